@@ -96,7 +96,8 @@ struct tlb_level {
     uint64_t page_bytes;
     unsigned entries; /* TLB_ENTRIES_UNKNOWN is printed as null */
     unsigned entries_min, entries_max;
-    int ways; /* TLB_WAYS_* or the number */
+    int ways;     /* TLB_WAYS_* or the number (the smallest, where CPUID gives a range) */
+    int ways_max; /* largest of the range; 0 = no range */
     enum fact_source source;
     enum confidence confidence;
     char note[160]; /* empty = null */
@@ -132,7 +133,7 @@ struct disagreement {
     unsigned level;
     uint64_t page_bytes;
     const char *field; /* "entries", "ways" */
-    unsigned cpuid, catalogue, measured; /* 0 = this source says nothing */
+    unsigned cpuid, catalogue, measured, device_tree; /* 0 = this source says nothing */
     char text[REASON_BYTES];
 };
 

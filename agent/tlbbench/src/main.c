@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tlbbench: what this machine's TLBs are and what each page size costs here. Only this file exits. */
+#include "options.h"
+
+#include <stdio.h>
+
+enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_PARTIAL = 3 };
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    char error[OPTIONS_ERROR_BYTES];
+
+    switch (options_parse(&options, argc, argv, error)) {
+    case OPTIONS_HELP:
+        options_print_help(stdout);
+        return EXIT_DONE;
+    case OPTIONS_VERSION:
+        (void)puts("tlbbench " TLBBENCH_VERSION);
+        return EXIT_DONE;
+    case OPTIONS_ERROR:
+        (void)fprintf(stderr, "tlbbench: %s\n", error);
+        return EXIT_USAGE;
+    case OPTIONS_OK:
+        break;
+    }
+    (void)fprintf(stderr, "tlbbench: %s: this command is not in this build\n", command_name(options.command));
+    return EXIT_FAILED;
+}

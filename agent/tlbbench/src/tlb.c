@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tlb.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SOURCES = SOURCE_DEVICE_TREE + 1 };
+
+/* A measured interval is widened by this before it contradicts a table: the knee's own definition (plateau + 5 %). */
+#define AGREEMENT_MARGIN 0.05
+
+char *page_text(uint64_t page_bytes, char text[PAGE_TEXT_BYTES])
+{
+    static const struct {
+        unsigned shift;
+        char unit;
+    } units[] = {{40, 'T'}, {30, 'G'}, {20, 'M'}, {10, 'K'}};
+
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        uint64_t unit = UINT64_C(1) << units[i].shift;
+
+        if (page_bytes >= unit && page_bytes % unit == 0) {
+            (void)snprintf(text, PAGE_TEXT_BYTES, "%" PRIu64 "%c", page_bytes / unit, units[i].unit);
+            return text;
+        }
+    }
+    (void)snprintf(text, PAGE_TEXT_BYTES, "%" PRIu64, page_bytes);
+    return text;
+}
+
+int tlb_levels_add(struct tlb_level_list *list, const struct tlb_level *level)
+{
+    struct tlb_level *items = realloc(list->items, (list->count + 1) * sizeof *items);
+
+    if (items == NULL)
+        return -1;
+    list->items = items;
+    list->items[list->count++] = *level;
+    return 0;
+}
+
+int tlb_levels_append(struct tlb_level_list *list, const struct tlb_level_list *more)
+{
+    for (size_t i = 0; i < more->count; i++)
+        if (tlb_levels_add(list, &more->items[i]) != 0)
+            return -1;
+    return 0;
+}
+
+void tlb_levels_free(struct tlb_level_list *list)
+{
+    free(list->items);
+    list->items = NULL;
+    list->count = 0;
+}
+
+/* What one source says of the data side of one level and page size; entries 0 = nothing. */
+struct claim {
+    unsigned min;
+    unsigned entries;
+    unsigned max;
+};
+
+static bool on_data_side(enum tlb_kind kind)
+{
+    return kind == TLB_DATA || kind == TLB_LOAD || kind == TLB_UNIFIED;
+}
+
+static struct claim claim_of(const struct tlb_level_list *levels, const struct tlb_level *like, int source)
+{
+    struct claim claim = {0};
+
+    for (size_t i = 0; i < levels->count; i++) {
+        const struct tlb_level *item = &levels->items[i];
+
+        if (item->level != like->level || item->page_bytes != like->page_bytes || (int)item->source != source ||
+            !on_data_side(item->kind) || item->entries == TLB_ENTRIES_UNKNOWN)
+            continue;
+        claim.entries += item->entries;
+        claim.min += item->entries_min != 0 ? item->entries_min : item->entries;
+        claim.max += item->entries_max != 0 ? item->entries_max : item->entries;
+    }
+    return claim;
+}
+
+static bool claims_agree(struct claim a, struct claim b)
+{
+    if (a.entries == 0 || b.entries == 0)
+        return true;
+    double a_slack = a.min == a.max ? 0 : AGREEMENT_MARGIN;
+    double b_slack = b.min == b.max ? 0 : AGREEMENT_MARGIN;
+
+    return a.min * (1 - a_slack) <= b.max * (1 + b_slack) && b.min * (1 - b_slack) <= a.max * (1 + a_slack);
+}
+
+static bool all_agree(const struct claim claims[SOURCES])
+{
+    for (int a = 0; a < SOURCES; a++)
+        for (int b = a + 1; b < SOURCES; b++)
+            if (!claims_agree(claims[a], claims[b]))
+                return false;
+    return true;
+}
+
+static void describe(struct disagreement *d, const struct claim claims[SOURCES])
+{
+    char page[PAGE_TEXT_BYTES];
+    size_t used;
+    int n = snprintf(d->text, sizeof d->text, "L%u data %s entries:", d->level, page_text(d->page_bytes, page));
+
+    used = n > 0 ? (size_t)n : 0;
+    for (int s = 0; s < SOURCES && used < sizeof d->text; s++) {
+        if (claims[s].entries == 0)
+            continue;
+        n = snprintf(d->text + used, sizeof d->text - used, " %s says %u,", fact_source_name((enum fact_source)s),
+                     claims[s].entries);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    if (used > 0 && used < sizeof d->text)
+        d->text[used - 1] = '\0'; /* the last comma */
+}
+
+static bool already_found(const struct disagreement *found, size_t count, const struct tlb_level *like)
+{
+    for (size_t i = 0; i < count; i++)
+        if (found[i].level == like->level && found[i].page_bytes == like->page_bytes)
+            return true;
+    return false;
+}
+
+int tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreement **found, size_t *count)
+{
+    *found = NULL;
+    *count = 0;
+    for (size_t i = 0; i < levels->count; i++) {
+        const struct tlb_level *item = &levels->items[i];
+        struct claim claims[SOURCES];
+
+        if (!on_data_side(item->kind) || already_found(*found, *count, item))
+            continue;
+        for (int s = 0; s < SOURCES; s++)
+            claims[s] = claim_of(levels, item, s);
+        if (all_agree(claims))
+            continue;
+        struct disagreement *grown = realloc(*found, (*count + 1) * sizeof *grown);
+        if (grown == NULL)
+            return -1;
+        *found = grown;
+        struct disagreement *d = &grown[(*count)++];
+        memset(d, 0, sizeof *d);
+        d->level = item->level;
+        d->page_bytes = item->page_bytes;
+        d->field = "entries";
+        d->cpuid = claims[SOURCE_CPUID].entries;
+        d->catalogue = claims[SOURCE_CATALOGUE].entries;
+        d->measured = claims[SOURCE_MEASURED].entries;
+        d->device_tree = claims[SOURCE_DEVICE_TREE].entries;
+        describe(d, claims);
+    }
+    return 0;
+}
+
+static void ways_to_json(const struct tlb_level *level, struct json *j)
+{
+    if (level->ways == TLB_WAYS_FULL)
+        json_string(j, "ways", "full");
+    else if (level->ways == TLB_WAYS_UNKNOWN)
+        json_null(j, "ways");
+    else
+        json_i64(j, "ways", level->ways);
+    if (level->ways_max > level->ways)
+        json_i64(j, "ways_max", level->ways_max);
+}
+
+static void entries_to_json(struct json *j, const char *key, unsigned entries)
+{
+    json_i64_or_null(j, key, entries == TLB_ENTRIES_UNKNOWN ? -1 : (int64_t)entries);
+}
+
+void tlb_levels_to_json(const struct tlb_level_list *levels, struct json *j, const char *key)
+{
+    json_begin_array(j, key);
+    for (size_t i = 0; i < levels->count; i++) {
+        const struct tlb_level *level = &levels->items[i];
+
+        json_begin_object(j, NULL);
+        json_u64(j, "level", level->level);
+        json_string(j, "kind", tlb_kind_name(level->kind));
+        json_u64(j, "page_bytes", level->page_bytes);
+        entries_to_json(j, "entries", level->entries);
+        entries_to_json(j, "entries_min", level->entries_min);
+        entries_to_json(j, "entries_max", level->entries_max);
+        ways_to_json(level, j);
+        json_string(j, "source", fact_source_name(level->source));
+        json_string(j, "confidence", confidence_name(level->confidence));
+        json_string(j, "note", level->note[0] != '\0' ? level->note : NULL);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+static void claim_to_json(struct json *j, enum fact_source source, unsigned entries)
+{
+    if (entries != 0)
+        json_u64(j, fact_source_name(source), entries);
+}
+
+void tlb_disagreements_to_json(const struct disagreement *found, size_t count, struct json *j, const char *key)
+{
+    json_begin_array(j, key);
+    for (size_t i = 0; i < count; i++) {
+        const struct disagreement *d = &found[i];
+
+        json_begin_object(j, NULL);
+        json_u64(j, "level", d->level);
+        json_u64(j, "page_bytes", d->page_bytes);
+        json_string(j, "field", d->field);
+        json_begin_object(j, "values");
+        claim_to_json(j, SOURCE_CPUID, d->cpuid);
+        claim_to_json(j, SOURCE_CATALOGUE, d->catalogue);
+        claim_to_json(j, SOURCE_MEASURED, d->measured);
+        claim_to_json(j, SOURCE_DEVICE_TREE, d->device_tree);
+        json_end_object(j);
+        json_string(j, "text", d->text);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
