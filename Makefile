@@ -1,0 +1,126 @@
+# hugeplan: every command of the house. `make` alone lists them.
+# A stamp file stands beside what it vouches for, so a second run does only what has changed.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+# PROFILE=production installs what an image needs, without test tools and the embedded PostgreSQL.
+PROFILE ?= development
+VENV ?= .venv
+STATE ?= .state
+PYTHON ?=
+UV_VERSION := 0.13.8
+
+BIN := $(VENV)/bin
+LOCK := deploy/python/$(PROFILE).txt
+VENV_READY := $(VENV)/.$(PROFILE)-locked
+INSTALLED := $(VENV)/.$(PROFILE)-installed
+NODE_READY := frontend/node_modules/.installed
+DIST_READY := frontend/dist/.built
+TLBBENCH := agent/build/tlbbench
+SAY := deploy/make/say
+
+TLBBENCH_SOURCES := $(shell find agent/tlbbench -type f -not -path '*/tests/*' 2>/dev/null)
+# Folders are listed too: removing a source changes only its folder's time.
+FRONTEND_SOURCES := $(shell find frontend/src frontend/public 2>/dev/null) \
+	$(wildcard frontend/*.html frontend/*.json frontend/*.ts frontend/*.js frontend/*.cjs frontend/*.mjs)
+
+##@ Use
+
+.PHONY: help
+help: ## List the commands
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@echo
+
+.PHONY: demo
+demo: setup frontend agent ## Start everything on http://127.0.0.1:8000 (HUGEPLAN_PORT changes it) and measure this machine once
+	@exec $(BIN)/python deploy/make/demo.py --state-dir $(STATE)
+
+.PHONY: measure
+measure: setup agent ## Measure this machine again and send the result to the running demo
+	@exec $(BIN)/python deploy/make/demo.py --state-dir $(STATE) --measure-again
+
+.PHONY: setup
+setup: $(INSTALLED) ## Create .venv with the commands hugeplan and hugeplan-agent
+	@:
+
+##@ Build
+
+.PHONY: agent
+agent: $(TLBBENCH) ## Build agent/build/tlbbench
+	@:
+
+.PHONY: frontend
+frontend: $(DIST_READY) ## Build the user interface into frontend/dist
+	@:
+
+.PHONY: lock
+lock: ## Pin every Python dependency again, with hashes, from the pyproject files
+	@deploy/make/lock.sh $(STATE)/lock $(UV_VERSION)
+
+.PHONY: clean
+clean: ## Remove what was built; the data in .state stays
+	rm -rf $(VENV) agent/build agent/build-* frontend/node_modules frontend/dist
+
+##@ Prove
+
+.PHONY: test
+test: ## Run all test suites from nothing; the last line is the total
+	@deploy/make/preflight.sh python
+	@$(MAKE) setup
+	@exec $(BIN)/python deploy/make/test.py --state-dir $(STATE)
+
+.PHONY: check
+check: setup ## Lint, types, import contracts, formats, builds with warnings as errors
+	@exec $(BIN)/python deploy/make/check.py
+
+.PHONY: bench
+bench: setup agent ## Time the parts against their budgets
+	@exec $(BIN)/python deploy/make/budgets.py
+
+.PHONY: validate
+validate: setup ## Compare the model's predictions with published results
+	@$(BIN)/hugeplan backtest
+
+.PHONY: fuzz
+fuzz: setup ## Feed damaged and random input to the parsers
+	@exec $(BIN)/python deploy/make/fuzz.py
+
+# What stands behind the commands.
+
+$(VENV_READY): $(LOCK)
+	@deploy/make/venv.sh $(VENV) $(LOCK) "$(PYTHON)"
+	@touch $@
+
+$(INSTALLED): $(VENV_READY) backend/pyproject.toml agent/pyproject.toml
+	@$(SAY) "installing the commands hugeplan and hugeplan-agent"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		-e backend -e agent
+	@touch $@
+
+$(NODE_READY): frontend/package.json frontend/package-lock.json
+	@deploy/make/preflight.sh node
+	@$(SAY) "installing the front end's packages"
+	@cd frontend && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+$(DIST_READY): $(NODE_READY) $(FRONTEND_SOURCES)
+	@$(SAY) "building the user interface"
+	@cd frontend && npm run --silent build
+	@touch $@
+
+frontend/package.json frontend/package-lock.json:
+	@echo "hugeplan: $@ is missing, so the user interface cannot be built." >&2; exit 1
+
+$(TLBBENCH): $(INSTALLED) $(TLBBENCH_SOURCES)
+	@deploy/make/preflight.sh cc
+	@test -f agent/tlbbench/meson.build || { echo "hugeplan: agent/tlbbench/meson.build is missing, so tlbbench cannot be built." >&2; exit 1; }
+	@$(SAY) "building tlbbench"
+	@PATH="$(abspath $(BIN)):$$PATH" && \
+		{ test -f agent/build/build.ninja || meson setup agent/build agent/tlbbench --buildtype=release >agent/build-setup.log 2>&1 || { cat agent/build-setup.log >&2; exit 1; }; } && \
+		meson compile --quiet -C agent/build 2>/dev/null || meson compile -C agent/build
+	@touch $@

@@ -1,0 +1,51 @@
+#!/bin/bash
+# Finds a tool that must be on the machine, or says in one sentence what to install.
+#   preflight.sh python [CANDIDATE]   prints the interpreter's path (Python 3.11+ with venv)
+#   preflight.sh node                 Node 20+ with npm
+#   preflight.sh cc                   a C compiler
+set -u
+
+fail() {
+  echo "hugeplan: $1" >&2
+  exit 1
+}
+
+is_new_python() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
+
+find_python() {
+  local candidate found=""
+  for candidate in "${1:-}" python3 python3.14 python3.13 python3.12 python3.11; do
+    [ -n "$candidate" ] && command -v "$candidate" >/dev/null 2>&1 || continue
+    found="${found:-$candidate ($("$candidate" -V 2>&1))}"
+    if is_new_python "$candidate"; then
+      "$candidate" -c 'import ensurepip, venv' 2>/dev/null ||
+        fail "$candidate has no venv module; install it (Debian and Ubuntu: apt-get install python3-venv)."
+      "$candidate" -c 'import sys; print(sys.executable)'
+      return
+    fi
+    [ -z "${1:-}" ] || fail "Python 3.11 or newer is needed, but $candidate is $("$candidate" -V 2>&1)."
+  done
+  [ -z "${1:-}" ] || fail "no program named $1 was found; PYTHON must name Python 3.11 or newer."
+  [ -z "$found" ] || fail "Python 3.11 or newer is needed, but only $found was found; install it, or run make PYTHON=/path/to/python3."
+  fail "Python 3.11 or newer is needed; install it (Debian and Ubuntu: apt-get install python3 python3-venv)."
+}
+
+check_node() {
+  local found
+  command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 ||
+    fail "Node 20 or newer with npm is needed to build the user interface; install it (Debian and Ubuntu: apt-get install nodejs npm)."
+  found=$(node -p 'process.versions.node')
+  [ "${found%%.*}" -ge 20 ] || fail "Node 20 or newer is needed to build the user interface, but node is $found."
+}
+
+check_cc() {
+  command -v "${CC:-cc}" >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 || command -v clang >/dev/null 2>&1 ||
+    fail "a C compiler is needed to build tlbbench; install one (Debian and Ubuntu: apt-get install gcc libc6-dev)."
+}
+
+case "${1:-}" in
+  python) find_python "${2:-}" ;;
+  node) check_node ;;
+  cc) check_cc ;;
+  *) fail "usage: preflight.sh python|node|cc" ;;
+esac
