@@ -284,15 +284,71 @@ class Policy:
     free_margin_bytes: int | None = None
 
 
+# --- observed state -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalPool:
+    """A huge page pool over all NUMA nodes, as /sys/kernel/mm/hugepages shows it. Counts are pages."""
+
+    page_bytes: int
+    nr_hugepages: int
+    free_hugepages: int | None = None
+    resv_hugepages: int | None = None
+    surplus_hugepages: int | None = None
+    nr_overcommit_hugepages: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessMemory:
+    """One observed process. ``instance`` names the database instance it belongs to, where that is known."""
+
+    name: str
+    instance: str | None = None
+    huge_pages_status: str | None = None  # PostgreSQL 17+: on | off | unknown
+    shared_hugetlb_bytes: int | None = None
+    private_hugetlb_bytes: int | None = None
+    anon_huge_bytes: int | None = None
+    vm_pte_bytes: int | None = None
+    memlock_limit_bytes: int | None = None  # None: unknown; -1: unlimited
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumaMemory:
+    """Observed memory of one NUMA node. ``free_blocks`` maps a block size in bytes to free blocks of at least it."""
+
+    id: int
+    mem_free_bytes: int | None = None
+    free_blocks: Mapping[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSample:
+    """The memory state of a node at one moment, for findings. Every None is unknown; an empty tuple is known none."""
+
+    taken_at_seconds: float | None = None
+    mem_available_bytes: int | None = None
+    page_tables_bytes: int | None = None
+    hugetlb_bytes: int | None = None
+    anon_huge_pages_bytes: int | None = None
+    pools: tuple[GlobalPool, ...] | None = None
+    processes: tuple[ProcessMemory, ...] | None = None
+    numa: tuple[NumaMemory, ...] | None = None
+    thp_enabled: str | None = None
+    kubelet_capacity: Mapping[str, int] | None = None  # node.status.capacity, bytes by resource name
+    non_default_pools_monitored: bool | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest:
-    """Everything ``plan()`` takes."""
+    """Everything ``plan()`` takes. ``sample`` is the latest observed state: findings that need it are else unknown."""
 
     node: NodeFacts
     reservations: Reservations = field(default_factory=Reservations)
     tenants: tuple[Tenant, ...] = ()
     databases: tuple[DatabaseInstance, ...] = ()
     policy: Policy = field(default_factory=Policy)
+    sample: NodeSample | None = None
 
 
 # --- results ------------------------------------------------------------------------------------
@@ -390,11 +446,13 @@ class LedgerPart:
 class Ledger:
     """All of MemTotal: the parts' bytes sum to it exactly, per NUMA node and in total.
 
-    FREE may be negative; then the plan does not fit and a finding says so.
+    FREE may be negative; then the plan does not fit and a finding says so. ``struct_page_bytes`` is the kernel's
+    page metadata: it lies outside MemTotal and is shown beside the parts, not among them.
     """
 
     mem_total_bytes: int
     parts: tuple[LedgerPart, ...]
+    struct_page_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -491,6 +549,22 @@ class Risk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """Growth of a tenant's demand and the days until the headroom under the plan is gone.
+
+    None in ``growth_bytes_per_day``: the history is too short, ``basis`` says what is missing.
+    None in ``days_until_full``: no growth, or further away than the history can carry.
+    """
+
+    subject: str
+    headroom_bytes: int
+    points: int
+    growth_bytes_per_day: Range | None
+    days_until_full: Range | None
+    basis: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesView:
     """What the kubelet will report once the plan is applied. Quantities in bytes, by resource name."""
 
@@ -516,3 +590,4 @@ class Plan:
     kubernetes: KubernetesView | None
     assumptions: tuple[str, ...]
     unknowns: tuple[str, ...]
+    forecasts: tuple[Forecast, ...] = ()
