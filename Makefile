@@ -72,11 +72,11 @@ clean: ## Remove what was built; the data in .state stays
 test: ## Run all test suites from nothing; the last line is the total
 	@deploy/make/preflight.sh python
 	@$(MAKE) setup
-	@exec $(BIN)/python deploy/make/test.py --state-dir $(STATE)
+	@exec $(BIN)/python deploy/make/run_tests.py --state-dir $(STATE)
 
 .PHONY: check
 check: setup ## Lint, types, import contracts, formats, builds with warnings as errors
-	@exec $(BIN)/python deploy/make/check.py
+	@exec $(BIN)/python deploy/make/run_checks.py
 
 .PHONY: bench
 bench: setup agent ## Time the parts against their budgets
@@ -120,7 +120,8 @@ $(TLBBENCH): $(INSTALLED) $(TLBBENCH_SOURCES)
 	@deploy/make/preflight.sh cc
 	@test -f agent/tlbbench/meson.build || { echo "hugeplan: agent/tlbbench/meson.build is missing, so tlbbench cannot be built." >&2; exit 1; }
 	@$(SAY) "building tlbbench"
-	@PATH="$(abspath $(BIN)):$$PATH" && \
-		{ test -f agent/build/build.ninja || meson setup agent/build agent/tlbbench --buildtype=release >agent/build-setup.log 2>&1 || { cat agent/build-setup.log >&2; exit 1; }; } && \
-		meson compile --quiet -C agent/build 2>/dev/null || meson compile -C agent/build
+	@export PATH="$(abspath $(BIN)):$$PATH"; \
+		test -f agent/build/build.ninja || meson setup agent/build agent/tlbbench --buildtype=release >agent/build-setup.log 2>&1 \
+			|| { cat agent/build-setup.log >&2; exit 1; }; \
+		ninja -C agent/build --quiet
 	@touch $@

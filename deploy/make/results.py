@@ -1,0 +1,104 @@
+"""What one test suite did, read from its JUnit file or from its closing line. Pure parsing, no processes."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+
+CLOSING_LINE = re.compile(r"^(?:[\w-]+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
+SKIP_LINE = re.compile(r"^SKIP:? (.+)$")
+FAIL_LINE = re.compile(r"^(?:FAIL|not ok):? (.+)$")
+
+
+@dataclass(frozen=True)
+class SuiteResult:
+    """Counts of one suite, and a line for each test that failed or was skipped (with its reason)."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    failures: tuple[str, ...] = ()
+    skips: tuple[str, ...] = ()
+
+    def __add__(self, other: SuiteResult) -> SuiteResult:
+        return SuiteResult(
+            self.passed + other.passed,
+            self.failed + other.failed,
+            self.skipped + other.skipped,
+            self.failures + other.failures,
+            self.skips + other.skips,
+        )
+
+    def closing_line(self) -> str:
+        """The line that continuous integration reads."""
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def failure(reason: str) -> SuiteResult:
+    """A suite that could not do its work counts as one failed test."""
+    return SuiteResult(failed=1, failures=(reason,))
+
+
+def skip(reason: str) -> SuiteResult:
+    """A suite that cannot run on this machine counts as one skipped test."""
+    return SuiteResult(skipped=1, skips=(reason,))
+
+
+def from_junit(text: str) -> SuiteResult:
+    """Count the test cases of a JUnit XML document (pytest, Vitest and Playwright write it).
+
+    Raises ValueError when the text is not such a document or holds no test case.
+    """
+    try:
+        root = ET.fromstring(text)  # noqa: S314 - the file was written by our own test runner a moment ago
+    except ET.ParseError as error:
+        raise ValueError(f"the JUnit file is not XML: {error}") from error
+    cases = list(root.iter("testcase"))
+    if not cases:
+        raise ValueError("the JUnit file holds no test case")
+    return sum((_from_case(case) for case in cases), SuiteResult())
+
+
+def _from_case(case: ET.Element) -> SuiteResult:
+    name = " ".join(filter(None, (case.get("classname"), case.get("name"))))
+    broken = case.find("failure")
+    if broken is None:
+        broken = case.find("error")
+    if broken is not None:
+        message = (broken.get("message") or broken.text or "failed").strip().splitlines()
+        return failure(f"{name}: {message[0] if message else 'failed'}")
+    skipped = case.find("skipped")
+    if skipped is not None:
+        return skip(f"{name}: {_skip_reason(case, skipped)}")
+    return SuiteResult(passed=1)
+
+
+def _skip_reason(case: ET.Element, skipped: ET.Element) -> str:
+    """The reason of a skip: pytest puts it in the message, Playwright in a property named skip."""
+    reason = skipped.get("message") or (skipped.text or "").strip()
+    for entry in case.iter("property"):
+        if not reason and entry.get("name") == "skip":
+            reason = entry.get("value") or ""
+    return reason or "no reason given"
+
+
+def from_output(text: str) -> SuiteResult:
+    """Read the last closing line `N passed, N failed, N skipped` and the SKIP and FAIL lines above it.
+
+    Raises ValueError when there is no closing line, or it counts no test.
+    """
+    lines = [line.strip() for line in text.splitlines()]
+    closing = [match for match in map(CLOSING_LINE.match, lines) if match]
+    if not closing:
+        raise ValueError("the suite printed no closing line")
+    passed, failed, skipped = (int(group or 0) for group in closing[-1].groups())
+    if passed + failed + skipped == 0:
+        raise ValueError("the suite ran no test")
+    return SuiteResult(
+        passed,
+        failed,
+        skipped,
+        tuple(match[1] for match in map(FAIL_LINE.match, lines) if match),
+        tuple(match[1] for match in map(SKIP_LINE.match, lines) if match),
+    )

@@ -1,0 +1,69 @@
+"""The lock files: exact, hashed, without any registry's address, and in step with the pyproject files."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).resolve().parents[2]
+LOCKS = sorted((HOUSE / "deploy/python").glob("*.txt"))
+PIN = re.compile(r"^([a-z0-9.-]+)==([^ ;]+)", re.MULTILINE)
+
+
+def canonical(requirement: str) -> tuple[str, str]:
+    """`SQLAlchemy[asyncio]==2.1.9` -> ("sqlalchemy", "2.1.9")."""
+    name, _, version = requirement.partition("==")
+    return re.sub(r"[-_.]+", "-", name.split("[")[0]).lower(), version
+
+
+def declared() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for folder in ("backend", "agent"):
+        project = tomllib.loads((HOUSE / folder / "pyproject.toml").read_text())["project"]
+        optional = project.get("optional-dependencies", {})
+        for requirement in (*project["dependencies"], *(line for lines in optional.values() for line in lines)):
+            name, version = canonical(requirement)
+            assert version, f"{folder}/pyproject.toml: {requirement} is not pinned with =="
+            found[name] = version
+    return found
+
+
+def test_there_are_two_locks() -> None:
+    assert [path.name for path in LOCKS] == ["development.txt", "production.txt"]
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
+def test_every_package_is_pinned_and_hashed(lock: Path) -> None:
+    entries = re.split(r"\n(?=[a-z0-9])", re.sub(r"^#.*\n", "", lock.read_text(), flags=re.MULTILINE))
+    for entry in filter(str.strip, entries):
+        assert PIN.match(entry), entry[:80]
+        assert "--hash=sha256:" in entry, entry[:80]
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
+def test_no_lock_names_a_registry(lock: Path) -> None:
+    assert not re.search(r"https?://|--(extra-)?index-url|--find-links|--trusted-host", lock.read_text())
+
+
+def test_the_development_lock_is_in_step_with_the_pyproject_files() -> None:
+    pins = dict(PIN.findall((HOUSE / "deploy/python/development.txt").read_text()))
+    stale = {name: version for name, version in declared().items() if pins.get(name) != version}
+    assert not stale, f"run `make lock`: the lock differs from {stale}"
+
+
+def test_production_pins_are_those_of_development() -> None:
+    development, production = (
+        dict(PIN.findall((HOUSE / "deploy/python" / name).read_text()))
+        for name in ("development.txt", "production.txt")
+    )
+    assert production.items() <= development.items()
+
+
+def test_the_npm_lock_carries_no_address() -> None:
+    lock = HOUSE / "frontend/package-lock.json"
+    if not lock.exists():
+        pytest.skip("frontend/package-lock.json is not there yet")
+    assert '"resolved": "http' not in lock.read_text()
