@@ -1,0 +1,1 @@
+"""Tokens, browser sessions and roles."""

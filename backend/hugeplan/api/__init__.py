@@ -1,0 +1,1 @@
+"""HTTP bricks without business words: problems, pagination, limits, sessions, metrics, documentation."""

@@ -1,0 +1,1 @@
+"""Runs of tlbbench and their curves."""

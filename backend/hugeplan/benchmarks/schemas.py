@@ -1,0 +1,66 @@
+"""Responses about runs and curves."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from hugeplan.api.schemas import ResponseModel
+from hugeplan.benchmarks.document import Curve, Geometry, PairedDelta, Rows, Scatter
+
+
+class RunSection(ResponseModel):
+    """How one part of a run ended; ``reason`` is null when it ended well."""
+
+    name: str
+    status: str
+    reason: str | None
+
+
+class Run(ResponseModel):
+    """One execution of tlbbench on a node."""
+
+    id: UUID
+    node_id: UUID
+    node_name: str
+    started_at: datetime
+    profile: str | None
+    command: str
+    tool_version: str
+    duration_seconds: float | None
+    sections: list[RunSection]
+
+
+class RunCurve(Curve):
+    """A curve with its section (geometry, latency, scatter)."""
+
+    section: str
+
+
+class RunDetail(Run):
+    """A run with everything it measured. ``geometry`` and ``scatter`` leave their curves to ``curves``."""
+
+    geometry: Geometry | None
+    curves: list[RunCurve]
+    paired_deltas: list[PairedDelta]
+    rows: Rows | None
+    scatter: Scatter | None
+
+
+class ComparedCurve(ResponseModel):
+    """The same measurement on several runs: ``curves[i]`` belongs to ``runs[i]``, null where it has none."""
+
+    section: str
+    name: str
+    x_name: str
+    backing: str
+    layout: str | None
+    curves: list[RunCurve | None]
+
+
+class RunComparison(ResponseModel):
+    """Runs side by side. Geometry and curves are in the order in which the runs were asked for."""
+
+    runs: list[Run]
+    geometries: list[Geometry | None]
+    curves: list[ComparedCurve]

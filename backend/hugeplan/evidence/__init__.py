@@ -1,0 +1,1 @@
+"""Published results, the backtest, the processor catalogue and the engines."""

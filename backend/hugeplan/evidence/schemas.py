@@ -1,0 +1,127 @@
+"""Responses about published results, the backtest, processors and engines."""
+
+from __future__ import annotations
+
+from hugeplan.api.schemas import ResponseModel
+
+
+class PublishedResult(ResponseModel):
+    """One published page-size result, as its source states it. Words in a number's place are kept as words."""
+
+    id: str
+    source: str
+    year: str | int | None
+    system: str | None
+    ram: str | None
+    workload: str | None
+    engine: str | None
+    page_size_a: str | None
+    page_size_b: str | None
+    metric: str | None
+    value_a: str | float | None
+    value_b: str | float | None
+    gain_percent: str | float | None
+    concurrency: str | int | None
+    buffer_pool: str | None
+    kind: str | None
+    verified: bool | None
+    notes: str | None
+
+
+class Evidence(ResponseModel):
+    """All published results the project knows, and what was looked for and not found."""
+
+    about: str
+    items: list[PublishedResult]
+    not_found: list[str]
+
+
+class PredictedRange(ResponseModel):
+    """A predicted gain in percent, with its range."""
+
+    low: float
+    likely: float
+    high: float
+
+
+class BacktestRow(ResponseModel):
+    """The model beside one published result. ``status``: inside, outside, unexplained or no_inputs;
+    ``reason`` says why the model cannot explain it or which inputs are missing.
+    """
+
+    id: str
+    source: str
+    system: str | None
+    workload: str | None
+    page_size_a: str | None
+    page_size_b: str | None
+    published: str
+    published_percent: float | None
+    predicted_percent: PredictedRange | None
+    error_percentage_points: float | None
+    status: str
+    reason: str | None
+
+
+class Backtest(ResponseModel):
+    """Predicted beside published for every result; counts by status. No parameter is fitted to these rows."""
+
+    items: list[BacktestRow]
+    counts: dict[str, int]
+
+
+class CatalogueTlbLevel(ResponseModel):
+    """Entries of one TLB level of a processor for one page size."""
+
+    level: int
+    kind: str
+    page_bytes: int
+    entries: int | None
+    ways: int | str | None
+    confidence: str
+    note: str | None
+
+
+class CatalogueProcessor(ResponseModel):
+    """A processor of the catalogue."""
+
+    id: str
+    vendor: str
+    uarch: str
+    products: str | None
+    family: int | None
+    models: list[int]
+    levels: list[CatalogueTlbLevel]
+    sources: list[str]
+
+
+class TlbCatalogue(ResponseModel):
+    """Processor facts by core, with sources and confidence."""
+
+    items: list[CatalogueProcessor]
+
+
+class EngineSetting(ResponseModel):
+    """One setting of an engine that the sizing rule reads, spelled as the engine spells it."""
+
+    name: str
+    default: str | None
+    unit: str | None
+    description: str
+
+
+class EngineInfo(ResponseModel):
+    """A database engine the planner can size. ``wants_pool`` false: the right answer is no huge page pool."""
+
+    name: str
+    title: str
+    versions: list[str]
+    default_version: str | None
+    wants_pool: bool
+    settings: list[EngineSetting]
+
+
+class Engines(ResponseModel):
+    """All engines, sorted by title."""
+
+    items: list[EngineInfo]

@@ -1,0 +1,1 @@
+"""Nodes, their reports and their memory samples."""

@@ -1,0 +1,1 @@
+"""Saved what-if inputs, their plans and the files that apply them."""

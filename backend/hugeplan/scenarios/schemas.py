@@ -1,0 +1,91 @@
+"""Requests and responses about what-if inputs and plans."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from hugeplan.api.schemas import JsonObject, Name, RequestModel, ResponseModel
+from hugeplan.planner.model import Plan
+
+
+class PlanPreviewRequest(RequestModel):
+    """A scenario, planned without being saved. ``node_id`` takes the node's facts from its newest report
+    instead of the scenario's own ``node``.
+    """
+
+    node_id: UUID | None = None
+    scenario: JsonObject
+
+
+class PlanArtifact(ResponseModel):
+    """One file that applies a part of the plan, with the commands that prove and undo it."""
+
+    kind: str
+    filename: str
+    media_type: str
+    content: str
+    verify: str
+    rollback: str
+
+
+class PlanPreview(ResponseModel):
+    """A plan and its files, not saved."""
+
+    plan: Plan
+    artifacts: list[PlanArtifact]
+
+
+class ScenarioWrite(RequestModel):
+    """A named what-if input. The scenario document is checked in full before it is saved."""
+
+    name: Name
+    node_id: UUID | None = None
+    scenario: JsonObject
+
+
+class ScenarioSummary(ResponseModel):
+    """One line of the list of saved scenarios."""
+
+    id: UUID
+    name: str
+    node_id: UUID | None
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    latest_plan_id: UUID | None
+
+
+class Scenario(ScenarioSummary):
+    """A saved scenario. Its ``version`` is the ETag that an edit must name in If-Match."""
+
+    scenario: JsonObject
+
+
+class PlanSummary(ResponseModel):
+    """One saved plan of a scenario, without its content."""
+
+    id: UUID
+    scenario_id: UUID
+    scenario_version: int
+    node_id: UUID | None
+    created_at: datetime
+    headline: str
+
+
+class SavedPlan(PlanSummary):
+    """A plan as it was computed when it was saved, with its files."""
+
+    plan: Plan
+    artifacts: list[PlanArtifact]
+
+
+class PlanArtifacts(ResponseModel):
+    """The files of a saved plan."""
+
+    plan_id: UUID
+    items: list[PlanArtifact]
+
+
+ArtifactDisposition = Literal["inline", "attachment"]
