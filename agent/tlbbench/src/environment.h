@@ -3,8 +3,10 @@
 #ifndef TLBBENCH_ENVIRONMENT_H
 #define TLBBENCH_ENVIRONMENT_H
 
+#include "cpuid.h"
 #include "json.h"
-#include "parse.h"
+#include "results.h"
+#include "tlb.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,6 +18,7 @@ struct catalogue_entry;
 #define UNKNOWN (-1)
 
 enum {
+    ENV_MAX_DEVICE_TREE_TLBS = 4,
     ENV_MAX_PAGE_SIZES = 16, /* arm64 with all contiguous sizes has 4; POWER and x86 fewer */
     ENV_MAX_NODES = 64,      /* larger machines are cut and say so (numa_truncated) */
     ENV_TEXT_BYTES = 128,
@@ -77,6 +80,10 @@ struct cgroup {
 };
 
 struct environment {
+    char root[ENV_TEXT_BYTES * 8]; /* "" = the running system */
+    struct cpuid_dump cpuid;       /* empty off x86, or when a captured tree lacks it */
+    struct tlb_structure device_tree_tlbs[ENV_MAX_DEVICE_TREE_TLBS];
+    size_t device_tree_tlb_count;
     struct processor processor;
     struct hypervisor hypervisor;
     char kernel_release[ENV_TEXT_BYTES];
@@ -97,8 +104,15 @@ struct environment {
 /* Reads the machine, or the captured tree below `root` ("" = the running system). What cannot be read stays unknown, so
  * this fails only when `root` is not a directory: returns 0 or -1. The struct is large: keep it off small stacks. */
 int environment_read(struct environment *environment, const char *root);
+void environment_free(struct environment *environment);
 
-void environment_to_json(const struct environment *environment, struct json *j, const char *key);
+/* Appends what CPUID, the device tree and the catalogue say of the TLBs. `verdict` is STATUS_OK, or says why CPUID is
+ * silent. Returns 0, or -1 when memory ran out. */
+int environment_tlb_levels(const struct environment *environment, struct tlb_level_list *levels,
+                           struct verdict *verdict);
+
+/* Writes the members of the document's `environment` object, which the caller begins and ends. */
+void environment_to_json(const struct environment *environment, struct json *j);
 
 /* Pool of this page size, or NULL. */
 const struct pool *environment_pool(const struct environment *environment, uint64_t page_bytes);

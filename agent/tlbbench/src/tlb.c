@@ -2,6 +2,7 @@
 #include "tlb.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,91 @@ void tlb_levels_free(struct tlb_level_list *list)
     free(list->items);
     list->items = NULL;
     list->count = 0;
+}
+
+static bool holds(const struct tlb_structure *structure, uint64_t page_bytes)
+{
+    for (size_t i = 0; i < structure->page_count; i++)
+        if (structure->page_bytes[i] == page_bytes)
+            return true;
+    return false;
+}
+
+__attribute__((format(printf, 2, 3))) static void note_append(struct tlb_level *level, const char *format, ...)
+{
+    size_t used = strlen(level->note);
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(level->note + used, sizeof level->note - used, format, arguments);
+    va_end(arguments);
+}
+
+/* Adds one structure that holds the level's page size. */
+static void level_take(struct tlb_level *level, const struct tlb_structure *structure, bool first)
+{
+    const char *separator = " shared with ";
+    char page[PAGE_TEXT_BYTES];
+
+    level->entries += structure->entries;
+    if (first) {
+        level->ways = structure->ways;
+        level->ways_max = structure->ways_max;
+    } else if (level->ways != structure->ways) {
+        level->ways = TLB_WAYS_UNKNOWN;
+        level->ways_max = 0;
+    }
+    if (!first || structure->page_count > 1)
+        note_append(level, "%s%u", first ? "" : "; ", structure->entries);
+    for (size_t i = 0; i < structure->page_count; i++) {
+        if (structure->page_bytes[i] == level->page_bytes)
+            continue;
+        note_append(level, "%s%s", separator, page_text(structure->page_bytes[i], page));
+        separator = ", ";
+    }
+    if (structure->note != NULL)
+        note_append(level, "%s%s", level->note[0] != '\0' ? "; " : "", structure->note);
+}
+
+static bool has_level(const struct tlb_level_list *list, size_t from, const struct tlb_level *like)
+{
+    for (size_t i = from; i < list->count; i++)
+        if (list->items[i].level == like->level && list->items[i].kind == like->kind &&
+            list->items[i].page_bytes == like->page_bytes)
+            return true;
+    return false;
+}
+
+int tlb_levels_from_structures(struct tlb_level_list *list, const struct tlb_structure *structures, size_t count,
+                               enum fact_source source, enum confidence confidence)
+{
+    size_t from = list->count;
+
+    for (size_t i = 0; i < count; i++) {
+        for (size_t p = 0; p < structures[i].page_count; p++) {
+            struct tlb_level level = {.level = structures[i].level,
+                                      .kind = structures[i].kind,
+                                      .page_bytes = structures[i].page_bytes[p],
+                                      .source = source,
+                                      .confidence = confidence};
+            bool first = true;
+
+            if (has_level(list, from, &level))
+                continue;
+            for (size_t k = i; k < count; k++) {
+                if (structures[k].level != level.level || structures[k].kind != level.kind ||
+                    !holds(&structures[k], level.page_bytes))
+                    continue;
+                level_take(&level, &structures[k], first);
+                first = false;
+            }
+            level.entries_min = level.entries;
+            level.entries_max = level.entries;
+            if (tlb_levels_add(list, &level) != 0)
+                return -1;
+        }
+    }
+    return 0;
 }
 
 /* What one source says of the data side of one level and page size; entries 0 = nothing. */
@@ -162,16 +248,16 @@ int tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreem
     return 0;
 }
 
-static void ways_to_json(const struct tlb_level *level, struct json *j)
+static void ways_to_json(int ways, int ways_max, struct json *j)
 {
-    if (level->ways == TLB_WAYS_FULL)
+    if (ways == TLB_WAYS_FULL)
         json_string(j, "ways", "full");
-    else if (level->ways == TLB_WAYS_UNKNOWN)
+    else if (ways == TLB_WAYS_UNKNOWN)
         json_null(j, "ways");
     else
-        json_i64(j, "ways", level->ways);
-    if (level->ways_max > level->ways)
-        json_i64(j, "ways_max", level->ways_max);
+        json_i64(j, "ways", ways);
+    if (ways_max > ways)
+        json_i64(j, "ways_max", ways_max);
 }
 
 static void entries_to_json(struct json *j, const char *key, unsigned entries)
@@ -192,10 +278,32 @@ void tlb_levels_to_json(const struct tlb_level_list *levels, struct json *j, con
         entries_to_json(j, "entries", level->entries);
         entries_to_json(j, "entries_min", level->entries_min);
         entries_to_json(j, "entries_max", level->entries_max);
-        ways_to_json(level, j);
+        ways_to_json(level->ways, level->ways_max, j);
         json_string(j, "source", fact_source_name(level->source));
         json_string(j, "confidence", confidence_name(level->confidence));
         json_string(j, "note", level->note[0] != '\0' ? level->note : NULL);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+void tlb_structures_to_json(const struct tlb_structure *structures, size_t count, struct json *j, const char *key)
+{
+    json_begin_array(j, key);
+    for (size_t i = 0; i < count; i++) {
+        const struct tlb_structure *s = &structures[i];
+
+        json_begin_object(j, NULL);
+        json_string(j, "origin", s->origin[0] != '\0' ? s->origin : NULL);
+        json_u64(j, "level", s->level);
+        json_string(j, "kind", tlb_kind_name(s->kind));
+        json_begin_array(j, "page_bytes");
+        for (size_t p = 0; p < s->page_count; p++)
+            json_u64(j, NULL, s->page_bytes[p]);
+        json_end_array(j);
+        entries_to_json(j, "entries", s->entries);
+        ways_to_json(s->ways, s->ways_max, j);
+        json_string(j, "note", s->note);
         json_end_object(j);
     }
     json_end_array(j);

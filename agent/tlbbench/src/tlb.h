@@ -9,6 +9,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { TLB_MAX_PAGE_SIZES = 8 };
+
+/* One structure as a vendor describes it: its entries hold any of the page sizes. */
+struct tlb_structure {
+    unsigned level;
+    enum tlb_kind kind;
+    uint64_t page_bytes[TLB_MAX_PAGE_SIZES];
+    size_t page_count;
+    unsigned entries;
+    int ways; /* TLB_WAYS_* or the number */
+    int ways_max;
+    const char *note; /* NULL = none */
+    char origin[20];  /* "leaf18:3", "leaf2:0x63", "80000005:eax"; "" in the catalogue */
+};
+
+/* Appends one level for every level, kind and page size, summing the structures that hold the size; the note names the
+ * sizes that share the entries. Returns 0, or -1 when memory ran out. */
+int tlb_levels_from_structures(struct tlb_level_list *list, const struct tlb_structure *structures, size_t count,
+                               enum fact_source source, enum confidence confidence);
+
+/* Writes the structures unsummed. */
+void tlb_structures_to_json(const struct tlb_structure *structures, size_t count, struct json *j, const char *key);
+
 /* Appends a copy of `level`. Returns 0, or -1 when memory ran out. */
 int tlb_levels_add(struct tlb_level_list *list, const struct tlb_level *level);
 int tlb_levels_append(struct tlb_level_list *list, const struct tlb_level_list *more);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "environment.h"
+
+#include "catalogue.h"
+#include "cpuid_tlb.h"
+#include "environment_parts.h"
+#include "parse.h"
+#include "tree.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* What a captured tree holds beside proc and sys (capture.sh writes them). */
+#define CAPTURE_FACTS "/capture.txt" /* machine:, release:, page_size: */
+#define CAPTURE_CPUID "/cpuid.txt"
+
+static bool is_directory(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static void read_running_facts(struct environment *environment)
+{
+    struct utsname name;
+    long page_bytes = sysconf(_SC_PAGESIZE);
+
+    environment->base_page_bytes = page_bytes > 0 ? (uint64_t)page_bytes : 0;
+    if (uname(&name) == 0) {
+        (void)snprintf(environment->processor.architecture, sizeof environment->processor.architecture, "%.31s",
+                       name.machine);
+        (void)snprintf(environment->kernel_release, sizeof environment->kernel_release, "%s", name.release);
+    }
+    (void)cpuid_capture(&environment->cpuid);
+}
+
+static void read_captured_facts(struct environment *environment)
+{
+    char text[1024];
+    char path[TREE_PATH_BYTES];
+    char value[64];
+    char error[CPUID_ERROR_BYTES];
+    uint64_t page_bytes = 0;
+
+    if (tree_read(environment->root, CAPTURE_FACTS, text, sizeof text) >= 0) {
+        (void)colon_value(text, "machine", environment->processor.architecture,
+                          sizeof environment->processor.architecture);
+        (void)colon_value(text, "release", environment->kernel_release, sizeof environment->kernel_release);
+        if (colon_value(text, "page_size", value, sizeof value) && parse_u64(value, &page_bytes))
+            environment->base_page_bytes = page_bytes;
+    }
+    if (environment->kernel_release[0] == '\0')
+        (void)tree_read_line(environment->root, "/proc/sys/kernel/osrelease", environment->kernel_release,
+                             sizeof environment->kernel_release);
+    (void)snprintf(path, sizeof path, "%s%s", environment->root, CAPTURE_CPUID);
+    FILE *dump = fopen(path, "re");
+
+    if (dump == NULL)
+        return;
+    (void)cpuid_read(&environment->cpuid, dump, error); /* a broken dump leaves CPUID unknown */
+    (void)fclose(dump);
+}
+
+int environment_read(struct environment *environment, const char *root)
+{
+    memset(environment, 0, sizeof *environment);
+    if (root[0] != '\0' && (!is_directory(root) || strlen(root) >= sizeof environment->root))
+        return -1;
+    (void)snprintf(environment->root, sizeof environment->root, "%s", root);
+    if (root[0] == '\0')
+        read_running_facts(environment);
+    else
+        read_captured_facts(environment);
+    (void)tree_read_line(environment->root, "/proc/cmdline", environment->kernel_command_line,
+                         sizeof environment->kernel_command_line);
+    environment_read_processor(environment);
+    environment_read_nodes(environment);
+    environment_read_pools(environment);
+    environment_read_memory(environment);
+    environment_read_cgroup(environment);
+    return 0;
+}
+
+void environment_free(struct environment *environment)
+{
+    cpuid_free(&environment->cpuid);
+}
+
+const struct pool *environment_pool(const struct environment *environment, uint64_t page_bytes)
+{
+    for (size_t i = 0; i < environment->pool_count; i++)
+        if (environment->pools[i].page_bytes == page_bytes)
+            return &environment->pools[i];
+    return NULL;
+}
+
+int64_t environment_headroom_bytes(const struct environment *environment)
+{
+    const struct cgroup *cgroup = &environment->cgroup;
+    int64_t available = environment->memory.mem_available_bytes;
+
+    if (cgroup->memory_limit_bytes == UNKNOWN)
+        return available;
+    int64_t used = cgroup->memory_current_bytes == UNKNOWN ? 0 : cgroup->memory_current_bytes;
+    int64_t headroom = cgroup->memory_limit_bytes > used ? cgroup->memory_limit_bytes - used : 0;
+
+    return available == UNKNOWN || headroom < available ? headroom : available;
+}
+
+int environment_tlb_levels(const struct environment *environment, struct tlb_level_list *levels,
+                           struct verdict *verdict)
+{
+    struct cpuid_identity identity;
+    struct cpuid_tlb tlb;
+
+    cpuid_identify(&environment->cpuid, &identity);
+    cpuid_tlb_decode(&environment->cpuid, &identity, &tlb);
+    *verdict = tlb.verdict;
+    if (environment->processor.midr != UNKNOWN || environment->processor.pvr != UNKNOWN)
+        *verdict = (struct verdict){STATUS_OK, ""}; /* nobody expects CPUID there */
+    if (cpuid_tlb_levels(&tlb, &identity, levels) != 0 ||
+        tlb_levels_from_structures(levels, environment->device_tree_tlbs, environment->device_tree_tlb_count,
+                                   SOURCE_DEVICE_TREE, CONFIDENCE_MEDIUM) != 0)
+        return -1;
+    return environment->processor.catalogue == NULL ? 0 : catalogue_levels(environment->processor.catalogue, levels);
+}

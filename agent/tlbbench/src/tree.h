@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading small files below a root: the running system's "/" or a captured tree. Nothing here writes. */
+#ifndef TLBBENCH_TREE_H
+#define TLBBENCH_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { TREE_PATH_BYTES = 4096 };
+
+/* Reads root + path into `text`, NUL-terminated and cut to `size` - 1 bytes. Returns the length, or -1 (errno says
+ * why). */
+ssize_t tree_read(const char *root, const char *path, char *text, size_t size);
+
+/* Reads a whole file of at most `most` bytes into memory that the caller frees, NUL-terminated; NULL when it cannot. */
+char *tree_read_all(const char *root, const char *path, size_t most, size_t *length);
+
+/* Reads one line without its white space. Returns false and leaves "" when the file is absent or unreadable. */
+bool tree_read_line(const char *root, const char *path, char *text, size_t size);
+
+/* Reads one non-negative decimal number; -1 when it is absent, unreadable, not a number or larger than INT64_MAX. */
+int64_t tree_read_number(const char *root, const char *path);
+
+/* Calls `visit` for every name in the directory, in no order. Returns false when it cannot be opened. */
+bool tree_list(const char *root, const char *path, void (*visit)(const char *name, void *context), void *context);
+
+#endif
