@@ -1,0 +1,248 @@
+"""What an engine is to the planner, and the helpers that every engine's rule shares.
+
+An engine is one file with one demand function and one row in ``registry.py``. No engine knows another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hugeplan.planner.errors import PageSizeError, SettingValueError, UnknownSettingError, UnknownVersionError
+from hugeplan.planner.model import (
+    GIB,
+    KIB,
+    MIB,
+    DatabaseInstance,
+    Demand,
+    Explanation,
+    FitSuggestion,
+    NodeFacts,
+    Segment,
+    SettingAdvice,
+    Source,
+    Term,
+)
+from hugeplan.planner.pages import ceil_pages, page_label
+from hugeplan.planner.units import format_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemandContext:
+    """What a demand may depend on besides the instance: the node's page sizes, processors and memory."""
+
+    arch: str = "x86_64"
+    base_page_bytes: int = 4 * KIB
+    huge_page_sizes_bytes: tuple[int, ...] = (2 * MIB, GIB)
+    default_huge_page_bytes: int = 2 * MIB
+    cpus: int | None = None
+    mem_total_bytes: int | None = None
+
+    @classmethod
+    def of_node(cls, node: NodeFacts) -> DemandContext:
+        """The context that a node gives."""
+        return cls(
+            arch=node.arch,
+            base_page_bytes=node.base_page_bytes,
+            huge_page_sizes_bytes=tuple(sorted(node.huge_page_sizes_bytes)),
+            default_huge_page_bytes=node.default_huge_page_bytes,
+            cpus=node.cpus,
+            mem_total_bytes=node.mem_total_bytes,
+        )
+
+
+class SettingKind(StrEnum):
+    """How a setting is written."""
+
+    BYTES = "bytes"
+    INTEGER = "integer"
+    REAL = "real"
+    BOOLEAN = "boolean"
+    ENUM = "enum"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingSpec:
+    """One setting of an engine: its kind, range and default, as the interface offers it.
+
+    ``minimum`` and ``maximum`` are bytes for BYTES and counts for INTEGER; ``default`` is written as the engine
+    writes it, None where the engine computes it. ``matters`` is False for settings that do not change memory.
+    """
+
+    name: str
+    kind: SettingKind
+    summary: str
+    default: str | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    unit_bytes: int = 1
+    choices: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
+    matters: bool = True
+
+
+class PageChoice(StrEnum):
+    """Which of the node's huge page pools an engine draws from."""
+
+    NAMED = "named"  # the size its own setting names, else the default size
+    DEFAULT = "default"  # only the kernel's default huge page size
+    LARGEST_FIRST = "largest_first"  # every size from the largest that fits downwards
+    NONE = "none"  # no pool
+
+
+class OnShortage(StrEnum):
+    """What an engine does when a pool cannot hold a mapping."""
+
+    BASE_PAGES = "base_pages"  # the mapping silently uses base pages
+    REFUSE = "refuse"  # the engine does not start
+    PARTIAL = "partial"  # takes what there is, the rest on base pages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolUse:
+    """How an instance takes pages: the sizes it tries in order, and what happens on a shortage."""
+
+    page_sizes_bytes: tuple[int, ...]
+    on_shortage: OnShortage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """A database engine's entry in the registry."""
+
+    name: str
+    title: str
+    versions: tuple[str, ...]
+    settings: tuple[SettingSpec, ...]
+    page_choice: PageChoice
+    demand: Callable[[DatabaseInstance, int, DemandContext], Demand]
+    pool_use: Callable[[DatabaseInstance, DemandContext], PoolUse]
+    pool_setting: str | None
+    process_per_connection: bool = False
+    aliases: tuple[str, ...] = ()
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemandParts:
+    """What a rule found out; :func:`build_demand` turns it into a Demand."""
+
+    segments: tuple[Segment, ...]
+    version: str | None
+    pool_bytes: int | None
+    error_pages: int = 0
+    wants_pool: bool = True
+    private_bytes_per_connection: int | None = None
+    connections: int | None = None
+    process_per_connection: bool = False
+    page_cache_bytes: int | None = None
+    settings: tuple[SettingAdvice, ...] = ()
+    fits: tuple[FitSuggestion, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+
+def build_demand(engine: str, page_bytes: int, parts: DemandParts) -> Demand:
+    """A Demand whose totals are the sums of its segments."""
+    segment_bytes = sum(segment.segment_bytes * segment.count for segment in parts.segments)
+    pages = sum(segment.pages for segment in parts.segments)
+    return Demand(
+        engine=engine,
+        version=parts.version,
+        page_bytes=page_bytes,
+        wants_pool=parts.wants_pool,
+        segments=parts.segments,
+        segment_bytes=segment_bytes,
+        pages=pages,
+        error_pages=parts.error_pages,
+        waste_bytes=pages * page_bytes - segment_bytes,
+        pool_bytes=parts.pool_bytes,
+        private_bytes_per_connection=parts.private_bytes_per_connection,
+        connections=parts.connections,
+        process_per_connection=parts.process_per_connection,
+        page_cache_bytes=parts.page_cache_bytes,
+        settings=parts.settings,
+        fits=parts.fits,
+        notes=parts.notes,
+    )
+
+
+def whole_mapping(name: str, size_bytes: int, page_bytes: int, explanation: Explanation, count: int = 1) -> Segment:
+    """``count`` mappings, each rounded up to whole pages on its own."""
+    return Segment(
+        name=name,
+        segment_bytes=size_bytes,
+        count=count,
+        pages=count * ceil_pages(size_bytes, page_bytes),
+        explanation=explanation,
+    )
+
+
+def given(name: str, value: int, *, is_bytes: bool = True) -> Term:
+    """A setting's value as an input of an explanation."""
+    return Term(name, format_bytes(value) if is_bytes else str(value), Source.GIVEN)
+
+
+def computed(name: str, value: int, reference: str | None = None, *, is_bytes: bool = True) -> Term:
+    """An intermediate result as an input of an explanation."""
+    return Term(name, format_bytes(value) if is_bytes else str(value), Source.COMPUTED, reference)
+
+
+def assumed(name: str, value: str, reference: str | None = None) -> Term:
+    """A default or an assumption as an input of an explanation."""
+    return Term(name, value, Source.ASSUMED, reference)
+
+
+def require_page_size(page_bytes: int, context: DemandContext, field_name: str = "page_size") -> int:
+    """``page_bytes`` if the node can map it: its base page size or one of its huge page sizes."""
+    allowed = (context.base_page_bytes, *context.huge_page_sizes_bytes)
+    if page_bytes not in allowed:
+        labels = ", ".join(page_label(size) for size in allowed)
+        raise PageSizeError(field_name, page_label(page_bytes), f"one of the node's page sizes: {labels}")
+    return page_bytes
+
+
+def require_known_settings(settings: Mapping[str, str], known: Mapping[str, object], engine: str) -> None:
+    """An UnknownSettingError for the first setting that the engine does not have."""
+    for name in settings:
+        if name not in known:
+            raise UnknownSettingError(f"settings.{name}", name, f"a setting of {engine}{closest_hint(name, known)}")
+
+
+def closest_hint(name: str, known: Mapping[str, object]) -> str:
+    """``; did you mean X?`` when a known name is close."""
+    import difflib  # noqa: PLC0415 - only on the error path
+
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.75)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def require_version(version: str | None, known: tuple[str, ...], default: str, engine: str) -> str:
+    """The entry of ``known`` that ``version`` belongs to: itself, or its release line (``8.0.36`` -> ``8.0``)."""
+    if version is None:
+        return default
+    text = str(version).strip()
+    for candidate in sorted(known, key=len, reverse=True):
+        if text == candidate or text.startswith(candidate + "."):
+            return candidate
+    raise UnknownVersionError("version", version, f"a version of {engine}: {', '.join(known)}")
+
+
+def parse_boolean(text: str | bool, field_name: str) -> bool:
+    """on/off, true/false, yes/no, 1/0 in either case."""
+    value = str(text).strip().strip("'").lower()
+    if value in {"on", "true", "yes", "1"}:
+        return True
+    if value in {"off", "false", "no", "0"}:
+        return False
+    raise SettingValueError(field_name, text, "on or off")
+
+
+def parse_enum(text: str | bool, choices: tuple[str, ...], field_name: str) -> str:
+    """One of ``choices``, in either case."""
+    value = str(text).strip().strip("'").lower()
+    for choice in choices:
+        if value == choice.lower():
+            return choice
+    raise SettingValueError(field_name, text, f"one of {', '.join(choices)}")

@@ -1,0 +1,378 @@
+"""MySQL and Percona Server: the InnoDB buffer pool, chunk by chunk, on the kernel's default huge page size.
+
+InnoDB maps each chunk on its own, and each mapping holds the chunk, its block descriptors and a page of allocator
+metadata. The mapping is asked for with plain MAP_HUGETLB, so only the *default* huge page size is ever used, and a
+chunk that does not get its pages falls back to base pages alone, with a warning in the error log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hugeplan.planner.engines.base import (
+    DemandContext,
+    DemandParts,
+    Engine,
+    OnShortage,
+    PageChoice,
+    PoolUse,
+    SettingKind,
+    SettingSpec,
+    build_demand,
+    computed,
+    parse_boolean,
+    require_known_settings,
+    require_version,
+)
+from hugeplan.planner.errors import SettingValueError
+from hugeplan.planner.model import (
+    GIB,
+    KIB,
+    MIB,
+    DatabaseInstance,
+    Demand,
+    Explanation,
+    FitSuggestion,
+    Segment,
+    SettingAdvice,
+)
+from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, page_label
+from hugeplan.planner.units import format_bytes, format_mysql_bytes, parse_mysql_bytes, parse_whole_number
+
+VERSIONS: Final = ("9.4", "9.3", "9.2", "9.1", "9.0", "8.4", "8.3", "8.2", "8.1", "8.0", "5.7")
+DEFAULT_VERSION: Final = "8.4"
+
+_CHUNK_BYTES: Final = 128 * MIB
+_POOL_BYTES: Final = 128 * MIB
+_POOL_MIN_BYTES: Final = 5 * MIB
+_METADATA_BYTES: Final = 4096
+_INSTANCES_THRESHOLD_BYTES: Final = GIB
+_CONNECTIONS: Final = 151
+
+#: sizeof(buf_block_t). The manual's SHOW ENGINE INNODB STATUS sample pins 392 for 8.0 (131072 pages -> 2198863872
+#: bytes); the manual's 66 pages for one 128 MiB chunk hold for 256 to 511.
+DESCRIPTOR_BYTES: Final = 392
+_DESCRIPTOR_BYTES_LOW: Final = 336
+_DESCRIPTOR_BYTES_HIGH: Final = 432
+
+# A connection's own buffers (sort, join, read) are allocated when needed; thread stack and net buffer always.
+_THREAD_PRIVATE_BYTES: Final = MIB + 16 * KIB + 256 * KIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InnodbPool:
+    """The buffer pool as InnoDB sets it up, in bytes and counts."""
+
+    pool_bytes: int
+    chunk_bytes: int
+    instances: int
+    page_size_bytes: int
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of all instances together."""
+        return self.pool_bytes // self.chunk_bytes
+
+
+def default_instances(version: str, pool_bytes: int, chunk_bytes: int, cpus: int | None) -> int:
+    """innodb_buffer_pool_instances when it is not set.
+
+    Up to 8.0: 8 from 1 GiB, else 1. Since 8.4: 1 up to 1 GiB, above it the smaller of half the chunks and a
+    quarter of the processors, 1 to 64 (MySQL 8.4 manual, innodb_buffer_pool_instances).
+    """
+    if is_older_default(version):
+        return 8 if pool_bytes >= _INSTANCES_THRESHOLD_BYTES else 1
+    if pool_bytes <= _INSTANCES_THRESHOLD_BYTES:
+        return 1
+    by_chunks = pool_bytes // chunk_bytes // 2
+    by_cpus = (cpus if cpus is not None else 32) // 4
+    return max(1, min(by_chunks, by_cpus, 64))
+
+
+def is_older_default(version: str) -> bool:
+    """Whether a version has the defaults of 8.0 and before (8.1 to 8.3 do)."""
+    major, minor = (int(part) for part in version.split(".")[:2])
+    return (major, minor) < (8, 4)
+
+
+def aligned_pool(pool_bytes: int, chunk_bytes: int, instances: int, page_size_bytes: int = 16 * KIB) -> InnodbPool:
+    """innodb_buffer_pool_size rounded up to whole chunks in every instance.
+
+    A chunk larger than the pool's share of an instance is first cut to that share (MySQL manual, Configuring InnoDB
+    Buffer Pool Size; srv0start.cc and buf0buf.h, buf_pool_size_align).
+    """
+    if chunk_bytes * instances > pool_bytes:
+        chunk_bytes = -(-pool_bytes // instances)
+    return InnodbPool(
+        pool_bytes=ceil_to_multiple(pool_bytes, chunk_bytes * instances),
+        chunk_bytes=chunk_bytes,
+        instances=instances,
+        page_size_bytes=page_size_bytes,
+    )
+
+
+def chunk_mapping_bytes(chunk_bytes: int, page_size_bytes: int, descriptor_bytes: int = DESCRIPTOR_BYTES) -> int:
+    """One chunk with its block descriptors, both in whole InnoDB pages (buf_chunk_init, buf0buf.cc)."""
+    whole = chunk_bytes // page_size_bytes * page_size_bytes
+    blocks = whole // page_size_bytes
+    return whole + ceil_to_multiple(blocks * descriptor_bytes, page_size_bytes)
+
+
+def chunk_pages(
+    chunk_bytes: int, page_size_bytes: int, page_bytes: int, descriptor_bytes: int = DESCRIPTOR_BYTES
+) -> int:
+    """Huge pages of one chunk: mapping plus one page of metadata, rounded up (large_page_alloc.h)."""
+    return ceil_pages(chunk_mapping_bytes(chunk_bytes, page_size_bytes, descriptor_bytes) + _METADATA_BYTES, page_bytes)
+
+
+def _settings(settings: Mapping[str, str]) -> dict[str, int | bool]:
+    normalised = {name.strip().replace("-", "_"): value for name, value in settings.items()}
+    require_known_settings(normalised, {spec.name: spec for spec in SETTINGS}, "MySQL")
+    values: dict[str, int | bool] = {}
+    for spec in SETTINGS:
+        if spec.name in normalised:
+            values[spec.name] = _parse(spec, normalised[spec.name])
+    return values
+
+
+def _parse(spec: SettingSpec, text: str) -> int | bool:
+    field = f"settings.{spec.name}"
+    if spec.kind is SettingKind.BOOLEAN:
+        return parse_boolean(text, field)
+    low, high = spec.minimum or 0, spec.maximum if spec.maximum is not None else 2**63 - 1
+    if spec.kind is SettingKind.INTEGER:
+        return parse_whole_number(text, low, high, field)
+    value = parse_mysql_bytes(text, field)
+    if not low <= value <= high:
+        raise SettingValueError(field, text, f"{format_mysql_bytes(low)} to {format_mysql_bytes(high)}")
+    return value
+
+
+def pool_of(values: Mapping[str, int | bool], version: str, cpus: int | None) -> InnodbPool:
+    """The buffer pool that the settings give."""
+    pool_bytes = int(values.get("innodb_buffer_pool_size", _POOL_BYTES))
+    chunk_bytes = int(values.get("innodb_buffer_pool_chunk_size", _CHUNK_BYTES))
+    page_size_bytes = int(values.get("innodb_page_size", 16 * KIB))
+    if page_size_bytes & (page_size_bytes - 1):
+        raise SettingValueError("settings.innodb_page_size", page_size_bytes, "4K, 8K, 16K, 32K or 64K")
+    instances = int(values.get("innodb_buffer_pool_instances", 0))
+    if instances == 0:
+        instances = default_instances(version, pool_bytes, chunk_bytes, cpus)
+    elif pool_bytes < _INSTANCES_THRESHOLD_BYTES:
+        instances = 1  # below 1 GiB the setting is ignored (manual, innodb_buffer_pool_instances)
+    return aligned_pool(pool_bytes, chunk_bytes, instances, page_size_bytes)
+
+
+def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:
+    """What a MySQL server needs when the default huge page size is ``page_bytes``.
+
+    Errors: UnknownVersionError, UnknownSettingError, SettingValueError or UnitError, naming the setting.
+    """
+    version = require_version(instance.version, VERSIONS, DEFAULT_VERSION, "MySQL")
+    values = _settings(instance.settings)
+    pool = pool_of(values, version, context.cpus)
+    mapping_bytes = chunk_mapping_bytes(pool.chunk_bytes, pool.page_size_bytes) + _METADATA_BYTES
+    segment = Segment(
+        name="InnoDB buffer pool chunk",
+        segment_bytes=mapping_bytes,
+        count=pool.chunks,
+        pages=pool.chunks * ceil_pages(mapping_bytes, page_bytes),
+        explanation=_explanation(pool, mapping_bytes, page_bytes),
+    )
+    huge = page_bytes > context.base_page_bytes
+    parts = DemandParts(
+        segments=(segment,),
+        version=instance.version or DEFAULT_VERSION,
+        pool_bytes=pool.pool_bytes,
+        error_pages=_error_pages(pool, page_bytes),
+        private_bytes_per_connection=_THREAD_PRIVATE_BYTES,
+        connections=instance.connections
+        if instance.connections is not None
+        else int(values.get("max_connections", _CONNECTIONS)),
+        process_per_connection=False,
+        settings=(SettingAdvice(name="large_pages", value="ON", reason="InnoDB asks for huge pages only with it."),)
+        if huge
+        else (),
+        fits=fit_suggestions(pool, page_bytes) if huge else (),
+        notes=_notes(pool, values, page_bytes, context) if huge else (),
+    )
+    return build_demand("mysql", page_bytes, parts)
+
+
+def _error_pages(pool: InnodbPool, page_bytes: int) -> int:
+    """Pages by which the count changes over the descriptor sizes that releases have had."""
+    here, low, high = (
+        pool.chunks * chunk_pages(pool.chunk_bytes, pool.page_size_bytes, page_bytes, size)
+        for size in (DESCRIPTOR_BYTES, _DESCRIPTOR_BYTES_LOW, _DESCRIPTOR_BYTES_HIGH)
+    )
+    return max(high - here, here - low)
+
+
+def fitting_chunk_bytes(chunk_bytes: int, page_size_bytes: int, page_bytes: int) -> int | None:
+    """The largest chunk, in whole MiB, that with descriptors and metadata fills the whole pages in ``chunk_bytes``.
+
+    1 GiB on 1G pages: 1000M needs one page where 1024M needs two. None when the chunk is smaller than a page.
+    """
+    pages = chunk_bytes // page_bytes
+    if pages == 0:
+        pages = 1
+    limit = pages * page_bytes
+    megabytes = limit // MIB
+    while megabytes > 0 and chunk_pages(megabytes * MIB, page_size_bytes, page_bytes) > pages:
+        megabytes -= 1
+    return megabytes * MIB if megabytes > 0 else None
+
+
+def fit_suggestions(pool: InnodbPool, page_bytes: int) -> tuple[FitSuggestion, ...]:
+    """innodb_buffer_pool_chunk_size that fills whole pages, when it wastes less than today's."""
+    chunk = fitting_chunk_bytes(max(pool.chunk_bytes, page_bytes), pool.page_size_bytes, page_bytes)
+    if chunk is None or chunk == pool.chunk_bytes:
+        return ()
+    fitted = aligned_pool(pool.pool_bytes, min(chunk, pool.pool_bytes), pool.instances, pool.page_size_bytes)
+    before, after = _waste_bytes(pool, page_bytes), _waste_bytes(fitted, page_bytes)
+    if fitted.chunk_bytes != chunk or before - after < max(page_bytes, pool.pool_bytes // 100):
+        return ()
+    return (
+        FitSuggestion(
+            setting="innodb_buffer_pool_chunk_size",
+            value=format_mysql_bytes(chunk),
+            direction="shrink" if chunk < pool.chunk_bytes else "grow",
+            waste_before_bytes=before,
+            waste_after_bytes=after,
+            reason=f"A chunk with its descriptors then fills whole pages of {page_label(page_bytes)}; "
+            f"the pool becomes {format_bytes(fitted.pool_bytes)}.",
+        ),
+    )
+
+
+def _waste_bytes(pool: InnodbPool, page_bytes: int) -> int:
+    mapping = chunk_mapping_bytes(pool.chunk_bytes, pool.page_size_bytes) + _METADATA_BYTES
+    return pool.chunks * (ceil_pages(mapping, page_bytes) * page_bytes - mapping)
+
+
+def _explanation(pool: InnodbPool, mapping_bytes: int, page_bytes: int) -> Explanation:
+    return Explanation(
+        formula="pages = chunks x ceil((chunk + ceil(blocks x descriptor, InnoDB page) + metadata) / page)",
+        inputs=(
+            computed("buffer pool, whole chunks", pool.pool_bytes),
+            computed("chunk", pool.chunk_bytes),
+            computed("instances", pool.instances, is_bytes=False),
+            computed("descriptor", DESCRIPTOR_BYTES, "sizeof(buf_block_t)"),
+            computed("one mapping", mapping_bytes),
+            computed("page", page_bytes),
+        ),
+        reference="MySQL storage/innobase/buf/buf0buf.cc buf_chunk_init; include/detail/ut/large_page_alloc.h",
+    )
+
+
+def _notes(
+    pool: InnodbPool, values: Mapping[str, int | bool], page_bytes: int, context: DemandContext
+) -> tuple[str, ...]:
+    notes = []
+    if not values.get("large_pages", False):
+        notes.append("large_pages is OFF by default; without it no huge page is used.")
+    if page_bytes != context.default_huge_page_bytes:
+        notes.append(
+            f"MySQL only uses the kernel's default huge page size, here {page_label(context.default_huge_page_bytes)}; "
+            f"{page_label(page_bytes)} pages need default_hugepagesz={page_label(page_bytes)}."
+        )
+    if pool.chunk_bytes < page_bytes:
+        times = pool.chunks * ceil_pages(pool.chunk_bytes, page_bytes) * page_bytes / pool.pool_bytes
+        notes.append(
+            f"Each {format_bytes(pool.chunk_bytes)} chunk takes a whole {page_label(page_bytes)} page: "
+            f"{times:.3g} times the pool. Raise innodb_buffer_pool_chunk_size."
+        )
+    if pool.chunks > 1000:
+        notes.append(f"{pool.chunks} chunks; the manual advises at most 1000.")
+    notes.append(
+        "A chunk that gets no huge pages falls back to base pages alone, with only a warning in the error log."
+    )
+    return tuple(notes)
+
+
+def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
+    """Only the default size, each chunk on its own."""
+    values = _settings(instance.settings)
+    off = instance.page_bytes == 0 or values.get("large_pages") is False
+    return PoolUse(
+        page_sizes_bytes=() if off else (context.default_huge_page_bytes,),
+        on_shortage=OnShortage.BASE_PAGES,
+    )
+
+
+SETTINGS: Final = (
+    SettingSpec(
+        name="innodb_buffer_pool_size",
+        kind=SettingKind.BYTES,
+        summary="The buffer pool.",
+        default="128M",
+        minimum=_POOL_MIN_BYTES,
+        maximum=2**63 - 1,
+    ),
+    SettingSpec(
+        name="innodb_buffer_pool_chunk_size",
+        kind=SettingKind.BYTES,
+        summary="Unit in which the pool is mapped and resized.",
+        default="128M",
+        minimum=MIB,
+        maximum=2**63 - 1,
+    ),
+    SettingSpec(
+        name="innodb_buffer_pool_instances",
+        kind=SettingKind.INTEGER,
+        summary="Parts of the pool; each has whole chunks.",
+        minimum=1,
+        maximum=64,
+    ),
+    SettingSpec(
+        name="innodb_page_size",
+        kind=SettingKind.BYTES,
+        summary="InnoDB's block size; not an OS page size.",
+        default="16K",
+        minimum=4 * KIB,
+        maximum=64 * KIB,
+    ),
+    SettingSpec(
+        name="large_pages", kind=SettingKind.BOOLEAN, summary="Whether huge pages are asked for.", default="OFF"
+    ),
+    SettingSpec(
+        name="max_connections",
+        kind=SettingKind.INTEGER,
+        summary="Client connections.",
+        default="151",
+        minimum=1,
+        maximum=100_000,
+    ),
+    SettingSpec(
+        name="innodb_numa_interleave",
+        kind=SettingKind.BOOLEAN,
+        summary="Spread the pool over NUMA nodes.",
+        default="OFF",
+        matters=False,
+    ),
+    SettingSpec(
+        name="innodb_log_buffer_size",
+        kind=SettingKind.BYTES,
+        summary="Log buffer, on base pages.",
+        default="64M",
+        minimum=256 * KIB,
+        maximum=4 * GIB - 1,
+        matters=False,
+    ),
+)
+
+ENGINE: Final = Engine(
+    name="mysql",
+    title="MySQL and Percona Server",
+    versions=VERSIONS,
+    settings=SETTINGS,
+    page_choice=PageChoice.DEFAULT,
+    demand=demand,
+    pool_use=pool_use,
+    pool_setting="innodb_buffer_pool_size",
+    process_per_connection=False,
+    aliases=("percona",),
+    summary="The InnoDB buffer pool, one mapping a chunk, on the default huge page size only.",
+)

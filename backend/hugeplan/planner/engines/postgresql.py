@@ -1,0 +1,423 @@
+"""PostgreSQL: one shared memory segment, mapped with huge pages of one size.
+
+The number of pages is ``floor(segment / page) + 1`` as the server prints it (``shared_memory_size_in_huge_pages``,
+``InitializeShmemGUCs`` in src/backend/storage/ipc/ipci.c); the segment's own arithmetic is in
+:mod:`hugeplan.planner.engines.postgresql_shmem`. Only this segment uses huge pages: the memory of sorts and
+hashes, of each process and of parallel queries' dynamic segments stays on base pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from hugeplan.planner.engines import postgresql_shmem as shmem
+from hugeplan.planner.engines.base import (
+    DemandContext,
+    DemandParts,
+    Engine,
+    OnShortage,
+    PageChoice,
+    PoolUse,
+    build_demand,
+    computed,
+)
+from hugeplan.planner.engines.postgresql_guc import parse_settings, setting_specs
+from hugeplan.planner.errors import SettingValueError, UnknownVersionError
+from hugeplan.planner.model import (
+    KIB,
+    MIB,
+    DatabaseInstance,
+    Demand,
+    Explanation,
+    FitSuggestion,
+    Segment,
+    SettingAdvice,
+)
+from hugeplan.planner.pages import ceil_pages, page_label
+from hugeplan.planner.units import format_bytes, format_postgresql_bytes
+
+VERSIONS: Final = ("18", "17", "16", "15", "14", "13", "12", "11", "10")
+DEFAULT_VERSION: Final = "18"
+_EXACT_SINCE: Final = 15
+_NEWEST: Final = 18
+_MODEL_BYTES: Final = 16 * KIB  # fit residual plus the server's rounding to 8 kB
+_GSS_STATUS_BYTES: Final = 72  # PgBackendGSSStatus: only in builds with Kerberos, one for each backend status slot
+_OLDER_FRACTION: Final = 0.02
+_OLDER_BYTES: Final = 16 * MIB
+_IO_URING_BYTES_PER_PROCESS: Final = 64 * KIB
+
+# A fresh backend's private memory with huge pages on (A. Freund, Measuring the memory overhead of a Postgres
+# connection, 2020: 1.3 MiB), before its caches grow.
+_BACKEND_PRIVATE_BYTES: Final = 1_363_149
+_WORK_MEM_BYTES: Final = 4 * MIB
+
+#: Libraries whose shared memory is known; bytes for the defaults of their own settings.
+_LIBRARIES_WITHOUT_SHARED_MEMORY: Final = frozenset(
+    {"auto_explain", "passwordcheck", "auth_delay", "pgaudit", "sepgsql"}
+)
+
+Values = Mapping[str, int | float | bool | str]
+
+
+def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:
+    """What a PostgreSQL cluster needs at one page size.
+
+    Errors: UnknownVersionError, UnknownSettingError, SettingValueError or UnitError, naming the setting.
+    """
+    major, minor = parse_version(instance.version)
+    values = parse_settings(instance.settings, major)
+    libraries = _preloaded(values)
+    settings = shmem_settings(values, libraries)
+    capped = checkpoint_queue_is_capped(major, minor)
+    layout_major = layout_of(major)
+    terms = shmem.shared_memory_terms(layout_major, settings, checkpoint_capped=capped)
+    size_bytes = shmem.shared_memory_bytes(layout_major, settings, checkpoint_capped=capped)
+    pages = huge_pages_needed(size_bytes, page_bytes, context.base_page_bytes)
+    unknown = tuple(name for name in libraries if library_bytes(name, values) is None)
+    uncertainty = uncertainty_bytes(major, settings, values, size_bytes, unknown)
+    segment = Segment(
+        name="main shared memory segment",
+        segment_bytes=size_bytes,
+        count=1,
+        pages=pages,
+        explanation=_explanation(terms, size_bytes, page_bytes),
+    )
+    buffers_bytes = settings.shared_buffers * shmem.BLOCK_BYTES
+    parts = DemandParts(
+        segments=(segment,),
+        version=instance.version or DEFAULT_VERSION,
+        pool_bytes=buffers_bytes,
+        error_pages=error_pages(size_bytes, uncertainty, page_bytes, context.base_page_bytes),
+        private_bytes_per_connection=private_bytes_per_connection(values),
+        connections=instance.connections if instance.connections is not None else settings.max_connections,
+        process_per_connection=True,
+        page_cache_bytes=page_cache_bytes(values, buffers_bytes),
+        settings=advice(values, page_bytes, context),
+        fits=fit_suggestions(layout_major, settings, page_bytes, capped=capped)
+        if page_bytes > context.base_page_bytes
+        else (),
+        notes=_notes((major, minor), settings, values, page_bytes, unknown),
+    )
+    return build_demand("postgresql", page_bytes, parts)
+
+
+def parse_version(version: str | None) -> tuple[int, int | None]:
+    """Major and minor of ``18``, ``17.5`` or ``15.18``; the minor is None where it is not given."""
+    text = (version or DEFAULT_VERSION).strip()
+    match = re.match(r"(\d+)(?:\.(\d+))?\Z", text)
+    if match is None or not int(VERSIONS[-1]) <= int(match[1]) <= _NEWEST:
+        raise UnknownVersionError(
+            "version", version, f"a PostgreSQL version from {VERSIONS[-1]} to {VERSIONS[0]}, such as 17 or 17.5"
+        )
+    return int(match[1]), int(match[2]) if match[2] else None
+
+
+def layout_of(major: int) -> int:
+    """The layout a major is computed with: its own since 15, that of 15 before."""
+    return max(major, _EXACT_SINCE)
+
+
+def checkpoint_queue_is_capped(major: int, minor: int | None) -> bool:
+    """Whether this minor caps the checkpointer's queue; a minor that is not given counts as the current one."""
+    since = shmem.CHECKPOINT_CAP_SINCE_MINOR.get(major)
+    return since is not None and (minor is None or minor >= since)
+
+
+def huge_pages_needed(size_bytes: int, page_bytes: int, base_page_bytes: int) -> int:
+    """Pages as the server counts them: ``floor(size / page) + 1``; base pages are simply rounded up."""
+    if page_bytes <= base_page_bytes:
+        return ceil_pages(size_bytes, page_bytes)
+    return size_bytes // page_bytes + 1
+
+
+def shmem_settings(values: Values, libraries: tuple[str, ...]) -> shmem.ShmemSettings:
+    """The given settings over the server's defaults."""
+    default = shmem.ShmemSettings()
+
+    def count(name: str, fallback: int) -> int:
+        value = values.get(name, fallback)
+        return int(value)
+
+    def blocks(name: str, fallback: int) -> int:
+        value = values.get(name)
+        return fallback if value is None else int(value) // shmem.BLOCK_BYTES
+
+    def automatic_blocks(name: str) -> int | None:
+        value = values.get(name)
+        if value is None or int(value) <= 0:
+            return None
+        return int(value) // shmem.BLOCK_BYTES
+
+    io_max_concurrency = values.get("io_max_concurrency")
+    wal_buffers = values.get("wal_buffers", -1)
+    return shmem.ShmemSettings(
+        shared_buffers=blocks("shared_buffers", default.shared_buffers),
+        max_connections=count("max_connections", default.max_connections),
+        max_locks_per_transaction=count("max_locks_per_transaction", default.max_locks_per_transaction),
+        max_pred_locks_per_transaction=count("max_pred_locks_per_transaction", default.max_pred_locks_per_transaction),
+        max_prepared_transactions=count("max_prepared_transactions", default.max_prepared_transactions),
+        max_worker_processes=count("max_worker_processes", default.max_worker_processes),
+        autovacuum_max_workers=count("autovacuum_max_workers", default.autovacuum_max_workers),
+        autovacuum_worker_slots=count("autovacuum_worker_slots", default.autovacuum_worker_slots),
+        max_wal_senders=count("max_wal_senders", default.max_wal_senders),
+        max_replication_slots=count("max_replication_slots", default.max_replication_slots),
+        max_active_replication_origins=count("max_active_replication_origins", default.max_active_replication_origins),
+        max_logical_replication_workers=count(
+            "max_logical_replication_workers", default.max_logical_replication_workers
+        ),
+        # The server raises anything below 4 blocks to 4 (check_wal_buffers, xlog.c).
+        wal_buffers=None if int(wal_buffers) < 0 else max(int(wal_buffers) // shmem.BLOCK_BYTES, 4),
+        wal_segment_bytes=count("wal_segment_size", default.wal_segment_bytes),
+        track_activity_query_bytes=count("track_activity_query_size", default.track_activity_query_bytes),
+        min_dynamic_shared_memory_bytes=count("min_dynamic_shared_memory", default.min_dynamic_shared_memory_bytes),
+        old_snapshot_threshold_minutes=count("old_snapshot_threshold", default.old_snapshot_threshold_minutes),
+        hot_standby=bool(values.get("hot_standby", default.hot_standby)),
+        transaction_buffers=automatic_blocks("transaction_buffers"),
+        commit_timestamp_buffers=automatic_blocks("commit_timestamp_buffers"),
+        subtransaction_buffers=automatic_blocks("subtransaction_buffers"),
+        multixact_offset_buffers=blocks("multixact_offset_buffers", default.multixact_offset_buffers),
+        multixact_member_buffers=blocks("multixact_member_buffers", default.multixact_member_buffers),
+        notify_buffers=blocks("notify_buffers", default.notify_buffers),
+        serializable_buffers=blocks("serializable_buffers", default.serializable_buffers),
+        io_max_concurrency=None if io_max_concurrency in {None, -1} else int(io_max_concurrency or 0),
+        io_max_combine_limit=blocks("io_max_combine_limit", default.io_max_combine_limit),
+        addin_bytes=sum(library_bytes(name, values) or 0 for name in libraries),
+    )
+
+
+def _preloaded(values: Values) -> tuple[str, ...]:
+    """Names in shared_preload_libraries."""
+    text = str(values.get("shared_preload_libraries", ""))
+    return tuple(name.strip().strip('"') for name in text.split(",") if name.strip())
+
+
+def library_bytes(name: str, values: Values) -> int | None:
+    """Shared memory a preloaded library asks for; None where no rule is known.
+
+    pg_stat_statements (contrib/pg_stat_statements, ``pgss_memsize``): a hash table of pg_stat_statements.max entries.
+    """
+    short = name.rsplit("/", 1)[-1].removesuffix(".so")
+    if short in _LIBRARIES_WITHOUT_SHARED_MEMORY:
+        return 0
+    if short == "pg_prewarm":
+        return KIB
+    if short == "pg_stat_statements":
+        entries = _count_text(values.get("pg_stat_statements.max", "5000"), "settings.pg_stat_statements.max")
+        return shmem.hash_table_bytes(entries, _PGSS_ENTRY_BYTES) + 128
+    return None
+
+
+_PGSS_ENTRY_BYTES: Final = 432
+
+
+def _count_text(value: int | float | bool | str, field: str) -> int:
+    try:
+        count = int(str(value))
+    except ValueError as error:
+        raise SettingValueError(field, value, "a whole number from 100") from error
+    if count < 100:
+        raise SettingValueError(field, value, "a whole number from 100")
+    return count
+
+
+def uncertainty_bytes(
+    major: int, settings: shmem.ShmemSettings, values: Values, size_bytes: int, unknown_libraries: tuple[str, ...]
+) -> int:
+    """How far the real segment may be from ours, in bytes, as far as it is known."""
+    layout = layout_of(major)
+    slots = shmem.max_backends(layout, settings) + shmem.LAYOUTS[layout].status_slots
+    total = _MODEL_BYTES + slots * _GSS_STATUS_BYTES
+    if major < _EXACT_SINCE:
+        total += _OLDER_BYTES + round(size_bytes * _OLDER_FRACTION)
+    if values.get("io_method") == "io_uring":
+        total += slots * _IO_URING_BYTES_PER_PROCESS
+    return total + len(unknown_libraries) * 8 * MIB
+
+
+def error_pages(size_bytes: int, uncertainty: int, page_bytes: int, base_page_bytes: int) -> int:
+    """Pages by which the count changes when the segment is off by its uncertainty, the larger of both directions."""
+    here = huge_pages_needed(size_bytes, page_bytes, base_page_bytes)
+    above = huge_pages_needed(size_bytes + uncertainty, page_bytes, base_page_bytes)
+    below = huge_pages_needed(max(size_bytes - uncertainty, 0), page_bytes, base_page_bytes)
+    return max(above - here, here - below)
+
+
+def private_bytes_per_connection(values: Values) -> int:
+    """Base-page memory of one busy connection: a fresh backend and one work_mem."""
+    work_mem = values.get("work_mem", _WORK_MEM_BYTES)
+    return _BACKEND_PRIVATE_BYTES + int(work_mem)
+
+
+def page_cache_bytes(values: Values, buffers_bytes: int) -> int | None:
+    """Page cache the planner of queries counts on: effective_cache_size above shared_buffers; None if it is not set."""
+    effective = values.get("effective_cache_size")
+    return None if effective is None else max(int(effective) - buffers_bytes, 0)
+
+
+def advice(values: Values, page_bytes: int, context: DemandContext) -> tuple[SettingAdvice, ...]:
+    """Settings that put the segment on huge pages, and that make a failure loud."""
+    if page_bytes <= context.base_page_bytes:
+        return (SettingAdvice(name="huge_pages", value="off", reason="No huge pages are planned for this instance."),)
+    result = [
+        SettingAdvice(
+            name="huge_pages",
+            value="on",
+            reason="With try the server falls back to base pages without a message; with on it refuses to start.",
+        )
+    ]
+    if page_bytes != context.default_huge_page_bytes or "huge_page_size" in values:
+        result.append(
+            SettingAdvice(
+                name="huge_page_size",
+                value=format_postgresql_bytes(page_bytes),
+                reason=f"The kernel's default huge page size is {page_label(context.default_huge_page_bytes)}.",
+            )
+        )
+    if str(values.get("shared_memory_type", "mmap")) != "mmap":
+        result.append(
+            SettingAdvice(name="shared_memory_type", value="mmap", reason="On Linux huge pages need an mmap segment.")
+        )
+    return tuple(result)
+
+
+def fit_suggestions(
+    major: int, settings: shmem.ShmemSettings, page_bytes: int, *, capped: bool
+) -> tuple[FitSuggestion, ...]:
+    """shared_buffers, in whole megabytes, that fill whole pages: one step down and one up. None if little is lost."""
+    size_bytes = shmem.shared_memory_bytes(major, settings, checkpoint_capped=capped)
+    pages = size_bytes // page_bytes + 1
+    waste = pages * page_bytes - size_bytes
+    if waste < max(page_bytes // 8, size_bytes // 100):
+        return ()
+    down = _largest_buffers(major, settings, (pages - 1) * page_bytes, capped=capped)
+    up = _largest_buffers(major, settings, pages * page_bytes, capped=capped)
+    suggestions = []
+    for direction, blocks, limit_pages in (("shrink", down, pages - 1), ("grow", up, pages)):
+        if blocks is None or blocks == settings.shared_buffers:
+            continue
+        fitted = shmem.shared_memory_bytes(major, _with_buffers(settings, blocks), checkpoint_capped=capped)
+        suggestions.append(
+            FitSuggestion(
+                setting="shared_buffers",
+                value=format_postgresql_bytes(blocks * shmem.BLOCK_BYTES),
+                direction=direction,
+                waste_before_bytes=waste,
+                waste_after_bytes=limit_pages * page_bytes - fitted,
+                reason=f"The whole segment then fills {limit_pages} pages of {page_label(page_bytes)}.",
+            )
+        )
+    return tuple(suggestions)
+
+
+_BLOCKS_PER_MIB: Final = MIB // shmem.BLOCK_BYTES
+
+
+def _with_buffers(settings: shmem.ShmemSettings, blocks: int) -> shmem.ShmemSettings:
+    from dataclasses import replace  # noqa: PLC0415
+
+    return replace(settings, shared_buffers=blocks)
+
+
+def _largest_buffers(major: int, settings: shmem.ShmemSettings, limit_bytes: int, *, capped: bool) -> int | None:
+    """The most shared_buffers, in blocks of whole megabytes, whose segment stays below ``limit_bytes``.
+
+    The segment grows with shared_buffers, so a binary search finds it. 16 MB is left as the smallest useful pool.
+    """
+    low, high = 16, max(limit_bytes // MIB, 16)
+
+    def fits(megabytes: int) -> bool:
+        candidate = _with_buffers(settings, megabytes * _BLOCKS_PER_MIB)
+        # One model error below the limit, so that the suggestion holds on the real server.
+        return shmem.shared_memory_bytes(major, candidate, checkpoint_capped=capped) + _MODEL_BYTES < limit_bytes
+
+    if not fits(low):
+        return None
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low * _BLOCKS_PER_MIB
+
+
+def _explanation(terms: Mapping[str, int], size_bytes: int, page_bytes: int) -> Explanation:
+    inputs = tuple(computed(name, size) for name, size in terms.items() if size)
+    return Explanation(
+        formula="pages = floor(segment / page) + 1; segment = sum of the terms, to the next 8 kB",
+        inputs=(*inputs, computed("segment", size_bytes), computed("page", page_bytes)),
+        reference="PostgreSQL src/backend/storage/ipc/ipci.c, CalculateShmemSize and InitializeShmemGUCs",
+    )
+
+
+def _notes(
+    version: tuple[int, int | None],
+    settings: shmem.ShmemSettings,
+    values: Values,
+    page_bytes: int,
+    unknown_libraries: tuple[str, ...],
+) -> tuple[str, ...]:
+    major, minor = version
+    notes = []
+    if str(values.get("huge_pages", "try")) == "try":
+        notes.append("huge_pages = try falls back to base pages without a message; set it to on.")
+    if str(values.get("huge_pages", "try")) == "off":
+        notes.append("huge_pages = off: this instance uses no huge page until it is set to on.")
+    given_size = values.get("huge_page_size")
+    if given_size not in {None, 0} and int(given_size or 0) != page_bytes:
+        notes.append(
+            f"huge_page_size is {format_bytes(int(given_size or 0))}, "
+            f"but the count is for {page_label(page_bytes)} pages."
+        )
+    if major < _EXACT_SINCE:
+        notes.append(
+            f"PostgreSQL {major} cannot print its page count; the count is the layout of 15 with a larger error."
+        )
+    if unknown_libraries:
+        notes.append(
+            f"No rule for the shared memory of {', '.join(unknown_libraries)}: "
+            "8 MiB each is in the error, not in the count."
+        )
+    if values.get("io_method") == "io_uring":
+        notes.append(
+            "io_method = io_uring maps rings in the segment on some kernels; they are in the error, not in the count."
+        )
+    beyond = settings.shared_buffers - shmem.CHECKPOINT_REQUESTS_MAX
+    if minor is None and beyond > 0 and shmem.CHECKPOINT_CAP_SINCE_MINOR.get(major, 0) > 0:
+        extra = beyond * shmem.LAYOUTS[layout_of(major)].checkpoint_request_bytes
+        since = shmem.CHECKPOINT_CAP_SINCE_MINOR[major]
+        notes.append(
+            f"Before {major}.{since} the segment is {format_bytes(extra)} larger at this shared_buffers; "
+            "give the minor version."
+        )
+    if major >= 15:
+        notes.append("Check with the server stopped: postgres -D $PGDATA -C shared_memory_size_in_huge_pages.")
+    return tuple(notes)
+
+
+def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
+    """One size: huge_page_size, else the planned one, else the default. ``on`` refuses to start, ``try`` falls back."""
+    major, _ = parse_version(instance.version)
+    values = parse_settings(instance.settings, major)
+    mode = str(values.get("huge_pages", "try"))
+    named = int(values.get("huge_page_size", 0)) or instance.page_bytes or context.default_huge_page_bytes
+    sizes = () if mode == "off" or instance.page_bytes == 0 else (named,)
+    shortage = OnShortage.REFUSE if mode == "on" else OnShortage.BASE_PAGES
+    return PoolUse(page_sizes_bytes=sizes, on_shortage=shortage)
+
+
+ENGINE: Final = Engine(
+    name="postgresql",
+    title="PostgreSQL",
+    versions=VERSIONS,
+    settings=setting_specs(),
+    page_choice=PageChoice.NAMED,
+    demand=demand,
+    pool_use=pool_use,
+    pool_setting="shared_buffers",
+    process_per_connection=True,
+    aliases=("postgres", "pg"),
+    summary="One shared memory segment of shared_buffers and 2 to 12 % more.",
+)

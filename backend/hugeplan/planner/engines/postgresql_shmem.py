@@ -1,0 +1,362 @@
+"""The size of PostgreSQL's main shared memory segment, term by term as the server adds it up.
+
+The server computes the size in ``CalculateShmemSize()`` (src/backend/storage/ipc/ipci.c): a sum of estimates, one
+for each subsystem. The terms that grow with a setting in a way of their own (buffers, hash tables, SLRU caches,
+locks, AIO handles) are written out below, one function each. What grows in plain proportion to a count of
+processes or slots is a linear term whose coefficients were fitted to rows taken from real servers
+(``backend/tools/postgresql_oracle.py`` takes the rows and refits; the residual is the server's own rounding to
+8 kB). All sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hugeplan.planner.pages import ceil_to_multiple
+
+BLOCK_BYTES: Final = 8192
+_POINTER_BYTES: Final = 8
+_CACHE_LINE_BYTES: Final = 128
+
+# dynahash.c: header of a shared table, smallest directory, buckets in a segment, tag in front of an element.
+_HASH_HEADER_BYTES: Final = 848
+_HASH_DIRECTORY_ENTRIES: Final = 256
+_HASH_SEGMENT_BUCKETS: Final = 256
+_HASH_ELEMENT_TAG_BYTES: Final = 16
+
+# Entry sizes of the big tables: BufferLookupEnt (buf_table.c), LOCK and PROCLOCK (lock.h), PREDICATELOCKTARGET,
+# PREDICATELOCK and SERIALIZABLEXID (predicate_internals.h).
+_BUFFER_LOOKUP_ENTRY_BYTES: Final = 24
+_LOCK_ENTRY_BYTES: Final = 152
+_PROCLOCK_ENTRY_BYTES: Final = 64
+_PREDICATE_TARGET_ENTRY_BYTES: Final = 32
+_PREDICATE_LOCK_ENTRY_BYTES: Final = 56
+_SERIALIZABLE_XID_ENTRY_BYTES: Final = 16
+_BUFFER_PARTITIONS: Final = 128
+
+# For each shared buffer: the block, its descriptor padded to 64 B, its I/O condition variable, its checkpoint slot.
+_BYTES_PER_BUFFER: Final = BLOCK_BYTES + 64 + 16 + 20
+
+#: The checkpointer's request queue stopped growing at this many entries in the minors of August 2025.
+CHECKPOINT_REQUESTS_MAX: Final = 10_000_000
+CHECKPOINT_CAP_SINCE_MINOR: Final[Mapping[int, int]] = {13: 22, 14: 19, 15: 14, 16: 10, 17: 6, 18: 0}
+
+_SLRU_LSN_GROUPS_PER_PAGE: Final = 1024  # clog.c: CLOG_LSNS_PER_PAGE
+_SLRU_HEADER_BYTES: Final = 88
+_SLRU_BANK_SLOTS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What differs between major versions.
+
+    ``special_workers``: processes beside the configured ones that count as backends. ``status_slots``: auxiliary
+    entries of the backend status arrays. The rest are the fitted coefficients in bytes: a constant, and bytes for
+    each backend, prepared transaction, background worker slot, WAL sender, replication slot, logical replication
+    worker, autovacuum worker and replication origin.
+    """
+
+    special_workers: int
+    status_slots: int
+    checkpoint_request_bytes: int
+    const: float
+    per_backend: float
+    per_prepared: float
+    per_worker: float
+    per_wal_sender: float
+    per_slot: float
+    per_logical_worker: float
+    per_autovacuum: float
+    per_origin: float = 0.0
+
+
+#: Fitted by backend/tools/postgresql_oracle.py to servers 15.19, 16.15, 17.11 and 18.6.
+LAYOUTS: Final[Mapping[int, Layout]] = {
+    15: Layout(1, 6, 24, 1171094, 6142.8, 5242.6, 558.0, 96.7, 318.0, 108.4, 62.9),
+    16: Layout(1, 6, 24, 1189122, 6151.1, 5242.9, 559.2, 104.5, 319.1, 121.6, 64.6),
+    17: Layout(2, 6, 32, 559858, 6159.0, 5246.9, 1488.0, 105.0, 335.4, 128.3, 71.5),
+    18: Layout(2, 38, 32, 672939, 6479.1, 5192.0, 1484.5, 98.7, 288.4, 124.4, 43.6, 57.2),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShmemSettings:
+    """The settings that change the segment, in bytes, blocks and counts; defaults are the server's.
+
+    ``wal_buffers`` and ``io_max_concurrency`` are None where the server chooses; a ``*_buffers`` of an SLRU cache
+    is None where the server derives it from shared_buffers. ``addin_bytes`` is what preloaded libraries ask for.
+    """
+
+    shared_buffers: int = 16384
+    max_connections: int = 100
+    max_locks_per_transaction: int = 64
+    max_pred_locks_per_transaction: int = 64
+    max_prepared_transactions: int = 0
+    max_worker_processes: int = 8
+    autovacuum_max_workers: int = 3
+    autovacuum_worker_slots: int = 16
+    max_wal_senders: int = 10
+    max_replication_slots: int = 10
+    max_active_replication_origins: int = 10
+    max_logical_replication_workers: int = 4
+    wal_buffers: int | None = None
+    wal_segment_bytes: int = 16 * 1024**2
+    track_activity_query_bytes: int = 1024
+    min_dynamic_shared_memory_bytes: int = 0
+    old_snapshot_threshold_minutes: int = -1
+    hot_standby: bool = True
+    transaction_buffers: int | None = None
+    commit_timestamp_buffers: int | None = None
+    subtransaction_buffers: int | None = None
+    multixact_offset_buffers: int = 16
+    multixact_member_buffers: int = 32
+    notify_buffers: int = 16
+    serializable_buffers: int = 32
+    io_max_concurrency: int | None = None
+    io_max_combine_limit: int = 16
+    addin_bytes: int = 0
+
+
+def _next_power_of_two(count: int) -> int:
+    return 1 if count <= 1 else 1 << (count - 1).bit_length()
+
+
+def _maxalign(size_bytes: int) -> int:
+    return ceil_to_multiple(size_bytes, 8)
+
+
+def hash_table_bytes(entries: int, entry_bytes: int) -> int:
+    """Bytes reserved for a shared hash table (``hash_estimate_size``, src/backend/utils/hash/dynahash.c).
+
+    Buckets are the next power of two, in segments of 256 pointers under a directory of at least 256; elements are
+    allocated in groups of at least 32, so the table grows in steps and the overhead is no constant percentage.
+    """
+    buckets = _next_power_of_two(entries)
+    segments = _next_power_of_two((buckets - 1) // _HASH_SEGMENT_BUCKETS + 1)
+    directory = max(_HASH_DIRECTORY_ENTRIES, segments)
+    element = _HASH_ELEMENT_TAG_BYTES + _maxalign(entry_bytes)
+    allocation = 256
+    while allocation // element < 32:
+        allocation *= 2
+    group = allocation // element
+    groups = (entries - 1) // group + 1
+    return (
+        _HASH_HEADER_BYTES
+        + directory * _POINTER_BYTES
+        + segments * _HASH_SEGMENT_BUCKETS * _POINTER_BYTES
+        + groups * group * element
+    )
+
+
+def slru_bytes(slots: int, lsn_groups: int, major: int) -> int:
+    """Bytes of one SLRU cache (``SimpleLruShmemSize``, src/backend/access/transam/slru.c); banks of 16 since 17."""
+    page_number_bytes = 8 if major >= 17 else 4
+    size = _SLRU_HEADER_BYTES
+    for per_slot in (_POINTER_BYTES, 4, 1, page_number_bytes, 4, _CACHE_LINE_BYTES):
+        size += _maxalign(slots * per_slot)
+    if major >= 17:
+        banks = slots // _SLRU_BANK_SLOTS
+        size += _maxalign(banks * _CACHE_LINE_BYTES) + _maxalign(banks * 4)
+    size += _maxalign(slots * lsn_groups * 8)
+    return ceil_to_multiple(size, 32) + slots * BLOCK_BYTES
+
+
+def slru_autotune_slots(shared_buffers: int) -> int:
+    """Slots of an SLRU cache set to 0 since 17: shared_buffers/512 in whole banks, 16 to 1024 (slru.c)."""
+    share = shared_buffers // 512
+    return min(max(_SLRU_BANK_SLOTS, share - share % _SLRU_BANK_SLOTS), 1024)
+
+
+def max_backends(major: int, settings: ShmemSettings) -> int:
+    """``MaxBackends`` (InitializeMaxBackends, src/backend/utils/init/postinit.c)."""
+    autovacuum = settings.autovacuum_worker_slots if major >= 18 else settings.autovacuum_max_workers
+    return (
+        settings.max_connections
+        + autovacuum
+        + LAYOUTS[major].special_workers
+        + settings.max_worker_processes
+        + settings.max_wal_senders
+    )
+
+
+def buffer_pool_bytes(settings: ShmemSettings) -> int:
+    """Blocks, descriptors, condition variables and checkpoint slots (``BufferShmemSize``, buf_init.c)."""
+    return settings.shared_buffers * _BYTES_PER_BUFFER
+
+
+def buffer_lookup_bytes(settings: ShmemSettings) -> int:
+    """The buffer mapping hash table (``BufTableShmemSize``, buf_table.c): one entry a buffer and a partition."""
+    return hash_table_bytes(settings.shared_buffers + _BUFFER_PARTITIONS, _BUFFER_LOOKUP_ENTRY_BYTES)
+
+
+def checkpointer_queue_bytes(major: int, settings: ShmemSettings, *, capped: bool) -> int:
+    """The checkpointer's request queue (``CheckpointerShmemSize``, checkpointer.c): a request a buffer, capped."""
+    requests = min(settings.shared_buffers, CHECKPOINT_REQUESTS_MAX) if capped else settings.shared_buffers
+    return requests * LAYOUTS[major].checkpoint_request_bytes
+
+
+def wal_buffer_blocks(settings: ShmemSettings) -> int:
+    """wal_buffers in blocks; by default shared_buffers/32, 8 blocks to one WAL segment (``XLOGChooseNumBuffers``)."""
+    if settings.wal_buffers is not None:
+        return settings.wal_buffers
+    return max(min(settings.shared_buffers // 32, settings.wal_segment_bytes // BLOCK_BYTES), 8)
+
+
+def wal_bytes(settings: ShmemSettings) -> int:
+    """WAL buffers with one page address each (``XLOGShmemSize``, xlog.c)."""
+    return wal_buffer_blocks(settings) * (BLOCK_BYTES + 8)
+
+
+def _with_lock_margin(size_bytes: int) -> int:
+    """Both lock managers add a tenth because their tables may not fill evenly."""
+    return size_bytes + size_bytes // 10
+
+
+def lock_table_bytes(major: int, settings: ShmemSettings) -> int:
+    """The lock manager's two tables (``LockShmemSize``, lock.c)."""
+    locks = settings.max_locks_per_transaction * (max_backends(major, settings) + settings.max_prepared_transactions)
+    return _with_lock_margin(
+        hash_table_bytes(locks, _LOCK_ENTRY_BYTES) + hash_table_bytes(2 * locks, _PROCLOCK_ENTRY_BYTES)
+    )
+
+
+def predicate_lock_bytes(major: int, settings: ShmemSettings) -> int:
+    """The predicate lock manager's tables (``PredicateLockShmemSize``, predicate.c), its linear lists aside."""
+    transactions = max_backends(major, settings) + settings.max_prepared_transactions
+    targets = settings.max_pred_locks_per_transaction * transactions
+    return _with_lock_margin(
+        hash_table_bytes(targets, _PREDICATE_TARGET_ENTRY_BYTES)
+        + hash_table_bytes(2 * targets, _PREDICATE_LOCK_ENTRY_BYTES)
+    ) + hash_table_bytes(10 * transactions, _SERIALIZABLE_XID_ENTRY_BYTES)
+
+
+def activity_bytes(major: int, settings: ShmemSettings) -> int:
+    """The query texts of pg_stat_activity (``BackendStatusShmemSize``, backend_status.c)."""
+    return (max_backends(major, settings) + LAYOUTS[major].status_slots) * settings.track_activity_query_bytes
+
+
+def slru_total_bytes(major: int, settings: ShmemSettings) -> int:
+    """All SLRU caches: fixed sizes or shares of shared_buffers before 17, settings of their own since."""
+    buffers = settings.shared_buffers
+    if major < 17:
+        transaction = min(128, max(4, buffers // 512))  # clog.c
+        commit_timestamp = min(256, max(4, buffers // 256))  # commit_ts.c
+        return slru_bytes(transaction, _SLRU_LSN_GROUPS_PER_PAGE, major) + slru_bytes(commit_timestamp, 0, major)
+    automatic = slru_autotune_slots(buffers)
+    fixed = (
+        settings.commit_timestamp_buffers or automatic,
+        settings.subtransaction_buffers or automatic,
+        settings.multixact_offset_buffers,
+        settings.multixact_member_buffers,
+        settings.notify_buffers,
+        settings.serializable_buffers,
+    )
+    return slru_bytes(settings.transaction_buffers or automatic, _SLRU_LSN_GROUPS_PER_PAGE, major) + sum(
+        slru_bytes(slots, 0, major) for slots in fixed
+    )
+
+
+def known_assigned_xids_bytes(major: int, settings: ShmemSettings) -> int:
+    """The standby's transaction ids, 65 a process, 5 bytes each (``ProcArrayShmemSize``, procarray.c)."""
+    if not settings.hot_standby:
+        return 0
+    return 65 * (max_backends(major, settings) + settings.max_prepared_transactions) * 5
+
+
+def old_snapshot_bytes(major: int, settings: ShmemSettings) -> int:
+    """The time map of old_snapshot_threshold, gone in 17 (``SnapMgrShmemSize``, snapmgr.c)."""
+    if major >= 17 or settings.old_snapshot_threshold_minutes <= 0:
+        return 0
+    return (settings.old_snapshot_threshold_minutes + 10) * 4
+
+
+def aio_bytes(major: int, settings: ShmemSettings) -> int:
+    """Handles of asynchronous I/O since 18 (``AioShmemSize``, src/backend/storage/aio/aio_init.c).
+
+    io_max_concurrency = -1 is 64 or shared_buffers divided by all processes, whichever is less, at least 1.
+    A handle is 144 B and, for each block it may combine, 16 B of iovec and 8 B of data.
+    """
+    if major < 18:
+        return 0
+    processes = max_backends(major, settings) + LAYOUTS[major].status_slots
+    concurrency = settings.io_max_concurrency
+    if concurrency is None:
+        concurrency = max(1, min(settings.shared_buffers // processes, 64))
+    return processes * concurrency * (144 + settings.io_max_combine_limit * 24)
+
+
+def fast_path_lock_bytes(major: int, settings: ShmemSettings) -> int:
+    """Fast-path lock slots since 18, in groups of 16 a process (``FastPathLockShmemSize``, proc.c)."""
+    if major < 18:
+        return 0
+    processes = max_backends(major, settings) + LAYOUTS[major].status_slots + settings.max_prepared_transactions
+    groups = max(1, min(_next_power_of_two(settings.max_locks_per_transaction) // 16, 1024))
+    return processes * groups * 72
+
+
+def linear_counts(major: int, settings: ShmemSettings) -> tuple[int, ...]:
+    """The counts that the fitted coefficients multiply, in the order of :class:`Layout`, constant first."""
+    return (
+        1,
+        max_backends(major, settings),
+        settings.max_prepared_transactions,
+        settings.max_worker_processes,
+        settings.max_wal_senders,
+        settings.max_replication_slots,
+        settings.max_logical_replication_workers,
+        settings.autovacuum_worker_slots if major >= 18 else settings.autovacuum_max_workers,
+        settings.max_active_replication_origins if major >= 18 else 0,
+    )
+
+
+def linear_bytes(major: int, settings: ShmemSettings) -> int:
+    """Everything that grows in proportion to processes and slots: PGPROC, signals, status arrays and so on."""
+    layout = LAYOUTS[major]
+    coefficients = (
+        layout.const,
+        layout.per_backend,
+        layout.per_prepared,
+        layout.per_worker,
+        layout.per_wal_sender,
+        layout.per_slot,
+        layout.per_logical_worker,
+        layout.per_autovacuum,
+        layout.per_origin,
+    )
+    counts = linear_counts(major, settings)
+    return round(sum(c * n for c, n in zip(coefficients, counts, strict=True)))
+
+
+def structural_terms(major: int, settings: ShmemSettings, *, checkpoint_capped: bool = True) -> dict[str, int]:
+    """The terms with a rule of their own, by name; the fitted linear term is not among them."""
+    return {
+        "shared_buffers": buffer_pool_bytes(settings),
+        "buffer lookup table": buffer_lookup_bytes(settings),
+        "checkpointer queue": checkpointer_queue_bytes(major, settings, capped=checkpoint_capped),
+        "wal_buffers": wal_bytes(settings),
+        "lock tables": lock_table_bytes(major, settings),
+        "predicate locks": predicate_lock_bytes(major, settings),
+        "query texts": activity_bytes(major, settings),
+        "SLRU caches": slru_total_bytes(major, settings),
+        "standby transaction ids": known_assigned_xids_bytes(major, settings),
+        "old snapshots": old_snapshot_bytes(major, settings),
+        "AIO handles": aio_bytes(major, settings),
+        "fast-path locks": fast_path_lock_bytes(major, settings),
+        "dynamic shared memory": settings.min_dynamic_shared_memory_bytes,
+        "preloaded libraries": settings.addin_bytes,
+    }
+
+
+def shared_memory_terms(major: int, settings: ShmemSettings, *, checkpoint_capped: bool = True) -> dict[str, int]:
+    """All terms in bytes; their sum, rounded up to the next 8 kB, is what the server asks for."""
+    terms = structural_terms(major, settings, checkpoint_capped=checkpoint_capped)
+    terms["processes and slots"] = linear_bytes(major, settings)
+    return terms
+
+
+def shared_memory_bytes(major: int, settings: ShmemSettings, *, checkpoint_capped: bool = True) -> int:
+    """Bytes of the main segment. The server always adds 8192 minus the remainder, also when that is a whole block."""
+    total = sum(shared_memory_terms(major, settings, checkpoint_capped=checkpoint_capped).values())
+    return total + BLOCK_BYTES - total % BLOCK_BYTES

@@ -1,0 +1,116 @@
+"""Page sizes: which exist where, what they are called, and how bytes become pages.
+
+There is one function for each direction of rounding, so that a reader sees at the call which one is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hugeplan.planner.errors import PageSizeError
+from hugeplan.planner.model import GIB, KIB, MIB
+from hugeplan.planner.units import format_iec_bytes, format_in_units, format_kubernetes_bytes
+
+#: Huge page sizes the kernel offers, by architecture and base page size (bytes).
+#: Sources: arch/x86/mm/hugetlbpage.c (1G needs pdpe1gb); Documentation/arch/arm64/hugetlbpage.rst;
+#: arch/powerpc/mm/hugetlbpage.c (hash 16M and 16G, radix 2M and 1G); arch/riscv/mm/hugetlbpage.c (64K with
+#: Svnapot); arch/s390/mm/hugetlbpage.c (1M with EDAT1, 2G with EDAT2).
+HUGE_PAGE_SIZES: Final[Mapping[tuple[str, int], tuple[int, ...]]] = {
+    ("x86_64", 4 * KIB): (2 * MIB, GIB),
+    ("aarch64", 4 * KIB): (64 * KIB, 2 * MIB, 32 * MIB, GIB),
+    ("aarch64", 16 * KIB): (2 * MIB, 32 * MIB, GIB),
+    ("aarch64", 64 * KIB): (2 * MIB, 512 * MIB, 16 * GIB),
+    ("ppc64le", 4 * KIB): (2 * MIB, 16 * MIB, GIB, 16 * GIB),
+    ("ppc64le", 64 * KIB): (2 * MIB, 16 * MIB, GIB, 16 * GIB),
+    ("riscv64", 4 * KIB): (64 * KIB, 2 * MIB, GIB),
+    ("s390x", 4 * KIB): (MIB, 2 * GIB),
+}
+
+#: Names people use for the architectures above.
+ARCHITECTURE_ALIASES: Final[Mapping[str, str]] = {
+    "amd64": "x86_64",
+    "arm64": "aarch64",
+    "ppc64": "ppc64le",
+    "powerpc64le": "ppc64le",
+    "riscv": "riscv64",
+    "s390": "s390x",
+}
+
+
+def canonical_architecture(arch: str, field: str = "arch") -> str:
+    """The kernel's name of an architecture (``arm64`` -> ``aarch64``)."""
+    name = ARCHITECTURE_ALIASES.get(arch.lower(), arch.lower())
+    known = sorted({key[0] for key in HUGE_PAGE_SIZES})
+    if name not in known:
+        raise PageSizeError(field, arch, f"one of {', '.join(known)}")
+    return name
+
+
+def base_page_sizes(arch: str) -> tuple[int, ...]:
+    """Base page sizes (bytes) an architecture's kernels are built with."""
+    name = canonical_architecture(arch)
+    return tuple(base for known, base in HUGE_PAGE_SIZES if known == name)
+
+
+def huge_page_sizes(arch: str, base_page_bytes: int) -> tuple[int, ...]:
+    """Huge page sizes (bytes, ascending) that the kernel of an architecture can offer at a base page size."""
+    name = canonical_architecture(arch)
+    sizes = HUGE_PAGE_SIZES.get((name, base_page_bytes))
+    if sizes is None:
+        allowed = ", ".join(format_iec_bytes(size) for size in base_page_sizes(arch))
+        raise PageSizeError("base_page_size", format_iec_bytes(base_page_bytes), f"{allowed} on {name}")
+    return sizes
+
+
+def require_huge_page_size(page_bytes: int, arch: str, base_page_bytes: int, field: str = "page_size") -> int:
+    """``page_bytes`` if the architecture has it at this base page size, else a PageSizeError with the list."""
+    sizes = huge_page_sizes(arch, base_page_bytes)
+    if page_bytes not in sizes:
+        allowed = ", ".join(page_label(size) for size in sizes)
+        raise PageSizeError(
+            field,
+            page_label(page_bytes),
+            f"{allowed} on {canonical_architecture(arch)} with {page_label(base_page_bytes)} base pages",
+        )
+    return page_bytes
+
+
+def ceil_pages(size_bytes: int, page_bytes: int) -> int:
+    """Pages that hold ``size_bytes``: the reservation's direction, a started page is a whole page."""
+    return -(-size_bytes // page_bytes)
+
+
+def floor_pages(size_bytes: int, page_bytes: int) -> int:
+    """Whole pages inside ``size_bytes``: the fitting direction, never more than there is."""
+    return size_bytes // page_bytes
+
+
+def ceil_to_multiple(size_bytes: int, unit_bytes: int) -> int:
+    """The smallest multiple of ``unit_bytes`` that is at least ``size_bytes``."""
+    return -(-size_bytes // unit_bytes) * unit_bytes
+
+
+def floor_to_multiple(size_bytes: int, unit_bytes: int) -> int:
+    """The largest multiple of ``unit_bytes`` that is at most ``size_bytes``."""
+    return size_bytes // unit_bytes * unit_bytes
+
+
+def waste_bytes(size_bytes: int, page_bytes: int, pages: int) -> int:
+    """Bytes of ``pages`` that ``size_bytes`` leaves unused."""
+    return pages * page_bytes - size_bytes
+
+
+def page_label(page_bytes: int) -> str:
+    """The short name of a page size: ``4K``, ``64K``, ``2M``, ``1G``."""
+    return format_in_units(page_bytes, (("G", GIB), ("M", MIB), ("K", KIB), ("", 1)))
+
+
+def kubernetes_resource_name(page_bytes: int) -> str:
+    """``hugepages-2Mi`` and so on: the most compact binary quantity (helper.HugePageResourceName)."""
+    return f"hugepages-{format_kubernetes_bytes(page_bytes)}"
+
+
+def sysfs_directory_name(page_bytes: int) -> str:
+    """The directory under /sys/kernel/mm/hugepages: ``hugepages-2048kB``."""
+    return f"hugepages-{page_bytes // KIB}kB"
