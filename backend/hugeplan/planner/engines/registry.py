@@ -11,6 +11,7 @@ from hugeplan.planner.engines import mysql, postgresql
 from hugeplan.planner.engines.base import DemandContext, Engine, closest_hint, require_page_size
 from hugeplan.planner.errors import PlannerError, UnknownEngineError
 from hugeplan.planner.model import DatabaseInstance, Demand
+from hugeplan.planner.pages import all_huge_page_sizes
 
 _TABLE: Final = (
     postgresql.ENGINE,
@@ -36,10 +37,10 @@ def engine_named(name: str) -> Engine:
 def demand_of(instance: DatabaseInstance, page_bytes: int, context: DemandContext | None = None) -> Demand:
     """What one instance needs when its memory is mapped with pages of ``page_bytes``.
 
-    ``page_bytes`` is a huge page size of the node, or its base page size for no huge pages at all. The context
-    defaults to an x86-64 node with 2M and 1G pages. Errors are PlannerErrors that name engine, version or setting.
+    ``page_bytes`` is a huge page size of the node, or its base page size for no huge pages at all. Without a context
+    any page size of any architecture may be asked for, on 4K base pages and a 2M default. Errors are PlannerErrors that name engine, version or setting.
     """
-    where = context if context is not None else DemandContext()
+    where = context if context is not None else DemandContext(huge_page_sizes_bytes=all_huge_page_sizes())
     engine = engine_named(instance.engine)
     require_page_size(page_bytes, where)
     if instance.connections is not None and instance.connections < 0:

@@ -1,0 +1,107 @@
+"""The command line: one file a command, one row a command in :data:`COMMANDS`.
+
+A command's module has ``add_arguments(parser)`` and ``run(arguments) -> int`` (the exit status). It is imported only
+when its command is run, so that planning needs neither the server nor a database. Wrong input is one line on
+standard error that names the field, the value and the valid range, and exit status 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from typing import Final, NoReturn
+
+from hugeplan.planner.errors import PlannerError
+
+EXIT_FAILED: Final = 1
+EXIT_WRONG_INPUT: Final = 2
+EXIT_INTERRUPTED: Final = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A row of the command table: the word typed, one line of help, and the module that does it."""
+
+    name: str
+    summary: str
+    module: str
+
+
+COMMANDS: Final = (Command("size", "pages that one database engine needs", "hugeplan.cli.size"),)
+
+
+class InputError(Exception):
+    """Wrong input that is not the planner's to judge, such as a file that is not there. One line."""
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line and exit status 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print ``program: message`` and exit with status 2."""
+        self.exit(EXIT_WRONG_INPUT, f"{self.prog}: {message}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the return value is the process's exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser(given)
+    parsed = parser.parse_args(given)
+    if parsed.command is None:
+        parser.print_help()
+        return EXIT_WRONG_INPUT
+    try:
+        status: int = import_module(_row(parsed.command).module).run(parsed)
+        sys.stdout.flush()
+    except (PlannerError, InputError) as error:
+        return _complain(parsed.command, str(error), EXIT_WRONG_INPUT)
+    except BrokenPipeError:
+        # The reader of a pipe has gone; what is left in the buffer has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except Exception as error:
+        if os.environ.get("HUGEPLAN_DEBUG"):
+            traceback.print_exc()
+        return _complain(
+            parsed.command,
+            f"internal error: {type(error).__name__}: {error} (HUGEPLAN_DEBUG=1 shows where)",
+            EXIT_FAILED,
+        )
+    return status
+
+
+def _row(name: str) -> Command:
+    return next(row for row in COMMANDS if row.name == name)
+
+
+def _parser(given: Sequence[str]) -> OneLineParser:
+    """The top parser; only the chosen command's arguments are built, and only its module is imported."""
+    parser = OneLineParser(
+        prog="hugeplan", description="How many huge pages should a node reserve, of which size, and what will it buy?"
+    )
+    parser.add_argument("--version", action="version", version=f"hugeplan {version('hugeplan')}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=OneLineParser)
+    chosen = next((word for word in given if not word.startswith("-")), None)
+    for row in COMMANDS:
+        subparser = commands.add_parser(row.name, help=row.summary, description=_sentence(row.summary))
+        if row.name == chosen:
+            import_module(row.module).add_arguments(subparser)
+    return parser
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+def _complain(command: str, message: str, status: int) -> int:
+    line = message.replace("\n", " ")
+    sys.stderr.write(f"hugeplan {command}: {line}\n")
+    return status

@@ -1,0 +1,9 @@
+"""``python -m hugeplan.cli``."""
+
+from __future__ import annotations
+
+import sys
+
+from hugeplan.cli import main
+
+sys.exit(main())
