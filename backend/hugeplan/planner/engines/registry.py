@@ -37,8 +37,9 @@ def engine_named(name: str) -> Engine:
 def demand_of(instance: DatabaseInstance, page_bytes: int, context: DemandContext | None = None) -> Demand:
     """What one instance needs when its memory is mapped with pages of ``page_bytes``.
 
-    ``page_bytes`` is a huge page size of the node, or its base page size for no huge pages at all. Without a context
-    any page size of any architecture may be asked for, on 4K base pages and a 2M default. Errors are PlannerErrors that name engine, version or setting.
+    ``page_bytes`` is a huge page size of the node, or its base page size for no huge pages at all. Without a
+    context any page size of any architecture may be asked for, on 4K base pages and a 2M default. Errors are
+    PlannerErrors that name the engine, the version or the setting.
     """
     where = context if context is not None else DemandContext(huge_page_sizes_bytes=all_huge_page_sizes())
     engine = engine_named(instance.engine)
