@@ -1,0 +1,75 @@
+"""One small file for each subject, and the table that names them all.
+
+A collector is a function from a Host to the part of the report it fills. Its parser is a pure function over text.
+The runner times each one; a failure of one never stops the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hugeplan_agent.collectors import cgroup, cpu, kernel, meminfo, numa, pools, processes, thp, vmstat
+from hugeplan_agent.errors import NoData
+from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.host import Host
+
+COLLECTORS: Mapping[str, Callable[[Host], Fragment]] = {
+    "meminfo": meminfo.collect,
+    "pools": pools.collect,
+    "numa": numa.collect,
+    "thp": thp.collect,
+    "cpu": cpu.collect,
+    "kernel": kernel.collect,
+    "cgroup": cgroup.collect,
+    "vmstat": vmstat.collect,
+    "processes": processes.collect,
+}
+
+
+@dataclass
+class Collected:
+    """The merged parts of all collectors, and how each of them ended."""
+
+    inventory: dict[str, Any] = field(default_factory=dict)
+    sample: dict[str, Any] = field(default_factory=dict)
+    results: list[dict[str, Any]] = field(default_factory=list)
+
+
+def collect_all(host: Host, collectors: Mapping[str, Callable[[Host], Fragment]] = COLLECTORS) -> Collected:
+    """Run every collector. Status: ok, no_data (the machine has no such thing) or failed, with a reason."""
+    collected = Collected()
+    for name, collect in collectors.items():
+        started = time.perf_counter()
+        status, reason = "ok", None
+        try:
+            fragment = collect(host)
+            collected.inventory.update(fragment.inventory)
+            collected.sample.update(fragment.sample)
+            reason = fragment.note
+        except NoData as absence:
+            status, reason = "no_data", str(absence)
+        except Exception as error:
+            status, reason = "failed", describe(error)
+        collected.results.append(
+            {
+                "name": name,
+                "status": status,
+                "duration_seconds": round(time.perf_counter() - started, 6),
+                "reason": reason,
+            }
+        )
+    return collected
+
+
+def describe(error: Exception) -> str:
+    """One line about an exception, short enough for a report."""
+    words = " ".join(str(error).split()) or type(error).__name__
+    return words[:500]
+
+
+def failed(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One line for each collector that failed."""
+    return [f"{result['name']}: {result['reason']}" for result in results if result["status"] == "failed"]

@@ -1,0 +1,46 @@
+"""Line formats of /proc that several collectors read. Pure functions; kB becomes bytes here and nowhere else."""
+
+from __future__ import annotations
+
+import re
+
+KIB = 1024
+AMOUNT = re.compile(r"^(?:Node\s+\d+\s+)?([A-Za-z0-9_()]+):\s+(\d+)(?:\s+(kB))?\s*$")
+
+
+def parse_amounts(text: str) -> dict[str, int]:
+    """Lines such as ``MemTotal: 24684084 kB`` or ``Node 0 MemFree: 8 kB``: bytes where a unit stands, else the number.
+
+    Source: Documentation/filesystems/proc.rst of the kernel. The kernel's kB are 1,024 bytes.
+    """
+    amounts = {}
+    for line in text.splitlines():
+        match = AMOUNT.match(line)
+        if match:
+            amounts[match[1]] = int(match[2]) * (KIB if match[3] else 1)
+    return amounts
+
+
+def parse_counters(text: str) -> dict[str, int]:
+    """Lines such as ``thp_fault_alloc 12``."""
+    counters = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        if value.strip().isdigit():
+            counters[name] = int(value)
+    return counters
+
+
+def parse_selected(text: str) -> str | None:
+    """The bracketed word of a line such as ``always [madvise] never``; None when no word is selected."""
+    match = re.search(r"\[([^\[\]\s]+)\]", text)
+    return match[1] if match else None
+
+
+def count_cpu_list(text: str) -> int:
+    """How many processors a list such as ``0-3,8,10-11`` names. Raises ValueError on anything else."""
+    total = 0
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        total += int(last or first) - int(first) + 1
+    return total

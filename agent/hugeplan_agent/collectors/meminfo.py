@@ -1,0 +1,45 @@
+"""The node's memory: /proc/meminfo in bytes, and the kernel's default huge page size."""
+
+from __future__ import annotations
+
+from hugeplan_agent.collectors.keyvalue import parse_amounts
+from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.host import Host
+
+FIELDS = {
+    "mem_total_bytes": "MemTotal",
+    "mem_free_bytes": "MemFree",
+    "mem_available_bytes": "MemAvailable",
+    "buffers_bytes": "Buffers",
+    "cached_bytes": "Cached",
+    "slab_bytes": "Slab",
+    "s_unreclaim_bytes": "SUnreclaim",
+    "kernel_stack_bytes": "KernelStack",
+    "page_tables_bytes": "PageTables",
+    "sec_page_tables_bytes": "SecPageTables",
+    "percpu_bytes": "Percpu",
+    "anon_pages_bytes": "AnonPages",
+    "anon_huge_pages_bytes": "AnonHugePages",
+    "shmem_bytes": "Shmem",
+    "shmem_huge_pages_bytes": "ShmemHugePages",
+    "shmem_pmd_mapped_bytes": "ShmemPmdMapped",
+    "hugetlb_bytes": "Hugetlb",
+    "committed_as_bytes": "Committed_AS",
+    "swap_total_bytes": "SwapTotal",
+    "swap_free_bytes": "SwapFree",
+    "direct_map_4k_bytes": "DirectMap4k",
+    "direct_map_2m_bytes": "DirectMap2M",
+    "direct_map_1g_bytes": "DirectMap1G",
+}
+"""Report name -> the kernel's word. A word that this kernel does not print is null: unknown, not zero."""
+
+
+def parse(text: str) -> tuple[dict[str, int | None], int | None]:
+    """The memory of a report and the default huge page size in bytes, from the text of /proc/meminfo."""
+    amounts = parse_amounts(text)
+    return {name: amounts.get(word) for name, word in FIELDS.items()}, amounts.get("Hugepagesize")
+
+
+def collect(host: Host) -> Fragment:
+    memory, default_huge_page_bytes = parse(host.read("proc/meminfo"))
+    return Fragment({"default_huge_page_bytes": default_huge_page_bytes}, {"memory": memory})

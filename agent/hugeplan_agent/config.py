@@ -1,0 +1,231 @@
+"""Settings from flags and from the environment (HUGEPLAN_AGENT_*); a flag wins."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import stat
+import urllib.parse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hugeplan_agent.errors import ConfigurationError
+from hugeplan_agent.spool import Bounds
+from hugeplan_agent.tlbbench import LIMIT_SECONDS
+
+PREFIX = "HUGEPLAN_AGENT_"
+PROFILES = ("none", "quick", "full")
+DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)?")
+SIZE = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)?")
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, None: 1}
+BYTES = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, None: 1}
+
+
+def parse_duration(text: str) -> float:
+    """``90``, ``90s``, ``5m``, ``1.5h`` or ``7d`` in seconds. Raises ValueError."""
+    match = DURATION.fullmatch(text.strip())
+    if match is None:
+        raise ValueError("a duration such as 90s, 5m, 12h or 7d")
+    return float(match[1]) * SECONDS[match[2]]
+
+
+def parse_size(text: str) -> int:
+    """``1048576``, ``64MiB`` or ``1GiB`` in bytes. Raises ValueError."""
+    match = SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError("a size such as 64MiB or 1GiB")
+    return int(match[1]) * BYTES[match[2]]
+
+
+def _between(low: float, high: float, what: str) -> Callable[[float], None]:
+    def check(value: float) -> None:
+        if not low <= value <= high:
+            raise ValueError(what)
+
+    return check
+
+
+@dataclass(frozen=True)
+class Option:
+    """One setting: its flag, its default in text form, its help, how to read it and when to refuse it."""
+
+    name: str
+    default: str | None
+    help: str
+    metavar: str = "TEXT"
+    parse: Callable[[str], object] = str
+    check: Callable[[float], None] | None = None
+    choices: tuple[str, ...] | None = None
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.name.upper()
+
+
+def default_spool_dir() -> str:
+    """The system's place for a root service, the user's state folder for anybody else."""
+    if os.geteuid() == 0:
+        return "/var/lib/hugeplan-agent"
+    home = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local/state")
+    return f"{home}/hugeplan-agent"
+
+
+SEND_OPTIONS = (
+    Option("server", None, "address of the hugeplan server, such as https://hugeplan.example", "URL"),
+    Option("token_file", None, "file with this node's agent token, readable by its owner only", "FILE"),
+    Option("ca_file", None, "certificates to trust in place of the system's", "FILE"),
+    Option(
+        "timeout", "10s", "longest wait for one answer", "TIME", parse_duration, _between(0.1, 600, "0.1s to 10m")
+    ),
+)  # fmt: skip
+SPOOL_OPTIONS = (
+    Option("spool_dir", None, "folder of the waiting reports; default: the system's or user's state", "DIR"),
+    Option(
+        "spool_max_size", "64MiB", "most that may wait", "SIZE", parse_size,
+        _between(64 * 1024, 1024**4, "64KiB to 1024GiB"),
+    ),
+    Option(
+        "spool_max_age", "7d", "longest that a report may wait", "TIME", parse_duration,
+        _between(60, 366 * 86400, "1m to 366d"),
+    ),
+)  # fmt: skip
+NODE_OPTIONS = (
+    Option("root", "/", "read /proc, /sys and /etc below this folder", "DIR"),
+    Option("node_name", None, "name of this node (default: its host name)"),
+    Option("tlbbench", None, "path of the benchmark (default: the one on PATH)", "FILE"),
+    Option("measure", "none", "benchmark profile", choices=PROFILES),
+    Option(
+        "measure_limit", None, "end the benchmark after this time and send what it has", "TIME", parse_duration,
+        _between(1, 7200, "1s to 2h"),
+    ),
+)  # fmt: skip
+RUN_OPTIONS = (
+    Option("interval", "60s", "time between samples", "TIME", parse_duration, _between(1, 86400, "1s to 1d")),
+    Option(
+        "measure_every", "30d", "measure again after this time, and after a boot", "TIME", parse_duration,
+        _between(60, 3660 * 86400, "1m to 3660d"),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything a command needs to know; a command without a setting sees its default."""
+
+    server: str | None
+    token_file: Path | None
+    ca_file: str | None
+    timeout_seconds: float
+    spool_dir: Path
+    bounds: Bounds
+    root: Path
+    node_name: str | None
+    tlbbench: str | None
+    measure: str
+    measure_limit_seconds: float
+    interval_seconds: float
+    measure_every_seconds: float
+
+
+def add_options(parser: argparse.ArgumentParser, options: tuple[Option, ...]) -> None:
+    """Give a command its flags; each help text names the variable and the default."""
+    for option in options:
+        default = f"; default {option.default}" if option.default else ""
+        parser.add_argument(
+            option.flag,
+            dest=option.name,
+            metavar=None if option.choices else option.metavar,
+            choices=option.choices,
+            help=f"{option.help} [{option.variable}{default}]",
+        )
+
+
+def resolve(given: Mapping[str, object], environment: Mapping[str, str]) -> Config:
+    """Flags, then variables, then defaults, each checked. Raises ConfigurationError that names the setting."""
+    values = {
+        option.name: _value(option, given.get(option.name), environment)
+        for option in (*SEND_OPTIONS, *SPOOL_OPTIONS, *NODE_OPTIONS, *RUN_OPTIONS)
+    }
+
+    def text(name: str) -> str | None:
+        value = values[name]
+        return None if value is None else str(value)
+
+    def number(name: str) -> float:
+        value = values[name]
+        assert isinstance(value, (int, float))
+        return value
+
+    measure = str(values["measure"])
+    token_file = text("token_file")
+    return Config(
+        server=check_server(text("server")),
+        token_file=Path(token_file) if token_file else None,
+        ca_file=text("ca_file"),
+        timeout_seconds=number("timeout"),
+        spool_dir=Path(text("spool_dir") or default_spool_dir()),
+        bounds=Bounds(int(number("spool_max_size")), number("spool_max_age")),
+        root=Path(text("root") or "/"),
+        node_name=text("node_name"),
+        tlbbench=text("tlbbench"),
+        measure=measure,
+        measure_limit_seconds=(
+            LIMIT_SECONDS.get(measure, 0.0) if values["measure_limit"] is None else number("measure_limit")
+        ),
+        interval_seconds=number("interval"),
+        measure_every_seconds=number("measure_every"),
+    )
+
+
+def _value(option: Option, given: object, environment: Mapping[str, str]) -> object:
+    raw, origin = given, option.flag
+    if raw is None:
+        raw, origin = environment.get(option.variable) or None, option.variable
+    if raw is None:
+        raw = option.default
+    if raw is None:
+        return None
+    try:
+        value = option.parse(str(raw))
+        if option.check is not None and isinstance(value, (int, float)):
+            option.check(value)
+    except ValueError as error:
+        raise ConfigurationError(f"{origin}: {raw!r} is not valid; expected {error}") from None
+    if option.choices and value not in option.choices:
+        raise ConfigurationError(f"{origin}: {raw!r} is not valid; expected one of {', '.join(option.choices)}")
+    return value
+
+
+def check_server(server: str | None) -> str | None:
+    """The server's address without a final slash. Raises ConfigurationError unless it is http or https with a host."""
+    if server is None:
+        return None
+    try:
+        parts = urllib.parse.urlsplit(server)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise ConfigurationError(f"--server: {server!r} is not valid; expected http://HOST:PORT or https://HOST")
+    return server.rstrip("/")
+
+
+def read_token(path: Path) -> str:
+    """The token in a file that only its owner (and perhaps a group) may read. Raises ConfigurationError."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        token = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
+        raise ConfigurationError(f"--token-file: {path} cannot be read: {reason}") from error
+    if mode & 0o037:
+        raise ConfigurationError(f"--token-file: {path} has mode {mode:04o}, so others can use the token; chmod 600 it")
+    if not token or len(token.split()) != 1:
+        raise ConfigurationError(f"--token-file: {path} holds no token; expected one word")
+    return token

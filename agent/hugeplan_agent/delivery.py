@@ -1,0 +1,59 @@
+"""Empties the spool: which report next, what to do with the server's answer, when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hugeplan_agent.sender import Answer, Outcome
+from hugeplan_agent.spool import Entry, Spool
+
+MAX_FAULTS = 3
+"""After so many 500s in one pass the server is at fault, not the reports."""
+
+Send = Callable[[bytes, str], Answer]
+
+
+@dataclass
+class Pass:
+    """What one pass over the spool did. ``stopped_by`` is the answer that ended it early, or the last fault."""
+
+    delivered: list[Answer] = field(default_factory=list)
+    rejected: list[tuple[Entry, Answer]] = field(default_factory=list)
+    stopped_by: Answer | None = None
+    busy: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        return self.stopped_by is None and not self.busy
+
+
+def deliver(spool: Spool, send: Send, should_stop: Callable[[], bool] = lambda: False) -> Pass:
+    """Send waiting reports, the oldest first, until the spool is empty or the server cannot take more."""
+    done = Pass()
+    with spool.sending() as is_mine:
+        if not is_mine:
+            done.busy = True
+            return done
+        spool.remove_leftovers()
+        faults = 0
+        for entry in spool.entries():
+            if should_stop():
+                break
+            try:
+                body = entry.path.read_bytes()
+            except FileNotFoundError:  # dropped by its age or size meanwhile
+                continue
+            answer = send(body, entry.report_id)
+            if answer.outcome is Outcome.DELIVERED:
+                spool.delivered(entry)
+                done.delivered.append(answer)
+            elif answer.outcome is Outcome.REJECTED:
+                spool.reject(entry, answer.document or {"status": answer.status, "detail": answer.detail})
+                done.rejected.append((entry, answer))
+            else:
+                done.stopped_by = answer
+                faults += 1
+                if answer.outcome is not Outcome.SERVER_FAULT or faults >= MAX_FAULTS:
+                    break
+    return done

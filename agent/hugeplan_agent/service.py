@@ -1,0 +1,183 @@
+"""What the agent does: observe once, or again and again, and hand over what it saw."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from hugeplan_agent import machine, report, tlbbench
+from hugeplan_agent.backoff import delay_seconds
+from hugeplan_agent.collectors import collect_all
+from hugeplan_agent.config import Config, read_token
+from hugeplan_agent.delivery import Pass, deliver
+from hugeplan_agent.errors import AgentError, ConfigurationError, MeasureError
+from hugeplan_agent.host import Host
+from hugeplan_agent.sender import Outcome, Sender
+from hugeplan_agent.spool import Entry, Spool
+
+RETRY_MEASURE_SECONDS = 3600.0
+"""After a benchmark that gave no document: the reason may pass, but a loop of failures must not load the node."""
+
+SAME_LINE_SECONDS = 600.0
+
+
+class Log:
+    """Lines on standard error; the same line again is printed every ten minutes only."""
+
+    def __init__(self, write: Callable[[str], object] = lambda line: print(line, file=sys.stderr, flush=True)) -> None:
+        self._write = write
+        self._last: dict[str, float] = {}
+
+    def line(self, text: str) -> None:
+        now = time.monotonic()
+        if now - self._last.get(text, -SAME_LINE_SECONDS) < SAME_LINE_SECONDS:
+            return
+        if len(self._last) > 200:  # texts carry numbers; do not keep them for ever
+            self._last.clear()
+        self._last[text] = now
+        self._write(f"hugeplan-agent: {text}")
+
+
+def make_sender(config: Config) -> Sender:
+    """A sender for the configured server. Raises ConfigurationError when a part is missing."""
+    if config.server is None:
+        raise ConfigurationError("--server is missing: give the address of the hugeplan server")
+    if config.token_file is None:
+        raise ConfigurationError("--token-file is missing: give the file that holds this node's agent token")
+    try:
+        return Sender(config.server, read_token(config.token_file), config.timeout_seconds, config.ca_file)
+    except OSError as error:
+        raise ConfigurationError(f"--ca-file: {config.ca_file} cannot be used: {error}") from error
+
+
+@dataclass
+class Agent:
+    """One node's agent. ``stop`` is set by a signal."""
+
+    config: Config
+    log: Log
+    stop: threading.Event
+
+    def __post_init__(self) -> None:
+        self.host = Host(self.config.root)
+        self.spool = Spool(self.config.spool_dir, self.config.bounds)
+
+    def build_report(self, profile: str) -> dict[str, Any]:
+        """Observe the node, measure it when a profile other than ``none`` is given, and make the report."""
+        if not self.config.root.is_dir():
+            raise ConfigurationError(f"--root: {self.config.root} is not a folder")
+        document, outcome = self._measure(profile)
+        collected = collect_all(self.host)
+        if outcome is not None:
+            collected.results.append(outcome)
+        identity = report.Identity(
+            machine.machine_id(self.host, self.config.spool_dir),
+            machine.node_name(self.host, self.config.node_name),
+        )
+        return report.build(
+            collected, identity, now=datetime.now(UTC), run=document, spool=self.spool.summary()
+        )  # fmt: skip
+
+    def observe(self, profile: str) -> tuple[Entry, dict[str, Any]]:
+        """Build a report and put it into the spool."""
+        made = self.build_report(profile)
+        return self.spool.add(made, time.time_ns() // 1_000_000), made
+
+    def _measure(self, profile: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+        """The benchmark's document and its line among the collectors; both None when nothing was asked for."""
+        if profile == "none":
+            return None, None
+        started = time.perf_counter()
+        document: dict[str, Any] | None = None
+        status, reason = "ok", None
+        try:
+            program = tlbbench.find(self.config.tlbbench)
+            result = tlbbench.measure(program, profile, self.config.measure_limit_seconds, self.stop.is_set)
+            document, reason = result.document, result.note
+        except MeasureError as error:
+            status, reason = "failed", str(error)
+            self.log.line(str(error))
+        seconds = round(time.perf_counter() - started, 3)
+        self._remember_measurement(document, reason)
+        return document, {"name": "tlbbench", "status": status, "duration_seconds": seconds, "reason": reason}
+
+    def send(self, sender: Sender) -> Pass:
+        """Send what waits, and say what became of it."""
+        done = deliver(self.spool, sender.send_report, self.stop.is_set)
+        for entry, answer in done.rejected:
+            self.log.line(
+                f"the server refused report {entry.report_id} ({answer.detail}); it is kept in {self.spool.rejected}"
+            )
+        if done.stopped_by is not None:
+            waiting = len(self.spool.entries())
+            self.log.line(f"{explain(done.stopped_by.outcome)} ({done.stopped_by.detail}); {waiting} reports wait")
+        return done
+
+    def run(self, sender: Sender) -> None:
+        """Sample and send until told to stop."""
+        failures = 0
+        next_sample = next_send = time.monotonic()
+        while not self.stop.is_set():
+            now = time.monotonic()
+            if now >= next_sample:
+                self._observe_or_say()
+                # Missed ticks are skipped: after a long benchmark one sample is enough.
+                next_sample += max(1, -(-(time.monotonic() - next_sample) // self.config.interval_seconds)) * (
+                    self.config.interval_seconds
+                )
+            if time.monotonic() >= next_send and not self.stop.is_set():
+                done = self.send(sender)
+                if done.stopped_by is None:
+                    failures, next_send = 0, next_sample
+                else:
+                    failures += 1
+                    wait = delay_seconds(failures, done.stopped_by.retry_after_seconds, random.uniform)
+                    next_send = time.monotonic() + wait
+            self.stop.wait(max(0.0, min(next_sample, next_send) - time.monotonic()))
+
+    def _observe_or_say(self) -> None:
+        try:
+            self.observe(self.config.measure if self.is_measurement_due() else "none")
+        except AgentError as error:
+            self.log.line(str(error))
+
+    def is_measurement_due(self) -> bool:
+        """True when a profile is configured and this boot has no fresh measurement."""
+        if self.config.measure == "none":
+            return False
+        try:
+            last = json.loads((self.config.spool_dir / "measured.json").read_text(encoding="ascii"))
+            age_seconds = time.time() - float(last["finished_at_seconds"])
+            is_same = last["boot_id"] == machine.boot_id(self.host) and last["profile"] == self.config.measure
+            limit_seconds = self.config.measure_every_seconds if last["has_document"] else RETRY_MEASURE_SECONDS
+        except (OSError, ValueError, KeyError, TypeError):
+            return True
+        return not (is_same and 0 <= age_seconds < limit_seconds)
+
+    def _remember_measurement(self, document: dict[str, Any] | None, note: str | None) -> None:
+        memory = {
+            "finished_at_seconds": time.time(),
+            "boot_id": machine.boot_id(self.host),
+            "profile": self.config.measure,
+            "has_document": document is not None,
+            "note": note,
+        }
+        try:
+            (self.config.spool_dir / "measured.json").write_text(json.dumps(memory), encoding="ascii")
+        except OSError as error:
+            self.log.line(f"the time of the measurement cannot be kept: {error.strerror}")
+
+
+def explain(outcome: Outcome) -> str:
+    """What an unfinished delivery means, for the log."""
+    return {
+        Outcome.FORBIDDEN: "the server refused the token; reports are kept until a valid one is in the token file",
+        Outcome.SERVER_FAULT: "the server has a fault; reports are kept and sent again later",
+    }.get(outcome, "reports are kept and sent again later")

@@ -1,0 +1,220 @@
+"""The disk spool: reports wait here until the server has them.
+
+Layout of the folder::
+
+    pending/<created ms>-<report id>-<sample|run>.json    written under a temporary name, synced, then renamed
+    rejected/<the same name>  and  <...>.problem.json     refused as invalid, with the server's answer
+    counters.json                                         what was dropped, by cause; it survives restarts
+    lock                                                  one sender at a time
+
+Nothing leaves ``pending`` before the server's 2xx, but for the bounds of size and age: then the oldest samples go
+first, runs (which cost a minute to make) last, and every one of them is counted.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hugeplan_agent.errors import SpoolError
+
+NAME = re.compile(r"(\d{13})-([0-9a-f-]{36})-(sample|run)\.json")
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+CAUSES = ("size", "age", "disk_full", "rejected")
+MAX_REJECTED = 100
+"""Refused reports are kept for a person to look at; more of the same help nobody."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One waiting report."""
+
+    path: Path
+    created_ms: int
+    report_id: str
+    has_run: bool
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much may wait, and for how long."""
+
+    max_bytes: int = 64 * 1024 * 1024
+    max_age_seconds: float = 7 * 86400.0
+
+
+class Spool:
+    """A bounded queue of reports in a folder. Every write is atomic and on the disk before it counts."""
+
+    def __init__(self, folder: Path, bounds: Bounds) -> None:
+        self.folder = folder
+        self.bounds = bounds
+        self.pending = folder / "pending"
+        self.rejected = folder / "rejected"
+        try:
+            for place in (folder, self.pending, self.rejected):
+                place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not os.access(self.pending, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as error:
+            raise SpoolError(f"the spool folder {folder} cannot be used: {error.strerror}") from error
+
+    def entries(self) -> list[Entry]:
+        """Waiting reports, the oldest first."""
+        found = []
+        for path in sorted(self.pending.iterdir()):
+            match = NAME.fullmatch(path.name)
+            if match is None:
+                continue
+            try:
+                size_bytes = path.stat().st_size
+            except FileNotFoundError:  # another process has just sent it
+                continue
+            found.append(Entry(path, int(match[1]), match[2], match[3] == "run", size_bytes))
+        return found
+
+    def add(self, report: Mapping[str, Any], now_ms: int) -> Entry:
+        """Write a report and make room for it. On a full disk the oldest give way, one by one.
+
+        Raises SpoolError when it cannot be written.
+        """
+        kind = "run" if report.get("run") else "sample"
+        name = f"{now_ms:013d}-{report['report_id']}-{kind}.json"
+        data = json.dumps(report, separators=(",", ":"), allow_nan=False).encode()
+        while True:
+            try:
+                self._write(self.pending / name, data)
+                break
+            except OSError as error:
+                waiting = self.entries()
+                if error.errno in NO_SPACE and waiting:
+                    self._drop(droppable_first(waiting)[0], "disk_full")
+                    continue
+                raise SpoolError(f"the report cannot be written to {self.pending}: {error.strerror}") from error
+        self.enforce(now_ms, keep=name)
+        return Entry(self.pending / name, now_ms, str(report["report_id"]), kind == "run", len(data))
+
+    def enforce(self, now_ms: int, keep: str | None = None) -> None:
+        """Drop what is too old, then the oldest until the rest fits. The report named ``keep`` always stays."""
+        others = [entry for entry in self.entries() if entry.path.name != keep]
+        for entry in others:
+            if now_ms - entry.created_ms > self.bounds.max_age_seconds * 1000:
+                self._drop(entry, "age")
+        waiting = self.entries()
+        total = sum(entry.size_bytes for entry in waiting)
+        for entry in droppable_first([entry for entry in waiting if entry.path.name != keep]):
+            if total <= self.bounds.max_bytes:
+                break
+            self._drop(entry, "size")
+            total -= entry.size_bytes
+
+    def delivered(self, entry: Entry) -> None:
+        """The server has it: let go."""
+        entry.path.unlink(missing_ok=True)
+        _sync_folder(self.pending)
+
+    def reject(self, entry: Entry, problem: Mapping[str, Any]) -> None:
+        """The server refused it for good: keep it aside with the server's words."""
+        target = self.rejected / entry.path.name
+        self._write(target.with_suffix(".problem.json"), json.dumps(problem, indent=2).encode())
+        entry.path.replace(target)
+        _sync_folder(self.rejected)
+        _sync_folder(self.pending)
+        for name in self._rejected_names()[:-MAX_REJECTED]:
+            (self.rejected / name).unlink(missing_ok=True)
+            (self.rejected / name).with_suffix(".problem.json").unlink(missing_ok=True)
+            self._count("rejected")
+
+    def rejected_count(self) -> int:
+        """How many reports were refused and are kept aside."""
+        return len(self._rejected_names())
+
+    def _rejected_names(self) -> list[str]:
+        return sorted(path.name for path in self.rejected.iterdir() if NAME.fullmatch(path.name))
+
+    def counters(self) -> dict[str, int]:
+        """Reports given up so far, by cause: size, age, disk_full, rejected (refused, and pushed out by later ones)."""
+        try:
+            read = json.loads((self.folder / "counters.json").read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            read = {}
+        return {cause: int(read.get(cause, 0)) for cause in CAUSES}
+
+    def summary(self) -> dict[str, int]:
+        """Counts for the next report, so that nobody mistakes a gap for a quiet node."""
+        waiting = self.entries()
+        return {
+            "pending": len(waiting),
+            "pending_bytes": sum(entry.size_bytes for entry in waiting),
+            "rejected": self.rejected_count(),
+            **{f"dropped_{cause}": count for cause, count in self.counters().items()},
+        }
+
+    @contextmanager
+    def sending(self) -> Iterator[bool]:
+        """Hold the right to send. Yields False when another process holds it."""
+        with (self.folder / "lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+
+    def remove_leftovers(self) -> None:
+        """Remove half-written files of a process that was killed. Call it while holding the right to send."""
+        for folder in (self.pending, self.rejected, self.folder):
+            for path in folder.glob(".*.tmp"):
+                owner = path.name.rsplit(".", 2)[-2]
+                if not (owner.isdigit() and Path(f"/proc/{owner}").exists()):
+                    path.unlink(missing_ok=True)
+
+    def _drop(self, entry: Entry, cause: str) -> None:
+        entry.path.unlink(missing_ok=True)
+        self._count(cause)
+
+    def _count(self, cause: str) -> None:
+        counters = self.counters()
+        counters[cause] += 1
+        try:
+            self._write(self.folder / "counters.json", json.dumps(counters).encode())
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise SpoolError(f"{self.folder}/counters.json cannot be written: {error.strerror}") from error
+
+    def _write(self, target: Path, data: bytes) -> None:
+        """Replace ``target`` as a whole or not at all; on the disk when this returns."""
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+        _sync_folder(target.parent)
+
+
+def droppable_first(entries: list[Entry]) -> list[Entry]:
+    """The order in which reports give way: samples before runs, the oldest first."""
+    return sorted(entries, key=lambda entry: (entry.has_run, entry.created_ms))
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
