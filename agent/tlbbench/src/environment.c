@@ -87,6 +87,14 @@ int environment_read(struct environment *environment, const char *root)
     return 0;
 }
 
+void environment_from_dump(struct environment *environment, const struct cpuid_dump *dump)
+{
+    memset(environment, 0, sizeof *environment);
+    environment->cpuid = *dump;
+    environment_clear_memory(environment);
+    environment_identify(environment);
+}
+
 void environment_free(struct environment *environment)
 {
     cpuid_free(&environment->cpuid);

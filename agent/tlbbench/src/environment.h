@@ -106,6 +106,9 @@ struct environment {
 int environment_read(struct environment *environment, const char *root);
 void environment_free(struct environment *environment);
 
+/* The environment that a CPUID dump alone tells of; everything else is unknown. Takes the dump over. */
+void environment_from_dump(struct environment *environment, const struct cpuid_dump *dump);
+
 /* Appends what CPUID, the device tree and the catalogue say of the TLBs. `verdict` is STATUS_OK, or says why CPUID is
  * silent. Returns 0, or -1 when memory ran out. */
 int environment_tlb_levels(const struct environment *environment, struct tlb_level_list *levels,

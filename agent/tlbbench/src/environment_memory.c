@@ -121,14 +121,20 @@ static void read_choice(const struct environment *environment, const char *name,
         bracketed_choice(text, choice, size);
 }
 
+void environment_clear_memory(struct environment *environment)
+{
+    environment->memory = (struct memory_state){UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
+                                                UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+    environment->cgroup = (struct cgroup){UNKNOWN, UNKNOWN, UNKNOWN};
+}
+
 void environment_read_memory(struct environment *environment)
 {
     struct memory_state *m = &environment->memory;
     struct thp *thp = &environment->thp;
     char text[MEMINFO_BYTES];
 
-    *m = (struct memory_state){UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
-                               UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+    environment_clear_memory(environment);
     if (tree_read(environment->root, "/proc/meminfo", text, sizeof text) >= 0)
         meminfo_parse(text, m);
     read_choice(environment, "enabled", thp->enabled, sizeof thp->enabled);

@@ -12,6 +12,11 @@ void environment_read_nodes(struct environment *environment);
 void environment_read_memory(struct environment *environment);
 void environment_read_cgroup(struct environment *environment);
 
+/* Processor, hypervisor and catalogue entry as far as environment->cpuid tells. */
+void environment_identify(struct environment *environment);
+/* Makes memory and cgroup unknown. */
+void environment_clear_memory(struct environment *environment);
+
 /* /proc/meminfo: "Key:   N kB" lines. Unknown keys are passed over; fields not seen are not changed. */
 void meminfo_parse(const char *text, struct memory_state *memory);
 

@@ -169,11 +169,25 @@ static const char *hypervisor_name(const char *vendor)
     return vendor;
 }
 
-static void take_cpuid(struct environment *environment)
+static void find_catalogue(struct processor *processor)
+{
+    if (processor->midr != UNKNOWN)
+        processor->catalogue = catalogue_find_midr((uint64_t)processor->midr);
+    else if (processor->pvr != UNKNOWN)
+        processor->catalogue = catalogue_find_pvr((uint64_t)processor->pvr);
+    else if (processor->family != UNKNOWN && processor->model != UNKNOWN && processor->stepping != UNKNOWN)
+        processor->catalogue = catalogue_find_x86(processor->vendor, (unsigned)processor->family,
+                                                  (unsigned)processor->model, (unsigned)processor->stepping);
+}
+
+void environment_identify(struct environment *environment)
 {
     struct processor *processor = &environment->processor;
     struct cpuid_identity identity;
 
+    processor->family = processor->model = processor->stepping = UNKNOWN;
+    processor->midr = processor->pvr = UNKNOWN;
+    processor->cpus_online = UNKNOWN;
     cpuid_identify(&environment->cpuid, &identity);
     if (!identity.known)
         return;
@@ -186,6 +200,7 @@ static void take_cpuid(struct environment *environment)
     environment->hypervisor.state = identity.hypervisor ? HYPERVISOR_PRESENT : HYPERVISOR_ABSENT;
     copy(environment->hypervisor.name, sizeof environment->hypervisor.name,
          hypervisor_name(identity.hypervisor_vendor));
+    find_catalogue(processor);
 }
 
 /* Hypervisors that name themselves outside CPUID: Xen in sysfs, KVM on arm64 and POWER in the device tree. */
@@ -276,17 +291,6 @@ static void read_device_tree(struct environment *environment)
     }
 }
 
-static void find_catalogue(struct processor *processor)
-{
-    if (processor->midr != UNKNOWN)
-        processor->catalogue = catalogue_find_midr((uint64_t)processor->midr);
-    else if (processor->pvr != UNKNOWN)
-        processor->catalogue = catalogue_find_pvr((uint64_t)processor->pvr);
-    else if (processor->family != UNKNOWN && processor->model != UNKNOWN && processor->stepping != UNKNOWN)
-        processor->catalogue = catalogue_find_x86(processor->vendor, (unsigned)processor->family,
-                                                  (unsigned)processor->model, (unsigned)processor->stepping);
-}
-
 static int64_t read_midr(const char *root)
 {
     char text[64];
@@ -305,10 +309,7 @@ void environment_read_processor(struct environment *environment)
     char text[1024];
     char *cpuinfo = tree_read_all(environment->root, "/proc/cpuinfo", CPUINFO_BYTES, NULL);
 
-    processor->family = processor->model = processor->stepping = UNKNOWN;
-    processor->midr = processor->pvr = UNKNOWN;
-    processor->cpus_online = UNKNOWN;
-    take_cpuid(environment);
+    environment_identify(environment);
     processor->midr = read_midr(environment->root);
     if (cpuinfo != NULL)
         cpuinfo_parse(cpuinfo, processor, &environment->hypervisor);

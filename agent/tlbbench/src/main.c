@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tlbbench: what this machine's TLBs are and what each page size costs here. Only this file exits. */
+#include "info.h"
 #include "options.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_PARTIAL = 3 };
 
@@ -24,6 +26,15 @@ int main(int argc, char **argv)
     case OPTIONS_OK:
         break;
     }
-    (void)fprintf(stderr, "tlbbench: %s: this command is not in this build\n", command_name(options.command));
-    return EXIT_FAILED;
+    if (options.output == OUTPUT_AUTO)
+        options.output = isatty(STDOUT_FILENO) ? OUTPUT_TEXT : OUTPUT_JSON;
+    if (options.command != COMMAND_INFO && options.command != COMMAND_DECODE) {
+        (void)fprintf(stderr, "tlbbench: %s: this command is not in this build\n", command_name(options.command));
+        return EXIT_FAILED;
+    }
+    if ((options.command == COMMAND_INFO ? info_print : decode_print)(&options, stdout, error) != 0) {
+        (void)fprintf(stderr, "tlbbench: %s\n", error);
+        return EXIT_FAILED;
+    }
+    return EXIT_DONE;
 }

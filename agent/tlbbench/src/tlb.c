@@ -208,6 +208,22 @@ static void describe(struct disagreement *d, const struct claim claims[SOURCES])
         d->text[used - 1] = '\0'; /* the last comma */
 }
 
+/* Adds why CPUID may be wrong, where its level says so with low confidence. */
+static void explain(struct disagreement *d, const struct tlb_level_list *levels)
+{
+    size_t used = strlen(d->text);
+
+    for (size_t i = 0; i < levels->count; i++) {
+        const struct tlb_level *item = &levels->items[i];
+
+        if (item->level == d->level && item->page_bytes == d->page_bytes && item->source == SOURCE_CPUID &&
+            item->confidence == CONFIDENCE_LOW && on_data_side(item->kind) && item->note[0] != '\0') {
+            (void)snprintf(d->text + used, sizeof d->text - used, "; cpuid: %s", item->note);
+            return;
+        }
+    }
+}
+
 static bool already_found(const struct disagreement *found, size_t count, const struct tlb_level *like)
 {
     for (size_t i = 0; i < count; i++)
@@ -244,6 +260,7 @@ int tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreem
         d->measured = claims[SOURCE_MEASURED].entries;
         d->device_tree = claims[SOURCE_DEVICE_TREE].entries;
         describe(d, claims);
+        explain(d, levels);
     }
     return 0;
 }

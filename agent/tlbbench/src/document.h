@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frame of the JSON document (tlbbench.schema.json): everything that is not a section's own result. */
+#ifndef TLBBENCH_DOCUMENT_H
+#define TLBBENCH_DOCUMENT_H
+
+#include "environment.h"
+#include "json.h"
+#include "options.h"
+#include "processes.h"
+#include "results.h"
+
+#include <time.h>
+
+#define DOCUMENT_SCHEMA_VERSION 1
+
+struct document {
+    const struct options *options;
+    const struct environment *environment;
+    const struct process_list *processes; /* NULL = not asked for */
+    const struct section_result *sections;
+    size_t section_count;
+    struct timespec started_at; /* CLOCK_REALTIME */
+    double duration_seconds;
+    int exit_status;
+};
+
+/* Begins the document's object and writes all members but the sections' results, which the caller adds before
+ * json_end_object() and json_finish(). */
+void document_begin(const struct document *document, struct json *j);
+
+/* Writes `status` and `reason`. */
+void verdict_to_json(const struct verdict *verdict, struct json *j);
+
+#endif
