@@ -1,0 +1,152 @@
+"""Forecast: how fast tenants grow, and when the headroom under the plan is gone.
+
+The slope is Theil and Sen's median of pairwise slopes over medians of equal time buckets: one spike or one restart
+does not move it. Its interval is Sen's, from the variance of Kendall's S, widened for the residuals' lag-1
+autocorrelation (Hamed and Rao 1998, first term). Nothing is forecast from fewer than MIN_BUCKETS buckets or a
+shorter span than MIN_SPAN_DAYS, and nothing further ahead than REACH times the span.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hugeplan.planner.model import Forecast, MemoryHistory, Range, Tenant
+from hugeplan.planner.units import format_bytes
+
+SECONDS_PER_DAY = 86_400.0
+MIN_BUCKETS = 10
+MIN_SPAN_DAYS = 3.0
+MAX_BUCKETS = 120
+REACH = 10.0
+_Z95 = 1.959964
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Growth of one copy in bytes a day with its 95 % interval, the level at the end, and the history's span."""
+
+    growth_bytes_per_day: Range
+    level_bytes: float
+    residuals_bytes: tuple[float, ...]
+    span_days: float
+    points: int
+
+    @property
+    def is_growing(self) -> bool:
+        """Growth that the interval sets apart from zero."""
+        return self.growth_bytes_per_day.low > 0
+
+
+def why_no_trend(history: MemoryHistory) -> str | None:
+    """What the history lacks for a trend; None when it has enough."""
+    count = len(history.times_seconds)
+    if count < MIN_BUCKETS:
+        return f"{count} points, the method needs {MIN_BUCKETS}"
+    span = (history.times_seconds[-1] - history.times_seconds[0]) / SECONDS_PER_DAY
+    if span < MIN_SPAN_DAYS:
+        return f"{span:.1f} days of history, the method needs {MIN_SPAN_DAYS:g}"
+    filled = len(_buckets(history)[0])
+    return None if filled >= MIN_BUCKETS else f"points in {filled} separate times, the method needs {MIN_BUCKETS}"
+
+
+def trend(history: MemoryHistory) -> Trend | None:
+    """Trend of a history; None when it has too little (:func:`why_no_trend` says what)."""
+    if why_no_trend(history) is not None:
+        return None
+    days, used = _buckets(history)
+    i, j = np.triu_indices(len(days), k=1)
+    slopes = np.sort((used[j] - used[i]) / (days[j] - days[i]))
+    slope = float(np.median(slopes))
+    level = float(np.median(used - slope * (days - days[-1])))
+    residuals = used - level - slope * (days - days[-1])
+    low, high = _interval(slopes, len(days), residuals)
+    everything = np.asarray(history.used_bytes, dtype=np.float64)
+    all_days = (np.asarray(history.times_seconds) - history.times_seconds[0]) / SECONDS_PER_DAY
+    return Trend(
+        growth_bytes_per_day=Range(min(low, slope), slope, max(high, slope)),
+        level_bytes=level,
+        residuals_bytes=tuple((everything - level - slope * (all_days - all_days[-1])).tolist()),
+        span_days=float(all_days[-1]),
+        points=len(everything),
+    )
+
+
+def _buckets(history: MemoryHistory) -> tuple[Floats, Floats]:
+    """Days since the first point and median bytes of each filled bucket, times strictly rising."""
+    days = (np.asarray(history.times_seconds, dtype=np.float64) - history.times_seconds[0]) / SECONDS_PER_DAY
+    used = np.asarray(history.used_bytes, dtype=np.float64)
+    count = min(MAX_BUCKETS, len(days))
+    span = max(float(days[-1]), 1e-9)
+    index = np.minimum((days / span * count).astype(np.int64), count - 1)
+    filled = np.unique(index)
+    starts = np.searchsorted(index, filled)
+    ends = np.append(starts[1:], len(index))
+    return (
+        np.asarray([np.mean(days[a:b]) for a, b in zip(starts, ends, strict=True)]),
+        np.asarray([np.median(used[a:b]) for a, b in zip(starts, ends, strict=True)]),
+    )
+
+
+def _interval(slopes: Floats, count: int, residuals: Floats) -> tuple[float, float]:
+    """Sen's 95 % interval from sorted pairwise slopes, widened for autocorrelated residuals."""
+    variance = count * (count - 1) * (2 * count + 5) / 18.0
+    spread = float(np.dot(residuals, residuals))
+    rho = float(np.dot(residuals[1:], residuals[:-1])) / spread if spread > 0 else 0.0
+    rho = min(max(rho, 0.0), 0.95)
+    half = _Z95 * math.sqrt(variance * (1 + rho) / (1 - rho))
+    middle = len(slopes) / 2
+    low = max(0, math.floor(middle - half / 2))
+    high = min(len(slopes) - 1, math.ceil(middle + half / 2))
+    return float(slopes[low]), float(slopes[high])
+
+
+def forecast(tenant: Tenant, headroom_bytes: int) -> Forecast:
+    """Growth of all copies of a tenant, and days until ``headroom_bytes`` is gone if the others stand still."""
+    history = tenant.history
+    reason = "no history" if history is None else why_no_trend(history)
+    if history is None or reason is not None:
+        return _nothing(tenant, headroom_bytes, reason or "no history")
+    found = trend(history)
+    assert found is not None
+    growth = found.growth_bytes_per_day
+    copies = tenant.count
+    total = Range(growth.low * copies, growth.likely * copies, growth.high * copies)
+    days, remark = _days_until(headroom_bytes, total, REACH * found.span_days)
+    return Forecast(
+        subject=tenant.name,
+        headroom_bytes=headroom_bytes,
+        points=found.points,
+        growth_bytes_per_day=total,
+        days_until_full=days,
+        basis=f"median slope of {found.points} points over {found.span_days:.1f} days, 95 % interval; {remark}",
+    )
+
+
+def _nothing(tenant: Tenant, headroom_bytes: int, reason: str) -> Forecast:
+    return Forecast(
+        subject=tenant.name,
+        headroom_bytes=headroom_bytes,
+        points=0 if tenant.history is None else len(tenant.history.times_seconds),
+        growth_bytes_per_day=None,
+        days_until_full=None,
+        basis=f"no forecast: {reason}",
+    )
+
+
+def _days_until(headroom_bytes: int, growth: Range, reach_days: float) -> tuple[Range | None, str]:
+    if headroom_bytes <= 0:
+        return Range(0.0, 0.0, 0.0), "there is no headroom now"
+    if growth.high <= 0 or growth.likely <= 0:
+        return None, "no growth found"
+    likely = headroom_bytes / growth.likely
+    if likely > reach_days:
+        return None, f"{format_bytes(headroom_bytes)} last longer than the {reach_days:.0f} days this history can carry"
+    high = headroom_bytes / growth.low if growth.low > 0 else math.inf
+    remark = f"shown up to {reach_days:.0f} days" if high > reach_days else "growth goes on as it was"
+    return Range(headroom_bytes / growth.high, likely, min(high, reach_days)), remark

@@ -1,0 +1,200 @@
+"""Kubernetes arithmetic: what the kubelet reserves, reports, and gets wrong about huge pages.
+
+Sources: kubernetes v1.33 pkg/kubelet/nodestatus/setters.go (allocatable), pkg/kubelet/cm/memorymanager
+(reservedMemory), the providers' published reservation formulas. Quantities are bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import GIB, MIB, KubernetesView, NodeFacts, PoolPlan, Reservations, Source
+from hugeplan.planner.pages import kubernetes_resource_name
+
+#: The kubelet's own default of ``evictionHard`` (memory.available), Kubernetes documentation.
+KUBELET_EVICTION_BYTES = 100 * MIB
+#: AKS before 1.29 sets ``--eviction-hard=memory.available<750Mi``, AKS documentation.
+AKS_EVICTION_BYTES = 750 * MIB
+#: EKS and the kubelet both default to 110 pods where nothing limits them further.
+DEFAULT_MAX_PODS = 110
+
+#: Shares of memory reserved by GKE and by AKS before 1.29: (width of the tier, numerator per cent).
+_TIERS: tuple[tuple[int | None, int], ...] = ((4 * GIB, 25), (4 * GIB, 20), (8 * GIB, 10), (112 * GIB, 6), (None, 2))
+_GKE_SMALL_NODE_BYTES = 255 * MIB
+
+PROVIDERS = ("gke", "eks", "aks")
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """One reservation in bytes with where the figure comes from."""
+
+    bytes: int
+    source: Source
+    reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReserved:
+    """What is set aside before pods: kube-reserved, system-reserved and the hard eviction threshold."""
+
+    kube: Reserved
+    system: Reserved
+    eviction: Reserved
+
+    @property
+    def total_bytes(self) -> int:
+        """The sum that the kubelet subtracts from capacity."""
+        return self.kube.bytes + self.system.bytes + self.eviction.bytes
+
+
+def tiered_reserve_bytes(mem_bytes: int) -> int:
+    """25 % of the first 4 GiB, 20 % of the next 4, 10 % of the next 8, 6 % of the next 112, 2 % above.
+
+    Source: GKE documentation "Plan node sizes"; AKS documentation for versions below 1.29.
+    """
+    left, total = mem_bytes, 0
+    for width, percent in _TIERS:
+        part = left if width is None else min(left, width)
+        total += part * percent // 100
+        left -= part
+    return total
+
+
+def gke_kube_reserved_bytes(mem_bytes: int) -> int:
+    """GKE's kube-reserved memory: 255 MiB below 1 GiB of memory, else the tiers."""
+    return _GKE_SMALL_NODE_BYTES if mem_bytes < GIB else tiered_reserve_bytes(mem_bytes)
+
+
+def aks_kube_reserved_bytes(mem_bytes: int) -> int:
+    """AKS's kube-reserved memory below version 1.29: the tiers. 7 GiB -> 1.6 GiB."""
+    return tiered_reserve_bytes(mem_bytes)
+
+
+def eks_kube_reserved_bytes(max_pods: int) -> int:
+    """EKS (AL2) kube-reserved memory: 11 MiB a pod + 255 MiB. 17 pods -> 442 MiB.
+
+    Source: amazon-eks-ami bootstrap.sh.
+    """
+    return (11 * max_pods + 255) * MIB
+
+
+def gke_huge_page_cap_bytes(mem_bytes: int) -> int:
+    """The most that GKE lets huge pages take: 60 % of memory up to 30 GB, 80 % above.
+
+    Source: gcloud container node-pools create --help. 8 GB -> 4.8 GB, 32 GB -> 25.6 GB.
+    """
+    return mem_bytes * (60 if mem_bytes < 30 * 10**9 else 80) // 100
+
+
+def resolve_reservations(reservations: Reservations, mem_bytes: int) -> NodeReserved:
+    """Every reservation with its source: what is given, else the provider's formula, else the kubelet's default.
+
+    Without Kubernetes only ``system_reserved_bytes`` counts. An unknown provider raises PlannerError.
+    """
+    if reservations.provider is not None and reservations.provider not in PROVIDERS:
+        raise PlannerError("reservations.provider", reservations.provider, f"one of {', '.join(PROVIDERS)}, or none")
+    system = _given(reservations.system_reserved_bytes) or Reserved(0, Source.ASSUMED, "no systemReserved given: 0")
+    if not reservations.kubernetes:
+        nothing = Reserved(0, Source.GIVEN, "not a Kubernetes node")
+        return NodeReserved(kube=nothing, system=system, eviction=nothing)
+    kube = _given(reservations.kube_reserved_bytes) or _provider_kube(reservations, mem_bytes)
+    eviction = _given(reservations.eviction_hard_bytes) or _provider_eviction(reservations.provider)
+    return NodeReserved(kube=kube, system=system, eviction=eviction)
+
+
+def _given(value: int | None) -> Reserved | None:
+    return None if value is None else Reserved(value, Source.GIVEN, "given")
+
+
+def _provider_kube(reservations: Reservations, mem_bytes: int) -> Reserved:
+    provider = reservations.provider
+    if provider == "gke":
+        return Reserved(gke_kube_reserved_bytes(mem_bytes), Source.COMPUTED, "GKE: tiers over MemTotal")
+    if provider == "aks":
+        return Reserved(aks_kube_reserved_bytes(mem_bytes), Source.COMPUTED, "AKS below 1.29: tiers over MemTotal")
+    if provider == "eks":
+        pods = DEFAULT_MAX_PODS if reservations.max_pods is None else reservations.max_pods
+        return Reserved(eks_kube_reserved_bytes(pods), Source.COMPUTED, f"EKS: 11 MiB x {pods} pods + 255 MiB")
+    return Reserved(0, Source.ASSUMED, "no kubeReserved given: the kubelet's default is none")
+
+
+def _provider_eviction(provider: str | None) -> Reserved:
+    if provider == "aks":
+        return Reserved(AKS_EVICTION_BYTES, Source.CATALOGUE, "AKS below 1.29: memory.available<750Mi")
+    source = Source.ASSUMED if provider is None else Source.CATALOGUE
+    return Reserved(KUBELET_EVICTION_BYTES, source, "kubelet default: memory.available<100Mi")
+
+
+def allocatable_memory_bytes(capacity_bytes: int, reserved_bytes: int, huge_page_bytes: int) -> int:
+    """allocatable[memory] = max(0, max(0, capacity - reserved) - all huge page capacity).
+
+    Source: pkg/kubelet/nodestatus/setters.go (v1.33). 32Gi - 2Gi - 1Gi - 500Mi -> 29196Mi.
+    """
+    return max(0, max(0, capacity_bytes - reserved_bytes) - huge_page_bytes)
+
+
+def reserved_memory(reserved_bytes: int, room_bytes: Mapping[int, int]) -> tuple[dict[str, int], ...]:
+    """``reservedMemory`` whose sum equals kubeReserved + systemReserved + evictionHard exactly.
+
+    The static Memory Manager refuses to start on any other sum (validateReservedMemory). Everything goes to the
+    lowest NUMA node, as OpenShift renders it, unless that node lacks the room (``room_bytes``: memory without
+    pools, by node id); the rest then goes to the next. Zero entries are left out, because the kubelet refuses them.
+    """
+    room_total = sum(max(0, room) for room in room_bytes.values())
+    if reserved_bytes > room_total:
+        raise PlannerError("reservations", reserved_bytes, f"at most {room_total} bytes outside the pools")
+    left = reserved_bytes
+    entries: list[dict[str, int]] = []
+    for node in sorted(room_bytes):
+        part = min(left, max(0, room_bytes[node]))
+        if part > 0:
+            entries.append({"numa_node": node, "memory": part})
+            left -= part
+    return tuple(entries)
+
+
+def memory_manager_allocatable_bytes(node_bytes: int, reserved_bytes: int, huge_page_bytes: int) -> int:
+    """Allocatable ordinary memory of one NUMA node under the static Memory Manager.
+
+    Source: policy_static.go: node memory - system reserved - huge pages of that node.
+    134987354112 - 3221225472 -> 131766128640.
+    """
+    return max(0, node_bytes - reserved_bytes - huge_page_bytes)
+
+
+def phantom_eviction_bytes(pool_bytes: int, hugepage_aware_eviction: bool | None) -> int:
+    """Bytes by which the kubelet's ``memory.available`` lies too high: the whole pool, unless the gate is on.
+
+    memory.available = capacity - working set, and the working set knows nothing of hugetlb (kubernetes#137984;
+    feature gate HugepageAwareEviction). An unknown gate is read as off: kubelets up to 1.35 do not have it.
+    """
+    return 0 if hugepage_aware_eviction else pool_bytes
+
+
+def regular_room_bytes(mem_bytes: int, pool_bytes: int) -> int:
+    """Ordinary memory for pods and system together: MemTotal - pools, whatever the kubelet reports."""
+    return mem_bytes - pool_bytes
+
+
+def kubernetes_view(node: NodeFacts, reservations: Reservations, pools: Sequence[PoolPlan]) -> KubernetesView:
+    """What the kubelet reports once ``pools`` stand and it was restarted."""
+    reserved = resolve_reservations(reservations, node.mem_total_bytes)
+    by_size = dict.fromkeys(node.huge_page_sizes_bytes, 0)
+    by_node = {numa.id: numa.mem_total_bytes for numa in node.numa}
+    for pool in pools:
+        by_size[pool.page_bytes] = by_size.get(pool.page_bytes, 0) + pool.pages * pool.page_bytes
+        by_node[pool.numa_node] -= pool.pages * pool.page_bytes
+    pool_bytes = sum(by_size.values())
+    huge = {kubernetes_resource_name(size): count for size, count in sorted(by_size.items())}
+    memory = allocatable_memory_bytes(node.mem_total_bytes, reserved.total_bytes, pool_bytes)
+    fits = reserved.total_bytes <= sum(max(0, room) for room in by_node.values())
+    wanted = reservations.memory_manager_static and fits
+    return KubernetesView(
+        capacity={"memory": node.mem_total_bytes, **huge},
+        allocatable={"memory": memory, **huge},
+        reserved_memory=reserved_memory(reserved.total_bytes, by_node) if wanted else (),
+        phantom_eviction_bytes=phantom_eviction_bytes(pool_bytes, reservations.hugepage_aware_eviction),
+    )

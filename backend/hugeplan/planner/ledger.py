@@ -1,0 +1,211 @@
+"""The ledger: where every byte of MemTotal goes, per NUMA node and in total.
+
+A claim is memory that someone needs; the ledger places claims on NUMA nodes and calls the rest free. Claims of a
+process bound to a node stay there. Unbound ones go where room is, because the kernel falls back to another node
+before it gives up. The parts of a node sum to its MemTotal to the byte; a shortage shows as negative free memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hugeplan.planner.errors import NodeFactsError
+from hugeplan.planner.model import (
+    MIB,
+    Explanation,
+    Ledger,
+    LedgerKind,
+    LedgerPart,
+    NodeFacts,
+    NumaNode,
+    PoolPlan,
+    Source,
+    Term,
+)
+from hugeplan.planner.pages import page_label
+from hugeplan.planner.units import format_bytes
+
+STRUCT_PAGE_BYTES = 64
+#: Kernel, slab and per-CPU memory where it was not measured: 2 % of MemTotal and 200 MiB.
+KERNEL_DEFAULT_SHARE_PERCENT = 2
+KERNEL_DEFAULT_FIXED_BYTES = 200 * MIB
+
+_ORDER = {kind: index for index, kind in enumerate(LedgerKind)}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Memory that someone needs: bytes, bound to ``numa_node`` or (None) to wherever room is."""
+
+    kind: LedgerKind
+    name: str
+    bytes: int
+    numa_node: int | None
+    source: Source
+    explanation: Explanation
+
+
+def split_exactly(total: int, weights: Sequence[int]) -> tuple[int, ...]:
+    """``total`` split in proportion to non-negative ``weights``; whole bytes that sum to ``total`` exactly.
+
+    Largest remainders get the odd bytes, earlier shares first. All weights zero: an even split.
+    """
+    if not weights:
+        raise NodeFactsError("numa", "none", "at least one NUMA node")
+    whole = sum(weights)
+    if whole <= 0:
+        weights, whole = [1] * len(weights), len(weights)
+    shares = [total * weight // whole for weight in weights]
+    rest = total - sum(shares)
+    by_remainder = sorted(range(len(weights)), key=lambda i: (-(total * weights[i] % whole), i))
+    for i in by_remainder[:rest]:
+        shares[i] += 1
+    return tuple(shares)
+
+
+def default_kernel_bytes(mem_total_bytes: int) -> int:
+    """Kernel memory assumed where nothing was measured: 2 % of MemTotal + 200 MiB, at most half of it."""
+    return min(mem_total_bytes // 2, mem_total_bytes * KERNEL_DEFAULT_SHARE_PERCENT // 100 + KERNEL_DEFAULT_FIXED_BYTES)
+
+
+def kernel_bytes(node: NodeFacts) -> tuple[int, Source]:
+    """The kernel's own memory: what the facts say, else the stated default."""
+    if node.kernel_used_bytes is not None:
+        return node.kernel_used_bytes, Source.GIVEN
+    return default_kernel_bytes(node.mem_total_bytes), Source.ASSUMED
+
+
+def struct_page_bytes(node: NodeFacts) -> int:
+    """Bytes of struct page for all of memory without HVO: 64 bytes a base page. Outside MemTotal.
+
+    Source: Documentation/mm/vmemmap_dedup.rst; 1.5625 % with 4K pages.
+    """
+    return node.mem_total_bytes // node.base_page_bytes * STRUCT_PAGE_BYTES
+
+
+def hvo_returned_bytes(pages: int, page_bytes: int, base_page_bytes: int) -> int:
+    """Bytes that HVO gives back for ``pages`` huge pages: all their struct pages but one base page each.
+
+    Source: vmemmap_dedup.rst. A 512 GiB pool returns 7.000 GiB as 2M pages and 7.998 GiB as 1G pages.
+    """
+    vmemmap_bytes = page_bytes // base_page_bytes * STRUCT_PAGE_BYTES
+    return pages * max(0, vmemmap_bytes - base_page_bytes)
+
+
+def kernel_claims(node: NodeFacts) -> tuple[Claim, ...]:
+    """The kernel's memory on each NUMA node, in proportion to the node's memory."""
+    total, source = kernel_bytes(node)
+    explanation = Explanation(
+        "kernel used" if source is Source.GIVEN else "2 % of MemTotal + 200 MiB",
+        (
+            Term("MemTotal", format_bytes(node.mem_total_bytes), Source.GIVEN),
+            Term("kernel", format_bytes(total), source),
+        ),
+        "measured: Slab + KernelStack + Percpu + modules" if source is Source.GIVEN else "stated default: not measured",
+    )
+    shares = split_exactly(total, [numa.mem_total_bytes for numa in node.numa])
+    return tuple(
+        Claim(LedgerKind.KERNEL, "kernel and slab", share, numa.id, source, explanation)
+        for numa, share in zip(node.numa, shares, strict=True)
+    )
+
+
+def build_ledger(node: NodeFacts, claims: Iterable[Claim], pools: Sequence[PoolPlan]) -> Ledger:
+    """All of MemTotal as parts: pools and bound claims where they are, unbound claims where room is, the rest free."""
+    room = {numa.id: numa.mem_total_bytes for numa in node.numa}
+    parts: list[LedgerPart] = []
+    for part in _pool_parts(pools):
+        parts.append(part)
+        room[part.numa_node] -= part.bytes
+    floating: list[Claim] = []
+    for claim in claims:
+        if claim.numa_node is None:
+            floating.append(claim)
+        elif claim.bytes:
+            parts.append(_part(claim, claim.numa_node, claim.bytes))
+            room[claim.numa_node] -= claim.bytes
+    for claim in floating:
+        for numa_id, share in _place(claim.bytes, node.numa, room).items():
+            if share:
+                parts.append(_part(claim, numa_id, share))
+                room[numa_id] -= share
+    parts.extend(_free_parts(node, room))
+    parts.sort(key=lambda part: (part.numa_node, _ORDER[part.kind]))
+    return Ledger(mem_total_bytes=node.mem_total_bytes, parts=tuple(parts), struct_page_bytes=struct_page_bytes(node))
+
+
+def _place(size: int, numa: Sequence[NumaNode], room: dict[int, int]) -> dict[int, int]:
+    """Shares of an unbound claim by room; where nothing has room, by memory, so that the shortage shows everywhere."""
+    weights = [max(0, room[n.id]) for n in numa]
+    if sum(weights) < size:
+        inside = sum(weights)
+        over = split_exactly(size - inside, [n.mem_total_bytes for n in numa])
+        return {n.id: weight + extra for n, weight, extra in zip(numa, weights, over, strict=True)}
+    shares = split_exactly(size, weights)
+    return {n.id: share for n, share in zip(numa, shares, strict=True)}
+
+
+def _part(claim: Claim, numa_id: int, size: int) -> LedgerPart:
+    return LedgerPart(
+        kind=claim.kind,
+        name=claim.name,
+        numa_node=numa_id,
+        bytes=size,
+        source=claim.source,
+        explanation=claim.explanation,
+    )
+
+
+def _pool_parts(pools: Sequence[PoolPlan]) -> Iterable[LedgerPart]:
+    for pool in pools:
+        label = page_label(pool.page_bytes)
+        for kind, pages, what in (
+            (LedgerKind.POOL, pool.demand_pages, "demand"),
+            (LedgerKind.POOL_SLACK, pool.slack_pages, "slack"),
+        ):
+            if pages == 0:
+                continue
+            yield LedgerPart(
+                kind=kind,
+                name=f"{label} pool" if kind is LedgerKind.POOL else f"{label} pool slack",
+                numa_node=pool.numa_node,
+                bytes=pages * pool.page_bytes,
+                source=Source.COMPUTED,
+                page_bytes=pool.page_bytes,
+                explanation=Explanation(
+                    f"{what} pages x page size",
+                    (
+                        Term(f"{what} pages", str(pages), Source.COMPUTED),
+                        Term("page size", format_bytes(pool.page_bytes), Source.GIVEN),
+                    ),
+                    "Documentation/admin-guide/mm/hugetlbpage.rst",
+                ),
+            )
+
+
+def _free_parts(node: NodeFacts, room: dict[int, int]) -> Iterable[LedgerPart]:
+    explanation = Explanation("MemTotal - all other parts", (), "the ledger sums to MemTotal")
+    for numa in node.numa:
+        yield LedgerPart(
+            kind=LedgerKind.FREE,
+            name="free",
+            numa_node=numa.id,
+            bytes=room[numa.id],
+            source=Source.COMPUTED,
+            explanation=explanation,
+        )
+
+
+def free_bytes(ledger: Ledger, numa_node: int | None = None) -> int:
+    """Free memory under the plan, on one NUMA node or in total; negative when the plan does not fit."""
+    return sum(
+        part.bytes
+        for part in ledger.parts
+        if part.kind is LedgerKind.FREE and (numa_node is None or part.numa_node == numa_node)
+    )
+
+
+def sum_bytes(ledger: Ledger, *kinds: LedgerKind) -> int:
+    """Bytes of all parts of the given kinds."""
+    return sum(part.bytes for part in ledger.parts if part.kind in kinds)

@@ -1,0 +1,122 @@
+"""From demands to pools: pages of each size on each NUMA node, with slack.
+
+Pages of an instance bound to a NUMA node are reserved there. An unbound instance's pages are spread evenly, as the
+kernel spreads ``nr_hugepages``, and move to another node where one has no room: the plan then names the counts per
+node, because the kernel would do the same silently (Documentation/admin-guide/mm/hugetlbpage.rst).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hugeplan.planner.model import MIB, Demand, NodeFacts, NumaNode, Policy, PoolPlan
+from hugeplan.planner.pages import ceil_pages
+
+#: The policy's least slack in pages is meant for small pages; from here on a whole page of slack is too dear.
+LEAST_SLACK_PAGE_BYTES_MAX = 32 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Pages of one instance on each NUMA node, and its slack before rounding (bytes on each node)."""
+
+    page_bytes: int
+    pages: Mapping[int, int]
+    slack_bytes: Mapping[int, int]
+
+
+def slack_bytes(demand: Demand, policy: Policy) -> int:
+    """Slack that one instance asks for: the policy's share of its segments, at least the rule's error bar.
+
+    A single mapping's rounding waste counts as slack, because growth of the mapping fills it first.
+    """
+    page_bytes = demand.page_bytes
+    share = int(demand.segment_bytes * policy.slack_fraction)
+    single = len(demand.segments) == 1 and demand.segments[0].count == 1
+    beyond_waste = max(0, share - demand.waste_bytes) if single else share
+    return max(beyond_waste, demand.error_pages * page_bytes)
+
+
+def least_slack_pages(page_bytes: int, policy: Policy) -> int:
+    """The policy's least slack for a pool of this size; none for sizes where one page is more than 32 MiB."""
+    return policy.slack_min_pages if page_bytes <= LEAST_SLACK_PAGE_BYTES_MAX else 0
+
+
+def pool_slack_pages(slack: int, page_bytes: int, policy: Policy) -> int:
+    """Slack of a pool with demand: bytes rounded up to whole pages, at least the policy's least."""
+    return max(ceil_pages(slack, page_bytes), least_slack_pages(page_bytes, policy))
+
+
+def spread_pages(pages: int, page_bytes: int, numa: Sequence[NumaNode], room: Mapping[int, int]) -> dict[int, int]:
+    """Pages by NUMA node: even, each node capped by its room, what is left over where room is.
+
+    When no node has room for the rest, it is spread evenly anyway: the ledger then shows the shortage.
+    """
+    caps = {n.id: max(0, room[n.id]) // page_bytes for n in numa}
+    placed = {n.id: 0 for n in numa}
+    left = pages
+    open_nodes = [n.id for n in numa if caps[n.id] > 0]
+    while left and open_nodes:
+        open_nodes.sort(key=lambda i: placed[i] - caps[i])  # most room left first, for the odd pages
+        share, odd = divmod(left, len(open_nodes))
+        for position, numa_id in enumerate(open_nodes):
+            take = min(share + (position < odd), caps[numa_id] - placed[numa_id])
+            placed[numa_id] += take
+            left -= take
+        open_nodes = [i for i in open_nodes if placed[i] < caps[i]]
+    share, odd = divmod(left, len(numa))
+    for position, n in enumerate(numa):
+        placed[n.id] += share + (position < odd)
+    return placed
+
+
+def place(demand: Demand, numa_node: int | None, node: NodeFacts, policy: Policy, room: Mapping[int, int]) -> Placed:
+    """Where the pages of one instance go; ``room`` is each NUMA node's memory not yet bound."""
+    slack = slack_bytes(demand, policy)
+    if numa_node is not None:
+        return Placed(demand.page_bytes, {numa_node: demand.pages}, {numa_node: slack})
+    pages = spread_pages(demand.pages, demand.page_bytes, node.numa, room)
+    shares = {i: slack * count // demand.pages if demand.pages else 0 for i, count in pages.items()}
+    if demand.pages:
+        most = max(pages, key=lambda i: pages[i])
+        shares[most] += slack - sum(shares.values())
+    return Placed(demand.page_bytes, pages, shares)
+
+
+def pool_plans(placed: Sequence[Placed], node: NodeFacts, policy: Policy) -> tuple[PoolPlan, ...]:
+    """Pools by NUMA node and size: every size with demand, and every pool that stands today (to be released)."""
+    demand: dict[tuple[int, int], int] = {}
+    slack: dict[tuple[int, int], int] = {}
+    for item in placed:
+        for numa_id, pages in item.pages.items():
+            key = (numa_id, item.page_bytes)
+            demand[key] = demand.get(key, 0) + pages
+            slack[key] = slack.get(key, 0) + item.slack_bytes.get(numa_id, 0)
+    present = present_pages(node)
+    keys = {key for key, pages in demand.items() if pages} | {key for key, pages in present.items() if pages}
+    plans = []
+    for numa_id, page_bytes in sorted(keys):
+        wanted = demand.get((numa_id, page_bytes), 0)
+        extra = pool_slack_pages(slack[(numa_id, page_bytes)], page_bytes, policy) if wanted else 0
+        plans.append(
+            PoolPlan(
+                numa_node=numa_id,
+                page_bytes=page_bytes,
+                demand_pages=wanted,
+                slack_pages=extra,
+                pages=wanted + extra,
+                present_pages=_present(node, present, numa_id, page_bytes),
+            )
+        )
+    return tuple(plans)
+
+
+def present_pages(node: NodeFacts) -> dict[tuple[int, int], int]:
+    """Pages that stand today by (NUMA node, page size); nothing for nodes whose pools are unknown."""
+    return {(n.id, pool.page_bytes): pool.nr_hugepages for n in node.numa for pool in n.pools or ()}
+
+
+def _present(node: NodeFacts, present: Mapping[tuple[int, int], int], numa_id: int, page_bytes: int) -> int | None:
+    known = any(n.id == numa_id and n.pools is not None for n in node.numa)
+    return present.get((numa_id, page_bytes), 0) if known else None

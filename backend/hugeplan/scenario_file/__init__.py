@@ -1,0 +1,23 @@
+"""The scenario file: YAML or JSON in, a PlanRequest out.
+
+``load`` reads and validates text, ``to_request`` turns the document into what ``plan()`` takes,
+``json_schema`` is the published schema of the document.
+"""
+
+from hugeplan.scenario_file.convert import hardware_of, to_request
+from hugeplan.scenario_file.documents import ScenarioDocument
+from hugeplan.scenario_file.errors import FieldProblem, ScenarioFileError
+from hugeplan.scenario_file.loader import line_of, load, problems_of
+from hugeplan.scenario_file.schema import json_schema
+
+__all__ = [
+    "FieldProblem",
+    "ScenarioDocument",
+    "ScenarioFileError",
+    "hardware_of",
+    "json_schema",
+    "line_of",
+    "load",
+    "problems_of",
+    "to_request",
+]
