@@ -245,7 +245,7 @@ static int add_silent_1g(struct tlb_level_list *levels)
 
 int cpuid_tlb_levels(const struct cpuid_tlb *tlb, const struct cpuid_identity *identity, struct tlb_level_list *levels)
 {
-    static const char doubt[] = "a multiple of 32 where the hypervisor hides 0x80000021 EAX[14] (L2TlbSizeX32)";
+    static const char doubt[] = "32 times as many where the hypervisor hides the bit 0x80000021 EAX[14] (L2TlbSizeX32)";
     size_t from = levels->count;
     /* A hypervisor writes CPUID as it likes; on bare metal it is still a claim, not a measurement. */
     enum confidence confidence = identity->hypervisor ? CONFIDENCE_LOW : CONFIDENCE_MEDIUM;

@@ -104,8 +104,13 @@ static int print_text(const struct observation *o, const struct known_tlbs *know
 static int print(const struct observation *o, FILE *out, char error[OPTIONS_ERROR_BYTES])
 {
     struct known_tlbs known;
-    int status = known_tlbs_read(&known, o->environment);
+    int status = 0;
 
+    if (o->options->registers) {
+        cpuid_write(&o->environment->cpuid, out);
+        return fflush(out) == 0 ? 0 : -1;
+    }
+    status = known_tlbs_read(&known, o->environment);
     if (status != 0)
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left");
     else if ((o->options->output == OUTPUT_JSON ? print_json : print_text)(o, &known, out) != 0) {

@@ -182,6 +182,13 @@ static bool read_processes(struct options *options, const char *value)
     return true;
 }
 
+static bool read_registers(struct options *options, const char *value)
+{
+    (void)value;
+    options->registers = true;
+    return true;
+}
+
 static bool read_root(struct options *options, const char *value)
 {
     options->root = value;
@@ -308,6 +315,8 @@ static const struct option_spec option_specs[] = {
     {"--root", "DIR", FOR(COMMAND_INFO), "a directory that holds proc and sys",
      "read a captured tree instead of the running system", read_root},
     {"--processes", NULL, FOR(COMMAND_INFO), NULL, "add the page use of every process", read_processes},
+    {"--registers", NULL, FOR(COMMAND_INFO), NULL, "print only the CPUID registers, in the layout that decode reads",
+     read_registers},
 };
 
 enum { OPTION_SPECS = sizeof option_specs / sizeof option_specs[0] };

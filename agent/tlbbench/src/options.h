@@ -51,6 +51,7 @@ struct options {
     uint64_t seed;
     bool reserve;
     bool keep_priority;
+    bool registers;   /* info: print the CPUID registers and nothing else */
     bool processes;   /* info: per-process page use */
     const char *root; /* "" = the running system */
     const char *file; /* decode: the dump; "-" = standard input */

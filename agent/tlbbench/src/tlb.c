@@ -273,7 +273,7 @@ static void ways_to_json(int ways, int ways_max, struct json *j)
         json_null(j, "ways");
     else
         json_i64(j, "ways", ways);
-    if (ways_max > ways)
+    if (ways > 0 && ways_max > ways)
         json_i64(j, "ways_max", ways_max);
 }
 

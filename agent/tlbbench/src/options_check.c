@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "environment.h"
+#include "options.h"
+#include "tlb.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Fewer rows than this are no table: every read would hit the same cache lines. */
+#define MIN_ROWS 64
+
+__attribute__((format(printf, 2, 3))) static enum options_status fail(char error[OPTIONS_ERROR_BYTES],
+                                                                      const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(error, OPTIONS_ERROR_BYTES, format, arguments);
+    va_end(arguments);
+    return OPTIONS_ERROR;
+}
+
+__attribute__((format(printf, 3, 4))) static void append(char *text, size_t size, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
+static enum options_status check_page_sizes(const struct options *options, const struct environment *environment,
+                                            char error[OPTIONS_ERROR_BYTES])
+{
+    char page[PAGE_TEXT_BYTES];
+    char valid[OPTIONS_ERROR_BYTES / 2];
+    bool has_thp = environment->thp.enabled[0] != '\0';
+
+    (void)snprintf(valid, sizeof valid, "%s%s", page_text(environment->base_page_bytes, page), has_thp ? ", thp" : "");
+    for (size_t i = 0; i < environment->pool_count; i++)
+        append(valid, sizeof valid, ", %s", page_text(environment->pools[i].page_bytes, page));
+    if (options->thp && !has_thp)
+        return fail(error, "--page-sizes: this kernel has no transparent huge pages; valid: %s", valid);
+    for (size_t i = 0; i < options->page_size_count; i++) {
+        uint64_t bytes = options->page_sizes[i];
+
+        if (bytes != environment->base_page_bytes && environment_pool(environment, bytes) == NULL)
+            return fail(error, "--page-sizes: this machine has no %s pages; valid: %s", page_text(bytes, page), valid);
+    }
+    return OPTIONS_OK;
+}
+
+static enum options_status check_numa_node(const struct options *options, const struct environment *environment,
+                                           char error[OPTIONS_ERROR_BYTES])
+{
+    char valid[OPTIONS_ERROR_BYTES / 2] = "";
+
+    if (options->numa_node < 0 || (environment->node_count == 0 && options->numa_node == 0))
+        return OPTIONS_OK;
+    for (size_t i = 0; i < environment->node_count; i++) {
+        if (environment->nodes[i].id == options->numa_node)
+            return OPTIONS_OK;
+        append(valid, sizeof valid, "%s%d", i > 0 ? ", " : "", environment->nodes[i].id);
+    }
+    return fail(error, "--numa-node: node %d is not online; valid: %s", options->numa_node,
+                valid[0] != '\0' ? valid : "0");
+}
+
+static enum options_status check_cpus(const struct options *options, char error[OPTIONS_ERROR_BYTES])
+{
+    cpu_set_t allowed;
+    int first = -1;
+    int last = -1;
+
+    if (options->cpus.count == 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return OPTIONS_OK;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET(cpu, &allowed)) {
+            first = first < 0 ? cpu : first;
+            last = cpu;
+        }
+    }
+    for (int cpu = 0; cpu < CPU_LIST_MAX; cpu++)
+        if (cpu_list_has(&options->cpus, cpu) && (cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &allowed)))
+            return fail(error, "--cpus: CPU %d is not online or not allowed; valid: CPUs allowed between %d and %d",
+                        cpu, first, last);
+    return OPTIONS_OK;
+}
+
+static enum options_status check_memory(const struct options *options, const struct environment *environment,
+                                        char error[OPTIONS_ERROR_BYTES])
+{
+    int64_t total = environment->memory.mem_total_bytes;
+    uint64_t most = options->max_memory_bytes;
+
+    if (total > 0 && options->max_memory_bytes > (uint64_t)total)
+        return fail(error, "--max-memory: %" PRIu64 " bytes are more than this machine has; valid: 1M to %" PRId64,
+                    options->max_memory_bytes, total);
+    if (most == 0 && total > 0)
+        most = (uint64_t)total;
+    if (most > 0 && options->segment_bytes > most)
+        return fail(error, "--segment: %" PRIu64 " bytes do not fit the memory allowed; valid: 1M to %" PRIu64,
+                    options->segment_bytes, most);
+    return OPTIONS_OK;
+}
+
+static enum options_status check_rows(const struct options *options, char error[OPTIONS_ERROR_BYTES])
+{
+    uint64_t segment = options->segment_bytes != 0 ? options->segment_bytes : options->max_memory_bytes;
+
+    for (size_t i = 0; i < options->row_bytes_count; i++)
+        if (segment != 0 && options->row_bytes[i] > segment / MIN_ROWS)
+            return fail(error,
+                        "--row-bytes: rows of %" PRIu64 " bytes do not fit a segment of %" PRIu64
+                        " bytes %d times; valid: 16 to %" PRIu64,
+                        options->row_bytes[i], segment, MIN_ROWS, segment / MIN_ROWS);
+    return OPTIONS_OK;
+}
+
+enum options_status options_check(const struct options *options, const struct environment *environment,
+                                  char error[OPTIONS_ERROR_BYTES])
+{
+    enum options_status status = check_page_sizes(options, environment, error);
+
+    if (status == OPTIONS_OK)
+        status = check_numa_node(options, environment, error);
+    if (status == OPTIONS_OK)
+        status = check_cpus(options, error);
+    if (status == OPTIONS_OK)
+        status = check_memory(options, environment, error);
+    return status == OPTIONS_OK ? check_rows(options, error) : status;
+}
