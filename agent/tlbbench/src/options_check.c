@@ -78,14 +78,14 @@ static enum options_status check_cpus(const struct options *options, char error[
 
     if (options->cpus.count == 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
         return OPTIONS_OK;
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (CPU_ISSET(cpu, &allowed)) {
-            first = first < 0 ? cpu : first;
-            last = cpu;
+            first = first < 0 ? (int)cpu : first;
+            last = (int)cpu;
         }
     }
     for (int cpu = 0; cpu < CPU_LIST_MAX; cpu++)
-        if (cpu_list_has(&options->cpus, cpu) && (cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &allowed)))
+        if (cpu_list_has(&options->cpus, cpu) && (cpu >= CPU_SETSIZE || !CPU_ISSET((size_t)cpu, &allowed)))
             return fail(error, "--cpus: CPU %d is not online or not allowed; valid: CPUs allowed between %d and %d",
                         cpu, first, last);
     return OPTIONS_OK;
