@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from hugeplan.planner.engines import postgresql_shmem as shmem
@@ -44,6 +45,8 @@ _EXACT_SINCE: Final = 15
 _NEWEST: Final = 18
 _MODEL_BYTES: Final = 16 * KIB  # fit residual plus the server's rounding to 8 kB
 _GSS_STATUS_BYTES: Final = 72  # PgBackendGSSStatus: only in builds with Kerberos, one for each backend status slot
+_SSL_STATUS_BYTES: Final = 328  # PgBackendSSLStatus: absent from builds without TLS
+_SLOT_SYNC_MINOR: Final = 5  # from here at the latest 17 counts the slot synchronisation worker
 _OLDER_FRACTION: Final = 0.02
 _OLDER_BYTES: Final = 16 * MIB
 _IO_URING_BYTES_PER_PROCESS: Final = 64 * KIB
@@ -76,7 +79,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     size_bytes = shmem.shared_memory_bytes(layout_major, settings, checkpoint_capped=capped)
     pages = huge_pages_needed(size_bytes, page_bytes, context.base_page_bytes)
     unknown = tuple(name for name in libraries if library_bytes(name, values) is None)
-    uncertainty = uncertainty_bytes(major, settings, values, size_bytes, unknown)
+    uncertainty = uncertainty_bytes((major, minor), settings, values, size_bytes, unknown)
     segment = Segment(
         name="main shared memory segment",
         segment_bytes=size_bytes,
@@ -223,24 +226,39 @@ def _count_text(value: int | float | bool | str, field: str) -> int:
 
 
 def uncertainty_bytes(
-    major: int, settings: shmem.ShmemSettings, values: Values, size_bytes: int, unknown_libraries: tuple[str, ...]
-) -> int:
-    """How far the real segment may be from ours, in bytes, as far as it is known."""
+    version: tuple[int, int | None],
+    settings: shmem.ShmemSettings,
+    values: Values,
+    size_bytes: int,
+    unknown_libraries: tuple[str, ...],
+) -> tuple[int, int]:
+    """How far below and above ours the real segment may be, in bytes, as far as it is known.
+
+    Builds differ: one without TLS has no status buffer for it (smaller), one with Kerberos has one more (larger).
+    Early minors of 17 count one backend less.
+    """
+    major, minor = version
     layout = layout_of(major)
     slots = shmem.max_backends(layout, settings) + shmem.LAYOUTS[layout].status_slots
-    total = _MODEL_BYTES + slots * _GSS_STATUS_BYTES
+    below = _MODEL_BYTES + slots * _SSL_STATUS_BYTES
+    above = _MODEL_BYTES + slots * _GSS_STATUS_BYTES
     if major < _EXACT_SINCE:
-        total += _OLDER_BYTES + round(size_bytes * _OLDER_FRACTION)
+        older = _OLDER_BYTES + round(size_bytes * _OLDER_FRACTION)
+        below, above = below + older, above + older
+    if major == 17 and minor is not None and minor < _SLOT_SYNC_MINOR:
+        fewer = replace(settings, max_connections=settings.max_connections - 1)
+        below += size_bytes - shmem.shared_memory_bytes(layout, fewer) if settings.max_connections > 1 else 0
     if values.get("io_method") == "io_uring":
-        total += slots * _IO_URING_BYTES_PER_PROCESS
-    return total + len(unknown_libraries) * 8 * MIB
+        above += slots * _IO_URING_BYTES_PER_PROCESS
+    return below, above + len(unknown_libraries) * 8 * MIB
 
 
-def error_pages(size_bytes: int, uncertainty: int, page_bytes: int, base_page_bytes: int) -> int:
+def error_pages(size_bytes: int, uncertainty: tuple[int, int], page_bytes: int, base_page_bytes: int) -> int:
     """Pages by which the count changes when the segment is off by its uncertainty, the larger of both directions."""
+    below_bytes, above_bytes = uncertainty
     here = huge_pages_needed(size_bytes, page_bytes, base_page_bytes)
-    above = huge_pages_needed(size_bytes + uncertainty, page_bytes, base_page_bytes)
-    below = huge_pages_needed(max(size_bytes - uncertainty, 0), page_bytes, base_page_bytes)
+    above = huge_pages_needed(size_bytes + above_bytes, page_bytes, base_page_bytes)
+    below = huge_pages_needed(max(size_bytes - below_bytes, 0), page_bytes, base_page_bytes)
     return max(above - here, here - below)
 
 
@@ -315,8 +333,6 @@ _BLOCKS_PER_MIB: Final = MIB // shmem.BLOCK_BYTES
 
 
 def _with_buffers(settings: shmem.ShmemSettings, blocks: int) -> shmem.ShmemSettings:
-    from dataclasses import replace  # noqa: PLC0415
-
     return replace(settings, shared_buffers=blocks)
 
 
