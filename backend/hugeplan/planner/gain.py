@@ -1,0 +1,243 @@
+"""What a page size buys an instance: nanoseconds saved per operation first, the percentage second.
+
+The saving comes from ``saving.py``; the percentage needs the operation's own cost. If the reader measured throughput
+per busy core at base pages, it is saving over cost; else the published band of the engine's class, and the result
+says which. Every input is listed with where it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hugeplan.planner.model import (
+    Confidence,
+    DatabaseInstance,
+    Demand,
+    Gain,
+    HardwareFacts,
+    NodeFacts,
+    Range,
+    Source,
+    Term,
+)
+from hugeplan.planner.page_tables import page_table_bytes
+from hugeplan.planner.published_bands import band_of
+from hugeplan.planner.saving import Machine, l1_miss_ns, saving_range
+from hugeplan.planner.touches import TouchProfile, touches_of
+from hugeplan.planner.walk_price import Reach, WalkPrice, granule_of, table_line_bytes, walk_price
+
+NATIVE_BOUND, NESTED_BOUND = 2.1, 3.0
+"""Largest speed-up that translation alone can give dependent random reads (sheet section 7)."""
+
+
+def gains(node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Demand]) -> tuple[Gain, ...]:
+    """The gain of every page size in ``demands`` (page bytes -> demand) against the node's base page, smallest first.
+
+    The base page size itself, where asked for, gets a gain of zero and its page-table bytes.
+    """
+    results = []
+    for page_bytes in sorted(demands):
+        demand = demands[page_bytes]
+        if page_bytes <= node.base_page_bytes:
+            results.append(_base_gain(node, instance, demand))
+        else:
+            results.append(_gain(node, instance, demand, page_bytes))
+    return tuple(results)
+
+
+def page_label(page_bytes: int) -> str:
+    """``4K``, ``64K``, ``2M``, ``1G``: the label tlbbench gives a page size."""
+    for shift, unit in ((30, "G"), (20, "M"), (10, "K")):
+        if page_bytes >= 1 << shift and page_bytes % (1 << shift) == 0:
+            return f"{page_bytes >> shift}{unit}"
+    return f"{page_bytes}B"
+
+
+def address_spaces(instance: DatabaseInstance, demand: Demand) -> int:
+    """Private page tables that map the segment: connections of a process-per-connection engine, else one."""
+    if not demand.process_per_connection:
+        return 1
+    return max(1, demand.connections or instance.connections or instance.workload.active_connections or 1)
+
+
+def active_processes(instance: DatabaseInstance, demand: Demand) -> tuple[int, Source]:
+    """Processes that run operations at the same time; one where the engine serves all from one address space."""
+    if not demand.process_per_connection:
+        return 1, Source.COMPUTED
+    active = instance.workload.active_connections
+    if active is not None:
+        return max(1, active), Source.GIVEN
+    return min(address_spaces(instance, demand), 64), Source.ASSUMED
+
+
+def _tables(node: NodeFacts, instance: DatabaseInstance, demand: Demand, page_bytes: int) -> int:
+    return page_table_bytes(
+        demand.segment_bytes, page_bytes, node.base_page_bytes, address_spaces(instance, demand), arch=node.arch
+    )
+
+
+def _base_gain(node: NodeFacts, instance: DatabaseInstance, demand: Demand) -> Gain:
+    return Gain(
+        instance=instance.name,
+        backing=page_label(node.base_page_bytes),
+        page_bytes=node.base_page_bytes,
+        saving_ns_per_operation=Range(0.0, 0.0, 0.0),
+        speedup=Range(1.0, 1.0, 1.0),
+        page_tables_bytes=_tables(node, instance, demand, node.base_page_bytes),
+        confidence=Confidence.HIGH,
+        inputs=(),
+        statement="The base page size: what the others are compared with.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scenario:
+    """One assumption about what a TLB entry covers, with the hardware it leads to."""
+
+    granule_bytes: int
+    base: Reach
+    large: Reach
+    price: WalkPrice
+
+
+def _scenarios(hardware: HardwareFacts | None, base_page_bytes: int, page_bytes: int) -> tuple[_Scenario, ...]:
+    """One scenario when the granule is known; two, whole page and base page, when a guest was not probed."""
+    granule = granule_of(hardware, page_bytes)
+    candidates = (granule,) if granule is not None else (base_page_bytes, page_bytes)
+    return tuple(
+        _Scenario(max(g, base_page_bytes), *walk_price(hardware, base_page_bytes, page_bytes, max(g, base_page_bytes)))
+        for g in candidates
+    )
+
+
+def _machine(node: NodeFacts, scenario: _Scenario, page_bytes: int, processes: int) -> Machine:
+    cores = node.cpus or processes
+    measured = node.hardware.l2_hit_penalty_ns if node.hardware else None
+    return Machine(
+        base=scenario.base,
+        large=scenario.large,
+        price=scenario.price,
+        table_line_bytes=(
+            table_line_bytes(node.base_page_bytes, node.base_page_bytes, node.arch),
+            table_line_bytes(page_bytes, node.base_page_bytes, node.arch),
+        ),
+        l1_miss_ns=l1_miss_ns(measured),
+        processes=float(processes),
+        processes_per_core=max(1.0, processes / max(1, cores)),
+    )
+
+
+def _gain(node: NodeFacts, instance: DatabaseInstance, demand: Demand, page_bytes: int) -> Gain:
+    hardware = node.hardware
+    profile = touches_of(instance, demand)
+    processes, processes_source = active_processes(instance, demand)
+    described = instance.workload.working_set_bytes is not None or instance.workload.zipf_s is not None
+    scenarios = _scenarios(hardware, node.base_page_bytes, page_bytes)
+    ranges = [saving_range(profile, _machine(node, s, page_bytes, processes), described) for s in scenarios]
+    saving = Range(min(r.low for r in ranges), sum(r.likely for r in ranges) / len(ranges), max(r.high for r in ranges))
+    virtualised = hardware is None or hardware.virtualised is not False
+    speedup, basis = _speedup(instance, saving, virtualised)
+    fractured = len(scenarios) == 1 and scenarios[0].granule_bytes < page_bytes
+    inputs = (
+        *_hardware_terms(scenarios, page_bytes, node),
+        *profile.inputs,
+        Term("private page tables in use", f"{processes}", processes_source),
+        basis,
+    )
+    return Gain(
+        instance=instance.name,
+        backing=page_label(page_bytes),
+        page_bytes=page_bytes,
+        saving_ns_per_operation=saving,
+        speedup=speedup,
+        page_tables_bytes=_tables(node, instance, demand, page_bytes),
+        confidence=_confidence(scenarios, described, basis.source),
+        inputs=inputs,
+        statement=_statement(
+            page_bytes, saving, speedup, profile, basis, fractured=fractured, known=len(scenarios) == 1
+        ),
+    )
+
+
+def _speedup(instance: DatabaseInstance, saving: Range, virtualised: bool) -> tuple[Range, Term]:
+    """Speed-up and where its operation cost came from; never above what translation alone can give."""
+    rate = instance.workload.operations_per_second_per_busy_core
+    if rate is not None and rate > 0.0:
+        cost_ns = 1e9 / rate
+        bound = NESTED_BOUND if virtualised else NATIVE_BOUND
+        longest = cost_ns * (1.0 - 1.0 / bound)
+
+        def of(ns: float) -> float:
+            return cost_ns / (cost_ns - min(ns, longest))
+
+        term = Term("operation's own cost", f"{cost_ns:.0f} ns at base pages", Source.GIVEN)
+        return Range(of(saving.low), of(saving.likely), of(saving.high)), term
+    band = band_of(instance.engine, instance.workload.operation_class)
+    low = band.percent.low if saving.low >= 0.0 else min(band.percent.low, -2.8)
+    # A saving of nothing is a gain of nothing, whatever was published elsewhere.
+    high = band.percent.high if saving.high > 0.0 else 0.0
+    likely = min(max(band.percent.likely if saving.likely > 0.0 else 0.0, low), high)
+    percent = Range(min(low, high), likely, high)
+    speedup = Range(1.0 + percent.low / 100.0, 1.0 + percent.likely / 100.0, 1.0 + percent.high / 100.0)
+    return speedup, Term("percentage", "published band of the engine's class", Source.ASSUMED, band.source)
+
+
+def _hardware_terms(scenarios: tuple[_Scenario, ...], page_bytes: int, node: NodeFacts) -> tuple[Term, ...]:
+    first = scenarios[0]
+    terms = [
+        Term(f"TLB entries for {page_label(node.base_page_bytes)}", f"{first.base.entries:.0f}", first.base.source)
+    ]
+    if len(scenarios) > 1:
+        terms.append(Term(f"effective granule of {page_label(page_bytes)}", "not measured", Source.UNKNOWN))
+    else:
+        probed = bool(node.hardware and node.hardware.granules)
+        source = Source.MEASURED if probed else Source.COMPUTED
+        terms.append(Term(f"effective granule of {page_label(page_bytes)}", page_label(first.granule_bytes), source))
+    for scenario in scenarios:
+        if scenario.granule_bytes == page_bytes:
+            label = f"TLB entries for {page_label(page_bytes)}"
+            terms.append(Term(label, f"{scenario.large.entries:.0f}", scenario.large.source))
+    measured_c1 = node.hardware is not None and node.hardware.l2_hit_penalty_ns is not None
+    c1 = l1_miss_ns(node.hardware.l2_hit_penalty_ns if node.hardware else None)
+    terms.append(Term("first-level miss", f"{c1:.2f} ns", Source.MEASURED if measured_c1 else Source.ASSUMED))
+    return (*terms, *first.price.inputs)
+
+
+def _confidence(scenarios: tuple[_Scenario, ...], described: bool, basis: Source) -> Confidence:
+    """High only when curves, granule, working set and operation cost are all known; low without curves or granule."""
+    if len(scenarios) > 1 or not all(s.price.measured for s in scenarios):
+        return Confidence.LOW
+    price = scenarios[0].price.confidence
+    if price is Confidence.HIGH and described and basis is Source.GIVEN:
+        return Confidence.HIGH
+    return Confidence.MEDIUM
+
+
+def _statement(
+    page_bytes: int,
+    saving: Range,
+    speedup: Range,
+    profile: TouchProfile,
+    basis: Term,
+    *,
+    fractured: bool,
+    known: bool,
+) -> str:
+    label = page_label(page_bytes)
+    sentences = [
+        f"{label} pages: {saving.likely:.0f} ns less per operation ({saving.low:.0f} to {saving.high:.0f}), "
+        f"from {profile.cold_touches:.1f} cold places touched."
+    ]
+    percent = [100.0 * (value - 1.0) for value in (speedup.likely, speedup.low, speedup.high)]
+    against = (
+        "of the operation's given cost" if basis.source is Source.GIVEN else f"by published results: {basis.reference}"
+    )
+    sentences.append(f"That is {percent[0]:+.1f} % ({percent[1]:+.1f} to {percent[2]:+.1f} %) {against}.")
+    if fractured:
+        sentences.append("The host maps this guest with smaller pages: walks get shorter, TLB reach stays the same.")
+    if not known:
+        sentences.append("What a TLB entry covers here was not measured; the range holds with and without more reach.")
+    if saving.low < 0.0:
+        sentences.append(f"A loss is possible: {label} entries are few and the hot places may be scattered.")
+    return " ".join(sentences)

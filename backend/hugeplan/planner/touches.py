@@ -1,0 +1,272 @@
+"""Which cold places of shared memory one operation touches, engine by engine.
+
+A *place* is what an engine finds one thing at: a hash bucket, a hash entry, a block descriptor, a block. A place that
+was not used lately costs a TLB miss and a page walk; further base pages of the same place (the second half of an
+8 KiB block) are *near*: their page-table entry lies in the cache line just read.
+
+PostgreSQL's figures were checked against a real server by clearing and reading the referenced bits of a backend's
+pages around a known number of lookups (docs/model.md has the counts).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from hugeplan.planner.model import DatabaseInstance, Demand, Source, Term
+
+DEFAULT_ROW_BYTES = 128
+
+
+@dataclass(frozen=True, slots=True)
+class TouchRegion:
+    """Touches of one kind of place.
+
+    Attributes:
+        name: the kind of place, in the engine's words.
+        span_bytes: extent of memory over which the places lie.
+        places: distinct places in use.
+        place_bytes: bytes of one place.
+        touches: places touched per operation.
+        near_touches: further base pages touched per place, within the place.
+        lines: cache lines read per place.
+        popularity_rows: rows whose Zipf popularity the places carry; None: every place equally likely.
+    """
+
+    name: str
+    span_bytes: float
+    places: float
+    place_bytes: float
+    touches: float
+    near_touches: float = 0.0
+    lines: float = 1.0
+    popularity_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TouchProfile:
+    """What one operation touches in shared memory.
+
+    ``warm_pages`` are base pages of shared memory used by every operation (locks, process array, counters);
+    ``private_pages`` are hot pages outside shared memory, which take room in the TLB but keep their page size.
+    ``uncertainty`` scales the touches down and up for the range. ``inputs`` says where each figure came from.
+    """
+
+    regions: tuple[TouchRegion, ...]
+    warm_pages: float
+    private_pages: float
+    zipf_s: float
+    uncertainty: tuple[float, float]
+    inputs: tuple[Term, ...]
+
+    @property
+    def cold_touches(self) -> float:
+        """Places touched per operation, near touches not counted."""
+        return sum(region.touches for region in self.regions)
+
+
+@dataclass(frozen=True, slots=True)
+class _DataSet:
+    """The rows an instance really reads, from its workload or assumed from its pool."""
+
+    row_bytes: int
+    working_set_bytes: int
+    pool_bytes: int
+    zipf_s: float
+    inputs: tuple[Term, ...]
+
+
+def _data_set(instance: DatabaseInstance, demand: Demand) -> _DataSet:
+    """Row width, working set and skew; what is not given is assumed and listed so."""
+    workload, pool = instance.workload, demand.pool_bytes or demand.segment_bytes
+    row = workload.row_bytes or DEFAULT_ROW_BYTES
+    working_set = min(workload.working_set_bytes or pool, pool)
+    zipf = workload.zipf_s or 0.0
+    given = {True: Source.GIVEN, False: Source.ASSUMED}
+    return _DataSet(
+        row_bytes=row,
+        working_set_bytes=max(working_set, row),
+        pool_bytes=max(pool, row),
+        zipf_s=zipf,
+        inputs=(
+            Term("row_bytes", f"{row}", given[workload.row_bytes is not None]),
+            Term("working_set_bytes", f"{working_set}", given[workload.working_set_bytes is not None]),
+            Term("zipf_s", f"{zipf:g}", given[workload.zipf_s is not None]),
+        ),
+    )
+
+
+def _next_power_of_two(value: float) -> int:
+    return 1 << max(0, math.ceil(math.log2(max(1.0, value))))
+
+
+PG_BLOCK = 8192
+# Storage of the buffer table: src/backend/storage/buffer/buf_table.c and utils/hash/dynahash.c. An entry is a
+# 16-byte element header and a 24-byte tag with the buffer number; a descriptor is padded to a cache line.
+PG_HASH_ENTRY_BYTES, PG_DESCRIPTOR_BYTES, PG_BUCKET_BYTES, PG_PARTITIONS = 40, 64, 8, 128
+PG_INDEX_ROW_BYTES = 16 + 4  # nbtree tuple of an 8-byte key, and its line pointer
+PG_LEAF_FILL, PG_INNER_FILL = 0.90, 0.70  # nbtree defaults at build time
+PG_TUPLE_OVERHEAD_BYTES = 24 + 8 + 4  # heap tuple header, an 8-byte key, line pointer
+PG_TOAST_THRESHOLD_BYTES, PG_TOAST_CHUNK_BYTES = 2000, 1996
+PG_WARM_PAGES, PG_PRIVATE_PAGES = 30.0, 420.0  # counted on PostgreSQL 15 with referenced bits
+
+
+def _postgresql_block_lookup(name: str, blocks: float, data: _DataSet, times: float) -> tuple[TouchRegion, ...]:
+    """Finding a block in the buffer pool ``times`` per operation: hash bucket, hash entry, descriptor."""
+    buffers = data.pool_bytes / PG_BLOCK
+    buckets = _next_power_of_two(buffers + PG_PARTITIONS)
+    used = max(1.0, min(buffers, data.working_set_bytes / PG_BLOCK))
+    chain = 1.0 + used / buckets / 2.0  # entries looked at in a successful search of a chained table
+    share = min(1.0, blocks / used)
+    entries_span = used * PG_HASH_ENTRY_BYTES
+    descriptors_span = used * PG_DESCRIPTOR_BYTES
+    bucket_span = float(buckets * PG_BUCKET_BYTES)
+    # Blocks of one table hash to any bucket; entries and descriptors are taken in load order.
+    return (
+        TouchRegion(f"{name} hash bucket", bucket_span, blocks, PG_BUCKET_BYTES, times),
+        TouchRegion(f"{name} hash entry", entries_span * share, blocks, PG_HASH_ENTRY_BYTES, times * chain),
+        TouchRegion(f"{name} descriptor", descriptors_span * share, blocks, PG_DESCRIPTOR_BYTES, times),
+    )
+
+
+def _scattered(regions: tuple[TouchRegion, ...], data: _DataSet) -> tuple[TouchRegion, ...]:
+    """The same places spread over the whole extent of their structure (few hot blocks among many)."""
+    used = max(1.0, data.working_set_bytes / PG_BLOCK)
+    spans = (None, used * PG_HASH_ENTRY_BYTES, used * PG_DESCRIPTOR_BYTES)
+    return tuple(
+        replace(region, span_bytes=max(region.span_bytes, span or 0.0))
+        for region, span in zip(regions, spans, strict=True)
+    )
+
+
+def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> TouchProfile:
+    """One primary-key lookup through a B-tree whose root is warm: inner page, leaf page, heap page.
+
+    Each block costs a hash bucket, a hash entry, a descriptor and the block itself. A leaf is read at both ends
+    (page header and the special area in its last bytes), so it always touches both 4 KiB halves; a heap tuple lies
+    in the second half every other time. Source: PostgreSQL storage/buffer, access/nbtree, access/heap.
+    """
+    data = _data_set(instance, demand)
+    inline = data.row_bytes <= PG_TOAST_THRESHOLD_BYTES
+    tuple_bytes = min(data.row_bytes + PG_TUPLE_OVERHEAD_BYTES, PG_BLOCK - 24) if inline else 60
+    rows_per_block = max(1, (PG_BLOCK - 24) // tuple_bytes)
+    rows_per_leaf = (PG_BLOCK - 40) * PG_LEAF_FILL / PG_INDEX_ROW_BYTES
+    chunks = 0 if inline else math.ceil(data.row_bytes / PG_TOAST_CHUNK_BYTES)
+    bytes_per_row = PG_BLOCK / rows_per_block + PG_BLOCK / rows_per_leaf + chunks * (PG_BLOCK / 4 + 30)
+    rows = max(1.0, data.working_set_bytes / bytes_per_row)
+    heap_blocks, leaf_blocks = max(1.0, rows / rows_per_block), max(1.0, rows / rows_per_leaf)
+    inner_blocks = leaf_blocks / ((PG_BLOCK - 40) * PG_INNER_FILL / PG_INDEX_ROW_BYTES)
+    popularity_rows = int(rows) if data.zipf_s > 0 else None
+
+    def blocks(name: str, count: float, near: float, lines: float, span: float) -> TouchRegion:
+        return TouchRegion(name, span, count, PG_BLOCK, 1.0, near, lines, popularity_rows)
+
+    row_lines = 2 + data.row_bytes / 64 if inline else 3.0
+    regions = [
+        *_postgresql_block_lookup("leaf", leaf_blocks, data, 1.0),
+        blocks("leaf block", leaf_blocks, 1.0, 10.0, leaf_blocks * PG_BLOCK),
+        *_postgresql_block_lookup("heap", heap_blocks, data, 1.0),
+        blocks("heap block", heap_blocks, min(1.0, 0.5 + data.row_bytes / PG_BLOCK), row_lines, heap_blocks * PG_BLOCK),
+    ]
+    if chunks:  # an out-of-line row: the toast index's leaf, then the chunks, four to a block
+        toast_blocks = rows * chunks / 4
+        extra = math.ceil(chunks / 4)
+        regions += _postgresql_block_lookup("toast", toast_blocks, data, 1.0 + extra)
+        regions.append(
+            TouchRegion("toast blocks", toast_blocks * PG_BLOCK, toast_blocks, PG_BLOCK, 1.0 + extra, 1.0, 100)
+        )
+    if inner_blocks > 1.0:
+        regions += _scattered(_postgresql_block_lookup("inner", inner_blocks, data, 1.0), data)
+        regions.append(TouchRegion("inner block", leaf_blocks * PG_BLOCK, inner_blocks, PG_BLOCK, 1.0, 1.0, 10.0))
+    reference = "PostgreSQL storage/buffer, nbtree and heap; counted on a real server"
+    return TouchProfile(
+        regions=tuple(regions),
+        warm_pages=PG_WARM_PAGES,
+        private_pages=PG_PRIVATE_PAGES,
+        zipf_s=data.zipf_s,
+        uncertainty=(0.8, 1.15),
+        inputs=(*data.inputs, Term("cold touches per lookup", "8 to 11", Source.COMPUTED, reference)),
+    )
+
+
+def innodb_key_lookup(instance: DatabaseInstance, demand: Demand) -> TouchProfile:
+    """One primary-key lookup in a clustered index: page-hash cell, block descriptor, leaf page (16 KiB by default).
+
+    The page directory lies at the end of the page, the record anywhere: about two further 4 KiB pages.
+    Source: InnoDB buf0buf and page0cur; not counted on a real server, so its range is wide.
+    """
+    data = _data_set(instance, demand)
+    block, descriptor = 16384.0, 480.0
+    blocks = max(1.0, data.working_set_bytes / block)
+    rows = blocks * max(1.0, 0.93 * block / (data.row_bytes + 20))
+    popularity = int(rows) if data.zipf_s > 0 else None
+    inner = blocks / 900.0
+    pool_blocks = data.pool_bytes / block
+    regions = [
+        TouchRegion("page hash cell", pool_blocks * 2 * 8, blocks, 8.0, 1.0),
+        TouchRegion("block descriptor", blocks * descriptor, blocks, descriptor, 1.5),
+        TouchRegion("leaf page", blocks * block, blocks, block, 1.0, 2.0, 12.0, popularity),
+    ]
+    if inner > 1.0:
+        regions += [
+            TouchRegion("inner descriptor", blocks * descriptor, inner, descriptor, 2.0),
+            TouchRegion("inner page", blocks * block, inner, block, 1.0, 2.0, 12.0),
+        ]
+    term = Term("cold touches per lookup", "3 to 5", Source.ASSUMED, "InnoDB buffer pool and page layout")
+    return TouchProfile(tuple(regions), 20.0, 400.0, data.zipf_s, (0.5, 1.5), (*data.inputs, term))
+
+
+def block_engine_key_lookup(instance: DatabaseInstance, demand: Demand) -> TouchProfile:
+    """Oracle and Db2: hash bucket, block header and block, for the index leaf and for the table block."""
+    data = _data_set(instance, demand)
+    block = 8192.0
+    blocks = max(1.0, data.working_set_bytes / block)
+    popularity = int(blocks * max(1.0, block / (data.row_bytes + 10))) if data.zipf_s > 0 else None
+    regions = (
+        TouchRegion("hash bucket", data.pool_bytes / block * 16, blocks, 16.0, 2.0),
+        TouchRegion("block header", blocks * 200.0, blocks, 200.0, 2.0),
+        TouchRegion("block", blocks * block, blocks, block, 2.0, 0.75, 8.0, popularity),
+    )
+    term = Term("cold touches per lookup", "6", Source.ASSUMED, "hash bucket, header and block of leaf and row")
+    return TouchProfile(regions, 20.0, 400.0, data.zipf_s, (0.5, 1.5), (*data.inputs, term))
+
+
+def generic_lookup(instance: DatabaseInstance, demand: Demand) -> TouchProfile:
+    """An engine without a rule: two random places a lookup, with a wide range."""
+    data = _data_set(instance, demand)
+    place = float(max(64, data.row_bytes))
+    places = max(1.0, data.working_set_bytes / place)
+    popularity = int(places) if data.zipf_s > 0 else None
+    near = min(place, 65536.0) / 4096.0
+    region = TouchRegion("row", places * place, places, place, 2.0, near if place > 4096 else 0.0, 2.0, popularity)
+    term = Term("cold touches per lookup", "2", Source.ASSUMED, "no rule for this engine")
+    return TouchProfile((region,), 5.0, 300.0, data.zipf_s, (0.5, 4.0), (*data.inputs, term))
+
+
+def given_touches(instance: DatabaseInstance, demand: Demand, touches: float) -> TouchProfile:
+    """The reader's own count of cold touches per operation, uniform over the working set."""
+    data = _data_set(instance, demand)
+    places = max(1.0, data.working_set_bytes / 64)
+    popularity = max(1, data.working_set_bytes // data.row_bytes) if data.zipf_s > 0 else None
+    region = TouchRegion("cold touch", float(data.working_set_bytes), places, 64.0, touches, 0.0, 1.0, popularity)
+    term = Term("cold_touches_per_operation", f"{touches:g}", Source.GIVEN)
+    return TouchProfile((region,), 0.0, 300.0, data.zipf_s, (0.9, 1.1), (*data.inputs, term))
+
+
+_RULES: Mapping[str, Callable[[DatabaseInstance, Demand], TouchProfile]] = {
+    "postgresql": postgresql_key_lookup,
+    "mysql": innodb_key_lookup,
+    "mariadb": innodb_key_lookup,
+    "percona": innodb_key_lookup,
+    "oracle": block_engine_key_lookup,
+    "db2": block_engine_key_lookup,
+}
+
+
+def touches_of(instance: DatabaseInstance, demand: Demand) -> TouchProfile:
+    """The touch profile of one operation of an instance: the reader's count, else the engine's rule, else generic."""
+    given = instance.workload.cold_touches_per_operation
+    if given is not None:
+        return given_touches(instance, demand, given)
+    return _RULES.get(instance.engine, generic_lookup)(instance, demand)

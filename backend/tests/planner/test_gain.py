@@ -1,0 +1,230 @@
+"""Gains: physics that must hold whatever the figures are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hugeplan.planner.gain import gains
+from hugeplan.planner.model import (
+    GIB,
+    KIB,
+    MIB,
+    Confidence,
+    CurvePoint,
+    DatabaseInstance,
+    Demand,
+    EffectiveGranule,
+    Gain,
+    HardwareFacts,
+    LatencyCurve,
+    NodeFacts,
+    NumaNode,
+    Source,
+    TlbLevel,
+    Workload,
+)
+from hugeplan.planner.page_tables import page_table_bytes
+
+K4, M2 = 4 * KIB, 2 * MIB
+FOOTPRINTS = [8 * MIB << k for k in range(0, 11)]
+
+
+def synthetic_curves(cached_ns: float, uncached_ns: float) -> tuple[LatencyCurve, ...]:
+    """A 4K and a 2M curve whose difference is known: ``cached`` plus ``uncached`` in proportion to log footprint."""
+
+    def points(extra: float) -> tuple[CurvePoint, ...]:
+        made = []
+        for step, footprint in enumerate(FOOTPRINTS):
+            ns = 100.0 + 5 * step + extra * (cached_ns + uncached_ns * step / len(FOOTPRINTS))
+            made.append(CurvePoint(footprint, ns, ns - 1, ns + 1))
+        return tuple(made)
+
+    return tuple(
+        LatencyCurve(backing=backing, page_bytes=page, layout="random_64b", points=points(extra))
+        for backing, page, extra in (("4K", K4, 1.0), ("2M", M2, 0.0))
+    )
+
+
+def levels(entries_4k: int, entries_2m: int) -> tuple[TlbLevel, ...]:
+    return tuple(
+        TlbLevel(level=level, kind="data", page_bytes=page, entries=entries, source=Source.MEASURED)
+        for level, page, entries in ((1, K4, 64), (2, K4, entries_4k), (1, M2, 32), (2, M2, entries_2m))
+    )
+
+
+def hardware(
+    *, granule: int | None = M2, curves: bool = True, entries_2m: int = 2048, virtualised: bool = True
+) -> HardwareFacts:
+    granules = (
+        ()
+        if granule is None
+        else (
+            EffectiveGranule(
+                backing="2M", page_bytes=M2, granule_bytes=granule, status="ok" if granule == M2 else "fractured"
+            ),
+        )
+    )
+    return HardwareFacts(
+        virtualised=virtualised,
+        levels=levels(2048, entries_2m),
+        granules=granules,
+        curves=synthetic_curves(8.0, 60.0) if curves else (),
+    )
+
+
+def demand(page_bytes: int, *, pool: int = 8 * GIB, connections: int = 8, engine: str = "postgresql") -> Demand:
+    return Demand(
+        engine=engine,
+        version="17",
+        page_bytes=page_bytes,
+        wants_pool=True,
+        segments=(),
+        segment_bytes=pool + 200 * MIB,
+        pages=-(-(pool + 200 * MIB) // page_bytes),
+        error_pages=0,
+        waste_bytes=0,
+        pool_bytes=pool,
+        private_bytes_per_connection=None,
+        connections=connections,
+        process_per_connection=engine == "postgresql",
+        page_cache_bytes=None,
+    )
+
+
+def gain_of(facts: HardwareFacts | None, workload: Workload, *, connections: int = 8, cpus: int = 8) -> Gain:
+    node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB),), cpus=cpus, hardware=facts)
+    instance = DatabaseInstance(name="db", engine="postgresql", connections=connections, workload=workload)
+    return gains(node, instance, {M2: demand(M2, connections=connections)})[0]
+
+
+KEY_LOOKUP = Workload(
+    row_bytes=128, working_set_bytes=6 * GIB, active_connections=8, operations_per_second_per_busy_core=50_000.0
+)
+
+
+def test_base_size_gains_nothing_and_counts_its_tables() -> None:
+    node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB),))
+    result = gains(node, DatabaseInstance(name="db", engine="postgresql"), {K4: demand(K4), M2: demand(M2)})
+    assert [gain.page_bytes for gain in result] == [K4, M2]
+    assert result[0].saving_ns_per_operation.likely == 0.0
+    assert result[0].page_tables_bytes == page_table_bytes(8 * GIB + 200 * MIB, K4, processes=8)
+    assert result[1].page_tables_bytes == page_table_bytes(8 * GIB + 200 * MIB, M2, processes=8)
+
+
+def test_the_percentage_is_the_saving_over_the_given_cost() -> None:
+    gain = gain_of(hardware(), KEY_LOOKUP)
+    assert gain.speedup is not None
+    cost = 1e9 / 50_000
+    assert gain.speedup.likely == pytest.approx(cost / (cost - gain.saving_ns_per_operation.likely))
+    assert gain.confidence is Confidence.HIGH
+
+
+def test_a_dearer_operation_gains_the_same_ns_and_a_smaller_share() -> None:
+    cheap = gain_of(hardware(), KEY_LOOKUP)
+    dear = gain_of(hardware(), replace(KEY_LOOKUP, operations_per_second_per_busy_core=5_000.0))
+    assert cheap.saving_ns_per_operation == dear.saving_ns_per_operation
+    assert cheap.speedup is not None
+    assert dear.speedup is not None
+    assert cheap.speedup.likely > dear.speedup.likely > 1.0
+
+
+def test_a_fractured_guest_is_not_promised_reach() -> None:
+    """A fractured guest gets what its curves' difference says, whatever entries the large size would have."""
+    fractured = gain_of(hardware(granule=K4), KEY_LOOKUP)
+    more_entries = gain_of(hardware(granule=K4, entries_2m=100_000), KEY_LOOKUP)
+    assert fractured.saving_ns_per_operation == more_entries.saving_ns_per_operation
+    assert "reach stays the same" in fractured.statement
+    whole = gain_of(hardware(granule=M2, entries_2m=100_000), KEY_LOOKUP)
+    assert whole.saving_ns_per_operation.likely > fractured.saving_ns_per_operation.likely
+
+
+def test_an_unprobed_guest_gets_both_cases_and_low_confidence() -> None:
+    unknown = gain_of(hardware(granule=None), KEY_LOOKUP)
+    both = [gain_of(hardware(granule=g), KEY_LOOKUP).saving_ns_per_operation for g in (K4, M2)]
+    assert unknown.confidence is Confidence.LOW
+    assert unknown.saving_ns_per_operation.low == min(r.low for r in both)
+    assert unknown.saving_ns_per_operation.high == max(r.high for r in both)
+    assert any(term.source is Source.UNKNOWN for term in unknown.inputs)
+
+
+def test_less_knowledge_is_a_wider_range() -> None:
+    def width(gain: Gain) -> float:
+        saving = gain.saving_ns_per_operation
+        return (saving.high - saving.low) / saving.likely
+
+    measured, assumed = gain_of(hardware(), KEY_LOOKUP), gain_of(hardware(curves=False), KEY_LOOKUP)
+    nothing = gain_of(None, KEY_LOOKUP)
+    assert width(measured) < width(assumed) < width(nothing)
+    assert measured.confidence is Confidence.HIGH
+    assert assumed.confidence is nothing.confidence is Confidence.LOW
+
+
+def test_private_page_tables_make_large_pages_worth_more() -> None:
+    few = gain_of(hardware(), replace(KEY_LOOKUP, active_connections=1), cpus=64)
+    many = gain_of(hardware(), replace(KEY_LOOKUP, active_connections=64), connections=64, cpus=64)
+    assert many.saving_ns_per_operation.likely > 1.2 * few.saving_ns_per_operation.likely
+
+
+def test_few_large_entries_and_an_undescribed_working_set_include_a_loss() -> None:
+    """AMD K8: 8 entries for 2M against 512 for 4K (article D)."""
+    k8 = hardware(entries_2m=8, virtualised=False)
+    undescribed = gain_of(k8, replace(KEY_LOOKUP, working_set_bytes=None))
+    assert undescribed.saving_ns_per_operation.low < 0.0
+    assert undescribed.speedup is not None
+    assert undescribed.speedup.low < 1.0
+    assert "loss is possible" in undescribed.statement
+    assert gain_of(hardware(entries_2m=2048), KEY_LOOKUP).saving_ns_per_operation.low > 0.0
+
+
+def test_without_the_operations_cost_the_published_band_is_used_and_named() -> None:
+    gain = gain_of(
+        hardware(), replace(KEY_LOOKUP, operations_per_second_per_busy_core=None, operation_class="key_lookup")
+    )
+    assert gain.speedup is not None
+    assert (gain.speedup.low, gain.speedup.high) == pytest.approx((1.0, 1.121))
+    band = [term for term in gain.inputs if term.name == "percentage"]
+    assert "pgbench" in (band[0].reference or "")
+
+
+def test_a_working_set_within_reach_gains_next_to_nothing() -> None:
+    tiny = gain_of(hardware(), replace(KEY_LOOKUP, working_set_bytes=1 * MIB))
+    large = gain_of(hardware(), KEY_LOOKUP)
+    assert tiny.saving_ns_per_operation.likely < 0.25 * large.saving_ns_per_operation.likely
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    working_set=st.integers(1 * MIB, 8 * GIB),
+    row=st.integers(8, 64 * KIB),
+    zipf=st.one_of(st.none(), st.floats(0.2, 1.3)),
+    connections=st.integers(1, 500),
+    granule=st.sampled_from([None, K4, M2]),
+    curves=st.booleans(),
+    rate=st.one_of(st.none(), st.floats(10.0, 2e6)),
+)
+def test_every_range_is_ordered_and_bounded(
+    *,
+    working_set: int,
+    row: int,
+    zipf: float | None,
+    connections: int,
+    granule: int | None,
+    curves: bool,
+    rate: float | None,
+) -> None:
+    workload = Workload(
+        row_bytes=row,
+        working_set_bytes=working_set,
+        zipf_s=zipf,
+        active_connections=connections,
+        operations_per_second_per_busy_core=rate,
+    )
+    gain = gain_of(hardware(granule=granule, curves=curves), workload, connections=connections)
+    saving, speedup = gain.saving_ns_per_operation, gain.speedup
+    assert saving.low <= saving.likely <= saving.high
+    assert speedup is not None
+    assert 0.0 < speedup.low <= speedup.likely <= speedup.high <= 3.0 + 1e-9
