@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What one TLB entry covers. A cycle of one line in every base-page part of a large page needs a single entry a large page if
+ * the TLB holds large pages; if it shows the knee of the base-page structure instead, the page is fractured: a hypervisor that
+ * backs the guest with base pages leaves the TLB no larger entry to hold.
+ */
+#include "geometry_steps.h"
+
+#include "tlb.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    LINE_BYTES = 64,
+    AREA_BYTES = 4 << 20,      /* with 96 entries it tells granules up to 32 KiB apart and stays far below 16 MiB */
+    WIDE_PARTS = 512,          /* parts of a 1G page that are looked at, 2 MiB apart: more than any first level holds */
+    COLOURS = 64,
+};
+
+/* A later knee than this share of the first level over neighbouring frames is joining, not error. */
+#define JOINED_SHARE 1.15
+/* A page is cut when misses cost at least this share of what a first-level miss costs for base pages. */
+#define CUT_PENALTY_SHARE 0.5
+
+/* One line in each of `parts` parts of an arena. */
+struct parts {
+    char *base;
+    uint64_t part_bytes;
+};
+
+/* Parts in a row use lines in a row, so that the lines spread over all sets of the first-level cache. */
+static char *part_line(const struct parts *parts, size_t part)
+{
+    return parts->base + part * parts->part_bytes + (part * 37 + part / COLOURS) % COLOURS * LINE_BYTES;
+}
+
+static void *link_parts(void *context, bool packed, size_t count, struct rng *rng, uint32_t *order)
+{
+    const struct parts *const parts = context;
+
+    for (size_t part = 0; part < count; part++) {
+        order[part] = (uint32_t)part;
+    }
+    chase_shuffle(order, count, rng);
+    for (size_t step = 0; step < count; step++) {
+        const size_t from = order[step];
+        const size_t to = order[step + 1 == count ? 0 : step + 1];
+        char *const line = packed ? parts->base + from * LINE_BYTES : part_line(parts, from);
+        char *const next = packed ? parts->base + to * LINE_BYTES : part_line(parts, to);
+
+        memcpy(line, &next, sizeof(next));
+    }
+    return packed ? parts->base + order[0] * LINE_BYTES : part_line(parts, order[0]);
+}
+
+/* Measures the ladder over the parts. Returns the number of parts at the knee, 0 when there is none; negative on failure. */
+static int64_t find_parts_knee(struct geometry_work *work, const struct arena *arena, uint64_t part_bytes, size_t parts_max,
+                               const char *name, struct verdict *verdict)
+{
+    struct parts parts = {arena->base, part_bytes};
+    struct ladder_effort effort = work->effort;
+    struct knee_point points[LADDER_POINTS_MAX];
+    const double entries = (double)work->l1_entries;
+
+    effort.rounds = effort.rounds > 3 ? effort.rounds - 2 : effort.rounds;
+    effort.control = true;
+    geometry_start_ladder(work);
+    /* Fourth roots of 2 that meet the first level itself and its multiples. */
+    for (double count = entries / 4; llround(count) <= (long long)parts_max; count *= 1.189207115) {
+        ladder_add_point(work->ladder, (uint64_t)llround(count));
+    }
+    ladder_add_point(work->ladder, parts_max);
+    if (ladder_measure(work->ladder, link_parts, &parts, &effort, work->session, verdict) != 0) {
+        return -1;
+    }
+    geometry_keep_curve(work, name, &arena->backing, false, "part_per_line", verdict);
+    const size_t count = ladder_knee_points(work->ladder, LADDER_MEDIAN, work->l1_hit_ns, points);
+    const struct knee knee = knee_find(points, count);
+
+    if (knee.verdict == KNEE_UNCLEAR) {
+        verdict_set(verdict, STATUS_NOISY, "no clear plateau inside %s pages", arena->backing.name);
+        return -1;
+    }
+    const double rise = points[count - 1].ns - knee.plateau_ns;
+    const double cut = isnan(work->l2_penalty_ns) ? 0.25 * work->l1_hit_ns : CUT_PENALTY_SHARE * work->l2_penalty_ns;
+
+    return knee.verdict == KNEE_FOUND && rise >= cut ? (int64_t)knee.pages : 0;
+}
+
+/* Base pages that one entry seems to hold, by a knee at `parts` parts: a power of two. */
+static uint64_t joined_pages(const struct geometry_work *work, int64_t parts)
+{
+    const long doublings = lround(log2((double)parts / (double)work->l1_entries));
+
+    return 1ull << (doublings > 0 ? doublings : 0);
+}
+
+/* The page size that the TLB holds. Some cores (AMD Zen, Arm) join a few neighbours with neighbouring frames into one entry;
+ * that depends on the luck of the frames, so it is told apart from a page size and only noted. */
+static uint64_t granule_from_knee(struct geometry_work *work, int64_t parts, uint64_t page_bytes)
+{
+    const struct environment *const environment = work->session->environment;
+    const uint64_t joined = joined_pages(work, parts);
+    const uint64_t bytes = joined * work->session->base_page_bytes;
+
+    if (bytes >= page_bytes) {
+        return page_bytes;
+    }
+    for (size_t index = 0; index < environment->pool_count; index++) {
+        if (environment->pools[index].page_bytes == bytes) {
+            return bytes;
+        }
+    }
+    if (joined > 1) {
+        work->result->coalescing_seen = true;
+    }
+    return work->session->base_page_bytes;
+}
+
+static void judge_granule(const struct geometry_work *work, struct granule *granule, int64_t knee)
+{
+    granule->verdict = (struct verdict){.status = STATUS_OK};
+    if (granule->granule_bytes >= granule->page_bytes) {
+        return;
+    }
+    const uint64_t joined = knee > 0 ? joined_pages(work, knee) : 1;
+    const int written = snprintf(granule->verdict.reason, sizeof(granule->verdict.reason),
+                                 "one TLB entry covers %llu of the page's %llu bytes", (unsigned long long)granule->granule_bytes,
+                                 (unsigned long long)granule->page_bytes);
+
+    granule->verdict.status = STATUS_FRACTURED;
+    if (joined > 1 && written > 0) {
+        (void)snprintf(granule->verdict.reason + written, sizeof(granule->verdict.reason) - (size_t)written,
+                       "; here the core joined about %llu neighbouring base pages in an entry", (unsigned long long)joined);
+    }
+}
+
+/* Returns the bytes of one entry and stores the knee it was read from; 0 when it stayed unclear. */
+static uint64_t measure_huge(struct geometry_work *work, const struct arena *arena, int64_t *found, struct verdict *verdict)
+{
+    const uint64_t base = work->session->base_page_bytes;
+    const uint64_t middle = 2u << 20;
+    const size_t parts = (size_t)((arena->bytes < AREA_BYTES ? arena->bytes : AREA_BYTES) / base);
+    char name[64];
+
+    (void)snprintf(name, sizeof(name), "fracture %s", arena->backing.name);
+    const int64_t knee = find_parts_knee(work, arena, base, parts, name, verdict);
+
+    *found = knee;
+    if (knee < 0) {
+        return 0;
+    }
+    if (knee > 0) {
+        return granule_from_knee(work, knee, arena->backing.page_bytes);
+    }
+    /* No entry is as small as a base page. A gigantic page may still be held in 2M entries. */
+    if (arena->backing.page_bytes >= WIDE_PARTS * middle) {
+        (void)snprintf(name, sizeof(name), "fracture %s in 2M parts", arena->backing.name);
+        const int64_t wide = find_parts_knee(work, arena, middle, WIDE_PARTS, name, verdict);
+
+        return wide < 0 ? 0 : wide > 0 ? middle : arena->backing.page_bytes;
+    }
+    return arena->backing.page_bytes;
+}
+
+static void measure_backing(struct geometry_work *work, const struct backing *backing, struct granule *granule)
+{
+    const uint64_t wanted = backing->page_bytes > AREA_BYTES ? backing->page_bytes : AREA_BYTES;
+    const int64_t free_pages = backing->kind == BACKING_HUGETLB ? backing_free_pages(backing->page_bytes, -1) : 1;
+    struct verdict verdict;
+    struct arena arena;
+    size_t bytes = (size_t)wanted;
+    int64_t knee = 0;
+
+    memcpy(granule->backing, backing->name, sizeof(granule->backing));
+    granule->kind = backing->kind;
+    granule->page_bytes = backing->page_bytes;
+    if (free_pages == 1) {
+        bytes = backing->kind == BACKING_HUGETLB ? (size_t)backing->page_bytes : bytes;
+    }
+    if (arena_open(&arena, backing, bytes, work->session->options->numa_node, &verdict) != 0) {
+        granule->verdict = verdict;
+        return;
+    }
+    if (verdict.status != STATUS_OK) {
+        granule->verdict = verdict; /* THP not granted: base pages would be measured under its name */
+        arena_close(&arena);
+        return;
+    }
+    if (arena.bytes < wanted && backing->kind != BACKING_HUGETLB) {
+        arena_close(&arena);
+        return;
+    }
+    work->result->peak_mapped_bytes = arena.bytes > work->result->peak_mapped_bytes ? arena.bytes : work->result->peak_mapped_bytes;
+    granule->granule_bytes = measure_huge(work, &arena, &knee, &verdict);
+    arena_close(&arena);
+    if (granule->granule_bytes > 0) {
+        judge_granule(work, granule, knee);
+    } else {
+        granule->verdict = verdict;
+    }
+}
+
+/* Base pages over contiguous frames: a huge page whose mapping was split by changing the protection of a part and back. A core
+ * that joins neighbours into one entry shows a later knee here than over the window's scattered frames. */
+static void measure_coalescing(struct geometry_work *work, const struct backing *base, const struct backing *thp, struct granule *granule)
+{
+    struct verdict verdict;
+    struct arena arena;
+
+    memcpy(granule->backing, base->name, sizeof(granule->backing));
+    granule->kind = BACKING_BASE;
+    granule->page_bytes = base->page_bytes;
+    if (arena_open(&arena, thp != NULL ? thp : base, AREA_BYTES, work->session->options->numa_node, &verdict) != 0) {
+        granule->verdict = verdict;
+        return;
+    }
+    for (size_t offset = 0; thp != NULL && offset < arena.bytes; offset += (size_t)thp->page_bytes) {
+        (void)mprotect(arena.base + offset, (size_t)base->page_bytes, PROT_READ);
+    }
+    (void)mprotect(arena.base, arena.bytes, PROT_READ | PROT_WRITE);
+    arena.backing = *base;
+    verdict = (struct verdict){.status = STATUS_OK};
+    const int64_t knee = find_parts_knee(work, &arena, base->page_bytes, (size_t)(AREA_BYTES / base->page_bytes), "coalescing", &verdict);
+
+    arena_close(&arena);
+    if (knee < 0) {
+        granule->verdict = verdict;
+        return;
+    }
+    /* Joined or not, the page that the TLB was given is a base page. */
+    granule->granule_bytes = base->page_bytes;
+    granule->verdict = (struct verdict){.status = STATUS_OK};
+    work->result->coalescing_seen = work->result->coalescing_seen || knee == 0 || (double)knee > JOINED_SHARE * (double)work->l1_entries;
+    (void)snprintf(work->result->coalescing, sizeof(work->result->coalescing),
+                   "frames that neighbour in the guest: knee at %lld base pages; scattered frames: %llu", (long long)knee,
+                   (unsigned long long)work->l1_entries);
+}
+
+int geometry_measure_granules(struct geometry_work *work, struct verdict *verdict)
+{
+    struct backing backings[SESSION_BACKINGS_MAX];
+    const size_t count = session_list_backings(work->session, backings);
+    const struct backing *thp = NULL;
+
+    work->result->granules = calloc(count, sizeof(*work->result->granules));
+    if (work->result->granules == NULL) {
+        verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the result");
+        return -1;
+    }
+    for (size_t index = 0; index < count; index++) {
+        thp = backings[index].kind == BACKING_THP ? &backings[index] : thp;
+    }
+    for (size_t index = 0; index < count; index++) {
+        struct granule *const granule = &work->result->granules[work->result->granule_count++];
+
+        if (session_must_stop(work->session, verdict)) {
+            granule->verdict = *verdict;
+            return -1;
+        }
+        if (backings[index].kind == BACKING_BASE) {
+            measure_coalescing(work, &backings[index], thp, granule);
+        } else {
+            measure_backing(work, &backings[index], granule);
+        }
+    }
+    return 0;
+}

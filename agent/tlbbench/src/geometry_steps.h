@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The steps of geometry_measure(), each in its file. Not for other modules. */
+#ifndef TLBBENCH_GEOMETRY_STEPS_H
+#define TLBBENCH_GEOMETRY_STEPS_H
+
+#include "geometry.h"
+#include "ladder.h"
+
+/* What the steps hand to each other. */
+struct geometry_work {
+    const struct session *session;
+    struct geometry_result *result;
+    struct ladder *ladder; /* reused by every step */
+    struct ladder_effort effort;
+    enum window_slots slots;
+    double l1_hit_ns;     /* NAN until known */
+    uint64_t l1_entries;  /* of base pages; 0 = unknown */
+    double l2_penalty_ns; /* NAN = unknown */
+    uint64_t stream;      /* a new random stream for every ladder */
+};
+
+/* Clears the ladder for a new one with its own random stream. */
+void geometry_start_ladder(struct geometry_work *work);
+
+/* Keeps a copy of the ladder in the result's curves. `packed` selects the control. */
+void geometry_keep_curve(struct geometry_work *work, const char *name, const struct backing *backing, bool packed, const char *layout,
+                         const struct verdict *verdict);
+
+/* Core clock, L1 hit, and whether several pages on one cache line cost anything. */
+int geometry_calibrate(struct geometry_work *work, struct verdict *verdict);
+
+/* First and second level for pages of `backing`; stores levels, penalties and curves. */
+int geometry_measure_levels(struct geometry_work *work, const struct backing *backing, struct verdict *verdict);
+
+/* Ways of the first level for base pages. */
+int geometry_measure_ways(struct geometry_work *work, struct verdict *verdict);
+
+/* What one entry covers for every backing that is available. */
+int geometry_measure_granules(struct geometry_work *work, struct verdict *verdict);
+
+/* Finds the measured level of a page size in the result, or NULL. */
+struct tlb_level *geometry_find_measured(struct geometry_result *result, unsigned level, uint64_t page_bytes);
+
+#endif

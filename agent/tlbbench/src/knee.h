@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading TLB sizes off a ladder: x = pages in the cycle, y = ns per access. Pure functions of the ladder, so they are tested
+ * on simulated TLBs and on recorded ladders. They answer KNEE_UNCLEAR rather than guess.
+ */
+#ifndef TLBBENCH_KNEE_H
+#define TLBBENCH_KNEE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct knee_point {
+    uint64_t pages;
+    double ns;  /* median */
+    double mad; /* of the median's batches; NAN counts as 0 */
+};
+
+enum knee_verdict {
+    KNEE_FOUND,
+    KNEE_NONE,    /* flat to the end of the ladder */
+    KNEE_UNCLEAR, /* no plateau, or points that contradict each other */
+};
+
+/* First knee: a plateau from the first point on, then a lasting rise. */
+struct knee {
+    enum knee_verdict verdict;
+    double plateau_ns;
+    uint64_t pages;      /* largest number of pages still on the plateau */
+    uint64_t next_pages; /* the next point of the ladder, which has risen; the knee lies in between */
+};
+
+/* `points` ascend in pages. A point has risen when it is above the plateau by max(3 MAD, 5 %); a rise counts when it lasts
+ * for the two points after it too (or to the end), so that one disturbed point is no knee. */
+struct knee knee_find(const struct knee_point *points, size_t count);
+
+/* A softer knee over a known plateau, read as an interval: where the rise starts, where it is half done, and the best
+ * single estimate between them. */
+struct knee_interval {
+    enum knee_verdict verdict;
+    double plateau_ns;
+    double top_ns;
+    uint64_t soft_start_pages; /* largest number of pages still on the plateau */
+    uint64_t half_rise_pages;  /* first point where half of the rise to `top_ns` is done */
+    uint64_t estimate_pages;
+};
+
+/* `from_pages` is where the plateau begins (past the knee before it). */
+struct knee_interval knee_find_interval(const struct knee_point *points, size_t count, uint64_t from_pages);
+
+/* Ways of a set-associative first level: `capacity[i]` is the knee with a page stride of 2^i. The capacity halves with each
+ * doubling until the pages fall into one set; then it stays at the number of ways. */
+enum { KNEE_WAYS_UNKNOWN = 0, KNEE_WAYS_FULL = -1 };
+int knee_find_ways(const uint64_t *capacity, size_t count);
+
+#endif

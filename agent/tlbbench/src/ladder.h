@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Times cycles of growing length over a window: several rounds with new seeds, the points of a round in random order, every
+ * batch behind the noise guard. */
+#ifndef TLBBENCH_LADDER_H
+#define TLBBENCH_LADDER_H
+
+#include "knee.h"
+#include "session.h"
+#include "window.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    LADDER_POINTS_MAX = 160,
+    LADDER_SAMPLES_MAX = 64, /* batches kept of one point */
+};
+
+struct ladder_samples {
+    double ns[LADDER_SAMPLES_MAX];
+    size_t count;
+    unsigned dropped;
+    uint64_t accesses; /* of one batch, found in the first round */
+    struct point_stats stats;
+};
+
+struct ladder_cell {
+    uint64_t pages;
+    struct ladder_samples view;
+    struct ladder_samples packed; /* the cache-only control; empty without it */
+};
+
+/* The cells are large, so a ladder lives on the heap. */
+struct ladder {
+    struct ladder_cell cells[LADDER_POINTS_MAX];
+    size_t count;
+    uint64_t seed;
+};
+
+struct ladder_effort {
+    unsigned rounds;
+    unsigned batches; /* of a round, each from where the last one ended */
+    double batch_seconds;
+    bool control;
+};
+
+/* Adds a point unless it is there; keeps the points ascending. */
+void ladder_add_point(struct ladder *ladder, uint64_t pages);
+
+/* Links and times one cycle: returns the start position for `pages` pages. */
+typedef void *ladder_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
+
+/* Measures all points. Returns 0; -1 when stopped or noisy, with the reason (points measured so far keep their samples). */
+int ladder_measure(struct ladder *ladder, ladder_link *link, void *context, const struct ladder_effort *effort,
+                   const struct session *session, struct verdict *verdict);
+
+/* The same for a window: maps what the points need first. */
+int ladder_measure_window(struct ladder *ladder, struct window *window, const struct ladder_effort *effort,
+                          const struct session *session, struct verdict *verdict);
+
+/* Adds one longer cycle to a ladder that was measured and measures it alone. */
+int ladder_extend_window(struct ladder *ladder, uint64_t pages, struct window *window, const struct ladder_effort *effort,
+                         const struct session *session, struct verdict *verdict);
+
+/* Which statistic of a point stands for it. Replacement that is not exact LRU loses entries to some visiting orders and to
+ * other work on the core; the minimum over many orders is what the structure can hold. */
+enum ladder_statistic { LADDER_MEDIAN, LADDER_MINIMUM };
+
+/* Points as the knee functions want them: the control subtracted and `hit_ns` (an L1 hit) added back where there is a control.
+ * Returns the number of points stored. */
+size_t ladder_knee_points(const struct ladder *ladder, enum ladder_statistic statistic, double hit_ns,
+                          struct knee_point points[LADDER_POINTS_MAX]);
+
+/* Copies one side of the ladder into a curve. Returns 0, or -1 when memory ran out. */
+int ladder_to_curve(const struct ladder *ladder, bool packed, struct curve *curve);
+
+/* Appends an empty curve and returns it, or NULL when memory ran out. */
+struct curve *curve_list_add(struct curve_list *list);
+void curve_list_free(struct curve_list *list);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run.h"
+
+#include "backing.h"
+#include "budget.h"
+#include "geometry.h"
+#include "session.h"
+#include "signals.h"
+#include "tlb.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A polite step below normal: the node's own work comes first, and the guard drops the batches it disturbs. */
+enum { LOW_PRIORITY_NICE = 5 };
+
+struct section {
+    const char *name;
+    enum command_id command;
+    double quick_seconds, full_seconds; /* the sum is the budget of `run` */
+    int (*measure)(const struct session *session, struct run_result *result);
+    struct verdict *(*verdict)(struct run_result *result);
+    bool (*is_partial)(const struct session *session, const struct run_result *result);
+};
+
+/* --- what counts as partial ------------------------------------------------------------------------------------ */
+
+/* A size whose pool was never filled is a fact about the node; one that was asked for, or whose pool is used up, is missing. */
+static bool is_missing(const struct session *session, enum status status, uint64_t page_bytes)
+{
+    const struct pool *const pool = environment_pool(session->environment, page_bytes);
+
+    switch (status) {
+    case STATUS_OK:
+    case STATUS_FRACTURED:
+    case STATUS_NOT_REACHED:
+    case STATUS_CPUID_HIDDEN:
+        return false;
+    case STATUS_NO_FREE_HUGEPAGES:
+        return session->options->page_size_count > 0 || (pool != NULL && pool->nr > 0);
+    default:
+        return true;
+    }
+}
+
+static bool curves_miss(const struct session *session, const struct curve_list *curves)
+{
+    for (size_t index = 0; index < curves->count; index++) {
+        if (is_missing(session, curves->items[index].verdict.status, curves->items[index].page_bytes)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int measure_geometry(const struct session *session, struct run_result *result)
+{
+    result->geometry = calloc(1, sizeof(*result->geometry));
+    return result->geometry == NULL ? -1 : geometry_measure(session, result->geometry);
+}
+
+static struct verdict *geometry_verdict(struct run_result *result)
+{
+    return &result->geometry->verdict;
+}
+
+static bool geometry_is_partial(const struct session *session, const struct run_result *result)
+{
+    const struct geometry_result *const geometry = result->geometry;
+
+    for (size_t index = 0; index < geometry->granule_count; index++) {
+        if (is_missing(session, geometry->granules[index].verdict.status, geometry->granules[index].page_bytes)) {
+            return true;
+        }
+    }
+    return curves_miss(session, &geometry->curves);
+}
+
+static const struct section SECTIONS[] = {
+    {"geometry", COMMAND_GEOMETRY, 5, 25, measure_geometry, geometry_verdict, geometry_is_partial},
+};
+enum { SECTION_COUNT = sizeof(SECTIONS) / sizeof(SECTIONS[0]) };
+
+/* --- progress -------------------------------------------------------------------------------------------------- */
+
+struct progress {
+    FILE *out;
+    const char *section;
+    double done_before; /* share of the whole that earlier sections made up */
+    double share;       /* of this section */
+    uint64_t start_ns;
+    uint64_t printed_ns;
+};
+
+static void print_progress(void *context, double fraction)
+{
+    struct progress *const progress = context;
+    const uint64_t now = timing_now_ns();
+    const double done = progress->done_before + progress->share * fraction;
+
+    /* Twice a second is often enough, and keeps the terminal out of the measurement. */
+    if (progress->out == NULL || now - progress->printed_ns < 500000000u) {
+        return;
+    }
+    progress->printed_ns = now;
+    const double seconds = (double)(now - progress->start_ns) / 1e9;
+    const double left = done > 0.02 ? seconds * (1 - done) / done : 0;
+
+    (void)fprintf(progress->out, "\r%-10s %3.0f %%, about %.0f s left \x1b[K", progress->section, 100 * done, left);
+    (void)fflush(progress->out);
+}
+
+/* --- sections -------------------------------------------------------------------------------------------------- */
+
+struct section_call {
+    const struct section *section;
+    const struct session *session;
+    struct run_result *result;
+    int status;
+};
+
+static void call_section(void *context)
+{
+    struct section_call *const call = context;
+
+    call->status = call->section->measure(call->session, call->result);
+}
+
+static struct section_result *add_section(struct run_result *result, const char *name)
+{
+    struct section_result *const section = &result->sections[result->section_count++];
+
+    *section = (struct section_result){.name = name};
+    return section;
+}
+
+static int run_section(const struct section *section, const struct session *session, struct run_result *result)
+{
+    struct section_call call = {section, session, result, 0};
+    struct section_result *const record = add_section(result, section->name);
+    const uint64_t start_ns = timing_now_ns();
+
+    if (session_must_stop(session, &record->verdict)) {
+        result->exit_status = 3;
+        return 0;
+    }
+    const int bus = signals_guard_bus(call_section, &call);
+
+    record->duration_seconds = (double)(timing_now_ns() - start_ns) / 1e9;
+    if (call.status != 0) {
+        return -1;
+    }
+    if (bus != 0) {
+        verdict_set(section->verdict(result), STATUS_SIGBUS, "SIGBUS: a page that had been promised was not there");
+    }
+    record->verdict = *section->verdict(result);
+    if (record->verdict.status != STATUS_OK || section->is_partial(session, result)) {
+        result->exit_status = 3;
+    }
+    const uint64_t resident = backing_status_bytes("VmRSS");
+
+    if (resident != UINT64_MAX && resident > result->rss_outside_bytes) {
+        result->rss_outside_bytes = resident;
+    }
+    return 0;
+}
+
+static void lower_priority(const struct options *options)
+{
+    const struct sched_param parameters = {.sched_priority = 0};
+
+    if (options->keep_priority || sched_getscheduler(0) != SCHED_OTHER) {
+        return; /* a scheduling class that someone chose is theirs */
+    }
+    (void)setpriority(PRIO_PROCESS, 0, LOW_PRIORITY_NICE);
+    (void)sched_setscheduler(0, SCHED_BATCH, &parameters);
+}
+
+static bool is_wanted(const struct options *options, const struct section *section)
+{
+    return options->command == COMMAND_RUN || options->command == section->command;
+}
+
+static double section_seconds(const struct options *options, const struct section *section)
+{
+    return options->profile == PROFILE_FULL ? section->full_seconds : section->quick_seconds;
+}
+
+static int run_sections(struct session *session, struct progress *progress, struct run_result *result)
+{
+    const struct options *const options = session->options;
+    double whole_seconds = 0;
+
+    for (size_t index = 0; index < SECTION_COUNT; index++) {
+        whole_seconds += is_wanted(options, &SECTIONS[index]) ? section_seconds(options, &SECTIONS[index]) : 0;
+    }
+    const struct deadline end = deadline_after(options->time_limit_seconds > 0 ? options->time_limit_seconds : whole_seconds);
+
+    for (size_t index = 0; index < SECTION_COUNT; index++) {
+        const struct section *const section = &SECTIONS[index];
+        const double seconds = section_seconds(options, section);
+
+        if (!is_wanted(options, section)) {
+            continue;
+        }
+        progress->section = section->name;
+        progress->share = seconds / whole_seconds;
+        /* A single command with its own limit may use all of it. */
+        session->deadline = options->command != COMMAND_RUN && options->time_limit_seconds > 0
+                                ? end
+                                : deadline_earlier(end, deadline_after(seconds));
+        if (run_section(section, session, result) != 0) {
+            return -1;
+        }
+        progress->done_before += progress->share;
+    }
+    if (progress->out != NULL) {
+        (void)fputs("\r\x1b[K", progress->out);
+        (void)fflush(progress->out);
+    }
+    return 0;
+}
+
+/* Sections that cannot run at all keep their names and the reason. */
+static int skip_sections(const struct options *options, const struct verdict *verdict, struct run_result *result)
+{
+    for (size_t index = 0; index < SECTION_COUNT; index++) {
+        if (is_wanted(options, &SECTIONS[index])) {
+            add_section(result, SECTIONS[index].name)->verdict = *verdict;
+        }
+    }
+    result->exit_status = 3;
+    return 0;
+}
+
+int run_measure(const struct options *options, const struct environment *environment, FILE *progress_out, struct run_result *result)
+{
+    struct progress progress = {.out = progress_out, .start_ns = timing_now_ns()};
+    struct tlb_level_list priors = {0};
+    struct verdict cpuid_verdict;
+    struct verdict verdict;
+    struct session session = {
+        .options = options,
+        .environment = environment,
+        .priors = &priors,
+        .base_page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+        .progress = print_progress,
+        .progress_context = &progress,
+    };
+
+    *result = (struct run_result){0};
+    session.memory_bytes =
+        budget_memory_bytes(options->max_memory_bytes, environment->memory.mem_available_bytes,
+                            environment->cgroup.memory_limit_bytes, environment->cgroup.memory_current_bytes, &verdict);
+    if (verdict.status != STATUS_OK) {
+        return skip_sections(options, &verdict, result);
+    }
+    if (environment_tlb_levels(environment, &priors, &cpuid_verdict) != 0) {
+        tlb_levels_free(&priors);
+        return -1;
+    }
+    lower_priority(options);
+    session.cpu = timing_choose_cpu(&options->cpus);
+    (void)timing_pin_cpu(session.cpu);
+    const int status = run_sections(&session, &progress, result);
+
+    tlb_levels_free(&priors);
+    return status;
+}
+
+void run_result_free(struct run_result *result)
+{
+    if (result->geometry != NULL) {
+        geometry_result_free(result->geometry);
+        free(result->geometry);
+    }
+    *result = (struct run_result){0};
+}
+
+void run_to_json(struct json *j, const struct run_result *result)
+{
+    if (result->rss_outside_bytes > 0) {
+        json_u64(j, "rss_outside_bytes", result->rss_outside_bytes);
+    }
+    if (result->geometry != NULL) {
+        geometry_to_json(j, "geometry", result->geometry);
+    }
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session.h"
+
+#include "signals.h"
+#include "tlb.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool session_must_stop(const struct session *session, struct verdict *verdict)
+{
+    if (signals_stop_requested()) {
+        verdict_set(verdict, STATUS_STOPPED, "stopped by signal %d", signals_stop_signal());
+        return true;
+    }
+    if (deadline_passed(session->deadline)) {
+        verdict_set(verdict, STATUS_STOPPED, "the time limit was reached");
+        return true;
+    }
+    return false;
+}
+
+void session_report_progress(const struct session *session, double fraction)
+{
+    if (session->progress != NULL) {
+        session->progress(session->progress_context, fraction);
+    }
+}
+
+static void name_backing(struct backing *backing)
+{
+    char text[PAGE_TEXT_BYTES];
+
+    (void)snprintf(backing->name, sizeof(backing->name), "%.15s", page_text(backing->page_bytes, text));
+}
+
+size_t session_list_backings(const struct session *session, struct backing backings[SESSION_BACKINGS_MAX])
+{
+    const struct environment *const environment = session->environment;
+    size_t count = 0;
+
+    backings[count] = (struct backing){.kind = BACKING_BASE, .page_bytes = session->base_page_bytes};
+    name_backing(&backings[count]);
+    count++;
+    if (options_want_thp(session->options) && environment->thp.enabled[0] != '\0' && environment->thp_bytes > 0) {
+        backings[count++] = (struct backing){.kind = BACKING_THP, .page_bytes = environment->thp_bytes, .name = "THP"};
+    }
+    for (size_t index = 0; index < environment->pool_count && count < SESSION_BACKINGS_MAX; index++) {
+        const uint64_t page_bytes = environment->pools[index].page_bytes;
+
+        if (options_want_page_size(session->options, page_bytes)) {
+            backings[count] = (struct backing){.kind = BACKING_HUGETLB, .page_bytes = page_bytes};
+            name_backing(&backings[count]);
+            count++;
+        }
+    }
+    return count;
+}
+
+/* Size of the data or unified cache of the highest level up to `level_max`; 0 when the kernel lists none. */
+static uint64_t read_cache_bytes(int level_max)
+{
+    enum { CACHE_INDEXES = 8 };
+    uint64_t bytes = 0;
+    int best = 0;
+
+    for (int index = 0; index < CACHE_INDEXES; index++) {
+        char path[96];
+        char type[32] = "";
+        int level = 0;
+        unsigned long long kilobytes = 0;
+        static const char *const names[] = {"level", "size", "type"};
+
+        for (size_t name = 0; name < sizeof(names) / sizeof(names[0]); name++) {
+            (void)snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, names[name]);
+            FILE *const file = fopen(path, "re");
+
+            if (file == NULL) {
+                continue;
+            }
+            const int read = name == 0   ? fscanf(file, "%d", &level)
+                             : name == 1 ? fscanf(file, "%lluK", &kilobytes)
+                                         : fscanf(file, "%31s", type);
+
+            (void)read; /* what could not be read keeps its empty value */
+            (void)fclose(file);
+        }
+        if (level > best && level <= level_max && kilobytes > 0 && strcmp(type, "Instruction") != 0) {
+            best = level;
+            bytes = (uint64_t)kilobytes * 1024;
+        }
+    }
+    return bytes;
+}
+
+uint64_t session_l1_data_bytes(void)
+{
+    const uint64_t bytes = read_cache_bytes(1);
+
+    return bytes > 0 ? bytes : 32u << 10;
+}
+
+uint64_t session_last_cache_bytes(void)
+{
+    const uint64_t bytes = read_cache_bytes(9);
+
+    return bytes > 0 ? bytes : 32u << 20;
+}

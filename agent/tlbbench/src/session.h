@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every measuring section needs to know, and the budget it must keep. */
+#ifndef TLBBENCH_SESSION_H
+#define TLBBENCH_SESSION_H
+
+#include "backing.h"
+#include "environment.h"
+#include "options.h"
+#include "results.h"
+#include "timing.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct session {
+    const struct options *options;
+    const struct environment *environment;
+    const struct tlb_level_list *priors; /* what CPUID, device tree and catalogue say; may be NULL */
+    uint64_t base_page_bytes;
+    uint64_t memory_bytes;    /* physical memory that may be mapped at once */
+    struct deadline deadline; /* of the section that runs */
+    int cpu;                  /* the core measured on */
+    /* Tells how far the section is, 0 .. 1. May be NULL. */
+    void (*progress)(void *context, double fraction);
+    void *progress_context;
+};
+
+/* True when the section must end now; then `verdict` says why. */
+bool session_must_stop(const struct session *session, struct verdict *verdict);
+
+void session_report_progress(const struct session *session, double fraction);
+
+/* The backings to compare, base pages first: those that options and machine allow. A hugetlb size whose pool is empty is listed
+ * too, so that its absence is reported. Returns the number stored. */
+enum { SESSION_BACKINGS_MAX = 8 };
+size_t session_list_backings(const struct session *session, struct backing backings[SESSION_BACKINGS_MAX]);
+
+/* First-level data cache of the core in bytes, from the kernel; 32 KiB when it says nothing. */
+uint64_t session_l1_data_bytes(void);
+
+/* Largest data cache that the core reaches, from the kernel; 32 MiB when it says nothing. */
+uint64_t session_last_cache_bytes(void);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Signals: SIGTERM, SIGINT, SIGHUP and SIGQUIT ask for an orderly stop (partial document, pools given back); SIGBUS
+ * on pages that the kernel had promised becomes a return value. The only process-wide state of tlbbench lives here.
+ */
+#ifndef TLBBENCH_SIGNALS_H
+#define TLBBENCH_SIGNALS_H
+
+#include <stdbool.h>
+
+/* Installs the handlers. Call first in main, before anything that must be undone. Returns 0 or -1 (errno). */
+int signals_install(void);
+
+/* True once a stop was asked for; measuring loops look at it between batches. */
+bool signals_stop_requested(void);
+
+/* The signal that asked for the stop, 0 = none. */
+int signals_stop_signal(void);
+
+/* Runs body(context). Returns 0, or -1 when a SIGBUS cut it short: a hugetlb or shared page that the kernel had promised
+ * could not be had. Locals that body changed are lost then; only what it wrote through `context` counts. Nests. */
+int signals_guard_bus(void (*body)(void *context), void *context);
+
+#endif

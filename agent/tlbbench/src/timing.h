@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clocks, the noise guard around a timed batch, the core clock, and the choice of the core to measure on. */
+#ifndef TLBBENCH_TIMING_H
+#define TLBBENCH_TIMING_H
+
+#include "parse.h"
+#include "results.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* CLOCK_MONOTONIC_RAW in nanoseconds: not slewed by time daemons. */
+uint64_t timing_now_ns(void);
+
+/* CLOCK_THREAD_CPUTIME_ID in nanoseconds: stands still while another task or guest has the core. */
+uint64_t timing_thread_cpu_ns(void);
+
+/* The guard notes the clocks and the involuntary switches when a batch starts. */
+struct timing_guard {
+    uint64_t wall_ns;
+    uint64_t cpu_ns;
+    long switches;
+};
+
+/* A batch whose processor time is below this share of its wall time ran on a busy core. */
+#define TIMING_CPU_SHARE_MIN 0.98
+
+void timing_guard_begin(struct timing_guard *guard);
+
+/* Ends the batch: stores its wall time, returns true when nothing disturbed it. */
+bool timing_guard_end(const struct timing_guard *guard, double *wall_ns);
+
+/* Clock ticks (USER_HZ) that the hypervisor took from `cpu` (all cores when negative) since boot; 0 when unknown. */
+uint64_t timing_steal_ticks(int cpu);
+
+/* Core cycles per second from a chain of dependent additions, one cycle each; NAN when every try was disturbed. The time
+ * stamp counter runs at another rate and says nothing about it. */
+double timing_core_hz(void);
+
+/* The allowed core (of `allowed`, or of the inherited mask when that is empty) that idled most over a short look. */
+int timing_choose_cpu(const struct cpu_list *allowed);
+
+/* Binds the calling thread to one core. Returns 0 or -1 (errno). */
+int timing_pin_cpu(int cpu);
+
+/* Stops at a moment in time: --time-limit and the budgets of sections. */
+struct deadline {
+    uint64_t end_ns; /* of timing_now_ns() */
+};
+
+struct deadline deadline_after(double seconds);
+struct deadline deadline_earlier(struct deadline left, struct deadline right);
+double deadline_remaining_seconds(struct deadline deadline);
+bool deadline_passed(struct deadline deadline);
+
+#endif

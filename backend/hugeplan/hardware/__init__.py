@@ -1,1 +1,0 @@
-"""Facts about processors: the TLB catalogue, and hardware facts read from a tlbbench document."""
