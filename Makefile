@@ -120,8 +120,5 @@ $(TLBBENCH): $(INSTALLED) $(TLBBENCH_SOURCES)
 	@deploy/make/preflight.sh cc
 	@test -f agent/tlbbench/meson.build || { echo "hugeplan: agent/tlbbench/meson.build is missing, so tlbbench cannot be built." >&2; exit 1; }
 	@$(SAY) "building tlbbench"
-	@export PATH="$(abspath $(BIN)):$$PATH"; \
-		test -f agent/build/build.ninja || meson setup agent/build agent/tlbbench --buildtype=release >agent/build-setup.log 2>&1 \
-			|| { cat agent/build-setup.log >&2; exit 1; }; \
-		ninja -C agent/build --quiet
+	@deploy/make/build-tlbbench.sh "$(abspath $(BIN))"
 	@touch $@

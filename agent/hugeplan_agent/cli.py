@@ -9,11 +9,9 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 from types import FrameType
 
-from hugeplan_agent import __version__, machine
+from hugeplan_agent import __version__
 from hugeplan_agent.config import (
     NODE_OPTIONS,
     RUN_OPTIONS,
@@ -23,13 +21,10 @@ from hugeplan_agent.config import (
     add_options,
     resolve,
 )
+from hugeplan_agent.enrolment import check_server_and_token, enrol, make_sender
 from hugeplan_agent.errors import AgentError, ConfigurationError
-from hugeplan_agent.host import Host
-from hugeplan_agent.sender import Outcome, Sender
-from hugeplan_agent.service import Agent, Log, make_sender
+from hugeplan_agent.service import Agent, Log
 from hugeplan_agent.spool import Spool
-
-ENROL_PATH = "/api/v1/tokens/enrol"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -56,7 +51,6 @@ def parser() -> argparse.ArgumentParser:
 
     enroll = commands.add_parser("enroll", help="exchange an enrolment token for this node's own agent token")
     add_options(enroll, (*SEND_OPTIONS, *SPOOL_OPTIONS, *NODE_OPTIONS[:2]))
-    enroll.add_argument("--enrolment-token-file", required=True, metavar="FILE", help="file with the enrolment token")
     return top
 
 
@@ -127,9 +121,9 @@ def run(config: Config, given: argparse.Namespace) -> int:
     stop = Stop()
     log = Log()
     agent = Agent(config, log, stop.event)
-    sender = make_sender(config)
-    log.line(f"observing every {config.interval_seconds:g} s, sending to {sender.server}, spool {config.spool_dir}")
-    agent.run(sender)
+    check_server_and_token(config)
+    log.line(f"observing every {config.interval_seconds:g} s, sending to {config.server}, spool {config.spool_dir}")
+    agent.run()
     log.line(f"stopped by signal {stop.number}; {len(agent.spool.entries())} reports wait")
     return 0
 
@@ -150,41 +144,7 @@ def spool_status(config: Config, given: argparse.Namespace) -> int:
 
 def enroll(config: Config, given: argparse.Namespace) -> int:
     """Ask the server for this node's own token and keep it in the token file (mode 0600)."""
-    if config.token_file is None:
-        raise ConfigurationError("--token-file is missing: give the file where this node's agent token is to be kept")
-    asking = make_sender(replace(config, token_file=Path(given.enrolment_token_file)))
-    token = request_token(asking, config)
-    write_token(config.token_file, token)
+    del given
+    enrol(config)
     print(f"the agent token of this node is in {config.token_file}")
     return 0
-
-
-def request_token(asking: Sender, config: Config) -> str:
-    """Exchange the enrolment token. Raises AgentError with the server's words."""
-    host = Host(config.root)
-    Spool(config.spool_dir, config.bounds)
-    body = {
-        "machine_id": machine.machine_id(host, config.spool_dir),
-        "node_name": machine.node_name(host, config.node_name),
-    }
-    answer = asking.post(ENROL_PATH, json.dumps(body).encode())
-    token = answer.document.get("token")
-    if answer.outcome is not Outcome.DELIVERED or not isinstance(token, str):
-        raise AgentError(f"the server gave no agent token ({answer.detail})")
-    return token
-
-
-def write_token(path: Path, token: str) -> None:
-    """Write the token so that nobody else can read it at any moment. Raises AgentError."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(f"{token}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise AgentError(f"{path} cannot be written: {error.strerror}") from error

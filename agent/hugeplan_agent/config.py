@@ -79,6 +79,7 @@ def default_spool_dir() -> str:
 SEND_OPTIONS = (
     Option("server", None, "address of the hugeplan server, such as https://hugeplan.example", "URL"),
     Option("token_file", None, "file with this node's agent token, readable by its owner only", "FILE"),
+    Option("enrolment_token_file", None, "file with an enrolment token, used when there is no agent token", "FILE"),
     Option("ca_file", None, "certificates to trust in place of the system's", "FILE"),
     Option(
         "timeout", "10s", "longest wait for one answer", "TIME", parse_duration, _between(0.1, 600, "0.1s to 10m")
@@ -120,6 +121,7 @@ class Config:
 
     server: str | None
     token_file: Path | None
+    enrolment_token_file: Path | None
     ca_file: str | None
     timeout_seconds: float
     spool_dir: Path
@@ -163,10 +165,15 @@ def resolve(given: Mapping[str, object], environment: Mapping[str, str]) -> Conf
         return value
 
     measure = str(values["measure"])
-    token_file = text("token_file")
+
+    def path(name: str) -> Path | None:
+        value = text(name)
+        return Path(value) if value else None
+
     return Config(
         server=check_server(text("server")),
-        token_file=Path(token_file) if token_file else None,
+        token_file=path("token_file"),
+        enrolment_token_file=path("enrolment_token_file"),
         ca_file=text("ca_file"),
         timeout_seconds=number("timeout"),
         spool_dir=Path(text("spool_dir") or default_spool_dir()),
@@ -216,16 +223,16 @@ def check_server(server: str | None) -> str | None:
     return server.rstrip("/")
 
 
-def read_token(path: Path) -> str:
+def read_token(path: Path, flag: str = "--token-file") -> str:
     """The token in a file that only its owner (and perhaps a group) may read. Raises ConfigurationError."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
         token = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
-        raise ConfigurationError(f"--token-file: {path} cannot be read: {reason}") from error
+        raise ConfigurationError(f"{flag}: {path} cannot be read: {reason}") from error
     if mode & 0o037:
-        raise ConfigurationError(f"--token-file: {path} has mode {mode:04o}, so others can use the token; chmod 600 it")
+        raise ConfigurationError(f"{flag}: {path} has mode {mode:04o}, so others can use the token; chmod 600 it")
     if not token or len(token.split()) != 1:
-        raise ConfigurationError(f"--token-file: {path} holds no token; expected one word")
+        raise ConfigurationError(f"{flag}: {path} holds no token; expected one word")
     return token

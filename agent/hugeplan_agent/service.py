@@ -15,11 +15,12 @@ from typing import Any
 from hugeplan_agent import machine, report, tlbbench
 from hugeplan_agent.backoff import delay_seconds
 from hugeplan_agent.collectors import collect_all
-from hugeplan_agent.config import Config, read_token
+from hugeplan_agent.config import Config
 from hugeplan_agent.delivery import Pass, deliver
+from hugeplan_agent.enrolment import EnrolmentError, enrol, make_sender
 from hugeplan_agent.errors import AgentError, ConfigurationError, MeasureError
 from hugeplan_agent.host import Host
-from hugeplan_agent.sender import Outcome, Sender
+from hugeplan_agent.sender import Answer, Outcome, Sender
 from hugeplan_agent.spool import Entry, Spool
 
 RETRY_MEASURE_SECONDS = 3600.0
@@ -43,18 +44,6 @@ class Log:
             self._last.clear()
         self._last[text] = now
         self._write(f"hugeplan-agent: {text}")
-
-
-def make_sender(config: Config) -> Sender:
-    """A sender for the configured server. Raises ConfigurationError when a part is missing."""
-    if config.server is None:
-        raise ConfigurationError("--server is missing: give the address of the hugeplan server")
-    if config.token_file is None:
-        raise ConfigurationError("--token-file is missing: give the file that holds this node's agent token")
-    try:
-        return Sender(config.server, read_token(config.token_file), config.timeout_seconds, config.ca_file)
-    except OSError as error:
-        raise ConfigurationError(f"--ca-file: {config.ca_file} cannot be used: {error}") from error
 
 
 @dataclass
@@ -81,9 +70,7 @@ class Agent:
             machine.machine_id(self.host, self.config.spool_dir),
             machine.node_name(self.host, self.config.node_name),
         )
-        return report.build(
-            collected, identity, now=datetime.now(UTC), run=document, spool=self.spool.summary()
-        )  # fmt: skip
+        return report.build(collected, identity, now=datetime.now(UTC), run=document, spool=self.spool.summary())
 
     def observe(self, profile: str) -> tuple[Entry, dict[str, Any]]:
         """Build a report and put it into the spool."""
@@ -120,8 +107,9 @@ class Agent:
             self.log.line(f"{explain(done.stopped_by.outcome)} ({done.stopped_by.detail}); {waiting} reports wait")
         return done
 
-    def run(self, sender: Sender) -> None:
-        """Sample and send until told to stop."""
+    def run(self) -> None:
+        """Sample and send until told to stop; asks for a token first when there is none."""
+        sender: Sender | None = None
         failures = 0
         next_sample = next_send = time.monotonic()
         while not self.stop.is_set():
@@ -133,14 +121,31 @@ class Agent:
                     self.config.interval_seconds
                 )
             if time.monotonic() >= next_send and not self.stop.is_set():
-                done = self.send(sender)
-                if done.stopped_by is None:
+                sender, blocked = (sender, None) if sender else self._connect()
+                if sender is not None:
+                    blocked = self.send(sender).stopped_by
+                if blocked is None:
                     failures, next_send = 0, next_sample
                 else:
                     failures += 1
-                    wait = delay_seconds(failures, done.stopped_by.retry_after_seconds, random.uniform)
+                    wait = delay_seconds(failures, blocked.retry_after_seconds, random.uniform)
                     next_send = time.monotonic() + wait
             self.stop.wait(max(0.0, min(next_sample, next_send) - time.monotonic()))
+
+    def _connect(self) -> tuple[Sender | None, Answer | None]:
+        """A sender, enrolling first when the token file is not there yet; else the answer that stood in the way."""
+        config = self.config
+        try:
+            if config.token_file and config.enrolment_token_file and not config.token_file.exists():
+                enrol(config)
+                self.log.line(f"enrolled; the agent token is in {config.token_file}")
+            return make_sender(config), None
+        except EnrolmentError as error:
+            self.log.line(str(error))
+            return None, error.answer
+        except AgentError as error:
+            self.log.line(str(error))
+            return None, Answer(Outcome.UNAVAILABLE, str(error))
 
     def _observe_or_say(self) -> None:
         try:

@@ -93,7 +93,7 @@ static int print_text(const struct observation *o, const struct known_tlbs *know
         report_processor(out, o->environment);
     else
         report_environment(out, o->environment);
-    report_levels(out, &known->levels, known->disagreements, known->disagreement_count);
+    report_levels(out, o->environment, &known->levels, known->disagreements, known->disagreement_count);
     if (known->verdict.reason[0] != '\0')
         (void)fprintf(out, "\nCPUID says nothing of the TLBs: %s\n", known->verdict.reason);
     if (o->processes != NULL)

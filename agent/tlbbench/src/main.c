@@ -9,6 +9,23 @@
 
 enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_PARTIAL = 3 };
 
+static int fail(const char *error, enum exit_status status)
+{
+    (void)fprintf(stderr, "tlbbench: %s\n", error);
+    return status;
+}
+
+static int observe(const struct options *options)
+{
+    char error[OPTIONS_ERROR_BYTES];
+
+    if (options_check_root(options, error) != OPTIONS_OK)
+        return fail(error, EXIT_USAGE);
+    if ((options->command == COMMAND_INFO ? info_print : decode_print)(options, stdout, error) != 0)
+        return fail(error, EXIT_FAILED);
+    return EXIT_DONE;
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
@@ -22,23 +39,15 @@ int main(int argc, char **argv)
         (void)puts("tlbbench " TLBBENCH_VERSION);
         return EXIT_DONE;
     case OPTIONS_ERROR:
-        (void)fprintf(stderr, "tlbbench: %s\n", error);
-        return EXIT_USAGE;
+        return fail(error, EXIT_USAGE);
     case OPTIONS_OK:
         break;
     }
     if (options.output == OUTPUT_AUTO)
         options.output = isatty(STDOUT_FILENO) ? OUTPUT_TEXT : OUTPUT_JSON;
-    if (options.command != COMMAND_INFO && options.command != COMMAND_DECODE) {
-        const int status = measure_print(&options, stdout, error);
+    if (options.command == COMMAND_INFO || options.command == COMMAND_DECODE)
+        return observe(&options);
+    const int status = measure_print(&options, stdout, error);
 
-        if (status == EXIT_FAILED || status == EXIT_USAGE)
-            (void)fprintf(stderr, "tlbbench: %s\n", error);
-        return status;
-    }
-    if ((options.command == COMMAND_INFO ? info_print : decode_print)(&options, stdout, error) != 0) {
-        (void)fprintf(stderr, "tlbbench: %s\n", error);
-        return EXIT_FAILED;
-    }
-    return EXIT_DONE;
+    return status == EXIT_FAILED || status == EXIT_USAGE ? fail(error, (enum exit_status)status) : status;
 }

@@ -75,6 +75,9 @@ enum options_status options_parse(struct options *options, int argc, char **argv
 enum options_status options_check(const struct options *options, const struct environment *environment,
                                   char error[OPTIONS_ERROR_BYTES]);
 
+/* Checks that --root is a directory. Same error contract. */
+enum options_status options_check_root(const struct options *options, char error[OPTIONS_ERROR_BYTES]);
+
 /* True when `page_bytes` (base or hugetlb) is to be measured. */
 bool options_want_page_size(const struct options *options, uint64_t page_bytes);
 /* True when transparent huge pages are to be measured. */

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Fewer rows than this are no table: every read would hit the same cache lines. */
 #define MIN_ROWS 64
@@ -133,4 +134,14 @@ enum options_status options_check(const struct options *options, const struct en
     if (status == OPTIONS_OK)
         status = check_memory(options, environment, error);
     return status == OPTIONS_OK ? check_rows(options, error) : status;
+}
+
+enum options_status options_check_root(const struct options *options, char error[OPTIONS_ERROR_BYTES])
+{
+    struct stat status;
+
+    if (options->root[0] == '\0' || (stat(options->root, &status) == 0 && S_ISDIR(status.st_mode)))
+        return OPTIONS_OK;
+    return fail(error, "--root: '%.200s' is not a directory; valid: a directory that holds proc and sys",
+                options->root);
 }

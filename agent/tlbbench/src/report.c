@@ -49,7 +49,7 @@ void report_processor(FILE *out, const struct environment *e)
         (void)fprintf(out, " (PVR 0x%08" PRIx64 ")", (uint64_t)p->pvr);
     (void)fprintf(out, ", %s", known(p->architecture));
     if (p->cpus_online != UNKNOWN)
-        (void)fprintf(out, ", %d CPUs online", p->cpus_online);
+        (void)fprintf(out, ", %d CPU%s online", p->cpus_online, p->cpus_online == 1 ? "" : "s");
     (void)fputc('\n', out);
     if (p->catalogue != NULL)
         (void)fprintf(out, "catalogue     %s (%s%s%s)\n", p->catalogue->id, p->catalogue->uarch,
@@ -225,8 +225,16 @@ static void report_level(FILE *out, const struct tlb_level *level, bool disputed
     (void)fputc('\n', out);
 }
 
-void report_levels(FILE *out, const struct tlb_level_list *levels, const struct disagreement *disagreements,
-                   size_t disagreement_count)
+/* The document lists every page size of the processor; the table those that this kernel can map. */
+static bool kernel_has(const struct environment *e, uint64_t page_bytes)
+{
+    if (e->base_page_bytes == 0 || e->pool_count == 0)
+        return page_bytes != SIZE_4M; /* unknown: all but 4M, which no 64-bit kernel maps */
+    return page_bytes == e->base_page_bytes || page_bytes == e->thp_bytes || environment_pool(e, page_bytes) != NULL;
+}
+
+void report_levels(FILE *out, const struct environment *environment, const struct tlb_level_list *levels,
+                   const struct disagreement *disagreements, size_t disagreement_count)
 {
     const struct tlb_level **sorted = calloc(levels->count + 1, sizeof(struct tlb_level *));
 
@@ -239,7 +247,7 @@ void report_levels(FILE *out, const struct tlb_level_list *levels, const struct 
     qsort(sorted, levels->count, sizeof sorted[0], by_level);
     (void)fputs("\nTLBs\n  level kind    pages entries          ways  source      confidence  note\n", out);
     for (size_t i = 0; i < levels->count; i++)
-        if (sorted[i]->page_bytes != SIZE_4M) /* no 64-bit kernel has 4M pages; the document keeps them */
+        if (kernel_has(environment, sorted[i]->page_bytes))
             report_level(out, sorted[i], is_disputed(sorted[i], disagreements, disagreement_count));
     free(sorted);
     if (levels->count == 0)

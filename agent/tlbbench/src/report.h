@@ -19,9 +19,10 @@ void report_environment(FILE *out, const struct environment *environment);
 /* The processor alone, for a decoded dump. */
 void report_processor(FILE *out, const struct environment *environment);
 
-/* TLB table with sources; levels that contradict each other carry a mark, and the disagreements follow. */
-void report_levels(FILE *out, const struct tlb_level_list *levels, const struct disagreement *disagreements,
-                   size_t disagreement_count);
+/* TLB table with sources, of the page sizes that this kernel has; levels that contradict each other carry a mark, and
+ * the disagreements follow. */
+void report_levels(FILE *out, const struct environment *environment, const struct tlb_level_list *levels,
+                   const struct disagreement *disagreements, size_t disagreement_count);
 
 /* The processes that use most memory, and the sums of all. */
 void report_processes(FILE *out, const struct process_list *processes);

@@ -15,11 +15,11 @@
 /* Why a number is there or not. The names in the document are those of status_name(). */
 enum status {
     STATUS_OK,
-    STATUS_SKIPPED,             /* not asked for, or nothing to measure here */
-    STATUS_NOISY,               /* measured, but the machine was too disturbed to say a number */
-    STATUS_NO_FREE_HUGEPAGES,   /* the pool of this size has no free page */
-    STATUS_THP_NOT_GRANTED,     /* the kernel gave base pages where THP was asked for */
-    STATUS_FRACTURED,           /* the TLB holds smaller pages than the kernel mapped */
+    STATUS_SKIPPED,           /* not asked for, or nothing to measure here */
+    STATUS_NOISY,             /* measured, but the machine was too disturbed to say a number */
+    STATUS_NO_FREE_HUGEPAGES, /* the pool of this size has no free page */
+    STATUS_THP_NOT_GRANTED,   /* the kernel gave base pages where THP was asked for */
+    STATUS_FRACTURED,         /* the TLB holds smaller pages than the kernel mapped */
     STATUS_CPUID_HIDDEN,
     STATUS_STOPPED,             /* by a signal or by --time-limit */
     STATUS_NO_MEMORY,           /* ENOMEM from the kernel */
@@ -28,8 +28,8 @@ enum status {
     STATUS_ADDRESS_SPACE_LIMIT, /* RLIMIT_AS */
     STATUS_SIGBUS,              /* a page that the kernel had promised was not there */
     STATUS_NOT_PERMITTED,
-    STATUS_UNSUPPORTED,         /* the kernel or the processor lacks what is needed */
-    STATUS_NOT_REACHED,         /* scatter: no crossing inside the tested range */
+    STATUS_UNSUPPORTED, /* the kernel or the processor lacks what is needed */
+    STATUS_NOT_REACHED, /* scatter: no crossing inside the tested range */
     STATUS_FAILED
 };
 
@@ -59,11 +59,11 @@ const char *backing_kind_name(enum backing_kind kind); /* "base", "thp", "hugetl
 
 struct curve {
     char name[64];
-    const char *x_name;   /* "footprint_bytes", "pages", "hot_lines" */
-    char backing[16];     /* "4K", "THP", "2M", "1G", ... */
+    const char *x_name; /* "footprint_bytes", "pages", "hot_lines" */
+    char backing[16];   /* "4K", "THP", "2M", "1G", ... */
     enum backing_kind kind;
     uint64_t page_bytes;
-    const char *layout;   /* "line_per_page", "random_64b", "aliased", "distinct", "packed", "scatter" */
+    const char *layout;      /* "line_per_page", "random_64b", "aliased", "distinct", "packed", "scatter" */
     double granted_fraction; /* part of the mapping that smaps proves to be of page_bytes; NAN = unknown */
     struct verdict verdict;
     struct curve_point *points;
@@ -132,7 +132,7 @@ struct core_clock {
 struct disagreement {
     unsigned level;
     uint64_t page_bytes;
-    const char *field; /* "entries", "ways" */
+    const char *field;                                /* "entries", "ways" */
     unsigned cpuid, catalogue, measured, device_tree; /* 0 = this source says nothing */
     char text[REASON_BYTES];
 };
@@ -161,10 +161,10 @@ struct geometry_result {
 /* --- latency -------------------------------------------------------------------------------------------------- */
 
 struct paired_delta {
-    char backing[16];   /* compared with base pages */
+    char backing[16]; /* compared with base pages */
     const char *layout;
-    uint64_t x;         /* footprint in bytes */
-    double delta_ns;    /* this backing minus base pages; negative = faster */
+    uint64_t x;      /* footprint in bytes */
+    double delta_ns; /* this backing minus base pages; negative = faster */
     double ci95_low_ns, ci95_high_ns;
     unsigned pairs;
 };
@@ -197,7 +197,7 @@ struct row_measurement {
     uint64_t page_bytes;
     uint64_t segment_bytes;
     double rows_per_second;
-    double ns_p50, ns_p90, ns_p99; /* per row, over batches of rows of all workers */
+    double ns_p50, ns_p90, ns_p99;     /* per row, over batches of rows of all workers */
     uint64_t vm_pte_bytes_per_process; /* growth by touching the segment; UINT64_MAX = unknown */
     uint64_t vm_pte_bytes_total;
     double first_touch_seconds; /* per worker that faults the whole segment in; NAN = not touched whole */
@@ -250,7 +250,7 @@ struct run_result {
     struct latency_result *latency;
     struct rows_result *rows;
     struct scatter_result *scatter;
-    int exit_status; /* 0 done, 3 partial */
+    int exit_status;            /* 0 done, 3 partial */
     uint64_t rss_outside_bytes; /* resident memory outside the measured area at its highest; 0 = unknown */
 };
 

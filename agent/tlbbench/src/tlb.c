@@ -232,6 +232,16 @@ static bool already_found(const struct disagreement *found, size_t count, const 
     return false;
 }
 
+static int by_level_and_page(const void *a, const void *b)
+{
+    const struct disagreement *x = a;
+    const struct disagreement *y = b;
+
+    if (x->level != y->level)
+        return x->level < y->level ? -1 : 1;
+    return (x->page_bytes > y->page_bytes) - (x->page_bytes < y->page_bytes);
+}
+
 int tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreement **found, size_t *count)
 {
     *found = NULL;
@@ -262,6 +272,8 @@ int tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreem
         describe(d, claims);
         explain(d, levels);
     }
+    if (*count > 1)
+        qsort(*found, *count, sizeof **found, by_level_and_page);
     return 0;
 }
 

@@ -61,7 +61,7 @@ int harness_run(const char *suite, const struct harness_case *cases, unsigned co
             printf("FAIL %s %s\n", suite, cases[i].name);
         } else if (h.skip_reason[0] != '\0') {
             skipped++;
-            printf("SKIP(%s) %s %s\n", h.skip_reason, suite, cases[i].name);
+            printf("SKIP %s %s: %s\n", suite, cases[i].name, h.skip_reason);
         } else {
             passed++;
             printf("PASS %s %s\n", suite, cases[i].name);

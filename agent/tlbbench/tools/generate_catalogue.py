@@ -46,7 +46,7 @@ def structure(level: dict[str, Any]) -> str:
     pages = ", ".join(f"UINT64_C({size})" for size in level["page_bytes"])
     return (
         f"    {{{level['level']}, {kind}, {{{pages}}}, {len(level['page_bytes'])}, {level['entries']}, "
-        f"{ways(level['ways'])}, {level.get('ways_max') or 0}, {text(level['note'])}, \"\"}},"
+        f'{ways(level["ways"])}, {level.get("ways_max") or 0}, {text(level["note"])}, ""}},'
     )
 
 

@@ -9,6 +9,7 @@ shorter span than MIN_SPAN_DAYS, and nothing further ahead than REACH times the 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -150,3 +151,19 @@ def _days_until(headroom_bytes: int, growth: Range, reach_days: float) -> tuple[
     high = headroom_bytes / growth.low if growth.low > 0 else math.inf
     remark = f"shown up to {reach_days:.0f} days" if high > reach_days else "growth goes on as it was"
     return Range(headroom_bytes / growth.high, likely, min(high, reach_days)), remark
+
+
+def forecasts(tenants: Sequence[Tenant], room_bytes: int) -> tuple[Forecast, ...]:
+    """A forecast for each tenant with a history. Headroom is ``room_bytes`` less what all tenants use today."""
+    headroom = room_bytes - sum(tenant.count * _level_bytes(tenant) for tenant in tenants)
+    return tuple(forecast(tenant, headroom) for tenant in tenants if tenant.history is not None)
+
+
+def _level_bytes(tenant: Tenant) -> int:
+    """What one copy uses today: the trend's end, else the history's last value, else its request or limit."""
+    history = tenant.history
+    if history is None or not history.used_bytes:
+        planned = tenant.limit_bytes if tenant.request_bytes is None else tenant.request_bytes
+        return planned or 0
+    found = trend(history)
+    return history.used_bytes[-1] if found is None else max(0, round(found.level_bytes))

@@ -48,6 +48,12 @@ def pool_slack_pages(slack: int, page_bytes: int, policy: Policy) -> int:
     return max(ceil_pages(slack, page_bytes), least_slack_pages(page_bytes, policy))
 
 
+def most_slack_pages(demand: Demand, nodes: int, policy: Policy) -> int:
+    """The most slack that one instance can add to the pools of ``nodes`` NUMA nodes, rounding included."""
+    least = least_slack_pages(demand.page_bytes, policy)
+    return max(ceil_pages(slack_bytes(demand, policy), demand.page_bytes) + nodes - 1, least * nodes)
+
+
 def spread_pages(pages: int, page_bytes: int, numa: Sequence[NumaNode], room: Mapping[int, int]) -> dict[int, int]:
     """Pages by NUMA node: even, each node capped by its room, what is left over where room is.
 
@@ -76,7 +82,9 @@ def place(demand: Demand, numa_node: int | None, node: NodeFacts, policy: Policy
     slack = slack_bytes(demand, policy)
     if numa_node is not None:
         return Placed(demand.page_bytes, {numa_node: demand.pages}, {numa_node: slack})
-    pages = spread_pages(demand.pages, demand.page_bytes, node.numa, room)
+    held = most_slack_pages(demand, 1, policy) * demand.page_bytes
+    without_slack = {i: size - held for i, size in room.items()}
+    pages = spread_pages(demand.pages, demand.page_bytes, node.numa, without_slack)
     shares = {i: slack * count // demand.pages if demand.pages else 0 for i, count in pages.items()}
     if demand.pages:
         most = max(pages, key=lambda i: pages[i])

@@ -34,7 +34,9 @@ class Budgets:
 
     def limits(self) -> dict[int | None, int]:
         """The room by node, and under None in total."""
-        return {None: self.total} | {node: room for node, room in self.by_node.items()}
+        limits: dict[int | None, int] = {None: self.total}
+        limits.update(self.by_node.items())
+        return limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,7 +198,7 @@ class TestSchema:
         value = {
             "node": {"memory": "64GiB"},
             "tenants": [{"name": "a", "request": "512Mi"}],
-            "databases": [{"name": "m", "engine": "postgresql", "settings": {"max_connections": 9}, "page_size": "auto"}],
+            "databases": [{"name": "m", "engine": "postgresql", "settings": {"max_connections": 9}}],
             "policy": {"slack": "1%"},
         }  # fmt: skip
         jsonschema.validate(value, json_schema())

@@ -1,0 +1,84 @@
+"""How a node comes to its own token: an enrolment token is exchanged for it once."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from hugeplan_agent import machine
+from hugeplan_agent.config import Config, read_token
+from hugeplan_agent.errors import AgentError, ConfigurationError
+from hugeplan_agent.host import Host
+from hugeplan_agent.sender import Answer, Outcome, Sender
+from hugeplan_agent.spool import Spool
+
+ENROLMENTS = "/api/v1/enrolments"
+
+
+class EnrolmentError(AgentError):
+    """The server gave no token; ``answer`` says why and when to ask again."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(f"the server gave no agent token ({answer.detail})")
+        self.answer = answer
+
+
+def check_server_and_token(config: Config) -> tuple[str, Path]:
+    """The server and the token file. Raises ConfigurationError when one is not given."""
+    if config.server is None:
+        raise ConfigurationError("--server is missing: give the address of the hugeplan server")
+    if config.token_file is None:
+        raise ConfigurationError("--token-file is missing: give the file that holds this node's agent token")
+    return config.server, config.token_file
+
+
+def make_sender(config: Config) -> Sender:
+    """A sender with this node's token. Raises ConfigurationError when a part is missing or unusable."""
+    server, token_file = check_server_and_token(config)
+    return _sender(config, server, read_token(token_file))
+
+
+def enrol(config: Config) -> None:
+    """Exchange the enrolment token and keep the agent token in the token file, mode 0600.
+
+    Raises EnrolmentError with the server's answer, AgentError when the token cannot be kept.
+    """
+    server, token_file = check_server_and_token(config)
+    if config.enrolment_token_file is None:
+        raise ConfigurationError("--enrolment-token-file is missing: give the file that holds the enrolment token")
+    Spool(config.spool_dir, config.bounds)  # an id made here must be the one that reports carry
+    host = Host(config.root)
+    body = {
+        "machine_id": machine.machine_id(host, config.spool_dir),
+        "node_name": machine.node_name(host, config.node_name),
+    }
+    sender = _sender(config, server, read_token(config.enrolment_token_file, "--enrolment-token-file"))
+    answer = sender.post(ENROLMENTS, json.dumps(body).encode())
+    token = answer.document.get("token")
+    if answer.outcome is not Outcome.DELIVERED or not isinstance(token, str):
+        raise EnrolmentError(answer)
+    write_token(token_file, token)
+
+
+def _sender(config: Config, server: str, token: str) -> Sender:
+    try:
+        return Sender(server, token, config.timeout_seconds, config.ca_file)
+    except OSError as error:
+        raise ConfigurationError(f"--ca-file: {config.ca_file} cannot be used: {error}") from error
+
+
+def write_token(path: Path, token: str) -> None:
+    """Write the token so that nobody else can read it at any moment. Raises AgentError."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(f"{token}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise AgentError(f"{path} cannot be written: {error.strerror}") from error

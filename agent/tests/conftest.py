@@ -1,0 +1,32 @@
+"""Shared fixtures: captured machines, and a server on loopback that misbehaves on order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hugeplan_agent.host import Host
+from tests.misbehaving_server import MisbehavingServer
+from tests.tree import expand
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Callable[[str], Host]:
+    """A function that lays out a captured machine and answers its Host."""
+
+    def lay_out(name: str) -> Host:
+        folder = tmp_path / name
+        expand((FIXTURES / f"{name}.tree").read_text(), folder)
+        return Host(folder)
+
+    return lay_out
+
+
+@pytest.fixture
+def server() -> Iterator[MisbehavingServer]:
+    with MisbehavingServer() as running:
+        yield running

@@ -1,0 +1,298 @@
+"""The command as a user meets it: real processes, real HTTP, real signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from hugeplan_agent.host import Host
+from tests.misbehaving_server import Behaviour, MisbehavingServer, problem
+from tests.test_report import SCHEMA
+
+DOCUMENT = {"schema_version": 1, "sections": [{"name": "geometry", "status": "ok", "reason": None}]}
+Machine = Callable[[str], Host]
+
+
+class Node:
+    """A captured machine with a token, a spool and the agent's command."""
+
+    def __init__(self, folder: Path, root: Path, server: str) -> None:
+        self.folder = folder
+        self.spool = folder / "spool"
+        self.token_file = folder / "token"
+        self.token_file.write_text("secret\n")
+        self.token_file.chmod(0o600)
+        self.environment = {
+            **os.environ,
+            "HUGEPLAN_AGENT_ROOT": str(root),
+            "HUGEPLAN_AGENT_SPOOL_DIR": str(self.spool),
+            "HUGEPLAN_AGENT_SERVER": server,
+            "HUGEPLAN_AGENT_TOKEN_FILE": str(self.token_file),
+            "HUGEPLAN_AGENT_TIMEOUT": "5s",
+        }
+        self.running: list[subprocess.Popen[str]] = []
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hugeplan_agent", *words],
+            env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.running.append(process)
+        return process
+
+    def call(self, *words: str) -> tuple[int, str, str]:
+        process = self.start(*words)
+        output, errors = process.communicate(timeout=60)
+        return process.returncode, output, errors
+
+    def waiting(self) -> list[Path]:
+        return sorted((self.spool / "pending").glob("*.json"))
+
+    def stand_in(self, script: str) -> str:
+        path = self.folder / "tlbbench"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return str(path)
+
+
+@pytest.fixture
+def node(tmp_path: Path, machine: Machine, server: MisbehavingServer) -> Iterator[Node]:
+    made = Node(tmp_path, machine("xeon-two-sockets").root, server.url)
+    yield made
+    for process in made.running:
+        process.kill()
+        process.communicate()
+
+
+def until(is_true: Callable[[], bool], timeout_seconds: float = 20.0) -> None:
+    """Wait for a condition that another process brings about."""
+    deadline = time.monotonic() + timeout_seconds
+    while not is_true():
+        assert time.monotonic() < deadline, "the condition did not come about"
+        time.sleep(0.02)
+
+
+class TestOnce:
+    def test_a_sample_arrives_and_fits_the_schema(self, node: Node, server: MisbehavingServer) -> None:
+        status, output, errors = node.call("once")
+        assert (status, errors) == (0, "")
+        (report,) = server.stored.values()
+        Draft202012Validator(SCHEMA).validate(report)
+        assert report["node_name"] == "db-7"
+        assert report["run"] is None
+        assert report["synthetic"] is False
+        assert report["report_id"] in output
+        assert "with a sample of db-7" in output
+        assert node.waiting() == []
+
+    def test_a_run_goes_with_it(self, node: Node, server: MisbehavingServer) -> None:
+        tlbbench = node.stand_in(f"echo '{json.dumps(DOCUMENT)}'")
+        status, output, _ = node.call("once", "--measure", "quick", "--tlbbench", tlbbench)
+        assert status == 0
+        (report,) = server.stored.values()
+        assert report["run"] == DOCUMENT
+        assert report["collectors"][-1]["name"] == "tlbbench"
+        assert report["collectors"][-1]["status"] == "ok"
+        assert "with a sample and a run of db-7" in output
+
+    def test_a_partial_run_goes_with_its_reason(self, node: Node, server: MisbehavingServer) -> None:
+        tlbbench = node.stand_in(f"echo '{json.dumps(DOCUMENT)}'; exit 3")
+        assert node.call("once", "--measure", "quick", "--tlbbench", tlbbench)[0] == 0
+        (report,) = server.stored.values()
+        assert report["run"] == DOCUMENT
+        assert report["collectors"][-1]["reason"] == "partial"
+
+    def test_without_a_document_the_sample_goes_and_the_command_fails(
+        self, node: Node, server: MisbehavingServer
+    ) -> None:
+        tlbbench = node.stand_in("echo 'tlbbench: no memory' >&2; exit 1")
+        status, _, errors = node.call("once", "--measure", "quick", "--tlbbench", tlbbench)
+        assert status == 1
+        assert "tlbbench: no memory" in errors
+        (report,) = server.stored.values()
+        assert report["run"] is None
+        assert report["collectors"][-1]["status"] == "failed"
+
+    def test_a_dry_run_prints_and_sends_nothing(self, node: Node, server: MisbehavingServer) -> None:
+        status, output, _ = node.call("once", "--dry-run")
+        assert status == 0
+        Draft202012Validator(SCHEMA).validate(json.loads(output))
+        assert server.attempts == []
+        assert node.waiting() == []
+
+    def test_an_unreachable_server_keeps_the_report_for_the_next_time(
+        self, node: Node, server: MisbehavingServer
+    ) -> None:
+        server.script.append(Behaviour(drop=True))
+        status, _, errors = node.call("once")
+        assert status == 1
+        assert "1 reports wait" in errors
+        assert len(node.waiting()) == 1
+        assert node.call("once")[0] == 0
+        assert len(server.stored) == 2
+        assert node.waiting() == []
+
+    def test_a_refused_token_is_said_and_costs_nothing(self, node: Node, server: MisbehavingServer) -> None:
+        server.script.append(problem(401, "Unauthorised", "the token is not known"))
+        status, _, errors = node.call("once")
+        assert status == 1
+        assert "the server refused the token" in errors
+        assert "the token is not known" in errors
+        assert len(node.waiting()) == 1
+        assert "secret" not in errors
+
+    def test_a_refused_report_is_said_and_kept_aside(self, node: Node, server: MisbehavingServer) -> None:
+        server.script.append(problem(422, "Invalid", "body.sample: no"))
+        status, _, errors = node.call("once")
+        assert status == 1
+        assert "the server refused report" in errors
+        assert "body.sample: no" in errors
+        assert node.waiting() == []
+        assert json.loads(node.call("spool", "status", "--json")[1])["rejected"] == 1
+
+    def test_a_kill_in_the_middle_of_a_send_loses_nothing(self, node: Node, server: MisbehavingServer) -> None:
+        server.script.append(Behaviour(hold=True))
+        process = node.start("once")
+        server.wait_for_attempts(1)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        (kept,) = node.waiting()
+        report_id = json.loads(kept.read_text())["report_id"]
+        server.release.set()
+        until(lambda: report_id in server.stored)  # the server did store it; the agent never heard
+        assert node.call("once")[0] == 0
+        assert server.attempts.count(report_id) == 2, "it was sent again, under the same id"
+        assert len(server.stored) == 2
+        assert node.waiting() == []
+
+    def test_a_kill_while_measuring_leaves_a_usable_spool(self, node: Node, server: MisbehavingServer) -> None:
+        tlbbench = node.stand_in(f"touch {node.folder}/measuring; exec sleep 5")
+        process = node.start("once", "--measure", "quick", "--tlbbench", tlbbench)
+        until((node.folder / "measuring").exists)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert node.call("once")[0] == 0
+        assert len(server.stored) == 1
+
+    def test_a_signal_while_measuring_keeps_what_was_measured(self, node: Node, server: MisbehavingServer) -> None:
+        script = (
+            f"trap 'echo \"$DOCUMENT\"; exit 3' TERM\nDOCUMENT='{json.dumps(DOCUMENT)}'\ntouch {node.folder}/measuring"
+        )
+        tlbbench = node.stand_in(f"{script}\nwhile :; do sleep 0.05; done")
+        process = node.start("once", "--measure", "quick", "--tlbbench", tlbbench)
+        until((node.folder / "measuring").exists)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=20)
+        assert process.returncode == 128 + signal.SIGTERM
+        assert "stopped; report" in errors
+        (kept,) = node.waiting()
+        assert json.loads(kept.read_text())["run"] == DOCUMENT
+        assert server.attempts == []
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["once", "--root", "/nonexistent"], "--root: /nonexistent is not a folder"),
+            (["once", "--server", "nonsense"], "--server: 'nonsense' is not valid"),
+            (["once", "--token-file", "/nonexistent"], "--token-file: /nonexistent cannot be read"),
+            (["once", "--ca-file", "/nonexistent"], "--ca-file: /nonexistent cannot be used"),
+            (["once", "--timeout", "0s"], "--timeout: '0s' is not valid; expected 0.1s to 10m"),
+            (["spool", "status", "--spool-dir", "/nonexistent"], "--spool-dir: /nonexistent does not exist"),
+            (["enroll"], "--enrolment-token-file is missing"),
+        ],
+    )
+    def test_wrong_usage_is_one_line_and_status_2(self, node: Node, words: list[str], message: str) -> None:
+        status, output, errors = node.call(*words)
+        assert (status, output) == (2, "")
+        assert message in errors
+        assert len(errors.splitlines()) == 1
+
+
+class TestRun:
+    def test_it_samples_at_intervals_and_ends_on_a_signal(self, node: Node, server: MisbehavingServer) -> None:
+        process = node.start("run", "--interval", "1s")
+        server.wait_for_attempts(3)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=20)
+        assert process.returncode == 0
+        assert "observing every 1 s" in errors
+        assert "stopped by signal 15; 0 reports wait" in errors
+        moments = [report["created_at"] for report in server.stored.values()]
+        assert moments == sorted(moments)
+
+    def test_it_waits_out_a_fault_and_then_sends_everything(self, node: Node, server: MisbehavingServer) -> None:
+        server.script.extend([Behaviour(503, headers={"Retry-After": "2"}), Behaviour(drop=True)])
+        process = node.start("run", "--interval", "1s")
+        server.wait_for_attempts(1)
+        first = time.monotonic()
+        server.wait_for_attempts(2)
+        assert time.monotonic() - first >= 1.9, "Retry-After is honoured although samples go on"
+        until(lambda: len(server.stored) >= 4 and not node.waiting())
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+        assert process.returncode == 0
+
+    def test_it_measures_once_a_boot(self, node: Node, server: MisbehavingServer) -> None:
+        tlbbench = node.stand_in(f"echo run >> {node.folder}/runs; echo '{json.dumps(DOCUMENT)}'")
+        words = ("run", "--interval", "1s", "--measure", "quick", "--tlbbench", tlbbench)
+        for expected in (3, 6):
+            process = node.start(*words)
+            server.wait_for_attempts(expected)
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=20)
+        assert (node.folder / "runs").read_text() == "run\n"
+        assert [report["run"] is not None for report in server.stored.values()].count(True) == 1
+
+    def test_it_enrols_when_it_has_no_token_yet(self, node: Node, server: MisbehavingServer) -> None:
+        enrolment = node.folder / "enrolment"
+        node.token_file.rename(enrolment)
+        server.script.append(Behaviour(503, headers={"Retry-After": "0"}))
+        process = node.start("run", "--interval", "1s", "--enrolment-token-file", str(enrolment))
+        until(lambda: len(server.stored) >= 1)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+        assert server.attempts[:2] == ["/api/v1/enrolments"] * 2
+        assert server.tokens[1] == "Bearer secret"
+        assert server.tokens[2] == "Bearer hp_agent_secret"
+        assert stat.S_IMODE(node.token_file.stat().st_mode) == 0o600
+
+
+class TestEnrol:
+    def test_the_token_is_kept_private(self, node: Node, server: MisbehavingServer) -> None:
+        enrolment = node.folder / "enrolment"
+        node.token_file.rename(enrolment)
+        status, output, _ = node.call("enroll", "--enrolment-token-file", str(enrolment))
+        assert status == 0
+        assert "hp_agent_secret" not in output
+        assert node.token_file.read_text() == "hp_agent_secret\n"
+        assert stat.S_IMODE(node.token_file.stat().st_mode) == 0o600
+        assert server.tokens == ["Bearer secret"]
+
+    def test_a_refusal_is_said_and_keeps_the_old_token(self, node: Node, server: MisbehavingServer) -> None:
+        server.script.append(problem(403, "Forbidden", "this is not an enrolment token"))
+        status, _, errors = node.call("enroll", "--enrolment-token-file", str(node.token_file))
+        assert status == 1
+        assert "this is not an enrolment token" in errors
+        assert node.token_file.read_text() == "secret\n"
+
+
+class TestSpoolStatus:
+    def test_counts_for_people_and_for_programs(self, node: Node, server: MisbehavingServer) -> None:
+        server.script.append(Behaviour(503))
+        node.call("once")
+        status, output, _ = node.call("spool", "status")
+        assert status == 0
+        assert "pending" in output
+        counts = json.loads(node.call("spool", "status", "--json")[1])
+        assert counts["pending"] == 1
+        assert counts["pending_bytes"] == node.waiting()[0].stat().st_size

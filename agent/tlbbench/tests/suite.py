@@ -1,0 +1,111 @@
+"""A tiny test suite for tlbbench's command line: cases print PASS, FAIL or SKIP with its reason, the last line the totals.
+
+Standard library only, so that the suites run with any Python 3.11 before anything else is installed. The programs and
+places come from the environment: TLBBENCH (the program), TLBBENCH_RUNNER (a prefix such as qemu-aarch64, optional).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).resolve().parent
+HOME = TESTS.parent
+REPOSITORY = HOME.parents[1]
+FIXTURES = TESTS / "fixtures"
+GOLDEN = TESTS / "golden"
+
+
+class Skip(Exception):
+    """Raised by a case that cannot run here; its text is the reason."""
+
+
+def tlbbench() -> list[str]:
+    program = os.environ.get("TLBBENCH", str(REPOSITORY / "agent" / "build" / "tlbbench"))
+    return [*shlex.split(os.environ.get("TLBBENCH_RUNNER", "")), program]
+
+
+def run(*arguments: str, timeout: float = 120, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*tlbbench(), *arguments], capture_output=True, text=True, timeout=timeout, input=text, check=False
+    )
+
+
+def document(*arguments: str, timeout: float = 120) -> dict[str, Any]:
+    """Run with --json; the document must be valid JSON and valid by the schema."""
+    done = run(*arguments, "--json", timeout=timeout)
+    assert done.returncode in (0, 3), f"exit status {done.returncode}: {done.stderr.strip()}"
+    made: dict[str, Any] = json.loads(done.stdout)
+    assert made["exit_status"] == done.returncode, f"exit_status {made['exit_status']}, really {done.returncode}"
+    validate(made)
+    return made
+
+
+def validate(made: Any) -> None:
+    problems = schema_problems(made)
+    assert not problems, "the document breaks the schema: " + "; ".join(problems[:5])
+
+
+def schema_problems(made: Any) -> list[str]:
+    try:
+        import jsonschema
+    except ImportError as missing:
+        raise Skip("the Python package jsonschema is not installed") from missing
+    schema = json.loads((HOME / "tlbbench.schema.json").read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(schema)
+    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(made)]
+
+
+def shared() -> Path:
+    """The folder of facts beside the repository, if this machine has it."""
+    place = Path(os.environ.get("HUGEPLAN_SHARED", REPOSITORY.parent / "shared"))
+    if not place.is_dir():
+        raise Skip("no ../shared and HUGEPLAN_SHARED is not set")
+    return place
+
+
+def unpack(name: str, directory: str) -> str:
+    """Make the captured tree of a fixture; returns the path for --root."""
+    place = Path(directory) / name
+    done = subprocess.run(
+        ["sh", str(HOME / "capture.sh"), "--unpack", str(FIXTURES / f"{name}.tree"), str(place)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return str(place)
+
+
+def temporary() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="tlbbench-")
+
+
+def main(suite: str, cases: list[tuple[str, Callable[[], None]]]) -> None:
+    """Run every case; exits 1 when one failed."""
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    for name, case in cases:
+        try:
+            case()
+        except Skip as reason:
+            counts["skipped"] += 1
+            print(f"SKIP {suite} {name}: {reason}")
+        except Exception as problem:
+            counts["failed"] += 1
+            line = traceback.extract_tb(problem.__traceback__)[-1]
+            print(f"  {Path(line.filename).name}:{line.lineno}: {type(problem).__name__}: {problem}")
+            print(f"FAIL {suite} {name}")
+        else:
+            counts["passed"] += 1
+            print(f"PASS {suite} {name}")
+        sys.stdout.flush()
+    print(f"{suite}: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    sys.exit(1 if counts["failed"] else 0)

@@ -1,0 +1,109 @@
+"""Bad input: one line that names the option and the valid range, exit status 2, nothing touched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import suite
+
+# Each: arguments, what the line must name, what it must say of the valid values.
+BAD = [
+    ([], "command", "info, geometry, latency, rows, scatter, decode, run"),
+    (["measure"], "command", "info, geometry"),
+    (["info", "--nonsense"], "--nonsense", "--help"),
+    (["info", "--reserve"], "--reserve", "--help"),
+    (["info", "extra"], "argument", "options only"),
+    (["info", "--json=yes"], "--json", "no value"),
+    (["info", "--root"], "--root", "proc and sys"),
+    (["info", "--root", "/nonexistent"], "--root", "a directory"),
+    (["decode"], "decode FILE", "dump"),
+    (["geometry", "--page-sizes", "3K"], "--page-sizes", "powers of two from 4K to 16G"),
+    (["geometry", "--page-sizes", "0"], "--page-sizes", "powers of two"),
+    (["geometry", "--page-sizes", ""], "--page-sizes", "powers of two"),
+    (["geometry", "--page-sizes", "4K,,2M"], "--page-sizes", "powers of two"),
+    (["geometry", "--page-sizes", "99999999999999999999G"], "--page-sizes", "powers of two"),
+    (["geometry", "--page-sizes", "8G"], "--page-sizes", "4K"),
+    (["geometry", "--max-memory", "0"], "--max-memory", "1M to 64T"),
+    (["geometry", "--max-memory", "-1"], "--max-memory", "1M to 64T"),
+    (["geometry", "--max-memory", "10X"], "--max-memory", "1M to 64T"),
+    (["geometry", "--max-memory", "64T"], "--max-memory", "1M to"),
+    (["geometry", "--time-limit", "0"], "--time-limit", "0.1 to 3600"),
+    (["geometry", "--time-limit", "1e9"], "--time-limit", "0.1 to 3600"),
+    (["geometry", "--time-limit", "nan"], "--time-limit", "0.1 to 3600"),
+    (["geometry", "--cpus", "a"], "--cpus", "0-3,8"),
+    (["geometry", "--cpus", ""], "--cpus", "0-3,8"),
+    (["geometry", "--cpus", "3-1"], "--cpus", "0-3,8"),
+    (["geometry", "--cpus", "4000"], "--cpus", "CPUs allowed"),
+    (["geometry", "--numa-node", "-1"], "--numa-node", "0 to 1023"),
+    (["geometry", "--numa-node", "1023"], "--numa-node", "valid: 0"),
+    (["geometry", "--seed", "x"], "--seed", "18446744073709551615"),
+    (["geometry", "--profile", "slow"], "--profile", "quick or full"),
+    (["geometry", "--progress", "often"], "--progress", "auto, always or never"),
+    (["geometry", "--row-bytes", "128"], "--row-bytes", "--help"),
+    (["rows", "--row-bytes", "0"], "--row-bytes", "multiples of 8 from 16 to 1M"),
+    (["rows", "--row-bytes", "12"], "--row-bytes", "multiples of 8 from 16 to 1M"),
+    (["rows", "--row-bytes", "2M"], "--row-bytes", "multiples of 8 from 16 to 1M"),
+    (["rows", "--row-bytes", "1M", "--segment", "2M"], "--row-bytes", "16 to 32768"),
+    (["rows", "--workers", "0"], "--workers", "1 to 1024"),
+    (["rows", "--workers", "1,2,99999"], "--workers", "1 to 1024"),
+    (["rows", "--mode", "fibres"], "--mode", "threads, processes"),
+    (["rows", "--keys", "normal"], "--keys", "uniform, zipf"),
+    (["rows", "--read", "all"], "--read", "header, row, index_then_row"),
+    (["rows", "--segment", "0"], "--segment", "1M to 64T"),
+    (["rows", "--segment", "60T"], "--segment", "1M to"),
+    (["rows", "--workers", ",".join("1" * 17)], "--workers", "at most 16"),
+]
+
+
+def kernel_counts() -> list[str]:
+    """Everything under the pools that a careless option could have changed."""
+    return [
+        f"{path}={path.read_text().strip()}" for path in sorted(Path("/sys/kernel/mm/hugepages").glob("*/nr_hugepages"))
+    ]
+
+
+def refuse(arguments: list[str], names: str, valid: str) -> None:
+    before = kernel_counts()
+    done = suite.run(*arguments, timeout=10)
+    assert done.returncode == 2, f"exit status {done.returncode}: {done.stderr.strip()[:200]}"
+    assert done.stdout == "", "something was printed"
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith("tlbbench: "), done.stderr
+    assert names in done.stderr, done.stderr
+    assert valid in done.stderr, done.stderr
+    assert kernel_counts() == before
+
+
+def help_lists_everything() -> None:
+    done = suite.run("--help")
+    assert done.returncode == 0
+    for command in ("info", "geometry", "latency", "rows", "scatter", "decode FILE", "run"):
+        assert f"\n  {command} " in done.stdout, command
+    for option in ("--json", "--page-sizes", "--max-memory", "--reserve", "--row-bytes", "--root", "--version"):
+        assert f"\n  {option}" in done.stdout, option
+
+
+def help_comes_anywhere() -> None:
+    for arguments in (["--help"], ["-h"], ["help"], ["run", "--help"], ["info", "--json", "-h"]):
+        done = suite.run(*arguments)
+        assert (done.returncode, done.stderr) == (0, ""), arguments
+
+
+def version_is_the_documents() -> None:
+    done = suite.run("--version")
+    made = json.loads(suite.run("info", "--json").stdout)
+    assert done.stdout == f"tlbbench {made['tool']['version']}\n"
+
+
+CASES: list[tuple[str, Callable[[], None]]] = [
+    ("help lists commands and options", help_lists_everything),
+    ("help comes at any place", help_comes_anywhere),
+    ("the version is the document's", version_is_the_documents),
+    *((f"refuses '{' '.join(arguments)[:60]}'", partial(refuse, arguments, names, valid)) for arguments, names, valid in BAD),
+]
+
+if __name__ == "__main__":
+    suite.main("usage", CASES)

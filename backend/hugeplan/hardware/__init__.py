@@ -1,0 +1,1 @@
+"""Facts about processors: the TLB catalogue, and hardware facts read from a tlbbench document."""

@@ -1,0 +1,121 @@
+"""Checks of a PlanRequest: what no rule could plan with is refused here, by the field's path."""
+
+from __future__ import annotations
+
+import math
+
+from hugeplan.planner.engines import engine_named
+from hugeplan.planner.errors import NodeFactsError, PageSizeError, PlannerError, PolicyError, TenantError
+from hugeplan.planner.model import DatabaseInstance, NodeFacts, PlanRequest, Policy, Tenant
+from hugeplan.planner.pages import page_label
+
+TENANT_KINDS = ("pod", "service", "page_cache")
+RESERVE_AT = ("boot", "runtime")
+
+
+def check_request(request: PlanRequest) -> None:
+    """Raise a PlannerError for the first field that cannot be planned with."""
+    _check_node(request.node)
+    ids = {numa.id for numa in request.node.numa}
+    for index, tenant in enumerate(request.tenants):
+        _check_tenant(tenant, f"tenants[{index}]", ids)
+    names: set[str] = set()
+    for index, instance in enumerate(request.databases):
+        where = f"databases[{index}]"
+        if instance.name in names:
+            raise PlannerError(f"{where}.name", instance.name, "a name used once")
+        names.add(instance.name)
+        _check_database(instance, where, ids)
+    _check_policy(request.policy, request.node)
+    for name in ("kube_reserved_bytes", "system_reserved_bytes", "eviction_hard_bytes"):
+        value = getattr(request.reservations, name)
+        if value is not None and value < 0:
+            raise PlannerError(f"reservations.{name}", value, "0 or more")
+
+
+def _check_node(node: NodeFacts) -> None:
+    if not node.numa:
+        raise NodeFactsError("node.numa", "none", "at least one NUMA node")
+    seen: set[int] = set()
+    for index, numa in enumerate(node.numa):
+        if numa.id in seen:
+            raise NodeFactsError(f"node.numa[{index}].id", numa.id, "each NUMA node once")
+        seen.add(numa.id)
+        if numa.mem_total_bytes <= 0:
+            raise NodeFactsError(f"node.numa[{index}].mem_total_bytes", numa.mem_total_bytes, "more than 0")
+    if node.base_page_bytes <= 0:
+        raise NodeFactsError("node.base_page_bytes", node.base_page_bytes, "more than 0")
+    for size in node.huge_page_sizes_bytes:
+        if size <= node.base_page_bytes or size % node.base_page_bytes:
+            raise PageSizeError("node.huge_page_sizes_bytes", size, "multiples of the base page size above it")
+    kernel = node.kernel_used_bytes
+    if kernel is not None and not 0 <= kernel <= node.mem_total_bytes:
+        raise NodeFactsError("node.kernel_used_bytes", kernel, f"0 to MemTotal ({node.mem_total_bytes})")
+
+
+def _check_tenant(tenant: Tenant, where: str, ids: set[int]) -> None:
+    if tenant.kind not in TENANT_KINDS:
+        raise TenantError(f"{where}.kind", tenant.kind, f"one of {', '.join(TENANT_KINDS)}")
+    if tenant.count < 0:
+        raise TenantError(f"{where}.count", tenant.count, "0 or more")
+    for name in ("request_bytes", "limit_bytes"):
+        value = getattr(tenant, name)
+        if value is not None and value < 0:
+            raise TenantError(f"{where}.{name}", value, "0 or more")
+    request, limit = tenant.request_bytes, tenant.limit_bytes
+    if request is not None and limit is not None and limit < request:
+        raise TenantError(f"{where}.limit_bytes", limit, f"at least the request ({request})")
+    _check_numa(f"{where}.numa_node", tenant.numa_node, ids)
+    history = tenant.history
+    if history is None:
+        return
+    if len(history.times_seconds) != len(history.used_bytes):
+        expected = f"as many values as times ({len(history.times_seconds)})"
+        raise TenantError(f"{where}.history.used_bytes", len(history.used_bytes), expected)
+    if not all(math.isfinite(t) for t in history.times_seconds):
+        raise TenantError(f"{where}.history.times_seconds", "not finite", "seconds since the epoch")
+    if any(a > b for a, b in zip(history.times_seconds, history.times_seconds[1:], strict=False)):
+        raise TenantError(f"{where}.history.times_seconds", "not sorted", "times in rising order")
+
+
+def _check_database(instance: DatabaseInstance, where: str, ids: set[int]) -> None:
+    try:
+        engine = engine_named(instance.engine)
+    except PlannerError as error:
+        raise error.within(where) from error
+    _check_numa(f"{where}.numa_node", instance.numa_node, ids)
+    if not math.isfinite(instance.weight) or instance.weight < 0:
+        raise PlannerError(f"{where}.weight", instance.weight, "a finite number of at least 0")
+    low, high = instance.pool_min_bytes, instance.pool_max_bytes
+    if (low is None) != (high is None):
+        raise PlannerError(f"{where}.pool_range", "one bound", "both bounds or none")
+    if low is not None and high is not None:
+        if not 0 < low <= high:
+            raise PlannerError(
+                f"{where}.pool_range", f"{low} to {high}", "a lower bound above 0 and an upper one not below it"
+            )
+        if engine.pool_setting is None:
+            raise PlannerError(f"{where}.pool_range", instance.engine, "an engine whose pool has a size setting")
+
+
+def _check_numa(field: str, numa_node: int | None, ids: set[int]) -> None:
+    if numa_node is not None and numa_node not in ids:
+        raise PlannerError(field, numa_node, f"one of the node's NUMA nodes: {', '.join(map(str, sorted(ids)))}")
+
+
+def _check_policy(policy: Policy, node: NodeFacts) -> None:
+    if not 0 <= policy.slack_fraction <= 1:
+        raise PolicyError("policy.slack_fraction", policy.slack_fraction, "0 to 1")
+    if policy.slack_min_pages < 0:
+        raise PolicyError("policy.slack_min_pages", policy.slack_min_pages, "0 or more")
+    if not 0 < policy.risk < 1:
+        raise PolicyError("policy.risk", policy.risk, "more than 0 and less than 1")
+    if policy.reserve_at not in RESERVE_AT:
+        raise PolicyError("policy.reserve_at", policy.reserve_at, f"one of {', '.join(RESERVE_AT)}")
+    if policy.free_margin_bytes is not None and policy.free_margin_bytes < 0:
+        raise PolicyError("policy.free_margin_bytes", policy.free_margin_bytes, "0 or more")
+    have = set(node.huge_page_sizes_bytes)
+    for size in policy.allowed_page_bytes or ():
+        if size not in have:
+            labels = ", ".join(page_label(s) for s in sorted(have)) or "none"
+            raise PageSizeError("policy.allowed_page_bytes", page_label(size), f"the node's huge page sizes: {labels}")

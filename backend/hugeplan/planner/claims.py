@@ -1,0 +1,210 @@
+"""Claims: what the kernel, the reservations, the tenants and the engines need of ordinary memory.
+
+Two of them overlap by definition and are counted once: Kubernetes' systemReserved is meant to cover the kernel too
+(Kubernetes documentation, "Reserve Compute Resources for System Daemons"), so only what it leaves after the kernel's
+own memory is claimed beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hugeplan.planner.candidates import Candidate, Prospect
+from hugeplan.planner.kubernetes import NodeReserved
+from hugeplan.planner.ledger import Claim, kernel_bytes, kernel_claims
+from hugeplan.planner.model import Demand, Explanation, LedgerKind, NodeFacts, PlanRequest, Source, Tenant, Term
+from hugeplan.planner.pages import page_label
+from hugeplan.planner.risk import tenant_bytes
+from hugeplan.planner.units import format_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """All claims of a plan, and what is not known about them."""
+
+    claims: tuple[Claim, ...]
+    unknowns: tuple[str, ...]
+    assumptions: tuple[str, ...]
+
+
+def shared_claims(request: PlanRequest, reserved: NodeReserved) -> Claims:
+    """What does not depend on the page sizes: kernel, reservations, tenants."""
+    unknowns: list[str] = []
+    assumptions: list[str] = []
+    claims: list[Claim] = list(kernel_claims(request.node))
+    kernel, source = kernel_bytes(request.node)
+    if source is Source.ASSUMED:
+        assumptions.append(f"kernel and slab: {format_bytes(kernel)} (2 % of MemTotal + 200 MiB), not measured")
+    claims += _reservation_claims(request, reserved, kernel)
+    named = (("kube-reserved", reserved.kube), ("system-reserved", reserved.system), ("eviction", reserved.eviction))
+    for name, part in named:
+        if part.source is Source.ASSUMED and (request.reservations.kubernetes or part.bytes):
+            assumptions.append(f"{name}: {format_bytes(part.bytes)} ({part.reference})")
+    for tenant in request.tenants:
+        claim = _tenant_claim(tenant, request.policy.risk)
+        if claim is None:
+            unknowns.append(f"memory of tenant {tenant.name}: neither history nor request nor limit is given")
+        else:
+            claims.append(claim)
+    return Claims(tuple(claims), tuple(unknowns), tuple(assumptions))
+
+
+def _reservation_claims(request: PlanRequest, reserved: NodeReserved, kernel: int) -> list[Claim]:
+    system = reserved.system.bytes
+    covered = min(system, kernel) if request.reservations.kubernetes else 0
+    system_inputs = [Term("systemReserved", format_bytes(system), reserved.system.source)]
+    if covered:
+        system_inputs.append(Term("kernel, counted above", format_bytes(covered), Source.COMPUTED))
+    parts = (
+        (LedgerKind.KUBE_RESERVED, "kube-reserved", reserved.kube.bytes, reserved.kube, ()),
+        (LedgerKind.SYSTEM_RESERVED, "system-reserved", system - covered, reserved.system, tuple(system_inputs)),
+        (LedgerKind.EVICTION, "eviction threshold", reserved.eviction.bytes, reserved.eviction, ()),
+    )
+    return [
+        Claim(
+            kind=kind,
+            name=name,
+            bytes=size,
+            numa_node=None,
+            source=part.source,
+            explanation=Explanation(
+                "systemReserved - kernel" if kind is LedgerKind.SYSTEM_RESERVED and covered else name,
+                inputs or (Term(name, format_bytes(part.bytes), part.source, part.reference),),
+                part.reference,
+            ),
+        )
+        for kind, name, size, part, inputs in parts
+        if size
+    ]
+
+
+def _tenant_claim(tenant: Tenant, probability: float) -> Claim | None:
+    size = tenant_bytes(tenant, probability)
+    if size is None:
+        return None
+    measured = tenant.history is not None and bool(tenant.history.used_bytes)
+    kind = LedgerKind.PAGE_CACHE if tenant.kind == "page_cache" else LedgerKind.TENANTS
+    basis = "request" if tenant.request_bytes is not None else "limit"
+    formula = f"count x {f'{1 - probability:.4g} quantile of the history' if measured else basis}"
+    return Claim(
+        kind=kind,
+        name=tenant.name,
+        bytes=size,
+        numa_node=tenant.numa_node,
+        source=Source.MEASURED if measured else Source.GIVEN,
+        explanation=Explanation(
+            formula,
+            (
+                Term("count", str(tenant.count), Source.GIVEN),
+                Term("request", _or_unknown(tenant.request_bytes), Source.GIVEN),
+                Term("limit", _or_unknown(tenant.limit_bytes), Source.GIVEN),
+            ),
+            "measured history" if measured else "planned at the request; what limits allow beyond it is in the risk",
+        ),
+    )
+
+
+def _or_unknown(size: int | None) -> str:
+    return "unknown" if size is None else format_bytes(size)
+
+
+def instance_claims(prospect: Prospect, candidate: Candidate, node: NodeFacts) -> Claims:
+    """What one instance needs of ordinary memory at the chosen size; its page cache is a wish, see page_cache_wish."""
+    name, numa_node = prospect.instance.name, prospect.instance.numa_node
+    demand = candidate.demand
+    claims: list[Claim] = []
+    unknowns: list[str] = []
+    if not candidate.is_pool and demand.segment_bytes:
+        claims.append(_base_pages_claim(name, numa_node, demand, node))
+    private = private_claim(prospect)
+    if private is not None:
+        claims.append(private)
+    elif demand.segment_bytes:
+        what = "connections" if demand.connections is None else "private memory of a connection"
+        unknowns.append(f"{name}: {what}")
+    claims.append(_tables_claim(name, numa_node, candidate))
+    return Claims(tuple(claims), tuple(unknowns), ())
+
+
+def _base_pages_claim(name: str, numa_node: int | None, demand: Demand, node: NodeFacts) -> Claim:
+    return Claim(
+        kind=LedgerKind.ENGINE_PRIVATE,
+        name=f"{name}: memory on {page_label(node.base_page_bytes)} pages",
+        bytes=demand.segment_bytes,
+        numa_node=numa_node,
+        source=Source.COMPUTED,
+        explanation=Explanation(
+            "sum of the engine's segments",
+            tuple(term for segment in demand.segments for term in segment.explanation.inputs),
+            "no pool is planned for this instance",
+        ),
+    )
+
+
+def private_claim(prospect: Prospect) -> Claim | None:
+    """Base-page memory of all connections, whatever the segment is mapped with; None when it is not known."""
+    demand = prospect.base_demand
+    connections, per_connection = demand.connections, demand.private_bytes_per_connection
+    if connections is None or per_connection is None:
+        return None
+    return Claim(
+        kind=LedgerKind.ENGINE_PRIVATE,
+        name=f"{prospect.instance.name}: connections",
+        bytes=connections * per_connection,
+        numa_node=prospect.instance.numa_node,
+        source=Source.COMPUTED,
+        explanation=Explanation(
+            "connections x private memory of one",
+            (
+                Term("connections", str(connections), Source.GIVEN),
+                Term("private memory of one", format_bytes(per_connection), Source.ASSUMED),
+            ),
+            "the engine's rule",
+        ),
+    )
+
+
+def _tables_claim(name: str, numa_node: int | None, candidate: Candidate) -> Claim:
+    demand = candidate.demand
+    processes = (demand.connections or 1) if demand.process_per_connection else 1
+    return Claim(
+        kind=LedgerKind.PAGE_TABLES,
+        name=f"{name}: page tables",
+        bytes=candidate.page_tables_bytes,
+        numa_node=numa_node,
+        source=Source.COMPUTED,
+        explanation=Explanation(
+            "processes x tables of every level over the segment",
+            (
+                Term("processes", str(processes), Source.GIVEN),
+                Term("segment", format_bytes(demand.segment_bytes), Source.COMPUTED),
+                Term("page size", page_label(candidate.page_bytes), Source.COMPUTED),
+            ),
+            "upper bound: every process touches the whole segment",
+        ),
+    )
+
+
+def page_cache_wish(prospects: Sequence[tuple[Prospect, Candidate]]) -> list[tuple[Prospect, int]]:
+    """Page cache that engines count on, in bytes: granted from what is free, never at the cost of anything else."""
+    return [(p, size) for p, c in prospects if (size := c.demand.page_cache_bytes)]
+
+
+def page_cache_claim(prospect: Prospect, wanted: int, granted: int) -> Claim:
+    """The granted part of an instance's page cache."""
+    return Claim(
+        kind=LedgerKind.PAGE_CACHE,
+        name=f"{prospect.instance.name}: page cache",
+        bytes=granted,
+        numa_node=None,
+        source=Source.COMPUTED,
+        explanation=Explanation(
+            "min(what the engine counts on, free memory above the margin)",
+            (
+                Term("counted on", format_bytes(wanted), Source.COMPUTED),
+                Term("granted", format_bytes(granted), Source.COMPUTED),
+            ),
+            "the engine's own setting for the page cache",
+        ),
+    )

@@ -1,0 +1,110 @@
+"""What a finding may look at, and the one way to say ok, attention, wrong or unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hugeplan.planner.kubernetes import NodeReserved
+from hugeplan.planner.model import (
+    DatabaseInstance,
+    Finding,
+    Gain,
+    InstancePlan,
+    KubernetesView,
+    Ledger,
+    NetMemory,
+    NodeFacts,
+    NodeSample,
+    PlanRequest,
+    PoolPlan,
+    ProcessMemory,
+    Risk,
+    Source,
+    State,
+    Term,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingInputs:
+    """A finished plan but for its findings, with the request it came from."""
+
+    request: PlanRequest
+    pools: tuple[PoolPlan, ...]
+    instances: tuple[InstancePlan, ...]
+    ledger: Ledger
+    gains: tuple[Gain, ...]
+    risk: Risk
+    net_memory: NetMemory
+    kubernetes: KubernetesView | None
+    margin_bytes: int
+    reserved: NodeReserved
+    page_cache_wishes: Mapping[str, tuple[int, int]]
+    obstacles: Mapping[str, str]
+
+    @property
+    def node(self) -> NodeFacts:
+        """The node's facts."""
+        return self.request.node
+
+    @property
+    def sample(self) -> NodeSample | None:
+        """The latest observed state; None when the node was never observed."""
+        return self.request.sample
+
+    @property
+    def with_pool(self) -> tuple[tuple[DatabaseInstance, InstancePlan], ...]:
+        """Instances that the plan gives huge pages."""
+        pairs = zip(self.request.databases, self.instances, strict=True)
+        return tuple((instance, planned) for instance, planned in pairs if planned.page_bytes is not None)
+
+    def processes_of(self, instance: str) -> Sequence[ProcessMemory] | None:
+        """Observed processes of an instance; None when no processes were observed or none is known to be its."""
+        if self.sample is None or self.sample.processes is None:
+            return None
+        return [p for p in self.sample.processes if p.instance == instance] or None
+
+
+Check = Callable[[FindingInputs], Iterable[Finding]]
+
+
+def ok(code: str, subject: str, title: str, reason: str, *, evidence: tuple[Term, ...] = ()) -> Finding:
+    """Checked, and as it should be."""
+    return Finding(code=code, state=State.OK, subject=subject, title=title, reason=reason, evidence=evidence)
+
+
+def attention(
+    code: str, subject: str, title: str, reason: str, fix: str, *, evidence: tuple[Term, ...] = ()
+) -> Finding:
+    """Works, but somebody should look."""
+    return Finding(
+        code=code, state=State.ATTENTION, subject=subject, title=title, reason=reason, fix=fix, evidence=evidence
+    )
+
+
+def wrong(code: str, subject: str, title: str, reason: str, fix: str, *, evidence: tuple[Term, ...] = ()) -> Finding:
+    """Will not work as planned."""
+    return Finding(
+        code=code, state=State.WRONG, subject=subject, title=title, reason=reason, fix=fix, evidence=evidence
+    )
+
+
+def unknown(code: str, subject: str, title: str, reason: str, fix: str | None = None) -> Finding:
+    """Could not be checked; ``reason`` says which fact is missing."""
+    return Finding(code=code, state=State.UNKNOWN, subject=subject, title=title, reason=reason, fix=fix)
+
+
+def given(name: str, value: object) -> Term:
+    """A fact as evidence."""
+    return Term(name, str(value), Source.GIVEN)
+
+
+def measured(name: str, value: object) -> Term:
+    """An observed value as evidence."""
+    return Term(name, str(value), Source.MEASURED)
+
+
+def computed(name: str, value: object) -> Term:
+    """A computed value as evidence."""
+    return Term(name, str(value), Source.COMPUTED)

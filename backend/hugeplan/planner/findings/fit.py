@@ -1,0 +1,44 @@
+"""Does the plan fit the node's memory?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, wrong
+from hugeplan.planner.ledger import free_bytes
+from hugeplan.planner.model import Finding
+from hugeplan.planner.units import format_bytes
+
+CODE = "memory_fit"
+TITLE = "Memory the plan needs"
+
+
+def check(inputs: FindingInputs) -> Iterable[Finding]:
+    """One finding per NUMA node that is short, else one for the node."""
+    short = [(numa, free_bytes(inputs.ledger, numa.id)) for numa in inputs.node.numa]
+    found = False
+    for numa, free in short:
+        if free < 0:
+            found = True
+            yield wrong(
+                CODE,
+                f"NUMA node {numa.id}",
+                TITLE,
+                f"The plan needs {format_bytes(-free)} more than NUMA node {numa.id} has.",
+                "Shrink a pool, move a tenant, or bind the database to another NUMA node.",
+                evidence=(computed("free", format_bytes(free)),),
+            )
+    total = free_bytes(inputs.ledger)
+    if found:
+        return
+    if total < inputs.margin_bytes:
+        yield attention(
+            CODE,
+            inputs.node.name,
+            TITLE,
+            f"{format_bytes(total)} stay free, less than the margin of {format_bytes(inputs.margin_bytes)}.",
+            "Shrink a pool or a tenant, or lower policy.free_margin.",
+            evidence=(computed("free", format_bytes(total)),),
+        )
+    else:
+        yield ok(CODE, inputs.node.name, TITLE, f"{format_bytes(total)} stay free under the plan.")

@@ -1,0 +1,42 @@
+"""Are the pools there: short of the plan, on which NUMA node, or not yet reserved?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.planner.findings.base import FindingInputs, attention, computed, measured, ok, unknown, wrong
+from hugeplan.planner.model import Finding
+from hugeplan.planner.pages import page_label
+
+CODE = "pool_short"
+TITLE = "Huge pages reserved"
+
+
+def check(inputs: FindingInputs) -> Iterable[Finding]:
+    """One finding for each planned pool."""
+    for pool in inputs.pools:
+        if pool.pages == 0:
+            continue
+        label = page_label(pool.page_bytes)
+        subject = f"{label} on NUMA node {pool.numa_node}"
+        if pool.present_pages is None:
+            yield unknown(CODE, subject, TITLE, "What the node has reserved today is not known.")
+            continue
+        evidence = (computed("planned", pool.pages), measured("present", pool.present_pages))
+        if pool.present_pages >= pool.pages:
+            yield ok(CODE, subject, TITLE, f"All {pool.pages:,} pages are reserved.", evidence=evidence)
+        elif pool.present_pages == 0:
+            fix = "Apply the plan's files."
+            yield attention(
+                CODE, subject, TITLE, f"None of {pool.pages:,} pages is reserved yet.", fix, evidence=evidence
+            )
+        else:
+            missing = pool.pages - pool.present_pages
+            yield wrong(
+                CODE,
+                subject,
+                TITLE,
+                f"{pool.pages:,} pages are planned, {pool.present_pages:,} are reserved: {missing:,} are missing.",
+                "Reserve at boot, or compact memory (echo 1 > /proc/sys/vm/compact_memory) and write the count again.",
+                evidence=evidence,
+            )

@@ -1,0 +1,101 @@
+"""Sentences of a plan: what to do, and why this size and not the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hugeplan.planner.candidates import TIE_POINTS, Candidate, Prospect
+from hugeplan.planner.ledger import free_bytes
+from hugeplan.planner.model import InstancePlan, Ledger, NodeFacts, PoolPlan
+from hugeplan.planner.pages import page_label
+from hugeplan.planner.sizing import SizedPool
+from hugeplan.planner.units import format_bytes
+
+
+def headline(node: NodeFacts, pools: Sequence[PoolPlan], instances: Sequence[InstancePlan], ledger: Ledger) -> str:
+    """The first line of a plan: pages to reserve, or why none; a plan that does not fit says so first."""
+    short = [(numa.id, free_bytes(ledger, numa.id)) for numa in node.numa if free_bytes(ledger, numa.id) < 0]
+    wanted = [pool for pool in pools if pool.pages]
+    if short:
+        worst, missing = min(short, key=lambda item: item[1])
+        where = f" on NUMA node {worst}" if len(node.numa) > 1 else ""
+        problem = f"This does not fit {node.name}: {format_bytes(-missing)} are missing{where}."
+        return f"{problem} {_reserve(node, wanted)}".strip()
+    if wanted:
+        return _reserve(node, wanted)
+    if not instances:
+        return f"Reserve no huge pages on {node.name}: no database is described."
+    return f"Reserve no huge pages on {node.name}: no instance is better off with a pool."
+
+
+def _reserve(node: NodeFacts, pools: Sequence[PoolPlan]) -> str:
+    if not pools:
+        return ""
+    counts: dict[int, dict[int, int]] = {}
+    for pool in pools:
+        counts.setdefault(pool.page_bytes, {})[pool.numa_node] = pool.pages
+    parts = []
+    for page_bytes, by_node in sorted(counts.items()):
+        pages = sum(by_node.values())
+        noun = "page" if pages == 1 else "pages"
+        text = f"{pages:,} {noun} of {page_label(page_bytes)} ({format_bytes(pages * page_bytes)})"
+        if len(node.numa) > 1:
+            text += " [" + ", ".join(f"NUMA node {i}: {n:,}" for i, n in sorted(by_node.items())) + "]"
+        parts.append(text)
+    return f"Reserve {' and '.join(parts)} on {node.name}."
+
+
+def why_instance(p: Prospect, chosen: Candidate, runner_up: Candidate | None, sized: SizedPool | None) -> str:
+    """Why this size and count, what the runner-up was, and by how much it lost."""
+    sentences = [_why_size(p, chosen)]
+    if chosen.is_pool:
+        sentences.append(_why_count(chosen))
+    if sized is not None:
+        sentences.append(sized.why)
+    if runner_up is not None:
+        sentences.append(_why_not(chosen, runner_up))
+    sentences += [f"{_label(c)} cannot be had: {c.obstacle}." for c in p.candidates if c.obstacle and c is not chosen]
+    return " ".join(sentences)
+
+
+def _label(candidate: Candidate) -> str:
+    label = page_label(candidate.page_bytes)
+    return label if candidate.is_pool else f"no pool ({label})"
+
+
+def _why_size(p: Prospect, chosen: Candidate) -> str:
+    if not p.base_demand.wants_pool:
+        return f"{p.engine.title} takes no hugetlb pool."
+    if p.instance.page_bytes == 0:
+        return "Huge pages are forbidden for this instance."
+    if p.instance.page_bytes is not None:
+        return f"{page_label(chosen.page_bytes)} is what the scenario asks for."
+    if chosen.obstacle:
+        return f"No size can be had: {chosen.obstacle}."
+    if not chosen.is_pool:
+        return "No pool: the gain does not pay for one, or no pool fits."
+    return f"{page_label(chosen.page_bytes)}: {chosen.sentence()}."
+
+
+def _why_count(chosen: Candidate) -> str:
+    demand = chosen.demand
+    mappings = sum(segment.count for segment in demand.segments)
+    how = "one mapping" if mappings == 1 else f"{mappings} mappings, each rounded up"
+    return (
+        f"{demand.pages:,} pages hold {format_bytes(demand.segment_bytes)} in {how},"
+        f" {format_bytes(demand.waste_bytes)} of the last page{'s' if mappings > 1 else ''} stay empty."
+    )
+
+
+def _why_not(chosen: Candidate, other: Candidate) -> str:
+    lead = chosen.score - other.score
+    if lead < 0:
+        return f"{_label(other)} scores {-lead:.2f} points more but does not fit with the other instances."
+    reasons = [
+        (chosen.gain_points - other.gain_points, "gain"),
+        (chosen.memory_points - other.memory_points, "memory"),
+        (other.operation_points - chosen.operation_points, "operation"),
+    ]
+    most, reason = max(reasons)
+    tie = " (a tie by gain and memory)" if reason == "operation" and lead <= TIE_POINTS else ""
+    return f"The runner-up, {_label(other)}, loses by {lead:.2f} points, most of it by {reason} ({most:+.2f}){tie}."

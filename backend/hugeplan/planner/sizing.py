@@ -1,0 +1,128 @@
+"""Sizing: buffer pools between their bounds, where memory buys the most.
+
+Memory is handed out in equal steps of whole pages. An instance's pool grows with its steps by the share of its
+segment that is buffer pool, so that a step costs every instance the same; the next step goes where it is worth most
+(:func:`hugeplan.planner.reservation.allocate`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hugeplan.planner.engines import DemandContext, Engine, demand_of, engine_named
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import MIB, DatabaseInstance
+from hugeplan.planner.pages import ceil_pages, ceil_to_multiple
+from hugeplan.planner.pool_value import pool_benefit
+from hugeplan.planner.reservation import Allocation, Ask, Budgets, allocate
+from hugeplan.planner.units import format_bytes, format_mysql_bytes, format_postgresql_bytes
+
+#: Steps that the widest range is cut into at most: 256 steps of a 12 GiB range are 48 MiB each.
+MAX_STEPS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranged:
+    """An instance whose pool may be sized, at the page size chosen for it (the base page size: no pool)."""
+
+    instance: DatabaseInstance
+    page_bytes: int
+    numa_node: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizedPool:
+    """The answer for one instance: its pool and a sentence that says why."""
+
+    pool_bytes: int
+    why: str
+    basis: str
+
+
+def is_ranged(instance: DatabaseInstance) -> bool:
+    """Whether the planner may size this instance's pool."""
+    return instance.pool_min_bytes is not None and instance.pool_max_bytes is not None
+
+
+def with_pool(instance: DatabaseInstance, pool_bytes: int) -> DatabaseInstance:
+    """The instance with its pool setting at ``pool_bytes``, written as the engine writes sizes."""
+    engine = engine_named(instance.engine)
+    if engine.pool_setting is None:
+        raise PlannerError("pool_range", instance.engine, "an engine whose pool has a size setting")
+    text = _setting_text(engine, pool_bytes)
+    return replace(instance, settings={**instance.settings, engine.pool_setting: text})
+
+
+def _setting_text(engine: Engine, pool_bytes: int) -> str:
+    if engine.name == "postgresql":
+        return format_postgresql_bytes(pool_bytes)
+    unit = next((s.unit_bytes for s in engine.settings if s.name == engine.pool_setting), 1)
+    return format_mysql_bytes(pool_bytes) if unit == 1 else str(pool_bytes // unit)
+
+
+def at_minimum(instance: DatabaseInstance) -> DatabaseInstance:
+    """A ranged instance with its pool at the lower bound; others unchanged."""
+    low = instance.pool_min_bytes
+    return instance if low is None or not is_ranged(instance) else with_pool(instance, low)
+
+
+def size_pools(
+    ranged: Sequence[Ranged], context: DemandContext, room: Mapping[int, int], total_room: int
+) -> tuple[tuple[SizedPool, ...], Allocation]:
+    """Pools for all ranged instances. ``room``: bytes left on each NUMA node with every pool at its minimum."""
+    step = _step_bytes(ranged)
+    asks, pools, bases = [], [], []
+    for item in ranged:
+        grid = _pool_grid(item, context, step)
+        benefits, basis = pool_benefit(item.instance.workload, grid)
+        asks.append(Ask(tuple(item.instance.weight * b for b in benefits), item.numa_node))
+        pools.append(grid)
+        bases.append(basis)
+    # A page of each instance is held back: rounding may take one more than the steps say.
+    held = sum(item.page_bytes for item in ranged)
+    steps = {i: max(0, size - held) // step for i, size in room.items()}
+    budgets = Budgets(steps, min(sum(steps.values()), max(0, total_room - held) // step))
+    found = allocate(asks, budgets)
+    answers = [
+        SizedPool(pool_bytes=grid[k], why=_why(grid, k, ask, step, found), basis=basis)
+        for grid, k, ask, basis in zip(pools, found.steps, asks, bases, strict=True)
+    ]
+    return tuple(answers), found
+
+
+def _step_bytes(ranged: Sequence[Ranged]) -> int:
+    widest = max((item.instance.pool_max_bytes or 0) - (item.instance.pool_min_bytes or 0) for item in ranged)
+    largest_page = max(item.page_bytes for item in ranged)
+    return max(largest_page, ceil_to_multiple(max(1, ceil_pages(widest, MAX_STEPS)), largest_page))
+
+
+def _pool_grid(item: Ranged, context: DemandContext, step: int) -> tuple[int, ...]:
+    """Pool sizes that cost 0, 1, 2 ... steps above the minimum, whole MiB, the last one the maximum."""
+    low, high = item.instance.pool_min_bytes or 0, item.instance.pool_max_bytes or 0
+    if high <= low:
+        return (low,)
+    small = demand_of(with_pool(item.instance, low), item.page_bytes, context).segment_bytes
+    large = demand_of(with_pool(item.instance, high), item.page_bytes, context).segment_bytes
+    per_step = step * (high - low) / max(1, large - small)
+    grid = [low]
+    while grid[-1] < high:
+        grid.append(min(high, low + int(len(grid) * per_step) // MIB * MIB))
+        if grid[-1] <= grid[-2]:
+            raise PlannerError("pool_range", item.instance.name, "a range of at least one page")
+    return tuple(grid)
+
+
+def _why(grid: Sequence[int], steps: int, ask: Ask, step: int, found: Allocation) -> str:
+    size = format_bytes(grid[steps])
+    if len(grid) == 1:
+        return f"The pool is fixed at {size}."
+    if steps == len(grid) - 1:
+        return f"The pool is at its maximum of {size}; memory was left for it."
+    here = ask.benefits[steps + 1] - ask.benefits[steps]
+    if found.next_marginal is not None:
+        return (
+            f"The pool is {size}: the next {format_bytes(step)} would be worth {here:.3g} points here,"
+            f" and memory for it is gone."
+        )
+    return f"The pool is {size}: the next {format_bytes(step)} would be worth {here:.3g} points, no more than it costs."
