@@ -57,17 +57,17 @@ void backing_explain_errno(int error, const char *doing, uint64_t bytes, struct 
     struct rlimit limit;
     const uint64_t mapped = backing_status_bytes("VmSize");
 
-    if (error == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && mapped != UINT64_MAX &&
-        mapped + bytes > limit.rlim_cur) {
+    if (error == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        mapped != UINT64_MAX && mapped + bytes > limit.rlim_cur) {
         verdict_set(verdict, STATUS_ADDRESS_SPACE_LIMIT, "%s: RLIMIT_AS of %llu bytes is reached", doing,
                     (unsigned long long)limit.rlim_cur);
         return;
     }
     verdict_set(verdict,
-                error == ENOMEM   ? STATUS_NO_MEMORY
-                : error == EPERM || error == EACCES ? STATUS_NOT_PERMITTED
+                error == ENOMEM                                                                ? STATUS_NO_MEMORY
+                : error == EPERM || error == EACCES                                            ? STATUS_NOT_PERMITTED
                 : error == EINVAL || error == ENOSYS || error == ENODEV || error == EOPNOTSUPP ? STATUS_UNSUPPORTED
-                                                                                                : STATUS_FAILED,
+                                                                                               : STATUS_FAILED,
                 "%s: %s", doing, strerror(error));
 }
 
@@ -80,8 +80,8 @@ int64_t backing_free_pages(uint64_t page_bytes, int node)
         (void)snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%llukB/free_hugepages",
                        (unsigned long long)(page_bytes / 1024));
     } else {
-        (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/hugepages/hugepages-%llukB/free_hugepages", node,
-                       (unsigned long long)(page_bytes / 1024));
+        (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/hugepages/hugepages-%llukB/free_hugepages",
+                       node, (unsigned long long)(page_bytes / 1024));
     }
     FILE *const file = fopen(path, "re");
 
@@ -208,7 +208,8 @@ void backing_parse_smaps_line(struct backing_proof_parser *parser, const char *l
 
 int backing_read_proof(const char *start, size_t bytes, struct backing_proof *proof)
 {
-    struct backing_proof_parser parser = {.start = (uint64_t)(uintptr_t)start, .end = (uint64_t)(uintptr_t)start + bytes};
+    struct backing_proof_parser parser = {.start = (uint64_t)(uintptr_t)start,
+                                          .end = (uint64_t)(uintptr_t)start + bytes};
     char line[512];
     FILE *const file = fopen("/proc/self/smaps", "re");
 
@@ -236,7 +237,8 @@ static double granted_fraction(const struct arena *arena)
     case BACKING_THP:
         return (double)proof.anon_huge_bytes / (double)arena->bytes;
     case BACKING_HUGETLB:
-        return proof.kernel_page_bytes == arena->backing.page_bytes ? (double)proof.hugetlb_bytes / (double)arena->bytes : 0;
+        return proof.kernel_page_bytes == arena->backing.page_bytes ? (double)proof.hugetlb_bytes / (double)arena->bytes
+                                                                    : 0;
     }
     return NAN;
 }
@@ -277,7 +279,8 @@ static int touch_arena(struct arena *arena, struct verdict *verdict)
 
     for (size_t done = 0; done < arena->bytes; done += TOUCH_CHUNK_BYTES) {
         const size_t left = arena->bytes - done;
-        struct touch touch = {arena->base + done, left < TOUCH_CHUNK_BYTES ? left : TOUCH_CHUNK_BYTES, (size_t)sysconf(_SC_PAGESIZE)};
+        struct touch touch = {arena->base + done, left < TOUCH_CHUNK_BYTES ? left : TOUCH_CHUNK_BYTES,
+                              (size_t)sysconf(_SC_PAGESIZE)};
 
         if (signals_stop_requested()) {
             verdict_set(verdict, STATUS_STOPPED, "stopped by signal %d", signals_stop_signal());
@@ -310,7 +313,8 @@ static char *map_backing(const struct backing *backing, size_t bytes, struct ver
         backing_explain_errno(errno, "mapping memory", bytes + backing->page_bytes, verdict);
         return NULL;
     }
-    if (madvise(base, bytes, backing->kind == BACKING_THP ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) != 0 && backing->kind == BACKING_THP) {
+    if (madvise(base, bytes, backing->kind == BACKING_THP ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) != 0 &&
+        backing->kind == BACKING_THP) {
         backing_explain_errno(errno, "asking for transparent huge pages", bytes, verdict);
         (void)munmap(base, bytes);
         return NULL;

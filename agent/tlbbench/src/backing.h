@@ -18,8 +18,8 @@ struct backing {
 
 /* A private anonymous mapping, touched with non-zero data. */
 struct arena {
-    char *base;          /* aligned to page_bytes */
-    size_t bytes;        /* as asked for */
+    char *base;   /* aligned to page_bytes */
+    size_t bytes; /* as asked for */
     struct backing backing;
     double granted_fraction; /* part that smaps shows to be of page_bytes; NAN = unknown */
     double touch_seconds;    /* the first touch of it all */
@@ -27,18 +27,21 @@ struct arena {
     size_t mapped_bytes;
 };
 
-void verdict_set(struct verdict *verdict, enum status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void verdict_set(struct verdict *verdict, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-/* Turns an errno of mmap and friends into a status, telling RLIMIT_AS and vm.max_map_count from plain lack of memory. */
+/* Turns an errno of mmap and friends into a status, telling RLIMIT_AS and vm.max_map_count from plain lack of memory.
+ */
 void backing_explain_errno(int error, const char *doing, uint64_t bytes, struct verdict *verdict);
 
-/* Maps and touches `bytes`. Rounds hugetlb up to whole pages. Base pages are asked for with MADV_NOHUGEPAGE. `node` >= 0 binds
- * the memory to that NUMA node. On failure returns -1 with the reason and leaves nothing mapped. THP that was not granted in
- * full succeeds with STATUS_THP_NOT_GRANTED in `verdict`. */
+/* Maps and touches `bytes`. Rounds hugetlb up to whole pages. Base pages are asked for with MADV_NOHUGEPAGE. `node` >=
+ * 0 binds the memory to that NUMA node. On failure returns -1 with the reason and leaves nothing mapped. THP that was
+ * not granted in full succeeds with STATUS_THP_NOT_GRANTED in `verdict`. */
 int arena_open(struct arena *arena, const struct backing *backing, size_t bytes, int node, struct verdict *verdict);
 void arena_close(struct arena *arena);
 
-/* An unnamed file of `bytes`; page_bytes 0 = base pages, else hugetlb pages of that size. Returns the descriptor or -1. */
+/* An unnamed file of `bytes`; page_bytes 0 = base pages, else hugetlb pages of that size. Returns the descriptor or -1.
+ */
 int backing_memfd(uint64_t page_bytes, uint64_t bytes, struct verdict *verdict);
 
 /* Shared, readable and writable mapping of the whole file. Returns NULL with the reason on failure. */
@@ -50,9 +53,9 @@ char *backing_reserve_range(size_t bytes, uint64_t alignment, struct verdict *ve
 /* What smaps says about the mappings inside [start, start + bytes). */
 struct backing_proof {
     uint64_t rss_bytes;
-    uint64_t anon_huge_bytes;  /* AnonHugePages */
-    uint64_t shmem_huge_bytes; /* ShmemPmdMapped */
-    uint64_t hugetlb_bytes;    /* Private_Hugetlb + Shared_Hugetlb */
+    uint64_t anon_huge_bytes;   /* AnonHugePages */
+    uint64_t shmem_huge_bytes;  /* ShmemPmdMapped */
+    uint64_t hugetlb_bytes;     /* Private_Hugetlb + Shared_Hugetlb */
     uint64_t kernel_page_bytes; /* KernelPageSize of the last mapping */
 };
 

@@ -26,7 +26,8 @@ uint64_t budget_memory_bytes(uint64_t max_memory_bytes, int64_t mem_available_by
 {
     const uint64_t available = mem_available_bytes < 0 ? 4 * BUDGET_MIN_BYTES : (uint64_t)mem_available_bytes;
     const uint64_t headroom = cgroup_headroom(cgroup_limit_bytes, cgroup_current_bytes);
-    uint64_t allowed = max_memory_bytes > 0 ? available / KEPT_FREE_SHARE * (KEPT_FREE_SHARE - 1) : available / DEFAULT_SHARE;
+    uint64_t allowed =
+        max_memory_bytes > 0 ? available / KEPT_FREE_SHARE * (KEPT_FREE_SHARE - 1) : available / DEFAULT_SHARE;
 
     *verdict = (struct verdict){.status = STATUS_OK};
     if (max_memory_bytes > 0 && max_memory_bytes < allowed) {
@@ -39,7 +40,8 @@ uint64_t budget_memory_bytes(uint64_t max_memory_bytes, int64_t mem_available_by
                         (unsigned long long)(headroom >> 20), BUDGET_MIN_BYTES >> 20);
         }
     } else if (allowed < BUDGET_MIN_BYTES) {
-        verdict_set(verdict, STATUS_MEMORY_LIMIT, "%llu MiB of memory may be used (MemAvailable %llu MiB); %llu MiB are needed",
+        verdict_set(verdict, STATUS_MEMORY_LIMIT,
+                    "%llu MiB of memory may be used (MemAvailable %llu MiB); %llu MiB are needed",
                     (unsigned long long)(allowed >> 20), (unsigned long long)(available >> 20), BUDGET_MIN_BYTES >> 20);
     }
     return allowed;

@@ -4,16 +4,16 @@
 #include "timing.h"
 
 #define FOLLOW_ONCE position = *(void *const *)position
-#define FOLLOW_EIGHT \
-    do {             \
-        FOLLOW_ONCE; \
-        FOLLOW_ONCE; \
-        FOLLOW_ONCE; \
-        FOLLOW_ONCE; \
-        FOLLOW_ONCE; \
-        FOLLOW_ONCE; \
-        FOLLOW_ONCE; \
-        FOLLOW_ONCE; \
+#define FOLLOW_EIGHT                                                                                                   \
+    do {                                                                                                               \
+        FOLLOW_ONCE;                                                                                                   \
+        FOLLOW_ONCE;                                                                                                   \
+        FOLLOW_ONCE;                                                                                                   \
+        FOLLOW_ONCE;                                                                                                   \
+        FOLLOW_ONCE;                                                                                                   \
+        FOLLOW_ONCE;                                                                                                   \
+        FOLLOW_ONCE;                                                                                                   \
+        FOLLOW_ONCE;                                                                                                   \
     } while (0)
 
 void chase_walk(struct chase *chase, uint64_t accesses)

@@ -25,7 +25,8 @@ bool chase_time_batch(struct chase *chase, uint64_t accesses, double *ns_per_acc
 /* Accesses that take about `batch_seconds` from here on; walks a few thousand to find out. */
 uint64_t chase_batch_accesses(struct chase *chase, double batch_seconds);
 
-/* Shuffles `order` (0 .. count - 1 in any order before) evenly: the cycle visits order[0], order[1], ... and returns. */
+/* Shuffles `order` (0 .. count - 1 in any order before) evenly: the cycle visits order[0], order[1], ... and returns.
+ */
 void chase_shuffle(uint32_t *order, size_t count, struct rng *rng);
 
 /*

@@ -26,8 +26,8 @@ void geometry_start_ladder(struct geometry_work *work)
     work->ladder->seed = ++work->stream;
 }
 
-void geometry_keep_curve(struct geometry_work *work, const char *name, const struct backing *backing, bool packed, const char *layout,
-                         const struct verdict *verdict)
+void geometry_keep_curve(struct geometry_work *work, const char *name, const struct backing *backing, bool packed,
+                         const char *layout, const struct verdict *verdict)
 {
     struct curve *const curve = curve_list_add(&work->result->curves);
 

@@ -7,8 +7,8 @@
 #include "results.h"
 #include "session.h"
 
-/* Measures on the calling thread, which must be bound to session->cpu. Always leaves a valid result; what could not be measured
- * says why. Returns 0, or -1 when memory for the result ran out. Free with geometry_result_free(). */
+/* Measures on the calling thread, which must be bound to session->cpu. Always leaves a valid result; what could not be
+ * measured says why. Returns 0, or -1 when memory for the result ran out. Free with geometry_result_free(). */
 int geometry_measure(const struct session *session, struct geometry_result *result);
 void geometry_result_free(struct geometry_result *result);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one TLB entry covers. A cycle of one line in every base-page part of a large page needs a single entry a large page if
- * the TLB holds large pages; if it shows the knee of the base-page structure instead, the page is fractured: a hypervisor that
- * backs the guest with base pages leaves the TLB no larger entry to hold.
+ * What one TLB entry covers. A cycle of one line in every base-page part of a large page needs a single entry a large
+ * page if the TLB holds large pages; if it shows the knee of the base-page structure instead, the page is fractured: a
+ * hypervisor that backs the guest with base pages leaves the TLB no larger entry to hold.
  */
 #include "geometry_steps.h"
 
@@ -16,8 +16,8 @@
 
 enum {
     LINE_BYTES = 64,
-    AREA_BYTES = 4 << 20,      /* with 96 entries it tells granules up to 32 KiB apart and stays far below 16 MiB */
-    WIDE_PARTS = 512,          /* parts of a 1G page that are looked at, 2 MiB apart: more than any first level holds */
+    AREA_BYTES = 4 << 20, /* with 96 entries it tells granules up to 32 KiB apart and stays far below 16 MiB */
+    WIDE_PARTS = 512,     /* parts of a 1G page that are looked at, 2 MiB apart: more than any first level holds */
     COLOURS = 64,
 };
 
@@ -57,9 +57,10 @@ static void *link_parts(void *context, bool packed, size_t count, struct rng *rn
     return packed ? parts->base + order[0] * LINE_BYTES : part_line(parts, order[0]);
 }
 
-/* Measures the ladder over the parts. Returns the number of parts at the knee, 0 when there is none; negative on failure. */
-static int64_t find_parts_knee(struct geometry_work *work, const struct arena *arena, uint64_t part_bytes, size_t parts_max,
-                               const char *name, struct verdict *verdict)
+/* Measures the ladder over the parts. Returns the number of parts at the knee, 0 when there is none; negative on
+ * failure. */
+static int64_t find_parts_knee(struct geometry_work *work, const struct arena *arena, uint64_t part_bytes,
+                               size_t parts_max, const char *name, struct verdict *verdict)
 {
     struct parts parts = {arena->base, part_bytes};
     struct ladder_effort effort = work->effort;
@@ -99,8 +100,8 @@ static uint64_t joined_pages(const struct geometry_work *work, int64_t parts)
     return 1ull << (doublings > 0 ? doublings : 0);
 }
 
-/* The page size that the TLB holds. Some cores (AMD Zen, Arm) join a few neighbours with neighbouring frames into one entry;
- * that depends on the luck of the frames, so it is told apart from a page size and only noted. */
+/* The page size that the TLB holds. Some cores (AMD Zen, Arm) join a few neighbours with neighbouring frames into one
+ * entry; that depends on the luck of the frames, so it is told apart from a page size and only noted. */
 static uint64_t granule_from_knee(struct geometry_work *work, int64_t parts, uint64_t page_bytes)
 {
     const struct environment *const environment = work->session->environment;
@@ -129,18 +130,20 @@ static void judge_granule(const struct geometry_work *work, struct granule *gran
     }
     const uint64_t joined = knee > 0 ? joined_pages(work, knee) : 1;
     const int written = snprintf(granule->verdict.reason, sizeof(granule->verdict.reason),
-                                 "one TLB entry covers %llu of the page's %llu bytes", (unsigned long long)granule->granule_bytes,
-                                 (unsigned long long)granule->page_bytes);
+                                 "one TLB entry covers %llu of the page's %llu bytes",
+                                 (unsigned long long)granule->granule_bytes, (unsigned long long)granule->page_bytes);
 
     granule->verdict.status = STATUS_FRACTURED;
     if (joined > 1 && written > 0) {
         (void)snprintf(granule->verdict.reason + written, sizeof(granule->verdict.reason) - (size_t)written,
-                       "; here the core joined about %llu neighbouring base pages in an entry", (unsigned long long)joined);
+                       "; here the core joined about %llu neighbouring base pages in an entry",
+                       (unsigned long long)joined);
     }
 }
 
 /* Returns the bytes of one entry and stores the knee it was read from; 0 when it stayed unclear. */
-static uint64_t measure_huge(struct geometry_work *work, const struct arena *arena, int64_t *found, struct verdict *verdict)
+static uint64_t measure_huge(struct geometry_work *work, const struct arena *arena, int64_t *found,
+                             struct verdict *verdict)
 {
     const uint64_t base = work->session->base_page_bytes;
     const uint64_t middle = 2u << 20;
@@ -195,7 +198,8 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
         arena_close(&arena);
         return;
     }
-    work->result->peak_mapped_bytes = arena.bytes > work->result->peak_mapped_bytes ? arena.bytes : work->result->peak_mapped_bytes;
+    work->result->peak_mapped_bytes =
+        arena.bytes > work->result->peak_mapped_bytes ? arena.bytes : work->result->peak_mapped_bytes;
     granule->granule_bytes = measure_huge(work, &arena, &knee, &verdict);
     arena_close(&arena);
     if (granule->granule_bytes > 0) {
@@ -205,9 +209,10 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
     }
 }
 
-/* Base pages over contiguous frames: a huge page whose mapping was split by changing the protection of a part and back. A core
- * that joins neighbours into one entry shows a later knee here than over the window's scattered frames. */
-static void measure_coalescing(struct geometry_work *work, const struct backing *base, const struct backing *thp, struct granule *granule)
+/* Base pages over contiguous frames: a huge page whose mapping was split by changing the protection of a part and back.
+ * A core that joins neighbours into one entry shows a later knee here than over the window's scattered frames. */
+static void measure_coalescing(struct geometry_work *work, const struct backing *base, const struct backing *thp,
+                               struct granule *granule)
 {
     struct verdict verdict;
     struct arena arena;
@@ -225,7 +230,8 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
     (void)mprotect(arena.base, arena.bytes, PROT_READ | PROT_WRITE);
     arena.backing = *base;
     verdict = (struct verdict){.status = STATUS_OK};
-    const int64_t knee = find_parts_knee(work, &arena, base->page_bytes, (size_t)(AREA_BYTES / base->page_bytes), "coalescing", &verdict);
+    const int64_t knee = find_parts_knee(work, &arena, base->page_bytes, (size_t)(AREA_BYTES / base->page_bytes),
+                                         "coalescing", &verdict);
 
     arena_close(&arena);
     if (knee < 0) {
@@ -235,10 +241,11 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
     /* Joined or not, the page that the TLB was given is a base page. */
     granule->granule_bytes = base->page_bytes;
     granule->verdict = (struct verdict){.status = STATUS_OK};
-    work->result->coalescing_seen = work->result->coalescing_seen || knee == 0 || (double)knee > JOINED_SHARE * (double)work->l1_entries;
+    work->result->coalescing_seen =
+        work->result->coalescing_seen || knee == 0 || (double)knee > JOINED_SHARE * (double)work->l1_entries;
     (void)snprintf(work->result->coalescing, sizeof(work->result->coalescing),
-                   "frames that neighbour in the guest: knee at %lld base pages; scattered frames: %llu", (long long)knee,
-                   (unsigned long long)work->l1_entries);
+                   "frames that neighbour in the guest: knee at %lld base pages; scattered frames: %llu",
+                   (long long)knee, (unsigned long long)work->l1_entries);
 }
 
 int geometry_measure_granules(struct geometry_work *work, struct verdict *verdict)

@@ -44,8 +44,8 @@ static size_t aliases_allowed(void)
     return maps > 2 * MAPS_KEPT_FREE ? (size_t)maps - MAPS_KEPT_FREE : MAPS_KEPT_FREE;
 }
 
-static int open_window(const struct geometry_work *work, const struct backing *backing, uint64_t stride_pages, size_t pages_max,
-                       struct window *window, struct verdict *verdict)
+static int open_window(const struct geometry_work *work, const struct backing *backing, uint64_t stride_pages,
+                       size_t pages_max, struct window *window, struct verdict *verdict)
 {
     const struct window_request request = {.page_bytes = backing->page_bytes,
                                            .base_bytes = work->session->base_page_bytes,
@@ -91,7 +91,8 @@ static void spread_rounds(struct ladder_effort *effort, unsigned batches)
 /* --- first level ---------------------------------------------------------------------------------------------- */
 
 /* Every number of pages between the coarse neighbours, behind five points of the plateau. */
-static struct knee measure_fine(struct geometry_work *work, struct window *window, struct knee coarse, struct verdict *verdict)
+static struct knee measure_fine(struct geometry_work *work, struct window *window, struct knee coarse,
+                                struct verdict *verdict)
 {
     const uint64_t first = coarse.pages > FINE_MARGIN_PAGES ? coarse.pages - FINE_MARGIN_PAGES : 1;
     const uint64_t last = coarse.next_pages + FINE_MARGIN_PAGES;
@@ -118,8 +119,8 @@ struct first_level {
 };
 
 /* Fine passes with new seeds until two agree. */
-static int confirm_first_level(struct geometry_work *work, struct window *window, struct knee coarse, struct first_level *found,
-                               struct verdict *verdict)
+static int confirm_first_level(struct geometry_work *work, struct window *window, struct knee coarse,
+                               struct first_level *found, struct verdict *verdict)
 {
     uint64_t knees[PASSES_MAX];
     size_t count = 0;
@@ -178,7 +179,8 @@ static int measure_first_level(struct geometry_work *work, struct window *window
         return 0;
     }
     if (coarse.verdict == KNEE_UNCLEAR) {
-        verdict_set(verdict, STATUS_NOISY, "no clear plateau in the first %d pages of %s", COARSE_PAGES_MAX, backing->name);
+        verdict_set(verdict, STATUS_NOISY, "no clear plateau in the first %d pages of %s", COARSE_PAGES_MAX,
+                    backing->name);
         return -1;
     }
     if (confirm_first_level(work, window, coarse, found, verdict) != 0) {
@@ -202,17 +204,19 @@ static int measure_first_level(struct geometry_work *work, struct window *window
 
 /* --- second level --------------------------------------------------------------------------------------------- */
 
-/* `hit_ns` is an L1 hit timed in the same rounds as `ns`: a hit takes a whole number of cycles, so their ratio gives cycles
- * whatever the clock did since the calibration. */
+/* `hit_ns` is an L1 hit timed in the same rounds as `ns`: a hit takes a whole number of cycles, so their ratio gives
+ * cycles whatever the clock did since the calibration. */
 static double cycles_of(const struct geometry_work *work, double ns, double hit_ns)
 {
     const double hit_cycles = round(work->result->clock.l1_hit_cycles);
 
-    return fabs(work->result->clock.l1_hit_cycles - hit_cycles) <= WHOLE_CYCLE_ERROR ? ns / hit_ns * hit_cycles
-                                                                                  : ns * work->result->clock.core_hz / 1e9;
+    return fabs(work->result->clock.l1_hit_cycles - hit_cycles) <= WHOLE_CYCLE_ERROR
+               ? ns / hit_ns * hit_cycles
+               : ns * work->result->clock.core_hz / 1e9;
 }
 
-static void add_penalty(struct geometry_work *work, const char *level, uint64_t page_bytes, double ns, double margin_ns, double hit_ns)
+static void add_penalty(struct geometry_work *work, const char *level, uint64_t page_bytes, double ns, double margin_ns,
+                        double hit_ns)
 {
     struct geometry_result *const result = work->result;
     struct penalty *const grown = realloc(result->penalties, (result->penalty_count + 1) * sizeof(*grown));
@@ -247,8 +251,8 @@ static double plateau_margin(const struct ladder *ladder, uint64_t from, uint64_
     return count > 0 ? statistics_median(margins, count) : NAN;
 }
 
-static int store_second_level(struct geometry_work *work, const struct backing *backing, const struct knee_interval *found,
-                              struct verdict *verdict)
+static int store_second_level(struct geometry_work *work, const struct backing *backing,
+                              const struct knee_interval *found, struct verdict *verdict)
 {
     struct tlb_level level = {
         .level = 2,
@@ -263,12 +267,13 @@ static int store_second_level(struct geometry_work *work, const struct backing *
     const double width = (double)found->half_rise_pages / (double)found->soft_start_pages;
 
     level.confidence = width <= 1.35 ? CONFIDENCE_HIGH : width <= 2.5 ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
-    (void)snprintf(level.note, sizeof(level.note), "interval from the soft start of the rise to its half; estimate at 15 %% of it");
+    (void)snprintf(level.note, sizeof(level.note),
+                   "interval from the soft start of the rise to its half; estimate at 15 %% of it");
     return add_level(work, &level, verdict);
 }
 
-/* True when the ladder has climbed past the steep part of a rise that is worth the name, so that longer cycles add nothing but
- * memory. A walk costs at least as much as the second-level hit before it. */
+/* True when the ladder has climbed past the steep part of a rise that is worth the name, so that longer cycles add
+ * nothing but memory. A walk costs at least as much as the second-level hit before it. */
 static bool rise_is_over(const struct knee_point *points, size_t count, uint64_t from, double first_plateau_ns)
 {
     const struct knee_interval found = knee_find_interval(points, count, from);
@@ -281,8 +286,9 @@ static bool rise_is_over(const struct knee_point *points, size_t count, uint64_t
     return last_step < STEEP_STEP_SHARE * (points[count - 1].ns - found.plateau_ns);
 }
 
-/* Measures the ladder of the second level, longer and longer until its rise is over. Every mapping takes part in some conflict
- * of its own (addresses, page tables), so several fresh ones are measured and the best of each point counts. */
+/* Measures the ladder of the second level, longer and longer until its rise is over. Every mapping takes part in some
+ * conflict of its own (addresses, page tables), so several fresh ones are measured and the best of each point counts.
+ */
 static int climb_second_level(struct geometry_work *work, const struct backing *backing, size_t pages_max,
                               const struct first_level *first, struct verdict *verdict)
 {
@@ -308,9 +314,11 @@ static int climb_second_level(struct geometry_work *work, const struct backing *
         work->ladder->seed = ++work->stream;
         status = ladder_measure_window(work->ladder, &window, &effort, work->session, verdict);
         while (status == 0 && reach * COARSE_STEP <= (double)pages_max &&
-               !rise_is_over(points, ladder_knee_points(work->ladder, LADDER_MINIMUM, first->plateau_ns, points), from, first->plateau_ns)) {
+               !rise_is_over(points, ladder_knee_points(work->ladder, LADDER_MINIMUM, first->plateau_ns, points), from,
+                             first->plateau_ns)) {
             reach *= COARSE_STEP;
-            status = ladder_extend_window(work->ladder, (uint64_t)llround(reach), &window, &effort, work->session, verdict);
+            status =
+                ladder_extend_window(work->ladder, (uint64_t)llround(reach), &window, &effort, work->session, verdict);
         }
         window_close(&window);
     }
@@ -336,13 +344,15 @@ static int measure_second_level(struct geometry_work *work, const struct backing
     const struct knee_interval found = knee_find_interval(points, count, from);
 
     if (found.verdict == KNEE_UNCLEAR) {
-        verdict_set(verdict, STATUS_NOISY, "no clear second plateau past %llu pages of %s", (unsigned long long)from, backing->name);
+        verdict_set(verdict, STATUS_NOISY, "no clear second plateau past %llu pages of %s", (unsigned long long)from,
+                    backing->name);
         return -1;
     }
     const double penalty_ns = found.plateau_ns - first->plateau_ns;
     const double hit_ns = work->ladder->cells[0].packed.stats.ns_min;
 
-    add_penalty(work, "l2_hit", backing->page_bytes, penalty_ns, plateau_margin(work->ladder, from, found.soft_start_pages), hit_ns);
+    add_penalty(work, "l2_hit", backing->page_bytes, penalty_ns,
+                plateau_margin(work->ladder, from, found.soft_start_pages), hit_ns);
     if (backing->kind == BACKING_BASE) {
         work->l2_penalty_ns = penalty_ns;
     }
@@ -443,9 +453,9 @@ int geometry_measure_ways(struct geometry_work *work, struct verdict *verdict)
     }
     if (level != NULL) {
         level->ways = ways == KNEE_WAYS_FULL ? TLB_WAYS_FULL : ways;
-        (void)snprintf(level->note, sizeof(level->note), "knee at page strides 1..128: %u %u %u %u %u %u %u %u", (unsigned)capacity[0],
-                       (unsigned)capacity[1], (unsigned)capacity[2], (unsigned)capacity[3], (unsigned)capacity[4],
-                       (unsigned)capacity[5], (unsigned)capacity[6], (unsigned)capacity[7]);
+        (void)snprintf(level->note, sizeof(level->note), "knee at page strides 1..128: %u %u %u %u %u %u %u %u",
+                       (unsigned)capacity[0], (unsigned)capacity[1], (unsigned)capacity[2], (unsigned)capacity[3],
+                       (unsigned)capacity[4], (unsigned)capacity[5], (unsigned)capacity[6], (unsigned)capacity[7]);
     }
     return 0;
 }

@@ -23,8 +23,8 @@ struct geometry_work {
 void geometry_start_ladder(struct geometry_work *work);
 
 /* Keeps a copy of the ladder in the result's curves. `packed` selects the control. */
-void geometry_keep_curve(struct geometry_work *work, const char *name, const struct backing *backing, bool packed, const char *layout,
-                         const struct verdict *verdict);
+void geometry_keep_curve(struct geometry_work *work, const char *name, const struct backing *backing, bool packed,
+                         const char *layout, const struct verdict *verdict);
 
 /* Core clock, L1 hit, and whether several pages on one cache line cost anything. */
 int geometry_calibrate(struct geometry_work *work, struct verdict *verdict);

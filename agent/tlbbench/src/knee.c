@@ -20,8 +20,9 @@ enum {
 #define SECOND_RISE_SHARE 0.25
 /* Walks grow with the page tables, so "the top" is read no further than this factor past the soft start. */
 #define TOP_FACTOR 8
-/* Where simulated TLBs of their real size stand on the rise: exact LRU, tree PLRU and random replacement, hashed or not,
- * differ in shape, but at 15 % of the rise they all lie within a tenth of the real number of entries (tests/test_knee.c). */
+/* Where simulated TLBs of their real size stand on the rise: exact LRU, tree PLRU and random replacement, hashed or
+ * not, differ in shape, but at 15 % of the rise they all lie within a tenth of the real number of entries
+ * (tests/test_knee.c). */
 #define ESTIMATE_SHARE 0.15
 
 static double point_mad(const struct knee_point *point)
@@ -140,7 +141,8 @@ struct knee_interval knee_find_interval(const struct knee_point *points, size_t 
         return found;
     }
     found.soft_start_pages = rest[risen - 1].pages;
-    for (size_t index = risen; index < rest_count && rest[index].pages <= TOP_FACTOR * found.soft_start_pages; index++) {
+    for (size_t index = risen; index < rest_count && rest[index].pages <= TOP_FACTOR * found.soft_start_pages;
+         index++) {
         found.top_ns = fmax(rest[index].ns, isnan(found.top_ns) ? 0 : found.top_ns);
     }
     if (isnan(found.top_ns) || found.top_ns - level < SECOND_RISE_SHARE * level) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading TLB sizes off a ladder: x = pages in the cycle, y = ns per access. Pure functions of the ladder, so they are tested
- * on simulated TLBs and on recorded ladders. They answer KNEE_UNCLEAR rather than guess.
+ * Reading TLB sizes off a ladder: x = pages in the cycle, y = ns per access. Pure functions of the ladder, so they are
+ * tested on simulated TLBs and on recorded ladders. They answer KNEE_UNCLEAR rather than guess.
  */
 #ifndef TLBBENCH_KNEE_H
 #define TLBBENCH_KNEE_H
@@ -29,8 +29,8 @@ struct knee {
     uint64_t next_pages; /* the next point of the ladder, which has risen; the knee lies in between */
 };
 
-/* `points` ascend in pages. A point has risen when it is above the plateau by max(3 MAD, 5 %); a rise counts when it lasts
- * for the two points after it too (or to the end), so that one disturbed point is no knee. */
+/* `points` ascend in pages. A point has risen when it is above the plateau by max(3 MAD, 5 %); a rise counts when it
+ * lasts for the two points after it too (or to the end), so that one disturbed point is no knee. */
 struct knee knee_find(const struct knee_point *points, size_t count);
 
 /* A softer knee over a known plateau, read as an interval: where the rise starts, where it is half done, and the best
@@ -47,8 +47,8 @@ struct knee_interval {
 /* `from_pages` is where the plateau begins (past the knee before it). */
 struct knee_interval knee_find_interval(const struct knee_point *points, size_t count, uint64_t from_pages);
 
-/* Ways of a set-associative first level: `capacity[i]` is the knee with a page stride of 2^i. The capacity halves with each
- * doubling until the pages fall into one set; then it stays at the number of ways. */
+/* Ways of a set-associative first level: `capacity[i]` is the knee with a page stride of 2^i. The capacity halves with
+ * each doubling until the pages fall into one set; then it stays at the number of ways. */
 enum { KNEE_WAYS_UNKNOWN = 0, KNEE_WAYS_FULL = -1 };
 int knee_find_ways(const uint64_t *capacity, size_t count);
 

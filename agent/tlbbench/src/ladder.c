@@ -8,11 +8,11 @@
 #include <string.h>
 
 enum {
-    DISTURBED_TRIES = 4,      /* per batch, before it counts as dropped for good */
+    DISTURBED_TRIES = 4, /* per batch, before it counts as dropped for good */
     WARM_ACCESSES_MIN = 2048,
-    WARM_LAPS = 2,            /* the first lap loads the caches and translations, the second settles replacement */
-    SAMPLES_MIN = 3,          /* fewer kept batches make no median */
-    EXTRA_ROUNDS = 6,         /* added while points lack quiet batches */
+    WARM_LAPS = 2,    /* the first lap loads the caches and translations, the second settles replacement */
+    SAMPLES_MIN = 3,  /* fewer kept batches make no median */
+    EXTRA_ROUNDS = 6, /* added while points lack quiet batches */
 };
 
 /* Of all batches; above it the core is too busy for any number to be believed. */
@@ -95,13 +95,14 @@ static int judge_noise(const struct ladder *ladder, bool control, struct verdict
         kept += cell->view.count;
         dropped += cell->view.dropped;
         if (cell->view.count < SAMPLES_MIN || (control && cell->packed.count < SAMPLES_MIN)) {
-            verdict_set(verdict, STATUS_NOISY, "other work held the core: fewer than %d quiet batches at %llu pages", SAMPLES_MIN,
-                        (unsigned long long)cell->pages);
+            verdict_set(verdict, STATUS_NOISY, "other work held the core: fewer than %d quiet batches at %llu pages",
+                        SAMPLES_MIN, (unsigned long long)cell->pages);
             return -1;
         }
     }
     if ((double)dropped > DROPPED_SHARE_MAX * (double)(kept + dropped)) {
-        verdict_set(verdict, STATUS_NOISY, "other work held the core: %zu of %zu batches disturbed", dropped, kept + dropped);
+        verdict_set(verdict, STATUS_NOISY, "other work held the core: %zu of %zu batches disturbed", dropped,
+                    kept + dropped);
         return -1;
     }
     return 0;
@@ -132,8 +133,9 @@ static void rewind_samples(struct ladder *ladder, const size_t counts[LADDER_POI
     }
 }
 
-static int measure_round(struct ladder *ladder, size_t first_cell, unsigned round, ladder_link *link, void *context, const struct ladder_effort *effort,
-                         const struct session *session, uint32_t *order, struct verdict *verdict)
+static int measure_round(struct ladder *ladder, size_t first_cell, unsigned round, ladder_link *link, void *context,
+                         const struct ladder_effort *effort, const struct session *session, uint32_t *order,
+                         struct verdict *verdict)
 {
     struct rng rng = rng_new(session->options->seed, ladder->seed * 1000 + round);
     size_t counts[LADDER_POINTS_MAX][2];
@@ -206,8 +208,8 @@ int ladder_measure_window(struct ladder *ladder, struct window *window, const st
     return ladder_measure(ladder, link_window, window, effort, session, verdict);
 }
 
-int ladder_extend_window(struct ladder *ladder, uint64_t pages, struct window *window, const struct ladder_effort *effort,
-                         const struct session *session, struct verdict *verdict)
+int ladder_extend_window(struct ladder *ladder, uint64_t pages, struct window *window,
+                         const struct ladder_effort *effort, const struct session *session, struct verdict *verdict)
 {
     const size_t first_cell = ladder->count;
 

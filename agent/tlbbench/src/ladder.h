@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times cycles of growing length over a window: several rounds with new seeds, the points of a round in random order, every
- * batch behind the noise guard. */
+/* Times cycles of growing length over a window: several rounds with new seeds, the points of a round in random order,
+ * every batch behind the noise guard. */
 #ifndef TLBBENCH_LADDER_H
 #define TLBBENCH_LADDER_H
 
@@ -51,7 +51,8 @@ void ladder_add_point(struct ladder *ladder, uint64_t pages);
 /* Links and times one cycle: returns the start position for `pages` pages. */
 typedef void *ladder_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
 
-/* Measures all points. Returns 0; -1 when stopped or noisy, with the reason (points measured so far keep their samples). */
+/* Measures all points. Returns 0; -1 when stopped or noisy, with the reason (points measured so far keep their
+ * samples). */
 int ladder_measure(struct ladder *ladder, ladder_link *link, void *context, const struct ladder_effort *effort,
                    const struct session *session, struct verdict *verdict);
 
@@ -60,15 +61,15 @@ int ladder_measure_window(struct ladder *ladder, struct window *window, const st
                           const struct session *session, struct verdict *verdict);
 
 /* Adds one longer cycle to a ladder that was measured and measures it alone. */
-int ladder_extend_window(struct ladder *ladder, uint64_t pages, struct window *window, const struct ladder_effort *effort,
-                         const struct session *session, struct verdict *verdict);
+int ladder_extend_window(struct ladder *ladder, uint64_t pages, struct window *window,
+                         const struct ladder_effort *effort, const struct session *session, struct verdict *verdict);
 
-/* Which statistic of a point stands for it. Replacement that is not exact LRU loses entries to some visiting orders and to
- * other work on the core; the minimum over many orders is what the structure can hold. */
+/* Which statistic of a point stands for it. Replacement that is not exact LRU loses entries to some visiting orders and
+ * to other work on the core; the minimum over many orders is what the structure can hold. */
 enum ladder_statistic { LADDER_MEDIAN, LADDER_MINIMUM };
 
-/* Points as the knee functions want them: the control subtracted and `hit_ns` (an L1 hit) added back where there is a control.
- * Returns the number of points stored. */
+/* Points as the knee functions want them: the control subtracted and `hit_ns` (an L1 hit) added back where there is a
+ * control. Returns the number of points stored. */
 size_t ladder_knee_points(const struct ladder *ladder, enum ladder_statistic statistic, double hit_ns,
                           struct knee_point points[LADDER_POINTS_MAX]);
 

@@ -15,8 +15,9 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-static int print_document(const struct options *options, const struct environment *environment, const struct run_result *result,
-                          struct timespec started_at, double duration_seconds, FILE *out)
+static int print_document(const struct options *options, const struct environment *environment,
+                          const struct run_result *result, struct timespec started_at, double duration_seconds,
+                          FILE *out)
 {
     const struct document document = {.options = options,
                                       .environment = environment,
@@ -38,7 +39,8 @@ static int print_report(const struct environment *environment, const struct run_
 {
     report_environment(out, environment);
     if (result->geometry != NULL) {
-        report_levels(out, &result->geometry->levels, result->geometry->disagreements, result->geometry->disagreement_count);
+        report_levels(out, environment, &result->geometry->levels, result->geometry->disagreements,
+                      result->geometry->disagreement_count);
     }
     for (size_t index = 0; index < result->section_count; index++) {
         const struct section_result *const section = &result->sections[index];
@@ -50,12 +52,14 @@ static int print_report(const struct environment *environment, const struct run_
 
 static FILE *progress_stream(const struct options *options)
 {
-    const bool wanted = options->progress == PROGRESS_ALWAYS || (options->progress == PROGRESS_AUTO && isatty(STDERR_FILENO));
+    const bool wanted =
+        options->progress == PROGRESS_ALWAYS || (options->progress == PROGRESS_AUTO && isatty(STDERR_FILENO));
 
     return wanted ? stderr : NULL;
 }
 
-static int measure_in(const struct options *options, struct environment *environment, FILE *out, char error[OPTIONS_ERROR_BYTES])
+static int measure_in(const struct options *options, struct environment *environment, FILE *out,
+                      char error[OPTIONS_ERROR_BYTES])
 {
     struct timespec started_at = {0};
     const uint64_t start_ns = timing_now_ns();
@@ -77,8 +81,9 @@ static int measure_in(const struct options *options, struct environment *environ
     } else {
         const double seconds = (double)(timing_now_ns() - start_ns) / 1e9;
 
-        status = options->output == OUTPUT_JSON ? print_document(options, environment, &result, started_at, seconds, out)
-                                                : print_report(environment, &result, out);
+        status = options->output == OUTPUT_JSON
+                     ? print_document(options, environment, &result, started_at, seconds, out)
+                     : print_report(environment, &result, out);
         if (status != 0) {
             (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));
         }

@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-/* Measures and prints the document or the report to `out`. Returns the exit status of the program: 0 done, 1 failed, 2 usage,
- * 3 partial. For 1 and 2 one line is in `error`. */
+/* Measures and prints the document or the report to `out`. Returns the exit status of the program: 0 done, 1 failed, 2
+ * usage, 3 partial. For 1 and 2 one line is in `error`. */
 int measure_print(const struct options *options, FILE *out, char error[OPTIONS_ERROR_BYTES]);
 
 #endif

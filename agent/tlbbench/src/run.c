@@ -29,7 +29,8 @@ struct section {
 
 /* --- what counts as partial ------------------------------------------------------------------------------------ */
 
-/* A size whose pool was never filled is a fact about the node; one that was asked for, or whose pool is used up, is missing. */
+/* A size whose pool was never filled is a fact about the node; one that was asked for, or whose pool is used up, is
+ * missing. */
 static bool is_missing(const struct session *session, enum status status, uint64_t page_bytes)
 {
     const struct pool *const pool = environment_pool(session->environment, page_bytes);
@@ -198,7 +199,8 @@ static int run_sections(struct session *session, struct progress *progress, stru
     for (size_t index = 0; index < SECTION_COUNT; index++) {
         whole_seconds += is_wanted(options, &SECTIONS[index]) ? section_seconds(options, &SECTIONS[index]) : 0;
     }
-    const struct deadline end = deadline_after(options->time_limit_seconds > 0 ? options->time_limit_seconds : whole_seconds);
+    const struct deadline end =
+        deadline_after(options->time_limit_seconds > 0 ? options->time_limit_seconds : whole_seconds);
 
     for (size_t index = 0; index < SECTION_COUNT; index++) {
         const struct section *const section = &SECTIONS[index];
@@ -237,7 +239,8 @@ static int skip_sections(const struct options *options, const struct verdict *ve
     return 0;
 }
 
-int run_measure(const struct options *options, const struct environment *environment, FILE *progress_out, struct run_result *result)
+int run_measure(const struct options *options, const struct environment *environment, FILE *progress_out,
+                struct run_result *result)
 {
     struct progress progress = {.out = progress_out, .start_ns = timing_now_ns()};
     struct tlb_level_list priors = {0};

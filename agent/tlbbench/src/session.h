@@ -31,8 +31,8 @@ bool session_must_stop(const struct session *session, struct verdict *verdict);
 
 void session_report_progress(const struct session *session, double fraction);
 
-/* The backings to compare, base pages first: those that options and machine allow. A hugetlb size whose pool is empty is listed
- * too, so that its absence is reported. Returns the number stored. */
+/* The backings to compare, base pages first: those that options and machine allow. A hugetlb size whose pool is empty
+ * is listed too, so that its absence is reported. Returns the number stored. */
 enum { SESSION_BACKINGS_MAX = 8 };
 size_t session_list_backings(const struct session *session, struct backing backings[SESSION_BACKINGS_MAX]);
 

@@ -17,8 +17,9 @@ bool signals_stop_requested(void);
 /* The signal that asked for the stop, 0 = none. */
 int signals_stop_signal(void);
 
-/* Runs body(context). Returns 0, or -1 when a SIGBUS cut it short: a hugetlb or shared page that the kernel had promised
- * could not be had. Locals that body changed are lost then; only what it wrote through `context` counts. Nests. */
+/* Runs body(context). Returns 0, or -1 when a SIGBUS cut it short: a hugetlb or shared page that the kernel had
+ * promised could not be had. Locals that body changed are lost then; only what it wrote through `context` counts.
+ * Nests. */
 int signals_guard_bus(void (*body)(void *context), void *context);
 
 #endif

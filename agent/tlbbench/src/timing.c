@@ -75,8 +75,8 @@ static bool read_stat_line(int cpu, unsigned long long fields[STAT_FIELDS])
     }
     while (!found && fgets(line, sizeof(line), file) != NULL && strncmp(line, "cpu", 3) == 0) {
         if (strncmp(line, name, strlen(name)) == 0) {
-            found = sscanf(line + strlen(name), "%llu %llu %llu %llu %llu %llu %llu %llu", &fields[0], &fields[1], &fields[2],
-                           &fields[3], &fields[4], &fields[5], &fields[6], &fields[7]) == STAT_FIELDS;
+            found = sscanf(line + strlen(name), "%llu %llu %llu %llu %llu %llu %llu %llu", &fields[0], &fields[1],
+                           &fields[2], &fields[3], &fields[4], &fields[5], &fields[6], &fields[7]) == STAT_FIELDS;
         }
     }
     (void)fclose(file);
@@ -90,23 +90,23 @@ uint64_t timing_steal_ticks(int cpu)
     return read_stat_line(cpu, fields) ? fields[STAT_STEAL] : 0;
 }
 
-/* The adder is a register that the compiler cannot know: cores from Golden Cove on execute the addition of a constant at
- * rename, in no cycle at all. */
-#define ADD_ONCE                     \
-    do {                             \
-        value += step;               \
-        __asm__("" : "+r"(value));   \
+/* The adder is a register that the compiler cannot know: cores from Golden Cove on execute the addition of a constant
+ * at rename, in no cycle at all. */
+#define ADD_ONCE                                                                                                       \
+    do {                                                                                                               \
+        value += step;                                                                                                 \
+        __asm__("" : "+r"(value));                                                                                     \
     } while (0)
-#define ADD_EIGHT   \
-    do {            \
-        ADD_ONCE;   \
-        ADD_ONCE;   \
-        ADD_ONCE;   \
-        ADD_ONCE;   \
-        ADD_ONCE;   \
-        ADD_ONCE;   \
-        ADD_ONCE;   \
-        ADD_ONCE;   \
+#define ADD_EIGHT                                                                                                      \
+    do {                                                                                                               \
+        ADD_ONCE;                                                                                                      \
+        ADD_ONCE;                                                                                                      \
+        ADD_ONCE;                                                                                                      \
+        ADD_ONCE;                                                                                                      \
+        ADD_ONCE;                                                                                                      \
+        ADD_ONCE;                                                                                                      \
+        ADD_ONCE;                                                                                                      \
+        ADD_ONCE;                                                                                                      \
     } while (0)
 
 enum { CORE_CLOCK_ADDITIONS = 1 << 20, CORE_CLOCK_TRIES = 9 };

@@ -33,8 +33,8 @@ bool timing_guard_end(const struct timing_guard *guard, double *wall_ns);
 /* Clock ticks (USER_HZ) that the hypervisor took from `cpu` (all cores when negative) since boot; 0 when unknown. */
 uint64_t timing_steal_ticks(int cpu);
 
-/* Core cycles per second from a chain of dependent additions, one cycle each; NAN when every try was disturbed. The time
- * stamp counter runs at another rate and says nothing about it. */
+/* Core cycles per second from a chain of dependent additions, one cycle each; NAN when every try was disturbed. The
+ * time stamp counter runs at another rate and says nothing about it. */
 double timing_core_hz(void);
 
 /* The allowed core (of `allowed`, or of the inherited mask when that is empty) that idled most over a short look. */

@@ -11,10 +11,11 @@
 #include <unistd.h>
 
 enum {
-    LINE_BYTES = 64,  /* x86-64, most Arm servers; POWER's 128 halves the lines used, which harms nothing */
+    LINE_BYTES = 64, /* x86-64, most Arm servers; POWER's 128 halves the lines used, which harms nothing */
     WORD_BYTES = 8,
-    LINE_STEP = 37,   /* odd, so that pages in a row fall into cache sets far apart and all lines are used */
-    CONTROL_FRAMES = 16, /* pages of the packed view in one group: below every first-level data TLB in the catalogue (40 up) */
+    LINE_STEP = 37, /* odd, so that pages in a row fall into cache sets far apart and all lines are used */
+    CONTROL_FRAMES =
+        16, /* pages of the packed view in one group: below every first-level data TLB in the catalogue (40 up) */
 };
 
 static size_t lines_per_frame(const struct window *window)
@@ -33,8 +34,8 @@ static bool is_huge(const struct window *window)
 }
 
 /* Base pages: frames fill up one after the other, so that a short cycle has few of them and its packed view needs few
- * translations. A huge page is one translation anyway: pages in a row take base-page parts in a row, which keeps a TLB that
- * holds only the parts (a fractured page) from seeing them all in one set. */
+ * translations. A huge page is one translation anyway: pages in a row take base-page parts in a row, which keeps a TLB
+ * that holds only the parts (a fractured page) from seeing them all in one set. */
 static size_t frame_of_page(const struct window *window, size_t page)
 {
     return is_huge(window) ? page % window->frames : page / slots_per_frame(window);
@@ -94,7 +95,8 @@ int window_open(struct window *window, const struct window_request *request, str
     }
     window->packed = backing_map_file(window->fd, window->packed_bytes, verdict);
     if (window->packed != NULL && signals_guard_bus(touch_frames, window) != 0) {
-        verdict_set(verdict, STATUS_SIGBUS, "a promised %llu-byte page could not be had", (unsigned long long)request->page_bytes);
+        verdict_set(verdict, STATUS_SIGBUS, "a promised %llu-byte page could not be had",
+                    (unsigned long long)request->page_bytes);
     } else if (window->packed != NULL) {
         window->view = backing_reserve_range(window->view_bytes, request->page_bytes, verdict);
     }
@@ -126,8 +128,8 @@ int window_map(struct window *window, size_t pages, struct verdict *verdict)
     for (size_t page = window->pages_mapped; page < pages; page++) {
         const off_t frame = is_huge(window) ? 0 : (off_t)(frame_of_page(window, page) * window->base_bytes);
 
-        if (mmap(window->view + page * window->stride_bytes, window->page_bytes, PROT_READ | PROT_WRITE, flags, window->fd, frame) ==
-            MAP_FAILED) {
+        if (mmap(window->view + page * window->stride_bytes, window->page_bytes, PROT_READ | PROT_WRITE, flags,
+                 window->fd, frame) == MAP_FAILED) {
             backing_explain_errno(errno, "mapping a page of the window", window->page_bytes, verdict);
             return -1;
         }
@@ -137,7 +139,8 @@ int window_map(struct window *window, size_t pages, struct verdict *verdict)
 }
 
 /* Stores the cycle order[0] -> order[1] -> ... -> order[0]. Writing goes through the packed view: fewer TLB misses. */
-static void *link_cycle(struct window *window, const uint32_t *order, size_t pages, char *(*slot)(const struct window *, size_t))
+static void *link_cycle(struct window *window, const uint32_t *order, size_t pages,
+                        char *(*slot)(const struct window *, size_t))
 {
     for (size_t step = 0; step < pages; step++) {
         char *const next = slot(window, order[step + 1 == pages ? 0 : step + 1]);
@@ -147,8 +150,8 @@ static void *link_cycle(struct window *window, const uint32_t *order, size_t pag
     return slot(window, order[0]);
 }
 
-/* Two lines of one set whose linear addresses look alike to a way predictor cost each other misses. Which lines share a set
- * changes with every link, so that no knee rests on one unlucky pair. */
+/* Two lines of one set whose linear addresses look alike to a way predictor cost each other misses. Which lines share a
+ * set changes with every link, so that no knee rests on one unlucky pair. */
 static void draw_salt(struct window *window, struct rng *rng)
 {
     window->salt = (size_t)rng_below(rng, lines_per_frame(window));
