@@ -122,6 +122,7 @@ class Config:
     server: str | None
     token_file: Path | None
     enrolment_token_file: Path | None
+    enrolment_token: str | None
     ca_file: str | None
     timeout_seconds: float
     spool_dir: Path
@@ -174,6 +175,8 @@ def resolve(given: Mapping[str, object], environment: Mapping[str, str]) -> Conf
         server=check_server(text("server")),
         token_file=path("token_file"),
         enrolment_token_file=path("enrolment_token_file"),
+        # A variable only: flags are readable by every user of the machine.
+        enrolment_token=environment.get(f"{PREFIX}ENROLMENT_TOKEN") or None,
         ca_file=text("ca_file"),
         timeout_seconds=number("timeout"),
         spool_dir=Path(text("spool_dir") or default_spool_dir()),

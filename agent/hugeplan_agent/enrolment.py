@@ -45,20 +45,36 @@ def enrol(config: Config) -> None:
     Raises EnrolmentError with the server's answer, AgentError when the token cannot be kept.
     """
     server, token_file = check_server_and_token(config)
-    if config.enrolment_token_file is None:
-        raise ConfigurationError("--enrolment-token-file is missing: give the file that holds the enrolment token")
+    enrolment_token = _enrolment_token(config)
     Spool(config.spool_dir, config.bounds)  # an id made here must be the one that reports carry
     host = Host(config.root)
     body = {
         "machine_id": machine.machine_id(host, config.spool_dir),
         "node_name": machine.node_name(host, config.node_name),
     }
-    sender = _sender(config, server, read_token(config.enrolment_token_file, "--enrolment-token-file"))
+    sender = _sender(config, server, enrolment_token)
     answer = sender.post(ENROLMENTS, json.dumps(body).encode())
     token = answer.document.get("token")
     if answer.outcome is not Outcome.DELIVERED or not isinstance(token, str):
         raise EnrolmentError(answer)
     write_token(token_file, token)
+
+
+def _enrolment_token(config: Config) -> str:
+    if config.enrolment_token_file is not None:
+        return read_token(config.enrolment_token_file, "--enrolment-token-file")
+    if config.enrolment_token is not None:
+        return config.enrolment_token
+    raise ConfigurationError(
+        "--enrolment-token-file is missing: give the file that holds the enrolment token,"
+        " or the token in HUGEPLAN_AGENT_ENROLMENT_TOKEN"
+    )
+
+
+def can_enrol(config: Config) -> bool:
+    """Whether an enrolment token was given and there is no agent token yet."""
+    has_enrolment = config.enrolment_token_file is not None or config.enrolment_token is not None
+    return has_enrolment and config.token_file is not None and not config.token_file.exists()
 
 
 def _sender(config: Config, server: str, token: str) -> Sender:

@@ -17,7 +17,7 @@ from hugeplan_agent.backoff import delay_seconds
 from hugeplan_agent.collectors import collect_all
 from hugeplan_agent.config import Config
 from hugeplan_agent.delivery import Pass, deliver
-from hugeplan_agent.enrolment import EnrolmentError, enrol, make_sender
+from hugeplan_agent.enrolment import EnrolmentError, can_enrol, enrol, make_sender
 from hugeplan_agent.errors import AgentError, ConfigurationError, MeasureError
 from hugeplan_agent.host import Host
 from hugeplan_agent.sender import Answer, Outcome, Sender
@@ -136,7 +136,7 @@ class Agent:
         """A sender, enrolling first when the token file is not there yet; else the answer that stood in the way."""
         config = self.config
         try:
-            if config.token_file and config.enrolment_token_file and not config.token_file.exists():
+            if can_enrol(config):
                 enrol(config)
                 self.log.line(f"enrolled; the agent token is in {config.token_file}")
             return make_sender(config), None

@@ -254,10 +254,10 @@ class TestRun:
         assert [report["run"] is not None for report in server.stored.values()].count(True) == 1
 
     def test_it_enrols_when_it_has_no_token_yet(self, node: Node, server: MisbehavingServer) -> None:
-        enrolment = node.folder / "enrolment"
-        node.token_file.rename(enrolment)
+        node.token_file.unlink()
         server.script.append(Behaviour(503, headers={"Retry-After": "0"}))
-        process = node.start("run", "--interval", "1s", "--enrolment-token-file", str(enrolment))
+        node.environment["HUGEPLAN_AGENT_ENROLMENT_TOKEN"] = "secret"
+        process = node.start("run", "--interval", "1s")
         until(lambda: len(server.stored) >= 1)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)

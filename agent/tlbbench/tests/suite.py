@@ -1,4 +1,4 @@
-"""A tiny test suite for tlbbench's command line: cases print PASS, FAIL or SKIP with its reason, the last line the totals.
+"""A tiny test suite for tlbbench's command line: cases print PASS, FAIL or SKIP with its reason, then the totals.
 
 Standard library only, so that the suites run with any Python 3.11 before anything else is installed. The programs and
 places come from the environment: TLBBENCH (the program), TLBBENCH_RUNNER (a prefix such as qemu-aarch64, optional).

@@ -102,7 +102,10 @@ CASES: list[tuple[str, Callable[[], None]]] = [
     ("help lists commands and options", help_lists_everything),
     ("help comes at any place", help_comes_anywhere),
     ("the version is the document's", version_is_the_documents),
-    *((f"refuses '{' '.join(arguments)[:60]}'", partial(refuse, arguments, names, valid)) for arguments, names, valid in BAD),
+    *(
+        (f"refuses '{' '.join(arguments)[:60]}'", partial(refuse, arguments, names, valid))
+        for arguments, names, valid in BAD
+    ),
 ]
 
 if __name__ == "__main__":
