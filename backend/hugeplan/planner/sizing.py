@@ -50,11 +50,12 @@ def with_pool(instance: DatabaseInstance, pool_bytes: int) -> DatabaseInstance:
     engine = engine_named(instance.engine)
     if engine.pool_setting is None:
         raise PlannerError("pool_range", instance.engine, "an engine whose pool has a size setting")
-    text = _setting_text(engine, pool_bytes)
+    text = setting_text(engine, pool_bytes)
     return replace(instance, settings={**instance.settings, engine.pool_setting: text})
 
 
-def _setting_text(engine: Engine, pool_bytes: int) -> str:
+def setting_text(engine: Engine, pool_bytes: int) -> str:
+    """A pool size as the engine's pool setting takes it."""
     if engine.name == "postgresql":
         return format_postgresql_bytes(pool_bytes)
     unit = next((s.unit_bytes for s in engine.settings if s.name == engine.pool_setting), 1)

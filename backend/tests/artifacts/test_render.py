@@ -1,0 +1,171 @@
+"""Artifacts say what the plan says, in the syntax their readers accept."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hugeplan.artifacts import Artifact, render
+from hugeplan.planner.model import (
+    GIB,
+    DatabaseInstance,
+    NodeFacts,
+    NumaNode,
+    Plan,
+    PlanRequest,
+    Pool,
+    Reservations,
+)
+from hugeplan.planner.plan import plan
+
+
+def request_of(*databases: DatabaseInstance, nodes: int = 1, **fields: object) -> PlanRequest:
+    numa = tuple(NumaNode(id=i, mem_total_bytes=32 * GIB, pools=()) for i in range(nodes))
+    return PlanRequest(node=NodeFacts(name="db-7", numa=numa, kernel_used_bytes=GIB), databases=databases, **fields)
+
+
+def postgresql(name: str = "main", **fields: object) -> DatabaseInstance:
+    settings = {"shared_buffers": "4GB", "max_connections": "100"}
+    return DatabaseInstance(name=name, engine="postgresql", version="17", settings=settings, **fields)
+
+
+def rendered(request: PlanRequest) -> tuple[Plan, dict[str, Artifact]]:
+    found = plan(request)
+    artifacts = render(found, request)
+    assert len({a.kind for a in artifacts}) == len(artifacts)
+    return found, {a.kind: a for a in artifacts}
+
+
+class TestSysctl:
+    def test_the_count_is_the_plan(self) -> None:
+        found, files = rendered(request_of(postgresql()))
+        assert re.search(rf"^vm\.nr_hugepages = {found.pools[0].pages}$", files["sysctl"].content, re.M)
+
+    def test_absent_when_only_1g_is_planned(self) -> None:
+        _, files = rendered(request_of(postgresql(page_bytes=GIB)))
+        assert "sysctl" not in files
+
+
+class TestKernelCommandLine:
+    def test_one_numa_node(self) -> None:
+        found, files = rendered(request_of(postgresql()))
+        words = f"default_hugepagesz=2M hugepagesz=2M hugepages={found.pools[0].pages}"
+        assert f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {words}"' in files["kernel_command_line"].content
+
+    def test_two_sizes_on_two_nodes_in_kernel_order(self) -> None:
+        databases = (postgresql("a", numa_node=0), postgresql("b", numa_node=1, page_bytes=GIB))
+        found, files = rendered(request_of(*databases, nodes=2))
+        small, large = found.pools
+        expected = f"hugepagesz=2M hugepages=0:{small.pages} hugepagesz=1G hugepages=1:{large.pages}"
+        assert expected in files["kernel_command_line"].content
+
+
+class TestNumaScript:
+    def run(self, script: str, root: Path) -> subprocess.CompletedProcess[str]:
+        text = script.replace("/sys/devices", f"{root}/sys/devices").replace("/proc/sys", f"{root}/proc/sys")
+        return subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True, check=False)
+
+    def tree(self, root: Path, nodes: int) -> None:
+        (root / "proc/sys/vm").mkdir(parents=True)
+        for node in range(nodes):
+            for size in (2048, 1048576):
+                directory = root / f"sys/devices/system/node/node{node}/hugepages/hugepages-{size}kB"
+                directory.mkdir(parents=True)
+                (directory / "nr_hugepages").write_text("0\n")
+
+    def test_writes_every_count(self, tmp_path: Path) -> None:
+        databases = (postgresql("a", numa_node=0), postgresql("b", numa_node=1, page_bytes=GIB))
+        found, files = rendered(request_of(*databases, nodes=2))
+        self.tree(tmp_path, 2)
+        assert self.run(files["numa_script"].content, tmp_path).returncode == 0
+        for pool in found.pools:
+            directory = f"hugepages-{pool.page_bytes // 1024}kB"
+            path = tmp_path / f"sys/devices/system/node/node{pool.numa_node}/hugepages" / directory / "nr_hugepages"
+            assert int(path.read_text()) == pool.pages
+        assert self.run(files["numa_script"].verify, tmp_path).returncode == 0
+
+    def test_a_missing_node_is_said_and_fails(self, tmp_path: Path) -> None:
+        _, files = rendered(request_of(postgresql(numa_node=1), nodes=2))
+        self.tree(tmp_path, 1)
+        done = self.run(files["numa_script"].content, tmp_path)
+        assert done.returncode == 1
+        assert "node1" in done.stderr
+
+    def test_rollback_restores_what_stood(self, tmp_path: Path) -> None:
+        request = request_of(postgresql())
+        pools = (Pool(page_bytes=GIB, nr_hugepages=3),)
+        numa = (NumaNode(id=0, mem_total_bytes=32 * GIB, pools=pools),)
+        request = PlanRequest(node=NodeFacts(name="n", numa=numa), databases=request.databases)
+        _, files = rendered(request)
+        self.tree(tmp_path, 1)
+        assert "reserve 0 hugepages-1048576kB 0" in files["numa_script"].content
+        assert self.run(files["numa_script"].rollback, tmp_path).returncode == 0
+        path = tmp_path / "sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages"
+        assert int(path.read_text()) == 3
+
+
+class TestTmpfiles:
+    def test_each_line_writes_a_count(self) -> None:
+        found, files = rendered(request_of(postgresql(), nodes=2))
+        lines = [line.split() for line in files["tmpfiles"].content.splitlines() if not line.startswith("#")]
+        assert [(line[0], line[2:6], int(line[6])) for line in lines if line] == [
+            ("w", ["-", "-", "-", "-"], pool.pages) for pool in found.pools
+        ]
+
+
+class TestPod:
+    def test_limit_is_whole_pages_and_covers_the_segment(self) -> None:
+        request = request_of(postgresql(), reservations=Reservations(kubernetes=True))
+        found, files = rendered(request)
+        resources = yaml.safe_load(files["pod"].content)["resources"]
+        assert resources["requests"] == resources["limits"]
+        limit = int(resources["limits"]["hugepages-2Mi"].removesuffix("Mi"))
+        assert limit % 2 == 0
+        assert limit >= found.instances[0].demand.pages * 2
+        assert "memory" in resources["limits"]
+
+    def test_absent_without_kubernetes(self) -> None:
+        _, files = rendered(request_of(postgresql()))
+        assert "pod" not in files
+
+
+class TestEngineSettings:
+    def test_postgresql_conf(self) -> None:
+        _, files = rendered(request_of(postgresql(page_bytes=GIB)))
+        content = files["postgresql_conf"].content
+        assert re.search(r"^huge_pages = on$", content, re.M)
+        assert re.search(r"^huge_page_size = 1GB$", content, re.M)
+
+    def test_a_sized_pool_is_written(self) -> None:
+        _, files = rendered(request_of(postgresql(pool_min_bytes=GIB, pool_max_bytes=2 * GIB)))
+        assert re.search(r"^shared_buffers = 2GB$", files["postgresql_conf"].content, re.M)
+
+    def test_my_cnf(self) -> None:
+        instance = DatabaseInstance(
+            name="shop", engine="mysql", version="8.0", settings={"innodb_buffer_pool_size": "4G"}
+        )
+        _, files = rendered(request_of(instance))
+        assert files["my_cnf"].content.splitlines()[1] == "[mysqld]"
+
+    def test_two_instances_have_two_kinds(self) -> None:
+        _, files = rendered(request_of(postgresql("a b"), postgresql("a-b")))
+        assert {"postgresql_conf-a-b", "postgresql_conf-a-b-2"} <= set(files)
+
+
+@pytest.mark.parametrize("name", ["x\nvm.nr_hugepages = 1", "$(reboot)", "`id`"])
+def test_names_stay_inside_comments(name: str) -> None:
+    numa = (NumaNode(id=0, mem_total_bytes=32 * GIB),)
+    request = PlanRequest(node=NodeFacts(name=name, numa=numa), databases=(postgresql(),))
+    _, files = rendered(request)
+    for artifact in files.values():
+        for line in artifact.content.splitlines():
+            if "reboot)" in line or "`id`" in line or "= 1" in line.split("#")[0]:
+                assert line.startswith("#")
+
+
+def test_no_pool_no_files() -> None:
+    assert rendered(request_of())[1] == {}
