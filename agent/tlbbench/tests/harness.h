@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A unit test is a program: TEST() cases in a table, each printed as PASS, FAIL or SKIP with its reason, then the totals. */
+/* A unit test is a program: TEST() cases in a table, each printed as PASS, FAIL or SKIP with its reason, then the
+ * totals. */
 #ifndef TLBBENCH_TESTS_HARNESS_H
 #define TLBBENCH_TESTS_HARNESS_H
 
