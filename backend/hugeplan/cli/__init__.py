@@ -33,7 +33,10 @@ class Command:
     module: str
 
 
-COMMANDS: Final = (Command("size", "pages that one database engine needs", "hugeplan.cli.size"),)
+COMMANDS: Final = (
+    Command("plan", "a plan for a node from a scenario, or for this machine", "hugeplan.cli.plan"),
+    Command("size", "pages that one database engine needs", "hugeplan.cli.size"),
+)
 
 
 class InputError(Exception):

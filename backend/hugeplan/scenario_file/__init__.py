@@ -7,6 +7,7 @@
 from hugeplan.scenario_file.convert import hardware_of, to_request
 from hugeplan.scenario_file.documents import ScenarioDocument
 from hugeplan.scenario_file.errors import FieldProblem, ScenarioFileError
+from hugeplan.scenario_file.hardware import with_catalogue
 from hugeplan.scenario_file.loader import line_of, load, problems_of
 from hugeplan.scenario_file.schema import json_schema
 
@@ -20,4 +21,5 @@ __all__ = [
     "load",
     "problems_of",
     "to_request",
+    "with_catalogue",
 ]

@@ -38,6 +38,7 @@ from hugeplan.scenario_file.documents import (
     TenantDocument,
     WorkloadDocument,
 )
+from hugeplan.scenario_file.hardware import with_catalogue
 
 #: Reads a tlbbench document by its path; the command line has one, the API does not.
 RunReader = Callable[[str], HardwareFacts]
@@ -56,7 +57,7 @@ def to_request(
     *,
     sample: NodeSample | None = None,
     read_run: RunReader | None = None,
-    from_catalogue: CatalogueReader | None = None,
+    from_catalogue: CatalogueReader = with_catalogue,
 ) -> PlanRequest:
     """What ``plan()`` takes. The node comes from ``node_facts`` or from the document, never from both.
 
@@ -104,7 +105,7 @@ def _require_unique_names(document: ScenarioDocument) -> None:
                 raise PlannerError(f"{section}[{i}].name", name, "a name used once")
 
 
-def _node(document: NodeDocument, read_run: RunReader | None, from_catalogue: CatalogueReader | None) -> NodeFacts:
+def _node(document: NodeDocument, read_run: RunReader | None, from_catalogue: CatalogueReader) -> NodeFacts:
     arch = canonical_architecture(document.arch, "node.arch")
     base = document.base_page_size or 4 * KIB
     allowed = _offered_sizes(arch, base)
@@ -202,7 +203,7 @@ def _pools(numa: NumaNodeDocument, sizes: tuple[int, ...], where: str) -> tuple[
 
 
 def hardware_of(
-    document: HardwareDocument, read_run: RunReader | None = None, from_catalogue: CatalogueReader | None = None
+    document: HardwareDocument, read_run: RunReader | None = None, from_catalogue: CatalogueReader = with_catalogue
 ) -> HardwareFacts:
     """Hardware facts of the document: measured ones from ``run``, else what the catalogue knows of ``cpu``."""
     if document.run is not None:
@@ -217,7 +218,7 @@ def hardware_of(
         catalogue_id=None if cpu is None else cpu.catalogue_id,
         virtualised=document.virtualised,
     )
-    return facts if from_catalogue is None else from_catalogue(facts)
+    return from_catalogue(facts)
 
 
 def _require_numa(field: str, numa_node: int | None, ids: set[int]) -> None:

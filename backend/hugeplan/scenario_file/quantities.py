@@ -51,7 +51,8 @@ def _parse_page(value: Any) -> int:
     return parse_page_size(value, "page_size")
 
 
-def _parse_page_choice(value: Any) -> int | None:
+def parse_page_choice(value: Any) -> int | None:
+    """None for auto, 0 for none, else bytes of the page size."""
     if value is None or value == "auto":
         return None
     if value == "none" or (value == 0 and not isinstance(value, bool)):
@@ -111,7 +112,7 @@ PageSize = Annotated[
 
 PageChoice = Annotated[
     int | None,
-    BeforeValidator(_parse_page_choice),
+    BeforeValidator(parse_page_choice),
     WithJsonSchema(
         {
             "description": "auto lets the planner choose, none forbids huge pages, else the page size to use",

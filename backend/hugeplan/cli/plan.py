@@ -1,0 +1,210 @@
+"""``hugeplan plan``: a plan from a scenario file, or for this machine from a few options."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Final
+
+from hugeplan.artifacts import Artifact, render
+from hugeplan.cli import EXIT_WRONG_INPUT, InputError
+from hugeplan.cli.plan_text import plan_text
+from hugeplan.cli.this_node import Machine, node_facts, node_sample
+from hugeplan.hardware.curves import hardware_facts_of
+from hugeplan.planner.engines import ENGINES, engine_named
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import (
+    DatabaseInstance,
+    HardwareFacts,
+    Plan,
+    PlanRequest,
+    Tenant,
+)
+from hugeplan.planner.plan import plan
+from hugeplan.planner.units import parse_whole_number
+from hugeplan.scenario_file import ScenarioFileError, line_of, load, to_request
+from hugeplan.scenario_file.quantities import parse_page_choice, parse_quantity
+
+_EPILOG: Final = """\
+examples:
+  hugeplan plan scenario.yaml
+  hugeplan plan scenario.yaml --json
+  hugeplan plan --node this --postgresql shared_buffers=8GB,max_connections=200 --tenant "app:6GiB x 4"
+
+An engine's option takes its settings; name, version, connections, numa_node and page_size describe the instance.
+"""
+_INSTANCE_KEYS: Final = ("name", "version", "connections", "numa_node", "page_size")
+_TENANT: Final = re.compile(r"^(?P<name>[^:]+):\s*(?P<size>[^x]+?)\s*(?:x\s*(?P<count>\d+))?$")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``plan``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+    parser.add_argument("scenario", nargs="?", help="a scenario file, YAML or JSON; - reads standard input")
+    parser.add_argument("--node", metavar="this", help="this: plan for the machine the command runs on")
+    parser.add_argument("--tlbbench", metavar="FILE", help="a tlbbench document measured on the node")
+    parser.add_argument(
+        "--tenant", action="append", default=[], metavar="NAME:SIZE[ x COUNT]", help="a tenant; may be repeated"
+    )
+    parser.add_argument("--json", action="store_true", help="print the plan and its files as one JSON object")
+    parser.add_argument("--artifacts", metavar="DIR", help="write the plan's files into this folder")
+    engines = parser.add_argument_group("databases on --node this, may be repeated")
+    for name in ENGINES:
+        engines.add_argument(
+            f"--{name}", dest=f"engine_{name}", action="append", default=[], metavar="SETTING=VALUE,..."
+        )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the plan; the caller prints PlannerErrors and InputErrors as one line."""
+    try:
+        request = _request(arguments)
+    except ScenarioFileError as error:
+        for line in str(error).splitlines():
+            sys.stderr.write(f"hugeplan plan: {line}\n")
+        return EXIT_WRONG_INPUT
+    found = plan(request) if arguments.scenario is None else _plan_of_file(arguments.scenario, request)
+    artifacts = render(found, request)
+    if arguments.artifacts is not None:
+        _write(artifacts, Path(arguments.artifacts))
+    if arguments.json:
+        document = {"plan": asdict(found), "artifacts": [asdict(artifact) for artifact in artifacts]}
+        print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        sys.stdout.write(plan_text(found, artifacts))
+    return 0
+
+
+def _request(arguments: argparse.Namespace) -> PlanRequest:
+    databases = _databases(arguments)
+    if arguments.scenario is not None:
+        if arguments.node is not None or databases or arguments.tenant:
+            raise InputError("give a scenario file, or --node this with databases and tenants, not both")
+        return _from_file(arguments.scenario, arguments.tlbbench)
+    if arguments.node is None:
+        raise InputError("give a scenario file, or --node this")
+    if arguments.node != "this":
+        raise InputError(f"--node: {arguments.node!r} is not valid; expected this")
+    machine = Machine.this()
+    hardware = None if arguments.tlbbench is None else read_run(arguments.tlbbench)
+    engines = [instance.engine for instance in databases]
+    alone = {i.engine: i.name for i in databases if engines.count(i.engine) == 1}
+    return PlanRequest(
+        node=node_facts(machine, hardware),
+        tenants=tuple(parse_tenant(text) for text in arguments.tenant),
+        databases=databases,
+        sample=node_sample(machine, alone),
+    )
+
+
+def _read(path: str) -> str:
+    try:
+        if path == "-":
+            return sys.stdin.read()
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8 text") from error
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+
+
+def _from_file(path: str, run: str | None) -> PlanRequest:
+    text = _read(path)
+    document = load(text, path)
+    folder = Path() if path == "-" else Path(path).parent
+    try:
+        request = to_request(document, read_run=lambda name: read_run(str(folder / name)))
+    except PlannerError as error:
+        raise InputError(_with_line(path, text, error)) from error
+    if run is not None:
+        request = replace(request, node=replace(request.node, hardware=read_run(run)))
+    return request
+
+
+def _plan_of_file(path: str, request: PlanRequest) -> Plan:
+    try:
+        return plan(request)
+    except PlannerError as error:
+        raise InputError(str(error) if path == "-" else _with_line(path, _read(path), error)) from error
+
+
+def _with_line(path: str, text: str, error: PlannerError) -> str:
+    line = line_of(error.field, text)
+    return f"{path}: {error}" if line is None else f"{path}:{line}: {error}"
+
+
+def read_run(path: str) -> HardwareFacts:
+    """Hardware facts from a tlbbench document on disk."""
+    try:
+        document = json.loads(_read(path))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{error.lineno}: not a tlbbench document: {error.msg}") from error
+    if not isinstance(document, dict) or document.get("schema_version") != 1:
+        raise InputError(f"{path}: not a tlbbench document with schema_version 1")
+    try:
+        return hardware_facts_of(document)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"{path}: a tlbbench document with a wrong or missing field: {error}") from error
+
+
+def _databases(arguments: argparse.Namespace) -> tuple[DatabaseInstance, ...]:
+    found: list[DatabaseInstance] = []
+    for name in ENGINES:
+        for text in getattr(arguments, f"engine_{name}"):
+            instance = parse_database(name, text)
+            if any(other.name == instance.name for other in found):
+                instance = replace(instance, name=f"{instance.name}-{len(found) + 1}")
+            found.append(instance)
+    return tuple(found)
+
+
+def parse_database(engine: str, text: str) -> DatabaseInstance:
+    """``shared_buffers=8GB,max_connections=200`` as an instance; commas inside quotes belong to the value."""
+    option = f"--{engine}"
+    settings: dict[str, str] = {}
+    for part in re.findall(r"""(?:[^,'"]|'[^']*'|"[^"]*")+""", text):
+        name, separator, value = part.partition("=")
+        if not separator or not name.strip():
+            raise PlannerError(option, part, "SETTING=VALUE, such as shared_buffers=8GB")
+        settings[name.strip()] = value.strip().strip("'\"")
+    own = {key: settings.pop(key) for key in _INSTANCE_KEYS if key in settings}
+    return DatabaseInstance(
+        name=own.get("name", engine_named(engine).name),
+        engine=engine,
+        version=own.get("version"),
+        settings=settings,
+        connections=_count(own.get("connections"), f"{option} connections", 1_000_000),
+        numa_node=_count(own.get("numa_node"), f"{option} numa_node", 4095),
+        page_bytes=parse_page_choice(own.get("page_size")),
+    )
+
+
+def _count(text: str | None, field: str, most: int) -> int | None:
+    return None if text is None else parse_whole_number(text, 0, most, field)
+
+
+def parse_tenant(text: str) -> Tenant:
+    """``app:6GiB x 4`` as four copies that request 6 GiB each."""
+    found = _TENANT.match(text.strip())
+    if found is None:
+        raise PlannerError("--tenant", text, "NAME:SIZE or NAME:SIZE x COUNT, such as app:6GiB x 4")
+    try:
+        size = parse_quantity(found["size"])
+    except PlannerError as error:
+        raise PlannerError("--tenant", text, error.expected) from error
+    count = parse_whole_number(found["count"] or "1", 0, 10_000, "--tenant count")
+    return Tenant(name=found["name"].strip(), kind="service", count=count, request_bytes=size, limit_bytes=size)
+
+
+def _write(artifacts: tuple[Artifact, ...], folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for artifact in artifacts:
+            (folder / artifact.filename).write_text(artifact.content, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--artifacts {folder}: {error.strerror}") from error
