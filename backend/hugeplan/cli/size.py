@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Final
 
-from hugeplan.planner.engines import ENGINES, DemandContext, Engine, demand_of, engine_named
+from hugeplan.planner.engines import ENGINES, DemandContext, Engine, context_with_page_size, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import DatabaseInstance, Demand
+from hugeplan.planner.model import MIB, DatabaseInstance, Demand
 from hugeplan.planner.pages import (
-    all_huge_page_sizes,
     base_page_sizes,
     canonical_architecture,
     huge_page_sizes,
@@ -25,6 +24,7 @@ from hugeplan.planner.units import (
     parse_whole_number,
 )
 
+_NO_HUGE_PAGES: Final = frozenset({"base", "none"})
 _EPILOG: Final = """\
 examples:
   hugeplan size postgresql --version 18 --set shared_buffers=8GB --set max_connections=200 --page-size 2M
@@ -94,33 +94,45 @@ def _optional_count(text: str | None, field: str, low: int, high: int) -> int | 
 
 
 def _context(arguments: argparse.Namespace) -> DemandContext:
-    """The node asked about. Without ``--arch`` any page size of any architecture may be asked for."""
-    arch = canonical_architecture(arguments.arch or "x86_64", "--arch")
-    base = base_page_sizes(arch)[0]
-    if arguments.base_page_size is not None:
-        base = parse_page_size(arguments.base_page_size, "--base-page-size")
-    sizes = huge_page_sizes(arch, base)
-    default = sizes[0] if arch != "aarch64" or base != base_page_sizes(arch)[0] else sizes[1]
+    """The node asked about. Without ``--arch`` it is of an architecture that has the page size, x86-64 first."""
+    page_bytes = _page_size(arguments.page_size)
+    if arguments.arch is None and arguments.base_page_size is None:
+        context = context_with_page_size(page_bytes or DemandContext().default_huge_page_bytes)
+    else:
+        arch = canonical_architecture(arguments.arch or "x86_64", "--arch")
+        base = base_page_sizes(arch)[0]
+        if arguments.base_page_size is not None:
+            base = parse_page_size(arguments.base_page_size, "--base-page-size")
+        sizes = huge_page_sizes(arch, base)
+        default = 2 * MIB if 2 * MIB in sizes else sizes[0]
+        context = DemandContext(
+            arch=arch, base_page_bytes=base, huge_page_sizes_bytes=sizes, default_huge_page_bytes=default
+        )
+    default = context.default_huge_page_bytes
     if arguments.default_page_size is not None:
         default = parse_page_size(arguments.default_page_size, "--default-page-size")
-        if default not in sizes:
-            raise PlannerError("--default-page-size", page_label(default), ", ".join(page_label(s) for s in sizes))
-    return DemandContext(
-        arch=arch,
-        base_page_bytes=base,
-        huge_page_sizes_bytes=sizes if arguments.arch else all_huge_page_sizes(),
+        if default not in context.huge_page_sizes_bytes:
+            labels = ", ".join(page_label(size) for size in context.huge_page_sizes_bytes)
+            raise PlannerError("--default-page-size", page_label(default), labels)
+    return replace(
+        context,
         default_huge_page_bytes=default,
         cpus=_optional_count(arguments.cpus, "--cpus", 1, 65536),
         mem_total_bytes=None if arguments.memory is None else parse_iec_bytes(arguments.memory, "--memory"),
     )
 
 
-def _page_bytes(text: str | None, context: DemandContext) -> int:
-    if text is None:
-        return context.default_huge_page_bytes
-    if text.strip().lower() in {"base", "none"}:
-        return context.base_page_bytes
+def _page_size(text: str | None) -> int | None:
+    """Bytes of ``--page-size``; None where it is not given, or where no huge pages are asked for."""
+    if text is None or text.strip().lower() in _NO_HUGE_PAGES:
+        return None
     return parse_page_size(text, "--page-size")
+
+
+def _page_bytes(text: str | None, context: DemandContext) -> int:
+    if text is not None and text.strip().lower() in _NO_HUGE_PAGES:
+        return context.base_page_bytes
+    return _page_size(text) or context.default_huge_page_bytes
 
 
 def demand_document(demand: Demand) -> dict[str, object]:

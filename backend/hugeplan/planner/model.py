@@ -391,6 +391,8 @@ class Demand:
     """What one instance needs at one page size.
 
     ``pages`` = sum of the segments' pages; ``error_pages`` is the rule's stated error bar, +- pages.
+    ``also_pages`` are (page_bytes, pages) of smaller huge page sizes that it takes too, where such a pool exists;
+    without one those parts use base pages. ``private_fixed_bytes`` is base-page memory that no connection causes.
     ``wants_pool`` False: the right answer for this engine is no hugetlb pool (``notes`` says why).
     """
 
@@ -411,6 +413,8 @@ class Demand:
     settings: tuple[SettingAdvice, ...] = ()
     fits: tuple[FitSuggestion, ...] = ()
     notes: tuple[str, ...] = ()
+    also_pages: tuple[tuple[int, int], ...] = ()
+    private_fixed_bytes: int | None = None
 
 
 class LedgerKind(StrEnum):

@@ -63,11 +63,6 @@ def huge_page_sizes(arch: str, base_page_bytes: int) -> tuple[int, ...]:
     return sizes
 
 
-def all_huge_page_sizes() -> tuple[int, ...]:
-    """Huge page sizes (bytes, ascending) of all architectures together."""
-    return tuple(sorted({size for sizes in HUGE_PAGE_SIZES.values() for size in sizes}))
-
-
 def require_huge_page_size(page_bytes: int, arch: str, base_page_bytes: int, field: str = "page_size") -> int:
     """``page_bytes`` if the architecture has it at this base page size, else a PageSizeError with the list."""
     sizes = huge_page_sizes(arch, base_page_bytes)

@@ -9,7 +9,7 @@ from hugeplan.planner.engines.base import (
     SettingKind,
     SettingSpec,
 )
-from hugeplan.planner.engines.registry import ENGINES, demand_of, engine_named
+from hugeplan.planner.engines.registry import ENGINES, context_with_page_size, demand_of, engine_named
 
 __all__ = [
     "ENGINES",
@@ -20,6 +20,7 @@ __all__ = [
     "PoolUse",
     "SettingKind",
     "SettingSpec",
+    "context_with_page_size",
     "demand_of",
     "engine_named",
 ]

@@ -6,10 +6,10 @@ An engine is one file with one demand function and one row in ``registry.py``. N
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
-from hugeplan.planner.errors import PageSizeError, SettingValueError, UnknownSettingError, UnknownVersionError
+from hugeplan.planner.errors import PageSizeError, SettingValueError, UnknownVersionError
 from hugeplan.planner.model import (
     GIB,
     KIB,
@@ -140,7 +140,9 @@ class DemandParts:
     page_cache_bytes: int | None = None
     settings: tuple[SettingAdvice, ...] = ()
     fits: tuple[FitSuggestion, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    also_pages: tuple[tuple[int, int], ...] = ()
+    private_fixed_bytes: int | None = None
 
 
 def build_demand(engine: str, page_bytes: int, parts: DemandParts) -> Demand:
@@ -165,6 +167,8 @@ def build_demand(engine: str, page_bytes: int, parts: DemandParts) -> Demand:
         settings=parts.settings,
         fits=parts.fits,
         notes=parts.notes,
+        also_pages=parts.also_pages,
+        private_fixed_bytes=parts.private_fixed_bytes,
     )
 
 
@@ -201,13 +205,6 @@ def require_page_size(page_bytes: int, context: DemandContext, field_name: str =
         labels = ", ".join(page_label(size) for size in allowed)
         raise PageSizeError(field_name, page_label(page_bytes), f"one of the node's page sizes: {labels}")
     return page_bytes
-
-
-def require_known_settings(settings: Mapping[str, str], known: Mapping[str, object], engine: str) -> None:
-    """An UnknownSettingError for the first setting that the engine does not have."""
-    for name in settings:
-        if name not in known:
-            raise UnknownSettingError(f"settings.{name}", name, f"a setting of {engine}{closest_hint(name, known)}")
 
 
 def closest_hint(name: str, known: Mapping[str, object]) -> str:

@@ -22,10 +22,9 @@ from hugeplan.planner.engines.base import (
     SettingSpec,
     build_demand,
     computed,
-    parse_boolean,
-    require_known_settings,
     require_version,
 )
+from hugeplan.planner.engines.settings import Dialect, Value, integer, read_settings, underscored
 from hugeplan.planner.errors import SettingValueError
 from hugeplan.planner.model import (
     GIB,
@@ -39,7 +38,7 @@ from hugeplan.planner.model import (
     SettingAdvice,
 )
 from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, page_label
-from hugeplan.planner.units import format_bytes, format_mysql_bytes, parse_mysql_bytes, parse_whole_number
+from hugeplan.planner.units import format_bytes, format_mysql_bytes, parse_mysql_bytes
 
 VERSIONS: Final = ("9.4", "9.3", "9.2", "9.1", "9.0", "8.4", "8.3", "8.2", "8.1", "8.0", "5.7")
 DEFAULT_VERSION: Final = "8.4"
@@ -127,37 +126,21 @@ def chunk_pages(
     return ceil_pages(chunk_mapping_bytes(chunk_bytes, page_size_bytes, descriptor_bytes) + _METADATA_BYTES, page_bytes)
 
 
-def _settings(settings: Mapping[str, str]) -> dict[str, int | bool]:
-    normalised = {name.strip().replace("-", "_"): value for name, value in settings.items()}
-    require_known_settings(normalised, {spec.name: spec for spec in SETTINGS}, "MySQL")
-    values: dict[str, int | bool] = {}
-    for spec in SETTINGS:
-        if spec.name in normalised:
-            values[spec.name] = _parse(spec, normalised[spec.name])
-    return values
+_DIALECT: Final = Dialect("MySQL", parse_mysql_bytes, format_mysql_bytes, underscored)
 
 
-def _parse(spec: SettingSpec, text: str) -> int | bool:
-    field = f"settings.{spec.name}"
-    if spec.kind is SettingKind.BOOLEAN:
-        return parse_boolean(text, field)
-    low, high = spec.minimum or 0, spec.maximum if spec.maximum is not None else 2**63 - 1
-    if spec.kind is SettingKind.INTEGER:
-        return parse_whole_number(text, low, high, field)
-    value = parse_mysql_bytes(text, field)
-    if not low <= value <= high:
-        raise SettingValueError(field, text, f"{format_mysql_bytes(low)} to {format_mysql_bytes(high)}")
-    return value
+def _settings(settings: Mapping[str, str]) -> dict[str, Value]:
+    return read_settings(SETTINGS, settings, _DIALECT)
 
 
-def pool_of(values: Mapping[str, int | bool], version: str, cpus: int | None) -> InnodbPool:
+def pool_of(values: Mapping[str, Value], version: str, cpus: int | None) -> InnodbPool:
     """The buffer pool that the settings give."""
-    pool_bytes = int(values.get("innodb_buffer_pool_size", _POOL_BYTES))
-    chunk_bytes = int(values.get("innodb_buffer_pool_chunk_size", _CHUNK_BYTES))
-    page_size_bytes = int(values.get("innodb_page_size", 16 * KIB))
+    pool_bytes = integer(values, "innodb_buffer_pool_size", _POOL_BYTES)
+    chunk_bytes = integer(values, "innodb_buffer_pool_chunk_size", _CHUNK_BYTES)
+    page_size_bytes = integer(values, "innodb_page_size", 16 * KIB)
     if page_size_bytes & (page_size_bytes - 1):
         raise SettingValueError("settings.innodb_page_size", page_size_bytes, "4K, 8K, 16K, 32K or 64K")
-    instances = int(values.get("innodb_buffer_pool_instances", 0))
+    instances = integer(values, "innodb_buffer_pool_instances", 0)
     if instances == 0:
         instances = default_instances(version, pool_bytes, chunk_bytes, cpus)
     elif pool_bytes < _INSTANCES_THRESHOLD_BYTES:
@@ -190,7 +173,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         private_bytes_per_connection=_THREAD_PRIVATE_BYTES,
         connections=instance.connections
         if instance.connections is not None
-        else int(values.get("max_connections", _CONNECTIONS)),
+        else integer(values, "max_connections", _CONNECTIONS),
         process_per_connection=False,
         settings=(SettingAdvice(name="large_pages", value="ON", reason="InnoDB asks for huge pages only with it."),)
         if huge
@@ -267,9 +250,7 @@ def _explanation(pool: InnodbPool, mapping_bytes: int, page_bytes: int) -> Expla
     )
 
 
-def _notes(
-    pool: InnodbPool, values: Mapping[str, int | bool], page_bytes: int, context: DemandContext
-) -> tuple[str, ...]:
+def _notes(pool: InnodbPool, values: Mapping[str, Value], page_bytes: int, context: DemandContext) -> tuple[str, ...]:
     notes = []
     if not values.get("large_pages", False):
         notes.append("large_pages is OFF by default; without it no huge page is used.")

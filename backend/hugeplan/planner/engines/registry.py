@@ -7,15 +7,21 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from hugeplan.planner.engines import mysql, postgresql
+from hugeplan.planner.engines import advice, db2, generic, jvm, mariadb, mysql, oracle, postgresql
 from hugeplan.planner.engines.base import DemandContext, Engine, closest_hint, require_page_size
 from hugeplan.planner.errors import PlannerError, UnknownEngineError
-from hugeplan.planner.model import DatabaseInstance, Demand
-from hugeplan.planner.pages import all_huge_page_sizes
+from hugeplan.planner.model import MIB, DatabaseInstance, Demand
+from hugeplan.planner.pages import HUGE_PAGE_SIZES
 
 _TABLE: Final = (
     postgresql.ENGINE,
     mysql.ENGINE,
+    mariadb.ENGINE,
+    oracle.ENGINE,
+    db2.ENGINE,
+    jvm.ENGINE,
+    generic.ENGINE,
+    *advice.ENGINES,
 )
 
 #: Engines by name.
@@ -34,14 +40,25 @@ def engine_named(name: str) -> Engine:
     return engine
 
 
+def context_with_page_size(page_bytes: int) -> DemandContext:
+    """A node of the first architecture that has this page size; x86-64 where none has it."""
+    for (arch, base), sizes in HUGE_PAGE_SIZES.items():
+        if page_bytes == base or page_bytes in sizes:
+            default = 2 * MIB if 2 * MIB in sizes else sizes[0]
+            return DemandContext(
+                arch=arch, base_page_bytes=base, huge_page_sizes_bytes=sizes, default_huge_page_bytes=default
+            )
+    return DemandContext()
+
+
 def demand_of(instance: DatabaseInstance, page_bytes: int, context: DemandContext | None = None) -> Demand:
     """What one instance needs when its memory is mapped with pages of ``page_bytes``.
 
     ``page_bytes`` is a huge page size of the node, or its base page size for no huge pages at all. Without a
-    context any page size of any architecture may be asked for, on 4K base pages and a 2M default. Errors are
-    PlannerErrors that name the engine, the version or the setting.
+    context the node is of an architecture that has the page size, x86-64 first. Errors are PlannerErrors that name
+    the engine, the version or the setting.
     """
-    where = context if context is not None else DemandContext(huge_page_sizes_bytes=all_huge_page_sizes())
+    where = context if context is not None else context_with_page_size(page_bytes)
     engine = engine_named(instance.engine)
     require_page_size(page_bytes, where)
     if instance.connections is not None and instance.connections < 0:

@@ -1,0 +1,100 @@
+"""Any program that maps memory with huge pages: so many mappings of so many bytes each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hugeplan.planner.engines.base import (
+    DemandContext,
+    DemandParts,
+    Engine,
+    OnShortage,
+    PageChoice,
+    PoolUse,
+    SettingKind,
+    SettingSpec,
+    build_demand,
+    given,
+    whole_mapping,
+)
+from hugeplan.planner.engines.settings import Dialect, integer, read_settings
+from hugeplan.planner.errors import SettingValueError
+from hugeplan.planner.model import DatabaseInstance, Demand, Explanation
+from hugeplan.planner.units import format_iec_bytes, parse_iec_bytes
+
+VERSIONS: Final = ("any",)
+
+
+def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:  # noqa: ARG001 - one shape for all
+    """Each mapping rounded up on its own. Errors: UnknownSettingError, SettingValueError or UnitError."""
+    values = read_settings(SETTINGS, instance.settings, _DIALECT)
+    size_bytes = integer(values, "segment_size", 0)
+    if size_bytes == 0:
+        raise SettingValueError("settings.segment_size", "not set", "a size such as 8GiB")
+    count = integer(values, "segments", 1)
+    segment = whole_mapping(
+        "segment",
+        size_bytes,
+        page_bytes,
+        Explanation(
+            formula="pages = segments x ceil(segment / page)",
+            inputs=(given("segment", size_bytes), given("segments", count, is_bytes=False), given("page", page_bytes)),
+            reference="Linux Documentation/admin-guide/mm/hugetlbpage.rst",
+        ),
+        count,
+    )
+    private = values.get("private_per_connection")
+    parts = DemandParts(
+        segments=(segment,),
+        version=instance.version,
+        pool_bytes=size_bytes * count,
+        private_bytes_per_connection=None if private is None else int(private),
+        connections=instance.connections,
+        process_per_connection=bool(values.get("process_per_connection", False)),
+    )
+    return build_demand("generic", page_bytes, parts)
+
+
+def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
+    """The planned size, else the default; the program is taken to refuse to start on a shortage."""
+    size = instance.page_bytes if instance.page_bytes is not None else context.default_huge_page_bytes
+    return PoolUse(page_sizes_bytes=(size,) if size else (), on_shortage=OnShortage.REFUSE)
+
+
+_DIALECT: Final = Dialect("a generic segment", parse_iec_bytes, format_iec_bytes)
+
+SETTINGS: Final = (
+    SettingSpec(name="segment_size", kind=SettingKind.BYTES, summary="Size of one mapping.", minimum=1),
+    SettingSpec(
+        name="segments",
+        kind=SettingKind.INTEGER,
+        summary="How many mappings.",
+        default="1",
+        minimum=1,
+        maximum=1_000_000,
+    ),
+    SettingSpec(
+        name="private_per_connection",
+        kind=SettingKind.BYTES,
+        summary="Base-page memory of one connection.",
+        minimum=0,
+    ),
+    SettingSpec(
+        name="process_per_connection",
+        kind=SettingKind.BOOLEAN,
+        summary="Whether each connection is a process that maps the segments.",
+        default="off",
+    ),
+)
+
+ENGINE: Final = Engine(
+    name="generic",
+    title="Generic segment",
+    versions=VERSIONS,
+    settings=SETTINGS,
+    page_choice=PageChoice.NAMED,
+    demand=demand,
+    pool_use=pool_use,
+    pool_setting="segment_size",
+    summary="So many mappings of so many bytes each.",
+)
