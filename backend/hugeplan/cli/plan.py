@@ -51,6 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tenant", action="append", default=[], metavar="NAME:SIZE[ x COUNT]", help="a tenant; may be repeated"
     )
+    parser.add_argument(
+        "--running", action="store_true", help="the databases given run on this machine now: check their processes"
+    )
     parser.add_argument("--json", action="store_true", help="print the plan and its files as one JSON object")
     parser.add_argument("--artifacts", metavar="DIR", help="write the plan's files into this folder")
     engines = parser.add_argument_group("databases on --node this, may be repeated")
@@ -93,7 +96,7 @@ def _request(arguments: argparse.Namespace) -> PlanRequest:
     machine = Machine.this()
     hardware = None if arguments.tlbbench is None else read_run(arguments.tlbbench)
     engines = [instance.engine for instance in databases]
-    alone = {i.engine: i.name for i in databases if engines.count(i.engine) == 1}
+    alone = {i.engine: i.name for i in databases if arguments.running and engines.count(i.engine) == 1}
     return PlanRequest(
         node=node_facts(machine, hardware),
         tenants=tuple(parse_tenant(text) for text in arguments.tenant),

@@ -102,7 +102,7 @@ def kernel_claims(node: NodeFacts) -> tuple[Claim, ...]:
             Term("MemTotal", format_bytes(node.mem_total_bytes), Source.GIVEN),
             Term("kernel", format_bytes(total), source),
         ),
-        "unreclaimable slab and kernel stacks, or as given" if source is Source.GIVEN else "stated default: not measured",
+        "unreclaimable slab and kernel stacks, or as given" if source is Source.GIVEN else "stated default",
     )
     shares = split_exactly(total, [numa.mem_total_bytes for numa in node.numa])
     return tuple(

@@ -2,13 +2,64 @@
 
 from __future__ import annotations
 
-from hugeplan.planner.findings import fit, pools_present
+from hugeplan.planner.findings import (
+    command_line,
+    default_size,
+    double_counting,
+    fallback,
+    fit,
+    fractured_guest,
+    fragmentation,
+    hvo,
+    invisible_pool,
+    kubelet_restart,
+    memlock,
+    numa_balance,
+    overcommit,
+    page_cache,
+    page_size_available,
+    phantom_eviction,
+    pod_limit,
+    pool_idle,
+    pools_present,
+    provider_cap,
+    reserved_memory,
+    risk_policy,
+    rounding_waste,
+    segment_mistaken,
+    silent_fallback,
+    thp,
+)
 from hugeplan.planner.findings.base import Check, FindingInputs
 from hugeplan.planner.model import Finding, State
 
 CHECKS: tuple[Check, ...] = (
     fit.check,
+    risk_policy.check,
+    page_size_available.check,
+    provider_cap.check,
+    reserved_memory.check,
     pools_present.check,
+    segment_mistaken.check,
+    pool_idle.check,
+    fallback.check,
+    silent_fallback.check,
+    pod_limit.check,
+    default_size.check,
+    numa_balance.check,
+    fragmentation.check,
+    command_line.check,
+    kubelet_restart.check,
+    phantom_eviction.check,
+    memlock.check,
+    thp.check,
+    fractured_guest.check,
+    rounding_waste.check,
+    page_cache.check,
+    double_counting.check,
+    overcommit.check,
+    hvo.check,
+    invisible_pool.check,
 )
 
 _WORST_FIRST = {State.WRONG: 0, State.ATTENTION: 1, State.UNKNOWN: 2, State.OK: 3}

@@ -1,0 +1,33 @@
+"""Will the kernel take the huge page words of its command line?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.planner.findings.base import FindingInputs, given, ok, unknown, wrong
+from hugeplan.planner.kernel_parameters import boot_pools
+from hugeplan.planner.model import Finding
+
+CODE = "kernel_command_line"
+TITLE = "Huge pages on the kernel command line"
+
+
+def check(inputs: FindingInputs) -> Iterable[Finding]:
+    """One finding for each word that the kernel drops, else one for the node."""
+    node = inputs.node
+    if node.kernel_command_line is None:
+        yield unknown(CODE, node.name, TITLE, "The kernel command line is not known.")
+        return
+    ids = tuple(numa.id for numa in node.numa)
+    found = boot_pools(node.kernel_command_line, node.huge_page_sizes_bytes, node.default_huge_page_bytes, ids)
+    for item in found.ignored:
+        yield wrong(
+            CODE,
+            item.word,
+            TITLE,
+            f"The kernel ignores {item.word}: {item.reason}.",
+            "Write each hugepagesz= once, each followed by one hugepages=; the plan's file has the right order.",
+            evidence=(given("word", item.word),),
+        )
+    if not found.ignored:
+        yield ok(CODE, node.name, TITLE, "The kernel takes every huge page word of its command line.")

@@ -1,0 +1,33 @@
+"""Is memory counted twice: a database that is also a tenant, or a pool inside a tenant's figure?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.planner.findings.base import FindingInputs, attention, given, ok
+from hugeplan.planner.model import Finding
+
+CODE = "double_counting"
+TITLE = "Memory counted once"
+
+
+def check(inputs: FindingInputs) -> Iterable[Finding]:
+    """One finding for each tenant that carries the name of a database or of its engine, else one for the node."""
+    names = {instance.name.lower(): instance.name for instance in inputs.request.databases}
+    engines = {instance.engine.lower(): instance.name for instance in inputs.request.databases}
+    found = False
+    for tenant in inputs.request.tenants:
+        twin = names.get(tenant.name.lower()) or engines.get(tenant.name.lower())
+        if twin is None or tenant.kind == "page_cache":
+            continue
+        found = True
+        yield attention(
+            CODE,
+            tenant.name,
+            TITLE,
+            f"The tenant {tenant.name} looks like the database {twin}: its memory would be in the ledger twice.",
+            "Leave the database out of the tenants; its connections and page tables are counted by its engine's rule.",
+            evidence=(given("tenant", tenant.name), given("database", twin)),
+        )
+    if not found and inputs.request.databases and inputs.request.tenants:
+        yield ok(CODE, inputs.node.name, TITLE, "No tenant carries the name of a database or its engine.")

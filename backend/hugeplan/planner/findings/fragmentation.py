@@ -1,0 +1,49 @@
+"""Can the missing pages be had now? Free blocks of the page size on each NUMA node, when reserving at runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.planner.candidates import is_gigantic
+from hugeplan.planner.findings.base import FindingInputs, attention, computed, measured, ok, unknown
+from hugeplan.planner.model import Finding, PoolPlan
+from hugeplan.planner.pages import page_label
+
+CODE = "fragmentation"
+TITLE = "Contiguous memory"
+_FIX = "Reserve at boot, or stop what fills the page cache, compact memory and write the count again."
+
+
+def check(inputs: FindingInputs) -> Iterable[Finding]:
+    """One finding for each pool that must still grow."""
+    at_boot = inputs.request.policy.reserve_at == "boot"
+    for pool in inputs.pools:
+        missing = pool.pages - (pool.present_pages or 0)
+        if missing <= 0:
+            continue
+        subject = f"{page_label(pool.page_bytes)} on NUMA node {pool.numa_node}"
+        if at_boot:
+            yield ok(CODE, subject, TITLE, "Reserved at boot, before memory is fragmented.")
+            continue
+        free = _free_blocks(inputs, pool)
+        if is_gigantic(pool.page_bytes, inputs.node.base_page_bytes):
+            reason = "Gigantic pages after boot come only from CMA or by moving what lies in the way."
+            yield attention(CODE, subject, TITLE, reason, "Reserve this size at boot, or boot with hugetlb_cma=.")
+        elif free is None:
+            yield unknown(CODE, subject, TITLE, "Free blocks of this size are not known (/proc/buddyinfo).", _FIX)
+        elif free < missing:
+            evidence = (measured("free blocks", free), computed("missing pages", missing))
+            reason = f"{free:,} free blocks for {missing:,} pages: the kernel must compact memory, and may fail."
+            yield attention(CODE, subject, TITLE, reason, _FIX, evidence=evidence)
+        else:
+            evidence = (measured("free blocks", free), computed("missing pages", missing))
+            yield ok(CODE, subject, TITLE, f"{free:,} free blocks for {missing:,} pages.", evidence=evidence)
+
+
+def _free_blocks(inputs: FindingInputs, pool: PoolPlan) -> int | None:
+    if inputs.sample is None or inputs.sample.numa is None:
+        return None
+    for numa in inputs.sample.numa:
+        if numa.id == pool.numa_node and numa.free_blocks is not None:
+            return numa.free_blocks.get(pool.page_bytes, 0)
+    return None

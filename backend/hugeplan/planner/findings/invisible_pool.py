@@ -1,0 +1,32 @@
+"""Will monitoring see the pool? /proc/meminfo's HugePages_ lines and node_exporter show the default size only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.planner.findings.base import FindingInputs, attention, ok
+from hugeplan.planner.model import Finding
+from hugeplan.planner.pages import page_label, sysfs_directory_name
+
+CODE = "pool_invisible_to_monitoring"
+TITLE = "Pool visible to monitoring"
+
+
+def check(inputs: FindingInputs) -> Iterable[Finding]:
+    """One finding for each planned size that is not the default one."""
+    default = inputs.node.default_huge_page_bytes
+    sizes = sorted({pool.page_bytes for pool in inputs.pools if pool.pages})
+    for page_bytes in sizes:
+        label = page_label(page_bytes)
+        if page_bytes == default:
+            yield ok(CODE, label, TITLE, "The default size is in /proc/meminfo and in node_exporter.")
+        elif inputs.sample is not None and inputs.sample.non_default_pools_monitored:
+            yield ok(CODE, label, TITLE, "Pools of other sizes are monitored.")
+        else:
+            yield attention(
+                CODE,
+                label,
+                TITLE,
+                f"node_exporter and HugePages_ in /proc/meminfo show {page_label(default)} only, not this pool.",
+                f"Watch /sys/kernel/mm/hugepages/{sysfs_directory_name(page_bytes)}, or kube-state-metrics.",
+            )

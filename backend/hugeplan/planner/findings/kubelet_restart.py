@@ -1,0 +1,43 @@
+"""Has the kubelet seen the pool? It reads sysfs when it starts, and never again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.planner.findings.base import FindingInputs, attention, measured, ok, unknown, wrong
+from hugeplan.planner.model import Finding
+from hugeplan.planner.pages import kubernetes_resource_name
+from hugeplan.planner.units import format_bytes
+
+CODE = "kubelet_not_restarted"
+TITLE = "Pool as the kubelet sees it"
+_FIX = "systemctl restart kubelet, then check node.status.capacity."
+
+
+def check(inputs: FindingInputs) -> Iterable[Finding]:
+    """One finding for each page size with a pool on a Kubernetes node."""
+    if not inputs.request.reservations.kubernetes:
+        return
+    sizes = sorted({pool.page_bytes for pool in inputs.pools})
+    for page_bytes in sizes:
+        pools = [pool for pool in inputs.pools if pool.page_bytes == page_bytes]
+        resource = kubernetes_resource_name(page_bytes)
+        seen = (
+            None if inputs.sample is None or inputs.sample.kubelet_capacity is None else inputs.sample.kubelet_capacity
+        )
+        if any(pool.present_pages is None for pool in pools) or seen is None:
+            changed = any(pool.present_pages != pool.pages for pool in pools)
+            if changed and inputs.request.policy.reserve_at == "runtime":
+                reason = "The plan changes the pool while the kubelet runs; it reads the pool only when it starts."
+                yield attention(CODE, resource, TITLE, reason, _FIX)
+            else:
+                yield unknown(CODE, resource, TITLE, "The node's capacity in Kubernetes is not known.", _FIX)
+            continue
+        present = sum((pool.present_pages or 0) * page_bytes for pool in pools)
+        capacity = seen.get(resource, 0)
+        evidence = (measured("reserved", format_bytes(present)), measured("capacity", format_bytes(capacity)))
+        if capacity != present:
+            reason = f"The kubelet reports {format_bytes(capacity)}, the kernel has {format_bytes(present)}."
+            yield wrong(CODE, resource, TITLE, reason, _FIX, evidence=evidence)
+        else:
+            yield ok(CODE, resource, TITLE, "Kubelet and kernel agree.", evidence=evidence)

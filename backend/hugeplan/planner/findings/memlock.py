@@ -1,0 +1,37 @@
+"""May the server lock its segment? SysV and locking engines need RLIMIT_MEMLOCK of at least its size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.planner.findings.base import FindingInputs, measured, ok, unknown, wrong
+from hugeplan.planner.model import Finding
+from hugeplan.planner.units import format_bytes
+
+CODE = "memlock_too_low"
+TITLE = "Locked memory limit"
+#: Engines that map System V segments or lock them; the others use MAP_HUGETLB, which needs no such limit.
+LOCKING_ENGINES = frozenset({"oracle", "db2", "jvm", "informix"})
+
+
+def check(inputs: FindingInputs) -> Iterable[Finding]:
+    """One finding for each instance of a locking engine that the plan gives huge pages."""
+    for instance, planned in inputs.with_pool:
+        if planned.engine not in LOCKING_ENGINES:
+            continue
+        need = planned.demand.segment_bytes
+        kib = -(-need // 1024)
+        fix = f"limits.d: memlock at least {kib} KiB for the server's user; systemd: LimitMEMLOCK=infinity."
+        limits = [
+            p.memlock_limit_bytes for p in inputs.processes_of(instance.name) or () if p.memlock_limit_bytes is not None
+        ]
+        if not limits:
+            yield unknown(CODE, instance.name, TITLE, "The limit of its processes is not known.", fix)
+            continue
+        low = min((limit for limit in limits if limit >= 0), default=None)
+        if low is not None and low < need:
+            evidence = (measured("limit", format_bytes(low)),)
+            reason = f"The limit is {format_bytes(low)}, the segment needs {format_bytes(need)}."
+            yield wrong(CODE, instance.name, TITLE, reason, fix, evidence=evidence)
+        else:
+            yield ok(CODE, instance.name, TITLE, "The limit covers the segment.")

@@ -1,0 +1,24 @@
+"""Can the chosen page size be had on this node at all?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.planner.findings.base import FindingInputs, ok, wrong
+from hugeplan.planner.model import Finding
+from hugeplan.planner.pages import page_label
+
+CODE = "page_size_not_available"
+TITLE = "Page size available"
+
+
+def check(inputs: FindingInputs) -> Iterable[Finding]:
+    """One finding for each instance with a pool."""
+    for instance, planned in inputs.with_pool:
+        obstacle = inputs.obstacles.get(instance.name)
+        label = page_label(planned.demand.page_bytes)
+        if obstacle is not None:
+            fix = "Let the planner choose the size (page_size: auto), or change the node as the reason says."
+            yield wrong(CODE, instance.name, TITLE, f"{obstacle}.", fix)
+        else:
+            yield ok(CODE, instance.name, TITLE, f"{label} can be had here.")

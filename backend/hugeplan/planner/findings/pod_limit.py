@@ -1,0 +1,43 @@
+"""Is a pod's huge page limit smaller than the segment? Then the server dies with SIGBUS or falls back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.planner.findings.base import FindingInputs, computed, given, ok, unknown, wrong
+from hugeplan.planner.model import Finding
+from hugeplan.planner.pages import kubernetes_resource_name
+from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
+
+CODE = "pod_limit_below_segment"
+TITLE = "Huge page limit of the pod"
+
+
+def check(inputs: FindingInputs) -> Iterable[Finding]:
+    """One finding for each instance with a pool on a Kubernetes node."""
+    if not inputs.request.reservations.kubernetes:
+        return
+    for instance, planned in inputs.with_pool:
+        demand = planned.demand
+        need = (demand.pages + demand.error_pages) * demand.page_bytes
+        resource = kubernetes_resource_name(demand.page_bytes)
+        limit = instance.pod_hugepages_limit_bytes
+        fix = f"Set {resource}: {format_kubernetes_bytes(need)} as request and limit of the container."
+        evidence = (
+            computed("needed", format_bytes(need)),
+            given("limit", limit if limit is None else format_bytes(limit)),
+        )
+        if limit is None:
+            yield unknown(CODE, instance.name, TITLE, "The pod's huge page limit is not given.", fix)
+        elif limit < demand.pages * demand.page_bytes:
+            reason = (
+                f"The limit {format_bytes(limit)} is below the segment's {demand.pages:,} pages: SIGBUS or fallback."
+            )
+            yield wrong(CODE, instance.name, TITLE, reason, fix, evidence=evidence)
+        elif limit % demand.page_bytes:
+            reason = (
+                f"The limit is not a whole number of {resource.removeprefix('hugepages-')} pages: the pod is refused."
+            )
+            yield wrong(CODE, instance.name, TITLE, reason, fix, evidence=evidence)
+        else:
+            yield ok(CODE, instance.name, TITLE, "The limit covers the segment.", evidence=evidence)

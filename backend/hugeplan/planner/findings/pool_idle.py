@@ -1,0 +1,34 @@
+"""Is reserved memory idle: pools that the plan does not need, or that nothing maps?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.planner.findings.base import FindingInputs, attention, computed, measured, ok, unknown
+from hugeplan.planner.model import Finding
+from hugeplan.planner.pages import page_label
+from hugeplan.planner.units import format_bytes
+
+CODE = "pool_idle"
+TITLE = "Idle reservation"
+
+
+def check(inputs: FindingInputs) -> Iterable[Finding]:
+    """One finding for each pool with more pages than planned, else one for the node."""
+    present = [pool for pool in inputs.pools if pool.present_pages is not None]
+    if any(numa.pools is None for numa in inputs.node.numa):
+        yield unknown(CODE, inputs.node.name, TITLE, "What the node has reserved today is not known.")
+    surplus = [pool for pool in present if (pool.present_pages or 0) > pool.pages]
+    for pool in surplus:
+        more = (pool.present_pages or 0) - pool.pages
+        label = page_label(pool.page_bytes)
+        yield attention(
+            CODE,
+            f"{label} on NUMA node {pool.numa_node}",
+            TITLE,
+            f"{more:,} pages of {label} ({format_bytes(more * pool.page_bytes)}) are reserved beyond the plan.",
+            f"If nothing else maps them, set nr_hugepages to {pool.pages}.",
+            evidence=(computed("planned", pool.pages), measured("present", pool.present_pages)),
+        )
+    if not surplus and all(numa.pools is not None for numa in inputs.node.numa):
+        yield ok(CODE, inputs.node.name, TITLE, "No pool is larger than the plan.")

@@ -1,0 +1,35 @@
+"""Would the engine fall back without a word? huge_pages = try is the default of PostgreSQL and hides a short pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.planner.engines import DemandContext, OnShortage, engine_named
+from hugeplan.planner.findings.base import FindingInputs, attention, given, ok
+from hugeplan.planner.model import Finding
+
+CODE = "silent_fallback"
+TITLE = "What happens when the pool is short"
+
+
+def check(inputs: FindingInputs) -> Iterable[Finding]:
+    """One finding for each instance with a pool."""
+    context = DemandContext.of_node(inputs.node)
+    for instance, planned in inputs.with_pool:
+        engine = engine_named(instance.engine)
+        shortage = engine.pool_use(instance, context).on_shortage
+        setting = "huge_pages" if planned.engine == "postgresql" else None
+        if shortage is OnShortage.REFUSE:
+            yield ok(CODE, instance.name, TITLE, "The engine refuses to start, so a short pool is noticed.")
+            continue
+        how = "takes what there is" if shortage is OnShortage.PARTIAL else "silently uses base pages"
+        fix = "Set huge_pages = on." if setting else "Check the server's log and HugePages_Rsvd after each start."
+        value = instance.settings.get(setting, "try, the default") if setting else "no setting refuses a fallback"
+        yield attention(
+            CODE,
+            instance.name,
+            TITLE,
+            f"With a short pool the engine {how}.",
+            fix,
+            evidence=(given(setting or "engine", value),),
+        )
