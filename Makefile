@@ -10,7 +10,9 @@ MAKEFLAGS += --no-print-directory
 # PROFILE=production installs what an image needs, without test tools and the embedded PostgreSQL.
 PROFILE ?= development
 VENV ?= .venv
-STATE ?= .state
+STATE ?= $(or $(HUGEPLAN_STATE_DIR),.state)
+# The benchmark profile of the demo: quick, full or none.
+MEASURE ?= quick
 PYTHON ?=
 UV_VERSION := 0.13.8
 
@@ -38,11 +40,11 @@ help: ## List the commands
 
 .PHONY: demo
 demo: setup frontend agent ## Start everything on http://127.0.0.1:8000 (HUGEPLAN_PORT changes it) and measure this machine once
-	@exec $(BIN)/python deploy/make/demo.py --state-dir $(STATE)
+	@exec $(BIN)/python deploy/make/demo.py --state-dir $(STATE) --measure $(MEASURE)
 
 .PHONY: measure
 measure: setup agent ## Measure this machine again and send the result to the running demo
-	@exec $(BIN)/python deploy/make/demo.py --state-dir $(STATE) --measure-again
+	@exec $(BIN)/python deploy/make/demo.py --state-dir $(STATE) --measure $(MEASURE) --measure-again
 
 .PHONY: setup
 setup: $(INSTALLED) ## Create .venv with the commands hugeplan and hugeplan-agent

@@ -172,6 +172,7 @@ class Agent:
             "boot_id": machine.boot_id(self.host),
             "profile": self.config.measure,
             "has_document": document is not None,
+            "stopped": self.stop.is_set(),
             "note": note,
         }
         try:

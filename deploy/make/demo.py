@@ -1,0 +1,251 @@
+"""`make demo` and `make measure`: the service, this machine as a node, and a login link.
+
+Starts `hugeplan demo` (PostgreSQL, migrations, server), measures this machine when the server has no run of it yet,
+keeps an agent running, and stops all of it on Ctrl-C, SIGTERM or when the terminal goes away. Everything it
+writes is in the state folder: the database, tokens, the agent's spool, and two logs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import fcntl
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any
+
+START_SECONDS = 120.0
+STOP_SECONDS = 30.0
+SAMPLE_INTERVAL = "30s"
+POLL_SECONDS = 0.1
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None, use_errno=True)
+BIN = Path(sys.executable).parent
+
+
+class DemoError(Exception):
+    """One sentence for the terminal."""
+
+
+class Stopped(BaseException):
+    """A signal asked for the end."""
+
+
+def say(text: str) -> None:
+    """A line of progress."""
+    print(f"==> {text}", file=sys.stderr, flush=True)
+
+
+def die_with_parent(number: int = signal.SIGTERM) -> None:
+    """Ask the kernel for a signal when the parent ends, however it ends. Linux only, as all of this is."""
+    LIBC.prctl(PR_SET_PDEATHSIG, number)
+
+
+class Family:
+    """The processes this demo started. They have sessions of their own, so that only we hear Ctrl-C."""
+
+    def __init__(self) -> None:
+        self.members: list[tuple[subprocess.Popen[bytes], str]] = []
+
+    def start(
+        self, command: list[str], stdout: int | IO[bytes] | None, stderr: IO[bytes] | None
+    ) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True,
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - this process has no other threads
+        )  # fmt: skip
+        self.members.append((process, Path(command[0]).name))
+        return process
+
+    def stop(self) -> None:
+        """End the youngest first: the agent before the server it talks to."""
+        for process, _ in reversed(self.members):
+            if process.poll() is None:
+                process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+class Server:
+    """The running service: its address and its folder of tokens."""
+
+    def __init__(self, state_dir: Path, url: str) -> None:
+        self.state_dir = state_dir
+        self.url = url
+
+    def get(self, path: str) -> Any:
+        """A document of the API, with the admin's token. Raises DemoError."""
+        token = (self.state_dir / "admin.token").read_text().strip()
+        request = urllib.request.Request(  # noqa: S310 - our own server on loopback
+            self.url + path, headers={"Authorization": f"Bearer {token}"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+                return json.load(answer)
+        except (urllib.error.URLError, OSError, ValueError) as error:
+            raise DemoError(f"the service does not answer {path}: {error}") from error
+
+    def has_run_of(self, machine_id: str) -> bool:
+        """Whether the server holds a run of this machine."""
+        cursor = ""
+        while True:
+            page = self.get(f"/api/v1/nodes?limit=100{cursor}")
+            for node in page["items"]:
+                if node["machine_id"] == machine_id:
+                    return node["latest_run_id"] is not None
+            if not page["next_cursor"]:
+                return False
+            cursor = f"&cursor={page['next_cursor']}"
+
+
+def agent_command(server: Server, *words: str) -> list[str]:
+    """The agent's command line for this demo's server."""
+    return [
+        str(BIN / "hugeplan-agent"), *words,
+        "--server", server.url,
+        "--token-file", str(server.state_dir / "agent.token"),
+        "--spool-dir", str(server.state_dir / "agent"),
+    ]  # fmt: skip
+
+
+def start_server(family: Family, state_dir: Path) -> Server:
+    """Start `hugeplan demo` and wait until it answers. Raises DemoError with its own words."""
+    output, log = state_dir / "server.out", state_dir / "server.log"
+    with output.open("wb") as lines, log.open("ab") as errors:
+        position = errors.tell()
+        process = family.start([str(BIN / "hugeplan"), "demo", "--state-dir", str(state_dir)], lines, errors)
+    deadline = time.monotonic() + START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        ready = re.search(r"^ready (\S+)", output.read_text(errors="replace"), re.MULTILINE)
+        if ready:
+            return Server(state_dir, ready[1])
+        time.sleep(POLL_SECONDS)
+    with log.open("rb") as file:
+        file.seek(position)
+        said = file.read().decode(errors="replace").strip().splitlines()
+    raise DemoError(said[-1] if said else f"the service did not start within {START_SECONDS:g} seconds; see {log}")
+
+
+def running_server(state_dir: Path) -> Server | None:
+    """The server of a demo that another terminal runs on this state folder, or None."""
+    try:
+        with (state_dir / "demo.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return None
+    except FileNotFoundError:
+        return None
+    except BlockingIOError:
+        link = (state_dir / "login-link").read_text().strip()
+        return Server(state_dir, link.partition("/login#")[0])
+
+
+def was_interrupted(state_dir: Path) -> bool:
+    """Whether the last measurement was stopped by hand, so that only a part of it exists."""
+    try:
+        return bool(json.loads((state_dir / "agent/measured.json").read_text())["stopped"])
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def send_sample(server: Server) -> str:
+    """Register this machine (a sample takes a blink) and send what an earlier demo left. Answer its machine id."""
+    done = subprocess.run(agent_command(server, "once"), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise DemoError(
+            f"this machine could not be observed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+        )
+    dry = subprocess.run(agent_command(server, "once", "--dry-run"), capture_output=True, text=True, check=True)
+    return str(json.loads(dry.stdout)["machine_id"])
+
+
+def measure(family: Family, server: Server, profile: str) -> bool:
+    """Run the benchmark and send its document; its progress goes to our terminal."""
+    say(f"measuring this machine, profile {profile}")
+    process = family.start(agent_command(server, "once", "--measure", profile), sys.stderr.buffer, None)
+    return process.wait() == 0
+
+
+def demo(arguments: argparse.Namespace, family: Family) -> None:
+    """Everything from nothing, until a signal."""
+    started = time.monotonic()
+    state_dir: Path = arguments.state_dir.resolve()
+    state_dir.mkdir(parents=True, exist_ok=True)
+    server = running_server(state_dir)
+    if server is not None and not arguments.measure_again:
+        raise DemoError(f"the demo already runs on {server.url}; log in: {login_link(state_dir)}")
+    if server is not None:
+        if not measure(family, server, arguments.measure):
+            raise DemoError("this machine was not measured")
+        return
+    say("starting PostgreSQL and the service")
+    server = start_server(family, state_dir)
+    say(f"the service answers on {server.url}")
+    machine_id = send_sample(server)
+    is_wanted = arguments.measure_again or was_interrupted(state_dir) or not server.has_run_of(machine_id)
+    if arguments.measure != "none" and is_wanted and not measure(family, server, arguments.measure):
+        say("this machine was not measured; `make measure` tries again")
+    with (state_dir / "agent.log").open("ab") as log:
+        family.start(agent_command(server, "run", "--interval", SAMPLE_INTERVAL), log, log)
+    say(f"ready after {time.monotonic() - started:.1f} s; Ctrl-C stops everything. Log in:")
+    print(login_link(state_dir), flush=True)
+    ended = wait_for_any(family)
+    raise DemoError(f"{ended} ended by itself; see the logs in {state_dir}")
+
+
+def login_link(state_dir: Path) -> str:
+    return (state_dir / "login-link").read_text().strip()
+
+
+def wait_for_any(family: Family) -> str:
+    """Block until the server or the agent ends; answer its program."""
+    watched = [(process, program) for process, program in family.members if process.poll() is None]
+    while True:
+        for process, program in watched:
+            try:
+                process.wait(POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                continue
+            return program
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run the demo.")
+    parser.add_argument("--state-dir", type=Path, required=True)
+    parser.add_argument("--measure", choices=("none", "quick", "full"), default="quick")
+    parser.add_argument("--measure-again", action="store_true")
+    arguments = parser.parse_args()
+    die_with_parent()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # the end is on its way; a second Ctrl-C must not cut it short
+        raise Stopped
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
+    family = Family()
+    try:
+        demo(arguments, family)
+    except Stopped:
+        say("stopping")
+    except DemoError as error:
+        print(f"hugeplan: {error}", file=sys.stderr)
+        return 1
+    finally:
+        family.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
