@@ -210,8 +210,10 @@ static void copy_text(char *out, size_t size, const char *raw, size_t length)
 {
     char clean[64];
 
+    memcpy(clean, raw, length);
     for (size_t i = 0; i < length; i++)
-        clean[i] = raw[i] == '\0' || isprint((unsigned char)raw[i]) ? raw[i] : ' ';
+        if (clean[i] != '\0' && !isprint((unsigned char)clean[i]))
+            clean[i] = ' ';
     clean[length] = '\0';
     (void)parse_trimmed(clean, out, size);
 }

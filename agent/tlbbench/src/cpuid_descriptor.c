@@ -15,7 +15,7 @@ struct descriptor {
     enum tlb_kind kind;
     uint64_t page_bytes[3];
     unsigned short entries;
-    signed char ways;
+    short ways;
     const char *note;
 };
 

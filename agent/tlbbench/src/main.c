@@ -9,7 +9,7 @@
 
 enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_PARTIAL = 3 };
 
-static int fail(const char *error, enum exit_status status)
+static int fail(const char *error, int status)
 {
     (void)fprintf(stderr, "tlbbench: %s\n", error);
     return status;
@@ -49,5 +49,5 @@ int main(int argc, char **argv)
         return observe(&options);
     const int status = measure_print(&options, stdout, error);
 
-    return status == EXIT_FAILED || status == EXIT_USAGE ? fail(error, (enum exit_status)status) : status;
+    return status == EXIT_FAILED || status == EXIT_USAGE ? fail(error, status) : status;
 }

@@ -38,15 +38,7 @@ static int print_document(const struct options *options, const struct environmen
 static int print_report(const struct environment *environment, const struct run_result *result, FILE *out)
 {
     report_environment(out, environment);
-    if (result->geometry != NULL) {
-        report_levels(out, environment, &result->geometry->levels, result->geometry->disagreements,
-                      result->geometry->disagreement_count);
-    }
-    for (size_t index = 0; index < result->section_count; index++) {
-        const struct section_result *const section = &result->sections[index];
-
-        (void)fprintf(out, "%s: %s %s\n", section->name, status_name(section->verdict.status), section->verdict.reason);
-    }
+    report_run(out, environment, result);
     return fflush(out) == 0 ? 0 : -1;
 }
 

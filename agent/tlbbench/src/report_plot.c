@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report.h"
+
+#include "tlb.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+    PLOT_COLUMNS = 64,
+    PLOT_ROWS = 12,
+    PLOT_MARKS = 8, /* distinct backings in one plot */
+};
+
+struct plot {
+    char cells[PLOT_ROWS][PLOT_COLUMNS + 1];
+    double x_min, x_max; /* log2 */
+    double y_max;
+    char backings[PLOT_MARKS][16];
+    char marks[PLOT_MARKS];
+    size_t mark_count;
+};
+
+static void find_ranges(struct plot *plot, const struct curve *const *curves, size_t count)
+{
+    plot->x_min = INFINITY;
+    plot->x_max = -INFINITY;
+    plot->y_max = 0;
+    for (size_t c = 0; c < count; c++) {
+        for (size_t i = 0; i < curves[c]->point_count; i++) {
+            const struct curve_point *point = &curves[c]->points[i];
+
+            if (point->x == 0 || !isfinite(point->stats.ns_p50))
+                continue;
+            plot->x_min = fmin(plot->x_min, log2((double)point->x));
+            plot->x_max = fmax(plot->x_max, log2((double)point->x));
+            plot->y_max = fmax(plot->y_max, point->stats.ns_p50);
+        }
+    }
+}
+
+static bool mark_is_taken(const struct plot *plot, char mark)
+{
+    for (size_t i = 0; i < plot->mark_count; i++)
+        if (plot->marks[i] == mark)
+            return true;
+    return false;
+}
+
+/* The backing's first letter or digit, or the next free letter when that is taken. */
+static char mark_of(struct plot *plot, const char *backing)
+{
+    for (size_t i = 0; i < plot->mark_count; i++)
+        if (strcmp(plot->backings[i], backing) == 0)
+            return plot->marks[i];
+    if (plot->mark_count == PLOT_MARKS)
+        return '*';
+    char mark = isalnum((unsigned char)backing[0]) ? backing[0] : 'a';
+
+    for (char next = 'a'; mark_is_taken(plot, mark); next++)
+        mark = next;
+    (void)snprintf(plot->backings[plot->mark_count], sizeof plot->backings[0], "%s", backing);
+    plot->marks[plot->mark_count++] = mark;
+    return mark;
+}
+
+static void draw(struct plot *plot, const struct curve *curve, char mark)
+{
+    for (size_t i = 0; i < curve->point_count; i++) {
+        const struct curve_point *point = &curve->points[i];
+
+        if (point->x == 0 || !isfinite(point->stats.ns_p50))
+            continue;
+        double across = (log2((double)point->x) - plot->x_min) / (plot->x_max - plot->x_min);
+        double up = fmax(point->stats.ns_p50, 0) / plot->y_max;
+        char *cell =
+            &plot->cells[PLOT_ROWS - 1 - (int)lround(up * (PLOT_ROWS - 1))][(int)lround(across * (PLOT_COLUMNS - 1))];
+
+        *cell = *cell == ' ' || *cell == mark ? mark : '+';
+    }
+}
+
+static void x_text(char text[SIZE_TEXT_BYTES], const char *x_name, double log_x)
+{
+    uint64_t x = (uint64_t)llround(exp2(log_x));
+
+    if (strcmp(x_name, "footprint_bytes") == 0)
+        (void)size_text((int64_t)x, text);
+    else
+        (void)snprintf(text, SIZE_TEXT_BYTES, "%" PRIu64, x);
+}
+
+static void print_axis(FILE *out, const struct plot *plot, const char *x_name)
+{
+    char left[SIZE_TEXT_BYTES];
+    char middle[SIZE_TEXT_BYTES];
+    char right[SIZE_TEXT_BYTES];
+
+    x_text(left, x_name, plot->x_min);
+    x_text(middle, x_name, (plot->x_min + plot->x_max) / 2);
+    x_text(right, x_name, plot->x_max);
+    (void)fprintf(out, "%9s+", "");
+    for (int i = 0; i < PLOT_COLUMNS; i++)
+        (void)fputc('-', out);
+    (void)fprintf(out, "\n%10s%-*s%-*s%s", "", PLOT_COLUMNS / 2 - 2, left, PLOT_COLUMNS / 2 - 6, middle, right);
+    (void)fprintf(out, "  %s\n%10s", x_name, "");
+    for (size_t i = 0; i < plot->mark_count; i++)
+        (void)fprintf(out, "%s%c = %s", i > 0 ? ", " : "", plot->marks[i], plot->backings[i]);
+    (void)fputs(plot->mark_count > 1 ? ", + = several\n" : "\n", out);
+}
+
+static char *without_trailing_blanks(char *text)
+{
+    size_t length = strlen(text);
+
+    while (length > 0 && text[length - 1] == ' ')
+        length--;
+    text[length] = '\0';
+    return text;
+}
+
+void report_plot(FILE *out, const struct curve *const *curves, size_t count)
+{
+    struct plot plot = {.mark_count = 0};
+
+    find_ranges(&plot, curves, count);
+    if (!(plot.x_max > plot.x_min) || !(plot.y_max > 0))
+        return; /* nothing to draw between */
+    for (int row = 0; row < PLOT_ROWS; row++)
+        (void)snprintf(plot.cells[row], sizeof plot.cells[row], "%*s", PLOT_COLUMNS, "");
+    for (size_t c = 0; c < count; c++)
+        draw(&plot, curves[c], mark_of(&plot, curves[c]->backing));
+    (void)fputs("      ns per access\n", out);
+    for (int row = 0; row < PLOT_ROWS; row++) {
+        /* Every third row carries its value. */
+        if (row % 3 == 0 || row == PLOT_ROWS - 1)
+            (void)fprintf(out, "%8.1f |", plot.y_max * (PLOT_ROWS - 1 - row) / (PLOT_ROWS - 1));
+        else
+            (void)fprintf(out, "%8s |", "");
+        (void)fprintf(out, "%s\n", without_trailing_blanks(plot.cells[row]));
+    }
+    print_axis(out, &plot, curves[0]->x_name);
+}

@@ -1,0 +1,200 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs every test of tlbbench: unit tests with gcc and clang, under ASan and UBSan, as static binaries, on aarch64 and
+# ppc64le under qemu-user; the command-line suites; clang-tidy. One PASS, FAIL or SKIP line a case; the last line is
+# "tlbbench: N passed, N failed, N skipped". What is not installed is skipped with its reason; nothing needs root.
+#
+#   tests/run.sh [PART]...    parts: native clang sanitizers static aarch64 ppc64le tidy (default: all)
+set -u
+
+home=$(cd "$(dirname "$0")/.." && pwd)
+repository=$(cd "$home/../.." && pwd)
+builds=$repository/agent/build-tests
+PATH=$repository/.venv/bin:$PATH
+export LC_ALL=C PATH
+passed=0 failed=0 skipped=0
+
+# Suites of the command line that do not measure: they also run under the sanitizers and under qemu-user.
+observing="info decode usage schema"
+
+pass() { echo "PASS $1"; passed=$((passed + 1)); }
+fail() { echo "FAIL $1"; failed=$((failed + 1)); }
+skip() { echo "SKIP $1: $2"; skipped=$((skipped + 1)); }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# The Python that has jsonschema, if any has; else the first: its schema cases then skip.
+python=python3
+for candidate in "$repository/.venv/bin/python" python3; do
+    if has "$candidate" && "$candidate" -c 'import jsonschema' 2>/dev/null; then
+        python=$candidate
+        break
+    fi
+done
+
+# suite VARIANT COMMAND...: runs one suite, prints its lines with the variant behind the verdict, and adds up its totals.
+# A suite that ends without totals, or badly without saying what failed, is a failure itself.
+suite() {
+    local variant=$1 output status totals suite_failed
+    shift
+    output=$("$@" 2>&1)
+    status=$?
+    printf '%s\n' "$output" | sed -E "s/^(PASS|FAIL|SKIP) /\1 $variant /; /: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped\$/d"
+    totals=$(printf '%s\n' "$output" | sed -nE 's/^[a-z_]+: ([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/p' | tail -n 1)
+    if [ -z "$totals" ]; then
+        fail "$variant ${*: -1}: no totals, exit status $status"
+        return
+    fi
+    read -r suite_passed suite_failed suite_skipped <<<"$totals"
+    passed=$((passed + suite_passed)) failed=$((failed + suite_failed)) skipped=$((skipped + suite_skipped))
+    if [ "$status" -ne 0 ] && [ "$suite_failed" -eq 0 ]; then
+        fail "$variant ${*: -1}: exit status $status after its totals"
+    fi
+}
+
+# build VARIANT CC MESON_ARGUMENT...: an existing build folder is used again, so that a second run is quick.
+build() {
+    local variant=$1 cc=$2 folder=$builds/$1 log=$builds/$1.log
+    shift 2
+    mkdir -p "$builds"
+    # A folder that another version of Meson left, or that a broken-off setup left, is made anew.
+    if ! { [ -f "$folder/build.ninja" ] || CC=$cc meson setup --wipe "$@" "$folder" "$home" ||
+        { rm -rf "$folder" && CC=$cc meson setup "$@" "$folder" "$home"; }; } >"$log" 2>&1 ||
+        ! ninja -C "$folder" >>"$log" 2>&1; then
+        grep -E 'error|warning|ERROR|FAILED' "$log" | head -n 20
+        fail "$variant build (see $log)"
+        return 1
+    fi
+    pass "$variant build without warnings"
+}
+
+unit_tests() {
+    local variant=$1 runner=$2 program
+    for program in "$builds/$variant"/tests/test_*; do
+        [ -f "$program" ] && [ -x "$program" ] || continue
+        # shellcheck disable=SC2086 # the runner is a command with arguments, or nothing
+        suite "$variant" $runner "$program"
+    done
+}
+
+command_line() {
+    local variant=$1 runner=$2 name
+    shift 2
+    for name in "$@"; do
+        TLBBENCH=$builds/$variant/tlbbench TLBBENCH_RUNNER=$runner \
+            suite "$variant" "$python" "$home/tests/test_$name.py"
+    done
+}
+
+# The suites that measure are those that are not in $observing.
+measuring() {
+    local file name
+    for file in "$home"/tests/test_*.py; do
+        name=${file##*/test_}
+        name=${name%.py}
+        case " $observing " in *" $name "*) ;; *) echo "$name" ;; esac
+    done
+}
+
+part_native() {
+    has gcc || { skip "native" "gcc is not installed"; return; }
+    build native gcc || return
+    unit_tests native ""
+    # shellcheck disable=SC2046,SC2086 # lists of names
+    command_line native "" $observing $(measuring)
+    if "$python" "$home/tools/generate_catalogue.py" --check; then
+        pass "native the catalogue's C table is current"
+    else
+        fail "native the catalogue's C table is stale"
+    fi
+}
+
+part_clang() {
+    has clang || { skip "clang" "clang is not installed"; return; }
+    build clang clang && unit_tests clang ""
+}
+
+part_sanitizers() {
+    local cc=gcc
+    has gcc || cc=clang
+    has "$cc" || { skip "sanitizers" "no C compiler is installed"; return; }
+    if ! echo 'int main(void) { return 0; }' | "$cc" -fsanitize=address,undefined -x c - -o /dev/null 2>/dev/null; then
+        skip "sanitizers" "$cc has no AddressSanitizer library here"
+        return
+    fi
+    export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+    build sanitizers "$cc" -Db_sanitize=address,undefined -Db_lundef=false || return
+    unit_tests sanitizers ""
+    # shellcheck disable=SC2086 # a list of names
+    command_line sanitizers "" $observing
+    unset ASAN_OPTIONS UBSAN_OPTIONS
+}
+
+part_static() {
+    has gcc || { skip "static" "gcc is not installed"; return; }
+    build static gcc -Dstatic=true || return
+    # A dynamic program names its interpreter.
+    if has readelf && readelf -l "$builds/static/tlbbench" | grep -q INTERP; then
+        fail "static the program has an interpreter"
+    else
+        pass "static the program needs no shared library"
+    fi
+    unit_tests static ""
+}
+
+# cross VARIANT TRIPLE QEMU CPU_FAMILY CPU
+cross() {
+    local variant=$1 triple=$2 qemu=$3 family=$4 cpu=$5
+    has "$triple-gcc" || { skip "$variant" "$triple-gcc is not installed"; return; }
+    has "$qemu" || { skip "$variant" "$qemu is not installed (package qemu-user)"; return; }
+    mkdir -p "$builds"
+    cat >"$builds/$variant.ini" <<EOF
+[binaries]
+c = '$triple-gcc'
+ar = '$triple-ar'
+strip = '$triple-strip'
+[host_machine]
+system = 'linux'
+cpu_family = '$family'
+cpu = '$cpu'
+endian = 'little'
+EOF
+    # Static, so that no foreign C library must be found at run time.
+    build "$variant" gcc --cross-file "$builds/$variant.ini" -Dstatic=true || return
+    unit_tests "$variant" "$qemu"
+    command_line "$variant" "$qemu" info decode
+}
+
+part_aarch64() { cross aarch64 aarch64-linux-gnu qemu-aarch64 aarch64 armv8; }
+part_ppc64le() { cross ppc64le powerpc64le-linux-gnu qemu-ppc64le ppc64 power8; }
+
+part_tidy() {
+    has clang-tidy || { skip "tidy" "clang-tidy is not installed"; return; }
+    [ -f "$builds/native/compile_commands.json" ] || build native gcc || return
+    local output=$builds/tidy.log
+    # One process a core, one file a process: the tool is slow, and with several files its va_list check errs.
+    if printf '%s\0' "$home"/src/*.c | xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p "$builds/native" \
+        >"$output" 2>/dev/null; then
+        pass "tidy clang-tidy finds nothing"
+    else
+        grep -E 'warning:|error:' "$output" | sort -u | head -n 30
+        fail "tidy clang-tidy (see $output)"
+    fi
+}
+
+if ! has meson || ! has ninja; then
+    skip "everything" "meson and ninja are not installed (make setup brings them)"
+    echo "tlbbench: $passed passed, $failed failed, $skipped skipped"
+    exit 0
+fi
+[ $# -gt 0 ] || set -- native clang sanitizers static aarch64 ppc64le tidy
+for part in "$@"; do
+    case $part in
+    native | clang | sanitizers | static | aarch64 | ppc64le | tidy) "part_$part" ;;
+    *)
+        echo "run.sh: no part $part; valid: native clang sanitizers static aarch64 ppc64le tidy" >&2
+        exit 2
+        ;;
+    esac
+done
+echo "tlbbench: $passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
