@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hugeplan.cli import InputError
+from hugeplan.planner.ledger import split_exactly
 from hugeplan.planner.model import (
     GlobalPool,
     HardwareFacts,
@@ -124,7 +125,11 @@ def _pools(machine: Machine, path: str) -> tuple[Pool, ...] | None:
 
 
 def _numa(machine: Machine, mem_total_bytes: int) -> Iterable[NumaNode]:
-    """NUMA nodes with memory and their pools; a kernel without NUMA is one node with all memory."""
+    """NUMA nodes with memory and their pools; a kernel without NUMA is one node with all memory.
+
+    Per node the kernel counts the pages it managed when the zones were built, MemTotal counts those it has freed to
+    itself since; the difference (1 % on some guests) is spread over the nodes so that the ledger sums to MemTotal.
+    """
     nodes = []
     for folder in machine.folders("sys/devices/system/node", "node[0-9]*"):
         path = folder.relative_to(machine.root)
@@ -136,7 +141,8 @@ def _numa(machine: Machine, mem_total_bytes: int) -> Iterable[NumaNode]:
     if not nodes:
         yield NumaNode(id=0, mem_total_bytes=mem_total_bytes, pools=_pools(machine, "sys/kernel/mm/hugepages"))
         return
-    for numa_id, total, free, pools in nodes:
+    totals = split_exactly(mem_total_bytes, [total for _, total, _, _ in nodes])
+    for (numa_id, _, free, pools), total in zip(nodes, totals, strict=True):
         yield NumaNode(id=numa_id, mem_total_bytes=total, mem_free_bytes=free, pools=pools)
 
 

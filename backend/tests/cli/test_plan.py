@@ -1,0 +1,231 @@
+"""``hugeplan plan``: every example runs, this machine can be planned, and wrong input is one line with its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from hugeplan.cli import main
+from hugeplan.cli.plan import parse_database, parse_tenant
+from hugeplan.cli.this_node import Machine, node_facts, node_sample
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import GIB, MIB
+from hugeplan.scenario_file import json_schema
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "docs" / "examples").glob("*.yaml"))
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = main(["plan", *arguments])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def run_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    status, out, err = run(capsys, *arguments, "--json")
+    assert (status, err) == (0, "")
+    document = json.loads(out)
+    assert isinstance(document, dict)
+    return document
+
+
+class TestExamples:
+    def test_there_are_the_five_of_the_issue(self) -> None:
+        assert len(EXAMPLES) >= 5
+
+    @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+    def test_each_is_planned_and_fits(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        document = run_json(capsys, str(path))
+        plan = document["plan"]
+        parts = plan["ledger"]["parts"]
+        assert sum(part["bytes"] for part in parts) == plan["ledger"]["mem_total_bytes"]
+        assert all(part["bytes"] >= 0 for part in parts)
+        assert sum(pool["pages"] for pool in plan["pools"]) > 0
+        assert plan["headline"].startswith("Reserve ")
+        assert {artifact["kind"] for artifact in document["artifacts"]} >= {"kernel_command_line", "numa_script"}
+
+    @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+    def test_each_is_valid_by_the_published_schema(self, path: Path) -> None:
+        jsonschema.validate(yaml.safe_load(path.read_text(encoding="utf-8")), json_schema())
+
+    @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+    def test_the_text_puts_counts_first(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        status, out, _ = run(capsys, str(path))
+        assert status == 0
+        order = [
+            out.index(f"\n{title}\n")
+            for title in ("Pools", "Databases", "Memory", "Gains", "Findings", "Files and checks")
+        ]
+        assert order == sorted(order)
+        assert out.splitlines()[0].startswith("Reserve ")
+
+    def test_the_kubernetes_example_shows_what_is_wrong_with_it(self, capsys: pytest.CaptureFixture[str]) -> None:
+        plan = run_json(capsys, str(next(p for p in EXAMPLES if "kubernetes" in p.stem)))["plan"]
+        states = {finding["code"]: finding["state"] for finding in plan["findings"]}
+        assert states["pod_limit_below_segment"] == "wrong"
+        assert states["phantom_eviction"] == "attention"
+
+
+class TestThisNode:
+    def test_the_command_of_the_issue(self, capsys: pytest.CaptureFixture[str]) -> None:
+        plan = run_json(
+            capsys,
+            "--node",
+            "this",
+            "--postgresql",
+            "shared_buffers=1GB,max_connections=50",
+            "--tenant",
+            "app:64MiB x 4",
+        )["plan"]
+        meminfo = Path("/proc/meminfo").read_text(encoding="ascii")
+        total = int(meminfo.split("MemTotal:")[1].split()[0]) * 1024
+        assert plan["ledger"]["mem_total_bytes"] == total
+        tenants = [part for part in plan["ledger"]["parts"] if part["kind"] == "tenants"]
+        assert sum(part["bytes"] for part in tenants) == 256 * MIB
+
+    def test_two_instances_of_one_engine_get_two_names(self, capsys: pytest.CaptureFixture[str]) -> None:
+        both = ("--postgresql", "shared_buffers=128MB", "--postgresql", "shared_buffers=256MB")
+        plan = run_json(capsys, "--node", "this", *both)["plan"]
+        assert [instance["name"] for instance in plan["instances"]] == ["postgresql", "postgresql-2"]
+
+
+def write_tree(root: Path, files: dict[str, str]) -> Machine:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
+    return Machine(root, "x86_64", 4096)
+
+
+NUMA = "Node {n} MemTotal:       33554432 kB\nNode {n} MemFree:        1048576 kB\nNode {n} HugePages_Total:   512\n"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    files = {
+        "proc/meminfo": "MemTotal: 67108864 kB\nSUnreclaim: 204800 kB\nKernelStack: 10240 kB\nHugepagesize: 2048 kB\n"
+        "MemAvailable: 8388608 kB\nHugePages_Total:    1024\n",
+        "proc/cmdline": "quiet hugepages=1024\n",
+        "proc/sys/vm/hugetlb_optimize_vmemmap": "0\n",
+        "proc/cpuinfo": "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\nflags\t\t: fpu hypervisor sse\n",
+        "proc/buddyinfo": "Node 0, zone   Normal " + " ".join(["4"] * 11) + "\n",
+        "proc/77/comm": "postgres\n",
+        "proc/77/status": "Name:\tpostgres\nVmPTE:\t     128 kB\nHugetlbPages:\t  2097152 kB\n",
+        "proc/77/limits": "Limit  Soft Limit  Hard Limit  Units\nMax locked memory  8388608  unlimited  bytes\n",
+        "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
+        "sys/devices/system/cpu/online": "0-3,8-11\n",
+    }
+    for node in (0, 1):
+        files[f"sys/devices/system/node/node{node}/meminfo"] = NUMA.format(n=node)
+        files[f"sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages"] = "512\n"
+        files[f"sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/free_hugepages"] = "12\n"
+    for name, value in (("nr_hugepages", 1024), ("free_hugepages", 24), ("surplus_hugepages", 3)):
+        files[f"sys/kernel/mm/hugepages/hugepages-2048kB/{name}"] = f"{value}\n"
+    return write_tree(tmp_path, files)
+
+
+class TestMachineTree:
+    def test_facts(self, machine: Machine) -> None:
+        facts = node_facts(machine)
+        assert facts.mem_total_bytes == 64 * GIB
+        assert [(n.id, n.mem_free_bytes) for n in facts.numa] == [(0, GIB), (1, GIB)]
+        assert [pool.nr_hugepages for n in facts.numa for pool in n.pools or ()] == [512, 512]
+        assert facts.kernel_used_bytes == 210 * MIB
+        assert facts.cpus == 8
+        assert facts.thp_enabled == "madvise"
+        assert facts.hvo_enabled is False
+        assert facts.kernel_command_line == "quiet hugepages=1024"
+        assert facts.hardware is not None
+        assert facts.hardware.virtualised
+        assert facts.hardware.levels != ()
+
+    def test_sample(self, machine: Machine) -> None:
+        sample = node_sample(machine, {"postgresql": "main"})
+        assert sample.pools is not None
+        assert (sample.pools[0].nr_hugepages, sample.pools[0].surplus_hugepages) == (1024, 3)
+        assert sample.pools[0].resv_hugepages is None
+        process = (sample.processes or ())[0]
+        assert (process.instance, process.shared_hugetlb_bytes, process.memlock_limit_bytes) == (
+            "main",
+            2 * GIB,
+            8388608,
+        )
+        assert sample.numa is not None
+        # Four blocks of each order 0 to 10: orders 9 and 10 hold 4 + 8 whole 2M pages.
+        assert (sample.numa[0].free_blocks or {})[2 * MIB] == 12
+
+    def test_without_numa_and_huge_pages(self, tmp_path: Path) -> None:
+        facts = node_facts(write_tree(tmp_path, {"proc/meminfo": "MemTotal: 1048576 kB\n"}))
+        assert [(n.id, n.mem_total_bytes) for n in facts.numa] == [(0, GIB)]
+        assert facts.huge_page_sizes_bytes == ()
+        assert facts.kernel_used_bytes is None
+
+
+class TestWrongInput:
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            ((), "give a scenario file, or --node this"),
+            (("--node", "that"), "expected this"),
+            (("nowhere.yaml",), "nowhere.yaml: No such file or directory"),
+            (("--node", "this", "--tenant", "app"), "NAME:SIZE x COUNT"),
+            (("--node", "this", "--tenant", "app:6GB"), "512Mi"),
+            (("--node", "this", "--postgresql", "shared_buffers"), "shared_buffers=8GB"),
+            (("--node", "this", "--postgresql", "shared_bufers=8GB"), "did you mean shared_buffers?"),
+            (("--node", "this", "--tlbbench", "nowhere.json"), "nowhere.json: No such file or directory"),
+        ],
+    )
+    def test_is_one_line(self, arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+        status, out, err = run(capsys, *arguments)
+        assert (status, out) == (2, "")
+        assert said in err
+        assert err.count("\n") == 1
+
+    def test_a_file_says_its_line(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        path = tmp_path / "s.yaml"
+        path.write_text("node:\n  memory: 64GB\n  cpu: 4\n", encoding="utf-8")
+        status, _, err = run(capsys, str(path))
+        assert status == 2
+        assert [line.split(": ")[1] for line in err.splitlines()] == [f"{path}:2", f"{path}:3"]
+
+    def test_a_setting_that_the_engine_refuses_says_its_line(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = tmp_path / "s.yaml"
+        path.write_text(
+            "node: {memory: 64GiB}\ndatabases:\n- name: m\n  engine: postgresql\n  settings:\n    shared_buffers: 8X\n",
+            encoding="utf-8",
+        )
+        status, _, err = run(capsys, str(path))
+        assert status == 2
+        assert f"{path}:6: databases[0].settings.shared_buffers: '8X'" in err
+
+    def test_not_text(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        path = tmp_path / "s.yaml"
+        path.write_bytes(b"\xff\xfe\x00")
+        assert "is not UTF-8 text" in run(capsys, str(path))[2]
+
+
+class TestOptions:
+    def test_a_database_with_commas_in_quotes(self) -> None:
+        instance = parse_database(
+            "postgresql", "name=main,version=17,shared_buffers=8GB,shared_preload_libraries='a,b',page_size=1GiB"
+        )
+        assert (instance.name, instance.version, instance.page_bytes) == ("main", "17", GIB)
+        assert dict(instance.settings) == {"shared_buffers": "8GB", "shared_preload_libraries": "a,b"}
+
+    @pytest.mark.parametrize(("text", "count"), [("app:6GiB x 4", 4), ("app: 6Gi", 1), ("app:6GiB x4", 4)])
+    def test_a_tenant(self, text: str, count: int) -> None:
+        tenant = parse_tenant(text)
+        assert (tenant.name, tenant.request_bytes, tenant.count) == ("app", 6 * GIB, count)
+
+    def test_a_bad_count(self) -> None:
+        with pytest.raises(PlannerError):
+            parse_tenant("app:6GiB x 99999999")
+
+    def test_artifacts_are_written(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        run(capsys, str(EXAMPLES[0]), "--artifacts", str(tmp_path / "out"))
+        assert (tmp_path / "out" / "hugeplan-reserve.sh").read_text(encoding="utf-8").startswith("#!/bin/sh")
