@@ -13,10 +13,14 @@
 static const struct ladder_effort QUICK_EFFORT = {.rounds = 5, .batches = 3, .batch_seconds = 0.4e-3, .control = false};
 static const struct ladder_effort FULL_EFFORT = {.rounds = 9, .batches = 5, .batch_seconds = 1.0e-3, .control = false};
 
+/* An attempt that finds the first level takes about this long; less time left is better spent on reporting. */
+#define RETRY_SECONDS 1.0
+
 /* Sharing a line counts as costly from here: twice what placement noise does to an L1 hit. */
 #define SHARED_LINE_COST_SHARE 0.10
 
 enum {
+    ATTEMPTS = 4,
     CALIBRATION_PAGES = 32, /* below every first-level TLB in the catalogue, above what one cache line holds */
 };
 
@@ -145,10 +149,46 @@ static int measure_steps(struct geometry_work *work, struct verdict *verdict)
     return measure_huge_levels(work, verdict);
 }
 
+/* Drops what was measured and keeps what CPUID and the catalogue say. */
+static void forget_measured(struct geometry_result *result, size_t prior_levels)
+{
+    result->levels.count = prior_levels;
+    result->penalty_count = 0;
+    result->granule_count = 0;
+    free(result->granules);
+    result->granules = NULL;
+    curve_list_free(&result->curves);
+    result->coalescing_seen = false;
+}
+
+/* A disturbed attempt is repeated on the core that idles most by then. */
+static int measure_with_retries(struct geometry_work *work, struct session *session)
+{
+    struct verdict *const verdict = &work->result->verdict;
+    const size_t prior_levels = work->result->levels.count;
+    int measured = -1;
+
+    for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
+        if (attempt > 0) {
+            forget_measured(work->result, prior_levels);
+            session->cpu = timing_choose_cpu(&session->cpus);
+            (void)timing_pin_cpu(session->cpu);
+        }
+        *verdict = (struct verdict){.status = STATUS_OK};
+        measured = measure_steps(work, verdict);
+        if (measured == 0 || verdict->status != STATUS_NOISY ||
+            deadline_remaining_seconds(session->deadline) < RETRY_SECONDS) {
+            break;
+        }
+    }
+    return measured;
+}
+
 int geometry_measure(const struct session *session, struct geometry_result *result)
 {
+    struct session quieter = *session;
     struct geometry_work work = {
-        .session = session,
+        .session = &quieter,
         .result = result,
         .ladder = calloc(1, sizeof(*work.ladder)),
         .effort = session->options->profile == PROFILE_FULL ? FULL_EFFORT : QUICK_EFFORT,
@@ -162,7 +202,7 @@ int geometry_measure(const struct session *session, struct geometry_result *resu
         verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
         return -1;
     }
-    const int measured = measure_steps(&work, &result->verdict);
+    const int measured = measure_with_retries(&work, &quieter);
 
     free(work.ladder);
     if (measured == 0) {

@@ -95,7 +95,8 @@ static struct knee measure_fine(struct geometry_work *work, struct window *windo
                                 struct verdict *verdict)
 {
     const uint64_t first = coarse.pages > FINE_MARGIN_PAGES ? coarse.pages - FINE_MARGIN_PAGES : 1;
-    const uint64_t last = coarse.next_pages + FINE_MARGIN_PAGES;
+    /* One coarse step further than the bracket: a disturbed coarse point may have closed it too early. */
+    const uint64_t last = 2 * coarse.next_pages - coarse.pages + FINE_MARGIN_PAGES;
     const uint64_t step = (last - first) / FINE_POINTS_MAX + 1;
     struct ladder_effort effort = work->effort;
 

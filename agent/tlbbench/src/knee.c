@@ -113,6 +113,20 @@ static uint64_t crossing_pages(const struct knee_point *points, size_t count, do
     return (uint64_t)llround((double)low->pages * pow((double)high->pages / (double)low->pages, share));
 }
 
+/* Highest level that two neighbouring points reach, so that one disturbed point is no top. */
+static double lasting_top(const struct knee_point *points, size_t count, size_t risen, uint64_t pages_max)
+{
+    double top = points[risen].ns;
+
+    if (risen + 1 < count) {
+        top = fmin(points[risen].ns, points[risen + 1].ns);
+    }
+    for (size_t index = risen + 1; index < count && points[index].pages <= pages_max; index++) {
+        top = fmax(top, fmin(points[index - 1].ns, points[index].ns));
+    }
+    return top;
+}
+
 struct knee_interval knee_find_interval(const struct knee_point *points, size_t count, uint64_t from_pages)
 {
     struct knee_interval found = {.verdict = KNEE_UNCLEAR, .plateau_ns = NAN, .top_ns = NAN};
@@ -141,15 +155,14 @@ struct knee_interval knee_find_interval(const struct knee_point *points, size_t 
         return found;
     }
     found.soft_start_pages = rest[risen - 1].pages;
-    for (size_t index = risen; index < rest_count && rest[index].pages <= TOP_FACTOR * found.soft_start_pages;
-         index++) {
-        found.top_ns = fmax(rest[index].ns, isnan(found.top_ns) ? 0 : found.top_ns);
-    }
-    if (isnan(found.top_ns) || found.top_ns - level < SECOND_RISE_SHARE * level) {
+    found.top_ns = lasting_top(rest, rest_count, risen, TOP_FACTOR * found.soft_start_pages);
+    if (found.top_ns - level < SECOND_RISE_SHARE * level) {
         found.verdict = KNEE_NONE;
         return found;
     }
-    found.half_rise_pages = rest[first_lasting_rise(rest, rest_count, level + 0.5 * (found.top_ns - level))].pages;
+    const size_t half = first_lasting_rise(rest, rest_count, level + 0.5 * (found.top_ns - level));
+
+    found.half_rise_pages = rest[half < rest_count ? half : rest_count - 1].pages;
     found.estimate_pages = crossing_pages(rest, rest_count, level + ESTIMATE_SHARE * (found.top_ns - level));
     if (found.estimate_pages < found.soft_start_pages) {
         found.estimate_pages = found.soft_start_pages;

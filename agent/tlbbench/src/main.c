@@ -12,7 +12,7 @@ enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_PARTIAL 
 static int fail(const char *error, int status)
 {
     (void)fprintf(stderr, "tlbbench: %s\n", error);
-    return status;
+    return (int)status;
 }
 
 static int observe(const struct options *options)

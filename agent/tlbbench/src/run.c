@@ -267,7 +267,8 @@ int run_measure(const struct options *options, const struct environment *environ
         return -1;
     }
     lower_priority(options);
-    session.cpu = timing_choose_cpu(&options->cpus);
+    timing_list_cpus(&options->cpus, &session.cpus);
+    session.cpu = timing_choose_cpu(&session.cpus);
     (void)timing_pin_cpu(session.cpu);
     const int status = run_sections(&session, &progress, result);
 

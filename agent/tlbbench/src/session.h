@@ -20,6 +20,7 @@ struct session {
     uint64_t base_page_bytes;
     uint64_t memory_bytes;    /* physical memory that may be mapped at once */
     struct deadline deadline; /* of the section that runs */
+    struct cpu_list cpus;     /* that may be used */
     int cpu;                  /* the core measured on */
     /* Tells how far the section is, 0 .. 1. May be NULL. */
     void (*progress)(void *context, double fraction);

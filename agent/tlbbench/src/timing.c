@@ -171,25 +171,34 @@ static void read_idle_ticks(unsigned long long idle[CPU_SETSIZE])
 /* Four ticks at the usual 100 Hz of /proc/stat. */
 #define CPU_LOOK_NS 40000000
 
+void timing_list_cpus(const struct cpu_list *wanted, struct cpu_list *allowed)
+{
+    cpu_set_t mask;
+
+    memset(allowed, 0, sizeof(*allowed));
+    if (sched_getaffinity(0, sizeof(mask), &mask) != 0) {
+        return;
+    }
+    for (int cpu = 0; cpu < CPU_SETSIZE && cpu < CPU_LIST_MAX; cpu++) {
+        if (CPU_ISSET((size_t)cpu, &mask) && (wanted->count == 0 || cpu_list_has(wanted, cpu))) {
+            allowed->bits[cpu / 64] |= 1ull << (cpu % 64);
+            allowed->count++;
+        }
+    }
+}
+
 int timing_choose_cpu(const struct cpu_list *allowed)
 {
     static const struct timespec look = {.tv_sec = 0, .tv_nsec = CPU_LOOK_NS};
     unsigned long long before[CPU_SETSIZE];
     unsigned long long after[CPU_SETSIZE];
-    cpu_set_t mask;
     int best = -1;
 
-    if (sched_getaffinity(0, sizeof(mask), &mask) != 0) {
-        return sched_getcpu();
-    }
     read_idle_ticks(before);
     (void)nanosleep(&look, NULL);
     read_idle_ticks(after);
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET((size_t)cpu, &mask) || (allowed != NULL && allowed->count > 0 && !cpu_list_has(allowed, cpu))) {
-            continue;
-        }
-        if (best < 0 || after[cpu] - before[cpu] > after[best] - before[best]) {
+        if (cpu_list_has(allowed, cpu) && (best < 0 || after[cpu] - before[cpu] > after[best] - before[best])) {
             best = cpu;
         }
     }

@@ -37,7 +37,10 @@ uint64_t timing_steal_ticks(int cpu);
  * time stamp counter runs at another rate and says nothing about it. */
 double timing_core_hz(void);
 
-/* The allowed core (of `allowed`, or of the inherited mask when that is empty) that idled most over a short look. */
+/* The cores that this thread may run on now and that are in `wanted` (empty = all). */
+void timing_list_cpus(const struct cpu_list *wanted, struct cpu_list *allowed);
+
+/* The core of `allowed` that idled most over a short look. */
 int timing_choose_cpu(const struct cpu_list *allowed);
 
 /* Binds the calling thread to one core. Returns 0 or -1 (errno). */

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads simulated processors and ladders recorded on real ones. */
+#include "knee.h"
+
+#include "harness.h"
+#include "tlb_simulator.h"
+
+#include <math.h>
+
+enum { SEEDS = 20, POINTS_MAX = 400 };
+
+/* Geometries of tlb_geometry.json; the costs are typical cycles at 3 GHz. */
+static const struct sim_processor PROCESSORS[] = {
+    {"Emerald Rapids", {96, 6, SIM_LRU, false}, {2048, 16, SIM_NRU, true}, 1.67, 2.33, 8},
+    {"Emerald Rapids, exact LRU", {96, 6, SIM_LRU, false}, {2048, 16, SIM_LRU, false}, 1.67, 2.33, 8},
+    {"Ice Lake", {64, 4, SIM_LRU, false}, {2048, 16, SIM_NRU, true}, 1.67, 2.33, 8},
+    {"Skylake", {64, 4, SIM_NRU, false}, {1536, 12, SIM_LRU, true}, 1.67, 2.33, 8},
+    {"Haswell", {64, 4, SIM_LRU, false}, {1024, 8, SIM_LRU, false}, 1.67, 2.33, 8},
+    {"Zen 3", {64, 64, SIM_NRU, false}, {2048, 16, SIM_RANDOM, true}, 1.1, 1.9, 9},
+    {"Zen 4", {72, 72, SIM_NRU, false}, {3072, 24, SIM_NRU, true}, 1.1, 1.9, 9},
+    {"Zen 5", {96, 96, SIM_LRU, false}, {4096, 16, SIM_NRU, true}, 0.94, 1.65, 10},
+    {"Zen 5, random second level", {96, 96, SIM_LRU, false}, {4096, 16, SIM_RANDOM, true}, 0.94, 1.65, 10},
+    {"Neoverse N1", {48, 48, SIM_NRU, false}, {1280, 5, SIM_LRU, false}, 1.3, 1.7, 12},
+    {"Neoverse N2", {44, 44, SIM_NRU, false}, {1280, 5, SIM_RANDOM, true}, 1.3, 1.7, 12},
+    {"Neoverse V2", {48, 48, SIM_LRU, false}, {2048, 8, SIM_NRU, false}, 1.2, 1.8, 12},
+};
+enum { PROCESSOR_COUNT = sizeof(PROCESSORS) / sizeof(PROCESSORS[0]) };
+
+static const struct sim_noise QUIET = {.spread = 0.002, .outlier_share = 0};
+static const struct sim_noise LIVELY = {.spread = 0.008, .outlier_share = 0.03};
+
+static size_t geometric_ladder(const struct sim_processor *processor, double from, double to, double step,
+                               const struct sim_noise *noise, struct rng *rng, struct knee_point *points)
+{
+    size_t count = 0;
+
+    for (double pages = from; pages <= to && count < POINTS_MAX; pages *= step) {
+        const uint64_t whole = (uint64_t)llround(pages);
+
+        if (count == 0 || points[count - 1].pages != whole) {
+            points[count++] = sim_point(processor, whole, 1, noise, rng);
+        }
+    }
+    return count;
+}
+
+/* Every page count between the coarse neighbours, behind five points of the plateau: as geometry_levels.c does. */
+static struct knee read_first_level(const struct sim_processor *processor, const struct sim_noise *noise,
+                                    struct rng *rng)
+{
+    struct knee_point points[POINTS_MAX];
+    size_t count = geometric_ladder(processor, 4, 384, 1.122462048, noise, rng, points);
+    const struct knee coarse = knee_find(points, count);
+
+    if (coarse.verdict != KNEE_FOUND) {
+        return coarse;
+    }
+    count = 0;
+    for (uint64_t eighth = 3; eighth <= 7; eighth++) {
+        points[count++] = sim_point(processor, coarse.pages * eighth / 8, 1, noise, rng);
+    }
+    for (uint64_t pages = coarse.pages - 2; pages <= 2 * coarse.next_pages - coarse.pages + 2; pages++) {
+        if (pages > points[count - 1].pages) {
+            points[count++] = sim_point(processor, pages, 1, noise, rng);
+        }
+    }
+    return knee_find(points, count);
+}
+
+static void check_first_levels(struct harness *h, const struct sim_noise *noise)
+{
+    for (unsigned index = 0; index < PROCESSOR_COUNT; index++) {
+        const struct sim_processor *const processor = &PROCESSORS[index];
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            struct rng rng = rng_new(seed, index);
+            const struct knee knee = read_first_level(processor, noise, &rng);
+            const uint64_t entries = processor->first.entries;
+
+            if (knee.verdict != KNEE_FOUND || knee.pages + 2 < entries || knee.pages > entries + 2) {
+                harness_fail(h, __FILE__, __LINE__, "%s seed %llu: verdict %d, %llu pages, expected %llu +- 2",
+                             processor->name, (unsigned long long)seed, (int)knee.verdict,
+                             (unsigned long long)knee.pages, (unsigned long long)entries);
+            }
+        }
+    }
+}
+
+static void first_level_quiet(struct harness *h)
+{
+    check_first_levels(h, &QUIET);
+}
+
+static void first_level_lively(struct harness *h)
+{
+    check_first_levels(h, &LIVELY);
+}
+
+static void second_level_interval(struct harness *h)
+{
+    struct knee_point points[POINTS_MAX];
+
+    for (unsigned index = 0; index < PROCESSOR_COUNT; index++) {
+        const struct sim_processor *const processor = &PROCESSORS[index];
+        const double from = 2.0 * processor->first.entries;
+        const double entries = processor->second.entries;
+
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            struct rng rng = rng_new(seed, 100 + index);
+            const size_t count =
+                geometric_ladder(processor, from, 3 * entries, 1.122462048, &LIVELY, &rng, points);
+            const struct knee_interval found = knee_find_interval(points, count, (uint64_t)from);
+
+            if (found.verdict != KNEE_FOUND || (double)found.soft_start_pages > entries ||
+                (double)found.half_rise_pages < entries) {
+                harness_fail(h, __FILE__, __LINE__, "%s: verdict %d, interval %llu to %llu lacks %.0f", processor->name,
+                             (int)found.verdict, (unsigned long long)found.soft_start_pages,
+                             (unsigned long long)found.half_rise_pages, entries);
+            }
+            if (fabs((double)found.estimate_pages - entries) > 0.12 * entries) {
+                harness_fail(h, __FILE__, __LINE__, "%s: estimate %llu is not within 12 %% of %.0f", processor->name,
+                             (unsigned long long)found.estimate_pages, entries);
+            }
+            if (fabs(found.plateau_ns - processor->hit_ns - processor->second_hit_ns) > 0.1 * processor->second_hit_ns) {
+                harness_fail(h, __FILE__, __LINE__, "%s: plateau %.3f ns", processor->name, found.plateau_ns);
+            }
+        }
+    }
+}
+
+static uint64_t capacity_at_stride(const struct sim_processor *processor, uint64_t stride, struct rng *rng)
+{
+    struct knee_point points[POINTS_MAX];
+    size_t count = 0;
+
+    for (uint64_t pages = 1; pages <= processor->first.entries * 13 / 10; pages++) {
+        points[count++] = sim_point(processor, pages, stride, &QUIET, rng);
+    }
+    const struct knee knee = knee_find(points, count);
+
+    return knee.verdict == KNEE_FOUND ? knee.pages : 0;
+}
+
+static void ways_of_simulated_processors(struct harness *h)
+{
+    enum { STRIDES = 8 };
+
+    for (unsigned index = 0; index < PROCESSOR_COUNT; index++) {
+        const struct sim_processor *const processor = &PROCESSORS[index];
+        const int full = processor->first.ways == processor->first.entries;
+        struct rng rng = rng_new(7, index);
+        uint64_t capacity[STRIDES];
+
+        for (unsigned doublings = 0; doublings < STRIDES; doublings++) {
+            capacity[doublings] = capacity_at_stride(processor, 1u << doublings, &rng);
+        }
+        const int ways = knee_find_ways(capacity, STRIDES);
+        const int expected = full ? KNEE_WAYS_FULL : (int)processor->first.ways;
+
+        if (ways != expected) {
+            harness_fail(h, __FILE__, __LINE__, "%s: %d ways, expected %d", processor->name, ways, expected);
+        }
+    }
+}
+
+/* --- ladders recorded on an Emerald Rapids KVM guest (peer-results.md, own probe, medians) ----------------------- */
+
+static const struct knee_point EMERALD_RAPIDS[] = {
+    {64, 1.683, 0},   {88, 1.684, 0},   {92, 1.688, 0},   {96, 1.683, 0},   {98, 1.952, 0},
+    {100, 2.162, 0},  {104, 2.443, 0},  {112, 3.485, 0},  {128, 4.045, 0},  {256, 4.051, 0},
+    {512, 4.046, 0},  {1024, 4.046, 0}, {1536, 4.073, 0}, {1792, 4.581, 0}, {1920, 4.646, 0},
+    {1984, 5.170, 0}, {2048, 5.630, 0},
+};
+/* Longer cycles were recorded over 256 frames, whose data no longer fits the first-level cache. */
+static const struct knee_point EMERALD_RAPIDS_LONG[] = {
+    {1984, 9.526, 0},   {2016, 9.346, 0},   {2048, 9.245, 0},   {2080, 9.303, 0},  {2112, 9.158, 0},
+    {2176, 9.896, 0},   {2304, 11.625, 0},  {2560, 14.589, 0},  {3072, 16.146, 0}, {4096, 16.931, 0},
+    {6144, 18.339, 0},  {8192, 19.218, 0},  {16384, 20.690, 0},
+};
+enum {
+    RECORDED = sizeof(EMERALD_RAPIDS) / sizeof(EMERALD_RAPIDS[0]),
+    RECORDED_LONG = sizeof(EMERALD_RAPIDS_LONG) / sizeof(EMERALD_RAPIDS_LONG[0]),
+};
+/* Five cycles are an L1 hit there, 1.669 ns. */
+static const double EMERALD_RAPIDS_HZ = 5 / 1.669e-9;
+
+static void recorded_first_level(struct harness *h)
+{
+    const struct knee knee = knee_find(EMERALD_RAPIDS, RECORDED);
+
+    CHECK(knee.verdict == KNEE_FOUND);
+    CHECK_U64(knee.pages, 96);
+    CHECK_U64(knee.next_pages, 98);
+}
+
+static void recorded_second_level(struct harness *h)
+{
+    struct knee_point points[RECORDED + RECORDED_LONG];
+    /* What the data cost more: the mean difference at the two lengths that both series have. */
+    const double data_ns = (9.526 - 5.170 + 9.245 - 5.630) / 2;
+    size_t count = 0;
+
+    for (unsigned index = 0; index < RECORDED; index++) {
+        points[count++] = EMERALD_RAPIDS[index];
+    }
+    for (unsigned index = 3; index < RECORDED_LONG; index++) {
+        points[count] = EMERALD_RAPIDS_LONG[index];
+        points[count++].ns -= data_ns;
+    }
+    const struct knee_interval found = knee_find_interval(points, count, 128);
+    const double cycles = (found.plateau_ns - 1.683) * 1e-9 * EMERALD_RAPIDS_HZ;
+
+    CHECK(found.verdict == KNEE_FOUND);
+    CHECK(found.soft_start_pages <= 2048 && found.half_rise_pages >= 2048);
+    CHECK(found.half_rise_pages <= 2560);
+    CHECK(found.estimate_pages >= 1843 && found.estimate_pages <= 2253);
+    CHECK(fabs(cycles - 7) < 0.5);
+}
+
+#define KNEE_OF(points) knee_find(points, sizeof(points) / sizeof((points)[0])).pages
+
+static void recorded_ways(struct harness *h)
+{
+    static const struct knee_point stride_2[] = {
+        {8, 1.669, 0},  {16, 1.669, 0}, {24, 1.669, 0}, {32, 1.669, 0}, {40, 1.654, 0}, {44, 1.669, 0}, {46, 1.669, 0},
+        {48, 1.669, 0}, {50, 2.070, 0}, {52, 2.421, 0}, {56, 3.224, 0}, {64, 4.030, 0}, {72, 4.022, 0}, {80, 4.020, 0}};
+    static const struct knee_point stride_4[] = {
+        {8, 1.669, 0},  {16, 1.669, 0}, {20, 1.671, 0}, {22, 1.669, 0}, {24, 1.694, 0},
+        {26, 2.464, 0}, {28, 2.873, 0}, {32, 4.036, 0}, {40, 4.031, 0}, {44, 4.036, 0}};
+    static const struct knee_point stride_8[] = {
+        {3, 1.669, 0},  {4, 1.669, 0},  {5, 1.669, 0},  {6, 1.655, 0},  {7, 1.669, 0},  {8, 1.672, 0},
+        {9, 1.669, 0},  {10, 1.669, 0}, {11, 1.669, 0}, {12, 1.669, 0}, {13, 2.419, 0}, {14, 2.946, 0},
+        {16, 4.030, 0}, {24, 4.029, 0}, {32, 4.029, 0}};
+    static const struct knee_point stride_16[] = {{3, 1.669, 0}, {4, 1.669, 0}, {5, 1.669, 0}, {6, 1.669, 0},
+                                                  {7, 3.067, 0}, {8, 4.030, 0}, {9, 4.039, 0}, {10, 4.033, 0}};
+    static const struct knee_point stride_32[] = {{3, 1.669, 0}, {4, 1.686, 0}, {5, 1.669, 0}, {6, 1.669, 0},
+                                                  {7, 2.881, 0}, {8, 4.044, 0}, {9, 4.047, 0}, {10, 4.032, 0}};
+    static const struct knee_point stride_64[] = {{3, 1.669, 0}, {4, 1.662, 0}, {5, 1.669, 0}, {6, 1.669, 0},
+                                                  {7, 2.985, 0}, {8, 4.028, 0}, {9, 4.028, 0}, {10, 4.026, 0}};
+    const uint64_t capacity[] = {96,
+                                 KNEE_OF(stride_2),
+                                 KNEE_OF(stride_4),
+                                 KNEE_OF(stride_8),
+                                 KNEE_OF(stride_16),
+                                 KNEE_OF(stride_32),
+                                 KNEE_OF(stride_64)};
+
+    CHECK_U64(capacity[1], 48);
+    CHECK_U64(capacity[2], 24);
+    CHECK_U64(capacity[3], 12);
+    CHECK_U64(capacity[4], 6);
+    CHECK_I64(knee_find_ways(capacity, 7), 6);
+}
+
+/* --- ladders that must not yield a number ------------------------------------------------------------------------ */
+
+static void flat_ladder_has_no_knee(struct harness *h)
+{
+    struct knee_point points[20];
+
+    for (unsigned index = 0; index < 20; index++) {
+        points[index] = (struct knee_point){index + 1, 1.0 + 0.001 * (index % 3), 0.002};
+    }
+    CHECK(knee_find(points, 20).verdict == KNEE_NONE);
+    CHECK(knee_find_interval(points, 20, 1).verdict == KNEE_NONE);
+}
+
+static void single_outlier_is_no_knee(struct harness *h)
+{
+    struct knee_point points[20];
+
+    for (unsigned index = 0; index < 20; index++) {
+        points[index] = (struct knee_point){index + 1, index == 9 ? 3.0 : index < 15 ? 1.0 : 2.0, 0.002};
+    }
+    const struct knee knee = knee_find(points, 20);
+
+    CHECK(knee.verdict == KNEE_FOUND);
+    CHECK_U64(knee.pages, 15);
+}
+
+static void chaos_is_unclear(struct harness *h)
+{
+    static const double levels[] = {1.0, 1.6, 2.4, 1.3, 3.1, 2.0, 1.1, 2.8, 1.7, 3.3};
+    struct knee_point points[10];
+
+    for (unsigned index = 0; index < 10; index++) {
+        points[index] = (struct knee_point){index + 1, levels[index], 0.3};
+    }
+    CHECK(knee_find(points, 10).verdict == KNEE_UNCLEAR);
+    CHECK(knee_find_interval(points, 10, 1).verdict == KNEE_UNCLEAR);
+    CHECK(knee_find(points, 2).verdict == KNEE_UNCLEAR);
+    CHECK(knee_find(points, 0).verdict == KNEE_UNCLEAR);
+}
+
+static void odd_capacities_give_no_ways(struct harness *h)
+{
+    const uint64_t wandering[] = {96, 80, 50, 31, 20, 17, 9, 8};
+    const uint64_t short_look[] = {96, 96, 96};
+    const uint64_t failed[] = {96, 0, 0, 0, 0, 0, 0, 0};
+
+    CHECK_I64(knee_find_ways(wandering, 8), KNEE_WAYS_UNKNOWN);
+    CHECK_I64(knee_find_ways(short_look, 3), KNEE_WAYS_UNKNOWN);
+    CHECK_I64(knee_find_ways(failed, 8), KNEE_WAYS_UNKNOWN);
+}
+
+static const struct harness_case CASES[] = {
+    {"first level of simulated processors, quiet", first_level_quiet},
+    {"first level of simulated processors, noise and outliers", first_level_lively},
+    {"second level of simulated processors", second_level_interval},
+    {"ways of simulated processors", ways_of_simulated_processors},
+    {"recorded Emerald Rapids ladder: first level", recorded_first_level},
+    {"recorded Emerald Rapids ladder: second level and penalty", recorded_second_level},
+    {"recorded Emerald Rapids ladders: ways", recorded_ways},
+    {"a flat ladder has no knee", flat_ladder_has_no_knee},
+    {"a single outlier is no knee", single_outlier_is_no_knee},
+    {"chaos is unclear, not a number", chaos_is_unclear},
+    {"odd capacities give no ways", odd_capacities_give_no_ways},
+};
+
+HARNESS_MAIN("knee", CASES)

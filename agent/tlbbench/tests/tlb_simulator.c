@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tlb_simulator.h"
+
+#include "chase.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { WARM_LAPS = 3, TIMED_LAPS = 2 };
+
+struct sim_way {
+    uint64_t page; /* 0 = empty */
+    uint64_t used;
+};
+
+struct sim_cache {
+    const struct sim_level *level;
+    unsigned sets;
+    struct sim_way *ways;
+    uint64_t clock;
+};
+
+static struct sim_cache sim_cache_new(const struct sim_level *level)
+{
+    return (struct sim_cache){.level = level,
+                              .sets = level->entries / level->ways,
+                              .ways = calloc(level->entries, sizeof(struct sim_way))};
+}
+
+static unsigned set_of(const struct sim_cache *cache, uint64_t page)
+{
+    const uint64_t key = cache->level->hashed ? page ^ (page / cache->sets) ^ (page / cache->sets / cache->sets) : page;
+
+    return (unsigned)(key % cache->sets);
+}
+
+static struct sim_way *choose_victim(struct sim_cache *cache, struct sim_way *set, struct rng *rng)
+{
+    const unsigned ways = cache->level->ways;
+    struct sim_way *victim = set;
+
+    for (unsigned way = 0; way < ways; way++) {
+        if (set[way].page == 0) {
+            return &set[way];
+        }
+    }
+    if (cache->level->policy == SIM_RANDOM) {
+        return &set[rng_below(rng, ways)];
+    }
+    for (unsigned way = 1; way < ways; way++) {
+        if (set[way].used < victim->used) {
+            victim = &set[way];
+        }
+    }
+    return victim;
+}
+
+/* Under NRU `used` is the reference bit: when all are set, all others are cleared. */
+static void mark_used(struct sim_cache *cache, struct sim_way *set, struct sim_way *used)
+{
+    if (cache->level->policy != SIM_NRU) {
+        used->used = ++cache->clock;
+        return;
+    }
+    used->used = 1;
+    for (unsigned way = 0; way < cache->level->ways; way++) {
+        if (set[way].used == 0) {
+            return;
+        }
+    }
+    for (unsigned way = 0; way < cache->level->ways; way++) {
+        set[way].used = &set[way] == used ? 1 : 0;
+    }
+}
+
+static bool sim_access(struct sim_cache *cache, uint64_t page, struct rng *rng)
+{
+    struct sim_way *const set = cache->ways + (size_t)set_of(cache, page) * cache->level->ways;
+
+    for (unsigned way = 0; way < cache->level->ways; way++) {
+        if (set[way].page == page) {
+            mark_used(cache, set, &set[way]);
+            return true;
+        }
+    }
+    struct sim_way *const victim = choose_victim(cache, set, rng);
+
+    victim->page = page;
+    mark_used(cache, set, victim);
+    return false;
+}
+
+double sim_measure(const struct sim_processor *processor, uint64_t pages, uint64_t stride, struct rng *rng)
+{
+    struct sim_cache first = sim_cache_new(&processor->first);
+    struct sim_cache second = sim_cache_new(&processor->second);
+    uint32_t *const order = malloc((size_t)pages * sizeof(*order));
+    const uint64_t base = 1 + rng_below(rng, 1u << 30);
+    double ns = 0;
+
+    for (uint64_t page = 0; page < pages; page++) {
+        order[page] = (uint32_t)page;
+    }
+    chase_shuffle(order, (size_t)pages, rng);
+    for (unsigned lap = 0; lap < WARM_LAPS + TIMED_LAPS; lap++) {
+        for (uint64_t step = 0; step < pages; step++) {
+            const uint64_t page = base + order[step] * stride;
+            double cost = processor->hit_ns;
+
+            if (!sim_access(&first, page, rng)) {
+                cost += sim_access(&second, page, rng) ? processor->second_hit_ns
+                                                       : processor->second_hit_ns + processor->walk_ns;
+            }
+            ns += lap >= WARM_LAPS ? cost : 0;
+        }
+    }
+    free(order);
+    free(first.ways);
+    free(second.ways);
+    return ns / (double)(TIMED_LAPS * pages);
+}
+
+struct knee_point sim_point(const struct sim_processor *processor, uint64_t pages, uint64_t stride,
+                            const struct sim_noise *noise, struct rng *rng)
+{
+    /* The sum of twelve uniform numbers is close to normal with variance one. */
+    double normal = -6;
+    double ns = sim_measure(processor, pages, stride, rng);
+
+    for (unsigned draw = 0; draw < 12; draw++) {
+        normal += rng_unit(rng);
+    }
+    ns *= 1 + noise->spread * normal;
+    if (rng_unit(rng) < noise->outlier_share) {
+        ns *= 2;
+    }
+    return (struct knee_point){.pages = pages, .ns = ns, .mad = 0.67 * noise->spread * ns};
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A software TLB of two levels, for testing the reading of ladders on processors that are not at hand. */
+#ifndef TLBBENCH_TESTS_TLB_SIMULATOR_H
+#define TLBBENCH_TESTS_TLB_SIMULATOR_H
+
+#include "knee.h"
+#include "rng.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sim_policy {
+    SIM_LRU,
+    SIM_NRU,    /* a reference bit for each way, as tree PLRU approximates LRU */
+    SIM_RANDOM,
+};
+
+struct sim_level {
+    unsigned entries;
+    unsigned ways; /* == entries: fully associative */
+    enum sim_policy policy;
+    bool hashed; /* the set index mixes high page-number bits in */
+};
+
+struct sim_processor {
+    const char *name;
+    struct sim_level first, second;
+    double hit_ns, second_hit_ns, walk_ns; /* the last two on top of the hit */
+};
+
+struct sim_noise {
+    double spread;        /* relative standard deviation of a point */
+    double outlier_share; /* points that are twice too slow */
+};
+
+/* Mean ns per access of a random cycle over `pages` pages, `stride` pages apart. */
+double sim_measure(const struct sim_processor *processor, uint64_t pages, uint64_t stride, struct rng *rng);
+
+/* The same with noise on top. */
+struct knee_point sim_point(const struct sim_processor *processor, uint64_t pages, uint64_t stride,
+                            const struct sim_noise *noise, struct rng *rng);
+
+#endif
