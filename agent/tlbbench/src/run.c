@@ -4,6 +4,7 @@
 #include "backing.h"
 #include "budget.h"
 #include "geometry.h"
+#include "latency.h"
 #include "session.h"
 #include "signals.h"
 #include "tlb.h"
@@ -81,8 +82,25 @@ static bool geometry_is_partial(const struct session *session, const struct run_
     return curves_miss(session, &geometry->curves);
 }
 
+static int measure_latency(const struct session *session, struct run_result *result)
+{
+    result->latency = calloc(1, sizeof(*result->latency));
+    return result->latency == NULL ? -1 : latency_measure(session, result->latency);
+}
+
+static struct verdict *latency_verdict(struct run_result *result)
+{
+    return &result->latency->verdict;
+}
+
+static bool latency_is_partial(const struct session *session, const struct run_result *result)
+{
+    return curves_miss(session, &result->latency->curves);
+}
+
 static const struct section SECTIONS[] = {
     {"geometry", COMMAND_GEOMETRY, 5, 25, measure_geometry, geometry_verdict, geometry_is_partial},
+    {"latency", COMMAND_LATENCY, 15, 135, measure_latency, latency_verdict, latency_is_partial},
 };
 enum { SECTION_COUNT = sizeof(SECTIONS) / sizeof(SECTIONS[0]) };
 
@@ -282,6 +300,10 @@ void run_result_free(struct run_result *result)
         geometry_result_free(result->geometry);
         free(result->geometry);
     }
+    if (result->latency != NULL) {
+        latency_result_free(result->latency);
+        free(result->latency);
+    }
     *result = (struct run_result){0};
 }
 
@@ -292,5 +314,8 @@ void run_to_json(struct json *j, const struct run_result *result)
     }
     if (result->geometry != NULL) {
         geometry_to_json(j, "geometry", result->geometry);
+    }
+    if (result->latency != NULL) {
+        latency_to_json(j, "latency", result->latency);
     }
 }

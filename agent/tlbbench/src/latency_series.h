@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The working state of latency_measure(): one series a backing, one cell a layout and footprint. Not for other modules.
+ */
+#ifndef TLBBENCH_LATENCY_SERIES_H
+#define TLBBENCH_LATENCY_SERIES_H
+
+#include "latency.h"
+
+#include "chase.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum latency_layout {
+    LAYOUT_LINE_PER_PAGE, /* one line in every base page, at a random line of it */
+    LAYOUT_RANDOM_64B,    /* every line */
+    LAYOUT_PACKED,        /* as many lines as the first, side by side: the cache-only control */
+    LAYOUT_COUNT,
+};
+const char *latency_layout_name(enum latency_layout layout);
+
+enum { LATENCY_POINTS_MAX = 24, LATENCY_ROUNDS_MAX = 12, LATENCY_SAMPLES_MAX = 64 };
+
+struct latency_cell {
+    double samples[LATENCY_SAMPLES_MAX];
+    size_t count;
+    unsigned dropped;
+    uint64_t accesses;                   /* of one batch */
+    double round_ns[LATENCY_ROUNDS_MAX]; /* median of a round; NAN = no quiet batch */
+};
+
+struct latency_series {
+    struct backing backing;
+    struct verdict verdict;
+    double granted_fraction; /* smallest of all rounds */
+    uint64_t bytes;          /* footprint that this backing can have; 0 = none */
+    struct latency_cell cells[LAYOUT_COUNT][LATENCY_POINTS_MAX];
+};
+
+/* Which footprints, how often. */
+struct latency_plan {
+    uint64_t footprints[LATENCY_POINTS_MAX];
+    size_t footprint_count;
+    uint64_t layout_max_bytes[LAYOUT_COUNT];
+    unsigned layout_every[LAYOUT_COUNT]; /* only every n-th footprint */
+    unsigned rounds;
+    unsigned batches;
+    double batch_seconds;
+};
+
+/* True when the plan has this point for a backing of `bytes`. */
+bool latency_plan_has(const struct latency_plan *plan, enum latency_layout layout, size_t point, uint64_t bytes);
+
+/* True when every paired difference is known to a twentieth of the latency it belongs to. */
+bool latency_is_narrow(const struct latency_plan *plan, const struct latency_series *series, size_t series_count);
+
+/* Turns the series into curves and paired differences against the first one. Returns 0, or -1 when memory ran out. */
+int latency_collect(const struct latency_plan *plan, struct latency_series *series, size_t series_count,
+                    struct latency_result *result);
+
+/* Links the cycle of a layout over the first `footprint` bytes of `base` and returns a random position on it. The nodes
+ * and their order depend on `seed` alone, not on the backing. */
+void *latency_link(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_layout layout, uint64_t seed);
+
+#endif
