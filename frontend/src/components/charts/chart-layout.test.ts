@@ -1,0 +1,60 @@
+import { describe, expect, it } from "vitest";
+import { endLabels, largestValue, log2Ticks, placeReferences, valueTicks, xDomain } from "./chart-layout";
+import type { ChartRow, ChartSeries } from "./chart-types";
+
+const series = (key: string): ChartSeries => ({ key, label: key, short: key, color: "red", marker: "circle" });
+
+describe("axes", () => {
+  it("puts footprints on their logarithm", () => {
+    const rows: ChartRow[] = [65536, 2 ** 30].map((x) => ({ x, values: {} }));
+    expect(xDomain(rows, "log2")).toEqual([16, 30]);
+    expect(xDomain([], "log2")).toEqual([0, 1]);
+  });
+  it("labels whole powers of two and thins them when narrow", () => {
+    expect(log2Ticks([16, 20], 1000)).toEqual([16, 17, 18, 19, 20]);
+    expect(log2Ticks([16, 30], 320)).toEqual([16, 19, 22, 25, 28]);
+  });
+  it("starts values at zero and ends above the largest", () => {
+    expect(valueTicks(130)).toEqual([0, 50, 100, 150]);
+    expect(valueTicks(9.3)).toEqual([0, 2, 4, 6, 8, 10]);
+    expect(valueTicks(0)).toEqual([0, 1]);
+  });
+  it("counts the upper end of an interval", () => {
+    expect(largestValue([{ x: 1, values: { a: 5, b: null }, ranges: { a: [4, 9] } }], ["a", "b"])).toBe(9);
+  });
+});
+
+describe("labels at the end of lines", () => {
+  it("keeps a gap between lines that end together", () => {
+    const rows: ChartRow[] = [
+      { x: 1, values: { a: 50, b: 51, c: 10 } },
+      { x: 2, values: { a: 50, b: 51, c: null } },
+    ];
+    const labels = endLabels(rows, [series("a"), series("b"), series("c")], 100, 200, 15);
+    expect(labels.map((label) => label.key)).toEqual(["b", "a", "c"]);
+    expect(labels[0]?.y).toBeCloseTo(98);
+    expect(labels[1]?.y).toBeCloseTo(113);
+    expect(labels[2]?.y).toBeCloseTo(180);
+  });
+  it("stays inside the plot when lines end at the bottom", () => {
+    const rows: ChartRow[] = [{ x: 1, values: { a: 0, b: 1 } }];
+    const labels = endLabels(rows, [series("a"), series("b")], 100, 200, 15);
+    expect(labels.map((label) => label.y)).toEqual([185, 200]);
+  });
+});
+
+describe("reference labels", () => {
+  it("moves a label that would cover another to the next lane", () => {
+    const placed = placeReferences(
+      [
+        { x: 10, label: "L1 reach 384 KiB" },
+        { x: 20, label: "L2 reach 8 MiB" },
+        { x: 590, label: "near the edge" },
+      ],
+      (x) => x,
+      600,
+    );
+    expect(placed.map((reference) => reference.lane)).toEqual([0, 1, 0]);
+    expect(placed[2]?.side).toBe("left");
+  });
+});

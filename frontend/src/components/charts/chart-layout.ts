@@ -1,0 +1,115 @@
+import type { ChartAxis, ChartReference, ChartRow, ChartSeries } from "./chart-types";
+
+/** Where x lies on the axis: a log2 axis is drawn as a linear one over the logarithm. */
+export function axisPosition(x: number, scale: ChartAxis["scale"]): number {
+  return scale === "log2" ? Math.log2(x) : x;
+}
+
+/** The first and the last x that any series has a value at. */
+export function xDomain(rows: readonly ChartRow[], scale: ChartAxis["scale"]): [number, number] {
+  const positions = rows.map((row) => axisPosition(row.x, scale)).filter(Number.isFinite);
+  if (positions.length === 0) return [0, 1];
+  const low = Math.min(...positions);
+  const high = Math.max(...positions);
+  return low === high ? [low - 1, high + 1] : [low, high];
+}
+
+/** Labels at whole powers of two, thinned so that neighbours keep `minGap` pixels. */
+export function log2Ticks(domain: readonly [number, number], width: number, minGap = 64): number[] {
+  const first = Math.ceil(domain[0]);
+  const last = Math.floor(domain[1]);
+  const count = Math.max(1, Math.floor(width / minGap));
+  const step = Math.max(1, Math.ceil((last - first + 1) / count));
+  const ticks: number[] = [];
+  for (let power = first; power <= last; power += step) ticks.push(power);
+  return ticks;
+}
+
+/** A round upper end of a value axis that starts at zero, and its ticks. */
+export function valueTicks(max: number, wanted = 5): number[] {
+  if (!(max > 0)) return [0, 1];
+  const rough = max / wanted;
+  const magnitude = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * magnitude).find((candidate) => candidate >= rough) ?? rough;
+  const ticks: number[] = [];
+  for (let index = 0; index === 0 || (ticks.at(-1) ?? 0) < max; index += 1) {
+    ticks.push(Number((index * step).toPrecision(12)));
+  }
+  return ticks;
+}
+
+/** The largest value of the rows, intervals included. */
+export function largestValue(rows: readonly ChartRow[], keys: readonly string[]): number {
+  let largest = 0;
+  for (const row of rows) {
+    for (const key of keys) {
+      largest = Math.max(largest, row.values[key] ?? 0, row.ranges?.[key]?.[1] ?? 0);
+    }
+  }
+  return largest;
+}
+
+export interface EndLabel {
+  key: string;
+  /** Pixels from the top of the plot. */
+  y: number;
+}
+
+/** Heights of the labels at the end of the lines, pushed apart so that none covers another. */
+export function endLabels(
+  rows: readonly ChartRow[],
+  series: readonly ChartSeries[],
+  yMax: number,
+  plotHeight: number,
+  gap = 15,
+): EndLabel[] {
+  const labels: EndLabel[] = [];
+  for (const { key } of series) {
+    const last = rows.findLast((row) => row.values[key] !== null && row.values[key] !== undefined);
+    const value = last?.values[key];
+    if (value !== null && value !== undefined) labels.push({ key, y: plotHeight * (1 - value / yMax) });
+  }
+  labels.sort((a, b) => a.y - b.y);
+  for (let index = 1; index < labels.length; index += 1) {
+    const previous = labels[index - 1] as EndLabel;
+    const label = labels[index] as EndLabel;
+    label.y = Math.max(label.y, previous.y + gap);
+  }
+  // What was pushed below the plot moves the ones above it up again.
+  for (let index = labels.length - 1, floor = plotHeight; index >= 0; index -= 1, floor -= gap) {
+    const label = labels[index] as EndLabel;
+    label.y = Math.min(label.y, floor);
+  }
+  return labels;
+}
+
+export interface PlacedReference extends ChartReference {
+  /** The row of the label above the plot, 0 nearest to it. */
+  lane: number;
+  /** Which side of its line the label stands on. */
+  side: "left" | "right";
+  px: number;
+}
+
+/** Gives each reference label a lane in which it touches no other label. */
+export function placeReferences(
+  references: readonly ChartReference[],
+  toPixel: (x: number) => number,
+  plotWidth: number,
+  charWidth = 6.4,
+): PlacedReference[] {
+  const lanes: { from: number; to: number }[][] = [];
+  return [...references]
+    .sort((a, b) => a.x - b.x)
+    .map((reference) => {
+      const px = toPixel(reference.x);
+      const width = reference.label.length * charWidth + 8;
+      const side = px + width > plotWidth ? "left" : "right";
+      const from = side === "right" ? px : px - width;
+      const to = from + width;
+      let lane = 0;
+      while (lanes[lane]?.some((taken) => from < taken.to && to > taken.from)) lane += 1;
+      lanes[lane] = [...(lanes[lane] ?? []), { from, to }];
+      return { ...reference, lane, side, px };
+    });
+}

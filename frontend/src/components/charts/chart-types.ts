@@ -1,0 +1,38 @@
+/** One x of a chart, with a value and an optional interval per series. `null` is unknown and leaves a gap. */
+export interface ChartRow {
+  x: number;
+  values: Record<string, number | null>;
+  ranges?: Record<string, readonly [low: number, high: number] | null>;
+}
+
+export type MarkerShape = "circle" | "square" | "triangle" | "diamond";
+
+/** A line of a chart. The marker's shape says the same as the colour. */
+export interface ChartSeries {
+  key: string;
+  label: string;
+  /** A word or two for the end of the line. */
+  short: string;
+  color: string;
+  marker: MarkerShape;
+}
+
+/** A labelled vertical line, such as what a TLB level reaches. */
+export interface ChartReference {
+  x: number;
+  label: string;
+  color?: string;
+}
+
+export interface ChartAxis {
+  label: string;
+  scale: "log2" | "linear" | "time";
+  format: (value: number) => string;
+}
+
+/** How values are written in tooltips, tables and differences. */
+export interface ValueAxis {
+  label: string;
+  format: (value: number | null) => string;
+  formatDelta?: (value: number | null) => string;
+}

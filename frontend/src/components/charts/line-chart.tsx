@@ -1,0 +1,263 @@
+import { SegmentedControl } from "@mantine/core";
+import { useElementSize } from "@mantine/hooks";
+import { useMemo, useState } from "react";
+import { Area, CartesianGrid, ComposedChart, Line, ReferenceLine, Tooltip, XAxis, YAxis } from "recharts";
+import { StateText } from "@/components/ui/states";
+import { token } from "@/theme/tokens";
+import {
+  axisPosition,
+  endLabels,
+  largestValue,
+  log2Ticks,
+  type PlacedReference,
+  placeReferences,
+  valueTicks,
+  xDomain,
+} from "./chart-layout";
+import { ChartTable } from "./chart-table";
+import { ChartTooltip } from "./chart-tooltip";
+import type { ChartAxis, ChartReference, ChartRow, ChartSeries, ValueAxis } from "./chart-types";
+import classes from "./line-chart.module.css";
+import { Marker, SeriesMark } from "./marker";
+
+interface LineChartProps {
+  /** What the chart shows, for screen readers and for its table. */
+  title: string;
+  rows: readonly ChartRow[];
+  series: readonly ChartSeries[];
+  xAxis: ChartAxis;
+  valueAxis: ValueAxis;
+  references?: readonly ChartReference[];
+  /** The series the others are compared with on hover. */
+  baseline?: string;
+  height?: number;
+  empty?: string;
+}
+
+const AXIS_WIDTH = 44;
+const AXIS_HEIGHT = 24;
+const LANE_HEIGHT = 15;
+const MIN_WIDTH = 320;
+
+/**
+ * The one wrapper around Recharts: margins, axes, tooltip, legend, references, keyboard access, and the table view of
+ * the same rows. Values start at zero; nothing is animated.
+ */
+export function LineChart(props: LineChartProps) {
+  const { title, rows, series, xAxis, valueAxis, references = [], baseline, height = 340 } = props;
+  const { ref, width: measured } = useElementSize();
+  const [view, setView] = useState("chart");
+  const [hidden, setHidden] = useState<readonly string[]>([]);
+  const shown = useMemo(() => series.filter(({ key }) => !hidden.includes(key)), [series, hidden]);
+  if (rows.length === 0 || series.length === 0) {
+    return <StateText>{props.empty ?? "There is nothing to draw yet."}</StateText>;
+  }
+
+  const toggle = (key: string) =>
+    setHidden((keys) => (keys.includes(key) ? keys.filter((other) => other !== key) : [...keys, key]));
+
+  return (
+    <figure className={classes.figure} aria-label={title}>
+      <div className={classes.toolbar}>
+        <fieldset className={classes.legend} style={{ border: 0, margin: 0, padding: 0 }} aria-label="Series shown">
+          {series.map(({ key, label, color, marker }) => (
+            <button
+              key={key}
+              type="button"
+              className={classes.legendItem}
+              aria-pressed={!hidden.includes(key)}
+              onClick={() => toggle(key)}
+            >
+              <SeriesMark shape={marker} color={color} />
+              {label}
+            </button>
+          ))}
+        </fieldset>
+        <SegmentedControl
+          size="xs"
+          value={view}
+          onChange={setView}
+          aria-label={`View of ${title}`}
+          data={[
+            { value: "chart", label: "Chart" },
+            { value: "table", label: "Table" },
+          ]}
+        />
+      </div>
+      {view === "table" ? (
+        <ChartTable title={title} rows={rows} series={shown} xAxis={xAxis} valueAxis={valueAxis} />
+      ) : (
+        <>
+          <div className={classes.axisTitle}>{valueAxis.label}</div>
+          <div className={classes.plot} ref={ref}>
+            <Plot
+              rows={rows}
+              series={shown}
+              xAxis={xAxis}
+              valueAxis={valueAxis}
+              references={references}
+              baseline={baseline}
+              height={height}
+              width={Math.max(measured, MIN_WIDTH)}
+            />
+          </div>
+          <div className={classes.axisTitle} data-axis="x">
+            {xAxis.label}
+          </div>
+        </>
+      )}
+    </figure>
+  );
+}
+
+interface PlotProps extends Required<Pick<LineChartProps, "rows" | "series" | "xAxis" | "valueAxis" | "references">> {
+  baseline?: string;
+  width: number;
+  height: number;
+}
+
+function usePlotLayout({ rows, series, xAxis, references, width, height }: PlotProps) {
+  return useMemo(() => {
+    const domain = xDomain(rows, xAxis.scale);
+    const right = Math.max(16, ...series.map(({ short }) => short.length * 7.5 + 14));
+    const plotWidth = width - AXIS_WIDTH - right;
+    const toPixel = (x: number) =>
+      ((axisPosition(x, xAxis.scale) - domain[0]) / (domain[1] - domain[0])) * plotWidth;
+    const inside = references.filter(({ x }) => {
+      const position = axisPosition(x, xAxis.scale);
+      return position >= domain[0] && position <= domain[1];
+    });
+    const placed = placeReferences(inside, toPixel, plotWidth);
+    const lanes = placed.reduce((most, { lane }) => Math.max(most, lane + 1), 0);
+    const top = 10 + lanes * LANE_HEIGHT;
+    const ticks = valueTicks(largestValue(rows, series.map(({ key }) => key)));
+    const yMax = ticks.at(-1) ?? 1;
+    const labels = endLabels(rows, series, yMax, height - top - AXIS_HEIGHT);
+    return { domain, right, plotWidth, placed, top, ticks, yMax, labels };
+  }, [rows, series, xAxis, references, width, height]);
+}
+
+function Plot(props: PlotProps) {
+  const { rows, series, xAxis, valueAxis, baseline, width, height } = props;
+  const { domain, right, plotWidth, placed, top, ticks, yMax, labels } = usePlotLayout(props);
+  const log = xAxis.scale === "log2";
+  return (
+    <>
+      <ComposedChart
+        width={width}
+        height={height}
+        data={rows as ChartRow[]}
+        margin={{ top, right, bottom: 0, left: 0 }}
+        accessibilityLayer
+      >
+        <CartesianGrid vertical={false} stroke={token("grid")} />
+        <XAxis
+          type="number"
+          dataKey={(row: ChartRow) => axisPosition(row.x, xAxis.scale)}
+          domain={domain}
+          ticks={log ? log2Ticks(domain, plotWidth) : undefined}
+          tickFormatter={(position: number) => xAxis.format(log ? 2 ** position : position)}
+          tick={{ fill: token("axis"), fontSize: 12 }}
+          tickLine={false}
+          axisLine={{ stroke: token("border-strong") }}
+          height={AXIS_HEIGHT}
+          minTickGap={12}
+          interval={log ? 0 : "preserveStartEnd"}
+        />
+        <YAxis
+          domain={[0, yMax]}
+          ticks={ticks}
+          tickFormatter={(value: number) => value.toLocaleString("en-US")}
+          tick={{ fill: token("axis"), fontSize: 12 }}
+          tickLine={false}
+          axisLine={false}
+          width={AXIS_WIDTH}
+        />
+        {placed.map((reference) => (
+          <ReferenceLine
+            key={`${reference.label}:${reference.x}`}
+            x={axisPosition(reference.x, xAxis.scale)}
+            stroke={reference.color ?? token("reference")}
+            strokeDasharray="2 3"
+            label={({ viewBox }) => <ReferenceLabel reference={reference} viewBox={viewBox} />}
+          />
+        ))}
+        <Tooltip
+          isAnimationActive={false}
+          cursor={{ stroke: token("border-strong") }}
+          wrapperStyle={{ zIndex: 10 }}
+          content={({ active, payload }) => {
+            const row = payload?.[0]?.payload as ChartRow | undefined;
+            if (!active || !row) return null;
+            return <ChartTooltip row={row} series={series} xAxis={xAxis} valueAxis={valueAxis} baseline={baseline} />;
+          }}
+        />
+        {series.map(({ key, color }) => (
+          <Area
+            key={`${key}:range`}
+            dataKey={(row: ChartRow) => row.ranges?.[key] ?? null}
+            stroke="none"
+            fill={color}
+            fillOpacity={0.14}
+            isAnimationActive={false}
+            activeDot={false}
+            tooltipType="none"
+            legendType="none"
+            connectNulls
+          />
+        ))}
+        {series.map(({ key, label, color, marker }) => (
+          <Line
+            key={key}
+            name={label}
+            dataKey={(row: ChartRow) => row.values[key] ?? null}
+            stroke={color}
+            strokeWidth={2}
+            isAnimationActive={false}
+            connectNulls
+            dot={({ cx, cy, index }) =>
+              cx === undefined || cy === undefined || cy === null ? (
+                <g key={index} />
+              ) : (
+                <Marker key={index} shape={marker} x={cx} y={cy} color={color} size={rows.length > 60 ? 0 : 3.2} />
+              )
+            }
+            activeDot={{ r: 5, stroke: token("surface"), strokeWidth: 2 }}
+          />
+        ))}
+      </ComposedChart>
+      {labels.map(({ key, y }) => {
+        const line = series.find((candidate) => candidate.key === key);
+        return (
+          <span
+            key={key}
+            className={classes.endLabel}
+            style={{ top: top + y, left: width - right + 8, color: line?.color }}
+            aria-hidden="true"
+          >
+            {line?.short}
+          </span>
+        );
+      })}
+    </>
+  );
+}
+
+function ReferenceLabel({ reference, viewBox }: { reference: PlacedReference; viewBox: unknown }) {
+  const { x = 0, y = 0 } = viewBox as { x?: number; y?: number };
+  const offset = reference.side === "right" ? 4 : -4;
+  return (
+    <g>
+      <line x1={x} x2={x} y1={y} y2={y - 4 - reference.lane * LANE_HEIGHT - 10} stroke={reference.color ?? token("reference")} strokeDasharray="2 3" />
+      <text
+        x={x + offset}
+        y={y - 4 - reference.lane * LANE_HEIGHT}
+        fill={token("text-dim")}
+        fontSize={11.5}
+        textAnchor={reference.side === "right" ? "start" : "end"}
+      >
+        {reference.label}
+      </text>
+    </g>
+  );
+}

@@ -1,0 +1,108 @@
+import type { RunCurve, TlbLevel } from "@/api/types";
+import type { ChartReference, ChartRow, ChartSeries, MarkerShape } from "@/components/charts/chart-types";
+import { type BackingKind, backingLabel, pageSizeColor, pageSizeShort } from "@/lib/page-size";
+import { formatBytes } from "@/lib/units";
+
+/** What the layouts of a curve are called for a reader. */
+const LAYOUTS: Record<string, string> = {
+  line_per_page: "One line a page",
+  random_64b: "Random lines",
+};
+
+export function layoutLabel(layout: string): string {
+  return LAYOUTS[layout] ?? layout.replaceAll("_", " ");
+}
+
+/** The kind of a curve's backing; older documents name it only by its label. */
+export function curveBacking(curve: Pick<RunCurve, "backing" | "backing_kind">): BackingKind {
+  if (curve.backing_kind === "base" || curve.backing_kind === "thp" || curve.backing_kind === "hugetlb") {
+    return curve.backing_kind;
+  }
+  if (curve.backing.toUpperCase().startsWith("THP")) return "thp";
+  return curve.backing.toUpperCase() === "4K" ? "base" : "hugetlb";
+}
+
+function markerOf(kind: BackingKind, pageBytes: number): MarkerShape {
+  if (kind === "base") return "circle";
+  if (kind === "thp") return "square";
+  return pageBytes >= 2 ** 30 ? "diamond" : "triangle";
+}
+
+const KIND_ORDER: Record<BackingKind, number> = { base: 0, thp: 1, hugetlb: 2 };
+
+function byBacking(a: RunCurve, b: RunCurve): number {
+  const kinds = KIND_ORDER[curveBacking(a)] - KIND_ORDER[curveBacking(b)];
+  return kinds || (a.page_bytes ?? 0) - (b.page_bytes ?? 0);
+}
+
+/** Curves that have points: a curve that was skipped has a reason instead. */
+export function measuredCurves(curves: readonly RunCurve[]): RunCurve[] {
+  return curves.filter((curve) => curve.points.some((point) => point.ns_p50 !== null)).sort(byBacking);
+}
+
+/** Curves that were asked for and not measured, with the reason to show. */
+export function missingCurves(curves: readonly RunCurve[]): RunCurve[] {
+  return curves.filter((curve) => !curve.points.some((point) => point.ns_p50 !== null)).sort(byBacking);
+}
+
+/** One chart series per curve; `prefix` tells runs apart in a comparison. */
+export function curveSeries(curve: RunCurve, key: string, prefix = ""): ChartSeries {
+  const kind = curveBacking(curve);
+  const pageBytes = curve.page_bytes ?? 0;
+  const short = kind === "thp" ? "THP" : pageBytes ? pageSizeShort(pageBytes) : curve.backing;
+  return {
+    key,
+    label: prefix + (pageBytes ? backingLabel(kind, pageBytes) : curve.backing),
+    short: prefix ? `${prefix.trim()} ${short}` : short,
+    color: pageSizeColor(pageBytes, kind),
+    marker: markerOf(kind, pageBytes),
+  };
+}
+
+/** Merges curves into rows by x. The interval is the 10th to the 90th percentile. */
+export function curveRows(curves: readonly { key: string; curve: RunCurve }[]): ChartRow[] {
+  const rows = new Map<number, ChartRow>();
+  for (const { key, curve } of curves) {
+    for (const point of curve.points) {
+      const row = rows.get(point.x) ?? { x: point.x, values: {}, ranges: {} };
+      row.values[key] = point.ns_p50;
+      if (row.ranges && point.ns_p10 !== null && point.ns_p90 !== null) {
+        row.ranges[key] = [point.ns_p10, point.ns_p90];
+      }
+      rows.set(point.x, row);
+    }
+  }
+  return [...rows.values()].sort((a, b) => a.x - b.x);
+}
+
+const SOURCE_RANK: Record<string, number> = { measured: 0, cpuid: 1, catalogue: 2, assumed: 3 };
+
+/** The best-known entry count of a level: measured before CPUID before catalogue. */
+export function bestLevels(levels: readonly TlbLevel[]): TlbLevel[] {
+  const best = new Map<string, TlbLevel>();
+  for (const level of levels) {
+    const key = `${level.level}:${level.kind}:${level.page_bytes}`;
+    const known = best.get(key);
+    const rank = (candidate: TlbLevel) =>
+      (candidate.entries === null ? 10 : 0) + (SOURCE_RANK[candidate.source ?? ""] ?? 5);
+    if (!known || rank(level) < rank(known)) best.set(key, level);
+  }
+  return [...best.values()];
+}
+
+/** Levels that translate data; instruction levels do not bound a buffer pool. */
+export function isDataLevel(level: TlbLevel): boolean {
+  return level.kind !== "instr" && level.kind !== "instruction" && level.kind !== "store";
+}
+
+/** What the data TLB levels reach with base pages, as lines on a footprint axis. */
+export function reachReferences(levels: readonly TlbLevel[], basePageBytes: number): ChartReference[] {
+  return bestLevels(levels)
+    .filter((level) => isDataLevel(level) && level.page_bytes === basePageBytes && level.entries !== null)
+    .sort((a, b) => a.level - b.level)
+    .map((level) => {
+      const reach = (level.entries ?? 0) * level.page_bytes;
+      const name = level.level === 1 ? "L1 DTLB" : `L${level.level} TLB`;
+      return { x: reach, label: `${name} reach at ${pageSizeShort(basePageBytes)}: ${formatBytes(reach)}` };
+    });
+}

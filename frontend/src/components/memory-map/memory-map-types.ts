@@ -1,0 +1,32 @@
+import type { Source } from "@/components/ui/badges";
+
+/** A nested fill inside a part: how much of a pool is used, idle, and so on. */
+export interface MapFill {
+  label: string;
+  bytes: number;
+  look: "used" | "idle" | "reserved";
+}
+
+/** One part of a node's memory, in drawing order. */
+export interface MapPart {
+  key: string;
+  label: string;
+  bytes: number;
+  color: string;
+  source: Source;
+  /** `pool` hints its page grid, `free` is an outline, `unknown` is hatched. */
+  look: "solid" | "pool" | "slack" | "free" | "unknown";
+  pageBytes?: number;
+  fills?: readonly MapFill[];
+  detail?: string;
+}
+
+/** A node, or one NUMA node, as one bar to scale. */
+export interface MapBar {
+  key: string;
+  label: string;
+  totalBytes: number;
+  parts: readonly MapPart[];
+  /** The plan, drawn above reality. */
+  ghost?: readonly MapPart[];
+}

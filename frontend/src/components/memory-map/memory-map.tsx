@@ -1,0 +1,237 @@
+import { Table, Tooltip } from "@mantine/core";
+import { type CSSProperties, useState } from "react";
+import { SourceBadge, Swatch } from "@/components/ui/badges";
+import { Bytes } from "@/components/ui/values";
+import { formatBytes, formatBytesExact, formatPages, formatShare, GIB, MIB } from "@/lib/units";
+import classes from "./memory-map.module.css";
+import type { MapBar, MapPart } from "./memory-map-types";
+
+/** A part narrower than this share of the bar has its name in the table and the tooltip only. */
+const LABEL_SHARE = 0.085;
+
+interface MemoryMapProps {
+  bars: readonly MapBar[];
+  /** What the rows of a bar are called when a plan is drawn above reality. */
+  names?: { ghost: string; real: string };
+}
+
+/** The product's picture: all of MemTotal as one bar to scale, a bar a NUMA node, with its figures below. */
+export function MemoryMap({ bars, names }: MemoryMapProps) {
+  const [active, setActive] = useState<string | null>(null);
+  return (
+    <div className={classes.map}>
+      <div className={classes.bars}>
+        {bars.map((bar) => (
+          <div key={bar.key}>
+            <div className={classes.barHead}>
+              <span className={classes.barName}>{bar.label}</span>
+              <Bytes value={bar.totalBytes} />
+            </div>
+            {bar.ghost && (
+              <>
+                {names && <div className={classes.rowName}>{names.ghost}</div>}
+                <Bar bar={bar} parts={bar.ghost} ghost active={active} onActive={setActive} />
+                {names && <div className={classes.rowName}>{names.real}</div>}
+              </>
+            )}
+            <Bar bar={bar} parts={bar.parts} active={active} onActive={setActive} />
+            <Scale totalBytes={bar.totalBytes} />
+          </div>
+        ))}
+      </div>
+      <MapTable bars={bars} active={active} onActive={setActive} planned={bars.some((bar) => bar.ghost)} />
+    </div>
+  );
+}
+
+interface ActiveProps {
+  active: string | null;
+  onActive: (key: string | null) => void;
+}
+
+function Bar({ bar, parts, ghost, active, onActive }: ActiveProps & { bar: MapBar; parts: readonly MapPart[]; ghost?: boolean }) {
+  const visible = parts.filter((part) => part.bytes > 0);
+  const summary = visible.map((part) => `${part.label} ${formatBytes(part.bytes)}`).join(", ");
+  return (
+    <div
+      className={classes.bar}
+      data-ghost={ghost}
+      role="img"
+      aria-label={`${ghost ? "Planned memory" : "Memory"} of ${bar.label}, ${formatBytes(bar.totalBytes)}: ${summary}`}
+    >
+      {visible.map((part) => (
+        <Tooltip key={part.key} label={<PartTooltip part={part} totalBytes={bar.totalBytes} />}>
+          <div
+            className={`${classes.part} ${part.look === "unknown" ? "hp-hatched" : ""}`}
+            data-look={part.look}
+            data-dim={active !== null && active !== part.key}
+            style={partStyle(part, bar.totalBytes)}
+            onMouseEnter={() => onActive(part.key)}
+            onMouseLeave={() => onActive(null)}
+          >
+            {part.look === "pool" && <div className={classes.grid} data-coarse={(part.pageBytes ?? 0) >= GIB} />}
+            <Fills part={part} />
+            {!ghost && part.bytes / bar.totalBytes >= LABEL_SHARE && (
+              <span className={classes.label}>
+                {part.label} {formatBytes(part.bytes)}
+              </span>
+            )}
+          </div>
+        </Tooltip>
+      ))}
+    </div>
+  );
+}
+
+function partStyle(part: MapPart, totalBytes: number): CSSProperties {
+  const style: CSSProperties = { flex: `${part.bytes} 0 0`, maxWidth: `${(100 * part.bytes) / totalBytes}%` };
+  if (part.look === "solid" || part.look === "pool") style.backgroundColor = part.color;
+  if (part.look === "slack") {
+    style.backgroundImage = `repeating-linear-gradient(45deg, ${part.color} 0 3px, transparent 3px 6px)`;
+  }
+  return style;
+}
+
+function Fills({ part }: { part: MapPart }) {
+  let start = 0;
+  return part.fills?.map((fill) => {
+    const left = (100 * start) / part.bytes;
+    start += fill.bytes;
+    return (
+      <div
+        key={fill.label}
+        className={classes.fill}
+        data-look={fill.look}
+        style={{ left: `${left}%`, width: `${(100 * fill.bytes) / part.bytes}%` }}
+      />
+    );
+  });
+}
+
+function PartTooltip({ part, totalBytes }: { part: MapPart; totalBytes: number }) {
+  return (
+    <div>
+      <strong>{part.label}</strong>
+      <div>
+        {formatBytes(part.bytes)} ({formatBytesExact(part.bytes)}), {formatShare(part.bytes / totalBytes)} of the bar
+      </div>
+      {part.pageBytes && <div>{formatPages(Math.round(part.bytes / part.pageBytes), part.pageBytes)}</div>}
+      {part.fills?.map((fill) => (
+        <div key={fill.label}>
+          {fill.label}: {formatBytes(fill.bytes)}
+        </div>
+      ))}
+      <div>Source: {part.source}</div>
+      {part.detail && <div>{part.detail}</div>}
+    </div>
+  );
+}
+
+function Scale({ totalBytes }: { totalBytes: number }) {
+  const step = scaleStep(totalBytes);
+  const ticks: number[] = [];
+  for (let at = 0; at <= totalBytes * 0.95; at += step) ticks.push(at);
+  return (
+    <div className={classes.scale} aria-hidden="true">
+      {ticks.map((at) => (
+        <span key={at} className={classes.tick} style={{ left: `${(100 * at) / totalBytes}%` }}>
+          {at === 0 ? "0" : formatBytes(at)}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+/** A power of two of bytes that gives four to eight ticks. */
+export function scaleStep(totalBytes: number): number {
+  return 2 ** Math.max(Math.ceil(Math.log2(totalBytes / 8)), Math.log2(MIB));
+}
+
+function MapTable({ bars, planned, active, onActive }: ActiveProps & { bars: readonly MapBar[]; planned: boolean }) {
+  const rows = mapRows(bars);
+  const totalBytes = bars.reduce((sum, bar) => sum + bar.totalBytes, 0);
+  return (
+    <Table.ScrollContainer minWidth={420} scrollAreaProps={{ "aria-label": "Parts of memory" }}>
+      <Table className={classes.table} verticalSpacing={5} withRowBorders>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Part</Table.Th>
+            <Table.Th>Source</Table.Th>
+            {planned && <Table.Th className="hp-num">Now</Table.Th>}
+            <Table.Th className="hp-num">{planned ? "Planned" : "Size"}</Table.Th>
+            <Table.Th className="hp-num">Share</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {rows.map(({ part, bytes, ghostBytes }) => (
+            <Table.Tr
+              key={part.key}
+              data-active={active === part.key}
+              onMouseEnter={() => onActive(part.key)}
+              onMouseLeave={() => onActive(null)}
+            >
+              <Table.Th scope="row" fw={400}>
+                <span style={{ display: "inline-flex", alignItems: "center", gap: 8 }}>
+                  <PartSwatch part={part} />
+                  {part.label}
+                </span>
+              </Table.Th>
+              <Table.Td>
+                <SourceBadge source={part.source} detail={part.detail} />
+              </Table.Td>
+              {planned && (
+                <Table.Td className="hp-num">
+                  <Bytes value={bytes} />
+                </Table.Td>
+              )}
+              <Table.Td className="hp-num">
+                <Bytes value={planned ? ghostBytes : bytes} />
+              </Table.Td>
+              <Table.Td className="hp-num">
+                {formatShare((planned ? ghostBytes : bytes) / totalBytes)}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+interface MapRow {
+  part: MapPart;
+  bytes: number;
+  ghostBytes: number;
+}
+
+/** The parts of all bars summed by key, in drawing order, for the table. */
+export function mapRows(bars: readonly MapBar[]): MapRow[] {
+  const rows = new Map<string, MapRow>();
+  const add = (part: MapPart, real: boolean) => {
+    const row = rows.get(part.key) ?? { part, bytes: 0, ghostBytes: 0 };
+    if (real) row.bytes += part.bytes;
+    else row.ghostBytes += part.bytes;
+    rows.set(part.key, row);
+  };
+  for (const bar of bars) {
+    for (const part of bar.ghost ?? []) add(part, false);
+    for (const part of bar.parts) add(part, true);
+  }
+  return [...rows.values()].filter((row) => row.bytes !== 0 || row.ghostBytes !== 0);
+}
+
+function PartSwatch({ part }: { part: MapPart }) {
+  if (part.look === "free") return <Swatch color="transparent" style={{ border: "1px solid var(--hp-border-strong)" }} />;
+  if (part.look === "unknown") {
+    return <span className="hp-hatched" style={{ width: 11, height: 11, borderRadius: 3 }} aria-hidden="true" />;
+  }
+  if (part.look === "slack") {
+    return (
+      <Swatch
+        color={`repeating-linear-gradient(45deg, ${part.color} 0 2px, transparent 2px 4px)`}
+        style={{ border: `1px solid ${part.color}` }}
+      />
+    );
+  }
+  return <Swatch color={part.color} />;
+}

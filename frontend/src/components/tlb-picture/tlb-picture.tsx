@@ -1,0 +1,105 @@
+import { Tooltip } from "@mantine/core";
+import type { CSSProperties } from "react";
+import { SourceBadge, Swatch } from "@/components/ui/badges";
+import { CrackIcon } from "@/components/ui/icons";
+import { Unknown } from "@/components/ui/values";
+import { backingKindOf, pageSizeColor } from "@/lib/page-size";
+import { formatBytes, formatBytesExact, formatNs } from "@/lib/units";
+import { entriesText, fractureSentence, type TlbBox, type TlbPictureModel, waysLabel } from "./tlb-model";
+import classes from "./tlb-picture.module.css";
+
+interface TlbPictureProps {
+  model: TlbPictureModel;
+  basePageBytes: number;
+}
+
+/** TLB levels as stacked boxes, one column a page size, each box as wide as the logarithm of its entries. */
+export function TlbPicture({ model, basePageBytes }: TlbPictureProps) {
+  const { pageSizes, rows, fractured } = model;
+  const columns: CSSProperties = { gridTemplateColumns: `max-content repeat(${pageSizes.length}, minmax(11rem, 1fr))` };
+  const isCracked = (pageBytes: number) => fractured.some((granule) => granule.page_bytes === pageBytes);
+  return (
+    <>
+      {fractured.map((granule) => (
+        <div key={`${granule.backing}:${granule.page_bytes}`} className={classes.crack}>
+          <span style={{ color: "var(--hp-state-attention)", flex: "none" }}>
+            <CrackIcon />
+          </span>
+          {fractureSentence(granule)}
+        </div>
+      ))}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard */}
+      <section style={{ overflowX: "auto" }} tabIndex={0} aria-label="TLB levels by page size">
+        <div className={classes.picture} style={columns}>
+          <div className={classes.head}>Level</div>
+          {pageSizes.map((pageBytes) => (
+            <div key={pageBytes} className={classes.head}>
+              <span className={classes.column}>
+                <Swatch color={pageSizeColor(pageBytes, backingKindOf(pageBytes, basePageBytes))} />
+                {formatBytes(pageBytes)} pages
+              </span>
+            </div>
+          ))}
+          {rows.map((row) => [
+            <div key={row.label} className={classes.rowName}>
+              {row.label}
+            </div>,
+            ...row.cells.map((box, index) => {
+              const pageBytes = pageSizes[index] ?? 0;
+              const color = pageSizeColor(pageBytes, backingKindOf(pageBytes, basePageBytes));
+              return (
+                <Cell key={`${row.label}:${pageBytes}`} box={box} color={color} cracked={isCracked(pageBytes)} />
+              );
+            }),
+          ])}
+        </div>
+      </section>
+    </>
+  );
+}
+
+function Cell({ box, color, cracked }: { box: TlbBox | null; color: string; cracked: boolean }) {
+  if (!box) return <div className={`${classes.cell} ${classes.none}`}>No entries of this size</div>;
+  const ways = waysLabel(box.level.ways);
+  return (
+    <div className={classes.cell}>
+      <div
+        className={`${classes.box} ${box.width === null ? "hp-hatched" : ""}`}
+        data-source={box.source}
+        style={{ width: `${(box.width ?? 1) * 100}%`, "--hue": color } as CSSProperties}
+      >
+        {cracked && <CrackLine />}
+      </div>
+      <div className={classes.text}>
+        <div className={classes.entries}>
+          {box.level.entries === null ? <Unknown why={box.level.note} /> : `${entriesText(box.level)} entries`}
+          <SourceBadge source={box.source} detail={box.level.note} />
+        </div>
+        <div className={classes.line}>
+          {box.reachBytes !== null && (
+            <Tooltip label={`${formatBytesExact(box.reachBytes)} with every entry in use`}>
+              <span>
+                Reach {formatBytes(box.reachBytes)}
+                {ways ? `, ${ways}` : ""}
+              </span>
+            </Tooltip>
+          )}
+        </div>
+        {box.penalty?.ns != null && (
+          <div className={classes.line}>
+            Miss +{formatNs(box.penalty.ns)}
+            {box.penalty.level === "walk" ? " (page walk)" : " (next level)"}
+          </div>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function CrackLine() {
+  return (
+    <svg className={classes.crackMark} viewBox="0 0 12 60" preserveAspectRatio="none" aria-hidden="true">
+      <path d="M8 0 3 14l6 8-6 12 5 9-4 17" fill="none" stroke="currentColor" strokeWidth="1.6" />
+    </svg>
+  );
+}

@@ -1,0 +1,67 @@
+import { Tooltip } from "@mantine/core";
+import type { CSSProperties, ReactNode } from "react";
+import { type BackingKind, backingLabel, pageSizeColor, pageSizeShort } from "@/lib/page-size";
+import classes from "./badges.module.css";
+import { AttentionIcon, OkIcon, UnknownIcon, WrongIcon } from "./icons";
+
+export type Source = "measured" | "cpuid" | "catalogue" | "given" | "computed" | "assumed" | "unknown";
+export type State = "ok" | "attention" | "wrong" | "unknown";
+
+const SOURCES: Record<Source, { look: string; text: string; meaning: string }> = {
+  measured: { look: "measured", text: "measured", meaning: "Measured on this node." },
+  cpuid: { look: "outlined", text: "CPUID", meaning: "Read from the processor's own tables (CPUID)." },
+  catalogue: { look: "outlined", text: "catalogue", meaning: "Taken from the catalogue of processors." },
+  given: { look: "plain", text: "given", meaning: "Given in the scenario." },
+  computed: { look: "plain", text: "computed", meaning: "Computed from other values by an exact rule." },
+  assumed: { look: "assumed", text: "assumed", meaning: "Assumed: a stated default, not known for this node." },
+  unknown: { look: "unknown hp-hatched", text: "unknown", meaning: "Not known." },
+};
+
+/** Where a value comes from. The look differs by source, and so does the word. */
+export function SourceBadge({ source, detail }: { source: Source; detail?: string | null }) {
+  const { look, text, meaning } = SOURCES[source] ?? SOURCES.unknown;
+  const [first = "", ...rest] = look.split(" ");
+  return (
+    <Tooltip label={detail ? `${meaning} ${detail}` : meaning}>
+      <span className={[classes.badge, classes[first], ...rest].join(" ")}>{text}</span>
+    </Tooltip>
+  );
+}
+
+const STATES: Record<State, { icon: ReactNode; text: string }> = {
+  ok: { icon: <OkIcon />, text: "OK" },
+  attention: { icon: <AttentionIcon />, text: "Attention" },
+  wrong: { icon: <WrongIcon />, text: "Wrong" },
+  unknown: { icon: <UnknownIcon />, text: "Unknown" },
+};
+
+/** A verdict: its shape and word say the same as its colour. */
+export function StateBadge({ state, text }: { state: State; text?: string }) {
+  const known = STATES[state] ?? STATES.unknown;
+  return (
+    <span
+      className={`${classes.badge} ${classes.state} ${state === "unknown" ? "hp-hatched" : ""}`}
+      data-state={state}
+    >
+      {known.icon}
+      {text ?? known.text}
+    </span>
+  );
+}
+
+/** A square of a data colour, beside its name. `pattern` draws what is not solid. */
+export function Swatch({ color, style }: { color: string; style?: CSSProperties }) {
+  return <span className={classes.swatch} style={{ background: color, ...style }} aria-hidden="true" />;
+}
+
+/** A page size with its hue. */
+export function PageSizeBadge({ pageBytes, kind }: { pageBytes: number; kind: BackingKind }) {
+  return (
+    <Tooltip label={backingLabel(kind, pageBytes)}>
+      <span className={`${classes.badge} ${classes.outlined}`}>
+        <Swatch color={pageSizeColor(pageBytes, kind)} />
+        {kind === "thp" ? "THP" : pageSizeShort(pageBytes)}
+      </span>
+    </Tooltip>
+  );
+}

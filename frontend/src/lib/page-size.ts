@@ -1,0 +1,47 @@
+import { token, type TokenName } from "@/theme/tokens";
+import { formatBytes, GIB, KIB, MIB } from "./units";
+
+/** How memory is backed: base pages, transparent huge pages, or the kernel's huge page pool. */
+export type BackingKind = "base" | "thp" | "hugetlb";
+
+/** Hues at known sizes; between them a size is mixed in proportion to its logarithm. */
+const ANCHORS: readonly { bytes: number; token: TokenName }[] = [
+  { bytes: 4 * KIB, token: "page-4k" },
+  { bytes: 2 * MIB, token: "page-2m" },
+  { bytes: GIB, token: "page-1g" },
+  { bytes: 16 * GIB, token: "page-16g" },
+];
+
+/** The hue of a page size, as a CSS colour. The same everywhere: charts, badges, ledger and tables. */
+export function pageSizeColor(pageBytes: number, kind: BackingKind): string {
+  if (kind === "base") return token("page-4k");
+  if (kind === "thp") return token("page-thp");
+  const exact = ANCHORS.find((anchor) => anchor.bytes === pageBytes);
+  if (exact) return token(exact.token);
+  const above = ANCHORS.findIndex((anchor) => anchor.bytes > pageBytes);
+  const high = ANCHORS[above];
+  const low = ANCHORS[above - 1];
+  if (above < 0 || !high) return token("page-16g");
+  if (!low) return token("page-4k");
+  const position = Math.log2(pageBytes / low.bytes) / Math.log2(high.bytes / low.bytes);
+  return `color-mix(in oklch, ${token(high.token)} ${Math.round(position * 100)}%, ${token(low.token)})`;
+}
+
+/** The kernel's short word for a size: "4K", "2M", "1G". */
+export function pageSizeShort(pageBytes: number): string {
+  if (pageBytes >= GIB && pageBytes % GIB === 0) return `${pageBytes / GIB}G`;
+  if (pageBytes >= MIB && pageBytes % MIB === 0) return `${pageBytes / MIB}M`;
+  return `${Math.round(pageBytes / KIB)}K`;
+}
+
+/** What a backing is called in text: "2 MiB pages", "THP (2 MiB)", "4 KiB base pages". */
+export function backingLabel(kind: BackingKind, pageBytes: number): string {
+  if (kind === "base") return `${formatBytes(pageBytes)} base pages`;
+  if (kind === "thp") return `THP (${formatBytes(pageBytes)})`;
+  return `${formatBytes(pageBytes)} pages`;
+}
+
+/** Which kind of backing a page size is on a node, when only the size is known. */
+export function backingKindOf(pageBytes: number, basePageBytes: number | null | undefined): BackingKind {
+  return pageBytes <= (basePageBytes ?? 4 * KIB) ? "base" : "hugetlb";
+}

@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import golden from "./units.golden.json";
+import {
+  formatAbsolute,
+  formatBytes,
+  formatBytesDelta,
+  formatBytesExact,
+  formatDuration,
+  formatNs,
+  formatNsDelta,
+  formatPages,
+  formatPercentChange,
+  formatRatio,
+  formatRelative,
+  formatShare,
+} from "./units";
+
+const plain = (text: string) => text.replaceAll("\u00a0", " ");
+type Vector = [number | null, string];
+
+describe("golden vectors", () => {
+  const formatters = {
+    bytes: formatBytes,
+    ns: formatNs,
+    ratio: formatRatio,
+    percent_change: formatPercentChange,
+    share: formatShare,
+    duration: formatDuration,
+  } as const;
+  for (const [name, format] of Object.entries(formatters)) {
+    const vectors = golden[name as keyof typeof formatters] as Vector[];
+    it.each(vectors)(`${name} of %s is %s`, (value, text) => {
+      expect(plain(format(value))).toBe(text);
+    });
+  }
+  it.each(golden.pages as [number | null, number, string][])("pages of %s and %s are %s", (pages, size, text) => {
+    expect(plain(formatPages(pages, size))).toBe(text);
+  });
+});
+
+describe("signs and exactness", () => {
+  it("shows the sign of a difference on both sides of zero", () => {
+    expect(plain(formatBytesDelta(12582912))).toBe("+12 MiB");
+    expect(plain(formatBytesDelta(-12582912))).toBe("−12 MiB");
+    expect(plain(formatNsDelta(3.14))).toBe("+3.1 ns");
+    expect(plain(formatNsDelta(-0.01))).toBe("0.0 ns");
+  });
+  it("keeps every byte in the exact form", () => {
+    expect(formatBytesExact(8901591040)).toBe("8,901,591,040 bytes");
+    expect(formatBytesExact(1)).toBe("1 byte");
+    expect(formatBytesExact(null)).toBe("unknown");
+  });
+});
+
+describe("moments", () => {
+  const now = new Date("2026-11-20T12:00:00Z");
+  it.each([
+    ["2026-11-20T11:59:58Z", "just now"],
+    ["2026-11-20T11:59:30Z", "30 seconds ago"],
+    ["2026-11-20T11:55:00Z", "5 minutes ago"],
+    ["2026-11-20T09:00:00Z", "3 hours ago"],
+    ["2026-11-19T09:00:00Z", "yesterday"],
+    ["not a date", "unknown"],
+    [null, "unknown"],
+  ])("%s is %s", (iso, text) => {
+    expect(formatRelative(iso, now)).toBe(text);
+  });
+  it("prints the moment in UTC", () => {
+    expect(formatAbsolute("2026-11-20T13:00:00+01:00")).toBe("2026-11-20 12:00:00 UTC");
+    expect(formatAbsolute(undefined)).toBe("unknown");
+  });
+});

@@ -1,0 +1,148 @@
+/**
+ * The one place where numbers become text. Sizes are binary (1 GiB = 1024^3 bytes) with at most three significant
+ * digits; an unknown value (`null`) is the word "unknown", never zero.
+ */
+export const KIB = 1024;
+export const MIB = 1024 ** 2;
+export const GIB = 1024 ** 3;
+export const TIB = 1024 ** 4;
+
+export const UNKNOWN = "unknown";
+const MINUS = "\u2212";
+const TIMES = "\u00d7";
+const NBSP = "\u00a0";
+
+const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
+
+type Maybe<T> = T | null | undefined;
+
+function isUnknown(value: Maybe<number>): value is null | undefined {
+  return value === null || value === undefined || !Number.isFinite(value);
+}
+
+/** A whole number with thousands separators: 4244 -> "4,244". */
+export function formatCount(value: Maybe<number>): string {
+  if (isUnknown(value)) return UNKNOWN;
+  const digits = Math.abs(Math.round(value)).toLocaleString("en-US");
+  return value < 0 && digits !== "0" ? `${MINUS}${digits}` : digits;
+}
+
+/** At most three significant digits without trailing zeros; whole numbers from 100 upwards. */
+function threeDigits(value: number): string {
+  if (value >= 100) return Math.round(value).toLocaleString("en-US");
+  return String(Number(value.toPrecision(3)));
+}
+
+/** A size for reading: 8901591040 -> "8.29 GiB". */
+export function formatBytes(bytes: Maybe<number>): string {
+  if (isUnknown(bytes)) return UNKNOWN;
+  let scaled = Math.abs(bytes);
+  let unit = 0;
+  // Rounding may carry into the next unit (1023.99 MiB is 1 GiB), so the rounded value decides.
+  while (unit < BYTE_UNITS.length - 1 && Number(scaled.toPrecision(4)) >= 1024) {
+    scaled /= 1024;
+    unit += 1;
+  }
+  const text = threeDigits(unit === 0 ? Math.round(scaled) : scaled);
+  const sign = bytes < 0 && text !== "0" ? MINUS : "";
+  return `${sign}${text}${NBSP}${BYTE_UNITS[unit]}`;
+}
+
+/** A signed difference of sizes: "+12 MiB", "−3 GiB". */
+export function formatBytesDelta(bytes: Maybe<number>): string {
+  if (isUnknown(bytes)) return UNKNOWN;
+  return bytes > 0 ? `+${formatBytes(bytes)}` : formatBytes(bytes);
+}
+
+/** The exact size, for tooltips and for copying: "8,901,591,040 bytes". */
+export function formatBytesExact(bytes: Maybe<number>): string {
+  if (isUnknown(bytes)) return UNKNOWN;
+  return `${formatCount(bytes)} ${Math.abs(bytes) === 1 ? "byte" : "bytes"}`;
+}
+
+/** Pages of a size: (4244, 2 MiB) -> "4,244 × 2 MiB". */
+export function formatPages(pages: Maybe<number>, pageBytes: number): string {
+  if (isUnknown(pages)) return UNKNOWN;
+  return `${formatCount(pages)}${NBSP}${TIMES}${NBSP}${formatBytes(pageBytes)}`;
+}
+
+/** Nanoseconds with one decimal. `unit` false leaves the unit to the table's header. */
+export function formatNs(ns: Maybe<number>, unit = true): string {
+  if (isUnknown(ns)) return UNKNOWN;
+  const text = Math.abs(ns).toLocaleString("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+  const sign = ns < 0 && text !== "0.0" ? MINUS : "";
+  return unit ? `${sign}${text}${NBSP}ns` : `${sign}${text}`;
+}
+
+/** A signed difference in ns: "+3.1 ns", "−35.1 ns". */
+export function formatNsDelta(ns: Maybe<number>): string {
+  if (isUnknown(ns)) return UNKNOWN;
+  return ns >= 0.05 ? `+${formatNs(ns)}` : formatNs(ns);
+}
+
+/** A ratio: 1.16 -> "×1.16". */
+export function formatRatio(ratio: Maybe<number>): string {
+  if (isUnknown(ratio)) return UNKNOWN;
+  return `${TIMES}${ratio.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+}
+
+/** A change as a signed percentage: 0.162 -> "+16%"; below 10% with one decimal. */
+export function formatPercentChange(fraction: Maybe<number>): string {
+  if (isUnknown(fraction)) return UNKNOWN;
+  const percent = fraction * 100;
+  const digits = Math.abs(percent) < 9.95 ? 1 : 0;
+  const text = Math.abs(percent).toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const zero = Number(text.replaceAll(",", "")) === 0;
+  return `${zero ? "" : percent < 0 ? MINUS : "+"}${text}%`;
+}
+
+/** A share of a whole, unsigned: 0.4213 -> "42.1%". */
+export function formatShare(fraction: Maybe<number>): string {
+  if (isUnknown(fraction)) return UNKNOWN;
+  const percent = fraction * 100;
+  if (percent > 0 && percent < 0.1) return "<0.1%";
+  return `${Number(percent.toFixed(Math.abs(percent) < 99.95 ? 1 : 0))}%`;
+}
+
+/** A duration for reading: 41.2 -> "41 s", 95 -> "1 min 35 s". */
+export function formatDuration(seconds: Maybe<number>): string {
+  if (isUnknown(seconds)) return UNKNOWN;
+  if (seconds < 1) return `${Math.round(seconds * 1000)}${NBSP}ms`;
+  if (seconds < 10) return `${Number(seconds.toFixed(1))}${NBSP}s`;
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole}${NBSP}s`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return whole % 60 ? `${minutes}${NBSP}min ${whole % 60}${NBSP}s` : `${minutes}${NBSP}min`;
+  const hours = Math.floor(minutes / 60);
+  return minutes % 60 ? `${hours}${NBSP}h ${minutes % 60}${NBSP}min` : `${hours}${NBSP}h`;
+}
+
+const RELATIVE_STEPS: readonly [limit: number, divisor: number, unit: Intl.RelativeTimeFormatUnit][] = [
+  [60, 1, "second"],
+  [3600, 60, "minute"],
+  [86_400, 3600, "hour"],
+  [86_400 * 30, 86_400, "day"],
+  [86_400 * 365, 86_400 * 30, "month"],
+  [Number.POSITIVE_INFINITY, 86_400 * 365, "year"],
+];
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+
+/** How long ago (or ahead) a moment is: "5 minutes ago". */
+export function formatRelative(iso: Maybe<string>, now: Date): string {
+  if (!iso) return UNKNOWN;
+  const seconds = (new Date(iso).getTime() - now.getTime()) / 1000;
+  if (!Number.isFinite(seconds)) return UNKNOWN;
+  if (Math.abs(seconds) < 10) return "just now";
+  for (const [limit, divisor, unit] of RELATIVE_STEPS) {
+    if (Math.abs(seconds) < limit) return relative.format(Math.trunc(seconds / divisor), unit);
+  }
+  return UNKNOWN;
+}
+
+/** The moment itself, in UTC so that two readers see the same text. */
+export function formatAbsolute(iso: Maybe<string>): string {
+  if (!iso) return UNKNOWN;
+  const date = new Date(iso);
+  if (Number.isNaN(date.getTime())) return UNKNOWN;
+  return `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+}

@@ -1,0 +1,19 @@
+import { fileURLToPath } from "node:url";
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vitest/config";
+
+const backend = process.env.HUGEPLAN_URL ?? "http://127.0.0.1:8000";
+
+export default defineConfig({
+  plugins: [react()],
+  resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
+  build: { target: "es2022", sourcemap: false, chunkSizeWarningLimit: 600 },
+  server: { proxy: { "/api": backend, "/healthz": backend } },
+  test: {
+    environment: "jsdom",
+    include: ["src/**/*.test.{ts,tsx}"],
+    setupFiles: ["src/test/setup.ts"],
+    env: { TZ: "UTC" },
+    restoreMocks: true,
+  },
+});
