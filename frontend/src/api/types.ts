@@ -1,57 +1,57 @@
-export interface CurvePoint {
-  x: number;
-  ns_min: number | null;
-  ns_p10: number | null;
-  ns_p50: number | null;
-  ns_p90: number | null;
-  ns_mad: number | null;
-  batches: number | null;
-  dropped: number | null;
-}
-export interface RunCurve {
-  section: string;
-  name: string;
-  x_name: string;
-  backing: string;
-  backing_kind: string | null;
-  page_bytes: number | null;
-  layout: string | null;
-  granted_fraction: number | null;
-  status: string;
-  reason: string | null;
-  points: CurvePoint[];
-}
-export interface TlbLevel {
-  level: number;
-  kind: string;
-  page_bytes: number;
-  entries: number | null;
-  entries_min: number | null;
-  entries_max: number | null;
-  ways: number | string | null;
-  source: string | null;
-  confidence: string | null;
-  note: string | null;
-}
-export interface Granule {
-  backing: string;
-  backing_kind: string | null;
-  page_bytes: number;
-  granule_bytes: number | null;
-  status: string;
-}
-export interface Penalty {
-  level: string;
-  page_bytes: number;
-  ns: number | null;
-  ns_min: number | null;
-  ns_max: number | null;
-  cycles: number | null;
-}
-export interface Disagreement {
-  level: number | null;
-  page_bytes: number | null;
-  field: string;
-  values: Record<string, unknown>;
-  text: string | null;
-}
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type NodeSummary = Schemas["NodeSummary"];
+export type NodeDetail = Schemas["NodeDetail"];
+export type NodeFacts = Schemas["NodeFacts"];
+export type PoolSummary = Schemas["PoolSummary"];
+export type NumaPool = Schemas["NumaPool"];
+export type SampleMemory = Schemas["SampleMemory"];
+export type SampleRow = Schemas["SampleRow"];
+export type LatestSample = Schemas["LatestSample"];
+export type GeometrySummary = Schemas["GeometrySummary"];
+export type TlbLevel = Schemas["TlbLevelDocument"];
+export type Granule = Schemas["Granule"];
+export type Penalty = Schemas["Penalty"];
+export type Disagreement = Schemas["Disagreement"];
+export type ProcessMemory = Schemas["ProcessMemory"];
+export type NodeProcesses = Schemas["NodeProcesses"];
+
+export type Run = Schemas["Run"];
+export type RunDetail = Schemas["RunDetail"];
+export type RunCurve = Schemas["RunCurve"];
+export type CurvePoint = Schemas["CurvePointDocument"];
+export type RunComparison = Schemas["RunComparison"];
+export type PairedDelta = Schemas["PairedDelta"];
+export type RowMeasurement = Schemas["RowMeasurement"];
+
+export type Plan = Schemas["Plan"];
+export type PlanPreview = Schemas["PlanPreview"];
+export type PlanArtifact = Schemas["PlanArtifact"];
+export type PoolPlan = Schemas["PoolPlan"];
+export type LedgerPart = Schemas["LedgerPart"];
+export type LedgerKind = Schemas["LedgerKind"];
+export type Gain = Schemas["Gain"];
+export type Finding = Schemas["Finding"];
+export type InstancePlan = Schemas["InstancePlan"];
+export type Term = Schemas["Term"];
+export type Explanation = Schemas["Explanation"];
+export type ValueRange = Schemas["Range"];
+
+export type Scenario = Schemas["Scenario"];
+export type ScenarioSummary = Schemas["ScenarioSummary"];
+export type SavedPlan = Schemas["SavedPlan"];
+
+export type EngineInfo = Schemas["EngineInfo"];
+export type EngineSetting = Schemas["EngineSetting"];
+export type Evidence = Schemas["Evidence"];
+export type PublishedResult = Schemas["PublishedResult"];
+export type Backtest = Schemas["Backtest"];
+export type BacktestRow = Schemas["BacktestRow"];
+
+export type Session = Schemas["Session"];
+export type Role = Schemas["Role"];
+export type Token = Schemas["Token"];
+export type TokenCreate = Schemas["TokenCreate"];
+export type TokenCreated = Schemas["TokenCreated"];

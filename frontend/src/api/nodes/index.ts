@@ -1,0 +1,67 @@
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { client, unwrap } from "../client";
+
+const REFRESH_MS = 30_000;
+const SAMPLE_LIMIT = 500;
+
+export const nodeKeys = {
+  all: ["nodes"] as const,
+  list: (q: string) => ["nodes", "list", q] as const,
+  detail: (id: string) => ["nodes", "detail", id] as const,
+  samples: (id: string) => ["nodes", "samples", id] as const,
+  runs: (id: string) => ["nodes", "runs", id] as const,
+  processes: (id: string) => ["nodes", "processes", id] as const,
+};
+
+/** Nodes whose name matches `q`, a page at a time. */
+export function nodesQuery(q: string) {
+  return infiniteQueryOptions({
+    queryKey: nodeKeys.list(q),
+    queryFn: ({ pageParam }) =>
+      unwrap(
+        client.GET("/api/v1/nodes", {
+          params: { query: { limit: 100, ...(q ? { q } : {}), ...(pageParam ? { cursor: pageParam } : {}) } },
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    placeholderData: keepPreviousData,
+    refetchInterval: REFRESH_MS,
+  });
+}
+
+export function nodeQuery(id: string) {
+  return queryOptions({
+    queryKey: nodeKeys.detail(id),
+    queryFn: () => unwrap(client.GET("/api/v1/nodes/{node_id}", { params: { path: { node_id: id } } })),
+    refetchInterval: REFRESH_MS,
+  });
+}
+
+export function nodeSamplesQuery(id: string) {
+  return queryOptions({
+    queryKey: nodeKeys.samples(id),
+    queryFn: () =>
+      unwrap(
+        client.GET("/api/v1/nodes/{node_id}/samples", {
+          params: { path: { node_id: id }, query: { limit: SAMPLE_LIMIT } },
+        }),
+      ),
+    refetchInterval: REFRESH_MS,
+  });
+}
+
+export function nodeRunsQuery(id: string) {
+  return queryOptions({
+    queryKey: nodeKeys.runs(id),
+    queryFn: () =>
+      unwrap(client.GET("/api/v1/nodes/{node_id}/runs", { params: { path: { node_id: id }, query: { limit: 50 } } })),
+  });
+}
+
+export function nodeProcessesQuery(id: string) {
+  return queryOptions({
+    queryKey: nodeKeys.processes(id),
+    queryFn: () => unwrap(client.GET("/api/v1/nodes/{node_id}/processes", { params: { path: { node_id: id } } })),
+  });
+}

@@ -1,0 +1,25 @@
+import { queryOptions } from "@tanstack/react-query";
+import { client, unwrap } from "../client";
+
+export const runKeys = {
+  detail: (id: string) => ["runs", "detail", id] as const,
+  compare: (ids: readonly string[]) => ["runs", "compare", ...ids] as const,
+};
+
+/** A run with its curves. A run never changes once it is stored. */
+export function runQuery(id: string) {
+  return queryOptions({
+    queryKey: runKeys.detail(id),
+    queryFn: () => unwrap(client.GET("/api/v1/runs/{run_id}", { params: { path: { run_id: id } } })),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+export function runComparisonQuery(ids: readonly string[]) {
+  return queryOptions({
+    queryKey: runKeys.compare(ids),
+    queryFn: () => unwrap(client.GET("/api/v1/runs/compare", { params: { query: { run: [...ids] } } })),
+    staleTime: Number.POSITIVE_INFINITY,
+    enabled: ids.length >= 2,
+  });
+}

@@ -1,0 +1,45 @@
+import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { client, setCsrfToken, unwrap } from "../client";
+import type { Session } from "../types";
+
+export const sessionKeys = { current: ["session"] as const };
+
+async function remember(answer: Promise<Session>): Promise<Session> {
+  const session = await answer;
+  setCsrfToken(session.csrf_token);
+  return session;
+}
+
+/** Who is asking; 401 when nobody is. */
+export function sessionQuery() {
+  return queryOptions({
+    queryKey: sessionKeys.current,
+    queryFn: () => remember(unwrap(client.GET("/api/v1/session"))),
+    staleTime: 5 * 60_000,
+    retry: false,
+  });
+}
+
+/** Exchanges a token for a session cookie. */
+export function useLogin() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationKey: ["login"],
+    mutationFn: (token: string) => remember(unwrap(client.POST("/api/v1/session", { body: { token } }))),
+    onSuccess: (session) => {
+      queries.clear();
+      queries.setQueryData(sessionKeys.current, session);
+    },
+  });
+}
+
+export function useLogout() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: () => unwrap(client.DELETE("/api/v1/session")),
+    onSuccess: () => {
+      setCsrfToken(null);
+      queries.clear();
+    },
+  });
+}

@@ -1,0 +1,29 @@
+import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { client, unwrap } from "../client";
+import type { TokenCreate } from "../types";
+
+export const tokenKeys = { list: ["tokens"] as const };
+
+export function tokensQuery() {
+  return queryOptions({
+    queryKey: tokenKeys.list,
+    queryFn: () => unwrap(client.GET("/api/v1/tokens", { params: { query: { limit: 200 } } })),
+  });
+}
+
+export function useCreateToken() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (body: TokenCreate) => unwrap(client.POST("/api/v1/tokens", { body })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: tokenKeys.list }),
+  });
+}
+
+export function useRevokeToken() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (id: string) =>
+      unwrap(client.DELETE("/api/v1/tokens/{token_id}", { params: { path: { token_id: id } } })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: tokenKeys.list }),
+  });
+}

@@ -1,0 +1,138 @@
+import { AppShell, Burger, Group } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
+import { type ErrorComponentProps, Link, Outlet, useRouter } from "@tanstack/react-router";
+import { type ReactNode, useEffect, useRef } from "react";
+import { sessionQuery } from "@/api/session";
+import {
+  CompareIcon,
+  EvidenceIcon,
+  NodesIcon,
+  OverviewIcon,
+  PlannerIcon,
+  SettingsIcon,
+} from "@/components/ui/icons";
+import { LinkButton } from "@/components/ui/link-button";
+import { EmptyState, ErrorState, StateText } from "@/components/ui/states";
+import classes from "./app-layout.module.css";
+import { Logo } from "./logo";
+
+const NAVIGATION = [
+  { to: "/", label: "Overview", icon: <OverviewIcon /> },
+  { to: "/nodes", label: "Nodes", icon: <NodesIcon /> },
+  { to: "/compare", label: "Compare", icon: <CompareIcon /> },
+  { to: "/planner", label: "Planner", icon: <PlannerIcon /> },
+  { to: "/evidence", label: "Evidence", icon: <EvidenceIcon /> },
+  { to: "/settings", label: "Settings", icon: <SettingsIcon /> },
+] as const;
+
+/** The shell: navigation on the left, one column of content. */
+export function AppLayout() {
+  return (
+    <Shell>
+      <Outlet />
+    </Shell>
+  );
+}
+
+function Shell({ children }: { children: ReactNode }) {
+  const [opened, { toggle, close }] = useDisclosure();
+  const { data: session } = useQuery(sessionQuery());
+  useFocusOnNavigation();
+  return (
+    <AppShell
+      header={{ height: { base: 52, sm: 0 } }}
+      navbar={{ width: 216, breakpoint: "sm", collapsed: { mobile: !opened } }}
+      padding={{ base: "md", md: "xl" }}
+    >
+      <a className="hp-skip-link" href="#content">
+        Skip to the content
+      </a>
+      <AppShell.Header hiddenFrom="sm" className={classes.shell}>
+        <Group h="100%" px="md" gap="sm">
+          <Burger opened={opened} onClick={toggle} size="sm" aria-label="Navigation" aria-expanded={opened} />
+          <Logo size={22} />
+          <strong>hugeplan</strong>
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p="sm" pt="md" className={classes.shell}>
+        <Link to="/" className={classes.brand} onClick={close}>
+          <Logo size={26} />
+          hugeplan
+        </Link>
+        <nav className={classes.nav} aria-label="Main">
+          {NAVIGATION.map(({ to, label, icon }) => (
+            <Link
+              key={to}
+              to={to}
+              className={classes.link}
+              activeOptions={{ exact: to === "/", includeSearch: false }}
+              onClick={close}
+            >
+              {icon}
+              {label}
+            </Link>
+          ))}
+        </nav>
+        {session && (
+          <div className={classes.who}>
+            Signed in as <strong>{session.name}</strong>
+            <br />
+            Role: {session.role}
+          </div>
+        )}
+      </AppShell.Navbar>
+      <AppShell.Main>
+        <div id="content" className={classes.content} tabIndex={-1} style={{ outline: "none" }}>
+          {children}
+        </div>
+      </AppShell.Main>
+    </AppShell>
+  );
+}
+
+/** Moves the focus to the content after a change of page, as a full page load would. */
+function useFocusOnNavigation() {
+  const router = useRouter();
+  const first = useRef(true);
+  useEffect(
+    () =>
+      router.subscribe("onResolved", ({ pathChanged }) => {
+        if (first.current) {
+          first.current = false;
+        } else if (pathChanged) {
+          document.getElementById("content")?.focus({ preventScroll: true });
+        }
+      }),
+    [router],
+  );
+}
+
+/** What is shown when the session cannot be read for another reason than being signed out. */
+export function AppError({ error, reset }: ErrorComponentProps) {
+  const router = useRouter();
+  return (
+    <main style={{ maxWidth: 640, margin: "10vh auto", padding: "0 1rem" }}>
+      <ErrorState
+        error={error}
+        onRetry={() => {
+          reset();
+          void router.invalidate();
+        }}
+      />
+    </main>
+  );
+}
+
+export function AppNotFound() {
+  return (
+    <main style={{ maxWidth: 640, margin: "10vh auto", padding: "0 1rem" }}>
+      <EmptyState title="There is no such page">
+        <StateText>The address may be cut off, or the page has moved.</StateText>
+        <LinkButton to="/" variant="default">
+          Go to the overview
+        </LinkButton>
+      </EmptyState>
+    </main>
+  );
+}

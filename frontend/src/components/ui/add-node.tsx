@@ -1,0 +1,50 @@
+import { Button, Group } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { sessionQuery } from "@/api/session";
+import { useCreateToken } from "@/api/tokens";
+import { CommandLine } from "./command-line";
+import { ErrorState, StateText } from "./states";
+
+/** The command that makes a machine report here; `token` null leaves a place for it. */
+export function addNodeCommand(origin: string, token: string | null): string {
+  return `hugeplan-agent run --server ${origin} --token ${token ?? "TOKEN"}`;
+}
+
+/** The one command that adds a node. An administrator can make its token right here. */
+export function AddNode() {
+  const { data: session } = useQuery(sessionQuery());
+  const create = useCreateToken();
+  const token = create.data?.token ?? null;
+  return (
+    <>
+      <StateText>Run this on the machine you want to plan. It observes, and changes nothing.</StateText>
+      <div style={{ width: "100%", maxWidth: 720 }}>
+        <CommandLine command={addNodeCommand(window.location.origin, token)} />
+      </div>
+      {token ? (
+        <StateText>The token is shown only now. It may do nothing but send this machine's reports.</StateText>
+      ) : session?.role === "admin" ? (
+        <Group>
+          <Button
+            variant="default"
+            size="sm"
+            loading={create.isPending}
+            onClick={() => create.mutate({ name: "agent", role: "agent" })}
+          >
+            Make a token for it
+          </Button>
+        </Group>
+      ) : (
+        <StateText>
+          TOKEN is an agent token. An administrator makes one under{" "}
+          <Link to="/settings" className="hp-link">
+            Settings
+          </Link>
+          .
+        </StateText>
+      )}
+      {create.isError && <ErrorState error={create.error} bare />}
+    </>
+  );
+}

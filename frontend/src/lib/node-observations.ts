@@ -1,0 +1,59 @@
+import type { NodeSummary } from "@/api/types";
+import { formatBytes, formatPages, MIB } from "./units";
+
+const STALE_SECONDS = 24 * 3600;
+
+/** Something about a node that its owner would want to know, from its latest report alone. */
+export interface Observation {
+  code: "fractured" | "idle_pool" | "silent" | "not_measured";
+  state: "attention" | "unknown";
+  text: string;
+}
+
+export function idlePools(node: Pick<NodeSummary, "pools">): NodeSummary["pools"] {
+  return node.pools.filter((pool) => pool.nr_hugepages > 0 && pool.free_hugepages === pool.nr_hugepages);
+}
+
+export function isFracturedNode(node: Pick<NodeSummary, "effective_granule_bytes">): boolean {
+  return node.effective_granule_bytes !== null && node.effective_granule_bytes < 2 * MIB;
+}
+
+/** What stands out about a node. An empty list means that nothing does, not that all is well. */
+export function nodeObservations(node: NodeSummary, now: Date): Observation[] {
+  const found: Observation[] = [];
+  if (isFracturedNode(node)) {
+    found.push({
+      code: "fractured",
+      state: "attention",
+      text: `One TLB entry covers ${formatBytes(node.effective_granule_bytes)} with 2 MiB pages: the host cuts huge pages up.`,
+    });
+  }
+  for (const pool of idlePools(node)) {
+    found.push({
+      code: "idle_pool",
+      state: "attention",
+      text: `${formatPages(pool.nr_hugepages, pool.page_bytes)} are reserved and nothing uses them.`,
+    });
+  }
+  if ((now.getTime() - new Date(node.last_report_at).getTime()) / 1000 > STALE_SECONDS) {
+    found.push({ code: "silent", state: "unknown", text: "No report for more than a day. What is shown may be old." });
+  }
+  if (node.latest_run_id === null) {
+    found.push({ code: "not_measured", state: "unknown", text: "Its TLB has not been measured, so gains are estimates." });
+  }
+  return found;
+}
+
+/** Bytes set aside in pools, and how many of them are used; null when a pool's free pages are unknown. */
+export function poolBytes(pools: NodeSummary["pools"]): { reserved: number; used: number | null } {
+  let reserved = 0;
+  let used: number | null = 0;
+  for (const pool of pools) {
+    reserved += pool.nr_hugepages * pool.page_bytes;
+    used =
+      used === null || pool.free_hugepages === null
+        ? null
+        : used + (pool.nr_hugepages - pool.free_hugepages) * pool.page_bytes;
+  }
+  return { reserved, used };
+}

@@ -1,0 +1,70 @@
+import { Button, PasswordInput } from "@mantine/core";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { type FormEvent, useEffect, useRef, useState } from "react";
+import { asApiError } from "@/api/problem";
+import { useLogin } from "@/api/session";
+import { Logo } from "@/components/shell/logo";
+import { ErrorState } from "@/components/ui/states";
+import classes from "./login-page.module.css";
+import { takeTokenFromHash } from "./token-hash";
+
+/** Signs in with the token of a login link. The token is taken out of the address before anything else happens. */
+export function LoginPage() {
+  const { next } = useSearch({ from: "/login" });
+  const navigate = useNavigate();
+  const login = useLogin();
+  const [token, setToken] = useState("");
+  const started = useRef(false);
+
+  const signIn = (value: string) =>
+    login.mutate(value, { onSuccess: () => void navigate({ href: next ?? "/", replace: true }) });
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the address is read once, when the page opens
+  useEffect(() => {
+    document.title = "Sign in - hugeplan";
+    if (started.current) return;
+    started.current = true;
+    const found = takeTokenFromHash(window);
+    if (found) signIn(found);
+  }, []);
+
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (token.trim()) signIn(token.trim());
+  };
+
+  return (
+    <main className={classes.page}>
+      <form className={classes.card} onSubmit={submit}>
+        <Logo size={36} />
+        <h1 className={classes.title}>Sign in to hugeplan</h1>
+        <p className={classes.text}>
+          Open the login link that <span className="hp-mono">make demo</span> printed, or paste a token. A token is
+          made with <span className="hp-mono">hugeplan token create</span>.
+        </p>
+        <PasswordInput
+          label="Token"
+          value={token}
+          onChange={(event) => setToken(event.currentTarget.value)}
+          autoComplete="current-password"
+          w="100%"
+          required
+        />
+        <Button type="submit" loading={login.isPending} fullWidth>
+          Sign in
+        </Button>
+        {login.isError && (
+          <div className={classes.error}>
+            {asApiError(login.error).isUnauthorized ? (
+              <p role="alert" className={classes.refused}>
+                This token is not valid here. It may have expired or been revoked. Make a new one and try again.
+              </p>
+            ) : (
+              <ErrorState error={login.error} bare />
+            )}
+          </div>
+        )}
+      </form>
+    </main>
+  );
+}

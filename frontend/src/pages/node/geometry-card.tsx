@@ -1,0 +1,130 @@
+import { Table } from "@mantine/core";
+import type { Disagreement, GeometrySummary, TlbLevel } from "@/api/types";
+import { isFractured, kindLabel, sourceOf, tlbPicture, waysLabel } from "@/components/tlb-picture/tlb-model";
+import { TlbPicture } from "@/components/tlb-picture/tlb-picture";
+import { SourceBadge } from "@/components/ui/badges";
+import { AttentionIcon } from "@/components/ui/icons";
+import { QuestionCard } from "@/components/ui/question-card";
+import { Bytes, Known } from "@/components/ui/values";
+import { formatBytes, formatCount } from "@/lib/units";
+
+interface GeometryCardProps {
+  geometry: GeometrySummary;
+  basePageBytes: number;
+}
+
+/** What the TLB holds: the picture, every value with its source, and where sources disagree. */
+export function GeometryCard({ geometry, basePageBytes }: GeometryCardProps) {
+  const model = tlbPicture({
+    levels: geometry.levels,
+    granules: geometry.effective_granule,
+    penalties: geometry.penalty,
+    disagreements: geometry.disagreements,
+  });
+  return (
+    <QuestionCard
+      title={geometryTitle(geometry)}
+      description="Boxes are as wide as the logarithm of their entries. Filled: measured here. Outlined: read from CPUID or a catalogue. Dashed: assumed."
+    >
+      {model.rows.length > 0 ? (
+        <TlbPicture model={model} basePageBytes={basePageBytes} />
+      ) : (
+        <p style={{ margin: 0 }}>The run gave no TLB levels. {geometry.reason}</p>
+      )}
+      {geometry.disagreements.length > 0 && <Disagreements items={geometry.disagreements} />}
+      <details>
+        <summary style={{ cursor: "pointer", fontSize: 14 }}>All {geometry.levels.length} values with their sources</summary>
+        <LevelTable levels={geometry.levels} />
+      </details>
+    </QuestionCard>
+  );
+}
+
+function geometryTitle(geometry: GeometrySummary): string {
+  const fractured = geometry.effective_granule.filter(isFractured);
+  if (fractured.length > 0) {
+    const sizes = [...new Set(fractured.map((granule) => formatBytes(granule.page_bytes)))].join(" and ");
+    return `The host cuts ${sizes} pages up, so they reach no further in the TLB than its own pages.`;
+  }
+  const whole = geometry.effective_granule.filter((granule) => granule.granule_bytes === granule.page_bytes);
+  if (whole.length > 0) {
+    const sizes = [...new Set(whole.map((granule) => formatBytes(granule.page_bytes)))].join(" and ");
+    return `One TLB entry covers a whole page of ${sizes} here.`;
+  }
+  return "How much memory can the TLB cover?";
+}
+
+function Disagreements({ items }: { items: readonly Disagreement[] }) {
+  return (
+    <ul style={{ display: "flex", flexDirection: "column", gap: 6, margin: 0, padding: 0, listStyle: "none", fontSize: 14 }}>
+      {items.map((item) => (
+        <li
+          key={`${item.level}:${item.page_bytes}:${item.field}:${item.text}`}
+          style={{ display: "flex", gap: 8, alignItems: "flex-start" }}
+        >
+          <span style={{ color: "var(--hp-state-attention)", display: "flex", paddingTop: 2 }}>
+            <AttentionIcon />
+          </span>
+          <span>
+            <strong>Sources disagree.</strong> {item.text ?? disagreementText(item)}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function disagreementText({ level, page_bytes: pageBytes, field, values }: Disagreement): string {
+  const said = Object.entries(values)
+    .map(([source, value]) => `${source} says ${typeof value === "number" ? formatCount(value) : String(value)}`)
+    .join(", ");
+  const where = [level === null ? null : `L${level}`, pageBytes === null ? null : `${formatBytes(pageBytes)} pages`];
+  return `${where.filter(Boolean).join(", ")}, ${field}: ${said}.`;
+}
+
+function LevelTable({ levels }: { levels: readonly TlbLevel[] }) {
+  return (
+    <Table.ScrollContainer minWidth={620} scrollAreaProps={{ "aria-label": "TLB values with sources" }}>
+      <Table verticalSpacing={5}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Level</Table.Th>
+            <Table.Th className="hp-num">Page size</Table.Th>
+            <Table.Th className="hp-num">Entries</Table.Th>
+            <Table.Th className="hp-num">Interval</Table.Th>
+            <Table.Th>Ways</Table.Th>
+            <Table.Th>Source</Table.Th>
+            <Table.Th>Confidence</Table.Th>
+            <Table.Th>Note</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {levels.map((level) => (
+            <Table.Tr key={`${level.level}:${level.kind}:${level.page_bytes}:${level.source}:${level.entries}`}>
+              <Table.Td>
+                L{level.level} {kindLabel(level.kind)}
+              </Table.Td>
+              <Table.Td className="hp-num">
+                <Bytes value={level.page_bytes} />
+              </Table.Td>
+              <Table.Td className="hp-num">
+                <Known value={level.entries === null ? null : formatCount(level.entries)} why={level.note} />
+              </Table.Td>
+              <Table.Td className="hp-num">
+                {level.entries_min === null || level.entries_max === null
+                  ? ""
+                  : `${formatCount(level.entries_min)} to ${formatCount(level.entries_max)}`}
+              </Table.Td>
+              <Table.Td>{waysLabel(level.ways) ?? ""}</Table.Td>
+              <Table.Td>
+                <SourceBadge source={sourceOf(level.source)} />
+              </Table.Td>
+              <Table.Td>{level.confidence ?? ""}</Table.Td>
+              <Table.Td>{level.note ?? ""}</Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}

@@ -1,0 +1,63 @@
+import { describe, expect, it } from "vitest";
+import type { RunCurve } from "@/api/types";
+import { latencyFinding, latencySavings, layoutsOf } from "./latency-summary";
+
+function curve(backing: string, kind: string, pageBytes: number, points: [number, number][], spread = 1): RunCurve {
+  return {
+    section: "latency",
+    name: backing,
+    x_name: "footprint_bytes",
+    backing,
+    backing_kind: kind,
+    page_bytes: pageBytes,
+    layout: "random_64b",
+    granted_fraction: 1,
+    status: "ok",
+    reason: null,
+    points: points.map(([x, ns]) => ({
+      x,
+      ns_min: ns,
+      ns_p10: ns - spread,
+      ns_p50: ns,
+      ns_p90: ns + spread,
+      ns_mad: null,
+      batches: 25,
+      dropped: 0,
+    })),
+  };
+}
+
+const base = curve("4K", "base", 4096, [[2 ** 20, 5], [2 ** 30, 130]]);
+const huge = curve("2M", "hugetlb", 2 ** 21, [[2 ** 20, 5], [2 ** 30, 95]]);
+
+describe("latencySavings", () => {
+  it("compares at the largest footprint that both have", () => {
+    const short = curve("1G", "hugetlb", 2 ** 30, [[2 ** 20, 4]], 0.1);
+    expect(latencySavings([base, huge, short]).map(({ footprintBytes, deltaNs }) => [footprintBytes, deltaNs])).toEqual([
+      [2 ** 30, -35],
+      [2 ** 20, -1],
+    ]);
+  });
+  it("says nothing without base pages", () => {
+    expect(latencySavings([huge])).toEqual([]);
+    expect(latencyFinding([huge])).toBe("What does a page size buy on this node?");
+  });
+});
+
+describe("latencyFinding", () => {
+  it("names the best size with its saving", () => {
+    expect(latencyFinding([base, huge]).replaceAll("\u00a0", " ")).toBe(
+      "2 MiB pages make a random read over 1 GiB 35.0 ns faster than base pages (−27%).",
+    );
+  });
+  it("does not call a difference inside the noise a gain", () => {
+    const noisy = curve("2M", "hugetlb", 2 ** 21, [[2 ** 30, 128]], 6);
+    expect(latencyFinding([base, noisy]).replaceAll("\u00a0", " ")).toBe(
+      "No page size is clearly faster than base pages over 1 GiB.",
+    );
+  });
+});
+
+it("lists the layouts once", () => {
+  expect(layoutsOf([{ ...base, layout: "line_per_page" }, base, huge])).toEqual(["random_64b", "line_per_page"]);
+});

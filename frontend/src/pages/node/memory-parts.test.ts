@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import type { LatestSample, SampleMemory } from "@/api/types";
+import { GIB, MIB } from "@/lib/units";
+import { memoryBars, nodeParts } from "./memory-parts";
+
+const memory: SampleMemory = {
+  mem_total_bytes: 16 * GIB,
+  mem_free_bytes: 4 * GIB,
+  mem_available_bytes: 8 * GIB,
+  cached_bytes: 4 * GIB,
+  slab_bytes: 300 * MIB,
+  s_unreclaim_bytes: 100 * MIB,
+  kernel_stack_bytes: 12 * MIB,
+  page_tables_bytes: 64 * MIB,
+  anon_huge_pages_bytes: null,
+  shmem_bytes: null,
+  hugetlb_bytes: null,
+  committed_as_bytes: null,
+  swap_total_bytes: null,
+  swap_free_bytes: null,
+  direct_map_4k_bytes: null,
+  direct_map_2m_bytes: null,
+  direct_map_1g_bytes: null,
+};
+const pool = { page_bytes: 2 * MIB, nr_hugepages: 1024, free_hugepages: 512, resv_hugepages: 100, surplus_hugepages: 0 };
+const sum = (parts: { bytes: number }[]) => parts.reduce((total, part) => total + part.bytes, 0);
+
+describe("nodeParts", () => {
+  it("sums to MemTotal exactly, with processes as the rest", () => {
+    const parts = nodeParts(memory, [pool]);
+    expect(sum(parts)).toBe(memory.mem_total_bytes);
+    expect(parts.map(({ key }) => key)).toEqual(["kernel", "processes", "page_tables", "page_cache", "pool:2097152", "free"]);
+    expect(parts.find(({ key }) => key === "processes")?.bytes).toBe(6 * GIB - 376 * MIB);
+  });
+  it("splits a pool into used, promised and idle", () => {
+    const fills = nodeParts(memory, [pool]).find(({ key }) => key.startsWith("pool"))?.fills ?? [];
+    expect(fills.map(({ label, bytes }) => [label, bytes / (2 * MIB)])).toEqual([
+      ["Used", 512],
+      ["Promised to mappings", 100],
+      ["Idle", 412],
+    ]);
+  });
+  it("calls the rest unknown as soon as one part is", () => {
+    const parts = nodeParts({ ...memory, cached_bytes: null }, []);
+    expect(parts.find(({ key }) => key === "unknown")?.look).toBe("unknown");
+    expect(parts.some(({ key }) => key === "processes")).toBe(false);
+    expect(sum(parts)).toBe(memory.mem_total_bytes);
+  });
+});
+
+describe("memoryBars", () => {
+  const sample: LatestSample = {
+    taken_at: "2026-11-20T12:00:00Z",
+    memory,
+    pools: [{ numa_node: 1, ...pool }],
+    global_pools: [{ ...pool, nr_overcommit_hugepages: 0 }],
+    numa: [
+      { id: 0, mem_total_bytes: 8 * GIB, mem_free_bytes: 1 * GIB, anon_huge_pages_bytes: null },
+      { id: 1, mem_total_bytes: 8 * GIB, mem_free_bytes: null, anon_huge_pages_bytes: null },
+    ],
+  };
+  it("draws one bar for one NUMA node", () => {
+    expect(memoryBars("db-7", { ...sample, numa: sample.numa.slice(0, 1) })).toHaveLength(1);
+  });
+  it("draws one bar a NUMA node, each summing to its own total", () => {
+    const bars = memoryBars("db-7", sample);
+    expect(bars.map((bar) => sum([...bar.parts]))).toEqual([8 * GIB, 8 * GIB]);
+    expect(bars[1]?.parts.map(({ key }) => key)).toEqual(["unknown", "pool:2097152"]);
+  });
+});

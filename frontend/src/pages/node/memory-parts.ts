@@ -1,0 +1,126 @@
+import type { LatestSample, SampleMemory } from "@/api/types";
+import type { MapBar, MapPart } from "@/components/memory-map/memory-map-types";
+import { pageSizeColor } from "@/lib/page-size";
+import { formatBytes } from "@/lib/units";
+import { token } from "@/theme/tokens";
+
+interface PoolState {
+  page_bytes: number;
+  nr_hugepages: number;
+  free_hugepages: number | null;
+  resv_hugepages: number | null;
+}
+
+/** One pool as a part: used, promised to mappings, and idle inside it. */
+function poolPart(pool: PoolState): MapPart {
+  const bytes = pool.nr_hugepages * pool.page_bytes;
+  const base = {
+    key: `pool:${pool.page_bytes}`,
+    label: `Pool of ${formatBytes(pool.page_bytes)} pages`,
+    bytes,
+    color: pageSizeColor(pool.page_bytes, "hugetlb"),
+    source: "measured" as const,
+    look: "pool" as const,
+    pageBytes: pool.page_bytes,
+  };
+  if (pool.free_hugepages === null) return { ...base, detail: "How much of it is used is unknown." };
+  const promised = Math.min(pool.resv_hugepages ?? 0, pool.free_hugepages) * pool.page_bytes;
+  const free = pool.free_hugepages * pool.page_bytes;
+  return {
+    ...base,
+    fills: [
+      { label: "Used", bytes: bytes - free, look: "used" },
+      { label: "Promised to mappings", bytes: promised, look: "reserved" },
+      { label: "Idle", bytes: free - promised, look: "idle" },
+    ].filter((fill) => fill.bytes > 0) as MapPart["fills"],
+  };
+}
+
+function measured(key: string, label: string, bytes: number, color: string, detail?: string): MapPart {
+  return { key, label, bytes, color, source: "measured", look: "solid", detail };
+}
+
+/** Kernel memory that /proc/meminfo names; null when any of it is unknown. */
+function kernelBytes(memory: SampleMemory): number | null {
+  return memory.slab_bytes === null || memory.kernel_stack_bytes === null
+    ? null
+    : memory.slab_bytes + memory.kernel_stack_bytes;
+}
+
+/**
+ * All of MemTotal as parts that sum to it exactly. What is not counted anywhere belongs to processes, if everything
+ * else is known; if something is not, the rest is unknown.
+ */
+export function nodeParts(memory: SampleMemory, pools: readonly PoolState[]): MapPart[] {
+  const total = memory.mem_total_bytes;
+  const poolParts = pools.filter((pool) => pool.nr_hugepages > 0).map(poolPart);
+  const kernel = kernelBytes(memory);
+  const known = [
+    kernel === null ? null : measured("kernel", "Kernel", kernel, token("ledger-kernel"), "Slab and kernel stacks."),
+    memory.page_tables_bytes === null
+      ? null
+      : measured("page_tables", "Page tables", memory.page_tables_bytes, token("ledger-page-tables")),
+    memory.cached_bytes === null
+      ? null
+      : measured("page_cache", "Page cache", memory.cached_bytes, token("ledger-page-cache"), "Files and shared memory."),
+  ];
+  const free =
+    memory.mem_free_bytes === null ? null : measured("free", "Free", memory.mem_free_bytes, token("ledger-free"));
+  const parts = [...known, ...poolParts, free].filter((part) => part !== null);
+  const rest = total - parts.reduce((sum, part) => sum + part.bytes, 0);
+  const complete = !known.includes(null) && free !== null;
+  const processes: MapPart = complete
+    ? {
+        key: "processes",
+        label: "Processes",
+        bytes: rest,
+        color: token("ledger-tenants"),
+        source: "computed",
+        look: "solid",
+        detail: "MemTotal less every other part: mostly the anonymous memory of processes.",
+      }
+    : {
+        key: "unknown",
+        label: "Not known",
+        bytes: rest,
+        color: token("ledger-unknown"),
+        source: "unknown",
+        look: "unknown",
+        detail: "The report does not say what this is.",
+      };
+  const order = ["kernel", "processes", "unknown", "page_tables", "page_cache", "pool", "free"];
+  const rank = (part: MapPart) => order.indexOf(part.key.split(":")[0] ?? "");
+  return [...parts, processes]
+    .map((part): MapPart => (part.key === "free" ? { ...part, look: "free" } : part))
+    .sort((a, b) => rank(a) - rank(b));
+}
+
+/** One bar for a node, or one a NUMA node where there are several. */
+export function memoryBars(name: string, sample: LatestSample): MapBar[] {
+  const memory = sample.memory;
+  const numa = sample.numa.filter((node) => node.mem_total_bytes !== null);
+  if (numa.length < 2) {
+    return [{ key: "node", label: name, totalBytes: memory.mem_total_bytes, parts: nodeParts(memory, sample.global_pools) }];
+  }
+  return numa.map((node) => {
+    const total = node.mem_total_bytes ?? 0;
+    const pools = sample.pools
+      .filter((pool) => pool.numa_node === node.id && pool.nr_hugepages > 0)
+      .map((pool) => poolPart(pool));
+    const inPools = pools.reduce((sum, pool) => sum + pool.bytes, 0);
+    const free = node.mem_free_bytes;
+    const used: MapPart = {
+      key: free === null ? "unknown" : "in_use",
+      label: free === null ? "Not known" : "In use",
+      bytes: total - inPools - (free ?? 0),
+      color: token("ledger-tenants"),
+      source: free === null ? "unknown" : "computed",
+      look: free === null ? "unknown" : "solid",
+    };
+    const freePart: MapPart[] =
+      free === null
+        ? []
+        : [{ key: "free", label: "Free", bytes: free, color: token("ledger-free"), source: "measured", look: "free" }];
+    return { key: `numa${node.id}`, label: `NUMA node ${node.id}`, totalBytes: total, parts: [used, ...pools, ...freePart] };
+  });
+}

@@ -1,0 +1,119 @@
+import type { QueryClient } from "@tanstack/react-query";
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  redirect,
+} from "@tanstack/react-router";
+import { asApiError } from "./api/problem";
+import { sessionQuery } from "./api/session";
+import { AppError, AppLayout, AppNotFound } from "./components/shell/app-layout";
+import { compareSearch, loginSearch, nodesSearch, plannerSearch } from "./search";
+
+interface RouterContext {
+  queryClient: QueryClient;
+}
+
+const rootRoute = createRootRouteWithContext<RouterContext>()({ component: Outlet });
+
+const loginRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/login",
+  validateSearch: loginSearch,
+  component: lazyRouteComponent(() => import("./pages/login/login-page"), "LoginPage"),
+});
+
+/** Everything behind the login: nothing is shown before the session is known. */
+const appRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  id: "app",
+  component: AppLayout,
+  errorComponent: AppError,
+  beforeLoad: async ({ context, location }) => {
+    try {
+      await context.queryClient.ensureQueryData(sessionQuery());
+    } catch (error) {
+      if (asApiError(error).isUnauthorized) {
+        throw redirect({ to: "/login", search: { next: location.href } });
+      }
+      throw error;
+    }
+  },
+});
+
+const overviewRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/",
+  component: lazyRouteComponent(() => import("./pages/overview/overview-page"), "OverviewPage"),
+});
+
+const nodesRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/nodes",
+  validateSearch: nodesSearch,
+  component: lazyRouteComponent(() => import("./pages/nodes/nodes-page"), "NodesPage"),
+});
+
+const nodeRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/nodes/$nodeId",
+  component: lazyRouteComponent(() => import("./pages/node/node-page"), "NodePage"),
+});
+
+const compareRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/compare",
+  validateSearch: compareSearch,
+  component: lazyRouteComponent(() => import("./pages/compare/compare-page"), "ComparePage"),
+});
+
+const plannerRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/planner",
+  validateSearch: plannerSearch,
+  component: lazyRouteComponent(() => import("./pages/planner/planner-page"), "PlannerPage"),
+});
+
+const evidenceRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/evidence",
+  component: lazyRouteComponent(() => import("./pages/evidence/evidence-page"), "EvidencePage"),
+});
+
+const settingsRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/settings",
+  component: lazyRouteComponent(() => import("./pages/settings/settings-page"), "SettingsPage"),
+});
+
+const routeTree = rootRoute.addChildren([
+  loginRoute,
+  appRoute.addChildren([
+    overviewRoute,
+    nodesRoute,
+    nodeRoute,
+    compareRoute,
+    plannerRoute,
+    evidenceRoute,
+    settingsRoute,
+  ]),
+]);
+
+export function createAppRouter(queryClient: QueryClient) {
+  return createRouter({
+    routeTree,
+    context: { queryClient },
+    defaultPreload: "intent",
+    defaultPreloadStaleTime: 0,
+    scrollRestoration: true,
+    defaultNotFoundComponent: AppNotFound,
+  });
+}
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: ReturnType<typeof createAppRouter>;
+  }
+}

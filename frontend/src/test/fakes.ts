@@ -1,0 +1,21 @@
+import type { NodeSummary } from "@/api/types";
+
+/** A node as the API lists it; `over` replaces what a test is about. */
+export function fakeNode(over: Partial<NodeSummary> = {}): NodeSummary {
+  return {
+    id: "11111111-1111-4111-8111-111111111111",
+    name: "db-7",
+    machine_id: "0123456789abcdef",
+    architecture: "x86_64",
+    cpu_brand: "AMD EPYC 9755",
+    virtualised: true,
+    mem_total_bytes: 64 * 2 ** 30,
+    numa_node_count: 1,
+    last_report_at: "2026-11-20T11:55:00Z",
+    pools: [{ page_bytes: 2097152, nr_hugepages: 512, free_hugepages: 128 }],
+    latest_run_id: "22222222-2222-4222-8222-222222222222",
+    effective_granule_bytes: 2097152,
+    synthetic: false,
+    ...over,
+  };
+}
