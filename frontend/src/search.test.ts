@@ -9,6 +9,10 @@ it("keeps only local paths after the login", () => {
 });
 
 it("opens a damaged link with defaults", () => {
-  expect(nodesSearch.parse({ q: 7, kind: "odd" })).toEqual({ q: undefined, kind: undefined, pools: undefined });
+  expect(nodesSearch.parse({ q: 7, kind: "odd" })).toEqual({
+    q: undefined,
+    kind: undefined,
+    pools: undefined,
+  });
   expect(compareSearch.parse({ runs: "x" }).runs).toBeUndefined();
 });

@@ -7,7 +7,9 @@ const problem = {
   status: 422,
   detail: "databases[0].settings.shared_buffers: '8 bananas' is not a size",
   request_id: "req-1",
-  errors: [{ field: "databases.0.settings.shared_buffers", value: "8 bananas", expected: "a size such as 8GB" }],
+  errors: [
+    { field: "databases.0.settings.shared_buffers", value: "8 bananas", expected: "a size such as 8GB" },
+  ],
 };
 
 describe("toApiError", () => {
@@ -19,7 +21,10 @@ describe("toApiError", () => {
     expect(error.fieldErrors).toEqual(problem.errors);
   });
   it("survives a body that is not a problem", () => {
-    const error = toApiError({ status: 502, headers: new Headers({ "x-request-id": "abc" }) }, "<html>bad gateway</html>");
+    const error = toApiError(
+      { status: 502, headers: new Headers({ "x-request-id": "abc" }) },
+      "<html>bad gateway</html>",
+    );
     expect(error.title).toBe("The server could not answer");
     expect(error.requestId).toBe("abc");
     expect(error.fieldErrors).toEqual([]);

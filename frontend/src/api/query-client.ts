@@ -23,7 +23,8 @@ export function createQueryClient(onSignedOut: () => void): QueryClient {
       onError: (error, query) => check(error, query.queryKey[0] === sessionKeys.current[0]),
     }),
     mutationCache: new MutationCache({
-      onError: (error, _variables, _context, mutation) => check(error, mutation.options.mutationKey?.[0] === "login"),
+      onError: (error, _variables, _context, mutation) =>
+        check(error, mutation.options.mutationKey?.[0] === "login"),
     }),
     defaultOptions: {
       queries: { retry: shouldRetry, retryDelay: 400, staleTime: 5_000, refetchOnWindowFocus: false },

@@ -3,7 +3,8 @@ import { fakeNode } from "@/test/fakes";
 import { nodeObservations, poolBytes } from "./node-observations";
 
 const now = new Date("2026-11-20T12:00:00Z");
-const codes = (node: Parameters<typeof nodeObservations>[0]) => nodeObservations(node, now).map(({ code }) => code);
+const codes = (node: Parameters<typeof nodeObservations>[0]) =>
+  nodeObservations(node, now).map(({ code }) => code);
 
 describe("nodeObservations", () => {
   it("says nothing of a measured node whose pool is used", () => {

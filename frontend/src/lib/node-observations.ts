@@ -36,10 +36,18 @@ export function nodeObservations(node: NodeSummary, now: Date): Observation[] {
     });
   }
   if ((now.getTime() - new Date(node.last_report_at).getTime()) / 1000 > STALE_SECONDS) {
-    found.push({ code: "silent", state: "unknown", text: "No report for more than a day. What is shown may be old." });
+    found.push({
+      code: "silent",
+      state: "unknown",
+      text: "No report for more than a day. What is shown may be old.",
+    });
   }
   if (node.latest_run_id === null) {
-    found.push({ code: "not_measured", state: "unknown", text: "Its TLB has not been measured, so gains are estimates." });
+    found.push({
+      code: "not_measured",
+      state: "unknown",
+      text: "Its TLB has not been measured, so gains are estimates.",
+    });
   }
   return found;
 }

@@ -1,4 +1,4 @@
-import { token, type TokenName } from "@/theme/tokens";
+import { type TokenName, token } from "@/theme/tokens";
 import { formatBytes, GIB, KIB, MIB } from "./units";
 
 /** How memory is backed: base pages, transparent huge pages, or the kernel's huge page pool. */

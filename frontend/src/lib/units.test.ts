@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import golden from "./units.golden.json";
 import {
   formatAbsolute,
   formatBytes,
@@ -14,6 +13,7 @@ import {
   formatRelative,
   formatShare,
 } from "./units";
+import golden from "./units.golden.json";
 
 const plain = (text: string) => text.replaceAll("\u00a0", " ");
 type Vector = [number | null, string];
@@ -33,9 +33,12 @@ describe("golden vectors", () => {
       expect(plain(format(value))).toBe(text);
     });
   }
-  it.each(golden.pages as [number | null, number, string][])("pages of %s and %s are %s", (pages, size, text) => {
-    expect(plain(formatPages(pages, size))).toBe(text);
-  });
+  it.each(golden.pages as [number | null, number, string][])(
+    "pages of %s and %s are %s",
+    (pages, size, text) => {
+      expect(plain(formatPages(pages, size))).toBe(text);
+    },
+  );
 });
 
 describe("signs and exactness", () => {

@@ -91,7 +91,10 @@ export function formatPercentChange(fraction: Maybe<number>): string {
   if (isUnknown(fraction)) return UNKNOWN;
   const percent = fraction * 100;
   const digits = Math.abs(percent) < 9.95 ? 1 : 0;
-  const text = Math.abs(percent).toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const text = Math.abs(percent).toLocaleString("en-US", {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
   const zero = Number(text.replaceAll(",", "")) === 0;
   return `${zero ? "" : percent < 0 ? MINUS : "+"}${text}%`;
 }

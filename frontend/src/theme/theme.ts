@@ -1,5 +1,5 @@
 import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from "@mantine/core";
-import { tokenVariables, tokenValue } from "./tokens";
+import { tokenValue, tokenVariables } from "./tokens";
 
 // Controls are ink, not a hue: the hues belong to page sizes and to parts of memory.
 const ink: MantineColorsTuple = [
@@ -30,7 +30,8 @@ const dark: MantineColorsTuple = [
 
 const FONT =
   'Inter, "Inter Variable", system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, sans-serif';
-const MONO = 'ui-monospace, "SFMono-Regular", "JetBrains Mono", Menlo, Consolas, "Liberation Mono", monospace';
+const MONO =
+  'ui-monospace, "SFMono-Regular", "JetBrains Mono", Menlo, Consolas, "Liberation Mono", monospace';
 
 export const theme = createTheme({
   colors: { ink, dark },
@@ -52,7 +53,15 @@ export const theme = createTheme({
     },
   },
   components: {
-    Tooltip: { defaultProps: { withArrow: true, multiline: true, maw: 360, openDelay: 150, events: { hover: true, focus: true, touch: true } } },
+    Tooltip: {
+      defaultProps: {
+        withArrow: true,
+        multiline: true,
+        maw: 360,
+        openDelay: 150,
+        events: { hover: true, focus: true, touch: true },
+      },
+    },
     Skeleton: { defaultProps: { animate: false } },
   },
 });

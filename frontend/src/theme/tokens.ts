@@ -69,6 +69,9 @@ export function tokenValue(name: TokenName, scheme: "light" | "dark"): string {
 /** All tokens of one scheme as CSS custom properties. */
 export function tokenVariables(scheme: "light" | "dark"): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(TOKENS).map(([name, [light, dark]]) => [`--hp-${name}`, scheme === "light" ? light : dark]),
+    Object.entries(TOKENS).map(([name, [light, dark]]) => [
+      `--hp-${name}`,
+      scheme === "light" ? light : dark,
+    ]),
   );
 }

@@ -55,13 +55,18 @@ export function nodeRunsQuery(id: string) {
   return queryOptions({
     queryKey: nodeKeys.runs(id),
     queryFn: () =>
-      unwrap(client.GET("/api/v1/nodes/{node_id}/runs", { params: { path: { node_id: id }, query: { limit: 50 } } })),
+      unwrap(
+        client.GET("/api/v1/nodes/{node_id}/runs", {
+          params: { path: { node_id: id }, query: { limit: 50 } },
+        }),
+      ),
   });
 }
 
 export function nodeProcessesQuery(id: string) {
   return queryOptions({
     queryKey: nodeKeys.processes(id),
-    queryFn: () => unwrap(client.GET("/api/v1/nodes/{node_id}/processes", { params: { path: { node_id: id } } })),
+    queryFn: () =>
+      unwrap(client.GET("/api/v1/nodes/{node_id}/processes", { params: { path: { node_id: id } } })),
   });
 }

@@ -19,7 +19,8 @@ export function scenariosQuery() {
 export function scenarioQuery(id: string) {
   return queryOptions({
     queryKey: scenarioKeys.detail(id),
-    queryFn: () => unwrap(client.GET("/api/v1/scenarios/{scenario_id}", { params: { path: { scenario_id: id } } })),
+    queryFn: () =>
+      unwrap(client.GET("/api/v1/scenarios/{scenario_id}", { params: { path: { scenario_id: id } } })),
   });
 }
 

@@ -2,7 +2,13 @@ import { describe, expect, it } from "vitest";
 import { endLabels, largestValue, log2Ticks, placeReferences, valueTicks, xDomain } from "./chart-layout";
 import type { ChartRow, ChartSeries } from "./chart-types";
 
-const series = (key: string): ChartSeries => ({ key, label: key, short: key, color: "red", marker: "circle" });
+const series = (key: string): ChartSeries => ({
+  key,
+  label: key,
+  short: key,
+  color: "red",
+  marker: "circle",
+});
 
 describe("axes", () => {
   it("puts footprints on their logarithm", () => {

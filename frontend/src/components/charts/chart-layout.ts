@@ -30,7 +30,8 @@ export function valueTicks(max: number, wanted = 5): number[] {
   if (!(max > 0)) return [0, 1];
   const rough = max / wanted;
   const magnitude = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * magnitude).find((candidate) => candidate >= rough) ?? rough;
+  const step =
+    [1, 2, 2.5, 5, 10].map((factor) => factor * magnitude).find((candidate) => candidate >= rough) ?? rough;
   const ticks: number[] = [];
   for (let index = 0; index === 0 || (ticks.at(-1) ?? 0) < max; index += 1) {
     ticks.push(Number((index * step).toPrecision(12)));

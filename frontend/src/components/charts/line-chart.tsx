@@ -59,7 +59,11 @@ export function LineChart(props: LineChartProps) {
   return (
     <figure className={classes.figure} aria-label={title}>
       <div className={classes.toolbar}>
-        <fieldset className={classes.legend} style={{ border: 0, margin: 0, padding: 0 }} aria-label="Series shown">
+        <fieldset
+          className={classes.legend}
+          style={{ border: 0, margin: 0, padding: 0 }}
+          aria-label="Series shown"
+        >
           {series.map(({ key, label, color, marker }) => (
             <button
               key={key}
@@ -110,7 +114,8 @@ export function LineChart(props: LineChartProps) {
   );
 }
 
-interface PlotProps extends Required<Pick<LineChartProps, "rows" | "series" | "xAxis" | "valueAxis" | "references">> {
+interface PlotProps
+  extends Required<Pick<LineChartProps, "rows" | "series" | "xAxis" | "valueAxis" | "references">> {
   baseline?: string;
   width: number;
   height: number;
@@ -130,7 +135,12 @@ function usePlotLayout({ rows, series, xAxis, references, width, height }: PlotP
     const placed = placeReferences(inside, toPixel, plotWidth);
     const lanes = placed.reduce((most, { lane }) => Math.max(most, lane + 1), 0);
     const top = 10 + lanes * LANE_HEIGHT;
-    const ticks = valueTicks(largestValue(rows, series.map(({ key }) => key)));
+    const ticks = valueTicks(
+      largestValue(
+        rows,
+        series.map(({ key }) => key),
+      ),
+    );
     const yMax = ticks.at(-1) ?? 1;
     const labels = endLabels(rows, series, yMax, height - top - AXIS_HEIGHT);
     return { domain, right, plotWidth, placed, top, ticks, yMax, labels };
@@ -189,7 +199,15 @@ function Plot(props: PlotProps) {
           content={({ active, payload }) => {
             const row = payload?.[0]?.payload as ChartRow | undefined;
             if (!active || !row) return null;
-            return <ChartTooltip row={row} series={series} xAxis={xAxis} valueAxis={valueAxis} baseline={baseline} />;
+            return (
+              <ChartTooltip
+                row={row}
+                series={series}
+                xAxis={xAxis}
+                valueAxis={valueAxis}
+                baseline={baseline}
+              />
+            );
           }}
         />
         {series.map(({ key, color }) => (
@@ -219,7 +237,14 @@ function Plot(props: PlotProps) {
               cx === undefined || cy === undefined || cy === null ? (
                 <g key={index} />
               ) : (
-                <Marker key={index} shape={marker} x={cx} y={cy} color={color} size={rows.length > 60 ? 0 : 3.2} />
+                <Marker
+                  key={index}
+                  shape={marker}
+                  x={cx}
+                  y={cy}
+                  color={color}
+                  size={rows.length > 60 ? 0 : 3.2}
+                />
               )
             }
             activeDot={{ r: 5, stroke: token("surface"), strokeWidth: 2 }}
@@ -248,7 +273,14 @@ function ReferenceLabel({ reference, viewBox }: { reference: PlacedReference; vi
   const offset = reference.side === "right" ? 4 : -4;
   return (
     <g>
-      <line x1={x} x2={x} y1={y} y2={y - 4 - reference.lane * LANE_HEIGHT - 10} stroke={reference.color ?? token("reference")} strokeDasharray="2 3" />
+      <line
+        x1={x}
+        x2={x}
+        y1={y}
+        y2={y - 4 - reference.lane * LANE_HEIGHT - 10}
+        stroke={reference.color ?? token("reference")}
+        strokeDasharray="2 3"
+      />
       <text
         x={x + offset}
         y={y - 4 - reference.lane * LANE_HEIGHT}

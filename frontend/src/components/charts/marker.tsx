@@ -1,10 +1,23 @@
 import type { MarkerShape } from "./chart-types";
 
 /** A point of a line. The shape carries the series as the colour does. */
-export function Marker({ shape, x, y, color, size = 3.4 }: { shape: MarkerShape; x: number; y: number; color: string; size?: number }) {
+export function Marker({
+  shape,
+  x,
+  y,
+  color,
+  size = 3.4,
+}: {
+  shape: MarkerShape;
+  x: number;
+  y: number;
+  color: string;
+  size?: number;
+}) {
   const common = { fill: color, stroke: "var(--hp-surface)", strokeWidth: 1 };
   if (shape === "circle") return <circle cx={x} cy={y} r={size} {...common} />;
-  if (shape === "square") return <rect x={x - size} y={y - size} width={2 * size} height={2 * size} {...common} />;
+  if (shape === "square")
+    return <rect x={x - size} y={y - size} width={2 * size} height={2 * size} {...common} />;
   const reach = size * 1.35;
   const points =
     shape === "triangle"

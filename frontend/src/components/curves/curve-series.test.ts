@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { CurvePoint, RunCurve, TlbLevel } from "@/api/types";
-import { bestLevels, curveRows, curveSeries, measuredCurves, missingCurves, reachReferences } from "./curve-series";
+import {
+  bestLevels,
+  curveRows,
+  curveSeries,
+  measuredCurves,
+  missingCurves,
+  reachReferences,
+} from "./curve-series";
 
 const point = (x: number, ns: number | null): CurvePoint => ({
   x,
@@ -43,7 +50,12 @@ const level = (over: Partial<TlbLevel>): TlbLevel => ({
 });
 
 describe("curves to rows", () => {
-  const huge = curve({ backing: "2M", backing_kind: "hugetlb", page_bytes: 2097152, points: [point(131072, 3)] });
+  const huge = curve({
+    backing: "2M",
+    backing_kind: "hugetlb",
+    page_bytes: 2097152,
+    points: [point(131072, 3)],
+  });
   it("joins points by x and leaves what was not measured out", () => {
     const rows = curveRows([
       { key: "a", curve: curve({}) },
@@ -55,12 +67,20 @@ describe("curves to rows", () => {
     ]);
   });
   it("sorts base pages first and tells measured from missing", () => {
-    const skipped = curve({ backing: "1G", backing_kind: "hugetlb", page_bytes: 2 ** 30, status: "no_free_hugepages", points: [] });
+    const skipped = curve({
+      backing: "1G",
+      backing_kind: "hugetlb",
+      page_bytes: 2 ** 30,
+      status: "no_free_hugepages",
+      points: [],
+    });
     expect(measuredCurves([huge, curve({}), skipped]).map((entry) => entry.backing)).toEqual(["4K", "2M"]);
     expect(missingCurves([huge, curve({}), skipped]).map((entry) => entry.backing)).toEqual(["1G"]);
   });
   it("reads the backing of a document that only has its label", () => {
-    expect(curveSeries(curve({ backing: "THP", backing_kind: null, page_bytes: 2097152 }), "k").short).toBe("THP");
+    expect(curveSeries(curve({ backing: "THP", backing_kind: null, page_bytes: 2097152 }), "k").short).toBe(
+      "THP",
+    );
     expect(curveSeries(huge, "k").marker).toBe("triangle");
   });
 });
@@ -75,12 +95,16 @@ describe("reach", () => {
   ];
   it("prefers what was measured", () => {
     expect(bestLevels(levels).find((best) => best.level === 1 && best.kind === "data")?.entries).toBe(96);
-    expect(bestLevels([level({ entries: null, source: "measured" }), level({ entries: 72 })])[0]?.entries).toBe(72);
+    expect(
+      bestLevels([level({ entries: null, source: "measured" }), level({ entries: 72 })])[0]?.entries,
+    ).toBe(72);
   });
   it("labels each data level of the base page once", () => {
-    expect(reachReferences(levels, 4096).map(({ x, label }) => [x, label.replaceAll("\u00a0", " ")])).toEqual([
-      [393216, "L1 DTLB reach at 4K: 384 KiB"],
-      [8388608, "L2 TLB reach at 4K: 8 MiB"],
-    ]);
+    expect(reachReferences(levels, 4096).map(({ x, label }) => [x, label.replaceAll("\u00a0", " ")])).toEqual(
+      [
+        [393216, "L1 DTLB reach at 4K: 384 KiB"],
+        [8388608, "L2 TLB reach at 4K: 8 MiB"],
+      ],
+    );
   });
 });

@@ -14,9 +14,22 @@ const STATUS_WORDS: Record<string, string> = {
 export function MissingCurves({ curves }: { curves: readonly RunCurve[] }) {
   if (curves.length === 0) return null;
   return (
-    <ul style={{ display: "flex", flexDirection: "column", gap: 6, margin: 0, padding: 0, listStyle: "none", fontSize: 14 }}>
+    <ul
+      style={{
+        display: "flex",
+        flexDirection: "column",
+        gap: 6,
+        margin: 0,
+        padding: 0,
+        listStyle: "none",
+        fontSize: 14,
+      }}
+    >
       {curves.map((curve) => (
-        <li key={`${curve.backing}:${curve.layout}:${curve.name}`} style={{ display: "flex", gap: 8, alignItems: "baseline" }}>
+        <li
+          key={`${curve.backing}:${curve.layout}:${curve.name}`}
+          style={{ display: "flex", gap: 8, alignItems: "baseline" }}
+        >
           <PageSizeBadge pageBytes={curve.page_bytes ?? 0} kind={curveBacking(curve)} />
           <span>Not measured: {curve.reason ?? STATUS_WORDS[curve.status] ?? curve.status}</span>
         </li>

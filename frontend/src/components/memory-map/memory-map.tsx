@@ -49,7 +49,13 @@ interface ActiveProps {
   onActive: (key: string | null) => void;
 }
 
-function Bar({ bar, parts, ghost, active, onActive }: ActiveProps & { bar: MapBar; parts: readonly MapPart[]; ghost?: boolean }) {
+function Bar({
+  bar,
+  parts,
+  ghost,
+  active,
+  onActive,
+}: ActiveProps & { bar: MapBar; parts: readonly MapPart[]; ghost?: boolean }) {
   const visible = parts.filter((part) => part.bytes > 0);
   const summary = visible.map((part) => `${part.label} ${formatBytes(part.bytes)}`).join(", ");
   return (
@@ -62,6 +68,7 @@ function Bar({ bar, parts, ghost, active, onActive }: ActiveProps & { bar: MapBa
       {visible.map((part) => (
         <Tooltip key={part.key} label={<PartTooltip part={part} totalBytes={bar.totalBytes} />}>
           <div
+            role="presentation"
             className={`${classes.part} ${part.look === "unknown" ? "hp-hatched" : ""}`}
             data-look={part.look}
             data-dim={active !== null && active !== part.key}
@@ -69,7 +76,9 @@ function Bar({ bar, parts, ghost, active, onActive }: ActiveProps & { bar: MapBa
             onMouseEnter={() => onActive(part.key)}
             onMouseLeave={() => onActive(null)}
           >
-            {part.look === "pool" && <div className={classes.grid} data-coarse={(part.pageBytes ?? 0) >= GIB} />}
+            {part.look === "pool" && (
+              <div className={classes.grid} data-coarse={(part.pageBytes ?? 0) >= GIB} />
+            )}
             <Fills part={part} />
             {!ghost && part.bytes / bar.totalBytes >= LABEL_SHARE && (
               <span className={classes.label}>
@@ -113,7 +122,8 @@ function PartTooltip({ part, totalBytes }: { part: MapPart; totalBytes: number }
     <div>
       <strong>{part.label}</strong>
       <div>
-        {formatBytes(part.bytes)} ({formatBytesExact(part.bytes)}), {formatShare(part.bytes / totalBytes)} of the bar
+        {formatBytes(part.bytes)} ({formatBytesExact(part.bytes)}), {formatShare(part.bytes / totalBytes)} of
+        the bar
       </div>
       {part.pageBytes && <div>{formatPages(Math.round(part.bytes / part.pageBytes), part.pageBytes)}</div>}
       {part.fills?.map((fill) => (
@@ -147,7 +157,12 @@ export function scaleStep(totalBytes: number): number {
   return 2 ** Math.max(Math.ceil(Math.log2(totalBytes / 8)), Math.log2(MIB));
 }
 
-function MapTable({ bars, planned, active, onActive }: ActiveProps & { bars: readonly MapBar[]; planned: boolean }) {
+function MapTable({
+  bars,
+  planned,
+  active,
+  onActive,
+}: ActiveProps & { bars: readonly MapBar[]; planned: boolean }) {
   const rows = mapRows(bars);
   const totalBytes = bars.reduce((sum, bar) => sum + bar.totalBytes, 0);
   return (
@@ -221,9 +236,12 @@ export function mapRows(bars: readonly MapBar[]): MapRow[] {
 }
 
 function PartSwatch({ part }: { part: MapPart }) {
-  if (part.look === "free") return <Swatch color="transparent" style={{ border: "1px solid var(--hp-border-strong)" }} />;
+  if (part.look === "free")
+    return <Swatch color="transparent" style={{ border: "1px solid var(--hp-border-strong)" }} />;
   if (part.look === "unknown") {
-    return <span className="hp-hatched" style={{ width: 11, height: 11, borderRadius: 3 }} aria-hidden="true" />;
+    return (
+      <span className="hp-hatched" style={{ width: 11, height: 11, borderRadius: 3 }} aria-hidden="true" />
+    );
   }
   if (part.look === "slack") {
     return (

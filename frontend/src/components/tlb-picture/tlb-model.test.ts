@@ -38,7 +38,9 @@ describe("tlbPicture", () => {
       { level: "l2_hit", page_bytes: 4096, ns: 2.3, ns_min: null, ns_max: null, cycles: 7 },
       { level: "walk", page_bytes: 4096, ns: 11, ns_min: null, ns_max: null, cycles: 33 },
     ],
-    disagreements: [{ level: 1, page_bytes: 4096, field: "entries", values: { cpuid: 64, measured: 96 }, text: null }],
+    disagreements: [
+      { level: 1, page_bytes: 4096, field: "entries", values: { cpuid: 64, measured: 96 }, text: null },
+    ],
   });
   it("has a column a page size and a row a data level", () => {
     expect(model.pageSizes).toEqual([4096, 2097152, 2 ** 30]);

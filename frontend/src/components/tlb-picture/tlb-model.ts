@@ -1,6 +1,6 @@
 import type { Disagreement, Granule, Penalty, TlbLevel } from "@/api/types";
-import type { Source } from "@/components/ui/badges";
 import { bestLevels, isDataLevel } from "@/components/curves/curve-series";
+import type { Source } from "@/components/ui/badges";
 import { formatBytes, formatCount } from "@/lib/units";
 
 /** One box of the picture: a level's entries for one page size. */
@@ -60,7 +60,8 @@ export function isFractured(granule: Granule): boolean {
 
 /** One sentence about a cut-up page size. */
 export function fractureSentence(granule: Granule): string {
-  const name = granule.backing_kind === "thp" || granule.backing.toUpperCase() === "THP" ? "THP" : "huge pages";
+  const name =
+    granule.backing_kind === "thp" || granule.backing.toUpperCase() === "THP" ? "THP" : "huge pages";
   if (granule.granule_bytes === null) {
     return `${formatBytes(granule.page_bytes)} ${name}: one TLB entry covers less than the page here. How much is unknown.`;
   }
@@ -107,7 +108,8 @@ export function tlbPicture(input: {
           source: sourceOf(found.source),
           penalty: penaltyOf(input.penalties, found, lastLevel),
           disagrees:
-            input.disagreements.find((entry) => entry.level === number && entry.page_bytes === pageBytes) ?? null,
+            input.disagreements.find((entry) => entry.level === number && entry.page_bytes === pageBytes) ??
+            null,
         };
       }),
     };
@@ -118,6 +120,7 @@ export function tlbPicture(input: {
 /** Entries with their interval when the measurement gave one: "96 (95 to 97)". */
 export function entriesText(level: TlbLevel): string {
   const { entries, entries_min: low, entries_max: high } = level;
-  const interval = low !== null && high !== null && low !== high ? ` (${formatCount(low)} to ${formatCount(high)})` : "";
+  const interval =
+    low !== null && high !== null && low !== high ? ` (${formatCount(low)} to ${formatCount(high)})` : "";
   return `${formatCount(entries)}${interval}`;
 }

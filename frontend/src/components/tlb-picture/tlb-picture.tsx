@@ -16,7 +16,9 @@ interface TlbPictureProps {
 /** TLB levels as stacked boxes, one column a page size, each box as wide as the logarithm of its entries. */
 export function TlbPicture({ model, basePageBytes }: TlbPictureProps) {
   const { pageSizes, rows, fractured } = model;
-  const columns: CSSProperties = { gridTemplateColumns: `max-content repeat(${pageSizes.length}, minmax(11rem, 1fr))` };
+  const columns: CSSProperties = {
+    gridTemplateColumns: `max-content repeat(${pageSizes.length}, minmax(11rem, 1fr))`,
+  };
   const isCracked = (pageBytes: number) => fractured.some((granule) => granule.page_bytes === pageBytes);
   return (
     <>
@@ -48,7 +50,12 @@ export function TlbPicture({ model, basePageBytes }: TlbPictureProps) {
               const pageBytes = pageSizes[index] ?? 0;
               const color = pageSizeColor(pageBytes, backingKindOf(pageBytes, basePageBytes));
               return (
-                <Cell key={`${row.label}:${pageBytes}`} box={box} color={color} cracked={isCracked(pageBytes)} />
+                <Cell
+                  key={`${row.label}:${pageBytes}`}
+                  box={box}
+                  color={color}
+                  cracked={isCracked(pageBytes)}
+                />
               );
             }),
           ])}
@@ -72,7 +79,11 @@ function Cell({ box, color, cracked }: { box: TlbBox | null; color: string; crac
       </div>
       <div className={classes.text}>
         <div className={classes.entries}>
-          {box.level.entries === null ? <Unknown why={box.level.note} /> : `${entriesText(box.level)} entries`}
+          {box.level.entries === null ? (
+            <Unknown why={box.level.note} />
+          ) : (
+            `${entriesText(box.level)} entries`
+          )}
           <SourceBadge source={box.source} detail={box.level.note} />
         </div>
         <div className={classes.line}>

@@ -13,7 +13,11 @@ const SOURCES: Record<Source, { look: string; text: string; meaning: string }> =
   catalogue: { look: "outlined", text: "catalogue", meaning: "Taken from the catalogue of processors." },
   given: { look: "plain", text: "given", meaning: "Given in the scenario." },
   computed: { look: "plain", text: "computed", meaning: "Computed from other values by an exact rule." },
-  assumed: { look: "assumed", text: "assumed", meaning: "Assumed: a stated default, not known for this node." },
+  assumed: {
+    look: "assumed",
+    text: "assumed",
+    meaning: "Assumed: a stated default, not known for this node.",
+  },
   unknown: { look: "unknown hp-hatched", text: "unknown", meaning: "Not known." },
 };
 

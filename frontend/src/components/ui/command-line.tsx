@@ -1,5 +1,5 @@
-import { CopyButton } from "./copy-button";
 import classes from "./command-line.module.css";
+import { CopyButton } from "./copy-button";
 
 /** A command to run, with its copy button. */
 export function CommandLine({ command, what = "the command" }: { command: string; what?: string }) {

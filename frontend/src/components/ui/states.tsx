@@ -6,7 +6,15 @@ import { WrongIcon } from "./icons";
 import classes from "./states.module.css";
 
 /** A problem the server reported: title, detail, id, and a retry. */
-export function ErrorState({ error, onRetry, bare }: { error: unknown; onRetry?: () => void; bare?: boolean }) {
+export function ErrorState({
+  error,
+  onRetry,
+  bare,
+}: {
+  error: unknown;
+  onRetry?: () => void;
+  bare?: boolean;
+}) {
   const problem = asApiError(error);
   return (
     <div className={classes.box} role="alert" data-tone="error" data-bare={bare}>
@@ -44,7 +52,15 @@ export function ErrorState({ error, onRetry, bare }: { error: unknown; onRetry?:
 }
 
 /** Nothing is here yet, and what to do about it. */
-export function EmptyState({ title, children, bare }: { title: string; children?: ReactNode; bare?: boolean }) {
+export function EmptyState({
+  title,
+  children,
+  bare,
+}: {
+  title: string;
+  children?: ReactNode;
+  bare?: boolean;
+}) {
   return (
     <div className={classes.box} data-bare={bare}>
       <p className={classes.title}>{title}</p>

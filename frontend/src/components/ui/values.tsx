@@ -13,7 +13,11 @@ type Maybe<T> = T | null | undefined;
 
 /** The word for what is not known, hatched; `why` is its reason. */
 export function Unknown({ why }: { why?: string | null }) {
-  const text = <span className="hp-hatched" style={{ padding: "0 0.35rem", borderRadius: 4 }}>{UNKNOWN}</span>;
+  const text = (
+    <span className="hp-hatched" style={{ padding: "0 0.35rem", borderRadius: 4 }}>
+      {UNKNOWN}
+    </span>
+  );
   return why ? <Tooltip label={why}>{text}</Tooltip> : text;
 }
 
@@ -28,7 +32,15 @@ export function Bytes({ value, why }: { value: Maybe<number>; why?: string | nul
 }
 
 /** A page count with its size; the tooltip has the exact bytes. */
-export function Pages({ count, pageBytes, why }: { count: Maybe<number>; pageBytes: number; why?: string | null }) {
+export function Pages({
+  count,
+  pageBytes,
+  why,
+}: {
+  count: Maybe<number>;
+  pageBytes: number;
+  why?: string | null;
+}) {
   if (count === null || count === undefined) return <Unknown why={why} />;
   return (
     <Tooltip label={`${formatBytes(count * pageBytes)} (${formatBytesExact(count * pageBytes)})`}>
@@ -49,6 +61,7 @@ export function When({ iso }: { iso: Maybe<string> }) {
 
 /** A value or the hatched word, for anything already formatted. */
 export function Known({ value, why }: { value: Maybe<ReactNode>; why?: string | null }) {
-  if (value === null || value === undefined || value === UNKNOWN || value === "") return <Unknown why={why} />;
+  if (value === null || value === undefined || value === UNKNOWN || value === "")
+    return <Unknown why={why} />;
   return <>{value}</>;
 }

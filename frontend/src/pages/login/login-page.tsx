@@ -39,8 +39,8 @@ export function LoginPage() {
         <Logo size={36} />
         <h1 className={classes.title}>Sign in to hugeplan</h1>
         <p className={classes.text}>
-          Open the login link that <span className="hp-mono">make demo</span> printed, or paste a token. A token is
-          made with <span className="hp-mono">hugeplan token create</span>.
+          Open the login link that <span className="hp-mono">make demo</span> printed, or paste a token. A
+          token is made with <span className="hp-mono">hugeplan token create</span>.
         </p>
         <PasswordInput
           label="Token"
@@ -57,7 +57,8 @@ export function LoginPage() {
           <div className={classes.error}>
             {asApiError(login.error).isUnauthorized ? (
               <p role="alert" className={classes.refused}>
-                This token is not valid here. It may have expired or been revoked. Make a new one and try again.
+                This token is not valid here. It may have expired or been revoked. Make a new one and try
+                again.
               </p>
             ) : (
               <ErrorState error={login.error} bare />

@@ -33,7 +33,9 @@ export function GeometryCard({ geometry, basePageBytes }: GeometryCardProps) {
       )}
       {geometry.disagreements.length > 0 && <Disagreements items={geometry.disagreements} />}
       <details>
-        <summary style={{ cursor: "pointer", fontSize: 14 }}>All {geometry.levels.length} values with their sources</summary>
+        <summary style={{ cursor: "pointer", fontSize: 14 }}>
+          All {geometry.levels.length} values with their sources
+        </summary>
         <LevelTable levels={geometry.levels} />
       </details>
     </QuestionCard>
@@ -56,7 +58,17 @@ function geometryTitle(geometry: GeometrySummary): string {
 
 function Disagreements({ items }: { items: readonly Disagreement[] }) {
   return (
-    <ul style={{ display: "flex", flexDirection: "column", gap: 6, margin: 0, padding: 0, listStyle: "none", fontSize: 14 }}>
+    <ul
+      style={{
+        display: "flex",
+        flexDirection: "column",
+        gap: 6,
+        margin: 0,
+        padding: 0,
+        listStyle: "none",
+        fontSize: 14,
+      }}
+    >
       {items.map((item) => (
         <li
           key={`${item.level}:${item.page_bytes}:${item.field}:${item.text}`}
@@ -76,9 +88,14 @@ function Disagreements({ items }: { items: readonly Disagreement[] }) {
 
 function disagreementText({ level, page_bytes: pageBytes, field, values }: Disagreement): string {
   const said = Object.entries(values)
-    .map(([source, value]) => `${source} says ${typeof value === "number" ? formatCount(value) : String(value)}`)
+    .map(
+      ([source, value]) => `${source} says ${typeof value === "number" ? formatCount(value) : String(value)}`,
+    )
     .join(", ");
-  const where = [level === null ? null : `L${level}`, pageBytes === null ? null : `${formatBytes(pageBytes)} pages`];
+  const where = [
+    level === null ? null : `L${level}`,
+    pageBytes === null ? null : `${formatBytes(pageBytes)} pages`,
+  ];
   return `${where.filter(Boolean).join(", ")}, ${field}: ${said}.`;
 }
 
@@ -100,7 +117,9 @@ function LevelTable({ levels }: { levels: readonly TlbLevel[] }) {
         </Table.Thead>
         <Table.Tbody>
           {levels.map((level) => (
-            <Table.Tr key={`${level.level}:${level.kind}:${level.page_bytes}:${level.source}:${level.entries}`}>
+            <Table.Tr
+              key={`${level.level}:${level.kind}:${level.page_bytes}:${level.source}:${level.entries}`}
+            >
               <Table.Td>
                 L{level.level} {kindLabel(level.kind)}
               </Table.Td>

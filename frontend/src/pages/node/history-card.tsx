@@ -11,9 +11,21 @@ import { formatAbsolute, formatBytes, GIB } from "@/lib/units";
 import { token } from "@/theme/tokens";
 
 const SERIES: readonly ChartSeries[] = [
-  { key: "available", label: "MemAvailable", short: "available", color: token("ledger-tenants"), marker: "circle" },
+  {
+    key: "available",
+    label: "MemAvailable",
+    short: "available",
+    color: token("ledger-tenants"),
+    marker: "circle",
+  },
   { key: "pools", label: "In huge page pools", short: "pools", color: token("page-2m"), marker: "triangle" },
-  { key: "page_tables", label: "PageTables", short: "page tables", color: token("ledger-page-tables"), marker: "square" },
+  {
+    key: "page_tables",
+    label: "PageTables",
+    short: "page tables",
+    color: token("ledger-page-tables"),
+    marker: "square",
+  },
 ];
 
 /** Samples as rows of GiB over time, oldest first. */
@@ -56,7 +68,10 @@ export function HistoryCard({ nodeId }: { nodeId: string }) {
       {({ items }) => {
         const rows = historyRows(items);
         return (
-          <QuestionCard title="How has memory moved?" description={`${items.length} ${items.length === 1 ? "sample" : "samples"} from the agent.`}>
+          <QuestionCard
+            title="How has memory moved?"
+            description={`${items.length} ${items.length === 1 ? "sample" : "samples"} from the agent.`}
+          >
             {rows.length < 2 ? (
               <StateText>A line needs at least two samples. The next report adds one.</StateText>
             ) : (

@@ -14,14 +14,20 @@ export function InventoryCard({ node }: { node: NodeDetail }) {
   const numbers = cpu && [cpu.family, cpu.model, cpu.stepping].every((part) => part !== null);
   const facts: [string, ReactNode][] = [
     ["Processor", <Known key="v" value={cpu?.brand ?? cpu?.vendor} />],
-    ["Family, model, stepping", <Known key="v" value={numbers ? `${cpu.family}, ${cpu.model}, ${cpu.stepping}` : null} />],
+    [
+      "Family, model, stepping",
+      <Known key="v" value={numbers ? `${cpu.family}, ${cpu.model}, ${cpu.stepping}` : null} />,
+    ],
     ["CPUs online", <Known key="v" value={cpu?.online ?? null} />],
     ["Architecture", inventory.architecture],
     ["Virtual machine", <Known key="v" value={yesNo(inventory.virtualised)} />],
     ["Hypervisor", inventory.virtualised === false ? "none" : <Known key="v" value={inventory.hypervisor} />],
     ["Kernel", <Known key="v" value={inventory.kernel_release} />],
     ["Base page", <Bytes key="v" value={inventory.base_page_bytes} />],
-    ["Huge page sizes", <Known key="v" value={inventory.huge_page_sizes_bytes.map(formatBytes).join(", ") || null} />],
+    [
+      "Huge page sizes",
+      <Known key="v" value={inventory.huge_page_sizes_bytes.map(formatBytes).join(", ") || null} />,
+    ],
     ["Default huge page", <Bytes key="v" value={inventory.default_huge_page_bytes} />],
     ["THP enabled", <Known key="v" value={thp?.enabled} />],
     ["THP defrag", <Known key="v" value={thp?.defrag} />],

@@ -2,7 +2,13 @@ import { describe, expect, it } from "vitest";
 import type { RunCurve } from "@/api/types";
 import { latencyFinding, latencySavings, layoutsOf } from "./latency-summary";
 
-function curve(backing: string, kind: string, pageBytes: number, points: [number, number][], spread = 1): RunCurve {
+function curve(
+  backing: string,
+  kind: string,
+  pageBytes: number,
+  points: [number, number][],
+  spread = 1,
+): RunCurve {
   return {
     section: "latency",
     name: backing,
@@ -27,13 +33,21 @@ function curve(backing: string, kind: string, pageBytes: number, points: [number
   };
 }
 
-const base = curve("4K", "base", 4096, [[2 ** 20, 5], [2 ** 30, 130]]);
-const huge = curve("2M", "hugetlb", 2 ** 21, [[2 ** 20, 5], [2 ** 30, 95]]);
+const base = curve("4K", "base", 4096, [
+  [2 ** 20, 5],
+  [2 ** 30, 130],
+]);
+const huge = curve("2M", "hugetlb", 2 ** 21, [
+  [2 ** 20, 5],
+  [2 ** 30, 95],
+]);
 
 describe("latencySavings", () => {
   it("compares at the largest footprint that both have", () => {
     const short = curve("1G", "hugetlb", 2 ** 30, [[2 ** 20, 4]], 0.1);
-    expect(latencySavings([base, huge, short]).map(({ footprintBytes, deltaNs }) => [footprintBytes, deltaNs])).toEqual([
+    expect(
+      latencySavings([base, huge, short]).map(({ footprintBytes, deltaNs }) => [footprintBytes, deltaNs]),
+    ).toEqual([
       [2 ** 30, -35],
       [2 ** 20, -1],
     ]);
@@ -59,5 +73,8 @@ describe("latencyFinding", () => {
 });
 
 it("lists the layouts once", () => {
-  expect(layoutsOf([{ ...base, layout: "line_per_page" }, base, huge])).toEqual(["random_64b", "line_per_page"]);
+  expect(layoutsOf([{ ...base, layout: "line_per_page" }, base, huge])).toEqual([
+    "random_64b",
+    "line_per_page",
+  ]);
 });

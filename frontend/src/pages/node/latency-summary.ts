@@ -16,16 +16,20 @@ export interface LatencySaving {
 
 /** The latency curves of one layout. */
 export function curvesOfLayout(curves: readonly RunCurve[], layout: string): RunCurve[] {
-  return curves.filter((curve) => curve.section === "latency" && curve.x_name === "footprint_bytes" && curve.layout === layout);
+  return curves.filter(
+    (curve) => curve.section === "latency" && curve.x_name === "footprint_bytes" && curve.layout === layout,
+  );
 }
 
 /** The layouts that a run measured, the cleanest first. */
 export function layoutsOf(curves: readonly RunCurve[]): string[] {
   const found = new Set(
-    curves.filter((c) => c.section === "latency" && c.x_name === "footprint_bytes").map((c) => c.layout ?? "other"),
+    curves
+      .filter((c) => c.section === "latency" && c.x_name === "footprint_bytes")
+      .map((c) => c.layout ?? "other"),
   );
   const order = ["random_64b", "line_per_page"];
-  return [...found].sort((a, b) => (order.indexOf(a) + 9) % 9 - ((order.indexOf(b) + 9) % 9));
+  return [...found].sort((a, b) => ((order.indexOf(a) + 9) % 9) - ((order.indexOf(b) + 9) % 9));
 }
 
 /** What each huge backing saves against base pages, at the largest footprint both were measured at. */
@@ -37,7 +41,8 @@ export function latencySavings(curves: readonly RunCurve[]): LatencySaving[] {
   for (const curve of measured) {
     if (curve === base) continue;
     const shared = curve.points.findLast(
-      (point) => point.ns_p50 !== null && base.points.some((other) => other.x === point.x && other.ns_p50 !== null),
+      (point) =>
+        point.ns_p50 !== null && base.points.some((other) => other.x === point.x && other.ns_p50 !== null),
     );
     const basePoint = shared && base.points.find((point) => point.x === shared.x);
     if (shared?.ns_p50 == null || basePoint?.ns_p50 == null) continue;

@@ -22,14 +22,27 @@ const memory: SampleMemory = {
   direct_map_2m_bytes: null,
   direct_map_1g_bytes: null,
 };
-const pool = { page_bytes: 2 * MIB, nr_hugepages: 1024, free_hugepages: 512, resv_hugepages: 100, surplus_hugepages: 0 };
+const pool = {
+  page_bytes: 2 * MIB,
+  nr_hugepages: 1024,
+  free_hugepages: 512,
+  resv_hugepages: 100,
+  surplus_hugepages: 0,
+};
 const sum = (parts: { bytes: number }[]) => parts.reduce((total, part) => total + part.bytes, 0);
 
 describe("nodeParts", () => {
   it("sums to MemTotal exactly, with processes as the rest", () => {
     const parts = nodeParts(memory, [pool]);
     expect(sum(parts)).toBe(memory.mem_total_bytes);
-    expect(parts.map(({ key }) => key)).toEqual(["kernel", "processes", "page_tables", "page_cache", "pool:2097152", "free"]);
+    expect(parts.map(({ key }) => key)).toEqual([
+      "kernel",
+      "processes",
+      "page_tables",
+      "page_cache",
+      "pool:2097152",
+      "free",
+    ]);
     expect(parts.find(({ key }) => key === "processes")?.bytes).toBe(6 * GIB - 376 * MIB);
   });
   it("splits a pool into used, promised and idle", () => {

@@ -56,16 +56,26 @@ export function nodeParts(memory: SampleMemory, pools: readonly PoolState[]): Ma
   const poolParts = pools.filter((pool) => pool.nr_hugepages > 0).map(poolPart);
   const kernel = kernelBytes(memory);
   const known = [
-    kernel === null ? null : measured("kernel", "Kernel", kernel, token("ledger-kernel"), "Slab and kernel stacks."),
+    kernel === null
+      ? null
+      : measured("kernel", "Kernel", kernel, token("ledger-kernel"), "Slab and kernel stacks."),
     memory.page_tables_bytes === null
       ? null
       : measured("page_tables", "Page tables", memory.page_tables_bytes, token("ledger-page-tables")),
     memory.cached_bytes === null
       ? null
-      : measured("page_cache", "Page cache", memory.cached_bytes, token("ledger-page-cache"), "Files and shared memory."),
+      : measured(
+          "page_cache",
+          "Page cache",
+          memory.cached_bytes,
+          token("ledger-page-cache"),
+          "Files and shared memory.",
+        ),
   ];
   const free =
-    memory.mem_free_bytes === null ? null : measured("free", "Free", memory.mem_free_bytes, token("ledger-free"));
+    memory.mem_free_bytes === null
+      ? null
+      : measured("free", "Free", memory.mem_free_bytes, token("ledger-free"));
   const parts = [...known, ...poolParts, free].filter((part) => part !== null);
   const rest = total - parts.reduce((sum, part) => sum + part.bytes, 0);
   const complete = !known.includes(null) && free !== null;
@@ -100,7 +110,14 @@ export function memoryBars(name: string, sample: LatestSample): MapBar[] {
   const memory = sample.memory;
   const numa = sample.numa.filter((node) => node.mem_total_bytes !== null);
   if (numa.length < 2) {
-    return [{ key: "node", label: name, totalBytes: memory.mem_total_bytes, parts: nodeParts(memory, sample.global_pools) }];
+    return [
+      {
+        key: "node",
+        label: name,
+        totalBytes: memory.mem_total_bytes,
+        parts: nodeParts(memory, sample.global_pools),
+      },
+    ];
   }
   return numa.map((node) => {
     const total = node.mem_total_bytes ?? 0;
@@ -120,7 +137,21 @@ export function memoryBars(name: string, sample: LatestSample): MapBar[] {
     const freePart: MapPart[] =
       free === null
         ? []
-        : [{ key: "free", label: "Free", bytes: free, color: token("ledger-free"), source: "measured", look: "free" }];
-    return { key: `numa${node.id}`, label: `NUMA node ${node.id}`, totalBytes: total, parts: [used, ...pools, ...freePart] };
+        : [
+            {
+              key: "free",
+              label: "Free",
+              bytes: free,
+              color: token("ledger-free"),
+              source: "measured",
+              look: "free",
+            },
+          ];
+    return {
+      key: `numa${node.id}`,
+      label: `NUMA node ${node.id}`,
+      totalBytes: total,
+      parts: [used, ...pools, ...freePart],
+    };
   });
 }

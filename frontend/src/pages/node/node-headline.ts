@@ -9,7 +9,9 @@ export function nodeHeadline(node: NodeDetail): string {
   if (idle) {
     return `Release ${formatPages(idle.nr_hugepages, idle.page_bytes)} (${formatBytes(idle.nr_hugepages * idle.page_bytes)}) or start what should use them: the pool is idle.`;
   }
-  const fractured = node.geometry?.effective_granule.find((granule) => isFractured(granule) && granule.granule_bytes !== null);
+  const fractured = node.geometry?.effective_granule.find(
+    (granule) => isFractured(granule) && granule.granule_bytes !== null,
+  );
   if (fractured) {
     return `Do not expect TLB reach from ${formatBytes(fractured.page_bytes)} pages here: one entry covers ${formatBytes(fractured.granule_bytes)}. They still shorten page walks and save page tables.`;
   }

@@ -90,7 +90,11 @@ function RunCurves({ runId, node }: { runId: string; node: NodeDetail }) {
   return (
     <QueryView query={query} skeleton={<CardSkeleton height={340} />}>
       {(run) => (
-        <LatencyCard run={run} levels={node.geometry?.levels ?? []} basePageBytes={node.inventory.base_page_bytes} />
+        <LatencyCard
+          run={run}
+          levels={node.geometry?.levels ?? []}
+          basePageBytes={node.inventory.base_page_bytes}
+        />
       )}
     </QueryView>
   );

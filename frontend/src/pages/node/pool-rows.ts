@@ -35,20 +35,31 @@ function parseKernelSize(text: string): number | null {
  * Pages asked for on the kernel command line, by page size. `hugepages=` belongs to the `hugepagesz=` before it, or to
  * the default size. A count per NUMA node (`0:512,1:512`) is summed. Null when the command line is not known.
  */
-export function pagesAskedAtBoot(commandLine: string | null, defaultPageBytes: number | null): Map<number, number> | null {
+export function pagesAskedAtBoot(
+  commandLine: string | null,
+  defaultPageBytes: number | null,
+): Map<number, number> | null {
   if (commandLine === null) return null;
   const asked = new Map<number, number>();
   let defaultBytes = defaultPageBytes;
   const words = commandLine.split(/\s+/);
   for (const word of words) {
-    if (word.startsWith("default_hugepagesz=")) defaultBytes = parseKernelSize(word.slice(19)) ?? defaultBytes;
+    if (word.startsWith("default_hugepagesz="))
+      defaultBytes = parseKernelSize(word.slice(19)) ?? defaultBytes;
   }
   let current = defaultBytes;
   for (const word of words) {
     if (word.startsWith("hugepagesz=")) current = parseKernelSize(word.slice(11));
     if (!word.startsWith("hugepages=") || current === null) continue;
-    const counts = word.slice(10).split(",").map((part) => Number(part.includes(":") ? part.split(":")[1] : part));
-    if (counts.every(Number.isFinite)) asked.set(current, counts.reduce((sum, count) => sum + count, 0));
+    const counts = word
+      .slice(10)
+      .split(",")
+      .map((part) => Number(part.includes(":") ? part.split(":")[1] : part));
+    if (counts.every(Number.isFinite))
+      asked.set(
+        current,
+        counts.reduce((sum, count) => sum + count, 0),
+      );
   }
   return asked;
 }

@@ -41,7 +41,10 @@ export function PoolsCard({ node }: { node: NodeDetail }) {
                   </Table.Th>
                   <Table.Td className="hp-num">{row.numaNode}</Table.Td>
                   <Table.Td className="hp-num">
-                    <Known value={asked && formatCount(asked.get(row.pageBytes) ?? 0)} why="The report has no kernel command line." />
+                    <Known
+                      value={asked && formatCount(asked.get(row.pageBytes) ?? 0)}
+                      why="The report has no kernel command line."
+                    />
                   </Table.Td>
                   <Table.Td className="hp-num">{formatCount(row.given)}</Table.Td>
                   <Table.Td className="hp-num">
@@ -71,9 +74,12 @@ function poolsTitle(rows: readonly PoolRow[]): string {
   if (given.length === 0) return "No huge pages are reserved on this node.";
   const idle = given.filter((row) => row.idle !== null && row.idle === row.given);
   const first = idle[0];
-  if (first) return `${formatPages(first.given, first.pageBytes)} on NUMA node ${first.numaNode} are reserved and nothing uses them.`;
+  if (first)
+    return `${formatPages(first.given, first.pageBytes)} on NUMA node ${first.numaNode} are reserved and nothing uses them.`;
   const unknown = given.some((row) => row.idle === null);
   if (unknown) return "How much of the pools is used is not known.";
   const idleBytes = given.reduce((sum, row) => sum + (row.idle ?? 0) * row.pageBytes, 0);
-  return idleBytes === 0 ? "Every reserved huge page is used." : `${formatBytes(idleBytes)} of the pools is idle.`;
+  return idleBytes === 0
+    ? "Every reserved huge page is used."
+    : `${formatBytes(idleBytes)} of the pools is idle.`;
 }

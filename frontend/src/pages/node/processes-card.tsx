@@ -24,7 +24,10 @@ export function ProcessesCard({ nodeId }: { nodeId: string }) {
   return (
     <QueryView query={query} skeleton={<CardSkeleton />}>
       {({ processes }) => (
-        <QuestionCard title={processesTitle(processes)} description="The largest processes of the newest sample.">
+        <QuestionCard
+          title={processesTitle(processes)}
+          description="The largest processes of the newest sample."
+        >
           {processes.length === 0 ? (
             <StateText>The report lists no process. The agent may lack the right to read them.</StateText>
           ) : (

@@ -37,14 +37,17 @@ export function RunsCard({ nodeId }: { nodeId: string }) {
         >
           {items.length === 0 ? (
             <StateText>
-              Run <span className="hp-mono">hugeplan-agent run</span> on the node to measure its TLB. It takes about a minute.
+              Run <span className="hp-mono">hugeplan-agent run</span> on the node to measure its TLB. It takes
+              about a minute.
             </StateText>
           ) : (
             <RunTable
               runs={items}
               chosen={chosen}
               onToggle={(id) =>
-                setChosen((ids) => (ids.includes(id) ? ids.filter((other) => other !== id) : [...ids, id].slice(-6)))
+                setChosen((ids) =>
+                  ids.includes(id) ? ids.filter((other) => other !== id) : [...ids, id].slice(-6),
+                )
               }
             />
           )}
@@ -98,7 +101,11 @@ function RunTable({ runs, chosen, onToggle }: RunTableProps) {
                     <StateBadge
                       key={section.name}
                       state={section.status === "ok" ? "ok" : "unknown"}
-                      text={section.status === "ok" ? section.name : `${section.name}: ${section.reason ?? section.status}`}
+                      text={
+                        section.status === "ok"
+                          ? section.name
+                          : `${section.name}: ${section.reason ?? section.status}`
+                      }
                     />
                   ))}
                 </Group>

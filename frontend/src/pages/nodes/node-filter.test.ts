@@ -5,9 +5,14 @@ import { filterNodes, isFiltered } from "./node-filter";
 const nodes = [
   fakeNode({ name: "metal", virtualised: false }),
   fakeNode({ name: "guest", pools: [] }),
-  fakeNode({ name: "mystery", virtualised: null, pools: [{ page_bytes: 2097152, nr_hugepages: 0, free_hugepages: 0 }] }),
+  fakeNode({
+    name: "mystery",
+    virtualised: null,
+    pools: [{ page_bytes: 2097152, nr_hugepages: 0, free_hugepages: 0 }],
+  }),
 ];
-const names = (filter: Parameters<typeof filterNodes>[1]) => filterNodes(nodes, filter).map(({ name }) => name);
+const names = (filter: Parameters<typeof filterNodes>[1]) =>
+  filterNodes(nodes, filter).map(({ name }) => name);
 
 it("filters by kind, and an unknown kind matches neither", () => {
   expect(names({})).toEqual(["metal", "guest", "mystery"]);

@@ -43,7 +43,10 @@ export function NodesPage() {
   const shown = all && filterNodes(all, search);
   return (
     <>
-      <PageHeader title="Nodes" headline={all && headline(all.length, query.hasNextPage, isFiltered(search), shown?.length ?? 0)} />
+      <PageHeader
+        title="Nodes"
+        headline={all && headline(all.length, query.hasNextPage, isFiltered(search), shown?.length ?? 0)}
+      />
       <Group mb="md" gap="sm" align="flex-end">
         <TextInput
           label="Search by name"

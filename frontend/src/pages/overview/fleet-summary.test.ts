@@ -10,7 +10,10 @@ describe("summariseFleet", () => {
     const fleet = summariseFleet(
       [
         fakeNode(),
-        fakeNode({ pools: [{ page_bytes: 2 ** 30, nr_hugepages: 2, free_hugepages: 2 }], latest_run_id: null }),
+        fakeNode({
+          pools: [{ page_bytes: 2 ** 30, nr_hugepages: 2, free_hugepages: 2 }],
+          latest_run_id: null,
+        }),
       ],
       now,
     );
@@ -19,10 +22,15 @@ describe("summariseFleet", () => {
     expect(fleet.idleBytes).toBe(128 * 2097152 + 2 * 2 ** 30);
     expect(fleet.parts.reduce((sum, part) => sum + part.bytes, 0)).toBe(fleet.memoryBytes);
     expect(fleet.toLookAt[0]?.observations.map(({ code }) => code)).toEqual(["idle_pool", "not_measured"]);
-    expect(plain(fleetHeadline(fleet))).toBe("2.25 GiB of the 3 GiB reserved in huge pages is idle. Look at 1 node.");
+    expect(plain(fleetHeadline(fleet))).toBe(
+      "2.25 GiB of the 3 GiB reserved in huge pages is idle. Look at 1 node.",
+    );
   });
   it("counts nodes whose use is unknown instead of calling it idle", () => {
-    const fleet = summariseFleet([fakeNode({ pools: [{ page_bytes: 2097152, nr_hugepages: 4, free_hugepages: null }] })], now);
+    const fleet = summariseFleet(
+      [fakeNode({ pools: [{ page_bytes: 2097152, nr_hugepages: 4, free_hugepages: null }] })],
+      now,
+    );
     expect(fleet.unknownUse).toBe(1);
     expect(fleet.idleBytes).toBe(0);
   });

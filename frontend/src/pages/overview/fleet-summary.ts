@@ -75,7 +75,9 @@ export function summariseFleet(nodes: readonly NodeSummary[], now: Date): FleetS
 
 /** The first line of the overview: what to do, in words with a number. */
 export function fleetHeadline(fleet: FleetSummary): string {
-  const attention = fleet.toLookAt.filter(({ observations }) => observations.some((o) => o.state === "attention"));
+  const attention = fleet.toLookAt.filter(({ observations }) =>
+    observations.some((o) => o.state === "attention"),
+  );
   const nodes = (count: number) => `${formatCount(count)} ${count === 1 ? "node" : "nodes"}`;
   if (fleet.idleBytes > 0) {
     return `${formatBytes(fleet.idleBytes)} of the ${formatBytes(fleet.reservedBytes)} reserved in huge pages is idle. Look at ${nodes(attention.length)}.`;

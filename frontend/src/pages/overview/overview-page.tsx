@@ -23,12 +23,19 @@ export function OverviewPage() {
   const query = useInfiniteQuery(nodesQuery(""));
   const nodes = query.data?.pages.flatMap((page) => page.items);
   if (!nodes) {
-    return query.isError ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : <PageSkeleton />;
+    return query.isError ? (
+      <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+    ) : (
+      <PageSkeleton />
+    );
   }
   if (nodes.length === 0) {
     return (
       <>
-        <PageHeader title="Overview" headline="The fleet is empty. Add the first node to see what huge pages would buy it." />
+        <PageHeader
+          title="Overview"
+          headline="The fleet is empty. Add the first node to see what huge pages would buy it."
+        />
         <EmptyState title="Add a node with one command">
           <AddNode />
         </EmptyState>
@@ -53,7 +60,9 @@ export function OverviewPage() {
           title="How much of the fleet's memory is set aside in huge pages?"
           description="Pool pages cannot be used for anything else, whether a database holds them or not."
         >
-          <MemoryMap bars={[{ key: "fleet", label: "All nodes", totalBytes: fleet.memoryBytes, parts: fleet.parts }]} />
+          <MemoryMap
+            bars={[{ key: "fleet", label: "All nodes", totalBytes: fleet.memoryBytes, parts: fleet.parts }]}
+          />
         </QuestionCard>
         <LookAt fleet={fleet} />
         <Newest nodes={nodes} />
@@ -65,7 +74,11 @@ export function OverviewPage() {
 function FleetStats({ fleet, more }: { fleet: FleetSummary; more: boolean }) {
   return (
     <Stats>
-      <Stat label="Nodes" value={`${formatCount(fleet.nodes)}${more ? "+" : ""}`} note={more ? "the first page of the list" : undefined} />
+      <Stat
+        label="Nodes"
+        value={`${formatCount(fleet.nodes)}${more ? "+" : ""}`}
+        note={more ? "the first page of the list" : undefined}
+      />
       <Stat label="Memory" value={<Bytes value={fleet.memoryBytes} />} />
       <Stat
         label="In huge page pools"
@@ -77,7 +90,11 @@ function FleetStats({ fleet, more }: { fleet: FleetSummary; more: boolean }) {
         value={<Bytes value={fleet.idleBytes} />}
         note={fleet.unknownUse > 0 ? `unknown on ${formatCount(fleet.unknownUse)} more` : undefined}
       />
-      <Stat label="Measured" value={`${formatCount(fleet.measured)} of ${formatCount(fleet.nodes)}`} note="have a benchmark run" />
+      <Stat
+        label="Measured"
+        value={`${formatCount(fleet.measured)} of ${formatCount(fleet.nodes)}`}
+        note="have a benchmark run"
+      />
     </Stats>
   );
 }
@@ -107,7 +124,10 @@ function LookAt({ fleet }: { fleet: FleetSummary }) {
                 <Table.Td>
                   <Stack gap={6}>
                     {observations.map(({ code, state, text }) => (
-                      <div key={`${code}:${text}`} style={{ display: "flex", gap: 8, alignItems: "flex-start" }}>
+                      <div
+                        key={`${code}:${text}`}
+                        style={{ display: "flex", gap: 8, alignItems: "flex-start" }}
+                      >
                         <StateBadge state={state} />
                         <span>{text}</span>
                       </div>
@@ -120,7 +140,9 @@ function LookAt({ fleet }: { fleet: FleetSummary }) {
         </Table>
       )}
       {fleet.toLookAt.length > shown.length && (
-        <StateText>{formatCount(fleet.toLookAt.length - shown.length)} more are in the list of nodes.</StateText>
+        <StateText>
+          {formatCount(fleet.toLookAt.length - shown.length)} more are in the list of nodes.
+        </StateText>
       )}
     </QuestionCard>
   );

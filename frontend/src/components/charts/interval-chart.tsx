@@ -1,0 +1,120 @@
+import { Tooltip } from "@mantine/core";
+import type { ReactNode } from "react";
+import { Unknown } from "@/components/ui/values";
+import classes from "./interval-chart.module.css";
+
+export interface IntervalRow {
+  key: string;
+  name: ReactNode;
+  /** Null when the value is not known; `why` says so. */
+  range: { low: number; likely: number; high: number } | null;
+  color: string;
+  /** A value from elsewhere, drawn as a diamond on the same scale. */
+  mark?: number | null;
+  why?: string;
+  detail?: ReactNode;
+  extra?: readonly ReactNode[];
+}
+
+interface IntervalChartProps {
+  title: string;
+  nameHeader: string;
+  valueHeader: string;
+  extraHeaders?: readonly string[];
+  rows: readonly IntervalRow[];
+  format: (value: number) => string;
+}
+
+/** The ends of the common axis: all ranges and zero, so that a gain and a loss are told apart at a glance. */
+export function intervalDomain(rows: readonly Pick<IntervalRow, "range" | "mark">[]): [number, number] {
+  const ends = rows.flatMap(({ range, mark }) => [
+    ...(range ? [range.low, range.high] : []),
+    ...(mark == null ? [] : [mark]),
+  ]);
+  const low = Math.min(0, ...ends);
+  const high = Math.max(0, ...ends);
+  return low === high ? [low, low + 1] : [low, high];
+}
+
+/** Ranges as bars with their most likely value, to one scale. The figures stand beside the bars, so it is a table too. */
+export function IntervalChart({
+  title,
+  nameHeader,
+  valueHeader,
+  extraHeaders = [],
+  rows,
+  format,
+}: IntervalChartProps) {
+  const [low, high] = intervalDomain(rows);
+  const at = (value: number) => (100 * (value - low)) / (high - low);
+  return (
+    <div style={{ overflowX: "auto" }}>
+      <table className={classes.chart}>
+        <caption className="hp-visually-hidden">{title}</caption>
+        <thead>
+          <tr>
+            <th scope="col">{nameHeader}</th>
+            <th scope="col" className={classes.plot}>
+              {valueHeader}
+            </th>
+            <th scope="col" className={classes.number}>
+              Likely
+            </th>
+            <th scope="col" className={classes.number}>
+              Range
+            </th>
+            {extraHeaders.map((header) => (
+              <th key={header} scope="col" className={classes.number}>
+                {header}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ key, name, range, color, mark, why, detail, extra = [] }) => (
+            <tr key={key}>
+              <th scope="row" className={classes.name}>
+                {name}
+              </th>
+              <td className={classes.plot}>
+                {range ? (
+                  <Tooltip label={detail} disabled={!detail}>
+                    <div className={classes.track} aria-hidden="true">
+                      <div className={classes.zero} style={{ left: `${at(0)}%` }} />
+                      <div
+                        className={classes.band}
+                        style={{
+                          left: `${at(range.low)}%`,
+                          width: `${at(range.high) - at(range.low)}%`,
+                          background: `color-mix(in srgb, ${color} 38%, var(--hp-surface))`,
+                        }}
+                      />
+                      <div
+                        className={classes.likely}
+                        style={{ left: `${at(range.likely)}%`, background: color }}
+                      />
+                      {mark != null && <div className={classes.mark} style={{ left: `${at(mark)}%` }} />}
+                    </div>
+                  </Tooltip>
+                ) : (
+                  <Unknown why={why} />
+                )}
+              </td>
+              <td className={classes.number}>
+                {range ? <strong>{format(range.likely)}</strong> : <Unknown why={why} />}
+              </td>
+              <td className={classes.number}>
+                {range ? `${format(range.low)} to ${format(range.high)}` : ""}
+              </td>
+              {extra.map((cell, index) => (
+                <td key={extraHeaders[index]} className={classes.number}>
+                  {cell}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

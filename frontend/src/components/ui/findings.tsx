@@ -1,0 +1,43 @@
+import type { Finding } from "@/api/types";
+import { StateBadge } from "./badges";
+import classes from "./findings.module.css";
+
+const RANK = { wrong: 0, attention: 1, unknown: 2, ok: 3 } as const;
+
+/** The worst first; an unknown is never sorted with what is in order. */
+export function sortFindings(findings: readonly Finding[]): Finding[] {
+  return [...findings].sort((a, b) => RANK[a.state] - RANK[b.state]);
+}
+
+/** Findings: what, why it matters, and the fix. */
+export function Findings({ findings }: { findings: readonly Finding[] }) {
+  return (
+    <ul className={classes.list}>
+      {sortFindings(findings).map((finding) => (
+        <li key={`${finding.code}:${finding.subject}:${finding.title}`} className={classes.finding}>
+          <div>
+            <StateBadge state={finding.state} />
+          </div>
+          <div>
+            <p className={classes.title}>{finding.title}</p>
+            {finding.reason && <p className={classes.reason}>{finding.reason}</p>}
+            {finding.fix && (
+              <p className={classes.fix}>
+                <strong>Fix:</strong> {finding.fix}
+              </p>
+            )}
+            {finding.evidence.length > 0 && (
+              <ul className={classes.evidence}>
+                {finding.evidence.map((term) => (
+                  <li key={term.name}>
+                    {term.name}: {term.value} ({term.source})
+                  </li>
+                ))}
+              </ul>
+            )}
+          </div>
+        </li>
+      ))}
+    </ul>
+  );
+}

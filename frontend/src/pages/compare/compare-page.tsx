@@ -1,0 +1,145 @@
+import { MultiSelect, SegmentedControl, Stack } from "@mantine/core";
+import { useInfiniteQuery, useQueries, useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
+import { nodeRunsQuery, nodesQuery } from "@/api/nodes";
+import { runComparisonQuery } from "@/api/runs";
+import type { Run, RunComparison } from "@/api/types";
+import { LineChart } from "@/components/charts/line-chart";
+import { curveRows, layoutLabel } from "@/components/curves/curve-series";
+import { PageHeader } from "@/components/ui/page-header";
+import { QueryView } from "@/components/ui/query-view";
+import { QuestionCard } from "@/components/ui/question-card";
+import { CardSkeleton } from "@/components/ui/skeletons";
+import { EmptyState, StateText } from "@/components/ui/states";
+import { formatAbsolute } from "@/lib/units";
+import { FOOTPRINT_AXIS, NS_AXIS } from "../node/latency-card";
+import { comparableBackings, comparableLayouts, comparedSeries, runLabels } from "./compare-rows";
+import { GeometryDifferences } from "./geometry-differences";
+
+const MOST_RUNS = 6;
+const MOST_NODES = 40;
+
+/** Runs side by side: of one node over time, or of different nodes. */
+export function ComparePage() {
+  const { runs: chosen = [] } = useSearch({ from: "/app/compare" });
+  const navigate = useNavigate({ from: "/compare" });
+  const runs = useAllRuns();
+  const comparison = useQuery(runComparisonQuery(chosen));
+  const options = runs.items.map((run) => ({
+    value: run.id,
+    label: `${run.node_name}, ${formatAbsolute(run.started_at)}, ${run.profile ?? run.command}`,
+  }));
+  return (
+    <>
+      <PageHeader
+        title="Compare"
+        headline="Put benchmark runs side by side: one node over time, or node against node."
+      />
+      {!runs.isPending && options.length < 2 ? (
+        <EmptyState title="There is nothing to compare yet">
+          <StateText>
+            A comparison needs two benchmark runs. {options.length === 1 ? "There is one so far. " : ""}
+            Measure a node again, or{" "}
+            <Link to="/nodes" className="hp-link">
+              add another node
+            </Link>
+            .
+          </StateText>
+        </EmptyState>
+      ) : (
+        <Stack gap="md">
+          <MultiSelect
+            label="Runs"
+            description={`Two to ${MOST_RUNS}`}
+            data={options}
+            value={[...chosen]}
+            maxValues={MOST_RUNS}
+            searchable
+            onChange={(values) =>
+              void navigate({ search: (old) => ({ ...old, runs: values }), replace: true })
+            }
+            maw={860}
+          />
+          {chosen.length < 2 ? (
+            <EmptyState title="Choose at least two runs">
+              <StateText>Their curves and their TLB geometry are then drawn together.</StateText>
+            </EmptyState>
+          ) : (
+            <QueryView query={comparison} skeleton={<CardSkeleton height={340} />}>
+              {(data) => <Comparison comparison={data} />}
+            </QueryView>
+          )}
+        </Stack>
+      )}
+    </>
+  );
+}
+
+/** The runs of the nodes that have any. There is no list of all runs, so each node is asked. */
+function useAllRuns(): { items: Run[]; isPending: boolean } {
+  const nodes = useInfiniteQuery(nodesQuery(""));
+  const measured = (nodes.data?.pages.flatMap((page) => page.items) ?? [])
+    .filter((node) => node.latest_run_id !== null)
+    .slice(0, MOST_NODES);
+  const queries = useQueries({ queries: measured.map((node) => nodeRunsQuery(node.id)) });
+  return {
+    items: queries.flatMap((query) => query.data?.items ?? []),
+    isPending: nodes.isPending || queries.some((query) => query.isPending),
+  };
+}
+
+function Comparison({ comparison }: { comparison: RunComparison }) {
+  const layouts = comparableLayouts(comparison);
+  const [chosenLayout, setLayout] = useState<string | null>(null);
+  const layout = chosenLayout ?? layouts[0] ?? "";
+  const backings = comparableBackings(comparison, layout);
+  const [chosenBacking, setBacking] = useState("all");
+  const backing = backings.includes(chosenBacking) ? chosenBacking : null;
+  const compared = comparedSeries(comparison, layout, backing);
+  return (
+    <>
+      <QuestionCard
+        title={`How do ${runLabels(comparison.runs).join(" and ")} differ?`}
+        description="The colour is the page size, the marker is the run."
+        actions={
+          <div style={{ display: "flex", flexWrap: "wrap", gap: 8 }}>
+            {layouts.length > 1 && (
+              <SegmentedControl
+                size="xs"
+                value={layout}
+                onChange={setLayout}
+                aria-label="Access pattern"
+                data={layouts.map((value) => ({ value, label: layoutLabel(value) }))}
+              />
+            )}
+            {backings.length > 1 && (
+              <SegmentedControl
+                size="xs"
+                value={backing ?? "all"}
+                onChange={setBacking}
+                aria-label="Page size"
+                data={[
+                  { value: "all", label: "All sizes" },
+                  ...backings.map((value) => ({ value, label: value })),
+                ]}
+              />
+            )}
+          </div>
+        }
+      >
+        <LineChart
+          title="Latency of the compared runs"
+          rows={curveRows(compared.map(({ series, curve }) => ({ key: series.key, curve })))}
+          series={compared.map(({ series }) => series)}
+          xAxis={FOOTPRINT_AXIS}
+          valueAxis={NS_AXIS}
+          baseline={compared[0]?.series.key}
+          height={380}
+          empty="These runs have no latency curves in common."
+        />
+      </QuestionCard>
+      <GeometryDifferences comparison={comparison} />
+    </>
+  );
+}

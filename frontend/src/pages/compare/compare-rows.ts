@@ -1,0 +1,62 @@
+import type { Run, RunComparison, RunCurve } from "@/api/types";
+import type { ChartSeries, MarkerShape } from "@/components/charts/chart-types";
+import { curveSeries } from "@/components/curves/curve-series";
+import { formatAbsolute } from "@/lib/units";
+
+/** A run's name in a comparison: its node, and its moment where a node has several. */
+export function runLabels(runs: readonly Run[]): string[] {
+  return runs.map((run) => {
+    const same = runs.filter((other) => other.node_name === run.node_name);
+    return same.length > 1
+      ? `${run.node_name} ${formatAbsolute(run.started_at).slice(5, 16)}`
+      : run.node_name;
+  });
+}
+
+const MARKERS: readonly MarkerShape[] = ["circle", "square", "triangle", "diamond"];
+export const MOST_SERIES = 20;
+
+export interface ComparedSeries {
+  series: ChartSeries;
+  curve: RunCurve;
+}
+
+/** What can be compared: the backings that at least two runs measured, by their label. */
+export function comparableBackings(comparison: RunComparison, layout: string): string[] {
+  return comparison.curves
+    .filter((compared) => compared.layout === layout && compared.section === "latency")
+    .filter((compared) => compared.curves.filter((curve) => hasPoints(curve)).length >= 2)
+    .map((compared) => compared.backing);
+}
+
+export function comparableLayouts(comparison: RunComparison): string[] {
+  const found = comparison.curves
+    .filter((compared) => compared.section === "latency" && compared.x_name === "footprint_bytes")
+    .map((compared) => compared.layout)
+    .filter((layout) => layout !== null);
+  return [...new Set(found)];
+}
+
+function hasPoints(curve: RunCurve | null): curve is RunCurve {
+  return curve?.points.some((point) => point.ns_p50 !== null) ?? false;
+}
+
+/** One line a run and backing. The hue is the page size's; the marker tells the runs apart. */
+export function comparedSeries(
+  comparison: RunComparison,
+  layout: string,
+  backing: string | null,
+): ComparedSeries[] {
+  const labels = runLabels(comparison.runs);
+  const found: ComparedSeries[] = [];
+  for (const compared of comparison.curves) {
+    if (compared.section !== "latency" || compared.layout !== layout) continue;
+    if (backing !== null && compared.backing !== backing) continue;
+    compared.curves.forEach((curve, index) => {
+      if (!hasPoints(curve)) return;
+      const series = curveSeries(curve, `${index}:${compared.backing}`, `${labels[index]} `);
+      found.push({ curve, series: { ...series, marker: MARKERS[index % MARKERS.length] ?? "circle" } });
+    });
+  }
+  return found.slice(0, MOST_SERIES);
+}

@@ -1,0 +1,100 @@
+import { Table, TextInput } from "@mantine/core";
+import { useDeferredValue, useState } from "react";
+import type { Evidence, PublishedResult } from "@/api/types";
+import { SearchIcon } from "@/components/ui/icons";
+import { QuestionCard } from "@/components/ui/question-card";
+import { NothingMatches } from "@/components/ui/states";
+import { Known } from "@/components/ui/values";
+import { formatPercentChange } from "@/lib/units";
+
+/** Results that hold every word of the search, wherever it stands. */
+export function searchResults(items: readonly PublishedResult[], text: string): PublishedResult[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  return items.filter((item) => {
+    const all = Object.values(item).join(" ").toLowerCase();
+    return words.every((word) => all.includes(word));
+  });
+}
+
+function gainText(gain: PublishedResult["gain_percent"]): string | null {
+  return typeof gain === "number" ? formatPercentChange(gain / 100) : gain;
+}
+
+/** All published results, as their sources state them. */
+export function PublishedCard({ evidence }: { evidence: Evidence }) {
+  const [text, setText] = useState("");
+  const items = searchResults(evidence.items, useDeferredValue(text));
+  return (
+    <QuestionCard
+      title={`What have others published? ${evidence.items.length} results.`}
+      description={evidence.about}
+      actions={
+        <TextInput
+          aria-label="Search the published results"
+          placeholder="Search"
+          leftSection={<SearchIcon />}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+          w={220}
+        />
+      }
+    >
+      {items.length === 0 ? (
+        <NothingMatches what="published result" onClear={() => setText("")} />
+      ) : (
+        <Table.ScrollContainer
+          minWidth={860}
+          maxHeight={560}
+          scrollAreaProps={{ "aria-label": "Published results" }}
+        >
+          <Table verticalSpacing={6} stickyHeader>
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>Workload</Table.Th>
+                <Table.Th>System</Table.Th>
+                <Table.Th>Page sizes</Table.Th>
+                <Table.Th className="hp-num">Gain</Table.Th>
+                <Table.Th>Source</Table.Th>
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {items.map((item) => (
+                <Table.Tr key={item.id}>
+                  <Table.Td style={{ maxWidth: 300 }}>
+                    <Known value={item.workload} />
+                    {item.engine && (
+                      <div style={{ color: "var(--hp-text-dim)", fontSize: 13 }}>{item.engine}</div>
+                    )}
+                  </Table.Td>
+                  <Table.Td style={{ maxWidth: 220 }}>
+                    <Known value={item.system} />
+                  </Table.Td>
+                  <Table.Td>{[item.page_size_a, item.page_size_b].filter(Boolean).join(" to ")}</Table.Td>
+                  <Table.Td className="hp-num">
+                    <Known value={gainText(item.gain_percent)} />
+                  </Table.Td>
+                  <Table.Td style={{ maxWidth: 260, overflowWrap: "anywhere", fontSize: 13 }}>
+                    {item.source}
+                    {item.year ? `, ${item.year}` : ""}
+                  </Table.Td>
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </Table.ScrollContainer>
+      )}
+      {evidence.not_found.length > 0 && (
+        <details>
+          <summary style={{ cursor: "pointer", fontSize: 14 }}>
+            {evidence.not_found.length} things looked for and not found
+          </summary>
+          <ul style={{ fontSize: 14, lineHeight: 1.55 }}>
+            {evidence.not_found.map((entry) => (
+              <li key={entry}>{entry}</li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </QuestionCard>
+  );
+}

@@ -1,0 +1,127 @@
+import type { Gain, Plan } from "@/api/types";
+import { StateBadge } from "@/components/ui/badges";
+import { Bytes, Pages, Unknown } from "@/components/ui/values";
+import { formatBytes, formatBytesDelta, formatNs, formatRatio, formatShare } from "@/lib/units";
+import classes from "./answer.module.css";
+import { overcommitBytes } from "./ledger-parts";
+
+/** What to do, what it costs, what it buys, how sure: in this order. */
+export function Answer({ plan }: { plan: Plan }) {
+  return (
+    <section className={classes.answer} aria-label="The plan in one line">
+      <p className={classes.headline} data-testid="plan-headline">
+        {plan.headline}
+      </p>
+      <dl className={classes.cells}>
+        <div className={classes.cell}>
+          <dt>Reserve</dt>
+          <Reserve plan={plan} />
+        </div>
+        <div className={classes.cell}>
+          <dt>What it costs</dt>
+          <Cost plan={plan} />
+        </div>
+        <div className={classes.cell}>
+          <dt>What it buys</dt>
+          <Buys plan={plan} />
+        </div>
+        <div className={classes.cell}>
+          <dt>How sure</dt>
+          <Sure plan={plan} />
+        </div>
+      </dl>
+    </section>
+  );
+}
+
+function Reserve({ plan }: { plan: Plan }) {
+  const bySize = new Map<number, number>();
+  for (const pool of plan.pools) bySize.set(pool.page_bytes, (bySize.get(pool.page_bytes) ?? 0) + pool.pages);
+  const sizes = [...bySize.entries()].filter(([, pages]) => pages > 0).sort(([a], [b]) => a - b);
+  if (sizes.length === 0) return <dd className={classes.big}>No huge pages</dd>;
+  return sizes.map(([pageBytes, pages]) => (
+    <dd key={pageBytes} className={classes.big}>
+      <Pages count={pages} pageBytes={pageBytes} />
+    </dd>
+  ));
+}
+
+function Cost({ plan }: { plan: Plan }) {
+  const net = plan.net_memory;
+  const over = overcommitBytes(plan);
+  return (
+    <>
+      <dd className={classes.big}>
+        <Bytes value={net.locked_bytes} /> locked
+      </dd>
+      <dd>
+        {formatBytes(net.idle_bytes)} of it idle, {formatBytes(net.returned_page_tables_bytes)} of page tables
+        returned. Net {formatBytesDelta(net.net_bytes)}.
+      </dd>
+      {over > 0 && (
+        <dd>
+          <StateBadge state="wrong" text={`Does not fit by ${formatBytes(over)}`} />
+        </dd>
+      )}
+    </>
+  );
+}
+
+/** The gain of each instance at the size the plan chose for it; the best one first. */
+export function chosenGains(plan: Plan): Gain[] {
+  return plan.instances
+    .flatMap((instance) =>
+      plan.gains.filter((gain) => gain.instance === instance.name && gain.page_bytes === instance.page_bytes),
+    )
+    .sort((a, b) => b.saving_ns_per_operation.likely - a.saving_ns_per_operation.likely);
+}
+
+function Buys({ plan }: { plan: Plan }) {
+  const [best] = chosenGains(plan);
+  if (!best) {
+    return plan.pools.some((pool) => pool.pages > 0) ? (
+      <dd className={classes.big}>
+        <Unknown why="No gain could be estimated for the chosen page size." />
+      </dd>
+    ) : (
+      <dd className={classes.big}>Nothing</dd>
+    );
+  }
+  const { low, likely, high } = best.saving_ns_per_operation;
+  return (
+    <>
+      <dd className={classes.big}>{formatNs(likely)} an operation</dd>
+      <dd>
+        {formatNs(low)} to {formatNs(high)} on {best.instance}
+        {best.speedup
+          ? `, ${formatRatio(best.speedup.low)} to ${formatRatio(best.speedup.high)}.`
+          : ". Give its operations a second for a percentage."}
+      </dd>
+    </>
+  );
+}
+
+function Sure({ plan }: { plan: Plan }) {
+  const { risk } = plan;
+  const [best] = chosenGains(plan);
+  return (
+    <>
+      <dd className={classes.big}>
+        {risk.probability ? (
+          <>{formatShare(risk.probability.likely)} risk of running out</>
+        ) : (
+          <>
+            Risk <Unknown why={risk.basis} />
+          </>
+        )}
+      </dd>
+      <dd>
+        {risk.meets_policy === true && `Within the accepted ${formatShare(risk.policy)}. `}
+        {risk.meets_policy === false && `Above the accepted ${formatShare(risk.policy)}. `}
+        {best && `Confidence in the gain: ${best.confidence}. `}
+        {plan.unknowns.length > 0 &&
+          `${plan.unknowns.length} unknown${plan.unknowns.length === 1 ? "" : "s"}, listed below.`}
+      </dd>
+    </>
+  );
+}

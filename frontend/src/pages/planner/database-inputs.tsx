@@ -1,0 +1,185 @@
+import { ActionIcon, NativeSelect, Select, TextInput } from "@mantine/core";
+import type { EngineInfo } from "@/api/types";
+import { TrashIcon } from "@/components/ui/icons";
+import { formatBytes, GIB, KIB, MIB } from "@/lib/units";
+import { splitSettings } from "./engine-settings";
+import type { FieldErrors } from "./field-errors";
+import type { DatabaseForm } from "./planner-form";
+import classes from "./planner-form.module.css";
+
+interface DatabaseInputsProps {
+  database: DatabaseForm;
+  index: number;
+  engines: readonly EngineInfo[];
+  hugePageSizes: readonly number[];
+  errors: FieldErrors;
+  kubernetes: boolean;
+  onChange: (database: DatabaseForm) => void;
+  onRemove: () => void;
+}
+
+/** A size as a scenario writes it: no space, so that it can be pasted anywhere. */
+function plainSize(bytes: number): string {
+  const [unit, name] = bytes % GIB === 0 ? [GIB, "GiB"] : bytes % MIB === 0 ? [MIB, "MiB"] : [KIB, "KiB"];
+  return `${bytes / (unit as number)}${name}`;
+}
+
+/** One database instance: engine, its settings as the engine spells them, and what it does. */
+export function DatabaseInputs(props: DatabaseInputsProps) {
+  const { database, index, engines, errors, onChange, onRemove } = props;
+  const engine = engines.find(({ name }) => name === database.engine);
+  const at = (field: string) => errors.at(`databases.${index}.${field}`);
+  const set = (change: Partial<DatabaseForm>) => onChange({ ...database, ...change });
+  return (
+    <fieldset className={classes.item} aria-label={`Database ${database.name || index + 1}`}>
+      <div className={classes.head}>
+        <TextInput
+          label="Name"
+          value={database.name}
+          onChange={(event) => set({ name: event.currentTarget.value })}
+          error={at("name")}
+        />
+        <Select
+          label="Engine"
+          searchable
+          allowDeselect={false}
+          data={engines.map(({ name, title }) => ({ value: name, label: title }))}
+          value={database.engine || null}
+          onChange={(value) => value && set({ engine: value, version: undefined, settings: {} })}
+          error={at("engine")}
+        />
+        <ActionIcon
+          variant="subtle"
+          className={classes.remove}
+          onClick={onRemove}
+          aria-label={`Remove the database ${database.name}`}
+        >
+          <TrashIcon />
+        </ActionIcon>
+      </div>
+      <SettingInputs {...props} engine={engine} />
+      <div className={classes.pair}>
+        <NativeSelect
+          label="Version"
+          data={[
+            { value: "", label: engine?.default_version ? `${engine.default_version} (default)` : "Default" },
+            ...(engine?.versions ?? []).map((version) => ({ value: version, label: version })),
+          ]}
+          value={database.version ?? ""}
+          onChange={(event) => set({ version: event.currentTarget.value })}
+          error={at("version")}
+        />
+        <NativeSelect
+          label="Page size"
+          data={[
+            { value: "", label: "Let the plan choose" },
+            { value: "none", label: "No huge pages" },
+            ...props.hugePageSizes.map((size) => ({ value: plainSize(size), label: formatBytes(size) })),
+          ]}
+          value={database.page_size ?? ""}
+          onChange={(event) => set({ page_size: event.currentTarget.value })}
+          error={at("page_size")}
+        />
+      </div>
+      <WorkloadInputs {...props} />
+    </fieldset>
+  );
+}
+
+function SettingInputs({
+  database,
+  index,
+  engine,
+  errors,
+  onChange,
+}: DatabaseInputsProps & { engine: EngineInfo | undefined }) {
+  const { shown, addable } = splitSettings(engine, database.settings);
+  const setSetting = (name: string, value: string) =>
+    onChange({ ...database, settings: { ...database.settings, [name]: value } });
+  return (
+    <div className={classes.stack}>
+      {shown.map((setting) => (
+        <TextInput
+          key={setting.name}
+          label={<span className="hp-mono">{setting.name}</span>}
+          description={setting.description}
+          inputWrapperOrder={["label", "input", "description", "error"]}
+          placeholder={
+            setting.default === null
+              ? "engine's own"
+              : `${setting.default}${setting.unit ? ` ${setting.unit}` : ""} (default)`
+          }
+          value={database.settings[setting.name] ?? ""}
+          onChange={(event) => setSetting(setting.name, event.currentTarget.value)}
+          error={errors.at(`databases.${index}.settings.${setting.name}`)}
+          spellCheck={false}
+          autoComplete="off"
+        />
+      ))}
+      {addable.length > 0 && (
+        <Select
+          aria-label="Add a setting"
+          placeholder="Add a setting"
+          searchable
+          limit={60}
+          size="xs"
+          value={null}
+          data={addable.map(({ name }) => name)}
+          onChange={(name) => name && setSetting(name, "")}
+          nothingFoundMessage="No such setting"
+        />
+      )}
+    </div>
+  );
+}
+
+function WorkloadInputs({ database, index, errors, kubernetes, onChange }: DatabaseInputsProps) {
+  const at = (field: string) => errors.at(`databases.${index}.${field}`);
+  const workload = database.workload ?? {};
+  const set = (change: Partial<DatabaseForm>) => onChange({ ...database, ...change });
+  const input = (field: keyof typeof workload, label: string, placeholder: string) => (
+    <TextInput
+      label={label}
+      placeholder={placeholder}
+      value={workload[field] ?? ""}
+      onChange={(event) => set({ workload: { ...workload, [field]: event.currentTarget.value } })}
+      error={at(`workload.${field}`)}
+    />
+  );
+  return (
+    <details className={classes.more}>
+      <summary>Connections and workload</summary>
+      <div className={classes.stack}>
+        <div className={classes.pair}>
+          <TextInput
+            label="Connections"
+            description="Open at peak"
+            placeholder="from the settings"
+            value={database.connections ?? ""}
+            onChange={(event) => set({ connections: event.currentTarget.value })}
+            error={at("connections")}
+          />
+          {input("active_connections", "Active at once", "unknown")}
+        </div>
+        <div className={classes.pair}>
+          {input("row_bytes", "Row width in bytes", "unknown")}
+          {input("working_set", "Working set", "such as 6GiB")}
+        </div>
+        {input(
+          "operations_per_second_per_busy_core",
+          "Operations a second per busy core",
+          "unknown: gives a wider range",
+        )}
+        {kubernetes && (
+          <TextInput
+            label="Pod's hugepages limit"
+            placeholder="such as 9Gi"
+            value={database.pod_hugepages_limit ?? ""}
+            onChange={(event) => set({ pod_hugepages_limit: event.currentTarget.value })}
+            error={at("pod_hugepages_limit")}
+          />
+        )}
+      </div>
+    </details>
+  );
+}

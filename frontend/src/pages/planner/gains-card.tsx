@@ -1,0 +1,105 @@
+import type { Gain, Plan } from "@/api/types";
+import { IntervalChart } from "@/components/charts/interval-chart";
+import { PageSizeBadge } from "@/components/ui/badges";
+import { QuestionCard } from "@/components/ui/question-card";
+import { StateText } from "@/components/ui/states";
+import { Bytes } from "@/components/ui/values";
+import { type BackingKind, pageSizeColor } from "@/lib/page-size";
+import { formatNs, formatRatio } from "@/lib/units";
+
+function kindOf(gain: Gain): BackingKind {
+  return gain.backing.toUpperCase() === "THP" ? "thp" : "hugetlb";
+}
+
+/** What each page size would buy each database, as ranges. */
+export function GainsCard({ plan }: { plan: Plan }) {
+  const instances = [...new Set(plan.gains.map((gain) => gain.instance))];
+  return (
+    <QuestionCard
+      title={gainsTitle(plan)}
+      description="Time saved per operation against base pages. The bar is the range, the mark its most likely value."
+    >
+      {instances.length === 0 && (
+        <StateText>
+          No gain could be estimated. A benchmark run of the node, or its processor in the catalogue, is
+          needed.
+        </StateText>
+      )}
+      {instances.map((instance) => {
+        const gains = plan.gains.filter((gain) => gain.instance === instance);
+        const chosen = plan.instances.find(({ name }) => name === instance)?.page_bytes;
+        return (
+          <div key={instance}>
+            {instances.length > 1 && <h3 style={{ margin: "0 0 0.25rem", fontSize: 15 }}>{instance}</h3>}
+            <IntervalChart
+              title={`Saving per operation of ${instance} by page size`}
+              nameHeader="Page size"
+              valueHeader="Saving per operation"
+              extraHeaders={["Speedup", "Page tables", "Confidence"]}
+              format={(ns) => formatNs(ns)}
+              rows={gains.map((gain) => ({
+                key: gain.backing,
+                name: (
+                  <span style={{ display: "inline-flex", gap: 8, alignItems: "center" }}>
+                    <PageSizeBadge pageBytes={gain.page_bytes} kind={kindOf(gain)} />
+                    {chosen === gain.page_bytes && kindOf(gain) === "hugetlb" && <strong>chosen</strong>}
+                  </span>
+                ),
+                range: gain.saving_ns_per_operation,
+                color: pageSizeColor(gain.page_bytes, kindOf(gain)),
+                detail: gain.statement,
+                extra: [
+                  gain.speedup
+                    ? `${formatRatio(gain.speedup.low)} to ${formatRatio(gain.speedup.high)}`
+                    : "needs load",
+                  <Bytes key="pt" value={gain.page_tables_bytes} />,
+                  gain.confidence,
+                ],
+              }))}
+            />
+            <Statements gains={gains} />
+          </div>
+        );
+      })}
+    </QuestionCard>
+  );
+}
+
+function gainsTitle(plan: Plan): string {
+  const best = plan.gains.reduce<Gain | null>(
+    (a, b) => (a === null || b.saving_ns_per_operation.likely > a.saving_ns_per_operation.likely ? b : a),
+    null,
+  );
+  if (!best) return "What would each page size buy?";
+  if (best.saving_ns_per_operation.likely <= 0)
+    return "No page size is likely to make an operation faster here.";
+  return `${best.backing} pages would save ${best.instance} about ${formatNs(best.saving_ns_per_operation.likely)} per operation.`;
+}
+
+function Statements({ gains }: { gains: readonly Gain[] }) {
+  return (
+    <details style={{ marginTop: 8, fontSize: 14 }}>
+      <summary style={{ cursor: "pointer", color: "var(--hp-text-dim)" }}>
+        How these numbers come about
+      </summary>
+      <ul
+        style={{
+          margin: "0.5rem 0 0",
+          paddingLeft: "1.1rem",
+          display: "flex",
+          flexDirection: "column",
+          gap: 6,
+        }}
+      >
+        {gains.map((gain) => (
+          <li key={gain.backing}>
+            {gain.statement}{" "}
+            <span style={{ color: "var(--hp-text-dim)" }}>
+              {gain.inputs.map((term) => `${term.name} ${term.value} (${term.source})`).join("; ")}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}

@@ -1,0 +1,104 @@
+import type { LedgerKind, LedgerPart, Plan } from "@/api/types";
+import type { MapBar, MapPart } from "@/components/memory-map/memory-map-types";
+import type { Source } from "@/components/ui/badges";
+import { pageSizeColor } from "@/lib/page-size";
+import { formatBytes } from "@/lib/units";
+import { token } from "@/theme/tokens";
+
+/** Drawing order, name and hue of the ledger's parts. */
+const KINDS: Record<LedgerKind, { label: string; color: string; look: MapPart["look"] }> = {
+  kernel: { label: "Kernel", color: token("ledger-kernel"), look: "solid" },
+  system_reserved: {
+    label: "Reserved for the system",
+    color: token("ledger-system-reserved"),
+    look: "solid",
+  },
+  kube_reserved: { label: "Reserved for the kubelet", color: token("ledger-kube-reserved"), look: "solid" },
+  eviction: { label: "Eviction threshold", color: token("ledger-eviction"), look: "solid" },
+  tenants: { label: "Tenants", color: token("ledger-tenants"), look: "solid" },
+  engine_private: { label: "Engines' private memory", color: token("ledger-engine-private"), look: "solid" },
+  page_tables: { label: "Page tables", color: token("ledger-page-tables"), look: "solid" },
+  page_cache: { label: "Page cache", color: token("ledger-page-cache"), look: "solid" },
+  pool: { label: "Pool", color: token("page-2m"), look: "pool" },
+  pool_slack: { label: "Slack", color: token("page-2m"), look: "slack" },
+  free: { label: "Free", color: token("ledger-free"), look: "free" },
+};
+const ORDER = Object.keys(KINDS) as LedgerKind[];
+
+/** A source of which the reader must be most careful comes first when parts are joined. */
+const CAUTION: readonly Source[] = [
+  "unknown",
+  "assumed",
+  "catalogue",
+  "cpuid",
+  "computed",
+  "given",
+  "measured",
+];
+
+function partKey(part: LedgerPart): string {
+  return part.page_bytes === null ? part.kind : `${part.kind}:${part.page_bytes}`;
+}
+
+function joinParts(parts: readonly LedgerPart[]): MapPart {
+  const [first] = parts as [LedgerPart];
+  const { label, color, look } = KINDS[first.kind];
+  const isPool = first.kind === "pool" || first.kind === "pool_slack";
+  const pageBytes = first.page_bytes ?? undefined;
+  const sources = parts.map(({ source }) => source as Source);
+  const names = [...new Set(parts.map(({ name }) => name))].filter(Boolean);
+  return {
+    key: partKey(first),
+    label: isPool && pageBytes ? `${label} of ${formatBytes(pageBytes)} pages` : label,
+    bytes: parts.reduce((sum, part) => sum + part.bytes, 0),
+    color: isPool && pageBytes ? pageSizeColor(pageBytes, "hugetlb") : color,
+    source: CAUTION.find((source) => sources.includes(source)) ?? "unknown",
+    look,
+    pageBytes: isPool ? pageBytes : undefined,
+    detail:
+      names.length > 1 || (names[0] && names[0].toLowerCase() !== label.toLowerCase())
+        ? `${names.join(", ")}.`
+        : undefined,
+  };
+}
+
+/** Joins the ledger's parts of one kind (and page size), in drawing order. */
+export function ledgerMapParts(parts: readonly LedgerPart[]): MapPart[] {
+  const groups = new Map<string, LedgerPart[]>();
+  for (const part of parts) groups.set(partKey(part), [...(groups.get(partKey(part)) ?? []), part]);
+  return [...groups.values()]
+    .sort(([a], [b]) => {
+      const kinds = ORDER.indexOf(a?.kind ?? "free") - ORDER.indexOf(b?.kind ?? "free");
+      return kinds || (a?.page_bytes ?? 0) - (b?.page_bytes ?? 0);
+    })
+    .map(joinParts);
+}
+
+/** How far the plan goes beyond the memory there is; 0 when it fits. */
+export function overcommitBytes(plan: Plan): number {
+  const free = plan.ledger.parts
+    .filter(({ kind }) => kind === "free")
+    .reduce((sum, part) => sum + part.bytes, 0);
+  return Math.max(0, -free);
+}
+
+/** The plan's ledger as one bar, or one a NUMA node; with today's memory below it when `now` is known. */
+export function ledgerBars(plan: Plan, now?: readonly MapBar[]): MapBar[] {
+  const ids = [...new Set(plan.ledger.parts.map((part) => part.numa_node))].sort((a, b) => a - b);
+  const whole = ids.length < 2;
+  const bars = (whole ? [null] : ids).map((id): MapBar => {
+    const own = id === null ? plan.ledger.parts : plan.ledger.parts.filter((part) => part.numa_node === id);
+    const parts = ledgerMapParts(own);
+    const totalBytes = own.reduce((sum, part) => sum + part.bytes, 0);
+    return {
+      key: id === null ? "node" : `numa${id}`,
+      label: id === null ? plan.node : `NUMA node ${id}`,
+      totalBytes,
+      parts,
+    };
+  });
+  const comparable =
+    now && now.length === bars.length && now.every((bar, i) => bar.totalBytes === bars[i]?.totalBytes);
+  if (!comparable) return bars;
+  return bars.map((bar, index) => ({ ...bar, ghost: bar.parts, parts: now[index]?.parts ?? [] }));
+}

@@ -1,0 +1,95 @@
+import { describe, expect, it } from "vitest";
+import { fromScenario, initialForm, newDatabase, readForm, toScenario, wholeNumber } from "./planner-form";
+
+describe("toScenario", () => {
+  it("leaves out what is empty, so that the server's defaults hold", () => {
+    expect(toScenario(initialForm(), true)).toEqual({
+      schema_version: 1,
+      tenants: [],
+      databases: [{ name: "main", engine: "postgresql" }],
+    });
+  });
+  it("writes inline node facts only without a node of the fleet", () => {
+    const form = { ...initialForm(), node: { memory: " 32GiB ", cpus: "16" } };
+    expect(toScenario(form, false).node).toEqual({ name: "node", memory: "32GiB", cpus: 16 });
+    expect(toScenario(form, true)).not.toHaveProperty("node");
+  });
+  it("keeps settings verbatim and gives wrong numbers to the server as they are", () => {
+    const database = {
+      ...newDatabase([]),
+      settings: { shared_buffers: "8GB", max_connections: "" },
+      connections: "many",
+    };
+    expect(toScenario({ ...initialForm(), databases: [database] }, true).databases).toEqual([
+      { name: "main", engine: "postgresql", settings: { shared_buffers: "8GB" }, connections: "many" },
+    ]);
+  });
+  it("sends Kubernetes figures only when the node is a Kubernetes node", () => {
+    const reservations = { provider: "gke", max_pods: "110", system_reserved: "1Gi" };
+    expect(toScenario({ ...initialForm(), reservations }, true).reservations).toEqual({
+      system_reserved: "1Gi",
+    });
+    expect(
+      toScenario({ ...initialForm(), reservations: { ...reservations, kubernetes: true } }, true)
+        .reservations,
+    ).toEqual({
+      kubernetes: true,
+      provider: "gke",
+      system_reserved: "1Gi",
+      max_pods: 110,
+    });
+  });
+});
+
+describe("readForm", () => {
+  it("opens a damaged link with what can be read", () => {
+    expect(readForm("x")).toEqual(initialForm());
+    const form = readForm({ databases: [{ name: "a", engine: 7, settings: "?" }], tenants: "no" });
+    expect(form.databases).toEqual([{ name: "a", engine: "", settings: {} }]);
+    expect(form.tenants).toEqual([]);
+  });
+  it("gives each new database a name of its own", () => {
+    const first = newDatabase([]);
+    const second = newDatabase([first]);
+    expect([first.name, second.name, newDatabase([first, second]).name]).toEqual(["main", "db-2", "db-3"]);
+  });
+});
+
+describe("fromScenario", () => {
+  it("is the inverse of toScenario", () => {
+    const scenario = toScenario(
+      {
+        ...initialForm(),
+        node: { memory: "32GiB", cpus: "8" },
+        tenants: [{ name: "app", kind: "pod", count: "4", request: "6Gi", limit: "8Gi" }],
+        policy: { slack: "2%" },
+      },
+      false,
+    );
+    const { form, notShown } = fromScenario(scenario);
+    expect(notShown).toEqual([]);
+    expect(toScenario(form, false)).toEqual(scenario);
+  });
+  it("names what the form cannot show instead of losing it silently", () => {
+    const { notShown } = fromScenario({
+      schema_version: 1,
+      databases: [{ name: "a", engine: "postgresql", pool_range: { min: "4GiB", max: "16GiB" }, weight: 2 }],
+      policy: { slack: 0.02, page_sizes: ["2MiB"] },
+    });
+    expect(notShown).toEqual([
+      "databases[0].pool_range.min",
+      "databases[0].pool_range.max",
+      "databases[0].weight",
+      "policy.page_sizes[0]",
+    ]);
+  });
+});
+
+it("reads whole numbers only", () => {
+  expect([wholeNumber("200"), wholeNumber(" "), wholeNumber("2.5"), wholeNumber("1e3")]).toEqual([
+    200,
+    undefined,
+    "2.5",
+    "1e3",
+  ]);
+});

@@ -1,0 +1,254 @@
+import { z } from "zod";
+
+/**
+ * The planner's form: every input as the text that stands in it. The server judges the values; the form only keeps
+ * them. Read leniently, so that a link from an older version or a cut-off one still opens.
+ */
+const text = z.string().max(500).catch("");
+const flag = z.boolean().catch(false);
+
+const workloadForm = z
+  .object({
+    row_bytes: text,
+    working_set: text,
+    active_connections: text,
+    operations_per_second_per_busy_core: text,
+  })
+  .partial();
+
+const databaseForm = z.object({
+  name: text,
+  engine: text,
+  version: text.optional(),
+  settings: z.record(z.string(), text).catch({}),
+  connections: text.optional(),
+  page_size: text.optional(),
+  pod_hugepages_limit: text.optional(),
+  workload: workloadForm.optional().catch(undefined),
+});
+
+const tenantForm = z.object({
+  name: text,
+  kind: z.enum(["pod", "service", "page_cache"]).catch("pod"),
+  count: text,
+  request: text,
+  limit: text,
+});
+
+const nodeForm = z.object({ memory: text, cpus: text, arch: text }).partial();
+
+const reservationsForm = z
+  .object({
+    kubernetes: flag,
+    provider: text,
+    kube_reserved: text,
+    system_reserved: text,
+    eviction_hard: text,
+    max_pods: text,
+  })
+  .partial();
+
+const policyForm = z.object({ slack: text, risk: text, reserve_at: text, free_margin: text }).partial();
+
+const plannerForm = z.object({
+  node: nodeForm.catch({}),
+  databases: z.array(databaseForm).max(64).catch([]),
+  tenants: z.array(tenantForm).max(200).catch([]),
+  reservations: reservationsForm.catch({}),
+  policy: policyForm.catch({}),
+});
+
+export type PlannerForm = z.infer<typeof plannerForm>;
+export type DatabaseForm = z.infer<typeof databaseForm>;
+export type TenantForm = z.infer<typeof tenantForm>;
+
+export const DEFAULT_MEMORY = "64GiB";
+
+export function newDatabase(taken: readonly DatabaseForm[], engine = "postgresql"): DatabaseForm {
+  return { name: freeName("main", "db", taken), engine, settings: {} };
+}
+
+export function newTenant(taken: readonly TenantForm[]): TenantForm {
+  return { name: freeName("app", "app", taken), kind: "pod", count: "1", request: "", limit: "" };
+}
+
+function freeName(first: string, stem: string, taken: readonly { name: string }[]): string {
+  const names = new Set(taken.map(({ name }) => name));
+  if (!names.has(first)) return first;
+  let number = 2;
+  while (names.has(`${stem}-${number}`)) number += 1;
+  return `${stem}-${number}`;
+}
+
+/** What a planner opens with: one PostgreSQL with the engine's defaults. */
+export function initialForm(): PlannerForm {
+  return {
+    node: { memory: DEFAULT_MEMORY },
+    databases: [newDatabase([])],
+    tenants: [],
+    reservations: {},
+    policy: {},
+  };
+}
+
+/** The form of a link; anything that cannot be read gives the initial form. */
+export function readForm(value: unknown): PlannerForm {
+  if (value === undefined || value === null) return initialForm();
+  const read = plannerForm.safeParse(value);
+  return read.success ? read.data : initialForm();
+}
+
+type Json = Record<string, unknown>;
+
+/** Drops what was left empty, so that the server uses its default. */
+function filled(entries: Json): Json {
+  return Object.fromEntries(
+    Object.entries(entries).filter(([, value]) => {
+      if (value === undefined || value === null || value === "" || value === false) return false;
+      return !(typeof value === "object" && !Array.isArray(value) && Object.keys(value).length === 0);
+    }),
+  );
+}
+
+/** A whole number where the text is one; else the text, for the server to refuse with the field's name. */
+export function wholeNumber(value: string | undefined): number | string | undefined {
+  const trimmed = value?.trim();
+  if (!trimmed) return undefined;
+  return /^\d{1,15}$/.test(trimmed) ? Number(trimmed) : trimmed;
+}
+
+function decimalNumber(value: string | undefined): number | string | undefined {
+  const trimmed = value?.trim();
+  if (!trimmed) return undefined;
+  return /^\d+(\.\d+)?$/.test(trimmed) ? Number(trimmed) : trimmed;
+}
+
+const trimmed = (value: string | undefined) => value?.trim() || undefined;
+
+function databaseDocument(database: DatabaseForm): Json {
+  const workload = database.workload ?? {};
+  return filled({
+    name: database.name.trim(),
+    engine: database.engine,
+    version: trimmed(database.version),
+    settings: filled(
+      Object.fromEntries(Object.entries(database.settings).map(([name, value]) => [name, value.trim()])),
+    ),
+    connections: wholeNumber(database.connections),
+    page_size: trimmed(database.page_size),
+    pod_hugepages_limit: trimmed(database.pod_hugepages_limit),
+    workload: filled({
+      row_bytes: wholeNumber(workload.row_bytes),
+      working_set: trimmed(workload.working_set),
+      active_connections: wholeNumber(workload.active_connections),
+      operations_per_second_per_busy_core: decimalNumber(workload.operations_per_second_per_busy_core),
+    }),
+  });
+}
+
+function tenantDocument(tenant: TenantForm): Json {
+  return filled({
+    name: tenant.name.trim(),
+    kind: tenant.kind,
+    count: wholeNumber(tenant.count),
+    request: trimmed(tenant.request),
+    limit: trimmed(tenant.limit),
+  });
+}
+
+function reservationsDocument(form: PlannerForm["reservations"]): Json {
+  const system = trimmed(form.system_reserved);
+  if (!form.kubernetes) return filled({ system_reserved: system });
+  return filled({
+    kubernetes: true,
+    provider: trimmed(form.provider),
+    kube_reserved: trimmed(form.kube_reserved),
+    system_reserved: system,
+    eviction_hard: trimmed(form.eviction_hard),
+    max_pods: wholeNumber(form.max_pods),
+  });
+}
+
+/** The scenario document of a form. With a node of the fleet its facts come from the server, else from the form. */
+export function toScenario(form: PlannerForm, hasNode: boolean): Json {
+  return {
+    schema_version: 1,
+    ...(hasNode
+      ? {}
+      : {
+          node: filled({
+            name: "node",
+            arch: trimmed(form.node.arch),
+            memory: trimmed(form.node.memory),
+            cpus: wholeNumber(form.node.cpus),
+          }),
+        }),
+    ...filled({
+      reservations: reservationsDocument(form.reservations),
+      policy: filled({
+        slack: trimmed(form.policy.slack),
+        risk: trimmed(form.policy.risk),
+        reserve_at: trimmed(form.policy.reserve_at),
+        free_margin: trimmed(form.policy.free_margin),
+      }),
+    }),
+    tenants: form.tenants.map(tenantDocument),
+    databases: form.databases.map(databaseDocument),
+  };
+}
+
+function asText(value: unknown): string {
+  return value === null || value === undefined ? "" : String(value);
+}
+
+function record(value: unknown): Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
+}
+
+function texts(value: unknown): Record<string, string> {
+  return Object.fromEntries(Object.entries(record(value)).map(([key, entry]) => [key, asText(entry)]));
+}
+
+/** The form of a saved scenario. Parts that the form does not show would be lost, so they are named. */
+export function fromScenario(scenario: Json): { form: PlannerForm; notShown: string[] } {
+  const list = (value: unknown) => (Array.isArray(value) ? value.map(record) : []);
+  const reservations = record(scenario.reservations);
+  const candidate = {
+    node: texts(scenario.node),
+    databases: list(scenario.databases).map((database) => ({
+      ...texts(database),
+      settings: texts(database.settings),
+      workload: texts(database.workload),
+    })),
+    tenants: list(scenario.tenants).map((tenant) => ({
+      count: "1",
+      request: "",
+      limit: "",
+      kind: "pod",
+      ...texts(tenant),
+    })),
+    reservations: { ...texts(reservations), kubernetes: reservations.kubernetes === true },
+    policy: texts(scenario.policy),
+  };
+  const form = readForm(candidate);
+  return {
+    form,
+    notShown: lostPaths(scenario, toScenario(form, scenario.node === undefined || scenario.node === null)),
+  };
+}
+
+/** Paths of `before` that are not in `after`; values that only changed from number to text count as kept. */
+function lostPaths(before: unknown, after: unknown, path = ""): string[] {
+  if (before === null || before === undefined || before === false || before === "") return [];
+  if (Array.isArray(before)) {
+    return before.flatMap((entry, index) =>
+      lostPaths(entry, (Array.isArray(after) ? after : [])[index], `${path}[${index}]`),
+    );
+  }
+  if (typeof before === "object") {
+    return Object.entries(before as Json).flatMap(([key, value]) =>
+      lostPaths(value, record(after)[key], path ? `${path}.${key}` : key),
+    );
+  }
+  return asText(before) === asText(after) ? [] : [path];
+}

@@ -1,0 +1,98 @@
+import { Button, Group, Menu, Modal, TextInput } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import { asApiError } from "@/api/problem";
+import { scenariosQuery, useSaveScenario } from "@/api/scenarios";
+import type { Scenario } from "@/api/types";
+import { ErrorState, StateText } from "@/components/ui/states";
+import { formatRelative } from "@/lib/units";
+
+interface SavedScenariosProps {
+  open: Scenario | null;
+  nodeId: string | null;
+  scenario: Record<string, unknown>;
+  onOpen: (id: string) => void;
+  onSaved: (scenario: Scenario) => void;
+}
+
+/** Opens a saved scenario, and saves the one on the page. An edit names the version it was read at. */
+export function SavedScenarios({ open, nodeId, scenario, onOpen, onSaved }: SavedScenariosProps) {
+  const list = useQuery(scenariosQuery());
+  const save = useSaveScenario();
+  const [asking, ask] = useDisclosure(false);
+  const [name, setName] = useState("");
+  const items = list.data?.items ?? [];
+
+  const saveAs = (event: FormEvent) => {
+    event.preventDefault();
+    save.mutate(
+      { name: name.trim(), nodeId, scenario },
+      {
+        onSuccess: (saved) => {
+          ask.close();
+          onSaved(saved);
+        },
+      },
+    );
+  };
+  const replace = () => {
+    if (!open) return;
+    save.mutate(
+      { name: open.name, nodeId, scenario, replace: { id: open.id, version: open.version } },
+      { onSuccess: onSaved },
+    );
+  };
+  const conflict = save.isError && asApiError(save.error).status === 412;
+  return (
+    <Group gap="xs">
+      {items.length > 0 && (
+        <Menu position="bottom-end" width={280}>
+          <Menu.Target>
+            <Button variant="default">Open a saved scenario</Button>
+          </Menu.Target>
+          <Menu.Dropdown mah={320} style={{ overflowY: "auto" }}>
+            {items.map((item) => (
+              <Menu.Item key={item.id} onClick={() => onOpen(item.id)}>
+                {item.name}
+                <span style={{ color: "var(--hp-text-dim)", fontSize: 13 }}>
+                  {" "}
+                  {formatRelative(item.updated_at, new Date())}
+                </span>
+              </Menu.Item>
+            ))}
+          </Menu.Dropdown>
+        </Menu>
+      )}
+      {open && (
+        <Button variant="default" onClick={replace} loading={save.isPending && !asking}>
+          Save
+        </Button>
+      )}
+      <Button variant="default" onClick={ask.open}>
+        Save as
+      </Button>
+      {conflict && !asking && (
+        <p role="alert" style={{ margin: 0, color: "var(--hp-state-wrong)", fontSize: 14 }}>
+          Somebody changed it since you opened it. Open it again, or save under another name.
+        </p>
+      )}
+      <Modal opened={asking} onClose={ask.close} title="Save this scenario">
+        <form onSubmit={saveAs} style={{ display: "flex", flexDirection: "column", gap: 12 }}>
+          <TextInput
+            label="Name"
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+            required
+            data-autofocus
+          />
+          <StateText>The scenario keeps the inputs. The plan is computed anew when it is opened.</StateText>
+          {save.isError && <ErrorState error={save.error} bare />}
+          <Button type="submit" loading={save.isPending}>
+            Save
+          </Button>
+        </form>
+      </Modal>
+    </Group>
+  );
+}

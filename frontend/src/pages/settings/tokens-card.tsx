@@ -1,0 +1,145 @@
+import { Button, NativeSelect, Table, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import { asApiError } from "@/api/problem";
+import { tokensQuery, useCreateToken, useRevokeToken } from "@/api/tokens";
+import type { Role, Token } from "@/api/types";
+import { CommandLine } from "@/components/ui/command-line";
+import { QueryView } from "@/components/ui/query-view";
+import { QuestionCard } from "@/components/ui/question-card";
+import { TableSkeleton } from "@/components/ui/skeletons";
+import { ErrorState, StateText } from "@/components/ui/states";
+import { When } from "@/components/ui/values";
+import { FieldErrors } from "../planner/field-errors";
+import classes from "./tokens-card.module.css";
+
+const ROLES: { value: Role; label: string }[] = [
+  { value: "agent", label: "Agent: sends one node's reports" },
+  { value: "enrolment", label: "Enrolment: makes agent tokens" },
+  { value: "viewer", label: "Viewer: reads" },
+  { value: "planner", label: "Planner: reads and plans" },
+  { value: "admin", label: "Administrator" },
+];
+
+/** Credentials: made here, shown once, revoked here. */
+export function TokensCard() {
+  const query = useQuery(tokensQuery());
+  return (
+    <QuestionCard
+      title="Who may connect?"
+      description="A token is stored hashed and shown only when it is made."
+    >
+      <CreateToken />
+      <QueryView query={query} skeleton={<TableSkeleton rows={3} />}>
+        {({ items }) =>
+          items.length === 0 ? <StateText>There is no token yet.</StateText> : <TokenTable tokens={items} />
+        }
+      </QueryView>
+    </QuestionCard>
+  );
+}
+
+function CreateToken() {
+  const create = useCreateToken();
+  const [name, setName] = useState("");
+  const [role, setRole] = useState<Role>("agent");
+  const problem = create.isError ? asApiError(create.error) : null;
+  const errors = new FieldErrors(problem?.fieldErrors ?? []);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    create.mutate({ name: name.trim(), role }, { onSuccess: () => setName("") });
+  };
+  return (
+    <>
+      <form className={classes.form} onSubmit={submit}>
+        <TextInput
+          label="Name"
+          placeholder="db-7"
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+          error={errors.at("name")}
+          required
+        />
+        <NativeSelect
+          label="May"
+          data={ROLES}
+          value={role}
+          onChange={(event) => setRole(event.currentTarget.value as Role)}
+          error={errors.at("role")}
+        />
+        <Button type="submit" loading={create.isPending} className={classes.submit}>
+          Make a token
+        </Button>
+      </form>
+      {problem && problem.fieldErrors.length === 0 && <ErrorState error={problem} bare />}
+      {create.data && (
+        <div role="status">
+          <StateText>The token of {create.data.name}. Copy it now; it is not shown again.</StateText>
+          <CommandLine command={create.data.token} what="the token" />
+        </div>
+      )}
+    </>
+  );
+}
+
+function TokenTable({ tokens }: { tokens: readonly Token[] }) {
+  const revoke = useRevokeToken();
+  const [asked, ask] = useState<string | null>(null);
+  return (
+    <>
+      <Table.ScrollContainer minWidth={640} scrollAreaProps={{ "aria-label": "Tokens" }}>
+        <Table verticalSpacing={6}>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Name</Table.Th>
+              <Table.Th>Role</Table.Th>
+              <Table.Th>Made</Table.Th>
+              <Table.Th>Last used</Table.Th>
+              <Table.Th>Ends</Table.Th>
+              <Table.Th />
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {tokens.map((token) => (
+              <Table.Tr key={token.id}>
+                <Table.Th scope="row" fw={400}>
+                  {token.name}
+                </Table.Th>
+                <Table.Td>{token.role}</Table.Td>
+                <Table.Td>
+                  <When iso={token.created_at} />
+                </Table.Td>
+                <Table.Td>{token.last_used_at ? <When iso={token.last_used_at} /> : "never"}</Table.Td>
+                <Table.Td>{token.expires_at ? <When iso={token.expires_at} /> : "does not"}</Table.Td>
+                <Table.Td className="hp-num">
+                  {token.revoked_at ? (
+                    "revoked"
+                  ) : asked === token.id ? (
+                    <Button
+                      size="compact-sm"
+                      color="red"
+                      loading={revoke.isPending}
+                      onClick={() => revoke.mutate(token.id, { onSettled: () => ask(null) })}
+                    >
+                      Revoke {token.name} now
+                    </Button>
+                  ) : (
+                    <Button
+                      size="compact-sm"
+                      variant="default"
+                      onClick={() => ask(token.id)}
+                      aria-label={`Revoke ${token.name}`}
+                    >
+                      Revoke
+                    </Button>
+                  )}
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+      {revoke.isError && <ErrorState error={revoke.error} bare />}
+    </>
+  );
+}
