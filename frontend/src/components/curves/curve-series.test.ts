@@ -99,6 +99,12 @@ describe("reach", () => {
       bestLevels([level({ entries: null, source: "measured" }), level({ entries: 72 })])[0]?.entries,
     ).toBe(72);
   });
+  it("prefers a confident catalogue to a CPUID that the hypervisor falsifies", () => {
+    const cpuid = level({ entries: 128, source: "cpuid", confidence: "low" });
+    const catalogue = level({ entries: 4096, source: "catalogue", confidence: "high" });
+    expect(bestLevels([cpuid, catalogue])[0]?.entries).toBe(4096);
+    expect(bestLevels([catalogue, { ...cpuid, confidence: "high" }])[0]?.entries).toBe(128);
+  });
   it("labels each data level of the base page once", () => {
     expect(reachReferences(levels, 4096).map(({ x, label }) => [x, label.replaceAll("\u00a0", " ")])).toEqual(
       [

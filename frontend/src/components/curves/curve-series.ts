@@ -76,16 +76,22 @@ export function curveRows(curves: readonly { key: string; curve: RunCurve }[]): 
 }
 
 const SOURCE_RANK: Record<string, number> = { measured: 0, cpuid: 1, catalogue: 2, assumed: 3 };
+const CONFIDENCE_RANK: Record<string, number> = { high: 0, medium: 1, low: 2 };
 
-/** The best-known entry count of a level: measured before CPUID before catalogue. */
+/** What was measured here wins; else the more confident source (a hypervisor may falsify CPUID); an unknown never does. */
+function levelRank(level: TlbLevel): number {
+  if (level.entries === null) return 1000;
+  if (level.source === "measured") return 0;
+  return 100 + 10 * (CONFIDENCE_RANK[level.confidence ?? ""] ?? 3) + (SOURCE_RANK[level.source ?? ""] ?? 5);
+}
+
+/** The best-known value of each level, kind and page size. */
 export function bestLevels(levels: readonly TlbLevel[]): TlbLevel[] {
   const best = new Map<string, TlbLevel>();
   for (const level of levels) {
     const key = `${level.level}:${level.kind}:${level.page_bytes}`;
     const known = best.get(key);
-    const rank = (candidate: TlbLevel) =>
-      (candidate.entries === null ? 10 : 0) + (SOURCE_RANK[candidate.source ?? ""] ?? 5);
-    if (!known || rank(level) < rank(known)) best.set(key, level);
+    if (!known || levelRank(level) < levelRank(known)) best.set(key, level);
   }
   return [...best.values()];
 }

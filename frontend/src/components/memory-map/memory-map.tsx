@@ -67,8 +67,8 @@ function Bar({
     >
       {visible.map((part) => (
         <Tooltip key={part.key} label={<PartTooltip part={part} totalBytes={bar.totalBytes} />}>
+          {/* biome-ignore lint/a11y/noStaticElementInteractions: hovering only marks the row of the table */}
           <div
-            role="presentation"
             className={`${classes.part} ${part.look === "unknown" ? "hp-hatched" : ""}`}
             data-look={part.look}
             data-dim={active !== null && active !== part.key}

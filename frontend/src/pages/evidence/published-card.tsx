@@ -1,4 +1,4 @@
-import { Table, TextInput } from "@mantine/core";
+import { Table, Text, TextInput, Tooltip } from "@mantine/core";
 import { useDeferredValue, useState } from "react";
 import type { Evidence, PublishedResult } from "@/api/types";
 import { SearchIcon } from "@/components/ui/icons";
@@ -17,7 +17,19 @@ export function searchResults(items: readonly PublishedResult[], text: string): 
 }
 
 function gainText(gain: PublishedResult["gain_percent"]): string | null {
-  return typeof gain === "number" ? formatPercentChange(gain / 100) : gain;
+  return typeof gain === "number" ? formatPercentChange(gain / 100) : (gain ?? null);
+}
+
+/** A long text in three lines; all of it in the tooltip. */
+function Long({ text }: { text: string | null }) {
+  if (text === null) return <Known value={null} />;
+  return (
+    <Tooltip label={text} disabled={text.length < 60}>
+      <Text component="span" inherit lineClamp={3} style={{ overflowWrap: "anywhere" }}>
+        {text}
+      </Text>
+    </Tooltip>
+  );
 }
 
 /** All published results, as their sources state them. */
@@ -27,7 +39,7 @@ export function PublishedCard({ evidence }: { evidence: Evidence }) {
   return (
     <QuestionCard
       title={`What have others published? ${evidence.items.length} results.`}
-      description={evidence.about}
+      description="As their sources state them. A gain above zero means that the second page size did better."
       actions={
         <TextInput
           aria-label="Search the published results"
@@ -50,32 +62,31 @@ export function PublishedCard({ evidence }: { evidence: Evidence }) {
           <Table verticalSpacing={6} stickyHeader>
             <Table.Thead>
               <Table.Tr>
-                <Table.Th>Workload</Table.Th>
-                <Table.Th>System</Table.Th>
-                <Table.Th>Page sizes</Table.Th>
-                <Table.Th className="hp-num">Gain</Table.Th>
-                <Table.Th>Source</Table.Th>
+                <Table.Th w="30%">Workload</Table.Th>
+                <Table.Th w="24%">System</Table.Th>
+                <Table.Th w="12%">Page sizes</Table.Th>
+                <Table.Th w="12%">Gain (%)</Table.Th>
+                <Table.Th w="22%">Source</Table.Th>
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
               {items.map((item) => (
-                <Table.Tr key={item.id}>
-                  <Table.Td style={{ maxWidth: 300 }}>
-                    <Known value={item.workload} />
+                <Table.Tr key={item.id} style={{ verticalAlign: "top" }}>
+                  <Table.Td>
+                    <Long text={item.workload} />
                     {item.engine && (
                       <div style={{ color: "var(--hp-text-dim)", fontSize: 13 }}>{item.engine}</div>
                     )}
                   </Table.Td>
-                  <Table.Td style={{ maxWidth: 220 }}>
-                    <Known value={item.system} />
+                  <Table.Td>
+                    <Long text={item.system} />
                   </Table.Td>
                   <Table.Td>{[item.page_size_a, item.page_size_b].filter(Boolean).join(" to ")}</Table.Td>
-                  <Table.Td className="hp-num">
-                    <Known value={gainText(item.gain_percent)} />
+                  <Table.Td>
+                    <Long text={gainText(item.gain_percent)} />
                   </Table.Td>
-                  <Table.Td style={{ maxWidth: 260, overflowWrap: "anywhere", fontSize: 13 }}>
-                    {item.source}
-                    {item.year ? `, ${item.year}` : ""}
+                  <Table.Td style={{ fontSize: 13 }}>
+                    <Long text={item.source} />
                   </Table.Td>
                 </Table.Tr>
               ))}

@@ -1,6 +1,6 @@
 import { Button, PasswordInput } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type FormEvent, useEffect, useRef, useState } from "react";
+import { type FormEvent, useEffect, useEffectEvent, useState } from "react";
 import { asApiError } from "@/api/problem";
 import { useLogin } from "@/api/session";
 import { Logo } from "@/components/shell/logo";
@@ -14,18 +14,20 @@ export function LoginPage() {
   const navigate = useNavigate();
   const login = useLogin();
   const [token, setToken] = useState("");
-  const started = useRef(false);
 
   const signIn = (value: string) =>
     login.mutate(value, { onSuccess: () => void navigate({ href: next ?? "/", replace: true }) });
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the address is read once, when the page opens
-  useEffect(() => {
-    document.title = "Sign in - hugeplan";
-    if (started.current) return;
-    started.current = true;
+  const readAddress = useEffectEvent(() => {
     const found = takeTokenFromHash(window);
     if (found) signIn(found);
+  });
+  useEffect(() => {
+    document.title = "Sign in - hugeplan";
+    readAddress();
+    // A login link opened in this tab changes only the fragment, which loads no new page.
+    window.addEventListener("hashchange", readAddress);
+    return () => window.removeEventListener("hashchange", readAddress);
   }, []);
 
   const submit = (event: FormEvent) => {

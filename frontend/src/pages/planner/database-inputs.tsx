@@ -72,7 +72,7 @@ export function DatabaseInputs(props: DatabaseInputsProps) {
         <NativeSelect
           label="Page size"
           data={[
-            { value: "", label: "Let the plan choose" },
+            { value: "", label: "Automatic" },
             { value: "none", label: "No huge pages" },
             ...props.hugePageSizes.map((size) => ({ value: plainSize(size), label: formatBytes(size) })),
           ]}
