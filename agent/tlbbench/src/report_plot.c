@@ -78,7 +78,10 @@ static void draw(struct plot *plot, const struct curve *curve, char mark)
         char *cell =
             &plot->cells[PLOT_ROWS - 1 - (int)lround(up * (PLOT_ROWS - 1))][(int)lround(across * (PLOT_COLUMNS - 1))];
 
-        *cell = *cell == ' ' || *cell == mark ? mark : '+';
+        if (*cell == ' ')
+            *cell = mark;
+        else if (*cell != mark)
+            *cell = '+';
     }
 }
 
