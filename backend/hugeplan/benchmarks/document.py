@@ -29,6 +29,7 @@ MAX_POINTS = 4096
 MAX_MEASUREMENTS = 8192
 
 CurveX = Annotated[int, Field(ge=0, le=2**60, description="What was varied; the unit is in x_name")]
+RegisterValue = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
@@ -220,6 +221,43 @@ class Tool(DocumentModel):
     version: Word
 
 
+class ProcessorDocument(DocumentModel):
+    """The processor a run was measured on. ``midr`` and ``pvr`` are the identification registers of Arm and POWER."""
+
+    architecture: Word | None = None
+    vendor: Label | None = None
+    family: SmallCount | None = None
+    model: SmallCount | None = None
+    stepping: SmallCount | None = None
+    brand: Label | None = None
+    midr: RegisterValue | None = None
+    pvr: RegisterValue | None = None
+    cpus_online: SmallCount | None = None
+    catalogue_id: Label | None = None
+
+
+class HypervisorDocument(DocumentModel):
+    """Whether the run was measured in a guest."""
+
+    present: bool | None = None
+    name: Label | None = None
+
+
+class KernelDocument(DocumentModel):
+    """The kernel a run was measured under."""
+
+    release: Label | None = None
+
+
+class Environment(DocumentModel):
+    """Where a run was measured; the rest of the document's environment stays in the stored document."""
+
+    processor: ProcessorDocument | None = None
+    hypervisor: HypervisorDocument | None = None
+    kernel: KernelDocument | None = None
+    base_page_bytes: PageBytes | None = None
+
+
 class TlbbenchDocument(DocumentModel):
     """One execution of tlbbench."""
 
@@ -232,7 +270,7 @@ class TlbbenchDocument(DocumentModel):
     duration_seconds: Seconds | None = None
     exit_status: Annotated[int, Field(ge=0, le=255)] | None = None
     sections: list[Section] = Field(default=[], max_length=64)
-    environment: dict[str, Any] | None = None
+    environment: Environment | None = None
     geometry: Geometry | None = None
     latency: Latency | None = None
     rows: Rows | None = None

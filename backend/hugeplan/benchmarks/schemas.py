@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from hugeplan.api.schemas import ResponseModel
-from hugeplan.benchmarks.document import Curve, Geometry, PairedDelta, Rows, Scatter
+from hugeplan.benchmarks.document import Curve, Environment, Geometry, PairedDelta, Rows, Scatter
 
 
 class RunSection(ResponseModel):
@@ -40,6 +40,7 @@ class RunCurve(Curve):
 class RunDetail(Run):
     """A run with everything it measured. ``geometry`` and ``scatter`` leave their curves to ``curves``."""
 
+    environment: Environment | None
     geometry: Geometry | None
     curves: list[RunCurve]
     paired_deltas: list[PairedDelta]

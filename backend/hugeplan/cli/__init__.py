@@ -36,6 +36,11 @@ class Command:
 COMMANDS: Final = (
     Command("plan", "a plan for a node from a scenario, or for this machine", "hugeplan.cli.plan"),
     Command("size", "pages that one database engine needs", "hugeplan.cli.size"),
+    Command("demo", "the service with a database of its own, until Ctrl-C", "hugeplan.cli.demo"),
+    Command("serve", "the service over an existing PostgreSQL", "hugeplan.cli.serve"),
+    Command("migrate", "bring the database to the newest migration", "hugeplan.cli.migrate"),
+    Command("token", "make a credential", "hugeplan.cli.token"),
+    Command("openapi", "the OpenAPI document of the service", "hugeplan.cli.openapi"),
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -99,6 +99,22 @@ def hardware_facts(entry: CatalogueEntry, *, virtualised: bool | None, core_hz: 
         core_hz=core_hz,
         l2_hit_penalty_ns=penalty,
         levels=entry.levels,
+    )
+
+
+def complete(facts: HardwareFacts) -> HardwareFacts:
+    """``facts`` with what the catalogue adds: TLB levels, name and L2-TLB penalty, where they are unknown."""
+    entry = by_id(facts.catalogue_id) if facts.catalogue_id else by_cpuid(facts.vendor, facts.family, facts.model)
+    if entry is None:
+        return facts
+    known = hardware_facts(entry, virtualised=facts.virtualised, core_hz=facts.core_hz)
+    return replace(
+        facts,
+        vendor=facts.vendor or known.vendor,
+        uarch=facts.uarch or known.uarch,
+        catalogue_id=known.catalogue_id,
+        l2_hit_penalty_ns=known.l2_hit_penalty_ns if facts.l2_hit_penalty_ns is None else facts.l2_hit_penalty_ns,
+        levels=facts.levels or known.levels,
     )
 
 

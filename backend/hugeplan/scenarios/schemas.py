@@ -8,6 +8,7 @@ from uuid import UUID
 
 from hugeplan.api.schemas import JsonObject, Name, RequestModel, ResponseModel
 from hugeplan.planner.model import Plan
+from hugeplan.scenario_file import ScenarioDocument
 
 
 class PlanPreviewRequest(RequestModel):
@@ -16,7 +17,7 @@ class PlanPreviewRequest(RequestModel):
     """
 
     node_id: UUID | None = None
-    scenario: JsonObject
+    scenario: ScenarioDocument
 
 
 class PlanArtifact(ResponseModel):
@@ -42,7 +43,7 @@ class ScenarioWrite(RequestModel):
 
     name: Name
     node_id: UUID | None = None
-    scenario: JsonObject
+    scenario: ScenarioDocument
 
 
 class ScenarioSummary(ResponseModel):
@@ -58,7 +59,7 @@ class ScenarioSummary(ResponseModel):
 
 
 class Scenario(ScenarioSummary):
-    """A saved scenario. Its ``version`` is the ETag that an edit must name in If-Match."""
+    """A saved scenario, spelled as it was sent. Its ``version`` is the ETag that an edit must name in If-Match."""
 
     scenario: JsonObject
 

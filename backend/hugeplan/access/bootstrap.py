@@ -1,0 +1,68 @@
+"""Credentials that exist before anyone can log in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+from hugeplan.access import repository, service
+from hugeplan.access.schemas import Role
+from hugeplan.db.session import Database, WriteSession
+from hugeplan.settings import Settings
+
+ADVISORY_LOCK = 4_811_252_263_003
+_RETRY_SECONDS = 5.0
+
+_logger = logging.getLogger(__name__)
+
+
+async def _lock(session: WriteSession) -> None:
+    """Let replicas that start together do this one after the other."""
+    await session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK})
+
+
+async def create_first_admin(database: Database) -> str | None:
+    """The secret of the first admin token, made when there is no usable one; else None. Show it once."""
+    async with database.write() as session:
+        await _lock(session)
+        if await repository.has_admin(session, datetime.now(UTC)):
+            return None
+        return (await service.mint(session, name="first admin", role=Role.ADMIN)).token
+
+
+async def is_usable(database: Database, secret: str, role: Role) -> bool:
+    """Whether a secret is a usable token of this role."""
+    async with database.read() as session:
+        row = await repository.token_by_secret(session, service.hash_secret(secret), datetime.now(UTC))
+        return row is not None and row.role == role.value
+
+
+async def replace_token(database: Database, name: str, role: Role) -> str:
+    """The secret of a new token that takes the place of all tokens with this name and role."""
+    async with database.write() as session:
+        await _lock(session)
+        await repository.revoke_named(session, name, role.value, datetime.now(UTC))
+        return (await service.mint(session, name=name, role=role)).token
+
+
+async def register_enrolment_token(database: Database, settings: Settings) -> None:
+    """Store the configured enrolment token unless it is there; waits for the database while it is away."""
+    if settings.bootstrap_enrolment_token is None:
+        return
+    secret = settings.bootstrap_enrolment_token.get_secret_value()
+    while True:
+        try:
+            async with database.write() as session:
+                await _lock(session)
+                # A revoked one stays revoked: the administrator's word is newer than the environment's.
+                if not await repository.is_known(session, service.hash_secret(secret)):
+                    await service.mint(session, name="bootstrap enrolment", role=Role.ENROLMENT, secret=secret)
+        except (SQLAlchemyError, OSError) as error:
+            _logger.warning("enrolment token not registered yet", extra={"error": type(error).__name__})
+            await asyncio.sleep(_RETRY_SECONDS)
+        else:
+            return

@@ -1,0 +1,58 @@
+"""What handlers ask for: settings and the request's one database session."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from hugeplan.db.session import Database, ReadSession, WriteSession
+from hugeplan.settings import Settings
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def get_settings(request: Request) -> Settings:
+    """The settings the application was created with."""
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+def get_database(request: Request) -> Database:
+    """The application's database."""
+    database: Database = request.app.state.database
+    return database
+
+
+async def _request_session(request: Request) -> AsyncIterator[ReadSession]:
+    """The request's only session: read-only for safe methods, committed after the handler for the others."""
+    database = get_database(request)
+    if request.method in SAFE_METHODS:
+        async with database.read() as session:
+            yield session
+    else:
+        async with database.write() as session:
+            yield session
+
+
+# Function scope: the commit happens before the response is sent, so that a failed commit is an error response.
+_RequestSession = Annotated[ReadSession, Depends(_request_session, scope="function")]
+
+
+def get_read_session(session: _RequestSession) -> ReadSession:
+    """The request's session, for reading."""
+    return session
+
+
+def get_write_session(session: _RequestSession) -> WriteSession:
+    """The request's session, for writing; only unsafe methods have one."""
+    if not isinstance(session, WriteSession):
+        raise TypeError("a safe request must not ask for a write session")
+    return session
+
+
+CurrentSettings = Annotated[Settings, Depends(get_settings)]
+CurrentDatabase = Annotated[Database, Depends(get_database)]
+Reads = Annotated[ReadSession, Depends(get_read_session, scope="function")]
+Writes = Annotated[WriteSession, Depends(get_write_session, scope="function")]

@@ -1,0 +1,46 @@
+"""The API's documentation: the OpenAPI document and a page that reads it. Nothing is loaded from elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.responses import FileResponse, JSONResponse, Response
+
+from hugeplan.api.problems import NotFoundError
+
+STATIC = Path(__file__).parent / "static"
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {"Content-Security-Policy": CONTENT_SECURITY_POLICY, "Cache-Control": "no-cache"}
+_FILES = {
+    "docs.html": "text/html; charset=utf-8",
+    "docs.js": "text/javascript; charset=utf-8",
+    "docs.css": "text/css; charset=utf-8",
+}
+
+
+async def docs_page(_: Request) -> Response:
+    """The page."""
+    return FileResponse(STATIC / "docs.html", media_type=_FILES["docs.html"], headers=_HEADERS)
+
+
+async def docs_file(request: Request) -> Response:
+    """The page's script and style."""
+    name = request.path_params["name"]
+    if name not in _FILES:
+        raise NotFoundError(f"There is nothing at {request.url.path}.")
+    return FileResponse(STATIC / name, media_type=_FILES[name], headers=_HEADERS)
+
+
+def install(app: FastAPI) -> None:
+    """Register the page and the document. Both describe the API and hold no data, so they need no credential."""
+
+    async def openapi_document(_: Request) -> Response:
+        return JSONResponse(app.openapi())
+
+    app.add_route("/api/docs", docs_page, include_in_schema=False)
+    app.add_route("/api/docs/{name}", docs_file, include_in_schema=False)
+    app.add_route("/api/openapi.json", openapi_document, include_in_schema=False)

@@ -1,0 +1,61 @@
+"""Operations: is the process alive, is the service ready, what has it served."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import Response
+
+from hugeplan.api.dependencies import CurrentDatabase, CurrentSettings
+from hugeplan.api.metrics import CONTENT_TYPE, Metrics
+from hugeplan.api.problems import RETRY_AFTER_SECONDS, UnavailableError
+from hugeplan.api.schemas import ResponseModel
+from hugeplan.db import migrate
+
+router = APIRouter(tags=["operations"])
+
+
+class Health(ResponseModel):
+    """The process answers."""
+
+    status: Literal["ok"]
+
+
+class Readiness(ResponseModel):
+    """The database answers and is at the newest migration."""
+
+    status: Literal["ready"]
+    revision: str
+
+
+@router.get("/healthz")
+async def health_get() -> Health:
+    """Whether the process answers. Touches nothing else, so that a slow database does not restart it."""
+    return Health(status="ok")
+
+
+@router.get("/readyz")
+async def readiness_get(database: CurrentDatabase, settings: CurrentSettings) -> Readiness:
+    """Whether requests can be served: the database answers and its migrations are at head."""
+    head = migrate.head_revision(migrate.migrations_dir(settings.migrations_dir))
+    revision = await migrate.current_revision(database.engine)
+    if revision != head:
+        raise UnavailableError(
+            f"The database is at migration {revision or 'none'}, the service needs {head}. Run: hugeplan migrate",
+            headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+        )
+    return Readiness(status="ready", revision=head)
+
+
+def render_metrics(request: Request) -> Response:
+    """The metrics of this process."""
+    metrics: Metrics = request.app.state.metrics
+    pool = request.app.state.database.engine.pool
+    gauges = {"hugeplan_database_connections_in_use": float(pool.checkedout())}
+    return Response(metrics.render(gauges), media_type=CONTENT_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Register the routes that need no credential."""
+    app.include_router(router)

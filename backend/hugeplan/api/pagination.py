@@ -1,0 +1,83 @@
+"""Cursor pagination with a total order.
+
+A cursor is the sort key of the last item of a page, as opaque text. Every list sorts by a unique key,
+so that pages neither repeat nor lose items while rows are added.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Annotated, Generic, TypeVar
+from uuid import UUID
+
+from fastapi import Query
+
+from hugeplan.api.problems import FieldProblem, invalid_input, shown
+from hugeplan.api.schemas import ResponseModel
+
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 500
+
+R = TypeVar("R")
+T = TypeVar("T")
+First = TypeVar("First")
+Second = TypeVar("Second")
+
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="The largest number of items to answer")]
+Cursor = Annotated[str | None, Query(max_length=1024, description="next_cursor of the page before")]
+
+
+class Page(ResponseModel, Generic[T]):
+    """A part of a list; ``next_cursor`` is null on its last page."""
+
+    items: list[T]
+    next_cursor: str | None
+
+
+def encode_cursor(*key: str) -> str:
+    """The sort key as opaque URL-safe text."""
+    return base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
+
+
+def decode_cursor(
+    cursor: str | None, first: Callable[[str], First], second: Callable[[str], Second]
+) -> tuple[First, Second] | None:
+    """The sort key of a cursor, each part through its parser; None on a first page.
+
+    Raises InvalidInputError for text that is not a cursor of this list.
+    """
+    if cursor is None:
+        return None
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        parts = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        if not isinstance(parts, list) or "\0" in "".join(parts):
+            raise ValueError("not a list of text")
+        first_text, second_text = parts
+        return first(first_text), second(second_text)
+    except (ValueError, TypeError, RecursionError) as error:
+        problem = FieldProblem(field="cursor", value=shown(cursor), expected="next_cursor of an earlier answer")
+        raise invalid_input([problem]) from error
+
+
+def decode_time_cursor(cursor: str | None) -> tuple[datetime, UUID] | None:
+    """The cursor of a list sorted by time and id."""
+    return decode_cursor(cursor, _aware_time, UUID)
+
+
+def _aware_time(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError("a time without a zone")
+    return moment
+
+
+def page_of(
+    rows: Sequence[R], limit: int, key: Callable[[R], tuple[str, ...]], item: Callable[[R], T]
+) -> tuple[list[T], str | None]:
+    """Items and next cursor from ``limit + 1`` fetched rows."""
+    next_cursor = encode_cursor(*key(rows[limit - 1])) if len(rows) > limit else None
+    return [item(row) for row in rows[:limit]], next_cursor

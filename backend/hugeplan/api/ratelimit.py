@@ -1,0 +1,45 @@
+"""Token buckets in memory: a bound for each process, not for the fleet of replicas.
+
+A replica forgets its buckets when it restarts. That is enough here: the limits protect the service
+from loops and from guessing, and a guess of a 256-bit token is hopeless at any rate.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from hugeplan.api.problems import RateLimitedError
+
+MAX_BUCKETS = 50_000
+
+
+class RateLimiter:
+    """One bucket for each (kind, key). A bucket holds a minute's worth and refills evenly."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
+
+    def _level(self, kind: str, key: str, per_minute: int) -> float:
+        level, at = self._buckets.get((kind, key), (float(per_minute), self._clock()))
+        return min(float(per_minute), level + (self._clock() - at) * per_minute / 60)
+
+    def refuse_exhausted(self, kind: str, key: str, per_minute: int) -> None:
+        """Raise RateLimitedError when the bucket has less than one request left."""
+        level = self._level(kind, key, per_minute)
+        if level < 1:
+            seconds = math.ceil((1 - level) * 60 / per_minute)
+            raise RateLimitedError(
+                f"More than {per_minute} a minute. Try again in {seconds} s.", headers={"Retry-After": str(seconds)}
+            )
+
+    def spend(self, kind: str, key: str, per_minute: int) -> None:
+        """Take one request from the bucket, or raise RateLimitedError."""
+        self.refuse_exhausted(kind, key, per_minute)
+        self._buckets[kind, key] = (self._level(kind, key, per_minute) - 1, self._clock())
+        self._buckets.move_to_end((kind, key))
+        while len(self._buckets) > MAX_BUCKETS:
+            self._buckets.popitem(last=False)

@@ -1,0 +1,87 @@
+"""The built web interface: its files, and its index page for every other address (history fallback)."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
+
+from hugeplan.settings import Settings
+
+_CHECKOUT = Path(__file__).resolve().parents[3]
+NONCE_PLACEHOLDER = "__CSP_NONCE__"
+_IMMUTABLE = "public, max-age=31536000, immutable"
+
+
+def ui_dir(settings: Settings) -> Path:
+    """The folder of the built interface: the configured one, else the checkout's."""
+    return settings.ui_dir or _CHECKOUT / "frontend" / "dist"
+
+
+def content_security_policy(nonce: str | None) -> str:
+    """Scripts, styles, images and connections from this origin only. Styles made at run time need the page's nonce;
+    a page without a place for it may make any style, which cannot run code.
+    """
+    styles = f"'self' 'nonce-{nonce}'" if nonce else "'self' 'unsafe-inline'"
+    return (
+        f"default-src 'none'; script-src 'self'; style-src {styles}; style-src-attr 'unsafe-inline'; "
+        "img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; manifest-src 'self'; worker-src 'self'; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    )
+
+
+class UserInterface:
+    """ASGI application for every path that no route takes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files = StaticFiles(directory=folder, check_dir=False)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A file, the index page, or 404."""
+        if scope["type"] != "http":
+            raise HTTPException(404)
+        path: str = scope["path"]
+        if path == "/api" or path.startswith("/api/"):
+            raise HTTPException(404)
+        if scope["method"] not in {"GET", "HEAD"}:
+            raise HTTPException(405, headers={"Allow": "GET, HEAD"})
+        response = await self._file(path, scope)
+        if response is None:
+            # A missing file is missing; only addresses of pages fall back to the index.
+            if "." in path.rsplit("/", 1)[-1]:
+                raise HTTPException(404)
+            response = self._index()
+        await response(scope, receive, send)
+
+    async def _file(self, path: str, scope: Scope) -> Response | None:
+        relative = path.lstrip("/")
+        if not relative or relative == "index.html":
+            return None if not relative else self._index()
+        try:
+            response = await self._files.get_response(self._files.get_path({**scope, "root_path": ""}), scope)
+        except (HTTPException, ValueError):
+            return None
+        if response.status_code not in {200, 206, 304}:
+            return None
+        response.headers["Cache-Control"] = _IMMUTABLE if relative.startswith("assets/") else "no-cache"
+        return response
+
+    def _index(self) -> Response:
+        try:
+            page = (self._folder / "index.html").read_text(encoding="utf-8")
+        except OSError as error:
+            raise HTTPException(404) from error
+        nonce = secrets.token_urlsafe(16) if NONCE_PLACEHOLDER in page else None
+        headers = {"Content-Security-Policy": content_security_policy(nonce), "Cache-Control": "no-cache"}
+        return HTMLResponse(page.replace(NONCE_PLACEHOLDER, nonce or ""), headers=headers)
+
+
+def install(app: FastAPI, settings: Settings) -> None:
+    """Serve the interface where no route matches."""
+    app.router.default = UserInterface(ui_dir(settings))

@@ -1,0 +1,31 @@
+"""Routes of runs and curves."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+
+from hugeplan.access.dependencies import Viewer
+from hugeplan.api.dependencies import Reads
+from hugeplan.benchmarks import service
+from hugeplan.benchmarks.schemas import RunComparison, RunDetail
+
+router = APIRouter(prefix="/runs", tags=["benchmarks"])
+
+
+@router.get("/compare")
+async def runs_compare(
+    _: Viewer,
+    session: Reads,
+    run: Annotated[list[UUID], Query(min_length=2, max_length=20, description="Runs to compare, in this order")],
+) -> RunComparison:
+    """Runs side by side: curves of the same measurement share a row."""
+    return await service.compare_runs(session, run)
+
+
+@router.get("/{run_id}")
+async def runs_get(_: Viewer, session: Reads, run_id: UUID) -> RunDetail:
+    """A run with everything it measured."""
+    return await service.get_run(session, run_id)

@@ -1,0 +1,30 @@
+"""``hugeplan migrate``: bring the database to the newest migration."""
+
+from __future__ import annotations
+
+import argparse
+
+from sqlalchemy.exc import OperationalError
+
+from hugeplan.cli import InputError
+from hugeplan.cli.service_settings import load_settings
+from hugeplan.db import migrate
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``migrate``."""
+    parser.add_argument("--revision", default="head", help="the revision to go to (default: head)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Migrate."""
+    settings = load_settings()
+    try:
+        migrate.upgrade(settings.sqlalchemy_url(), migrate.migrations_dir(settings.migrations_dir), arguments.revision)
+    except migrate.MigrationsMissingError as error:
+        raise InputError(str(error)) from error
+    except OperationalError as error:
+        reason = str(error.orig).splitlines()[0]
+        raise InputError(f"HUGEPLAN_DATABASE_URL: the database cannot be reached: {reason}") from error
+    print("The database is at the newest migration." if arguments.revision == "head" else "Done.")
+    return 0

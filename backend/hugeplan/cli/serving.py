@@ -1,0 +1,63 @@
+"""Running uvicorn for ``serve`` and ``demo``."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Awaitable, Callable
+
+import uvicorn
+
+from hugeplan.api import logs
+from hugeplan.cli import InputError
+from hugeplan.main import create_app
+from hugeplan.settings import Settings
+
+GRACE_SECONDS = 10
+BACKLOG = 512
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket, opened before anything else is started. InputError when the port is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((host, port))
+        opened.listen(BACKLOG)
+    except OSError as error:
+        opened.close()
+        if error.errno == errno.EADDRINUSE:
+            raise InputError(
+                f"port {port} of {host} is in use; stop what uses it, or set HUGEPLAN_PORT to another port"
+            ) from error
+        raise InputError(f"cannot listen on {host} port {port}: {error.strerror}; see HUGEPLAN_HOST") from error
+    return opened
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it answers."""
+
+    def __init__(self, config: uvicorn.Config, when_ready: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(config)
+        self._when_ready = when_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then call ``when_ready``."""
+        await super().startup(sockets=sockets)
+        if self.started:
+            await self._when_ready()
+
+
+def serve(settings: Settings, listening: socket.socket, when_ready: Callable[[], Awaitable[None]]) -> None:
+    """Serve until SIGINT or SIGTERM; requests in flight get GRACE_SECONDS to finish."""
+    logs.configure(settings)
+    config = uvicorn.Config(
+        create_app(settings),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        proxy_headers=False,
+    )
+    _Server(config, when_ready).run(sockets=[listening])

@@ -1,0 +1,28 @@
+"""The SQLAlchemy engine over psycopg 3."""
+
+from __future__ import annotations
+
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from hugeplan.settings import Settings
+
+APPLICATION_NAME = "hugeplan"
+
+
+def create_engine(settings: Settings) -> AsyncEngine:
+    """An engine that connects lazily, so that the service starts while the database is away."""
+    milliseconds = int(settings.statement_timeout_seconds * 1000)
+    return create_async_engine(
+        settings.sqlalchemy_url(),
+        pool_size=settings.database_pool_size,
+        max_overflow=settings.database_pool_overflow,
+        pool_timeout=settings.database_timeout_seconds,
+        # A ping before use: after the database restarted, the first request must not fail on a dead connection.
+        pool_pre_ping=True,
+        hide_parameters=True,
+        connect_args={
+            "connect_timeout": max(2, round(settings.database_timeout_seconds)),
+            "application_name": APPLICATION_NAME,
+            "options": f"-c statement_timeout={milliseconds} -c TimeZone=UTC",
+        },
+    )

@@ -1,0 +1,177 @@
+"""Daily partitions, hourly roll-ups and retention.
+
+Any replica may run a round; an advisory lock lets one do it and the others skip. A round is idempotent.
+Rows outside the days that have a partition go to the table's default partition and are moved when their
+day gets one, so that a report is never refused because maintenance has not run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
+
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+from hugeplan.db.session import Database, WriteSession
+from hugeplan.settings import Settings
+
+ADVISORY_LOCK = 4_811_252_263_002
+DAYS_AHEAD = 3
+_RETRY_SECONDS = 5.0
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioned:
+    """A table partitioned by day of ``column``, kept for ``retention_days``."""
+
+    table: str
+    column: str
+    retention_days: int
+
+
+def partitioned_tables(settings: Settings) -> tuple[Partitioned, ...]:
+    """The partitioned tables with their retention."""
+    return (
+        Partitioned("samples", "taken_at", settings.sample_retention_days),
+        Partitioned("report_documents", "received_at", settings.document_retention_days),
+    )
+
+
+def partition_name(table: str, day: date) -> str:
+    """``samples_20261120`` for 20 November 2026."""
+    return f"{table}_{day:%Y%m%d}"
+
+
+def _midnight(day: date) -> str:
+    return datetime.combine(day, time(), UTC).isoformat()
+
+
+async def _partition_days(session: WriteSession, table: str) -> set[date]:
+    rows = await session.scalars(
+        text(
+            "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
+            " WHERE i.inhparent = CAST(:table AS regclass)"
+        ),
+        {"table": table},
+    )
+    names = [str(name).removeprefix(f"{table}_") for name in rows]
+    return {datetime.strptime(name, "%Y%m%d").replace(tzinfo=UTC).date() for name in names if name.isdigit()}
+
+
+async def _lock(session: WriteSession, target: Partitioned) -> None:
+    """Hold the table from its root: writers lock root before partition too, so neither waits for the other in a ring.
+
+    That is only true while a transaction changes the partitions of one table, so each step has its own.
+    """
+    await session.execute(text("SET LOCAL lock_timeout = '5s'"))
+    await session.execute(text(f"LOCK TABLE {target.table} IN ACCESS EXCLUSIVE MODE"))
+
+
+async def create_partition(session: WriteSession, target: Partitioned, day: date) -> None:
+    """Make one day's partition, taking over that day's rows from the default partition."""
+    # Names and times are made here from a constant and a date; nothing comes from outside.
+    table, column, name = target.table, target.column, partition_name(target.table, day)
+    start, end = _midnight(day), _midnight(day + timedelta(days=1))
+    bounds = f"{column} >= '{start}' AND {column} < '{end}'"
+    statements = (
+        f"CREATE TABLE {name} (LIKE {table} INCLUDING ALL)",
+        f"WITH moved AS (DELETE FROM {table}_default WHERE {bounds} RETURNING *)"  # noqa: S608 - see above
+        f" INSERT INTO {name} SELECT * FROM moved",
+        f"ALTER TABLE {table} ATTACH PARTITION {name} FOR VALUES FROM ('{start}') TO ('{end}')",
+    )
+    await _lock(session, target)
+    for statement in statements:
+        await session.execute(text(statement))
+
+
+async def _create_missing(session: WriteSession, target: Partitioned, today: date) -> None:
+    present = await _partition_days(session, target.table)
+    for offset in range(-1, DAYS_AHEAD + 1):
+        day = today + timedelta(days=offset)
+        if day not in present:
+            await create_partition(session, target, day)
+
+
+async def _drop_old(session: WriteSession, target: Partitioned, today: date) -> None:
+    oldest = today - timedelta(days=target.retention_days)
+    expired = sorted(day for day in await _partition_days(session, target.table) if day < oldest)
+    if expired:
+        await _lock(session, target)
+    for day in expired:
+        await session.execute(text(f"DROP TABLE {partition_name(target.table, day)}"))
+    await session.execute(
+        text(f"DELETE FROM {target.table}_default WHERE {target.column} < :oldest"),  # noqa: S608 - constants
+        {"oldest": datetime.combine(oldest, time(), UTC)},
+    )
+
+
+async def maintain(database: Database, settings: Settings, now: datetime) -> None:
+    """One round: make partitions, roll up, drop what is past its retention. Each step is its own transaction."""
+    today = now.astimezone(UTC).date()
+    steps: list[Callable[[WriteSession], Awaitable[None]]] = []
+    for target in partitioned_tables(settings):
+        steps.append(partial(_create_missing, target=target, today=today))
+    steps.append(partial(roll_up, now=now))
+    for target in partitioned_tables(settings):
+        steps.append(partial(_drop_old, target=target, today=today))
+    steps.append(partial(_delete_old, settings=settings, now=now))
+    for step in steps:
+        async with database.write() as session:
+            if not await session.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK}):
+                return
+            await session.execute(text("SET LOCAL statement_timeout = '10min'"))
+            await step(session)
+
+
+async def _delete_old(session: WriteSession, settings: Settings, now: datetime) -> None:
+    documents = now - timedelta(days=settings.document_retention_days)
+    rollups = now - timedelta(days=settings.rollup_retention_days)
+    await session.execute(text("DELETE FROM reports WHERE received_at < :before"), {"before": documents})
+    await session.execute(text("DELETE FROM sample_hours WHERE hour_at < :before"), {"before": rollups})
+    await session.execute(text("DELETE FROM browser_sessions WHERE expires_at < :before"), {"before": now})
+
+
+_ROLL_UP = """
+INSERT INTO sample_hours (node_id, hour_at, samples, mem_total_bytes_max, mem_available_bytes_min,
+    mem_available_bytes_mean, page_tables_bytes_max, anon_huge_pages_bytes_max, hugetlb_bytes_max)
+SELECT s.node_id, date_trunc('hour', s.taken_at, 'UTC'), count(*), max(s.mem_total_bytes), min(s.mem_available_bytes),
+    CAST(avg(s.mem_available_bytes) AS bigint), max(s.page_tables_bytes), max(s.anon_huge_pages_bytes),
+    max(s.hugetlb_bytes)
+FROM samples s JOIN nodes n ON n.id = s.node_id
+WHERE s.taken_at >= :start AND s.taken_at < :end
+GROUP BY 1, 2
+ON CONFLICT (node_id, hour_at) DO UPDATE SET
+    samples = excluded.samples, mem_total_bytes_max = excluded.mem_total_bytes_max,
+    mem_available_bytes_min = excluded.mem_available_bytes_min,
+    mem_available_bytes_mean = excluded.mem_available_bytes_mean,
+    page_tables_bytes_max = excluded.page_tables_bytes_max,
+    anon_huge_pages_bytes_max = excluded.anon_huge_pages_bytes_max, hugetlb_bytes_max = excluded.hugetlb_bytes_max
+"""
+
+ROLL_UP_HOURS = 26
+"""How far back each round recomputes: a day, for reports that waited in an agent's spool, and two hours."""
+
+
+async def roll_up(session: WriteSession, now: datetime) -> None:
+    """Recompute the hourly rows of the last ROLL_UP_HOURS whole hours."""
+    end = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    await session.execute(text(_ROLL_UP), {"start": end - timedelta(hours=ROLL_UP_HOURS), "end": end})
+
+
+async def maintain_forever(database: Database, settings: Settings) -> None:
+    """Rounds until cancelled. A round that fails is logged and tried again soon: the service answers meanwhile."""
+    while True:
+        wait_seconds = settings.maintenance_interval_seconds
+        try:
+            await maintain(database, settings, datetime.now(UTC))
+        except (SQLAlchemyError, OSError) as error:
+            _logger.warning("maintenance failed", extra={"error": str(error).splitlines()[0]})
+            wait_seconds = min(wait_seconds, _RETRY_SECONDS)
+        await asyncio.sleep(wait_seconds)

@@ -1,0 +1,44 @@
+"""Sessions. One request is one transaction: it is committed at the edge, and repositories only flush.
+
+Reads and writes have different types, so that a function shows in its signature which one it needs. A
+ReadSession of a safe request runs in a READ ONLY transaction, which PostgreSQL enforces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+
+
+class ReadSession(AsyncSession):
+    """A session for statements that change nothing."""
+
+
+class WriteSession(ReadSession):
+    """A session that may also change rows."""
+
+
+class Database:
+    """The engine and the two ways to open a transaction on it."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self.engine = engine
+        self._read_engine = engine.execution_options(postgresql_readonly=True)
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[ReadSession]:
+        """A READ ONLY transaction."""
+        async with ReadSession(self._read_engine, expire_on_commit=False) as session:
+            yield session
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[WriteSession]:
+        """A transaction, committed when the block ends well and rolled back when it raises."""
+        async with WriteSession(self.engine, expire_on_commit=False) as session, session.begin():
+            yield session
+
+    async def dispose(self) -> None:
+        """Close all connections."""
+        await self.engine.dispose()

@@ -1,0 +1,54 @@
+"""Run a program as an ordinary user when started as root: PostgreSQL refuses to run as root.
+
+``python -m hugeplan.db.unprivileged UID GID FOLDER PROGRAM ARG...``. The checkout may lie in a folder only root
+may enter (``/root``). Opening that folder to everyone would be a lasting change outside the state
+folder, so the program keeps one capability instead: to read and enter files regardless of mode.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+from collections.abc import Sequence
+
+_PR_SET_KEEPCAPS = 8
+_PR_CAP_AMBIENT = 47
+_PR_CAP_AMBIENT_RAISE = 2
+_CAPABILITY_VERSION_3 = 0x20080522
+# Reading is enough; containers often have only the wider override.
+_CAP_DAC_READ_SEARCH = 2
+_CAP_DAC_OVERRIDE = 1
+
+
+def _keep_capability(libc: ctypes.CDLL, capability: int) -> bool:
+    """Keep only ``capability``, for this process and the programs it becomes. False when root lacks it too."""
+    header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
+    bit = 1 << capability
+    data = struct.pack("IIIIII", bit, bit, bit, 0, 0, 0)
+    if libc.capset(ctypes.create_string_buffer(header), ctypes.create_string_buffer(data)) != 0:
+        return False
+    return bool(libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, capability, 0, 0) == 0)
+
+
+def become(uid: int, gid: int, needed: Sequence[str]) -> None:
+    """Give up root for good. Keeps a capability only when a path of ``needed`` cannot be entered without it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0)
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    if not all(os.access(path, os.X_OK) for path in needed):
+        _keep_capability(libc, _CAP_DAC_READ_SEARCH) or _keep_capability(libc, _CAP_DAC_OVERRIDE)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Become the user, then the program."""
+    uid, gid, folder, program, *rest = arguments
+    become(int(uid), int(gid), [folder, program])
+    os.execv(program, [program, *rest])  # noqa: S606 - no shell is wanted
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,132 @@
+"""A node's newest report as the planner takes it: parsing only, no rule and no default of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hugeplan.benchmarks.document import TlbbenchDocument
+from hugeplan.fleet.document import GlobalPool, Inventory, NumaPool, ProcessMemory, Sample
+from hugeplan.hardware import catalogue
+from hugeplan.hardware.curves import hardware_facts_of
+from hugeplan.planner import model as planner
+from hugeplan.planner.model import HardwareFacts, NodeFacts, NumaNode, Pool
+
+
+class IncompleteReportError(Exception):
+    """The report lacks what the planner needs; the message is one sentence that says what."""
+
+
+def kernel_used_bytes(sample: Sample) -> int | None:
+    """Memory the kernel holds for itself: unreclaimable slab and kernel stacks, in bytes. None when either is unknown.
+
+    Page tables are left out: the ledger computes them from the plan.
+    """
+    memory = sample.memory
+    if memory.s_unreclaim_bytes is None or memory.kernel_stack_bytes is None:
+        return None
+    return memory.s_unreclaim_bytes + memory.kernel_stack_bytes
+
+
+def _pool(pool: NumaPool | GlobalPool) -> Pool:
+    return Pool(
+        page_bytes=pool.page_bytes,
+        nr_hugepages=pool.nr_hugepages,
+        free_hugepages=pool.free_hugepages,
+        resv_hugepages=pool.resv_hugepages,
+        surplus_hugepages=pool.surplus_hugepages,
+    )
+
+
+def numa_nodes(inventory: Inventory, sample: Sample) -> tuple[NumaNode, ...]:
+    """The NUMA nodes with their pools. A node that lists none is one NUMA node with all memory."""
+    free_bytes = {numa.id: numa.mem_free_bytes for numa in sample.numa}
+    global_pools = {pool.page_bytes: pool for pool in sample.global_pools}
+    if len(inventory.numa_nodes) <= 1:
+        numa_id = inventory.numa_nodes[0].id if inventory.numa_nodes else 0
+        pools = [_pool(pool) for pool in sample.global_pools] or [_pool(pool) for pool in sample.pools]
+        known = bool(sample.global_pools or sample.pools) or not inventory.huge_page_sizes_bytes
+        node = NumaNode(
+            id=numa_id,
+            mem_total_bytes=sample.memory.mem_total_bytes,
+            mem_free_bytes=free_bytes.get(numa_id, sample.memory.mem_free_bytes),
+            pools=tuple(pools) if known else None,
+        )
+        return (node,)
+    by_node: dict[int, list[Pool]] = {}
+    for pool in sample.pools:
+        by_node.setdefault(pool.numa_node, []).append(_pool(pool))
+    nothing_reserved = bool(global_pools) and all(pool.nr_hugepages == 0 for pool in global_pools.values())
+    return tuple(
+        NumaNode(
+            id=numa.id,
+            mem_total_bytes=numa.mem_total_bytes,
+            mem_free_bytes=free_bytes.get(numa.id),
+            pools=tuple(by_node[numa.id]) if numa.id in by_node else (() if nothing_reserved else None),
+        )
+        for numa in inventory.numa_nodes
+    )
+
+
+def hardware_facts(inventory: Inventory, run: TlbbenchDocument | None) -> HardwareFacts:
+    """What is known of the translation hardware: measured by the run, else the catalogue's for this processor."""
+    measured = HardwareFacts() if run is None else hardware_facts_of(run.model_dump(mode="json"))
+    cpu = inventory.cpu
+    named = replace(
+        measured,
+        vendor=measured.vendor or (cpu.vendor if cpu else None),
+        family=measured.family if measured.family is not None else (cpu.family if cpu else None),
+        model=measured.model if measured.model is not None else (cpu.model if cpu else None),
+        virtualised=inventory.virtualised if measured.virtualised is None else measured.virtualised,
+    )
+    return catalogue.complete(named)
+
+
+def node_facts(name: str, inventory: Inventory, sample: Sample, run: TlbbenchDocument | None) -> NodeFacts:
+    """The node as the planner takes it. IncompleteReportError when a fact without a safe unknown is missing."""
+    sizes = tuple(sorted(inventory.huge_page_sizes_bytes))
+    default = inventory.default_huge_page_bytes
+    if default is None:
+        if len(sizes) != 1:
+            raise IncompleteReportError("The report does not say the default huge page size.")
+        default = sizes[0]
+    return NodeFacts(
+        name=name,
+        arch=inventory.architecture,
+        base_page_bytes=inventory.base_page_bytes,
+        huge_page_sizes_bytes=sizes,
+        default_huge_page_bytes=default,
+        numa=numa_nodes(inventory, sample),
+        cpus=inventory.cpu.online if inventory.cpu else None,
+        kernel_used_bytes=kernel_used_bytes(sample),
+        thp_enabled=inventory.thp.enabled if inventory.thp else None,
+        hvo_enabled=inventory.hvo_enabled,
+        kernel_release=inventory.kernel_release,
+        kernel_command_line=inventory.kernel_command_line,
+        hardware=hardware_facts(inventory, run),
+    )
+
+
+def node_sample(inventory: Inventory, sample: Sample, processes: list[ProcessMemory]) -> planner.NodeSample:
+    """The newest sample as the planner's findings take it. ``processes`` empty: the agent sent none, so unknown."""
+    memory = sample.memory
+    return planner.NodeSample(
+        taken_at_seconds=sample.taken_at.timestamp(),
+        mem_available_bytes=memory.mem_available_bytes,
+        page_tables_bytes=memory.page_tables_bytes,
+        hugetlb_bytes=memory.hugetlb_bytes,
+        anon_huge_pages_bytes=memory.anon_huge_pages_bytes,
+        pools=tuple(planner.GlobalPool(**pool.model_dump()) for pool in sample.global_pools) or None,
+        processes=tuple(
+            planner.ProcessMemory(
+                name=process.name,
+                shared_hugetlb_bytes=process.shared_hugetlb_bytes,
+                private_hugetlb_bytes=process.private_hugetlb_bytes,
+                anon_huge_bytes=process.anon_huge_bytes,
+                vm_pte_bytes=process.vm_pte_bytes,
+            )
+            for process in processes
+        )
+        or None,
+        numa=tuple(planner.NumaMemory(id=numa.id, mem_free_bytes=numa.mem_free_bytes) for numa in sample.numa) or None,
+        thp_enabled=inventory.thp.enabled if inventory.thp else None,
+    )

@@ -1,0 +1,84 @@
+"""The application: ``create_app`` wires the routers, ``lifespan`` owns what needs closing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from fastapi import APIRouter, Depends, FastAPI
+
+from hugeplan import __version__
+from hugeplan.access import bootstrap
+from hugeplan.access.dependencies import require_viewer
+from hugeplan.access.router import router as access_router
+from hugeplan.api import docs, health, openapi, problems, ui
+from hugeplan.api.json_guard import JsonGuard
+from hugeplan.api.metrics import Metrics
+from hugeplan.api.middleware import RequestContext
+from hugeplan.api.ratelimit import RateLimiter
+from hugeplan.benchmarks.router import router as benchmarks_router
+from hugeplan.db.engine import create_engine
+from hugeplan.db.maintenance import maintain_forever
+from hugeplan.db.session import Database
+from hugeplan.evidence.router import router as evidence_router
+from hugeplan.fleet.document import Report
+from hugeplan.fleet.router import router as fleet_router
+from hugeplan.scenarios.router import router as scenarios_router
+from hugeplan.settings import Settings
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Run the background work while the application serves, and close the connections at the end."""
+    database: Database = app.state.database
+    settings: Settings = app.state.settings
+    tasks = [
+        asyncio.create_task(maintain_forever(database, settings), name="maintenance"),
+        asyncio.create_task(bootstrap.register_enrolment_token(database, settings), name="bootstrap"),
+    ]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+        await database.dispose()
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The whole service for these settings. Nothing connects before the first request needs it."""
+    app = FastAPI(
+        title="hugeplan",
+        version=__version__,
+        lifespan=lifespan,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        generate_unique_id_function=openapi.operation_id,
+        separate_input_output_schemas=True,
+        # A trailing slash is another path; a redirect would lose the body of a POST in some clients.
+        redirect_slashes=False,
+    )
+    app.state.settings = settings
+    app.state.database = Database(create_engine(settings))
+    app.state.rate_limiter = RateLimiter()
+    app.state.metrics = Metrics()
+
+    v1 = APIRouter(prefix=openapi.API_PREFIX)
+    for router in (fleet_router, benchmarks_router, scenarios_router, evidence_router, access_router):
+        v1.include_router(router)
+    app.include_router(v1)
+    guards = [] if settings.metrics_public else [Depends(require_viewer)]
+    app.add_api_route("/metrics", health.render_metrics, dependencies=guards, include_in_schema=False)
+    openapi.install(app, {"ReportDocument": Report})
+    problems.install(app)
+    health.install(app)
+    docs.install(app)
+    ui.install(app, settings)
+
+    app.add_middleware(JsonGuard, settings=settings)
+    app.add_middleware(RequestContext, metrics=app.state.metrics)
+    return app

@@ -1,0 +1,103 @@
+"""Statements about saved scenarios and plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import delete, select, tuple_, update
+from sqlalchemy.orm import defer
+
+from hugeplan.db.models import PlanRow, ScenarioRow
+from hugeplan.db.session import ReadSession, WriteSession
+
+
+def _latest_plan_id() -> Any:
+    return (
+        select(PlanRow.id)
+        .where(PlanRow.scenario_id == ScenarioRow.id)
+        .order_by(PlanRow.created_at.desc(), PlanRow.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+
+
+async def list_scenarios(
+    session: ReadSession, *, after: tuple[datetime, UUID] | None, limit: int
+) -> Sequence[tuple[ScenarioRow, UUID | None]]:
+    """Scenarios with their newest plan's id, most recently changed first, without their documents."""
+    statement = (
+        select(ScenarioRow, _latest_plan_id())
+        .options(defer(ScenarioRow.document, raiseload=True))
+        .order_by(ScenarioRow.updated_at.desc(), ScenarioRow.id.desc())
+        .limit(limit)
+    )
+    if after is not None:
+        statement = statement.where(tuple_(ScenarioRow.updated_at, ScenarioRow.id) < after)
+    return [(row[0], row[1]) for row in await session.execute(statement)]
+
+
+async def get_scenario(session: ReadSession, scenario_id: UUID) -> tuple[ScenarioRow, UUID | None] | None:
+    """A scenario and its newest plan's id."""
+    statement = select(ScenarioRow, _latest_plan_id()).where(ScenarioRow.id == scenario_id)
+    row = (await session.execute(statement)).one_or_none()
+    return None if row is None else (row[0], row[1])
+
+
+async def add_scenario(session: WriteSession, scenario: ScenarioRow) -> None:
+    """Store a new scenario."""
+    session.add(scenario)
+    await session.flush()
+
+
+async def replace_scenario(session: WriteSession, scenario_id: UUID, version: int, values: Mapping[str, Any]) -> bool:
+    """Change a scenario if it still has this version. False when it has another, or is gone."""
+    statement = (
+        update(ScenarioRow)
+        .where(ScenarioRow.id == scenario_id, ScenarioRow.version == version)
+        .values(version=version + 1, **values)
+        .returning(ScenarioRow.id)
+        .execution_options(synchronize_session=False)
+    )
+    return (await session.execute(statement)).scalar_one_or_none() is not None
+
+
+async def delete_scenario(session: WriteSession, scenario_id: UUID, version: int) -> bool:
+    """Delete a scenario if it still has this version."""
+    statement = (
+        delete(ScenarioRow)
+        .where(ScenarioRow.id == scenario_id, ScenarioRow.version == version)
+        .returning(ScenarioRow.id)
+        .execution_options(synchronize_session=False)
+    )
+    return (await session.execute(statement)).scalar_one_or_none() is not None
+
+
+async def add_plan(session: WriteSession, plan: PlanRow) -> None:
+    """Store a plan."""
+    session.add(plan)
+    await session.flush()
+
+
+async def get_plan(session: ReadSession, plan_id: UUID) -> PlanRow | None:
+    """A plan by id."""
+    plan: PlanRow | None = await session.scalar(select(PlanRow).where(PlanRow.id == plan_id))
+    return plan
+
+
+async def list_plans(
+    session: ReadSession, scenario_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
+) -> Sequence[PlanRow]:
+    """The plans of a scenario, newest first, without their content."""
+    statement = (
+        select(PlanRow)
+        .options(defer(PlanRow.plan, raiseload=True), defer(PlanRow.artifacts, raiseload=True))
+        .where(PlanRow.scenario_id == scenario_id)
+        .order_by(PlanRow.created_at.desc(), PlanRow.id.desc())
+        .limit(limit)
+    )
+    if after is not None:
+        statement = statement.where(tuple_(PlanRow.created_at, PlanRow.id) < after)
+    return (await session.scalars(statement)).all()

@@ -1,0 +1,129 @@
+"""Routes of plans and saved scenarios."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Header, Query, Response
+
+from hugeplan.access.dependencies import Planner, Viewer
+from hugeplan.api.dependencies import Reads, Writes
+from hugeplan.api.pagination import Cursor, Limit, Page
+from hugeplan.api.raw_body import RawJson
+from hugeplan.scenarios import service
+from hugeplan.scenarios.schemas import (
+    ArtifactDisposition,
+    PlanArtifacts,
+    PlanPreview,
+    PlanPreviewRequest,
+    PlanSummary,
+    SavedPlan,
+    Scenario,
+    ScenarioSummary,
+    ScenarioWrite,
+)
+
+router = APIRouter(tags=["planning"])
+
+IfMatch = Annotated[str | None, Header(max_length=128, description="The ETag of the version that is being replaced")]
+
+
+@router.post("/plans/preview")
+async def plans_preview(_: Viewer, session: Reads, body: PlanPreviewRequest) -> PlanPreview:
+    """Plan a scenario without saving anything."""
+    return await service.preview(session, body)
+
+
+@router.get("/scenarios")
+async def scenarios_list(_: Viewer, session: Reads, limit: Limit = 50, cursor: Cursor = None) -> Page[ScenarioSummary]:
+    """Saved scenarios, most recently changed first."""
+    return await service.list_scenarios(session, limit=limit, cursor=cursor)
+
+
+@router.post("/scenarios", status_code=201)
+async def scenarios_create(
+    _: Planner, session: Writes, body: ScenarioWrite, raw: RawJson, response: Response
+) -> Scenario:
+    """Save a scenario. Its ETag is in the answer's header."""
+    scenario = await service.create_scenario(session, body, raw.document["scenario"])
+    response.headers["ETag"] = service.etag_of(scenario)
+    response.headers["Location"] = f"/api/v1/scenarios/{scenario.id}"
+    return scenario
+
+
+@router.get("/scenarios/{scenario_id}")
+async def scenarios_get(_: Viewer, session: Reads, scenario_id: UUID, response: Response) -> Scenario:
+    """A saved scenario, with its ETag."""
+    scenario = await service.get_scenario(session, scenario_id)
+    response.headers["ETag"] = service.etag_of(scenario)
+    return scenario
+
+
+@router.put("/scenarios/{scenario_id}")
+async def scenarios_replace(
+    _: Planner,
+    session: Writes,
+    scenario_id: UUID,
+    *,
+    body: ScenarioWrite,
+    raw: RawJson,
+    response: Response,
+    if_match: IfMatch = None,
+) -> Scenario:
+    """Replace a scenario. If-Match must name its current version."""
+    scenario = await service.replace_scenario(session, scenario_id, body, raw.document["scenario"], if_match)
+    response.headers["ETag"] = service.etag_of(scenario)
+    return scenario
+
+
+@router.delete("/scenarios/{scenario_id}", status_code=204)
+async def scenarios_delete(_: Planner, session: Writes, scenario_id: UUID, if_match: IfMatch = None) -> None:
+    """Delete a scenario and its plans. If-Match must name its current version."""
+    await service.delete_scenario(session, scenario_id, if_match)
+
+
+@router.post("/scenarios/{scenario_id}/plans", status_code=201)
+async def scenario_plans_create(_: Planner, session: Writes, scenario_id: UUID, response: Response) -> SavedPlan:
+    """Compute the plan of a scenario's current version and save it."""
+    plan = await service.create_plan(session, scenario_id)
+    response.headers["Location"] = f"/api/v1/plans/{plan.id}"
+    return plan
+
+
+@router.get("/scenarios/{scenario_id}/plans")
+async def scenario_plans_list(
+    _: Viewer, session: Reads, scenario_id: UUID, limit: Limit = 50, cursor: Cursor = None
+) -> Page[PlanSummary]:
+    """The saved plans of a scenario, newest first."""
+    return await service.list_plans(session, scenario_id, limit=limit, cursor=cursor)
+
+
+@router.get("/plans/{plan_id}")
+async def plans_get(_: Viewer, session: Reads, plan_id: UUID) -> SavedPlan:
+    """A saved plan."""
+    return await service.get_plan(session, plan_id)
+
+
+@router.get("/plans/{plan_id}/artifacts")
+async def plan_artifacts_list(_: Viewer, session: Reads, plan_id: UUID) -> PlanArtifacts:
+    """The files that apply a saved plan."""
+    return await service.list_artifacts(session, plan_id)
+
+
+@router.get(
+    "/plans/{plan_id}/artifacts/{kind}",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The file"}},
+)
+async def plan_artifacts_get(
+    _: Viewer,
+    session: Reads,
+    plan_id: UUID,
+    kind: str,
+    disposition: Annotated[ArtifactDisposition, Query()] = "attachment",
+) -> Response:
+    """One file, as it is applied."""
+    artifact = await service.get_artifact(session, plan_id, kind)
+    headers = {"Content-Disposition": f'{disposition}; filename="{artifact.filename}"'}
+    return Response(artifact.content, media_type=artifact.media_type, headers=headers)

@@ -1,0 +1,267 @@
+"""Planning, and keeping what was planned."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import anyio.to_thread
+from pydantic import TypeAdapter
+
+from hugeplan.api.pagination import Page, decode_time_cursor, page_of
+from hugeplan.api.problems import (
+    FieldProblem,
+    NotFoundError,
+    PreconditionFailedError,
+    PreconditionRequiredError,
+)
+from hugeplan.api.schemas import JsonObject
+from hugeplan.artifacts import render
+from hugeplan.db.models import PlanRow, ScenarioRow
+from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.fleet import service as fleet
+from hugeplan.hardware.catalogue import complete
+from hugeplan.planner.model import Plan, PlanRequest
+from hugeplan.planner.plan import plan
+from hugeplan.scenario_file import ScenarioDocument, to_request
+from hugeplan.scenarios import repository
+from hugeplan.scenarios.schemas import (
+    PlanArtifact,
+    PlanArtifacts,
+    PlanPreview,
+    PlanPreviewRequest,
+    PlanSummary,
+    SavedPlan,
+    Scenario,
+    ScenarioSummary,
+    ScenarioWrite,
+)
+
+_PLAN = TypeAdapter(Plan)
+
+
+async def _request_for(session: ReadSession, node_id: UUID | None, document: ScenarioDocument) -> PlanRequest:
+    """What ``plan()`` takes, from a stored node or from the scenario's own."""
+    if node_id is None:
+        return to_request(document, from_catalogue=complete)
+    facts, sample = await fleet.get_facts(session, node_id)
+    return to_request(document, facts, sample=sample)
+
+
+def _compute(request: PlanRequest) -> PlanPreview:
+    computed = plan(request)
+    artifacts = [
+        PlanArtifact(
+            kind=artifact.kind,
+            filename=artifact.filename,
+            media_type=artifact.media_type,
+            content=artifact.content,
+            verify=artifact.verify,
+            rollback=artifact.rollback,
+        )
+        for artifact in render(computed, request)
+    ]
+    return PlanPreview(plan=computed, artifacts=artifacts)
+
+
+async def compute(session: ReadSession, node_id: UUID | None, document: ScenarioDocument) -> PlanPreview:
+    """The plan of a scenario and its files. The arithmetic runs beside the event loop, not on it."""
+    request = await _request_for(session, node_id, document)
+    return await anyio.to_thread.run_sync(_compute, request)
+
+
+async def preview(session: ReadSession, body: PlanPreviewRequest) -> PlanPreview:
+    """Plan a scenario without saving anything."""
+    return await compute(session, body.node_id, body.scenario)
+
+
+# --- scenarios ----------------------------------------------------------------------------------
+
+
+def etag_of(scenario: Scenario) -> str:
+    """The ETag of a scenario's current version."""
+    return f'"{scenario.version}"'
+
+
+def _wanted_version(if_match: str | None, current: int) -> int:
+    """The version that If-Match names. It is required, so that nobody overwrites an edit they have not seen."""
+    if if_match is None:
+        raise PreconditionRequiredError(
+            "Send the ETag of the version you read in the header If-Match.",
+            [FieldProblem(field="If-Match", value=None, expected=f'an ETag such as "{current}"')],
+        )
+    tags = [tag.strip() for tag in if_match.split(",")]
+    if "*" in tags or f'"{current}"' in tags:
+        return current
+    if not all(re.fullmatch(r'(W/)?"[^"]*"', tag) for tag in tags):
+        expected = f'an ETag such as "{current}"'
+    else:
+        expected = f'"{current}", the current version'
+    raise PreconditionFailedError(
+        "The scenario has another version. Read it again, and repeat your change on what it says now.",
+        [FieldProblem(field="If-Match", value=if_match, expected=expected)],
+    )
+
+
+def _summary(row: ScenarioRow, latest_plan_id: UUID | None) -> ScenarioSummary:
+    return ScenarioSummary(
+        id=row.id,
+        name=row.name,
+        node_id=row.node_id,
+        version=row.version,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        latest_plan_id=latest_plan_id,
+    )
+
+
+def _scenario(row: ScenarioRow, latest_plan_id: UUID | None) -> Scenario:
+    return Scenario(**_summary(row, latest_plan_id).model_dump(), scenario=row.document)
+
+
+async def _check(session: ReadSession, body: ScenarioWrite) -> None:
+    """Refuse a scenario that could not be planned: what is saved can always be opened."""
+    await _request_for(session, body.node_id, body.scenario)
+
+
+async def list_scenarios(session: ReadSession, *, limit: int, cursor: str | None) -> Page[ScenarioSummary]:
+    """Saved scenarios, most recently changed first."""
+    after = decode_time_cursor(cursor)
+    rows = await repository.list_scenarios(session, after=after, limit=limit + 1)
+    items, next_cursor = page_of(
+        rows, limit, lambda row: (row[0].updated_at.isoformat(), str(row[0].id)), lambda row: _summary(*row)
+    )
+    return Page(items=items, next_cursor=next_cursor)
+
+
+async def _stored(session: ReadSession, scenario_id: UUID) -> tuple[ScenarioRow, UUID | None]:
+    found = await repository.get_scenario(session, scenario_id)
+    if found is None:
+        raise NotFoundError(f"There is no scenario {scenario_id}.")
+    return found
+
+
+async def get_scenario(session: ReadSession, scenario_id: UUID) -> Scenario:
+    """A saved scenario."""
+    return _scenario(*await _stored(session, scenario_id))
+
+
+async def create_scenario(session: WriteSession, body: ScenarioWrite, spelled: JsonObject) -> Scenario:
+    """Save a scenario; ``spelled`` is its document as it was sent."""
+    await _check(session, body)
+    now = datetime.now(UTC)
+    row = ScenarioRow(
+        id=uuid.uuid4(),
+        name=body.name,
+        node_id=body.node_id,
+        version=1,
+        document=spelled,
+        created_at=now,
+        updated_at=now,
+    )
+    await repository.add_scenario(session, row)
+    return _scenario(row, None)
+
+
+async def replace_scenario(
+    session: WriteSession, scenario_id: UUID, body: ScenarioWrite, spelled: JsonObject, if_match: str | None
+) -> Scenario:
+    """Replace a scenario whose version If-Match names."""
+    row, latest_plan_id = await _stored(session, scenario_id)
+    version = _wanted_version(if_match, row.version)
+    await _check(session, body)
+    values: dict[str, Any] = {
+        "name": body.name,
+        "node_id": body.node_id,
+        "document": spelled,
+        "updated_at": datetime.now(UTC),
+    }
+    if not await repository.replace_scenario(session, scenario_id, version, values):
+        raise PreconditionFailedError("Somebody changed the scenario at the same moment. Read it again.")
+    summary = _summary(row, latest_plan_id).model_dump() | values | {"version": version + 1}
+    summary["scenario"] = summary.pop("document")
+    return Scenario(**summary)
+
+
+async def delete_scenario(session: WriteSession, scenario_id: UUID, if_match: str | None) -> None:
+    """Delete a scenario whose version If-Match names, with its plans."""
+    row, _ = await _stored(session, scenario_id)
+    version = _wanted_version(if_match, row.version)
+    if not await repository.delete_scenario(session, scenario_id, version):
+        raise PreconditionFailedError("Somebody changed the scenario at the same moment. Read it again.")
+
+
+# --- saved plans --------------------------------------------------------------------------------
+
+
+def _plan_summary(row: PlanRow) -> PlanSummary:
+    return PlanSummary(
+        id=row.id,
+        scenario_id=row.scenario_id,
+        scenario_version=row.scenario_version,
+        node_id=row.node_id,
+        created_at=row.created_at,
+        headline=row.headline,
+    )
+
+
+def _saved_plan(row: PlanRow) -> SavedPlan:
+    return SavedPlan(
+        **_plan_summary(row).model_dump(),
+        plan=_PLAN.validate_python(row.plan),
+        artifacts=[PlanArtifact.model_validate(artifact) for artifact in row.artifacts],
+    )
+
+
+async def create_plan(session: WriteSession, scenario_id: UUID) -> SavedPlan:
+    """Compute the plan of a scenario's current version and save it."""
+    scenario, _ = await _stored(session, scenario_id)
+    computed = await compute(session, scenario.node_id, ScenarioDocument.model_validate(scenario.document))
+    row = PlanRow(
+        id=uuid.uuid4(),
+        scenario_id=scenario.id,
+        scenario_version=scenario.version,
+        node_id=scenario.node_id,
+        created_at=datetime.now(UTC),
+        headline=computed.plan.headline,
+        plan=_PLAN.dump_python(computed.plan, mode="json"),
+        artifacts=[artifact.model_dump(mode="json") for artifact in computed.artifacts],
+    )
+    await repository.add_plan(session, row)
+    return _saved_plan(row)
+
+
+async def list_plans(session: ReadSession, scenario_id: UUID, *, limit: int, cursor: str | None) -> Page[PlanSummary]:
+    """The saved plans of a scenario, newest first."""
+    await _stored(session, scenario_id)
+    after = decode_time_cursor(cursor)
+    rows = await repository.list_plans(session, scenario_id, after=after, limit=limit + 1)
+    items, next_cursor = page_of(rows, limit, lambda row: (row.created_at.isoformat(), str(row.id)), _plan_summary)
+    return Page(items=items, next_cursor=next_cursor)
+
+
+async def get_plan(session: ReadSession, plan_id: UUID) -> SavedPlan:
+    """A saved plan."""
+    row = await repository.get_plan(session, plan_id)
+    if row is None:
+        raise NotFoundError(f"There is no plan {plan_id}.")
+    return _saved_plan(row)
+
+
+async def list_artifacts(session: ReadSession, plan_id: UUID) -> PlanArtifacts:
+    """The files of a saved plan."""
+    saved = await get_plan(session, plan_id)
+    return PlanArtifacts(plan_id=saved.id, items=saved.artifacts)
+
+
+async def get_artifact(session: ReadSession, plan_id: UUID, kind: str) -> PlanArtifact:
+    """One file of a saved plan, by its kind."""
+    saved = await get_plan(session, plan_id)
+    for artifact in saved.artifacts:
+        if artifact.kind == kind:
+            return artifact
+    kinds = ", ".join(artifact.kind for artifact in saved.artifacts) or "none"
+    raise NotFoundError(f"This plan has no artifact {kind!r}; it has: {kinds}.")

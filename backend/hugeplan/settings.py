@@ -1,0 +1,103 @@
+"""Typed settings, read once at start from the environment (prefix ``HUGEPLAN_``).
+
+docs/settings.md is generated from this class; a test fails when it is stale.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+ENV_PREFIX = "HUGEPLAN_"
+
+Days = Annotated[int, Field(ge=1, le=3660)]
+
+
+class Settings(BaseSettings):
+    """Every setting of the service. Times, sizes and counts carry their unit in the name."""
+
+    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="ignore", frozen=True)
+
+    database_url: Annotated[
+        SecretStr,
+        Field(description="PostgreSQL to use, as `postgresql://user:password@host/database`. `hugeplan demo` sets it."),
+    ] = SecretStr("postgresql:///hugeplan")
+    database_pool_size: Annotated[int, Field(ge=1, le=200, description="Connections kept open by each process.")] = 8
+    database_pool_overflow: Annotated[
+        int, Field(ge=0, le=200, description="Connections opened above the pool when all are busy.")
+    ] = 8
+    database_timeout_seconds: Annotated[
+        float, Field(ge=0.1, le=300, description="How long to wait for a connection before answering 503.")
+    ] = 5.0
+    statement_timeout_seconds: Annotated[
+        float, Field(ge=0.1, le=3600, description="PostgreSQL ends a statement that runs longer than this.")
+    ] = 15.0
+
+    host: Annotated[str, Field(min_length=1, max_length=253, description="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Field(ge=1, le=65535, description="TCP port to listen on.")] = 8000
+    state_dir: Annotated[
+        Path, Field(description="Folder of the embedded PostgreSQL and the token files of `hugeplan demo`.")
+    ] = Path(".state")
+    ui_dir: Annotated[
+        Path | None, Field(description="Folder of the built web interface; by default `frontend/dist` of the checkout.")
+    ] = None
+    migrations_dir: Annotated[
+        Path | None, Field(description="Folder of the Alembic migrations; by default `migrations` of the checkout.")
+    ] = None
+
+    max_body_bytes: Annotated[
+        int, Field(ge=1024, le=256 * 1024**2, description="Largest request body; a larger one is answered 413.")
+    ] = 8 * 1024**2
+    max_json_depth: Annotated[int, Field(ge=4, le=200, description="Deepest nesting of a JSON body.")] = 32
+    max_json_items: Annotated[
+        int, Field(ge=100, le=10**7, description="Most elements of one JSON array or members of one object.")
+    ] = 100_000
+    max_json_string_characters: Annotated[
+        int, Field(ge=1024, le=10**8, description="Longest string in a JSON body.")
+    ] = 1_000_000
+
+    requests_per_minute: Annotated[
+        int, Field(ge=1, le=10**6, description="Requests a minute that one credential may make on one process.")
+    ] = 1200
+    logins_per_minute: Annotated[
+        int, Field(ge=1, le=10**4, description="Failed credentials a minute from one address on one process.")
+    ] = 20
+    session_hours: Annotated[int, Field(ge=1, le=24 * 366, description="How long a browser login lasts.")] = 24 * 14
+    cookie_secure: Annotated[
+        bool, Field(description="Mark the session cookie Secure. Set it wherever the service is behind TLS.")
+    ] = False
+    metrics_public: Annotated[bool, Field(description="Answer `/metrics` without a credential.")] = False
+    bootstrap_enrolment_token: Annotated[
+        SecretStr | None,
+        Field(description="An enrolment token (32 characters or more) to register at start, for unattended agents."),
+    ] = None
+
+    sample_retention_days: Annotated[Days, Field(description="How long memory samples are kept.")] = 30
+    document_retention_days: Annotated[Days, Field(description="How long raw reports are kept.")] = 30
+    rollup_retention_days: Annotated[Days, Field(description="How long hourly roll-ups of samples are kept.")] = 400
+    maintenance_interval_seconds: Annotated[
+        float, Field(ge=1, le=86400, description="Time between two rounds of partition and retention work.")
+    ] = 3600.0
+
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Field(description="Least severe log line that is written.")
+    ] = "info"
+    log_format: Annotated[Literal["json", "text"], Field(description="Form of a log line.")] = "json"
+
+    @field_validator("bootstrap_enrolment_token")
+    @classmethod
+    def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(value.get_secret_value()) < 32:
+            raise ValueError("32 characters or more")
+        return value
+
+    def sqlalchemy_url(self) -> str:
+        """The database URL with the psycopg driver named."""
+        url = self.database_url.get_secret_value()
+        for scheme in ("postgresql://", "postgres://"):
+            if url.startswith(scheme):
+                return "postgresql+psycopg://" + url.removeprefix(scheme)
+        return url

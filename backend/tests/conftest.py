@@ -1,0 +1,107 @@
+"""A real PostgreSQL for the service's tests: one server a worker, one database a test, all built by migrations."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+from fastapi import FastAPI
+from support.service import Service
+
+from hugeplan.access.schemas import Role
+from hugeplan.api.ratelimit import RateLimiter
+from hugeplan.db import embedded, migrate
+from hugeplan.main import create_app
+from hugeplan.settings import Settings
+
+TEMPLATE = "hugeplan_template"
+REPOSITORY = Path(__file__).resolve().parents[2]
+MIGRATIONS = REPOSITORY / "migrations"
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[embedded.EmbeddedPostgres]:
+    """A started server of this worker."""
+    with embedded.running(tmp_path_factory.mktemp("postgresql") / "data", embedded.TEST_SETTINGS) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def template(postgres: embedded.EmbeddedPostgres) -> str:
+    """A database at the newest migration, for copying."""
+    postgres.ensure_database(TEMPLATE)
+    migrate.upgrade(Settings(database_url=postgres.url(TEMPLATE)).sqlalchemy_url(), MIGRATIONS)
+    return TEMPLATE
+
+
+@pytest.fixture(scope="session")
+def worker_database(postgres: embedded.EmbeddedPostgres, template: str) -> str:
+    """The URL of this worker's database. Its tests run one after the other and find it empty."""
+    postgres.ensure_database("worker", template)
+    return postgres.url("worker")
+
+
+@pytest.fixture
+def own_database_url(postgres: embedded.EmbeddedPostgres) -> Iterator[str]:
+    """The URL of an empty database without any table, for tests that migrate or change tables."""
+    name = f"own_{next(_numbers)}"
+    postgres.ensure_database(name)
+    yield postgres.url(name)
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def settings(worker_database: str, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings of the service under test."""
+    state = tmp_path_factory.mktemp("state")
+    return Settings(database_url=worker_database, state_dir=state, ui_dir=state / "ui")
+
+
+@pytest.fixture(scope="session")
+async def application(settings: Settings) -> AsyncIterator[FastAPI]:
+    """The application, with its background work running. Built once: tests differ in rows, not in wiring."""
+    app = create_app(settings)
+    async with app.router.lifespan_context(app):
+        yield app
+
+
+@pytest.fixture
+async def service(application: FastAPI) -> AsyncIterator[Service]:
+    """The service with an empty database and full rate limits."""
+    application.state.rate_limiter = RateLimiter()
+    running = Service(application)
+    yield running
+    for client in running.clients:
+        await client.aclose()
+    await running.empty()
+
+
+@pytest.fixture
+async def agent(service: Service) -> httpx.AsyncClient:
+    """A client with an unbound agent token."""
+    return await service.client_as(Role.AGENT)
+
+
+@pytest.fixture
+async def viewer(service: Service) -> httpx.AsyncClient:
+    """A client that may read."""
+    return await service.client_as(Role.VIEWER)
+
+
+@pytest.fixture
+async def planner(service: Service) -> httpx.AsyncClient:
+    """A client that may plan."""
+    return await service.client_as(Role.PLANNER)
+
+
+@pytest.fixture
+async def admin(service: Service) -> httpx.AsyncClient:
+    """A client that may do everything."""
+    return await service.client_as(Role.ADMIN)

@@ -1,0 +1,78 @@
+"""A running service for a test: the application over its own database, and clients with each role."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+from sqlalchemy import delete
+
+from hugeplan.access import service as access
+from hugeplan.access.schemas import Role
+from hugeplan.db.models import NodeRow, ReportDocumentRow, SampleRow, ScenarioRow, Token
+from hugeplan.db.session import Database
+
+BASE_URL = "http://hugeplan.test"
+PROBLEMS = "https://hugeplan.dev/problems/"
+
+
+@dataclass
+class Service:
+    """The application under test. Clients share its transport and differ in their credential."""
+
+    app: FastAPI
+    clients: list[httpx.AsyncClient] = field(default_factory=list)
+
+    @property
+    def database(self) -> Database:
+        """The application's database."""
+        database: Database = self.app.state.database
+        return database
+
+    def client(self, token: str | None = None) -> httpx.AsyncClient:
+        """A client with a bearer token, or with none."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
+        client = httpx.AsyncClient(transport=transport, base_url=BASE_URL, headers=headers)
+        self.clients.append(client)
+        return client
+
+    async def empty(self) -> None:
+        """Delete all rows. They are few, so deleting is quicker than truncating; the rest goes by cascade."""
+        async with self.database.write() as session:
+            for table in (NodeRow, Token, ScenarioRow, SampleRow, ReportDocumentRow):
+                await session.execute(delete(table))
+
+    async def token(self, role: Role, *, machine_id: str | None = None, expires_in: timedelta | None = None) -> str:
+        """A new token of a role."""
+        async with self.database.write() as session:
+            made = await access.mint(
+                session, name=f"test {role}", role=role, machine_id=machine_id, expires_in=expires_in
+            )
+        return made.token
+
+    async def client_as(self, role: Role, *, machine_id: str | None = None) -> httpx.AsyncClient:
+        """A client with a fresh token of a role."""
+        return self.client(await self.token(role, machine_id=machine_id))
+
+
+def assert_problem(response: httpx.Response, status: int, slug: str) -> dict[str, Any]:
+    """The problem document of an error response, after its shape was checked."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    problem: dict[str, Any] = response.json()
+    assert problem["type"] == PROBLEMS + slug
+    assert problem["status"] == status
+    assert problem["title"]
+    assert problem["detail"]
+    assert problem["request_id"] == response.headers["x-request-id"]
+    assert problem["instance"] == response.request.url.path
+    return problem
+
+
+def fields_of(problem: dict[str, Any]) -> list[str]:
+    """The names of the fields a problem complains about."""
+    return [error["field"] for error in problem.get("errors", [])]

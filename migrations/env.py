@@ -1,0 +1,63 @@
+"""Alembic's entry: one transaction, one lock, bounded waits, for the service, the CLI and the tests alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alembic import context
+from sqlalchemy import Connection, create_engine, pool, text
+
+from hugeplan.db import models  # noqa: F401 - fills Base.metadata
+from hugeplan.db.base import PARTITIONED_TABLES, Base
+from hugeplan.settings import Settings
+
+# Any number that no other program on the server uses: two migrations at once wait for each other.
+ADVISORY_LOCK = 4_811_252_263_001
+
+config = context.config
+
+
+def is_partition(name: str) -> bool:
+    """Whether a table is a partition, which maintenance makes and drops, not a migration."""
+    return any(name.startswith(f"{table}_") for table in PARTITIONED_TABLES)
+
+
+def include_name(name: str | None, kind: str, _parents: Any) -> bool:
+    """Leave partitions out of the comparison with the models."""
+    return not (kind == "table" and name is not None and is_partition(name))
+
+
+def run(connection: Connection) -> None:
+    """Migrate over an open connection, in one transaction."""
+    connection.execute(text("SET lock_timeout = '10s'"))
+    connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": ADVISORY_LOCK})
+    connection.commit()
+    try:
+        context.configure(
+            connection=connection,
+            target_metadata=Base.metadata,
+            include_name=include_name,
+            compare_type=True,
+            compare_server_default=True,
+        )
+        with context.begin_transaction():
+            context.run_migrations()
+    finally:
+        connection.rollback()
+        connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": ADVISORY_LOCK})
+        connection.commit()
+
+
+def main() -> None:
+    """Take the connection of ``hugeplan.db.migrate``, or open one for the alembic command."""
+    connection = config.attributes.get("connection")
+    if connection is not None:
+        run(connection)
+        return
+    url = config.attributes.get("url") or Settings().sqlalchemy_url()
+    engine = create_engine(url, poolclass=pool.NullPool)
+    with engine.connect() as opened:
+        run(opened)
+
+
+main()
