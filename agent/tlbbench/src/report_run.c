@@ -72,18 +72,83 @@ static void report_geometry(FILE *out, const struct geometry_result *geometry)
     report_curves(out, "translation", &geometry->curves);
 }
 
-static void report_latency(FILE *out, const struct latency_result *latency)
-{
-    char size[SIZE_TEXT_BYTES];
+/* Columns of the table of one layout: the backings in the order they come. */
+struct delta_table {
+    const char *backings[8];
+    size_t count;
+};
 
-    report_curves(out, "latency", &latency->curves);
-    if (latency->delta_count > 0)
-        (void)fputs("\nagainst base pages (ns per access, 95 % interval; negative is faster)\n", out);
+static void add_backing(struct delta_table *table, const char *backing)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (strcmp(table->backings[i], backing) == 0)
+            return;
+    if (table->count < sizeof table->backings / sizeof table->backings[0])
+        table->backings[table->count++] = backing;
+}
+
+static const struct paired_delta *find_delta(const struct latency_result *latency, const char *layout, uint64_t x,
+                                             const char *backing)
+{
     for (size_t i = 0; i < latency->delta_count; i++) {
         const struct paired_delta *d = &latency->deltas[i];
 
-        (void)fprintf(out, "  %-5s %-14s %10s  %+8.2f  (%+.2f to %+.2f)\n", d->backing, d->layout,
-                      size_text((int64_t)d->x, size), d->delta_ns, d->ci95_low_ns, d->ci95_high_ns);
+        if (d->x == x && strcmp(d->layout, layout) == 0 && strcmp(d->backing, backing) == 0)
+            return d;
+    }
+    return NULL;
+}
+
+/* A difference whose 95 % interval leaves out zero is marked. */
+static void report_delta(FILE *out, const struct paired_delta *d)
+{
+    if (d == NULL || !isfinite(d->delta_ns))
+        (void)fprintf(out, " %10s ", "?");
+    else
+        (void)fprintf(out, " %+10.2f%c", d->delta_ns, d->ci95_low_ns > 0 || d->ci95_high_ns < 0 ? '*' : ' ');
+}
+
+static void report_delta_table(FILE *out, const struct latency_result *latency, const char *layout)
+{
+    struct delta_table table = {.count = 0};
+    char size[SIZE_TEXT_BYTES];
+
+    for (size_t i = 0; i < latency->delta_count; i++)
+        if (strcmp(latency->deltas[i].layout, layout) == 0)
+            add_backing(&table, latency->deltas[i].backing);
+    (void)fprintf(out,
+                  "\nagainst base pages, layout %s (ns per access, negative is faster, * = the 95 %% interval leaves "
+                  "out 0)\n%12s",
+                  layout, "");
+    for (size_t b = 0; b < table.count; b++)
+        (void)fprintf(out, " %10s ", table.backings[b]);
+    (void)fputc('\n', out);
+    for (size_t i = 0; i < latency->delta_count; i++) {
+        const struct paired_delta *d = &latency->deltas[i];
+
+        bool is_first = strcmp(d->layout, layout) == 0;
+
+        for (size_t k = 0; k < i; k++)
+            is_first = is_first && !(strcmp(latency->deltas[k].layout, layout) == 0 && latency->deltas[k].x == d->x);
+        if (!is_first)
+            continue;
+        (void)fprintf(out, "%12s", size_text((int64_t)d->x, size));
+        for (size_t b = 0; b < table.count; b++)
+            report_delta(out, find_delta(latency, layout, d->x, table.backings[b]));
+        (void)fputc('\n', out);
+    }
+}
+
+static void report_latency(FILE *out, const struct latency_result *latency)
+{
+    report_curves(out, "latency", &latency->curves);
+    for (size_t i = 0; i < latency->delta_count; i++) {
+        bool is_first = strcmp(latency->deltas[i].layout, "packed") != 0; /* the control is no result */
+
+        for (size_t k = 0; k < i; k++)
+            is_first = is_first && strcmp(latency->deltas[k].layout, latency->deltas[i].layout) != 0;
+        if (is_first)
+            report_delta_table(out, latency, latency->deltas[i].layout);
     }
 }
 

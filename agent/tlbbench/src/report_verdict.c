@@ -27,6 +27,8 @@ static const struct paired_delta *largest_delta(const struct latency_result *lat
     for (size_t i = 0; latency != NULL && i < latency->delta_count; i++) {
         const struct paired_delta *d = &latency->deltas[i];
 
+        if (strcmp(d->layout, "packed") == 0)
+            continue; /* the control, whose pages all fit */
         if (strcmp(d->backing, backing) == 0 && isfinite(d->delta_ns) && (found == NULL || d->x > found->x))
             found = d;
     }
@@ -217,33 +219,39 @@ void report_verdicts(FILE *out, const struct environment *environment, const str
 
 /* --- what is missing ---------------------------------------------------------------------------------------------- */
 
+/* Things that are missing for the same reason share a line. */
+struct missing_line {
+    struct verdict verdict;
+    char names[VERDICT_TEXT_BYTES];
+};
+
 struct missing {
-    FILE *out;
-    char **seen;
+    struct missing_line *lines;
     size_t count;
 };
 
 static void say_missing(struct missing *missing, const char *what, const struct verdict *verdict)
 {
-    char line[VERDICT_TEXT_BYTES];
+    struct missing_line *line = NULL;
 
     if (verdict->status == STATUS_OK || verdict->status == STATUS_FRACTURED)
         return;
-    (void)snprintf(line, sizeof line, "  %s: %s%s%s", what, status_name(verdict->status),
-                   verdict->reason[0] != '\0' ? ", " : "", verdict->reason);
-    for (size_t i = 0; i < missing->count; i++)
-        if (strcmp(missing->seen[i], line) == 0)
-            return;
-    if (missing->count == 0)
-        (void)fputs("\nskipped or cut short\n", missing->out);
-    (void)fprintf(missing->out, "%s\n", line);
-    char **grown = realloc(missing->seen, (missing->count + 1) * sizeof *grown);
+    for (size_t i = 0; i < missing->count && line == NULL; i++)
+        if (missing->lines[i].verdict.status == verdict->status &&
+            strcmp(missing->lines[i].verdict.reason, verdict->reason) == 0)
+            line = &missing->lines[i];
+    if (line == NULL) {
+        struct missing_line *grown = realloc(missing->lines, (missing->count + 1) * sizeof *grown);
 
-    if (grown == NULL)
-        return; /* at worst a line is said twice */
-    missing->seen = grown;
-    missing->seen[missing->count] = strdup(line);
-    missing->count += missing->seen[missing->count] != NULL;
+        if (grown == NULL)
+            return;
+        missing->lines = grown;
+        line = &grown[missing->count++];
+        line->verdict = *verdict;
+        line->names[0] = '\0';
+    }
+    if (strstr(line->names, what) == NULL)
+        append(line->names, "%s%s", line->names[0] != '\0' ? ", " : "", what);
 }
 
 static void say_curves(struct missing *missing, const struct curve_list *curves)
@@ -254,7 +262,7 @@ static void say_curves(struct missing *missing, const struct curve_list *curves)
 
 void report_missing(FILE *out, const struct run_result *run)
 {
-    struct missing missing = {.out = out};
+    struct missing missing = {0};
 
     for (size_t i = 0; i < run->section_count; i++)
         say_missing(&missing, run->sections[i].name, &run->sections[i].verdict);
@@ -276,7 +284,12 @@ void report_missing(FILE *out, const struct run_result *run)
     }
     if (run->scatter != NULL)
         say_curves(&missing, &run->scatter->curves);
-    for (size_t i = 0; i < missing.count; i++)
-        free(missing.seen[i]);
-    free(missing.seen);
+    for (size_t i = 0; i < missing.count; i++) {
+        const struct missing_line *line = &missing.lines[i];
+
+        (void)fprintf(out, "%s  %s: %s%s%s\n", i == 0 ? "\nskipped or cut short\n" : "", line->names,
+                      status_name(line->verdict.status), line->verdict.reason[0] != '\0' ? ", " : "",
+                      line->verdict.reason);
+    }
+    free(missing.lines);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An independent dependent chase to compare `tlbbench latency` with. It shares no code with tlbbench on purpose: its own
- * shuffled table, its own mapping, whole laps, no guard, best of several mappings.
+ * An independent dependent chase to compare `tlbbench latency` with. It shares no code with tlbbench on purpose: its
+ * own shuffled table, its own mapping, whole laps, no guard, best of several mappings.
  *
- *   reference_chase BYTES page|line base|thp|hugetlb [PAGE_BYTES]     prints ns per access (best and median of 5 mappings)
+ *   reference_chase BYTES page|line base|thp|hugetlb [PAGE_BYTES]     prints ns per access (best and median of 5
+ * mappings)
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -47,8 +48,7 @@ static char *map(size_t bytes, const char *kind, size_t page)
         return mmap(NULL, rounded, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | (int)((unsigned)__builtin_ctzl(page) << 26), -1, 0);
     }
-    char *const wide =
-        mmap(NULL, bytes + (4u << 20), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *const wide = mmap(NULL, bytes + (4u << 20), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (wide == MAP_FAILED)
         return wide;
@@ -90,8 +90,7 @@ int main(int argc, char **argv)
         /* One line a page at a random line; or every line. */
         char *first = NULL, *previous = NULL;
         for (size_t i = 0; i < count; i++) {
-            char *const node =
-                base + (size_t)order[i] * step + (step > LINE ? draw() % (step / LINE) * LINE : 0);
+            char *const node = base + (size_t)order[i] * step + (step > LINE ? draw() % (step / LINE) * LINE : 0);
 
             if (previous != NULL)
                 *(char **)previous = node;

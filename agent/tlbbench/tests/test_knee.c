@@ -107,8 +107,7 @@ static void second_level_interval(struct harness *h)
 
         for (uint64_t seed = 1; seed <= 5; seed++) {
             struct rng rng = rng_new(seed, 100 + index);
-            const size_t count =
-                geometric_ladder(processor, from, 3 * entries, 1.122462048, &LIVELY, &rng, points);
+            const size_t count = geometric_ladder(processor, from, 3 * entries, 1.122462048, &LIVELY, &rng, points);
             const struct knee_interval found = knee_find_interval(points, count, (uint64_t)from);
 
             if (found.verdict != KNEE_FOUND || (double)found.soft_start_pages > entries ||
@@ -121,7 +120,8 @@ static void second_level_interval(struct harness *h)
                 harness_fail(h, __FILE__, __LINE__, "%s: estimate %llu is not within 12 %% of %.0f", processor->name,
                              (unsigned long long)found.estimate_pages, entries);
             }
-            if (fabs(found.plateau_ns - processor->hit_ns - processor->second_hit_ns) > 0.1 * processor->second_hit_ns) {
+            if (fabs(found.plateau_ns - processor->hit_ns - processor->second_hit_ns) >
+                0.1 * processor->second_hit_ns) {
                 harness_fail(h, __FILE__, __LINE__, "%s: plateau %.3f ns", processor->name, found.plateau_ns);
             }
         }
@@ -166,16 +166,15 @@ static void ways_of_simulated_processors(struct harness *h)
 /* --- ladders recorded on an Emerald Rapids KVM guest (peer-results.md, own probe, medians) ----------------------- */
 
 static const struct knee_point EMERALD_RAPIDS[] = {
-    {64, 1.683, 0},   {88, 1.684, 0},   {92, 1.688, 0},   {96, 1.683, 0},   {98, 1.952, 0},
-    {100, 2.162, 0},  {104, 2.443, 0},  {112, 3.485, 0},  {128, 4.045, 0},  {256, 4.051, 0},
-    {512, 4.046, 0},  {1024, 4.046, 0}, {1536, 4.073, 0}, {1792, 4.581, 0}, {1920, 4.646, 0},
-    {1984, 5.170, 0}, {2048, 5.630, 0},
+    {64, 1.683, 0},   {88, 1.684, 0},   {92, 1.688, 0},   {96, 1.683, 0},   {98, 1.952, 0},   {100, 2.162, 0},
+    {104, 2.443, 0},  {112, 3.485, 0},  {128, 4.045, 0},  {256, 4.051, 0},  {512, 4.046, 0},  {1024, 4.046, 0},
+    {1536, 4.073, 0}, {1792, 4.581, 0}, {1920, 4.646, 0}, {1984, 5.170, 0}, {2048, 5.630, 0},
 };
 /* Longer cycles were recorded over 256 frames, whose data no longer fits the first-level cache. */
 static const struct knee_point EMERALD_RAPIDS_LONG[] = {
-    {1984, 9.526, 0},   {2016, 9.346, 0},   {2048, 9.245, 0},   {2080, 9.303, 0},  {2112, 9.158, 0},
-    {2176, 9.896, 0},   {2304, 11.625, 0},  {2560, 14.589, 0},  {3072, 16.146, 0}, {4096, 16.931, 0},
-    {6144, 18.339, 0},  {8192, 19.218, 0},  {16384, 20.690, 0},
+    {1984, 9.526, 0},  {2016, 9.346, 0},  {2048, 9.245, 0},   {2080, 9.303, 0},  {2112, 9.158, 0},
+    {2176, 9.896, 0},  {2304, 11.625, 0}, {2560, 14.589, 0},  {3072, 16.146, 0}, {4096, 16.931, 0},
+    {6144, 18.339, 0}, {8192, 19.218, 0}, {16384, 20.690, 0},
 };
 enum {
     RECORDED = sizeof(EMERALD_RAPIDS) / sizeof(EMERALD_RAPIDS[0]),
@@ -224,13 +223,13 @@ static void recorded_ways(struct harness *h)
     static const struct knee_point stride_2[] = {
         {8, 1.669, 0},  {16, 1.669, 0}, {24, 1.669, 0}, {32, 1.669, 0}, {40, 1.654, 0}, {44, 1.669, 0}, {46, 1.669, 0},
         {48, 1.669, 0}, {50, 2.070, 0}, {52, 2.421, 0}, {56, 3.224, 0}, {64, 4.030, 0}, {72, 4.022, 0}, {80, 4.020, 0}};
-    static const struct knee_point stride_4[] = {
-        {8, 1.669, 0},  {16, 1.669, 0}, {20, 1.671, 0}, {22, 1.669, 0}, {24, 1.694, 0},
-        {26, 2.464, 0}, {28, 2.873, 0}, {32, 4.036, 0}, {40, 4.031, 0}, {44, 4.036, 0}};
-    static const struct knee_point stride_8[] = {
-        {3, 1.669, 0},  {4, 1.669, 0},  {5, 1.669, 0},  {6, 1.655, 0},  {7, 1.669, 0},  {8, 1.672, 0},
-        {9, 1.669, 0},  {10, 1.669, 0}, {11, 1.669, 0}, {12, 1.669, 0}, {13, 2.419, 0}, {14, 2.946, 0},
-        {16, 4.030, 0}, {24, 4.029, 0}, {32, 4.029, 0}};
+    static const struct knee_point stride_4[] = {{8, 1.669, 0},  {16, 1.669, 0}, {20, 1.671, 0}, {22, 1.669, 0},
+                                                 {24, 1.694, 0}, {26, 2.464, 0}, {28, 2.873, 0}, {32, 4.036, 0},
+                                                 {40, 4.031, 0}, {44, 4.036, 0}};
+    static const struct knee_point stride_8[] = {{3, 1.669, 0},  {4, 1.669, 0},  {5, 1.669, 0},  {6, 1.655, 0},
+                                                 {7, 1.669, 0},  {8, 1.672, 0},  {9, 1.669, 0},  {10, 1.669, 0},
+                                                 {11, 1.669, 0}, {12, 1.669, 0}, {13, 2.419, 0}, {14, 2.946, 0},
+                                                 {16, 4.030, 0}, {24, 4.029, 0}, {32, 4.029, 0}};
     static const struct knee_point stride_16[] = {{3, 1.669, 0}, {4, 1.669, 0}, {5, 1.669, 0}, {6, 1.669, 0},
                                                   {7, 3.067, 0}, {8, 4.030, 0}, {9, 4.039, 0}, {10, 4.033, 0}};
     static const struct knee_point stride_32[] = {{3, 1.669, 0}, {4, 1.686, 0}, {5, 1.669, 0}, {6, 1.669, 0},

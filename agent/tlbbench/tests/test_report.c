@@ -147,6 +147,30 @@ static struct curve curve(const char *backing, struct curve_point *points, size_
     return made;
 }
 
+static void differences_are_a_table(struct harness *h)
+{
+    struct paired_delta deltas[] = {
+        delta("THP", P2M, -5, -4, -3), delta("THP", P1G, -5, -4, 3), delta("2M", P1G, 3, 4, 5),
+        delta("2M", 2 * P1G, -1, -1, -1), /* no THP there */
+    };
+    struct latency_result latency = {.deltas = deltas, .delta_count = 4};
+    const struct run_result run = {.latency = &latency};
+    struct environment *e = guest(HYPERVISOR_ABSENT);
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+
+    if (out == NULL)
+        abort();
+    report_run(out, e, &run);
+    (void)fclose(out);
+    CHECK(strstr(text, "       2 MiB      -4.00*          ? \n       1 GiB      -4.00       +4.00*\n       2 GiB       "
+                       "   ?       -1.00*\n") != NULL);
+    CHECK(strstr(text, "  2M pages: faster than base pages (-1.0 ns per access at 2 GiB") != NULL);
+    free(text);
+    free(e);
+}
+
 static void plots_show_low_and_high(struct harness *h)
 {
     struct curve_point points[] = {{1, {.ns_p50 = 0}}, {64, {.ns_p50 = 5}}, {4096, {.ns_p50 = 10}}};
@@ -202,8 +226,8 @@ static void sizes_in_words(struct harness *h)
 
 static void missing_things_are_said_once(struct harness *h)
 {
-    struct curve items[] = {curve("1G", NULL, 0), curve("1G", NULL, 0), curve("2M", NULL, 0)};
-    struct latency_result latency = {.curves = {items, 3}};
+    struct curve items[] = {curve("1G", NULL, 0), curve("1G", NULL, 0), curve("1G", NULL, 0), curve("2M", NULL, 0)};
+    struct latency_result latency = {.curves = {items, 4}};
     const struct run_result run = {.latency = &latency};
     char *text = NULL;
     size_t length = 0;
@@ -211,13 +235,13 @@ static void missing_things_are_said_once(struct harness *h)
 
     if (out == NULL)
         abort();
-    for (int i = 0; i < 2; i++) {
-        (void)snprintf(items[i].name, sizeof items[i].name, "latency 1G");
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(items[i].name, sizeof items[i].name, i < 2 ? "latency 1G" : "random 1G");
         items[i].verdict = (struct verdict){STATUS_NO_FREE_HUGEPAGES, "the pool is empty"};
     }
     report_missing(out, &run);
     (void)fclose(out);
-    CHECK_TEXT(text, "\nskipped or cut short\n  latency 1G: no_free_hugepages, the pool is empty\n");
+    CHECK_TEXT(text, "\nskipped or cut short\n  latency 1G, random 1G: no_free_hugepages, the pool is empty\n");
     free(text);
 }
 
@@ -226,6 +250,7 @@ static const struct harness_case cases[] = {
     {"bare metal does not blame a hypervisor", bare_metal_does_not_blame_a_hypervisor},
     {"whole pages tell their reach", whole_pages_tell_their_reach},
     {"what was not measured says why", what_was_not_measured_says_why},
+    {"differences are a table", differences_are_a_table},
     {"plots show low and high", plots_show_low_and_high},
     {"plots survive odd points", plots_survive_odd_points},
     {"sizes in words", sizes_in_words},

@@ -22,9 +22,8 @@ struct sim_cache {
 
 static struct sim_cache sim_cache_new(const struct sim_level *level)
 {
-    return (struct sim_cache){.level = level,
-                              .sets = level->entries / level->ways,
-                              .ways = calloc(level->entries, sizeof(struct sim_way))};
+    return (struct sim_cache){
+        .level = level, .sets = level->entries / level->ways, .ways = calloc(level->entries, sizeof(struct sim_way))};
 }
 
 static unsigned set_of(const struct sim_cache *cache, uint64_t page)

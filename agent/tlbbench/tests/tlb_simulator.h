@@ -12,7 +12,7 @@
 
 enum sim_policy {
     SIM_LRU,
-    SIM_NRU,    /* a reference bit for each way, as tree PLRU approximates LRU */
+    SIM_NRU, /* a reference bit for each way, as tree PLRU approximates LRU */
     SIM_RANDOM,
 };
 
