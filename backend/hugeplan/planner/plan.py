@@ -98,16 +98,20 @@ def plan(request: PlanRequest) -> Plan:
     return _assemble(scene, chosen, selection)
 
 
-def _scene(request: PlanRequest) -> _Scene:
-    total = request.node.mem_total_bytes
-    reserved = resolve_reservations(request.reservations, total)
+def margin_bytes(request: PlanRequest) -> int:
+    """Free memory that a plan leaves: the policy's, else one per cent of MemTotal."""
     margin = request.policy.free_margin_bytes
+    return request.node.mem_total_bytes * FREE_MARGIN_PERCENT // 100 if margin is None else margin
+
+
+def _scene(request: PlanRequest) -> _Scene:
+    reserved = resolve_reservations(request.reservations, request.node.mem_total_bytes)
     return _Scene(
         request=request,
         context=DemandContext.of_node(request.node),
         reserved=reserved,
         shared=shared_claims(request, reserved),
-        margin_bytes=total * FREE_MARGIN_PERCENT // 100 if margin is None else margin,
+        margin_bytes=margin_bytes(request),
     )
 
 

@@ -64,7 +64,6 @@ def spread_pages(pages: int, page_bytes: int, numa: Sequence[NumaNode], room: Ma
     left = pages
     open_nodes = [n.id for n in numa if caps[n.id] > 0]
     while left and open_nodes:
-        open_nodes.sort(key=lambda i: placed[i] - caps[i])  # most room left first, for the odd pages
         share, odd = divmod(left, len(open_nodes))
         for position, numa_id in enumerate(open_nodes):
             take = min(share + (position < odd), caps[numa_id] - placed[numa_id])

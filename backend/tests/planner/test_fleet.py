@@ -1,0 +1,118 @@
+"""A fleet's plans are the plans of its nodes, computed a few times instead of thousands."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.fleet import plan_fleet
+from hugeplan.planner.ledger import free_bytes
+from hugeplan.planner.model import (
+    GIB,
+    MIB,
+    DatabaseInstance,
+    NodeFacts,
+    NumaNode,
+    PlanRequest,
+    Policy,
+    Pool,
+    Reservations,
+    Tenant,
+)
+from hugeplan.planner.plan import plan
+
+PG = DatabaseInstance(
+    name="main", engine="postgresql", version="17",
+    settings={"shared_buffers": "4GB", "max_connections": "100", "effective_cache_size": "8GB"},
+)  # fmt: skip
+MY = DatabaseInstance(
+    name="shop", engine="mysql", version="8.0", settings={"innodb_buffer_pool_size": "2G"}, numa_node=0
+)
+TENANTS = (
+    Tenant(name="app", count=2, request_bytes=GIB),
+    Tenant(name="cache", kind="page_cache", request_bytes=GIB),
+)
+RANGED = dataclasses.replace(PG, pool_min_bytes=GIB, pool_max_bytes=6 * GIB)
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> list[PlanRequest]:
+    templates = [
+        PlanRequest(
+            node=NodeFacts(name="", numa=()),
+            databases=databases,
+            reservations=reservations,
+            tenants=TENANTS,
+        )
+        for databases in ((PG,), (PG, MY), (RANGED,))
+        for reservations in (Reservations(), Reservations(kubernetes=True, provider="gke", system_reserved_bytes=GIB))
+    ]
+    requests = []
+    for i in range(draw(st.integers(1, 12))):
+        template = draw(st.sampled_from(templates))
+        sizes = draw(st.lists(st.integers(3 * GIB, 24 * GIB), min_size=1, max_size=2))
+        pools = draw(st.sampled_from([None, (Pool(page_bytes=2 * MIB, nr_hugepages=100),)]))
+        numa = tuple(NumaNode(id=k, mem_total_bytes=size, pools=pools) for k, size in enumerate(sizes))
+        kernel = draw(st.one_of(st.none(), st.integers(100 * MIB, GIB)))
+        node = NodeFacts(
+            name=f"n{i}", numa=numa, kernel_used_bytes=kernel, hvo_enabled=draw(st.sampled_from([None, True]))
+        )
+        requests.append(dataclasses.replace(template, node=node))
+    return requests
+
+
+class TestFleet:
+    @given(fleets())
+    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    def test_equals_the_plans_of_the_nodes(self, requests: list[PlanRequest]) -> None:
+        fleet = plan_fleet(requests)
+        for request, line in zip(requests, fleet.nodes, strict=True):
+            own = plan(request)
+            shared = fleet.groups[line.group].plan
+            assert [(p.numa_node, p.page_bytes, p.pages) for p in own.pools if p.pages] == [
+                (p.numa_node, p.page_bytes, p.pages) for p in shared.pools if p.pages
+            ]
+            assert line.free_bytes == free_bytes(own.ledger)
+            assert line.fits == all(free_bytes(own.ledger, n.id) >= 0 for n in request.node.numa)
+
+    def test_like_nodes_share_one_plan(self) -> None:
+        rng = random.Random(1)
+        requests = [
+            PlanRequest(
+                node=NodeFacts(
+                    name=f"n{i}", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB - rng.randrange(200 * MIB)),)
+                ),
+                databases=(PG,),
+            )
+            for i in range(200)
+        ]
+        fleet = plan_fleet(requests)
+        assert len(fleet.groups) == 1
+        assert fleet.plans_computed <= 3
+        assert len({line.free_bytes for line in fleet.nodes}) > 100
+
+    def test_drift_is_counted(self) -> None:
+        pools = (Pool(page_bytes=2 * MIB, nr_hugepages=100), Pool(page_bytes=GIB, nr_hugepages=2))
+        node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB, pools=pools),))
+        fleet = plan_fleet([PlanRequest(node=node, databases=(PG,))])
+        planned = sum(p.pages for p in fleet.groups[0].plan.pools)
+        assert (fleet.nodes[0].missing_pages, fleet.nodes[0].idle_pages) == (planned - 100, 2)
+
+    def test_unknown_pools_are_not_zero(self) -> None:
+        node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB),))
+        assert plan_fleet([PlanRequest(node=node, databases=(PG,))]).nodes[0].missing_pages is None
+
+    def test_an_error_names_the_node(self) -> None:
+        good = PlanRequest(node=NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=GIB),)))
+        bad = dataclasses.replace(good, policy=Policy(risk=2.0))
+        with pytest.raises(PlannerError) as caught:
+            plan_fleet([good, bad])
+        assert caught.value.field == "nodes[1].policy.risk"
+
+    def test_no_nodes(self) -> None:
+        assert plan_fleet([]).nodes == ()
