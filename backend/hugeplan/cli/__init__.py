@@ -41,6 +41,7 @@ COMMANDS: Final = (
     Command("migrate", "bring the database to the newest migration", "hugeplan.cli.migrate"),
     Command("token", "make a credential", "hugeplan.cli.token"),
     Command("openapi", "the OpenAPI document of the service", "hugeplan.cli.openapi"),
+    Command("backtest", "the model beside every published result", "hugeplan.cli.backtest"),
 )
 
 

@@ -92,7 +92,7 @@ def _base_gain(node: NodeFacts, instance: DatabaseInstance, demand: Demand) -> G
 
 
 @dataclass(frozen=True, slots=True)
-class _Scenario:
+class Scenario:
     """One assumption about what a TLB entry covers, with the hardware it leads to."""
 
     granule_bytes: int
@@ -101,17 +101,17 @@ class _Scenario:
     price: WalkPrice
 
 
-def _scenarios(hardware: HardwareFacts | None, base_page_bytes: int, page_bytes: int) -> tuple[_Scenario, ...]:
+def scenarios_of(hardware: HardwareFacts | None, base_page_bytes: int, page_bytes: int) -> tuple[Scenario, ...]:
     """One scenario when the granule is known; two, whole page and base page, when a guest was not probed."""
     granule = granule_of(hardware, page_bytes)
     candidates = (granule,) if granule is not None else (base_page_bytes, page_bytes)
     return tuple(
-        _Scenario(max(g, base_page_bytes), *walk_price(hardware, base_page_bytes, page_bytes, max(g, base_page_bytes)))
+        Scenario(max(g, base_page_bytes), *walk_price(hardware, base_page_bytes, page_bytes, max(g, base_page_bytes)))
         for g in candidates
     )
 
 
-def _machine(node: NodeFacts, scenario: _Scenario, page_bytes: int, processes: int) -> Machine:
+def machine_of(node: NodeFacts, scenario: Scenario, page_bytes: int, processes: int) -> Machine:
     cores = node.cpus or processes
     measured = node.hardware.l2_hit_penalty_ns if node.hardware else None
     return Machine(
@@ -133,8 +133,8 @@ def _gain(node: NodeFacts, instance: DatabaseInstance, demand: Demand, page_byte
     profile = touches_of(instance, demand)
     processes, processes_source = active_processes(instance, demand)
     described = instance.workload.working_set_bytes is not None or instance.workload.zipf_s is not None
-    scenarios = _scenarios(hardware, node.base_page_bytes, page_bytes)
-    ranges = [saving_range(profile, _machine(node, s, page_bytes, processes), described) for s in scenarios]
+    scenarios = scenarios_of(hardware, node.base_page_bytes, page_bytes)
+    ranges = [saving_range(profile, machine_of(node, s, page_bytes, processes), described) for s in scenarios]
     saving = Range(min(r.low for r in ranges), sum(r.likely for r in ranges) / len(ranges), max(r.high for r in ranges))
     virtualised = hardware is None or hardware.virtualised is not False
     speedup, basis = _speedup(instance, saving, virtualised)
@@ -183,7 +183,7 @@ def _speedup(instance: DatabaseInstance, saving: Range, virtualised: bool) -> tu
     return speedup, Term("percentage", "published band of the engine's class", Source.ASSUMED, band.source)
 
 
-def _hardware_terms(scenarios: tuple[_Scenario, ...], page_bytes: int, node: NodeFacts) -> tuple[Term, ...]:
+def _hardware_terms(scenarios: tuple[Scenario, ...], page_bytes: int, node: NodeFacts) -> tuple[Term, ...]:
     first = scenarios[0]
     terms = [
         Term(f"TLB entries for {page_label(node.base_page_bytes)}", f"{first.base.entries:.0f}", first.base.source)
@@ -204,7 +204,7 @@ def _hardware_terms(scenarios: tuple[_Scenario, ...], page_bytes: int, node: Nod
     return (*terms, *first.price.inputs)
 
 
-def _confidence(scenarios: tuple[_Scenario, ...], described: bool, basis: Source) -> Confidence:
+def _confidence(scenarios: tuple[Scenario, ...], described: bool, basis: Source) -> Confidence:
     """High only when curves, granule, working set and operation cost are all known; low without curves or granule."""
     if len(scenarios) > 1 or not all(s.price.measured for s in scenarios):
         return Confidence.LOW

@@ -23,9 +23,6 @@ from hugeplan.planner.translation import (
 )
 from hugeplan.planner.walk_price import ASSUMED_L1_MISS_NS, Reach, WalkPrice
 
-# Share of a walk that the operation waits for. Chained reads (bucket, entry, descriptor, block) wait for all of it;
-# an out-of-order core hides some behind independent work. No counter of this node says how much: assumed.
-EXPOSED = Range(0.65, 0.9, 1.0)
 BASE_BYTES_OF_WARM_PAGES = 4096
 ZIPF_GROUPS = 8
 
@@ -169,51 +166,67 @@ def uncached_entries(
     return tuple(1.0 - h for h in _mean_hits(hits, table_references, owners))
 
 
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """ns of one walk: entry in the nearest cache, added when only the last-level cache has it, added from memory."""
+
+    cached: float
+    inner: float
+    uncached: float
+
+
 def _translation_ns(
     profile: TouchProfile,
     *,
     misses: _Misses,
-    uncached: tuple[float, ...],
+    beyond: tuple[tuple[float, ...], tuple[float, ...]],
     unit_bytes: int,
-    walk: tuple[float, float],
-    c1: float,
+    walk: _Walk,
+    l1_miss_ns: float,
 ) -> float:
-    """Translation time of one operation: first-level misses, and walks with cached and uncached entries.
+    """Translation time of one operation: first-level misses, and walks by where their entry is found.
 
-    ``walk`` is (ns with the entry cached, ns added when it is not). Near touches find their entry cached.
+    ``beyond``: per region, share of walks beyond the second-level and beyond the last-level cache. Near touches find
+    their entry in the line just read.
     """
-    cached_ns, added_ns = walk
-    total = profile.warm_pages * (misses.warm_m1 * c1 + misses.warm_m2 * cached_ns)
-    for region, m1, m2, share in zip(profile.regions, misses.m1, misses.m2, uncached, strict=True):
+    total = profile.warm_pages * (misses.warm_m1 * l1_miss_ns + misses.warm_m2 * walk.cached)
+    for region, m1, m2, past_l2, past_l3 in zip(profile.regions, misses.m1, misses.m2, *beyond, strict=True):
         pages = region.touches * (1.0 + _near(region, unit_bytes))
-        total += pages * (m1 * c1 + m2 * cached_ns) + region.touches * m2 * share * added_ns
+        total += pages * (m1 * l1_miss_ns + m2 * walk.cached)
+        total += region.touches * m2 * (past_l2 * walk.inner + past_l3 * walk.uncached)
     return total
 
 
 def _saving_at(profile: TouchProfile, machine: Machine, cache_bytes: float, bound: str) -> float:
     """Saving in ns with all of a walk exposed, for one cache size and one bound of the walk price."""
     price = machine.price
-    base_line, large_line = machine.table_line_bytes
-    cached, added = getattr(price.cached, bound), getattr(price.uncached, bound)
 
-    def translation(reach: Reach, line_bytes: int, walk: tuple[float, float]) -> float:
+    def translation(reach: Reach, line_bytes: int, walk: _Walk) -> float:
         misses = tlb_misses(profile, reach, machine.processes_per_core)
-        uncached = (
-            uncached_entries(profile, misses.m2, line_bytes, machine.processes, cache_bytes)
-            if walk[1]
-            else (0.0,) * len(profile.regions)
-        )
+        nowhere = (0.0,) * len(profile.regions)
+
+        def share(size: float, ns: float) -> tuple[float, ...]:
+            return uncached_entries(profile, misses.m2, line_bytes, machine.processes, size) if ns else nowhere
+
+        beyond = (share(price.inner_cache_bytes, walk.inner), share(cache_bytes, walk.uncached))
         return _translation_ns(
-            profile, misses=misses, uncached=uncached, unit_bytes=reach.granule_bytes, walk=walk, c1=machine.l1_miss_ns
+            profile,
+            misses=misses,
+            beyond=beyond,
+            unit_bytes=reach.granule_bytes,
+            walk=walk,
+            l1_miss_ns=machine.l1_miss_ns,
         )
 
-    before = translation(machine.base, base_line, (cached, added))
+    base_line, large_line = machine.table_line_bytes
+    inner, uncached = getattr(price.inner, bound), getattr(price.uncached, bound)
+    before = translation(machine.base, base_line, _Walk(getattr(price.cached, bound), inner, uncached))
     if machine.large.granule_bytes < machine.large.page_bytes:
         # Fractured: both sizes miss alike and the price is already the difference of the two walks.
-        return before - translation(machine.large, large_line, (0.0, 0.0))
+        return before - translation(machine.large, large_line, _Walk(0.0, 0.0, 0.0))
     # The dearer the base walk is taken to be, the cheaper the large one, and the other way round.
     opposite = {"low": "high", "likely": "likely", "high": "low"}[bound]
-    return before - translation(machine.large, large_line, (getattr(price.large, opposite), added))
+    return before - translation(machine.large, large_line, _Walk(getattr(price.large, opposite), inner, uncached))
 
 
 def switched_warm_ns(profile: TouchProfile, machine: Machine) -> float:
@@ -260,19 +273,19 @@ def saving_range(profile: TouchProfile, machine: Machine, described: bool) -> Ra
     cache = machine.price.cache_bytes
     spread = machine.price.cache_spread
     full = _saving_at(profile, machine, cache, "likely")
-    likely = EXPOSED.likely * full
+    likely = profile.exposed.likely * full
     down, up = profile.uncertainty
     below = [
-        likely * (1.0 - EXPOSED.low / EXPOSED.likely),
+        likely * (1.0 - profile.exposed.low / profile.exposed.likely),
         likely * (1.0 - down),
-        likely - EXPOSED.likely * _saving_at(profile, machine, cache, "low"),
-        likely - EXPOSED.likely * _saving_at(profile, machine, cache * spread, "likely"),
+        likely - profile.exposed.likely * _saving_at(profile, machine, cache, "low"),
+        likely - profile.exposed.likely * _saving_at(profile, machine, cache * spread, "likely"),
     ]
     above = [
-        likely * (EXPOSED.high / EXPOSED.likely - 1.0),
+        likely * (profile.exposed.high / profile.exposed.likely - 1.0),
         likely * (up - 1.0),
-        EXPOSED.likely * _saving_at(profile, machine, cache, "high") - likely,
-        EXPOSED.likely * _saving_at(profile, machine, cache / spread, "likely") - likely,
+        profile.exposed.likely * _saving_at(profile, machine, cache, "high") - likely,
+        profile.exposed.likely * _saving_at(profile, machine, cache / spread, "likely") - likely,
         switched_warm_ns(profile, machine),
     ]
     low = likely - math.sqrt(sum(max(0.0, d) ** 2 for d in below))

@@ -14,9 +14,17 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from hugeplan.planner.model import DatabaseInstance, Demand, Source, Term
+from hugeplan.planner.model import DatabaseInstance, Demand, Range, Source, Term
 
 DEFAULT_ROW_BYTES = 128
+
+CHAINED = Range(0.65, 0.9, 1.0)
+"""Share of a walk an operation waits for when each place is found through the one before (bucket, entry, descriptor,
+block): nearly all of it; an out-of-order core hides some behind independent work. Assumed: no counter says."""
+
+INDEPENDENT = Range(0.1, 0.4, 1.0)
+"""The same for reads whose addresses do not depend on each other: several walks run at once (2 to 6 walkers) and most
+of their time hides behind other reads. Assumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,7 @@ class TouchProfile:
     ``warm_pages`` are base pages of shared memory used by every operation (locks, process array, counters);
     ``private_pages`` are hot pages outside shared memory, which take room in the TLB but keep their page size.
     ``uncertainty`` scales the touches down and up for the range. ``inputs`` says where each figure came from.
+    ``exposed`` is the share of a walk that the operation waits for.
     """
 
     regions: tuple[TouchRegion, ...]
@@ -59,6 +68,7 @@ class TouchProfile:
     zipf_s: float
     uncertainty: tuple[float, float]
     inputs: tuple[Term, ...]
+    exposed: Range = CHAINED
 
     @property
     def cold_touches(self) -> float:

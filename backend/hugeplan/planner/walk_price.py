@@ -24,10 +24,12 @@ MIB = 1 << 20
 # Assumed where nothing is measured: (low, likely, high). Server parts of the catalogue's years lie inside.
 ASSUMED_L1_ENTRIES = (32.0, 64.0, 96.0)
 ASSUMED_L2_ENTRIES = (1024.0, 2048.0, 4096.0)
+ASSUMED_L2_NS = Range(3.0, 5.0, 7.0)
 ASSUMED_L3_NS = Range(12.0, 25.0, 45.0)
 ASSUMED_MEMORY_NS = Range(75.0, 100.0, 160.0)
 ASSUMED_LARGE_WALK_NS = Range(3.0, 6.0, 25.0)  # one entry from the second- or last-level cache
 ASSUMED_L1_MISS_NS = Range(1.5, 2.3, 3.0)
+ASSUMED_L2_BYTES = 1 * MIB
 ASSUMED_CACHE_BYTES = 32 * MIB
 CANDIDATE_CACHE_BYTES = tuple(int(2**k * MIB) for k in np.arange(1.0, 8.01, 0.5))
 
@@ -52,24 +54,24 @@ class Reach:
 class WalkPrice:
     """Cost in ns of one walk at the base size and at a large size, for a page-table hit rate h.
 
-    base = ``cached + uncached (1 - h)``; each bound has its own triple. ``large_ns`` is the large size's walk (zero
-    for a fractured guest, where only the difference is known and both sizes miss alike).
+    base = ``cached + inner (1 - h2) + uncached (1 - h3)``, h2 and h3 being the hit rates in caches of
+    ``inner_cache_bytes`` and ``cache_bytes``. A fit to curves has no inner step. ``large`` is the large size's walk
+    (zero for a fractured guest, where only the difference is known and both sizes miss alike). ``cache_spread`` is
+    the factor by which the cache may be smaller or larger.
     ``max_uncached`` is the largest 1 - h that was measured; beyond it the line is extrapolated.
     """
 
     cached: Range
+    inner: Range
     uncached: Range
     large: Range
+    inner_cache_bytes: float
     cache_bytes: float
     cache_spread: float
     max_uncached: float
     measured: bool
     confidence: Confidence
     inputs: tuple[Term, ...]
-
-    def base_ns(self, uncached_share: float, bound: str) -> float:
-        """Walk at the base size; ``bound`` is low, likely or high."""
-        return float(getattr(self.cached, bound) + getattr(self.uncached, bound) * uncached_share)
 
 
 def tlb_entries(hardware: HardwareFacts | None, page_bytes: int) -> tuple[float | None, float | None, Source]:
@@ -227,6 +229,8 @@ def _from_curves(hardware: HardwareFacts, base: Reach, large: Reach, fractured: 
     largest = max(sample.footprint_bytes for sample in samples)
     return WalkPrice(
         cached=Range(max(0.0, fit.cached - spread), fit.cached, fit.cached + spread),
+        inner=Range(0.0, 0.0, 0.0),
+        inner_cache_bytes=ASSUMED_L2_BYTES,
         uncached=Range(0.75 * uncached.low, uncached.likely, 1.25 * uncached.high),
         large=large_walk,
         cache_bytes=fit.cache_bytes if source is Source.MEASURED else ASSUMED_CACHE_BYTES,
@@ -244,32 +248,40 @@ def _from_curves(hardware: HardwareFacts, base: Reach, large: Reach, fractured: 
 
 
 def _from_assumptions(hardware: HardwareFacts | None, fractured: bool) -> WalkPrice:
-    """No curves: one leaf reference from the last-level cache or memory; a guest reads a second one for the host.
+    """No curves: one leaf reference from the second-level cache, the last-level cache or memory.
 
-    Where the host maps 4K, the guest's large page saves one of the two; where it maps large pages, the second
-    reference is cached and adds about a last-level hit at most.
+    A guest reads a second entry for the host: where the host maps 4K, the guest's large page saves one of the two;
+    where it maps large pages, the second is cached and adds about a last-level hit at most. Source: sheet section 4.
     """
-    guest_extra = 0.0 if (hardware is not None and hardware.virtualised is False) or fractured else ASSUMED_L3_NS.likely
-    step = (
-        ASSUMED_MEMORY_NS.low - ASSUMED_L3_NS.high,
-        ASSUMED_MEMORY_NS.likely - ASSUMED_L3_NS.likely,
-        ASSUMED_MEMORY_NS.high - ASSUMED_L3_NS.low,
-    )
+    native = hardware is not None and hardware.virtualised is False
+    guest_extra = 0.0 if native or fractured else ASSUMED_L3_NS.likely
     return WalkPrice(
-        cached=Range(ASSUMED_L3_NS.low / 3, ASSUMED_L3_NS.likely, ASSUMED_L3_NS.high + guest_extra),
-        uncached=Range(*step),
+        cached=Range(ASSUMED_L2_NS.low, ASSUMED_L2_NS.likely, ASSUMED_L2_NS.high + guest_extra),
+        inner=_step(ASSUMED_L2_NS, ASSUMED_L3_NS),
+        uncached=_step(ASSUMED_L3_NS, ASSUMED_MEMORY_NS),
         large=Range(0.0, 0.0, 0.0) if fractured else ASSUMED_LARGE_WALK_NS,
+        inner_cache_bytes=ASSUMED_L2_BYTES,
         cache_bytes=ASSUMED_CACHE_BYTES,
         cache_spread=4.0,
         max_uncached=0.0,
         measured=False,
         confidence=Confidence.LOW,
         inputs=(
-            Term("last-level cache latency", f"{ASSUMED_L3_NS.low:g} to {ASSUMED_L3_NS.high:g} ns", Source.ASSUMED),
-            Term("memory latency", f"{ASSUMED_MEMORY_NS.low:g} to {ASSUMED_MEMORY_NS.high:g} ns", Source.ASSUMED),
+            _latency("second-level cache latency", ASSUMED_L2_NS),
+            _latency("last-level cache latency", ASSUMED_L3_NS),
+            _latency("memory latency", ASSUMED_MEMORY_NS),
             Term("last-level cache", f"{ASSUMED_CACHE_BYTES // MIB} MiB", Source.ASSUMED),
         ),
     )
+
+
+def _latency(name: str, value: Range) -> Term:
+    return Term(name, f"{value.low:g} to {value.high:g} ns", Source.ASSUMED)
+
+
+def _step(near: Range, far: Range) -> Range:
+    """Extra time of the farther memory, bounds taken the wide way round."""
+    return Range(far.low - near.high, far.likely - near.likely, far.high - near.low)
 
 
 @lru_cache(maxsize=512)

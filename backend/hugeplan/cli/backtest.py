@@ -1,0 +1,56 @@
+"""``hugeplan backtest``: the model beside every published result."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+
+from hugeplan.evidence.backtest_inputs import run_backtest
+from hugeplan.planner.backtest import BacktestRow, counts
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("--json", action="store_true", help="print rows and counts as JSON")
+    parser.add_argument("--all", action="store_true", help="also list rows the model has no inputs for")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the table, then the reasons of rows that are not inside, then the counts."""
+    rows = run_backtest()
+    if arguments.json:
+        json.dump({"items": [asdict(row) for row in rows], "counts": counts(rows)}, sys.stdout, indent=1)
+        sys.stdout.write("\n")
+        return 0
+    shown = [row for row in rows if arguments.all or row.status != "no_inputs"]
+    print(_LINE.format("result", "pages", "published", "predicted (range)", "error", "status"))
+    for row in shown:
+        print(_line(row))
+    reasons = [row for row in shown if row.reason]
+    if reasons:
+        print("\nReasons and notes")
+        for row in reasons:
+            print(f"  {row.id}: {row.reason}")
+    total = counts(rows)
+    print(
+        f"\n{len(rows)} published results: {total['inside']} inside the predicted range, {total['outside']} outside, "
+        f"{total['unexplained']} unexplained, {total['no_inputs']} without inputs"
+        + ("." if arguments.all else " (--all lists them).")
+    )
+    return 0
+
+
+_LINE = "{:<20}{:<28}{:>22}  {:<30}{:>8}  {}"
+
+
+def _line(row: BacktestRow) -> str:
+    predicted, error = "", ""
+    if row.predicted_percent is not None:
+        p = row.predicted_percent
+        predicted = f"{p.likely:+.1f} ({p.low:+.1f} to {p.high:+.1f}) %"
+    if row.error_percentage_points is not None:
+        error = f"{row.error_percentage_points:+.1f}"
+    pages = f"{row.page_size_a or '?'} -> {row.page_size_b or '?'}"
+    return _LINE.format(row.id, pages[:27], row.published, predicted, error, row.status)
