@@ -1,0 +1,171 @@
+"""What the measuring commands print: documents valid by the schema, reports, progress, and partial results."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import suite
+
+# Small budgets: these cases test what is printed, not the numbers.
+SMALL = ("--max-memory", "64M", "--time-limit", "4")
+TERMINAL_SECONDS = 60
+
+
+def measured(command: str, *arguments: str) -> dict[str, Any]:
+    made = suite.document(command, *SMALL, *arguments)
+    assert made["command"] == command
+    assert made["profile"] == "quick"
+    assert [section["name"] for section in made["sections"]] == [command]
+    return made
+
+
+def geometry_document() -> None:
+    geometry = measured("geometry")["geometry"]
+    sources = {level["source"] for level in geometry["levels"]}
+    if geometry["status"] == "ok":
+        assert "measured" in sources, sources
+    for level in geometry["levels"]:
+        if level["entries"] is not None:
+            assert level["entries_min"] <= level["entries"] <= level["entries_max"], level
+    backings = [granule["backing"] for granule in geometry["effective_granule"]]
+    assert len(backings) == len(set(backings)), backings
+
+
+def latency_document() -> None:
+    latency = measured("latency")["latency"]
+    for curve in latency["curves"]:
+        xs = [point["x"] for point in curve["points"]]
+        assert xs == sorted(set(xs)), f"{curve['name']}: {xs}"
+        assert curve["points"] or curve["status"] != "ok", f"{curve['name']} is ok and empty"
+        for point in curve["points"]:
+            if point["ns_p50"] is not None:
+                assert point["ns_min"] <= point["ns_p10"] <= point["ns_p50"] <= point["ns_p90"], point
+
+
+def seed_is_kept() -> None:
+    assert measured("geometry", "--seed", "18446744073709551615")["seed"] == 18446744073709551615
+
+
+def only_what_was_asked_for() -> None:
+    """--page-sizes 4K: nothing else is measured."""
+    made = measured("latency", "--page-sizes", "4K")
+    assert {curve["backing"] for curve in made["latency"]["curves"]} == {"4K"}
+
+
+def report_has_everything() -> None:
+    done = suite.run("geometry", "--text", *SMALL)
+    assert done.returncode in (0, 3), done.stderr
+    for heading in ("processor ", "hypervisor ", "huge pages ", "\nTLBs\n", "\nverdict\n"):
+        assert heading in done.stdout, f"no {heading!r}"
+    assert "  4K pages" in done.stdout
+    assert "nan" not in done.stdout
+    assert "(null)" not in done.stdout
+
+
+def on_a_terminal(*arguments: str) -> tuple[int, str]:
+    """Run with standard output and standard error on one terminal; the exit status and what was shown."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen([*suite.tlbbench(), *arguments], stdout=follower, stderr=follower)
+    os.close(follower)
+    shown = b""
+    end = time.monotonic() + TERMINAL_SECONDS
+    while time.monotonic() < end:
+        if not select.select([leader], [], [], 1)[0]:
+            continue
+        try:
+            piece = os.read(leader, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(leader)
+    return process.wait(timeout=10), shown.decode()
+
+
+def terminal_gets_report_and_progress() -> None:
+    status, shown = on_a_terminal("geometry", *SMALL)
+    assert status in (0, 3), shown
+    assert "TLBs" in shown
+    assert '"schema_version"' not in shown
+    assert re.search(r"geometry +\d+ %.* left", shown), "no progress with percent and time left"
+    assert "\r" in shown.replace("\r\n", "\n"), "the progress line does not overwrite itself"
+
+
+def pipe_gets_document_and_silence() -> None:
+    done = suite.run("geometry", *SMALL)
+    assert done.returncode in (0, 3)
+    suite.validate(json.loads(done.stdout))
+    assert done.stderr == "", done.stderr
+
+
+def interrupted(number: int) -> dict[str, Any]:
+    """Send the signal while it measures; the document must be whole."""
+    process = subprocess.Popen(
+        [*suite.tlbbench(), "latency", "--json", "--max-memory", "64M", "--progress", "always"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    process.stderr.read(1)  # the first sign of progress: it is measuring now
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=20)
+    made: dict[str, Any] = json.loads(out)
+    suite.validate(made)
+    assert process.returncode == made["exit_status"] == 3, process.returncode
+    return made
+
+
+def signals_leave_a_partial_document() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        made = interrupted(number)
+        statuses = {section["status"] for section in made["sections"]}
+        assert "stopped" in statuses, statuses
+
+
+def time_limit_is_kept() -> None:
+    start = time.monotonic()
+    made = suite.document("latency", "--max-memory", "64M", "--time-limit", "0.5")
+    seconds = time.monotonic() - start
+    assert made["exit_status"] == 3
+    assert seconds < 3, f"{seconds:.1f} s for a limit of 0.5 s"
+
+
+def nothing_is_left() -> None:
+    """No shared memory and no named file stays behind."""
+
+    def files() -> set[Path]:
+        return {*Path("/dev", "shm").glob("*"), *Path.cwd().glob("*")}
+
+    before = files()
+    measured("latency")
+    left = {path for path in files() - before if "tlbbench" in path.name}
+    assert not left, left
+
+
+CASES: list[tuple[str, Callable[[], None]]] = [
+    ("geometry's document", geometry_document),
+    ("latency's document", latency_document),
+    ("the seed is kept to the last bit", seed_is_kept),
+    ("only the page sizes that were asked for", only_what_was_asked_for),
+    ("the report has everything", report_has_everything),
+    ("a terminal gets the report and progress", terminal_gets_report_and_progress),
+    ("a pipe gets the document and silence", pipe_gets_document_and_silence),
+    ("signals leave a partial document", signals_leave_a_partial_document),
+    ("the time limit is kept", time_limit_is_kept),
+    ("nothing is left behind", nothing_is_left),
+]
+
+if __name__ == "__main__":
+    suite.main("documents", CASES)
