@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hugeplan.planner.engines import DemandContext, Engine, PageChoice, demand_of, engine_named
 from hugeplan.planner.errors import PageSizeError
@@ -24,6 +25,7 @@ from hugeplan.planner.model import (
     Gain,
     NodeFacts,
     Policy,
+    Workload,
 )
 from hugeplan.planner.page_tables import page_table_bytes
 from hugeplan.planner.pages import page_label
@@ -101,10 +103,10 @@ def prospect(node: NodeFacts, instance: DatabaseInstance, policy: Policy, contex
     """All candidates of one instance. PlannerErrors name the setting or the page size that cannot be used."""
     engine = engine_named(instance.engine)
     sizes = candidate_sizes(node, instance, policy)
-    base = demand_of(instance, node.base_page_bytes, context)
+    base = demand_at(instance, node.base_page_bytes, context)
     demands = {node.base_page_bytes: base}
     if base.wants_pool:
-        demands |= {size: demand_of(instance, size, context) for size in sizes}
+        demands |= {size: demand_at(instance, size, context) for size in sizes}
     tables = {size: tables_bytes(node, demand) for size, demand in demands.items()}
     found = gains(node, instance, demands)
     setting = _Setting(node=node, instance=instance, engine=engine, policy=policy, tables=tables, gains=found)
@@ -121,6 +123,31 @@ def prospect(node: NodeFacts, instance: DatabaseInstance, policy: Policy, contex
         candidates=tuple(candidates),
         gains=found,
     )
+
+
+def demand_at(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:
+    """:func:`demand_of`, remembered: while one setting of a scenario moves, the other instances stay as they are."""
+    settings = tuple(sorted(instance.settings.items()))
+    key = (instance.engine, instance.version, settings, instance.connections, instance.page_bytes, instance.workload)
+    return _demand_at(key, page_bytes, context)
+
+
+@lru_cache(maxsize=4096)
+def _demand_at(key: _DemandKey, page_bytes: int, context: DemandContext) -> Demand:
+    engine, version, settings, connections, own_page_bytes, workload = key
+    instance = DatabaseInstance(
+        name=engine,
+        engine=engine,
+        version=version,
+        settings=dict(settings),
+        connections=connections,
+        page_bytes=own_page_bytes,
+        workload=workload,
+    )
+    return demand_of(instance, page_bytes, context)
+
+
+_DemandKey = tuple[str, str | None, tuple[tuple[str, str], ...], int | None, int | None, Workload]
 
 
 def candidate_sizes(node: NodeFacts, instance: DatabaseInstance, policy: Policy) -> tuple[int, ...]:

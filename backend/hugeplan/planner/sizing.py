@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hugeplan.planner.engines import DemandContext, Engine, demand_of, engine_named
+from hugeplan.planner.candidates import demand_at
+from hugeplan.planner.engines import DemandContext, Engine, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import MIB, DatabaseInstance
 from hugeplan.planner.pages import ceil_pages, ceil_to_multiple
@@ -103,8 +104,8 @@ def _pool_grid(item: Ranged, context: DemandContext, step: int) -> tuple[int, ..
     low, high = item.instance.pool_min_bytes or 0, item.instance.pool_max_bytes or 0
     if high <= low:
         return (low,)
-    small = demand_of(with_pool(item.instance, low), item.page_bytes, context).segment_bytes
-    large = demand_of(with_pool(item.instance, high), item.page_bytes, context).segment_bytes
+    small = demand_at(with_pool(item.instance, low), item.page_bytes, context).segment_bytes
+    large = demand_at(with_pool(item.instance, high), item.page_bytes, context).segment_bytes
     per_step = step * (high - low) / max(1, large - small)
     grid = [low]
     while grid[-1] < high:

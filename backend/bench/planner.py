@@ -1,0 +1,174 @@
+"""How long planning takes: one plan, and a fleet of 10,000 nodes. Run with ``make bench`` or by hand.
+
+Prints one JSON object a line: name, seconds, budget_seconds and how it was measured. Nothing here is a test; exit
+status 1 says that a budget was missed. Settings change from one plan to the next, as they do under a slider, so that
+nothing is answered from a cache of the same request.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hugeplan.hardware import catalogue
+from hugeplan.planner.fleet import plan_fleet
+from hugeplan.planner.model import (
+    GIB,
+    MIB,
+    DatabaseInstance,
+    NodeFacts,
+    NumaNode,
+    PlanRequest,
+    Reservations,
+    Tenant,
+    Workload,
+)
+from hugeplan.planner.plan import plan
+
+ONE_PLAN_BUDGET_SECONDS = 0.005
+FLEET_BUDGET_SECONDS = 2.0
+FLEET_NODES = 10_000
+ROUNDS = 200
+
+
+def node(name: str, *sizes: int) -> NodeFacts:
+    """A dual-socket node of a known processor."""
+    entry = next(iter(catalogue.catalogue()))
+    return NodeFacts(
+        name=name,
+        numa=tuple(NumaNode(id=i, mem_total_bytes=size, pools=()) for i, size in enumerate(sizes)),
+        cpus=64,
+        kernel_used_bytes=2 * GIB,
+        thp_enabled="madvise",
+        hvo_enabled=True,
+        hardware=catalogue.hardware_facts(entry, virtualised=False),
+    )
+
+
+def databases(shift: int) -> tuple[DatabaseInstance, ...]:
+    """Four instances of three engines; ``shift`` moves every buffer pool a little."""
+    workload = Workload(active_connections=16, operation_class="key_lookup", working_set_bytes=30 * GIB, zipf_s=0.9)
+    return (
+        DatabaseInstance(
+            name="orders", engine="postgresql", version="17", numa_node=0, workload=workload,
+            settings={"shared_buffers": f"{16384 + shift}MB", "max_connections": "300"},
+        ),
+        DatabaseInstance(
+            name="events", engine="postgresql", version="16", workload=workload,
+            settings={"shared_buffers": f"{8192 + shift}MB", "max_connections": "200"},
+        ),
+        DatabaseInstance(
+            name="shop", engine="mysql", version="8.0", numa_node=1, workload=workload,
+            settings={"innodb_buffer_pool_size": f"{12288 + shift}M", "innodb_buffer_pool_instances": "8"},
+        ),
+        DatabaseInstance(
+            name="blog", engine="mariadb", version="11.4", workload=workload,
+            settings={"innodb_buffer_pool_size": f"{4096 + shift}M"},
+        ),
+    )  # fmt: skip
+
+
+def request(shift: int) -> PlanRequest:
+    """The request of the budget: four instances, two NUMA nodes, all page sizes."""
+    return PlanRequest(
+        node=node("db", 128 * GIB, 128 * GIB),
+        reservations=Reservations(kubernetes=True, provider="gke", system_reserved_bytes=GIB),
+        tenants=(Tenant(name="web", count=30, request_bytes=GIB, limit_bytes=2 * GIB),),
+        databases=databases(shift),
+    )
+
+
+def one_plan() -> Iterator[dict[str, object]]:
+    """Median of warm plans: one buffer pool moves (a slider), all four move, and two pools are sized by the planner."""
+    still = request(0)
+    plan(still)
+    seconds = []
+    for round_ in range(ROUNDS):
+        moved = databases(round_ + 1)[round_ % 4]
+        others = [other for other in still.databases if other.name != moved.name]
+        wanted = replace(still, databases=(moved, *others))
+        start = time.perf_counter()
+        plan(wanted)
+        seconds.append(time.perf_counter() - start)
+    yield figure(
+        "one plan, 4 instances, 2 NUMA nodes, all page sizes: one pool moves", seconds, ONE_PLAN_BUDGET_SECONDS
+    )
+    seconds = []
+    for round_ in range(ROUNDS):
+        wanted = request(round_ + 1)
+        start = time.perf_counter()
+        plan(wanted)
+        seconds.append(time.perf_counter() - start)
+    yield figure("the same, every pool moves at once", seconds, ONE_PLAN_BUDGET_SECONDS)
+    seconds = []
+    for round_ in range(ROUNDS // 4):
+        base = request(round_ + 1)
+        first, second, *rest = base.databases
+        ranged = (
+            replace(first, pool_min_bytes=4 * GIB, pool_max_bytes=(60 * GIB) + round_ * MIB),
+            replace(second, pool_min_bytes=4 * GIB, pool_max_bytes=60 * GIB),
+        )
+        wanted = replace(base, databases=(*ranged, *rest))
+        start = time.perf_counter()
+        plan(wanted)
+        seconds.append(time.perf_counter() - start)
+    yield figure("the same with two pools sized by the planner", seconds, None)
+
+
+def fleet(count: int) -> list[PlanRequest]:
+    """Twenty kinds of node, each node with memory of its own: no two have the same MemTotal."""
+    rng = random.Random(7)  # noqa: S311 - a fixed spread of memory sizes, not a secret
+    templates = [request(shift) for shift in range(0, 20 * 64, 64)]
+    requests = []
+    for i, template in zip(range(count), itertools.cycle(templates)):
+        sizes = [128 * GIB - rng.randrange(512 * MIB) for _ in range(2)]
+        numa = tuple(NumaNode(id=k, mem_total_bytes=size, pools=()) for k, size in enumerate(sizes))
+        kernel = 2 * GIB + rng.randrange(256 * MIB)
+        requests.append(
+            replace(template, node=replace(template.node, name=f"n{i}", numa=numa, kernel_used_bytes=kernel))
+        )
+    return requests
+
+
+def many_plans() -> Iterator[dict[str, object]]:
+    """A fleet in one process, on one core."""
+    requests = fleet(FLEET_NODES)
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        found = plan_fleet(requests)
+        seconds.append(time.perf_counter() - start)
+    name = f"{FLEET_NODES} nodes ({len(found.groups)} groups, {found.plans_computed} plans)"
+    yield figure(name, seconds, FLEET_BUDGET_SECONDS)
+
+
+def figure(name: str, seconds: list[float], budget: float | None) -> dict[str, object]:
+    """One measured figure: the median, with the spread."""
+    return {
+        "name": name,
+        "seconds": round(statistics.median(seconds), 6),
+        "seconds_min": round(min(seconds), 6),
+        "seconds_max": round(max(seconds), 6),
+        "rounds": len(seconds),
+        "budget_seconds": budget,
+    }
+
+
+def main() -> int:
+    """Print every figure; 1 when a budget was missed."""
+    missed = False
+    for item in itertools.chain(one_plan(), many_plans()):
+        budget = item["budget_seconds"]
+        missed = missed or (isinstance(budget, float) and float(str(item["seconds"])) > budget)
+        sys.stdout.write(json.dumps(item) + "\n")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
