@@ -1,0 +1,114 @@
+"""How often each page size is best, and by how much on average: article E's form, over any set of runs.
+
+A case is one point that was measured with at least two page sizes on one machine: one layout at one footprint, one
+row width at one concurrency. A size wins a case when its interval lies below every other's; otherwise the case is a
+tie, which counts for nobody. Article E printed 45 % for 1G, about 30 % for 2M and 20 % for 4K of 259 tests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hugeplan.planner.model import CurvePoint, LatencyCurve
+
+TIE = "tie"
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Time of one case with one backing: median and interval, in any unit; smaller is better."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class WinCase:
+    """One case of one machine: what was measured, and a timing for each backing (``4K``, ``THP``, ``2M``, ``1G``)."""
+
+    machine: str
+    name: str
+    timings: Mapping[str, Timing]
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSummary:
+    """One machine: its cases, wins by backing, and each backing's mean time against the base size.
+
+    ``mean_delta_percent`` is the geometric mean over the cases that hold both; negative is faster than the base.
+    ``best`` is the backing with the smallest mean; None without a comparison.
+    """
+
+    machine: str
+    cases: int
+    wins: Mapping[str, int]
+    mean_delta_percent: Mapping[str, float]
+    best: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class WinMatrix:
+    """Shares of all cases by winning backing (``tie`` among them; they sum to 1), and one summary a machine."""
+
+    cases: int
+    shares: Mapping[str, float]
+    machines: tuple[MachineSummary, ...]
+
+    def loses(self, backing: str) -> float:
+        """Share of cases that another backing wins: how often a recommendation of this one would be wrong."""
+        return sum(share for name, share in self.shares.items() if name not in (backing, TIE))
+
+
+def winner(timings: Mapping[str, Timing]) -> str:
+    """The backing whose interval lies wholly below all others, else ``tie``."""
+    best = min(timings, key=lambda name: timings[name].value)
+    others = (timing for name, timing in timings.items() if name != best)
+    return best if all(timings[best].high < other.low for other in others) else TIE
+
+
+def win_matrix(cases: Iterable[WinCase], base: str = "4K") -> WinMatrix:
+    """The matrix over all cases with at least two backings; ``base`` is what deltas are taken against."""
+    usable = [case for case in cases if len(case.timings) >= 2]
+    by_machine: dict[str, list[WinCase]] = defaultdict(list)
+    for case in usable:
+        by_machine[case.machine].append(case)
+    wins = Counter(winner(case.timings) for case in usable)
+    names = sorted({name for case in usable for name in case.timings})
+    total = len(usable)
+    shares = {name: wins[name] / total for name in (*names, TIE)} if total else {}
+    return WinMatrix(
+        total, shares, tuple(_summary(machine, found, base) for machine, found in sorted(by_machine.items()))
+    )
+
+
+def _summary(machine: str, cases: Sequence[WinCase], base: str) -> MachineSummary:
+    logs: dict[str, list[float]] = defaultdict(list)
+    for case in cases:
+        if base not in case.timings:
+            continue
+        for name, timing in case.timings.items():
+            logs[name].append(math.log(timing.value / case.timings[base].value))
+    deltas = {name: 100.0 * math.expm1(sum(values) / len(values)) for name, values in sorted(logs.items())}
+    best = min(deltas, key=lambda name: deltas[name]) if len(deltas) >= 2 else None
+    return MachineSummary(machine, len(cases), dict(Counter(winner(c.timings) for c in cases)), deltas, best)
+
+
+def cases_of_curves(machine: str, curves: Sequence[LatencyCurve]) -> tuple[WinCase, ...]:
+    """Every footprint of every layout that was measured with two or more backings, as cases."""
+    found: dict[tuple[str, int], dict[str, Timing]] = defaultdict(dict)
+    for curve in curves:
+        for point in curve.points:
+            found[curve.layout, point.footprint_bytes][curve.backing] = _timing(point)
+    return tuple(
+        WinCase(machine, f"{layout} {footprint} bytes", timings)
+        for (layout, footprint), timings in sorted(found.items())
+        if len(timings) >= 2
+    )
+
+
+def _timing(point: CurvePoint) -> Timing:
+    return Timing(point.ns, min(point.ns_low, point.ns), max(point.ns_high, point.ns))
