@@ -9,8 +9,7 @@ from uuid import UUID
 
 from pydantic import Field, StringConstraints
 
-from hugeplan.api.schemas import Name, RequestModel, ResponseModel
-from hugeplan.fleet.document import MachineId
+from hugeplan.api.schemas import MachineId, Name, RequestModel, ResponseModel
 
 
 class Role(StrEnum):

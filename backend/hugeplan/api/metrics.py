@@ -1,4 +1,4 @@
-"""Counters and histograms in Prometheus' text format. Labels are route templates, so their number is bounded."""
+"""Counters and histograms in Prometheus' text format. Labels are operation ids, so their number is bounded."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Metrics:
         self._reports: dict[str, int] = {"created": 0, "seen": 0}
         self.requests_in_progress = 0
 
-    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
+    def observe(self, method: str, operation: str, status: int, seconds: float) -> None:
         """Count a finished request."""
-        self._requests[method, route, status] += 1
-        buckets = self._durations.setdefault((method, route), [0] * (len(DURATION_BUCKETS_SECONDS) + 1))
+        self._requests[method, operation, status] += 1
+        buckets = self._durations.setdefault((method, operation), [0] * (len(DURATION_BUCKETS_SECONDS) + 1))
         for index, bound in enumerate((*DURATION_BUCKETS_SECONDS, float("inf"))):
             if seconds <= bound:
                 buckets[index] += 1
-        self._duration_sums[method, route] += seconds
+        self._duration_sums[method, operation] += seconds
 
     def count_report(self, *, created: bool) -> None:
         """Count a stored or repeated report."""
@@ -44,23 +44,23 @@ class Metrics:
     def render(self, gauges: Mapping[str, float]) -> str:
         """All metrics; ``gauges`` are read by the caller at this moment."""
         lines = [
-            "# HELP hugeplan_requests_total Requests answered, by route template and status.",
+            "# HELP hugeplan_requests_total Requests answered, by operation and status.",
             "# TYPE hugeplan_requests_total counter",
         ]
-        for (method, route, status), count in sorted(self._requests.items()):
-            labels = _labels({"method": method, "route": route, "status": str(status)})
+        for (method, operation, status), count in sorted(self._requests.items()):
+            labels = _labels({"method": method, "operation": operation, "status": str(status)})
             lines.append(f"hugeplan_requests_total{labels} {count}")
         lines += [
             "# HELP hugeplan_request_duration_seconds Time from the request's head to the end of its answer.",
             "# TYPE hugeplan_request_duration_seconds histogram",
         ]
-        for (method, route), buckets in sorted(self._durations.items()):
+        for (method, operation), buckets in sorted(self._durations.items()):
             names = [*map(str, DURATION_BUCKETS_SECONDS), "+Inf"]
             for name, count in zip(names, buckets, strict=True):
-                labels = _labels({"method": method, "route": route, "le": name})
+                labels = _labels({"method": method, "operation": operation, "le": name})
                 lines.append(f"hugeplan_request_duration_seconds_bucket{labels} {count}")
-            labels = _labels({"method": method, "route": route})
-            lines.append(f"hugeplan_request_duration_seconds_sum{labels} {self._duration_sums[method, route]:.6f}")
+            labels = _labels({"method": method, "operation": operation})
+            lines.append(f"hugeplan_request_duration_seconds_sum{labels} {self._duration_sums[method, operation]:.6f}")
             lines.append(f"hugeplan_request_duration_seconds_count{labels} {buckets[-1]}")
         lines += [
             "# HELP hugeplan_reports_total Reports from agents: created, or seen before.",

@@ -32,11 +32,9 @@ SECURITY_HEADERS = {
 _logger = logging.getLogger("hugeplan.requests")
 
 
-def route_of(scope: Scope) -> str:
-    """The route's template, so that metrics and logs do not grow with ids; ``other`` without a route."""
-    route = scope.get("route")
-    path = getattr(route, "path", None)
-    return str(path) if path else "other"
+def operation_of(scope: Scope) -> str:
+    """The operation id of the route that took the request, so that metrics do not grow with ids; else ``other``."""
+    return str(getattr(scope.get("route"), "name", None) or "other")
 
 
 class RequestContext:
@@ -79,7 +77,7 @@ class RequestContext:
         finally:
             self._metrics.requests_in_progress -= 1
             seconds = time.perf_counter() - started
-            self._metrics.observe(request.method, route_of(scope), status, seconds)
+            self._metrics.observe(request.method, operation_of(scope), status, seconds)
             _logger.info(
                 "request",
                 extra={

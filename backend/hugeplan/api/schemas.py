@@ -35,6 +35,7 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 Word = Annotated[str, StringConstraints(max_length=64)]
 Label = Annotated[str, StringConstraints(max_length=256)]
 Text = Annotated[str, StringConstraints(max_length=4096)]
+MachineId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{3,127}$")]
 Moment = Annotated[AwareDatetime, AfterValidator(_refuse_absurd_time)]
 JsonObject = dict[str, Any]
 

@@ -11,6 +11,7 @@ from hugeplan.api.schemas import (
     ByteCount,
     DocumentModel,
     Label,
+    MachineId,
     Moment,
     Name,
     PageBytes,
@@ -23,7 +24,6 @@ from hugeplan.api.schemas import (
 from hugeplan.benchmarks.document import TlbbenchDocument
 
 NumaId = Annotated[int, Field(ge=0, le=4095)]
-MachineId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{3,127}$")]
 
 
 class Processor(DocumentModel):

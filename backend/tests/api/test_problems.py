@@ -1,0 +1,141 @@
+"""Every error is a problem document: its type is stable, its field is named, and no trace leaves the service."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from support.service import PROBLEMS, Service, assert_problem, fields_of
+
+from hugeplan.api import problems
+from hugeplan.main import create_app
+from hugeplan.settings import Settings
+
+JSON = {"Content-Type": "application/json"}
+
+
+class TestRouting:
+    @pytest.mark.parametrize("path", ["/api", "/api/", "/api/v1", "/api/v1/nothing", "/api/v2/nodes", "/api/v1/nodes/"])
+    async def test_unknown_api_path_is_404(self, service: Service, path: str) -> None:
+        assert_problem(await service.client().get(path), 404, "not-found")
+
+    @pytest.mark.parametrize(
+        ("method", "path"), [("PUT", "/api/v1/nodes"), ("DELETE", "/healthz"), ("POST", "/some/page")]
+    )
+    async def test_wrong_method_is_405_with_allow(self, service: Service, method: str, path: str) -> None:
+        answer = await service.client().request(method, path)
+        assert_problem(answer, 405, "method-not-allowed")
+        assert "GET" in answer.headers["allow"]
+
+    async def test_wrong_id_names_the_parameter(self, viewer: httpx.AsyncClient) -> None:
+        problem = assert_problem(await viewer.get("/api/v1/nodes/not-an-id"), 422, "invalid-input")
+        assert fields_of(problem) == ["node_id"]
+
+    @pytest.mark.parametrize(("query", "field"), [("limit=0", "limit"), ("limit=501", "limit"), ("limit=x", "limit")])
+    async def test_wrong_query_names_the_parameter(self, viewer: httpx.AsyncClient, query: str, field: str) -> None:
+        problem = assert_problem(await viewer.get(f"/api/v1/nodes?{query}"), 422, "invalid-input")
+        assert fields_of(problem) == [field]
+
+    @pytest.mark.parametrize("cursor", ["x", "%00", "W10", "WyJhIl0", "bnVsbA", "WzEsMl0", "é", "W10=" * 100])
+    @pytest.mark.parametrize("path", ["/api/v1/nodes", "/api/v1/scenarios"])
+    async def test_foreign_cursor_is_422(self, viewer: httpx.AsyncClient, path: str, cursor: str) -> None:
+        answer = await viewer.get(path, params={"cursor": cursor})
+        assert fields_of(assert_problem(answer, 422, "invalid-input")) == ["cursor"]
+
+    async def test_nul_in_a_search_is_422(self, viewer: httpx.AsyncClient) -> None:
+        assert fields_of(assert_problem(await viewer.get("/api/v1/nodes?q=a%00b"), 422, "invalid-input")) == ["q"]
+
+
+class TestBodies:
+    URL = "/api/v1/plans/preview"
+
+    @pytest.mark.parametrize("body", [b"", b"{", b"nope", b"\xff\xfe{}", b'{"a":1,}', b"[" * 100_000, b'{"a": 01}'])
+    async def test_body_that_is_not_json(self, viewer: httpx.AsyncClient, body: bytes) -> None:
+        assert_problem(await viewer.post(self.URL, content=body, headers=JSON), 422, "invalid-input")
+
+    @pytest.mark.parametrize("body", [b"[]", b"1", b"null", b'"text"'])
+    async def test_body_that_is_no_object(self, viewer: httpx.AsyncClient, body: bytes) -> None:
+        assert_problem(await viewer.post(self.URL, content=body, headers=JSON), 422, "invalid-input")
+
+    async def test_too_deep(self, viewer: httpx.AsyncClient) -> None:
+        body = b'{"scenario":' * 40 + b"1" + b"}" * 40
+        problem = assert_problem(await viewer.post(self.URL, content=body, headers=JSON), 422, "invalid-input")
+        assert "32 levels" in problem["detail"]
+
+    async def test_too_many_elements_name_the_field(self, viewer: httpx.AsyncClient) -> None:
+        body = json.dumps({"scenario": {"tenants": [0] * 100_001}})
+        problem = assert_problem(await viewer.post(self.URL, content=body, headers=JSON), 422, "invalid-input")
+        assert fields_of(problem) == ["scenario.tenants"]
+
+    async def test_integer_of_many_digits(self, viewer: httpx.AsyncClient) -> None:
+        body = b'{"scenario": {"policy": {"slack_min_pages": ' + b"9" * 6000 + b"}}}"
+        assert_problem(await viewer.post(self.URL, content=body, headers=JSON), 422, "invalid-input")
+
+    async def test_too_large_is_413(self, viewer: httpx.AsyncClient) -> None:
+        body = b'{"scenario": "' + b"x" * (8 * 1024**2) + b'"}'
+        problem = assert_problem(await viewer.post(self.URL, content=body, headers=JSON), 413, "body-too-large")
+        assert fields_of(problem) == ["body"]
+
+    async def test_too_large_without_a_declared_length_is_413(self, viewer: httpx.AsyncClient) -> None:
+        async def chunks() -> AsyncIterator[bytes]:
+            for _ in range(9):
+                yield b"x" * 1024**2
+
+        assert_problem(await viewer.post(self.URL, content=chunks(), headers=JSON), 413, "body-too-large")
+
+    @pytest.mark.parametrize("media_type", ["text/plain", "application/xml", "multipart/form-data", ""])
+    async def test_other_media_type_is_415(self, viewer: httpx.AsyncClient, media_type: str) -> None:
+        answer = await viewer.post(self.URL, content=b"{}", headers={"Content-Type": media_type})
+        assert_problem(answer, 415, "unsupported-media-type")
+
+    async def test_compressed_body_is_415(self, viewer: httpx.AsyncClient) -> None:
+        answer = await viewer.post(self.URL, content=b"{}", headers=JSON | {"Content-Encoding": "gzip"})
+        assert_problem(answer, 415, "unsupported-media-type")
+
+    async def test_unknown_field_is_named(self, viewer: httpx.AsyncClient) -> None:
+        answer = await viewer.post(self.URL, json={"scenario": {}, "scenaro": 1})
+        assert "scenaro" in fields_of(assert_problem(answer, 422, "invalid-input"))
+
+
+class TestInternalErrors:
+    async def test_unexpected_error_is_500_without_its_trace(
+        self, settings: Settings, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        app: FastAPI = create_app(settings)
+
+        async def broken() -> None:
+            raise RuntimeError("secret of the house")
+
+        app.add_api_route("/api/v1/broken", broken)
+        with caplog.at_level(logging.ERROR):
+            answer = await Service(app).client().get("/api/v1/broken")
+        problem = assert_problem(answer, 500, "internal")
+        assert "secret" not in answer.text
+        assert "Traceback" not in answer.text
+        assert problem["request_id"] == answer.headers["x-request-id"]
+        assert "secret of the house" in caplog.text
+
+
+def test_every_problem_type_is_unique_and_stable() -> None:
+    kinds = [*problems.PROBLEM_TYPES.values(), problems.INTERNAL]
+    assert len({kind.slug for kind in kinds}) == len(kinds)
+    assert {kind.slug for kind in kinds} == {
+        "body-too-large",
+        "conflict",
+        "csrf",
+        "forbidden",
+        "internal",
+        "invalid-input",
+        "not-found",
+        "precondition-failed",
+        "precondition-required",
+        "rate-limited",
+        "unauthenticated",
+        "unavailable",
+        "unsupported-media-type",
+    }
+    assert PROBLEMS == problems.TYPE_BASE
