@@ -1,8 +1,8 @@
 """What buffer pool is worth: benefit in points (per cent of the instance's best) over pool sizes.
 
-Measured throughput comes first: straight lines over the upper hull of the reader's table, and nothing more past its
-last size. Else the share of accesses that a pool of that size can serve, from working set and skew. Else a stated
-guess of falling returns.
+Measured throughput comes first: the curve fitted to the reader's table where it describes it well, else straight
+lines over the table's upper hull; nothing more is promised past its last size. Without a table, the share of accesses
+that a pool of that size can serve, from working set and skew. Else a stated guess of falling returns.
 """
 
 from __future__ import annotations
@@ -13,11 +13,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hugeplan.planner.benefit import MIN_POINTS, fit_benefit
+from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import BenefitPoint, Workload
 from hugeplan.planner.units import format_bytes
 
 #: Working sets are counted in blocks of this size; only their number matters, and only for the skew.
 BLOCK_BYTES = 8192
+_SUMMED_RANKS = 64
+#: A fitted curve is used when its root mean square residual is at most this share of the best throughput.
+GOOD_FIT = 0.05
 
 Floats = NDArray[np.float64]
 
@@ -26,9 +31,9 @@ def pool_benefit(workload: Workload, pool_bytes: Sequence[int]) -> tuple[tuple[f
     """Benefit in points at each pool size (rising order), and a sentence on where it comes from."""
     sizes = np.asarray(pool_bytes, dtype=np.float64)
     if len(workload.benefit_points) >= 2:
-        values = measured_points(workload.benefit_points, sizes)
+        values, how = _from_table(workload.benefit_points, sizes)
         last = format_bytes(workload.benefit_points[-1].pool_bytes)
-        basis = f"benefit from {len(workload.benefit_points)} measured throughputs; nothing is promised past {last}"
+        basis = f"benefit from {len(workload.benefit_points)} measured throughputs ({how}), no more past {last}"
     elif workload.working_set_bytes:
         values = 100.0 * hit_ratio(sizes, workload.working_set_bytes, workload.zipf_s or 0.0)
         skew = "uniform access" if not workload.zipf_s else f"Zipf s = {workload.zipf_s:g}"
@@ -37,6 +42,20 @@ def pool_benefit(workload: Workload, pool_bytes: Sequence[int]) -> tuple[tuple[f
         values = 10.0 * np.log2(sizes / max(1.0, float(sizes[0])))
         basis = "benefit of buffer pool not given: every doubling is taken to be worth ten points"
     return tuple(values.tolist()), basis
+
+
+def _from_table(points: tuple[BenefitPoint, ...], sizes: Floats) -> tuple[Floats, str]:
+    """Per cent of the best measured throughput at each size, and how it was read off the table."""
+    if len(points) >= MIN_POINTS:
+        try:
+            curve = fit_benefit(points)
+        except PlannerError:
+            return measured_points(points, sizes), "straight lines"
+        if curve.nrmse <= GOOD_FIT:
+            capped = np.minimum(sizes, float(curve.last_bytes))
+            values = np.asarray([curve.throughput(float(size)) for size in capped])
+            return values * (100.0 / curve.best), "fitted curve"
+    return measured_points(points, sizes), "straight lines"
 
 
 def measured_points(points: Sequence[BenefitPoint], sizes: Floats) -> Floats:
@@ -66,7 +85,7 @@ def _slope(a: tuple[float, float], b: tuple[float, float]) -> float:
 def hit_ratio(sizes: Floats, working_set_bytes: int, zipf_s: float) -> Floats:
     """Share of accesses to the hottest blocks that fit: (H_k / H_n) for Zipf, k / n for uniform access.
 
-    The generalised harmonic number is taken as its integral, good to a per cent for the thousands of blocks here.
+    Popularity is by rank, the pool holds the most popular blocks.
     """
     blocks = max(1.0, working_set_bytes / BLOCK_BYTES)
     held = np.clip(sizes / BLOCK_BYTES, 0.0, blocks)
@@ -75,6 +94,14 @@ def hit_ratio(sizes: Floats, working_set_bytes: int, zipf_s: float) -> Floats:
 
 
 def _harmonic(count: Floats, s: float) -> Floats:
+    """Generalised harmonic numbers: the first terms summed, the rest as the integral between half steps (1e-4)."""
+    ranks = np.arange(1, _SUMMED_RANKS + 1, dtype=np.float64)
+    head = np.concatenate(([0.0], np.cumsum(ranks**-s)))
+    start = _SUMMED_RANKS + 0.5
+    end = np.maximum(count + 0.5, start)
     if math.isclose(s, 1.0):
-        return np.log1p(count)
-    return (np.power(1.0 + count, 1.0 - s) - 1.0) / (1.0 - s)
+        tail = np.log(end / start)
+    else:
+        tail = (np.power(end, 1.0 - s) - start ** (1.0 - s)) / (1.0 - s)
+    summed: Floats = np.interp(np.minimum(count, _SUMMED_RANKS), np.arange(_SUMMED_RANKS + 1), head) + tail
+    return summed

@@ -25,6 +25,7 @@ NO_LIMIT_PERCENT = 120
 _BINS_MIN = 1024
 _BINS_PER_COPY = 8
 _QUANTILES = 1024
+_EVEN_VALUES = 513
 _CONFIDENCE = 0.95
 
 Floats = NDArray[np.float64]
@@ -77,7 +78,7 @@ def copy_use(tenant: Tenant) -> CopyUse | None:
     basis = "evenly between request and limit"
     if limit is None:
         basis = f"no limit: request to {NO_LIMIT_PERCENT} % of it"
-    return CopyUse(np.linspace(request, high, 129), 0, basis)
+    return CopyUse(np.linspace(request, high, _EVEN_VALUES), 0, basis)
 
 
 def _from_history(tenant: Tenant) -> CopyUse:
