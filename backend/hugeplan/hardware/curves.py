@@ -85,11 +85,11 @@ def _levels(rows: Iterable[Mapping[str, Any]]) -> Iterable[TlbLevel]:
 
 
 def _missing_levels(levels: tuple[TlbLevel, ...], entry: catalogue.CatalogueEntry | None) -> tuple[TlbLevel, ...]:
-    """Catalogue levels for which the document has no entry count of its own."""
+    """Catalogue levels that were not measured. What CPUID says stays beside them: in a guest it may be hidden."""
     if entry is None:
         return ()
-    known = {(v.level, v.page_bytes) for v in levels if v.entries is not None and v.kind not in {"instr", "store"}}
-    return tuple(v for v in entry.levels if (v.level, v.page_bytes) not in known or v.kind in {"instr", "store"})
+    measured = {(v.level, v.page_bytes) for v in levels if v.source is Source.MEASURED and v.entries is not None}
+    return tuple(v for v in entry.levels if (v.level, v.page_bytes) not in measured or v.kind in {"instr", "store"})
 
 
 def _l2_hit_ns(

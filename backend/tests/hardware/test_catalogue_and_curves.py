@@ -117,3 +117,13 @@ def test_absent_sections_stay_unknown() -> None:
     assert facts.virtualised is None
     assert facts.levels == facts.granules == facts.curves == ()
     assert facts.l2_hit_penalty_ns is None
+
+
+def test_what_cpuid_hides_in_a_guest_the_catalogue_fills() -> None:
+    """Zen 5 guests see 128 second-level entries where the processor has 4096: the catalogue wins over CPUID."""
+    hidden = {"level": 2, "kind": "data", "page_bytes": K4, "entries": 128, "source": "cpuid", "confidence": "low"}
+    facts = hardware_facts_of(document(geometry={"levels": [hidden]}))
+    assert tlb_entries(facts, K4) == (96.0, 4096.0, Source.CATALOGUE)
+    measured = hidden | {"entries": 4001, "source": "measured"}
+    facts = hardware_facts_of(document(geometry={"levels": [hidden, measured]}))
+    assert tlb_entries(facts, K4)[1] == 4001.0
