@@ -8,9 +8,10 @@ says which. Every input is listed with where it came from.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hugeplan.planner.model import (
+    MIB,
     Confidence,
     DatabaseInstance,
     Demand,
@@ -31,10 +32,15 @@ NATIVE_BOUND, NESTED_BOUND = 2.1, 3.0
 """Largest speed-up that translation alone can give dependent random reads (sheet section 7)."""
 
 
+THP_PAGE_BYTES = 2 * MIB
+"""Size of a transparent huge page where one page-table level up is 2M: x86-64, and AArch64 with 4K base pages."""
+
+
 def gains(node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Demand]) -> tuple[Gain, ...]:
     """The gain of every page size in ``demands`` (page bytes -> demand) against the node's base page, smallest first.
 
-    The base page size itself, where asked for, gets a gain of zero and its page-table bytes.
+    The base page size itself, where asked for, gets a gain of zero and its page-table bytes. Where the node's THP
+    setting is known and not ``never``, 2M is followed by what transparent huge pages would give without a pool.
     """
     results = []
     for page_bytes in sorted(demands):
@@ -43,6 +49,8 @@ def gains(node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Dem
             results.append(_base_gain(node, instance, demand))
         else:
             results.append(_gain(node, instance, demand, page_bytes))
+            if page_bytes == THP_PAGE_BYTES:
+                results.extend(_thp_gain(node, demand, results[-1]))
     return tuple(results)
 
 
@@ -88,6 +96,39 @@ def _base_gain(node: NodeFacts, instance: DatabaseInstance, demand: Demand) -> G
         confidence=Confidence.HIGH,
         inputs=(),
         statement="The base page size: what the others are compared with.",
+    )
+
+
+def _thp_gain(node: NodeFacts, demand: Demand, pool: Gain) -> tuple[Gain, ...]:
+    """THP beside a pool of the same size: at best the same saving, at worst none, since nothing is guaranteed.
+
+    Shared memory of a process-per-connection engine is not covered by the ``enabled`` setting at all (it follows
+    ``shmem_enabled``, ``never`` by default), and ``madvise`` helps only engines that ask for it.
+    """
+    if node.thp_enabled not in {"always", "madvise"}:
+        return ()
+    covered = node.thp_enabled == "always" and not demand.process_per_connection
+    saving, speedup = pool.saving_ns_per_operation, pool.speedup
+    why = (
+        "THP may be granted, split or withheld at any time: up to the saving of a pool, and nothing is certain."
+        if covered
+        else "THP does not reach this memory as the node is set: shared memory follows shmem_enabled, and under "
+        "madvise an engine must ask for it."
+    )
+    return (
+        replace(
+            pool,
+            backing="THP",
+            saving_ns_per_operation=Range(
+                min(0.0, saving.low), saving.likely if covered else 0.0, max(0.0, saving.high)
+            ),
+            speedup=None
+            if speedup is None
+            else Range(min(1.0, speedup.low), speedup.likely if covered else 1.0, max(1.0, speedup.high)),
+            confidence=Confidence.LOW,
+            inputs=(*pool.inputs, Term("transparent_hugepage/enabled", node.thp_enabled, Source.GIVEN)),
+            statement=why,
+        ),
     )
 
 

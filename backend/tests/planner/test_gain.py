@@ -101,6 +101,30 @@ def gain_of(facts: HardwareFacts | None, workload: Workload, *, connections: int
     return gains(node, instance, {M2: demand(M2, connections=connections)})[0]
 
 
+def labels(engine: str, thp: str | None) -> dict[str, Gain]:
+    node = NodeFacts(
+        name="n", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB),), hardware=hardware(), thp_enabled=thp, cpus=8
+    )
+    instance = DatabaseInstance(name="db", engine=engine, workload=KEY_LOOKUP)
+    return {
+        gain.backing: gain
+        for gain in gains(node, instance, {K4: demand(K4, engine=engine), M2: demand(M2, engine=engine)})
+    }
+
+
+def test_thp_promises_no_more_than_a_pool_and_guarantees_nothing() -> None:
+    anonymous = labels("mysql", "always")
+    assert list(anonymous) == ["4K", "2M", "THP"]
+    assert anonymous["THP"].saving_ns_per_operation.high == anonymous["2M"].saving_ns_per_operation.high
+    assert anonymous["THP"].saving_ns_per_operation.low <= 0.0
+    assert anonymous["THP"].confidence is Confidence.LOW
+    shared = labels("postgresql", "always")["THP"]
+    assert shared.saving_ns_per_operation.likely == 0.0
+    assert labels("mysql", "madvise")["THP"].saving_ns_per_operation.likely == 0.0
+    assert "THP" not in labels("mysql", "never")
+    assert "THP" not in labels("mysql", None)
+
+
 KEY_LOOKUP = Workload(
     row_bytes=128, working_set_bytes=6 * GIB, active_connections=8, operations_per_second_per_busy_core=50_000.0
 )
