@@ -99,9 +99,13 @@ def _harmonic(count: Floats, s: float) -> Floats:
     head = np.concatenate(([0.0], np.cumsum(ranks**-s)))
     start = _SUMMED_RANKS + 0.5
     end = np.maximum(count + 0.5, start)
+    summed: Floats = np.interp(np.minimum(count, _SUMMED_RANKS), np.arange(_SUMMED_RANKS + 1), head)
+    return summed + _power_integral(start, end, s)
+
+
+def _power_integral(start: float, end: Floats, s: float) -> Floats:
+    """The integral of x^-s from start to end."""
     if math.isclose(s, 1.0):
-        tail = np.log(end / start)
-    else:
-        tail = (np.power(end, 1.0 - s) - start ** (1.0 - s)) / (1.0 - s)
-    summed: Floats = np.interp(np.minimum(count, _SUMMED_RANKS), np.arange(_SUMMED_RANKS + 1), head) + tail
-    return summed
+        return np.log(end / start)
+    area: Floats = (np.power(end, 1.0 - s) - start ** (1.0 - s)) / (1.0 - s)
+    return area

@@ -1,0 +1,294 @@
+"""Every finding in every state it can have: ok, attention, wrong, unknown."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, replace
+
+import pytest
+
+from hugeplan.planner.findings import CHECKS
+from hugeplan.planner.model import (
+    GIB,
+    MIB,
+    DatabaseInstance,
+    EffectiveGranule,
+    Finding,
+    GlobalPool,
+    HardwareFacts,
+    NodeFacts,
+    NodeSample,
+    NumaMemory,
+    NumaNode,
+    PlanRequest,
+    Policy,
+    Pool,
+    ProcessMemory,
+    Reservations,
+    State,
+    Tenant,
+)
+from hugeplan.planner.plan import plan
+
+PAGES = 2144  # what the instance below needs with its slack: 2,123 and 21
+KUBERNETES = Reservations(kubernetes=True, kube_reserved_bytes=GIB, system_reserved_bytes=GIB, eviction_hard_bytes=GIB)
+
+
+def database(**fields: object) -> DatabaseInstance:
+    settings = {"shared_buffers": "4GB", "max_connections": "100", "huge_pages": "on"}
+    instance = DatabaseInstance(name="main", engine="postgresql", version="17", settings=settings, page_bytes=2 * MIB)
+    return replace(instance, **fields)
+
+
+def with_settings(**settings: str) -> DatabaseInstance:
+    return replace(database(), settings={**database().settings, **settings})
+
+
+def pools(*counts: int, page_bytes: int = 2 * MIB) -> tuple[NumaNode, ...]:
+    return tuple(
+        NumaNode(id=i, mem_total_bytes=32 * GIB, pools=(Pool(page_bytes=page_bytes, nr_hugepages=n),))
+        for i, n in enumerate(counts)
+    )
+
+
+def node(numa: tuple[NumaNode, ...] = (NumaNode(id=0, mem_total_bytes=32 * GIB),), **facts: object) -> NodeFacts:
+    return replace(NodeFacts(name="db-7", numa=numa, kernel_used_bytes=GIB), **facts)
+
+
+def request(node_: NodeFacts | None = None, *databases: DatabaseInstance, **fields: object) -> PlanRequest:
+    return PlanRequest(node=node_ or node(), databases=databases or (database(),), **fields)
+
+
+def observed(**fields: object) -> NodeSample:
+    return replace(NodeSample(), **fields)
+
+
+def process(**fields: object) -> NodeSample:
+    return observed(processes=(replace(ProcessMemory(name="postgres", instance="main"), **fields),))
+
+
+def hardware(granule: int | None, *, virtualised: bool = True) -> HardwareFacts:
+    found = EffectiveGranule(backing="2M", page_bytes=2 * MIB, granule_bytes=granule, status="ok")
+    return HardwareFacts(virtualised=virtualised, granules=() if granule is None else (found,))
+
+
+def global_pool(**fields: object) -> NodeSample:
+    return observed(pools=(replace(GlobalPool(page_bytes=2 * MIB, nr_hugepages=PAGES), **fields),))
+
+
+def oracle(**fields: object) -> DatabaseInstance:
+    instance = DatabaseInstance(name="main", engine="oracle", settings={"sga_max_size": "4G"}, page_bytes=2 * MIB)
+    return replace(instance, **fields)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request, and the state one finding must have for it (None: the finding must be absent)."""
+
+    code: str
+    state: State | None
+    request: PlanRequest
+    says: str = ""
+
+
+OK, LOOK, WRONG, UNKNOWN = State.OK, State.ATTENTION, State.WRONG, State.UNKNOWN
+RUNTIME = Policy(reserve_at="runtime")
+SETTINGS_1G = database(page_bytes=GIB)
+
+CASES = (
+    Case("memory_fit", OK, request()),
+    Case("memory_fit", WRONG, request(node((NumaNode(id=0, mem_total_bytes=5 * GIB),))), "more than NUMA node 0 has"),
+    Case("memory_fit", LOOK, request(policy=Policy(free_margin_bytes=30 * GIB)), "less than the margin"),
+    Case("risk_above_policy", OK, request()),
+    Case("risk_above_policy", UNKNOWN, request(tenants=(Tenant(name="x"),)), "x"),
+    Case("risk_above_policy", WRONG, request(tenants=(Tenant(name="x", request_bytes=GIB, limit_bytes=90 * GIB),))),
+    Case(
+        "risk_above_policy",
+        LOOK,
+        request(tenants=(Tenant(name="x", count=20, request_bytes=GIB, limit_bytes=int(1.32 * GIB)),)),
+        "not surely met",
+    ),
+    Case("page_size_not_available", OK, request()),
+    Case("page_size_not_available", WRONG, request(node(), SETTINGS_1G, policy=RUNTIME), "contiguous memory"),
+    Case("provider_cap", None, request()),
+    Case("provider_cap", OK, request(reservations=replace(KUBERNETES, provider="gke"))),
+    Case(
+        "provider_cap",
+        WRONG,
+        request(node((NumaNode(id=0, mem_total_bytes=6 * GIB),)), reservations=replace(KUBERNETES, provider="gke")),
+        "GKE allows",
+    ),
+    Case("reserved_memory_equality", None, request(reservations=KUBERNETES)),
+    Case("reserved_memory_equality", OK, request(reservations=replace(KUBERNETES, memory_manager_static=True))),
+    Case(
+        "reserved_memory_equality",
+        WRONG,
+        request(
+            node((NumaNode(id=0, mem_total_bytes=5 * GIB),)),
+            reservations=replace(KUBERNETES, memory_manager_static=True),
+        ),
+    ),
+    Case("pool_short", UNKNOWN, request()),
+    Case("pool_short", OK, request(node(pools(PAGES)))),
+    Case("pool_short", LOOK, request(node(pools(0))), "None of 2,144 pages"),
+    Case("pool_short", WRONG, request(node(pools(907))), "1,237 are missing"),
+    Case("buffer_pool_mistaken_for_segment", UNKNOWN, request()),
+    Case("buffer_pool_mistaken_for_segment", OK, request(node(pools(PAGES)))),
+    Case("buffer_pool_mistaken_for_segment", WRONG, request(node(pools(2048))), "2,048"),
+    Case("pool_idle", UNKNOWN, request()),
+    Case("pool_idle", OK, request(node(pools(PAGES)))),
+    Case("pool_idle", LOOK, request(node(pools(PAGES + 512))), "512 pages of 2M (1 GiB)"),
+    Case("fallback_to_base_pages", UNKNOWN, request()),
+    Case("fallback_to_base_pages", UNKNOWN, request(sample=process()), "could not be read"),
+    Case("fallback_to_base_pages", OK, request(sample=process(shared_hugetlb_bytes=4 * GIB))),
+    Case("fallback_to_base_pages", WRONG, request(sample=process(shared_hugetlb_bytes=0)), "maps a huge page"),
+    Case("fallback_to_base_pages", WRONG, request(sample=process(shared_hugetlb_bytes=GIB)), "At most 1 GiB"),
+    Case("fallback_to_base_pages", WRONG, request(sample=process(huge_pages_status="off")), "huge_pages_status"),
+    Case("silent_fallback", OK, request()),
+    Case("silent_fallback", LOOK, request(node(), with_settings(huge_pages="try")), "silently uses base pages"),
+    Case("pod_limit_below_segment", None, request()),
+    Case("pod_limit_below_segment", UNKNOWN, request(reservations=KUBERNETES)),
+    Case(
+        "pod_limit_below_segment",
+        OK,
+        request(node(), database(pod_hugepages_limit_bytes=5 * GIB), reservations=KUBERNETES),
+    ),
+    Case(
+        "pod_limit_below_segment",
+        WRONG,
+        request(node(), database(pod_hugepages_limit_bytes=4 * GIB), reservations=KUBERNETES),
+        "SIGBUS",
+    ),
+    Case(
+        "pod_limit_below_segment",
+        WRONG,
+        request(node(), database(pod_hugepages_limit_bytes=5 * GIB + 1), reservations=KUBERNETES),
+        "not a whole number",
+    ),
+    Case("wrong_default_size", OK, request()),
+    Case("wrong_default_size", LOOK, request(node(), SETTINGS_1G), "not the default size"),
+    Case(
+        "wrong_default_size",
+        WRONG,
+        request(node(), DatabaseInstance(name="m", engine="mysql", version="8.0", page_bytes=GIB)),
+        "only the default size",
+    ),
+    Case("numa_imbalance", None, request()),
+    Case("numa_imbalance", OK, request(node(pools(0, PAGES)), database(numa_node=1))),
+    Case("numa_imbalance", LOOK, request(node(pools(0, 0))), "not bound"),
+    Case("numa_imbalance", WRONG, request(node(pools(PAGES, 0)), database(numa_node=1)), "not where it is needed"),
+    Case("fragmentation", OK, request()),
+    Case("fragmentation", UNKNOWN, request(policy=RUNTIME)),
+    Case("fragmentation", LOOK, request(node(), SETTINGS_1G, policy=RUNTIME), "Gigantic"),
+    Case(
+        "fragmentation",
+        LOOK,
+        request(policy=RUNTIME, sample=observed(numa=(NumaMemory(id=0, free_blocks={2 * MIB: 12}),))),
+        "12 free blocks",
+    ),
+    Case(
+        "fragmentation",
+        OK,
+        request(policy=RUNTIME, sample=observed(numa=(NumaMemory(id=0, free_blocks={2 * MIB: 9000}),))),
+    ),
+    Case("kernel_command_line", UNKNOWN, request()),
+    Case("kernel_command_line", OK, request(node(kernel_command_line="quiet hugepagesz=2M hugepages=2144"))),
+    Case("kernel_command_line", WRONG, request(node(kernel_command_line="hugepages=1 hugepages=2")), "hugepages=2"),
+    Case("kubelet_not_restarted", None, request()),
+    Case("kubelet_not_restarted", UNKNOWN, request(reservations=KUBERNETES)),
+    Case("kubelet_not_restarted", LOOK, request(reservations=KUBERNETES, policy=RUNTIME), "only when it starts"),
+    Case(
+        "kubelet_not_restarted",
+        OK,
+        request(
+            node(pools(PAGES)),
+            reservations=KUBERNETES,
+            sample=observed(kubelet_capacity={"hugepages-2Mi": PAGES * 2 * MIB}),
+        ),
+    ),
+    Case(
+        "kubelet_not_restarted",
+        WRONG,
+        request(node(pools(PAGES)), reservations=KUBERNETES, sample=observed(kubelet_capacity={"memory": 1})),
+        "The kubelet reports 0 B",
+    ),
+    Case("phantom_eviction", None, request()),
+    Case("phantom_eviction", LOOK, request(reservations=KUBERNETES), "4.19 GiB too high"),
+    Case("phantom_eviction", OK, request(reservations=replace(KUBERNETES, hugepage_aware_eviction=True))),
+    Case("memlock_too_low", None, request()),
+    Case("memlock_too_low", UNKNOWN, request(node(), oracle())),
+    Case("memlock_too_low", WRONG, request(node(), oracle(), sample=process(memlock_limit_bytes=8 * MIB)), "8 MiB"),
+    Case("memlock_too_low", OK, request(node(), oracle(), sample=process(memlock_limit_bytes=-1))),
+    Case("thp_always", UNKNOWN, request()),
+    Case("thp_always", OK, request(node(thp_enabled="madvise"))),
+    Case("thp_always", LOOK, request(node(thp_enabled="always"))),
+    Case("thp_always", LOOK, request(node(thp_enabled="never"), sample=observed(thp_enabled="always"))),
+    Case("fractured_guest", UNKNOWN, request(node(hardware=hardware(None))), "was not measured"),
+    Case("fractured_guest", OK, request(node(hardware=hardware(None, virtualised=False)))),
+    Case("fractured_guest", OK, request(node(hardware=hardware(2 * MIB)))),
+    Case("fractured_guest", LOOK, request(node(hardware=hardware(4096))), "covers 4K of a 2M page"),
+    Case("rounding_waste", OK, request()),
+    Case("rounding_waste", LOOK, request(node(), SETTINGS_1G), "of its pages stay empty"),
+    Case("page_cache_short", None, request()),
+    Case("page_cache_short", OK, request(node(), with_settings(effective_cache_size="8GB"))),
+    Case("page_cache_short", LOOK, request(node(), with_settings(effective_cache_size="90GB")), "counts on 86 GiB"),
+    Case("double_counting", None, request()),
+    Case("double_counting", OK, request(tenants=(Tenant(name="app", request_bytes=GIB),))),
+    Case("double_counting", LOOK, request(tenants=(Tenant(name="Main", request_bytes=GIB),)), "twice"),
+    Case("double_counting", LOOK, request(tenants=(Tenant(name="postgresql", request_bytes=GIB),)), "twice"),
+    Case("surplus_pages", UNKNOWN, request()),
+    Case("surplus_pages", OK, request(sample=global_pool(surplus_hugepages=0, nr_overcommit_hugepages=0))),
+    Case("surplus_pages", LOOK, request(sample=global_pool(surplus_hugepages=3)), "3 surplus pages (6 MiB)"),
+    Case("surplus_pages", LOOK, request(sample=global_pool(nr_overcommit_hugepages=9)), "Up to 9 pages"),
+    Case("hvo_off", UNKNOWN, request()),
+    Case("hvo_off", OK, request(node(hvo_enabled=True)), "returns 58.6 MiB"),
+    Case("hvo_off", OK, request(node(hvo_enabled=False)), "only 58.6 MiB"),
+    Case("hvo_off", LOOK, request(node(hvo_enabled=False), with_settings(shared_buffers="16GB"))),
+    Case("pool_invisible_to_monitoring", OK, request()),
+    Case("pool_invisible_to_monitoring", LOOK, request(node(), SETTINGS_1G), "show 2M only"),
+    Case(
+        "pool_invisible_to_monitoring",
+        OK,
+        request(node(), SETTINGS_1G, sample=observed(non_default_pools_monitored=True)),
+    ),
+)
+
+
+def found_for(case: Case) -> list[Finding]:
+    return [finding for finding in plan(case.request).findings if finding.code == case.code]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.code}-{c.state.value if c.state else 'absent'}")
+def test_state_and_words(case: Case) -> None:
+    found = found_for(case)
+    if case.state is None:
+        assert found == []
+        return
+    assert case.state in {finding.state for finding in found}
+    matching = [finding for finding in found if finding.state is case.state]
+    assert any(case.says in finding.reason for finding in matching)
+    if case.state in {LOOK, WRONG}:
+        assert all(finding.fix for finding in matching)
+
+
+def test_every_check_is_seen_ok_and_not_ok() -> None:
+    states: dict[str, set[State | None]] = {}
+    for case in CASES:
+        states.setdefault(case.code, set()).add(case.state)
+    assert len(states) == len(CHECKS)
+    for code, seen in states.items():
+        assert OK in seen, code
+        assert seen & {LOOK, WRONG}, code
+
+
+def test_the_worst_come_first() -> None:
+    found = plan(request(node(pools(907)), reservations=KUBERNETES)).findings
+    rank = {WRONG: 0, LOOK: 1, UNKNOWN: 2, OK: 3}
+    assert [rank[f.state] for f in found] == sorted(rank[f.state] for f in found)
+
+
+def test_codes_and_words_are_plain() -> None:
+    for finding in plan(request(node(pools(907)), reservations=KUBERNETES)).findings:
+        assert finding.code == finding.code.lower()
+        assert "!" not in finding.reason
+        assert dataclasses.asdict(finding)["reason"].endswith((".", ")"))
