@@ -1,0 +1,82 @@
+"""The validation's own arithmetic: sizes, noise, verdicts. Measuring itself is ``make validate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hugeplan.hardware.catalogue import by_id, hardware_facts
+from validate.compare import Prediction, judge, noise_of, predict
+from validate.pools import CannotReserveError, pool_folder, reserved
+from validate.server import GIB, Shape
+from validate.workloads import Case, Measurement, cases
+
+CASE = Case("nested loop", 0, (0,))
+M2 = 2 << 20
+
+
+def measured(cpu_ns: float, spread: float = 0.0) -> Measurement:
+    return Measurement((1e9 / cpu_ns,) * 8, tuple(cpu_ns * (1 + spread * (n % 2)) for n in range(8)), 4096)
+
+
+def prediction(first: Measurement, second: Measurement) -> Prediction:
+    entry = by_id("amd-zen5-turin")
+    assert entry is not None
+    return predict(
+        case=CASE,
+        shape=Shape(6 * GIB, 100, 8 * GIB),
+        data_bytes=6 * GIB,
+        page_bytes=M2,
+        hardware=hardware_facts(entry, virtualised=False),
+        calibration=(first, second),
+        rounds=3,
+    )
+
+
+def test_rows_fill_the_wanted_bytes() -> None:
+    """A real PostgreSQL 15: 39,000,000 rows of 100 bytes took 5253 MiB of heap and 835 MiB of index."""
+    assert Shape((5253 + 835) << 20, 100, 8 * GIB).rows == pytest.approx(39_000_000, rel=0.002)
+    wide, narrow = Shape(6 * GIB, 8000, 8 * GIB).rows, Shape(6 * GIB, 1000, 8 * GIB).rows
+    assert 6 * GIB / 8600 < wide < 6 * GIB / 8000
+    assert narrow == pytest.approx(6 * GIB / (8192 / 7 + 22.5), rel=0.001)
+
+
+def test_one_client_and_the_nested_loop_stay_on_one_cpu() -> None:
+    made = {case.name: case for case in cases([1, 8], nested_loop=True)}
+    assert list(made) == ["1 client", "8 clients", "nested loop"]
+    assert len(made["1 client"].cpus) == len(made["nested loop"].cpus) == 1
+    assert made["nested loop"].operation_class == "nested_loop"
+
+
+def test_noise_is_the_difference_of_equal_starts_or_their_scatter() -> None:
+    assert noise_of(measured(4000), measured(4000)) == 0.0
+    assert noise_of(measured(4000), measured(4100)) == pytest.approx(100 / 4100)
+    assert noise_of(measured(4000, 0.1), measured(4000, 0.1)) > 0.03
+
+
+def test_a_noisy_machine_widens_what_is_expected_and_not_the_model() -> None:
+    quiet, noisy = prediction(measured(4000), measured(4000)), prediction(measured(4000), measured(4400))
+    assert quiet.gain.speedup == noisy.gain.speedup
+    assert quiet.expected.low > noisy.expected.low
+    assert quiet.expected.high < noisy.expected.high
+
+
+def test_verdicts_compare_the_median_of_the_rounds() -> None:
+    said = prediction(measured(4000), measured(4000))
+    assert said.gain.speedup is not None
+    huge = 4000 / said.gain.speedup.likely
+    base = {CASE.name: [measured(4000)] * 3}
+    inside = judge([said], base, {CASE.name: [measured(huge), measured(1000), measured(huge)]})[0]
+    assert inside.measured == pytest.approx(said.gain.speedup.likely)
+    assert inside.inside_model
+    assert inside.saved_ns == pytest.approx(4000 - huge)
+    outside = judge([said], base, {CASE.name: [measured(8000)] * 3})[0]
+    assert not outside.inside_model
+    assert not outside.inside_expected
+
+
+def test_pages_that_do_not_exist_are_refused_by_name() -> None:
+    assert pool_folder(M2) == Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
+    with pytest.raises(CannotReserveError, match="12288"), reserved(12288, 1):
+        pytest.fail("no such page size")

@@ -1,0 +1,1 @@
+"""Does the predicted gain hold on this machine? Predict first, then measure a real PostgreSQL, then compare."""

@@ -1,0 +1,33 @@
+"""The node's own curves, measured by tlbbench before anything is predicted."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from hugeplan.hardware.curves import hardware_facts_of
+from hugeplan.planner.model import HardwareFacts
+
+
+class CurvesError(Exception):
+    """No curves could be had; the message says why."""
+
+
+def measure_curves(tlbbench: Path, save_to: Path, *, max_memory_bytes: int, profile: str) -> HardwareFacts:
+    """Run ``tlbbench run`` on this machine, keep its document, and read it."""
+    if not tlbbench.exists():
+        raise CurvesError(f"{tlbbench} is not built (make agent)")
+    command = [str(tlbbench), "run", "--profile", profile, "--json", "--reserve", "--max-memory", str(max_memory_bytes)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603 - our own program
+    if done.returncode not in (0, 3):
+        raise CurvesError(f"tlbbench ended with status {done.returncode}")
+    save_to.write_text(done.stdout, encoding="utf-8")
+    return read_curves(save_to)
+
+
+def read_curves(path: Path) -> HardwareFacts:
+    """Hardware facts of a saved tlbbench document."""
+    document: Any = json.loads(path.read_text(encoding="utf-8"))
+    return hardware_facts_of(document)

