@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 from hugeplan.planner.engines import postgresql_shmem as shmem
@@ -70,13 +72,11 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     Errors: UnknownVersionError, UnknownSettingError, SettingValueError or UnitError, naming the setting.
     """
     major, minor = parse_version(instance.version)
-    values = parse_settings(instance.settings, major)
-    libraries = _preloaded(values)
-    settings = shmem_settings(values, libraries)
+    values, libraries, settings = _read(major, tuple(instance.settings.items()))
     capped = checkpoint_queue_is_capped(major, minor)
     layout_major = layout_of(major)
     terms = shmem.shared_memory_terms(layout_major, settings, checkpoint_capped=capped)
-    size_bytes = shmem.shared_memory_bytes(layout_major, settings, checkpoint_capped=capped)
+    size_bytes = shmem.rounded_segment_bytes(sum(terms.values()))
     pages = huge_pages_needed(size_bytes, page_bytes, context.base_page_bytes)
     unknown = tuple(name for name in libraries if library_bytes(name, values) is None)
     uncertainty = uncertainty_bytes((major, minor), settings, values, size_bytes, unknown)
@@ -98,12 +98,22 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         process_per_connection=True,
         page_cache_bytes=page_cache_bytes(values, buffers_bytes),
         settings=advice(values, page_bytes, context),
-        fits=fit_suggestions(layout_major, settings, page_bytes, capped=capped)
-        if page_bytes > context.base_page_bytes
-        else (),
+        fits=(
+            fit_suggestions(layout_major, settings, page_bytes, capped=capped)
+            if page_bytes > context.base_page_bytes
+            else ()
+        ),
         notes=_notes((major, minor), settings, values, page_bytes, unknown),
     )
     return build_demand("postgresql", page_bytes, parts)
+
+
+@lru_cache(maxsize=4096)
+def _read(major: int, settings: tuple[tuple[str, str], ...]) -> tuple[Values, tuple[str, ...], shmem.ShmemSettings]:
+    """The settings as values, the preloaded libraries, and what changes the segment. Cached: a plan asks often."""
+    values = MappingProxyType(parse_settings(dict(settings), major))
+    libraries = _preloaded(values)
+    return values, libraries, shmem_settings(values, libraries)
 
 
 def parse_version(version: str | None) -> tuple[int, int | None]:
@@ -300,6 +310,7 @@ def advice(values: Values, page_bytes: int, context: DemandContext) -> tuple[Set
     return tuple(result)
 
 
+@lru_cache(maxsize=4096)
 def fit_suggestions(
     major: int, settings: shmem.ShmemSettings, page_bytes: int, *, capped: bool
 ) -> tuple[FitSuggestion, ...]:
@@ -315,7 +326,7 @@ def fit_suggestions(
     for direction, blocks, limit_pages in (("shrink", down, pages - 1), ("grow", up, pages)):
         if blocks is None or blocks == settings.shared_buffers:
             continue
-        fitted = shmem.shared_memory_bytes(major, _with_buffers(settings, blocks), checkpoint_capped=capped)
+        fitted = shmem.shared_memory_bytes(major, replace(settings, shared_buffers=blocks), checkpoint_capped=capped)
         suggestions.append(
             FitSuggestion(
                 setting="shared_buffers",
@@ -329,33 +340,38 @@ def fit_suggestions(
     return tuple(suggestions)
 
 
+_SMALLEST_FIT_MIB: Final = 16
 _BLOCKS_PER_MIB: Final = MIB // shmem.BLOCK_BYTES
-
-
-def _with_buffers(settings: shmem.ShmemSettings, blocks: int) -> shmem.ShmemSettings:
-    return replace(settings, shared_buffers=blocks)
 
 
 def _largest_buffers(major: int, settings: shmem.ShmemSettings, limit_bytes: int, *, capped: bool) -> int | None:
     """The most shared_buffers, in blocks of whole megabytes, whose segment stays below ``limit_bytes``.
 
-    The segment grows with shared_buffers, so a binary search finds it. 16 MB is left as the smallest useful pool.
+    The segment grows with shared_buffers, so a bracket around a first guess and a binary search find it.
     """
-    low, high = 16, max(limit_bytes // MIB, 16)
 
     def fits(megabytes: int) -> bool:
-        candidate = _with_buffers(settings, megabytes * _BLOCKS_PER_MIB)
+        candidate = replace(settings, shared_buffers=megabytes * _BLOCKS_PER_MIB)
         # One model error below the limit, so that the suggestion holds on the real server.
         return shmem.shared_memory_bytes(major, candidate, checkpoint_capped=capped) + _MODEL_BYTES < limit_bytes
 
-    if not fits(low):
+    if not fits(_SMALLEST_FIT_MIB):
         return None
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(middle):
-            low = middle
-        else:
-            high = middle - 1
+    # What the segment has beside its buffers hardly changes with them, so the guess is off by little.
+    beside = (
+        shmem.shared_memory_bytes(major, settings, checkpoint_capped=capped)
+        - settings.shared_buffers * shmem.BLOCK_BYTES
+    )
+    guess = max((limit_bytes - beside) // MIB, _SMALLEST_FIT_MIB)
+    step = 16
+    low = high = guess
+    while low > _SMALLEST_FIT_MIB and not fits(low):
+        low, high, step = max(low - step, _SMALLEST_FIT_MIB), low, step * 2
+    while fits(high):
+        low, high, step = high, high + step, step * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
     return low * _BLOCKS_PER_MIB
 
 

@@ -356,7 +356,13 @@ def shared_memory_terms(major: int, settings: ShmemSettings, *, checkpoint_cappe
     return terms
 
 
+def rounded_segment_bytes(total_bytes: int) -> int:
+    """The sum of all terms to the next 8 kB; the server adds a whole block when it is a multiple already."""
+    return total_bytes + BLOCK_BYTES - total_bytes % BLOCK_BYTES
+
+
 def shared_memory_bytes(major: int, settings: ShmemSettings, *, checkpoint_capped: bool = True) -> int:
-    """Bytes of the main segment. The server always adds 8192 minus the remainder, also when that is a whole block."""
-    total = sum(shared_memory_terms(major, settings, checkpoint_capped=checkpoint_capped).values())
-    return total + BLOCK_BYTES - total % BLOCK_BYTES
+    """Bytes of the main segment."""
+    return rounded_segment_bytes(
+        sum(shared_memory_terms(major, settings, checkpoint_capped=checkpoint_capped).values())
+    )

@@ -10,6 +10,7 @@ import csv
 import os
 import random
 import subprocess
+import tempfile
 import time
 from functools import lru_cache
 from importlib.util import find_spec
@@ -105,33 +106,36 @@ def _servers() -> list[Path]:
     return [*found, bundled] if bundled.exists() else found
 
 
-def test_live_servers_agree(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_live_servers_agree() -> None:
     servers = [(path, _version(path)) for path in _servers()]
     usable = [(path, version) for path, version in servers if version and version.split(".")[0] in MAJORS]
     if not usable:
         pytest.skip("no PostgreSQL 15 to 18 server binaries on this machine")
     rng = random.Random(time.gmtime().tm_yday)
     for postgres, version in usable:
-        data = tmp_path_factory.mktemp("pg")
-        for directory in (data, *data.parents[:2]):
-            directory.chmod(0o755)
-        cluster = data / "cluster"
-        cluster.mkdir()
-        if os.geteuid() == 0:
-            os.chown(cluster, _UNPRIVILEGED, _UNPRIVILEGED)
-        made = _run([postgres.parent / "initdb", "-D", cluster, "-A", "trust", "-N", "-U", "postgres", "--no-locale"])
-        if made.returncode != 0:
-            pytest.skip(f"initdb of {version} does not run here: {made.stderr.strip()[-200:]}")
-        for _ in range(25):
-            settings = _draw(rng)
-            command: list[str | Path] = [postgres, "-D", cluster, "-C", "shared_memory_size_in_huge_pages"]
-            for name, value in {**settings, "huge_page_size": "2MB"}.items():
-                command += ["-c", f"{name}={value}"]
-            answer = _run(command)
-            assert answer.returncode == 0, answer.stderr
-            text = " ".join(f"{name}={value}" for name, value in settings.items())
-            demand = predict(version, text, 2 * MIB)
-            assert abs(demand.pages - int(answer.stdout)) <= min(2, demand.error_pages), (version, text, answer.stdout)
+        with tempfile.TemporaryDirectory(prefix="hugeplan-") as work:
+            _compare_live(postgres, version, Path(work), rng)
+
+
+def _compare_live(postgres: Path, version: str, work: Path, rng: random.Random) -> None:
+    work.chmod(0o755)
+    cluster = work / "cluster"
+    cluster.mkdir()
+    if os.geteuid() == 0:
+        os.chown(cluster, _UNPRIVILEGED, _UNPRIVILEGED)
+    made = _run([postgres.parent / "initdb", "-D", cluster, "-A", "trust", "-N", "-U", "postgres", "--no-locale"])
+    if made.returncode != 0:
+        pytest.skip(f"initdb of {version} does not run here: {made.stderr.strip()[-200:]}")
+    for _ in range(25):
+        settings = _draw(rng)
+        command: list[str | Path] = [postgres, "-D", cluster, "-C", "shared_memory_size_in_huge_pages"]
+        for name, value in {**settings, "huge_page_size": "2MB"}.items():
+            command += ["-c", f"{name}={value}"]
+        answer = _run(command)
+        assert answer.returncode == 0, (answer.returncode, answer.stderr, command)
+        text = " ".join(f"{name}={value}" for name, value in settings.items())
+        demand = predict(version, text, 2 * MIB)
+        assert abs(demand.pages - int(answer.stdout)) <= min(2, demand.error_pages), (version, text, answer.stdout)
 
 
 def _draw(rng: random.Random) -> dict[str, str]:

@@ -1,0 +1,308 @@
+"""Start real servers on a real huge page pool and compare what they map with what the planner says.
+
+    python backend/tools/huge_page_trial.py                       # MariaDB and the JVM of this machine, 2M pages
+    python backend/tools/huge_page_trial.py jvm --json
+    python backend/tools/huge_page_trial.py mariadb --mariadbd DIR/bin/mariadbd --mariadbd /usr/sbin/mariadbd
+
+Counted are the mappings of huge pages in /proc/PID/smaps, so another program's pages do not matter. Pages are
+reserved for each trial and given back afterwards; that needs root. A trial that cannot run says why: it is
+``skipped``, which is not ``ok``. Exit status 0: all that ran agree; 1: one differs; 3: none could run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from hugeplan.planner.engines import DemandContext, demand_of
+from hugeplan.planner.model import MIB, DatabaseInstance
+
+PAGE_BYTES = 2 * MIB
+POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
+READY_SECONDS = 60
+LOCK_SECONDS = int(os.environ.get("HUGEPLAN_HUGE_PAGES_LOCK_SECONDS", "60"))
+_NOBODY = 65534
+_SPARE_PAGES = 8
+
+JAVA_SOURCE = """
+public class Trial {
+    public static void main(String[] arguments) throws Exception {
+        System.out.println("ready");
+        System.out.flush();
+        System.in.read();
+    }
+}
+"""
+
+
+class CannotRunError(Exception):
+    """Why a trial cannot run here."""
+
+
+@dataclass
+class Trial:
+    """One engine with settings; ``real_pages`` is what its process had mapped when it was ready."""
+
+    engine: str
+    version: str
+    settings: dict[str, str]
+    program: str
+    page_bytes: int = PAGE_BYTES
+    predicted_pages: int | None = None
+    error_pages: int | None = None
+    real_pages: int | None = None
+    mappings: list[int] = field(default_factory=list)
+    status: str = "skipped"
+    reason: str | None = None
+
+
+# --- pages --------------------------------------------------------------------------------------
+
+
+def _read(path: Path) -> int:
+    return int(path.read_text())
+
+
+@contextmanager
+def exclusive() -> Iterator[None]:
+    """One program of this machine at a time reserves pages; whoever waits too long gives up and says so."""
+    path = Path(os.environ.get("HUGEPLAN_HUGE_PAGES_LOCK", Path(tempfile.gettempdir()) / "hugeplan-huge-pages.lock"))
+    end = time.monotonic() + LOCK_SECONDS
+    with path.open("a") as handle:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() > end:
+                    raise CannotRunError(f"another program held {path.name} for {LOCK_SECONDS} s") from error
+                time.sleep(0.2)
+        yield
+
+
+@contextmanager
+def reserved(pages: int) -> Iterator[None]:
+    """``pages`` more in the 2M pool for as long as the block runs. Others' pages are left as they are."""
+    if not POOL.is_dir():
+        raise CannotRunError("this kernel has no 2M huge pages")
+    with exclusive():
+        before = _read(POOL / "nr_hugepages")
+        try:
+            (POOL / "nr_hugepages").write_text(str(before + pages))
+        except OSError as error:
+            raise CannotRunError(f"huge pages cannot be reserved: {error.strerror}") from error
+        try:
+            got = _read(POOL / "nr_hugepages") - before
+            if got < pages:
+                raise CannotRunError(f"the kernel gave {got} of {pages} pages; memory is fragmented or short")
+            yield
+        finally:
+            (POOL / "nr_hugepages").write_text(str(before))
+
+
+def huge_mappings(pid: int) -> list[int]:
+    """Sizes in bytes of a process's huge page mappings (VmFlags ``ht``)."""
+    sizes: list[int] = []
+    size = 0
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        if line.startswith("Size:"):
+            size = int(line.split()[1]) * 1024
+        elif line.startswith("VmFlags:") and " ht" in line:
+            sizes.append(size)
+    return sizes
+
+
+# --- engines ------------------------------------------------------------------------------------
+
+
+def measure(process: subprocess.Popen[str], ready: Path) -> list[int]:
+    """Wait until the program has written ``ready``, then read its huge page mappings."""
+    end = time.monotonic() + READY_SECONDS
+    while not (ready.exists() and ready.stat().st_size):
+        if process.poll() is not None:
+            raise CannotRunError(f"the server ended with status {process.returncode} before it was ready")
+        if time.monotonic() > end:
+            raise CannotRunError(f"the server was not ready after {READY_SECONDS} s")
+        time.sleep(0.05)
+    return huge_mappings(process.pid)
+
+
+def run_mariadb(trial: Trial, work: Path) -> list[int]:
+    """A server in bootstrap mode on an empty data directory; a statement writes the file that says it is ready."""
+    data, ready = work / "data", work / "data" / "ready"
+    (data / "mysql").mkdir(parents=True)
+    user = _NOBODY if os.geteuid() == 0 else None
+    if user is not None:
+        for path in (data, data / "mysql"):
+            os.chown(path, user, user)
+    messages = next(iter(Path(trial.program).resolve().parents[1].glob("share/**/english/errmsg.sys")), None)
+    command = [trial.program, "--no-defaults", "--bootstrap", f"--datadir={data}", f"--tmpdir={data}", "--large-pages"]
+    command += [f"--lc-messages-dir={messages.parent}"] if messages else []
+    command += [f"--{name.replace('_', '-')}={value}" for name, value in trial.settings.items()]
+    with (work / "log").open("w") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=log, stderr=log, text=True, user=user, group=user, cwd="/"
+        )
+        try:
+            if process.stdin is None:
+                raise CannotRunError("no standard input")
+            process.stdin.write(f"SELECT 1 INTO OUTFILE '{ready}';\n")
+            process.stdin.flush()
+            return measure(process, ready)
+        finally:
+            _stop(process)
+
+
+def run_jvm(trial: Trial, work: Path) -> list[int]:
+    """A JVM that prints one word and waits."""
+    ready = work / "ready"
+    (work / "Trial.java").write_text(JAVA_SOURCE)
+    subprocess.run([Path(trial.program).with_name("javac"), "-d", work, work / "Trial.java"], check=True)
+    with ready.open("w") as out, (work / "log").open("w") as log:
+        command = [trial.program, "-XX:+UseLargePages", *_java_options(trial.settings), "-cp", str(work), "Trial"]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=log, text=True)
+        try:
+            return measure(process, ready)
+        finally:
+            _stop(process)
+
+
+def _java_options(settings: dict[str, str]) -> list[str]:
+    options = []
+    for name, value in settings.items():
+        if name == "Xmx":
+            options += [f"-Xmx{value}", f"-Xms{value}"]
+        elif name == "gc":
+            options.append(f"-XX:+Use{value}GC")
+        else:
+            options.append(f"-XX:{name}={value}")
+    return options
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    if process.stdin is not None:
+        try:
+            process.stdin.close()
+        except OSError:
+            process.kill()
+    try:
+        process.wait(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def mariadb_trials(programs: list[str]) -> Iterator[Trial]:
+    """A small pool, a pool that is not whole extents, other caches; the same for every program."""
+    for program in programs:
+        version = _version([program, "--version"], r"Ver ([\d.]+)-MariaDB")
+        for settings in (
+            {"innodb_buffer_pool_size": "256M"},
+            {
+                "innodb_buffer_pool_size": "300M",
+                "innodb_log_buffer_size": "5M",
+                "key_buffer_size": "0",
+                "aria_pagecache_buffer_size": "128K",
+            },
+            {"innodb_buffer_pool_size": "901M", "key_buffer_size": "70M", "aria_pagecache_buffer_size": "33M"},
+        ):
+            yield Trial("mariadb", version, settings, program)
+
+
+def jvm_trials(program: str) -> Iterator[Trial]:
+    """Every collector, heaps that are whole pages of side tables and heaps that are not."""
+    version = _version([program, "-version"], r'version "(\d+)')
+    for gc, heap in (
+        ("G1", "512m"),
+        ("G1", "1000m"),
+        ("G1", "1024m"),
+        ("Parallel", "512m"),
+        ("Parallel", "1024m"),
+        ("Serial", "777m"),
+        ("Z", "512m"),
+    ):
+        yield Trial("jvm", version, {"Xmx": heap, "gc": gc}, program)
+    yield Trial("jvm", version, {"Xmx": "333m", "gc": "G1", "ReservedCodeCacheSize": "40m"}, program)
+
+
+def _version(command: list[str], pattern: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    match = re.search(pattern, done.stdout + done.stderr)
+    if match is None:
+        raise CannotRunError(f"{command[0]} does not tell its version")
+    return match[1]
+
+
+def run(trial: Trial) -> None:
+    """Predict, run, compare; what goes wrong on this machine becomes the trial's reason."""
+    instance = DatabaseInstance(name="t", engine=trial.engine, version=trial.version, settings=trial.settings)
+    demand = demand_of(instance, PAGE_BYTES, DemandContext())
+    trial.predicted_pages, trial.error_pages = demand.pages, demand.error_pages
+    work = Path(tempfile.mkdtemp(prefix="hugeplan-trial-"))
+    work.chmod(0o755)
+    try:
+        with reserved(demand.pages + demand.error_pages + _SPARE_PAGES):
+            trial.mappings = (run_mariadb if trial.engine == "mariadb" else run_jvm)(trial, work)
+        trial.real_pages = sum(trial.mappings) // PAGE_BYTES
+        agrees = abs(trial.real_pages - demand.pages) <= demand.error_pages
+        trial.status = "ok" if agrees else "differs"
+    except (CannotRunError, OSError, subprocess.CalledProcessError) as error:
+        trial.reason = str(error)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def trials(engine: str | None, programs: list[str]) -> Iterator[Trial]:
+    """All trials asked for; a program that is missing is one skipped trial that says so."""
+    if engine in {None, "mariadb"}:
+        found = programs or [path for path in (shutil.which("mariadbd", path="/usr/sbin:/usr/bin"),) if path]
+        if found:
+            yield from mariadb_trials(found)
+        else:
+            yield Trial("mariadb", "", {}, "", reason="no mariadbd here; install mariadb-server-core")
+    if engine in {None, "jvm"}:
+        java = shutil.which("java")
+        if java and shutil.which("javac"):
+            yield from jvm_trials(java)
+        else:
+            yield Trial("jvm", "", {}, "", reason="no java and javac here; install a JDK")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("engine", nargs="?", choices=("mariadb", "jvm"))
+    parser.add_argument("--mariadbd", action="append", default=[], help="a server to try; may be repeated")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    done = []
+    for trial in trials(arguments.engine, arguments.mariadbd):
+        if trial.reason is None:
+            run(trial)
+        done.append(trial)
+        if not arguments.json:
+            settings = " ".join(f"{name}={value}" for name, value in trial.settings.items())
+            print(
+                f"{trial.status:8} {trial.engine} {trial.version} {settings}: predicted {trial.predicted_pages}"
+                f" +- {trial.error_pages}, mapped {trial.real_pages}{f' ({trial.reason})' if trial.reason else ''}",
+                flush=True,
+            )
+    if arguments.json:
+        print(json.dumps([asdict(trial) for trial in done], indent=2))
+    states = {trial.status for trial in done}
+    return 1 if "differs" in states else 0 if "ok" in states else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())
