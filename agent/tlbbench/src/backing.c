@@ -254,7 +254,7 @@ static void bind_to_node(char *base, size_t bytes, int node)
         return;
     }
     mask[node / WORD_BITS] = 1ul << (node % WORD_BITS);
-    (void)syscall(SYS_mbind, base, bytes, NUMA_POLICY_BIND, mask, (unsigned long)(MASK_WORDS * WORD_BITS), 0u);
+    (void)syscall(SYS_mbind, base, bytes, NUMA_POLICY_BIND, mask, (unsigned long)MASK_WORDS * WORD_BITS, 0u);
 }
 
 struct touch {

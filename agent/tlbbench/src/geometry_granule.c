@@ -54,7 +54,7 @@ static void *link_parts(void *context, bool packed, size_t count, struct rng *rn
 
         memcpy(line, &next, sizeof(next));
     }
-    return packed ? parts->base + order[0] * LINE_BYTES : part_line(parts, order[0]);
+    return packed ? parts->base + (size_t)order[0] * LINE_BYTES : part_line(parts, order[0]);
 }
 
 /* Measures the ladder over the parts. Returns the number of parts at the knee, 0 when there is none; negative on

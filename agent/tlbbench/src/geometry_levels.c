@@ -41,7 +41,7 @@ static size_t aliases_allowed(void)
         }
         (void)fclose(file);
     }
-    return maps > 2 * MAPS_KEPT_FREE ? (size_t)maps - MAPS_KEPT_FREE : MAPS_KEPT_FREE;
+    return maps > 2ull * MAPS_KEPT_FREE ? (size_t)maps - MAPS_KEPT_FREE : MAPS_KEPT_FREE;
 }
 
 static int open_window(const struct geometry_work *work, const struct backing *backing, uint64_t stride_pages,
@@ -71,8 +71,11 @@ static struct knee read_knee(const struct geometry_work *work, enum ladder_stati
 
 static void add_geometric_points(struct ladder *ladder, double from, double to)
 {
-    for (double pages = from; pages <= to; pages *= COARSE_STEP) {
+    double pages = from;
+
+    while (pages <= to) {
         ladder_add_point(ladder, (uint64_t)llround(pages));
+        pages *= COARSE_STEP;
     }
 }
 

@@ -138,7 +138,7 @@ static int measure_round(struct ladder *ladder, size_t first_cell, unsigned roun
                          struct verdict *verdict)
 {
     struct rng rng = rng_new(session->options->seed, ladder->seed * 1000 + round);
-    size_t counts[LADDER_POINTS_MAX][2];
+    size_t counts[LADDER_POINTS_MAX][2] = {{0}};
     uint32_t sequence[LADDER_POINTS_MAX];
     const uint64_t ticks = timing_steal_ticks(session->cpu);
     const uint64_t start_ns = timing_now_ns();

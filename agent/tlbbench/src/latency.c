@@ -168,7 +168,7 @@ static int measure_point(struct work *work, enum latency_layout layout, size_t p
 {
     const uint64_t footprint = work->plan.footprints[point];
     const uint64_t base_page_bytes = work->session->base_page_bytes;
-    const uint64_t seed = rng_mix(work->session->options->seed * 64 + round) ^ rng_mix(layout * 1000 + point);
+    const uint64_t seed = rng_mix(work->session->options->seed * 64 + round) ^ rng_mix((uint64_t)layout * 1000 + point);
     const uint64_t start_ns = timing_now_ns();
     uint32_t order[SESSION_BACKINGS_MAX];
 

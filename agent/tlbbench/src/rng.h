@@ -31,10 +31,13 @@ static inline uint64_t rng_next(struct rng *rng)
     return rng_mix(rng->state);
 }
 
+/* Not ISO C, but on every 64-bit compiler here. */
+__extension__ typedef unsigned __int128 rng_product;
+
 /* Uniform in 0 .. bound - 1 for bound >= 1; the bias is below bound / 2^64. */
 static inline uint64_t rng_below(struct rng *rng, uint64_t bound)
 {
-    return (uint64_t)(((unsigned __int128)rng_next(rng) * bound) >> 64);
+    return (uint64_t)(((rng_product)rng_next(rng) * bound) >> 64);
 }
 
 /* Uniform in [0, 1). */
