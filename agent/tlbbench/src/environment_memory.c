@@ -244,7 +244,8 @@ void environment_read_cgroup(struct environment *environment)
     environment->cgroup.version = place.version;
     if (place.version == UNKNOWN)
         return;
-    if (strcmp(place.path, "/") == 0)
+    /* "/.." stands for a group outside this cgroup namespace, whose files are not visible here. */
+    if (strcmp(place.path, "/") == 0 || strstr(place.path, "/..") != NULL)
         place.path[0] = '\0';
     /* A limit anywhere above this group binds it too, and inside a container the path may start at the mount point. */
     for (;;) {

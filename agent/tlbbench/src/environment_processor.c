@@ -307,13 +307,18 @@ void environment_read_processor(struct environment *environment)
     struct processor *processor = &environment->processor;
     struct cpu_list online;
     char text[1024];
-    char *cpuinfo = tree_read_all(environment->root, "/proc/cpuinfo", CPUINFO_BYTES, NULL);
 
     environment_identify(environment);
     processor->midr = read_midr(environment->root);
-    if (cpuinfo != NULL)
-        cpuinfo_parse(cpuinfo, processor, &environment->hypervisor);
-    free(cpuinfo);
+    /* The kernel asks every core before it prints this file: on a large machine that alone takes the time of all else,
+     * so it is read only when CPUID and sysfs did not tell who the processor is. */
+    if (processor->architecture[0] == '\0' || (processor->family == UNKNOWN && processor->midr == UNKNOWN)) {
+        char *cpuinfo = tree_read_all(environment->root, "/proc/cpuinfo", CPUINFO_BYTES, NULL);
+
+        if (cpuinfo != NULL)
+            cpuinfo_parse(cpuinfo, processor, &environment->hypervisor);
+        free(cpuinfo);
+    }
     if (processor->midr != UNKNOWN)
         copy(processor->vendor, sizeof processor->vendor, arm_implementer(processor->midr));
     if (tree_read_line(environment->root, "/sys/devices/system/cpu/online", text, sizeof text) &&
