@@ -104,6 +104,8 @@ def _ledger(plan: Plan) -> list[str]:
     totals = [format_bytes(sums[n]) for n in nodes if several]
     rows.append(("MemTotal", *totals, format_bytes(sum(sums.values())), f"{sum(sums.values())} bytes"))
     lines = table(rows, frozenset(range(1, len(rows[0]) - 1)))
+    if plan.ledger.struct_page_bytes is not None:
+        lines.append(f"Outside MemTotal: {format_bytes(plan.ledger.struct_page_bytes)} of struct pages (without HVO).")
     net = plan.net_memory
     hvo = "unknown" if net.returned_hvo_bytes is None else format_bytes(net.returned_hvo_bytes)
     lines.append(

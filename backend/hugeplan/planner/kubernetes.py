@@ -10,8 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import GIB, MIB, KubernetesView, NodeFacts, PoolPlan, Reservations, Source
+from hugeplan.planner.model import (
+    GIB,
+    MIB,
+    Explanation,
+    KubernetesView,
+    NodeFacts,
+    PoolPlan,
+    Reservations,
+    Source,
+    Term,
+)
 from hugeplan.planner.pages import kubernetes_resource_name
+from hugeplan.planner.units import format_bytes
 
 #: The kubelet's own default of ``evictionHard`` (memory.available), Kubernetes documentation.
 KUBELET_EVICTION_BYTES = 100 * MIB
@@ -197,4 +208,15 @@ def kubernetes_view(node: NodeFacts, reservations: Reservations, pools: Sequence
         allocatable={"memory": memory, **huge},
         reserved_memory=reserved_memory(reserved.total_bytes, by_node) if wanted else (),
         phantom_eviction_bytes=phantom_eviction_bytes(pool_bytes, reservations.hugepage_aware_eviction),
+        explanation=Explanation(
+            "allocatable = max(0, max(0, capacity - kubeReserved - systemReserved - evictionHard) - pools)",
+            (
+                Term("capacity", format_bytes(node.mem_total_bytes), Source.GIVEN),
+                Term("kubeReserved", format_bytes(reserved.kube.bytes), reserved.kube.source, reserved.kube.reference),
+                Term("systemReserved", format_bytes(reserved.system.bytes), reserved.system.source),
+                Term("evictionHard", format_bytes(reserved.eviction.bytes), reserved.eviction.source),
+                Term("pools", format_bytes(pool_bytes), Source.COMPUTED),
+            ),
+            "kubernetes v1.33 pkg/kubelet/nodestatus/setters.go",
+        ),
     )

@@ -469,6 +469,7 @@ class PoolPlan:
     slack_pages: int
     pages: int
     present_pages: int | None
+    explanation: Explanation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -540,6 +541,7 @@ class NetMemory:
     returned_hvo_bytes: int | None
     net_bytes: int
     break_even_idle_bytes: int
+    explanation: Explanation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -576,6 +578,7 @@ class KubernetesView:
     allocatable: Mapping[str, int]
     reserved_memory: tuple[Mapping[str, int], ...]
     phantom_eviction_bytes: int
+    explanation: Explanation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hugeplan.planner.ledger import hvo_returned_bytes
-from hugeplan.planner.model import InstancePlan, NetMemory, NodeFacts, PoolPlan
+from hugeplan.planner.model import Explanation, InstancePlan, NetMemory, NodeFacts, PoolPlan, Source, Term
+from hugeplan.planner.units import format_bytes
 
 
 def net_memory(node: NodeFacts, pools: Sequence[PoolPlan], instances: Sequence[InstancePlan]) -> NetMemory:
@@ -33,7 +34,23 @@ def net_memory(node: NodeFacts, pools: Sequence[PoolPlan], instances: Sequence[I
         returned_hvo_bytes=hvo,
         net_bytes=returned - idle,
         break_even_idle_bytes=returned,
+        explanation=Explanation(
+            "net = page tables returned + struct pages returned - (locked - used)",
+            (
+                Term("locked", format_bytes(locked), Source.COMPUTED),
+                Term("used by segments", format_bytes(used), Source.COMPUTED),
+                Term("page tables returned", format_bytes(tables), Source.COMPUTED, "upper bound: all of it touched"),
+                _hvo_term(hvo),
+            ),
+            "translation sheet section 9; Documentation/mm/vmemmap_dedup.rst",
+        ),
     )
+
+
+def _hvo_term(returned: int | None) -> Term:
+    if returned is None:
+        return Term("struct pages returned", "unknown, left out", Source.UNKNOWN)
+    return Term("struct pages returned", format_bytes(returned), Source.COMPUTED)
 
 
 def break_even_idle_pages(returned_bytes: int, page_bytes: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hugeplan.planner.candidates import Candidate, Prospect, prospect
+from hugeplan.planner.candidates import Candidate, Prospect, demand_at, prospect, tables_bytes
 from hugeplan.planner.check import check_request
 from hugeplan.planner.claims import (
     Claims,
@@ -25,7 +25,7 @@ from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.findings import findings_of
 from hugeplan.planner.findings.base import FindingInputs
 from hugeplan.planner.forecast import forecasts
-from hugeplan.planner.kubernetes import NodeReserved, kubernetes_view, resolve_reservations
+from hugeplan.planner.kubernetes import NodeReserved, gke_huge_page_cap_bytes, kubernetes_view, resolve_reservations
 from hugeplan.planner.ledger import Claim, build_ledger, free_bytes, sum_bytes
 from hugeplan.planner.model import (
     DatabaseInstance,
@@ -161,6 +161,8 @@ def _size(scene: _Scene, prospects: Sequence[Prospect], selection: Selection) ->
     if demand.tenants:
         planned = sum(claim.bytes for claim in scene.shared.claims if claim.kind is LedgerKind.TENANTS)
         total -= max(0, demand.quantile_bytes(scene.policy.risk) - planned)
+    if scene.request.reservations.provider == "gke":
+        total = min(total, gke_huge_page_cap_bytes(scene.node.mem_total_bytes))
     ranged = []
     for p, candidate in chosen:
         total -= candidate.cost_bytes
@@ -168,7 +170,13 @@ def _size(scene: _Scene, prospects: Sequence[Prospect], selection: Selection) ->
             by_node[p.instance.numa_node] -= candidate.cost_bytes
         if is_ranged(p.instance):
             ranged.append(Ranged(instance=p.instance, page_bytes=candidate.page_bytes, numa_node=p.instance.numa_node))
-    answers, _ = size_pools(ranged, scene.context, by_node, total)
+
+    def cost(instance: DatabaseInstance, page_bytes: int) -> int:
+        demand = demand_at(instance, page_bytes, scene.context)
+        slack = int(demand.segment_bytes * scene.policy.slack_fraction)
+        return demand.segment_bytes + slack + tables_bytes(scene.node, demand)
+
+    answers, _ = size_pools(ranged, cost, by_node, total)
     return {item.instance.name: answer for item, answer in zip(ranged, answers, strict=True)}
 
 
@@ -239,7 +247,7 @@ def _assemble(scene: _Scene, chosen: Sequence[_Chosen], selection: Selection) ->
     )
     return Plan(
         node=node.name,
-        headline=headline(node, pools, instances, ledger),
+        headline=headline(node, pools, instances, ledger, verdict),
         pools=pools,
         instances=instances,
         ledger=ledger,

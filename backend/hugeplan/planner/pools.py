@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hugeplan.planner.model import MIB, Demand, NodeFacts, NumaNode, Policy, PoolPlan
+from hugeplan.planner.model import MIB, Demand, Explanation, NodeFacts, NumaNode, Policy, PoolPlan, Source, Term
 from hugeplan.planner.pages import ceil_pages
 
 #: The policy's least slack in pages is meant for small pages; from here on a whole page of slack is too dear.
@@ -114,9 +114,25 @@ def pool_plans(placed: Sequence[Placed], node: NodeFacts, policy: Policy) -> tup
                 slack_pages=extra,
                 pages=wanted + extra,
                 present_pages=_present(node, present, numa_id, page_bytes),
+                explanation=_explanation(wanted, slack.get((numa_id, page_bytes), 0), page_bytes, policy),
             )
         )
     return tuple(plans)
+
+
+def _explanation(demand: int, slack: int, page_bytes: int, policy: Policy) -> Explanation:
+    least = least_slack_pages(page_bytes, policy)
+    return Explanation(
+        "pages = demand + max(ceil(slack / page), least slack)",
+        (
+            Term("demand", f"{demand} pages", Source.COMPUTED),
+            Term(
+                "slack", f"{slack} bytes: {policy.slack_fraction:.4g} of the segments or the rules' error", Source.GIVEN
+            ),
+            Term("least slack", f"{least} pages", Source.GIVEN),
+        ),
+        "policy of the scenario; the demand's own rule is with each instance",
+    )
 
 
 def present_pages(node: NodeFacts) -> dict[tuple[int, int], int]:

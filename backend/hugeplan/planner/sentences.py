@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 from hugeplan.planner.candidates import TIE_POINTS, Candidate, Prospect
 from hugeplan.planner.ledger import free_bytes
-from hugeplan.planner.model import InstancePlan, Ledger, NodeFacts, PoolPlan
+from hugeplan.planner.model import InstancePlan, Ledger, NodeFacts, PoolPlan, Risk
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.sizing import SizedPool
 from hugeplan.planner.units import format_bytes
 
 
-def headline(node: NodeFacts, pools: Sequence[PoolPlan], instances: Sequence[InstancePlan], ledger: Ledger) -> str:
-    """The first line of a plan: pages to reserve, or why none; a plan that does not fit says so first."""
+def headline(
+    node: NodeFacts, pools: Sequence[PoolPlan], instances: Sequence[InstancePlan], ledger: Ledger, risk: Risk
+) -> str:
+    """The first line of a plan: pages to reserve, or why none; a plan that does not fit or is too risky says so."""
     short = [(numa.id, free_bytes(ledger, numa.id)) for numa in node.numa if free_bytes(ledger, numa.id) < 0]
     wanted = [pool for pool in pools if pool.pages]
     if short:
@@ -21,6 +23,9 @@ def headline(node: NodeFacts, pools: Sequence[PoolPlan], instances: Sequence[Ins
         where = f" on NUMA node {worst}" if len(node.numa) > 1 else ""
         problem = f"This does not fit {node.name}: {format_bytes(-missing)} are missing{where}."
         return f"{problem} {_reserve(node, wanted)}".strip()
+    if wanted and risk.meets_policy is False and risk.probability is not None:
+        chance = f"{risk.probability.likely:.2g}, above the policy's {risk.policy:g}"
+        return f"{_reserve(node, wanted)} But ordinary memory then runs out with probability {chance}."
     if wanted:
         return _reserve(node, wanted)
     if not instances:

@@ -1,17 +1,17 @@
 """Sizing: buffer pools between their bounds, where memory buys the most.
 
-Memory is handed out in equal steps of whole pages. An instance's pool grows with its steps by the share of its
-segment that is buffer pool, so that a step costs every instance the same; the next step goes where it is worth most
+Memory is handed out in equal steps of whole pages. What an instance's pool grows by in a step follows from what a
+larger pool costs in all (segment, slack, page tables), so that a step costs every instance the same; the next step
+goes where it is worth most
 (:func:`hugeplan.planner.reservation.allocate`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hugeplan.planner.candidates import demand_at
-from hugeplan.planner.engines import DemandContext, Engine, engine_named
+from hugeplan.planner.engines import Engine, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import MIB, DatabaseInstance
 from hugeplan.planner.pages import ceil_pages, ceil_to_multiple
@@ -21,6 +21,9 @@ from hugeplan.planner.units import format_bytes, format_mysql_bytes, format_post
 
 #: Steps that the widest range is cut into at most: 256 steps of a 12 GiB range are 48 MiB each.
 MAX_STEPS = 256
+
+#: (instance, page size) -> bytes that the instance takes in all.
+Cost = Callable[[DatabaseInstance, int], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +73,17 @@ def at_minimum(instance: DatabaseInstance) -> DatabaseInstance:
 
 
 def size_pools(
-    ranged: Sequence[Ranged], context: DemandContext, room: Mapping[int, int], total_room: int
+    ranged: Sequence[Ranged], cost: Cost, room: Mapping[int, int], total_room: int
 ) -> tuple[tuple[SizedPool, ...], Allocation]:
-    """Pools for all ranged instances. ``room``: bytes left on each NUMA node with every pool at its minimum."""
+    """Pools for all ranged instances.
+
+    ``cost`` says what an instance takes in all at a page size; ``room`` is the bytes left on each NUMA node with
+    every pool at its minimum.
+    """
     step = _step_bytes(ranged)
     asks, pools, bases = [], [], []
     for item in ranged:
-        grid = _pool_grid(item, context, step)
+        grid = _pool_grid(item, cost, step)
         benefits, basis = pool_benefit(item.instance.workload, grid)
         asks.append(Ask(tuple(item.instance.weight * b for b in benefits), item.numa_node))
         pools.append(grid)
@@ -99,13 +106,13 @@ def _step_bytes(ranged: Sequence[Ranged]) -> int:
     return max(largest_page, ceil_to_multiple(max(1, ceil_pages(widest, MAX_STEPS)), largest_page))
 
 
-def _pool_grid(item: Ranged, context: DemandContext, step: int) -> tuple[int, ...]:
+def _pool_grid(item: Ranged, cost: Cost, step: int) -> tuple[int, ...]:
     """Pool sizes that cost 0, 1, 2 ... steps above the minimum, whole MiB, the last one the maximum."""
     low, high = item.instance.pool_min_bytes or 0, item.instance.pool_max_bytes or 0
     if high <= low:
         return (low,)
-    small = demand_at(with_pool(item.instance, low), item.page_bytes, context).segment_bytes
-    large = demand_at(with_pool(item.instance, high), item.page_bytes, context).segment_bytes
+    small = cost(with_pool(item.instance, low), item.page_bytes)
+    large = cost(with_pool(item.instance, high), item.page_bytes)
     per_step = step * (high - low) / max(1, large - small)
     grid = [low]
     while grid[-1] < high:

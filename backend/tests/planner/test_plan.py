@@ -212,12 +212,27 @@ class TestRanges:
         assert found.instances[0].demand.pool_bytes == 6 * GIB
         assert "at its maximum" in found.instances[0].why
 
+    def test_gke_caps_what_is_sized(self) -> None:
+        databases = (postgresql(pool_min_bytes=GIB, pool_max_bytes=28 * GIB, workload=self.workload(16)),)
+        gke = Reservations(kubernetes=True, provider="gke")
+        found = plan(PlanRequest(node=node_of(20 * GIB), databases=databases, reservations=gke))
+        assert found.net_memory.locked_bytes <= 12 * GIB
+        assert [f.state for f in found.findings if f.code == "provider_cap"] == [State.OK]
+
     def test_the_tenants_risk_limits_the_pools(self) -> None:
         databases = (postgresql(pool_min_bytes=GIB, pool_max_bytes=28 * GIB, workload=self.workload(16)),)
         tenants = (Tenant(name="app", count=4, request_bytes=GIB, limit_bytes=4 * GIB),)
         found = plan(PlanRequest(node=node_of(32 * GIB), tenants=tenants, databases=databases))
         assert found.risk.meets_policy
         assert (found.instances[0].demand.pool_bytes or 0) < 16 * GIB
+
+
+class TestHeadline:
+    def test_a_plan_above_the_policy_says_so_in_its_first_line(self) -> None:
+        tenants = (Tenant(name="app", request_bytes=GIB, limit_bytes=40 * GIB),)
+        found = plan(PlanRequest(node=node_of(32 * GIB), tenants=tenants, databases=(postgresql(),)))
+        assert found.risk.meets_policy is False
+        assert "But ordinary memory then runs out with probability" in found.headline
 
 
 class TestRefusals:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.planner.findings.base import FindingInputs, ok, wrong
-from hugeplan.planner.model import Finding
+from hugeplan.planner.findings.base import FindingInputs, attention, ok, wrong
+from hugeplan.planner.model import GIB, Finding
 from hugeplan.planner.pages import page_label
 
 CODE = "page_size_not_available"
@@ -20,5 +20,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         if obstacle is not None:
             fix = "Let the planner choose the size (page_size: auto), or change the node as the reason says."
             yield wrong(CODE, instance.name, TITLE, f"{obstacle}.", fix)
+        elif inputs.node.arch == "ppc64le" and planned.demand.page_bytes == 16 * GIB:
+            fix = "Define the pages for the partition in the management console and activate it again."
+            yield attention(CODE, instance.name, TITLE, "16G pages come from the hypervisor, not from Linux.", fix)
         else:
             yield ok(CODE, instance.name, TITLE, f"{label} can be had here.")
