@@ -102,10 +102,14 @@ class OnShortage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolUse:
-    """How an instance takes pages: the sizes it tries in order, and what happens on a shortage."""
+    """How an instance takes pages: the sizes it tries in order, and what happens on a shortage.
+
+    ``within_mapping``: a size above the mapping is not tried. Without it a small mapping takes a whole large page.
+    """
 
     page_sizes_bytes: tuple[int, ...]
     on_shortage: OnShortage
+    within_mapping: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

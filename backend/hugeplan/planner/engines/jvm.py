@@ -261,7 +261,7 @@ def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     largest = integer(values, "LargePageSizeInBytes", 0) or instance.page_bytes or context.default_huge_page_bytes
     off = instance.page_bytes == 0 or values.get("UseLargePages") is False
     sizes = tuple(sorted((s for s in context.huge_page_sizes_bytes if s <= largest), reverse=True))
-    return PoolUse(page_sizes_bytes=() if off else sizes, on_shortage=OnShortage.BASE_PAGES)
+    return PoolUse(page_sizes_bytes=() if off else sizes, on_shortage=OnShortage.BASE_PAGES, within_mapping=True)
 
 
 def option_name(name: str) -> str:

@@ -260,7 +260,7 @@ def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     values = read_settings(SETTINGS, instance.settings, _DIALECT)
     off = instance.page_bytes == 0 or values.get("large_pages") is False
     sizes = tuple(sorted(context.huge_page_sizes_bytes, reverse=True))
-    return PoolUse(page_sizes_bytes=() if off else sizes, on_shortage=OnShortage.BASE_PAGES)
+    return PoolUse(page_sizes_bytes=() if off else sizes, on_shortage=OnShortage.BASE_PAGES, within_mapping=True)
 
 
 _DIALECT: Final = Dialect("MariaDB", parse_mysql_bytes, format_mysql_bytes, underscored)
