@@ -76,7 +76,7 @@ def _ordinary_user() -> pwd.struct_passwd | None:
 
 
 class EmbeddedPostgres:
-    """One server on one data folder. ``start`` and ``stop`` may be called once each."""
+    """One server on one data folder. It may be stopped and started again, at the same address; ``close`` ends it."""
 
     def __init__(self, data_dir: Path, settings: dict[str, str]) -> None:
         self._data_dir = data_dir.resolve()
@@ -100,8 +100,9 @@ class EmbeddedPostgres:
         self._make_data_dir()
         self._end_leftover()
         # Unix socket paths hold about 100 characters, so the folder is not below the checkout.
-        self._socket_dir = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp"))
-        self._own(self._socket_dir)
+        if self._socket_dir is None:
+            self._socket_dir = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp"))
+            self._own(self._socket_dir)
         options = {"listen_addresses": "", "unix_socket_directories": str(self._socket_dir), **self._settings}
         arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         with (self._data_dir.parent / "postgresql.log").open("ab") as log:
@@ -116,7 +117,7 @@ class EmbeddedPostgres:
         self._wait_until_ready(still_wanted)
 
     def stop(self) -> None:
-        """Stop the server (fast shutdown) and remove its socket folder."""
+        """Stop the server (fast shutdown)."""
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)  # does nothing to a process that has ended
             try:
@@ -125,6 +126,10 @@ class EmbeddedPostgres:
                 self._process.send_signal(signal.SIGQUIT)
                 self._process.wait()
             self._process = None
+
+    def close(self) -> None:
+        """Stop the server and remove its socket folder."""
+        self.stop()
         if self._socket_dir is not None:
             shutil.rmtree(self._socket_dir, ignore_errors=True)
             self._socket_dir = None
@@ -226,4 +231,4 @@ def running(data_dir: Path, settings: dict[str, str]) -> Iterator[EmbeddedPostgr
         server.start()
         yield server
     finally:
-        server.stop()
+        server.close()

@@ -1,0 +1,143 @@
+"""Partitions, roll-ups and retention: nothing is lost before its time, nothing stays after it."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from conftest import MIGRATIONS
+from sqlalchemy import text
+from support.reports import report
+
+from hugeplan.access.schemas import Role
+from hugeplan.access.service import Actor
+from hugeplan.api.raw_body import JsonBody
+from hugeplan.db import maintenance, migrate
+from hugeplan.db.engine import create_engine
+from hugeplan.db.session import Database
+from hugeplan.fleet import service as fleet
+from hugeplan.settings import Settings
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+async def fresh(own_database_url: str) -> AsyncIterator[tuple[Database, Settings]]:
+    """A database of this test alone, without partitions yet."""
+    settings = Settings.model_validate({"database_url": own_database_url})
+    migrate.upgrade(settings.sqlalchemy_url(), MIGRATIONS)
+    database = Database(create_engine(settings))
+    yield database, settings
+    await database.dispose()
+
+
+async def store(database: Database, taken_at: datetime, **memory: Any) -> None:
+    """Store a report taken at a time."""
+    document = report()
+    document["sample"]["taken_at"] = taken_at.isoformat()
+    document["sample"]["memory"] |= memory
+    actor = Actor(
+        token_id=uuid.uuid4(),
+        name="test",
+        role=Role.AGENT,
+        machine_id=document["machine_id"],
+        expires_at=None,
+    )
+    async with database.write() as session:
+        await fleet.store_report(session, actor, JsonBody(raw=b"{}", document=document))
+
+
+async def rows(database: Database, query: str) -> list[Any]:
+    """The rows of a query."""
+    async with database.read() as session:
+        return [tuple(row) for row in await session.execute(text(query))]
+
+
+async def placed(database: Database, table: str = "samples") -> dict[str, int]:
+    """Rows by the partition that holds them."""
+    return dict(await rows(database, f"SELECT tableoid::regclass::text, count(*) FROM {table} GROUP BY 1"))
+
+
+async def test_partitions_exist_for_yesterday_to_days_ahead(fresh: tuple[Database, Settings]) -> None:
+    database, settings = fresh
+    await maintenance.maintain(database, settings, NOW)
+    await maintenance.maintain(database, settings, NOW)
+    for table in ("samples", "report_documents"):
+        found = await rows(
+            database, f"SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent='{table}'::regclass"
+        )
+        days = [NOW.date() + timedelta(days=offset) for offset in range(-1, maintenance.DAYS_AHEAD + 1)]
+        expected = {maintenance.partition_name(table, day) for day in days} | {f"{table}_default"}
+        assert {name for (name,) in found} == expected
+
+
+async def test_rows_stored_before_maintenance_move_to_their_day(fresh: tuple[Database, Settings]) -> None:
+    database, settings = fresh
+    await store(database, NOW)
+    await store(database, NOW - timedelta(days=10))
+    assert await placed(database) == {"samples_default": 2}
+    await maintenance.maintain(database, settings, NOW)
+    today = maintenance.partition_name("samples", NOW.date())
+    assert await placed(database) == {today: 1, "samples_default": 1}
+    documents = maintenance.partition_name("report_documents", NOW.date())
+    assert await placed(database, "report_documents") == {documents: 2}
+
+
+async def test_retention_drops_what_is_past_it_and_nothing_else(fresh: tuple[Database, Settings]) -> None:
+    database, settings = fresh
+    await maintenance.maintain(database, settings, NOW)
+    await store(database, NOW)
+    await store(database, NOW - timedelta(days=settings.sample_retention_days - 2))
+    await store(database, NOW - timedelta(days=settings.sample_retention_days + 2))
+    await maintenance.maintain(database, settings, NOW)
+    assert sum((await placed(database)).values()) == 2
+    later = NOW + timedelta(days=settings.sample_retention_days + 1)
+    await maintenance.maintain(database, settings, later)
+    assert await placed(database) == {}
+    assert await rows(database, "SELECT count(*) FROM report_documents") == [(0,)]
+    assert await rows(database, "SELECT count(*) FROM reports") == [(0,)]
+    assert await rows(database, "SELECT count(*) FROM nodes") == [(1,)]
+    gone = maintenance.partition_name("samples", NOW.date())
+    assert await rows(database, f"SELECT 1 FROM pg_class WHERE relname = '{gone}'") == []
+
+
+async def test_roll_up_keeps_the_extremes_of_each_hour(fresh: tuple[Database, Settings]) -> None:
+    database, settings = fresh
+    hour = NOW.replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
+    for minute, available in ((5, 100), (10, 50), (15, None)):
+        await store(database, hour + timedelta(minutes=minute), mem_available_bytes=available, page_tables_bytes=minute)
+    for _ in range(2):
+        await maintenance.maintain(database, settings, NOW)
+    columns = "hour_at, samples, mem_available_bytes_min, mem_available_bytes_mean, page_tables_bytes_max"
+    assert await rows(database, f"SELECT {columns} FROM sample_hours") == [(hour, 3, 50, 75, 15)]
+
+
+async def test_reports_are_stored_while_partitions_are_made(fresh: tuple[Database, Settings]) -> None:
+    database, settings = fresh
+
+    async def keep_storing() -> None:
+        for minute in range(20):
+            await store(database, NOW - timedelta(minutes=minute))
+
+    async def keep_maintaining() -> None:
+        for day in range(4):
+            await maintenance.maintain(database, settings, NOW + timedelta(days=day))
+
+    await asyncio.gather(keep_storing(), keep_maintaining())
+    assert sum((await placed(database)).values()) == 20
+
+
+async def test_samples_of_a_node_in_a_range_read_only_its_days(fresh: tuple[Database, Settings]) -> None:
+    database, settings = fresh
+    await maintenance.maintain(database, settings, NOW)
+    query = (
+        "EXPLAIN SELECT * FROM samples WHERE node_id = '00000000-0000-0000-0000-000000000001'"
+        f" AND taken_at >= '{NOW.date()}T00:00Z' AND taken_at < '{NOW.date()}T23:00Z'"
+    )
+    lines = "\n".join(line for (line,) in await rows(database, query))
+    assert maintenance.partition_name("samples", NOW.date()) in lines
+    assert maintenance.partition_name("samples", NOW.date() + timedelta(days=1)) not in lines

@@ -1,0 +1,67 @@
+"""The migrations build the database, alone and completely."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import psycopg
+import pytest
+from conftest import MIGRATIONS
+
+from hugeplan.db import migrate
+from hugeplan.db.base import Base
+from hugeplan.settings import Settings
+
+
+def sqlalchemy_url(url: str) -> str:
+    """The URL with its driver."""
+    return Settings.model_validate({"database_url": url}).sqlalchemy_url()
+
+
+def tables(url: str) -> set[str]:
+    """The tables of a database."""
+    with psycopg.connect(url) as connection:
+        rows = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+    return {row[0] for row in rows}
+
+
+def test_models_and_migrations_agree(worker_database: str) -> None:
+    # The worker's database also has partitions by now, which must not count as differences.
+    migrate.check(sqlalchemy_url(worker_database), MIGRATIONS)
+
+
+def test_upgrade_makes_every_table_and_downgrade_removes_them(own_database_url: str) -> None:
+    url = sqlalchemy_url(own_database_url)
+    migrate.upgrade(url, MIGRATIONS)
+    assert set(Base.metadata.tables) <= tables(own_database_url)
+    migrate.downgrade(url, MIGRATIONS, "base")
+    assert tables(own_database_url) == {"alembic_version"}
+    migrate.upgrade(url, MIGRATIONS)
+    migrate.check(url, MIGRATIONS)
+
+
+def test_upgrade_twice_changes_nothing(own_database_url: str) -> None:
+    url = sqlalchemy_url(own_database_url)
+    migrate.upgrade(url, MIGRATIONS)
+    before = tables(own_database_url)
+    migrate.upgrade(url, MIGRATIONS)
+    assert tables(own_database_url) == before
+
+
+def test_upgrades_of_several_processes_wait_for_each_other(own_database_url: str) -> None:
+    environment = {**os.environ, "HUGEPLAN_DATABASE_URL": own_database_url}
+    command = [sys.executable, "-m", "hugeplan.cli", "migrate"]
+    processes = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for _ in range(2)
+    ]
+    answers = [process.communicate(timeout=60)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], answers
+    migrate.check(sqlalchemy_url(own_database_url), MIGRATIONS)
+
+
+def test_missing_folder_is_one_sentence() -> None:
+    with pytest.raises(migrate.MigrationsMissingError, match="HUGEPLAN_MIGRATIONS_DIR"):
+        migrate.migrations_dir(MIGRATIONS / "nothing")

@@ -1,0 +1,80 @@
+"""The database goes away and comes back: 503 with Retry-After meanwhile, no restart after."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import httpx
+from conftest import MIGRATIONS
+from support.reports import report
+from support.service import Service, assert_problem
+
+from hugeplan.access.schemas import Role
+from hugeplan.db import embedded, migrate
+from hugeplan.main import create_app
+from hugeplan.settings import Settings
+
+WAIT_SECONDS = 20.0
+
+
+async def until_ready(client: httpx.AsyncClient) -> None:
+    """Wait until the service says it is ready."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while (await client.get("/readyz")).status_code != 200:
+            await asyncio.sleep(0.05)
+
+
+def assert_unavailable(answer: httpx.Response) -> None:
+    """503, and when to come back."""
+    assert_problem(answer, 503, "unavailable")
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+async def test_service_survives_a_restart_of_its_database(tmp_path: Path) -> None:
+    server = embedded.EmbeddedPostgres(tmp_path / "data", embedded.TEST_SETTINGS)
+    server.start()
+    server.ensure_database("hugeplan")
+    settings = Settings.model_validate({"database_url": server.url("hugeplan"), "database_timeout_seconds": 2})
+    migrate.upgrade(settings.sqlalchemy_url(), MIGRATIONS)
+    app = create_app(settings)
+    try:
+        async with app.router.lifespan_context(app):
+            service = Service(app)
+            viewer = await service.client_as(Role.VIEWER)
+            agent = await service.client_as(Role.AGENT)
+            document = report()
+            assert (await viewer.get("/api/v1/nodes")).status_code == 200
+
+            server.stop()
+            assert_unavailable(await viewer.get("/api/v1/nodes"))
+            assert_unavailable(await agent.post("/api/v1/reports", json=document))
+            assert_unavailable(await service.client().get("/readyz"))
+            assert (await service.client().get("/healthz")).status_code == 200
+
+            server.start()
+            await until_ready(service.client())
+            assert (await agent.post("/api/v1/reports", json=document)).status_code == 201
+            assert len((await viewer.get("/api/v1/nodes")).json()["items"]) == 1
+    finally:
+        server.close()
+
+
+async def test_service_starts_without_its_database() -> None:
+    settings = Settings.model_validate({"database_url": "postgresql:///hugeplan?host=/nonexistent"})
+    app = create_app(settings)
+    async with app.router.lifespan_context(app):
+        client = Service(app).client("some-token")
+        assert_unavailable(await client.get("/readyz"))
+        assert_unavailable(await client.get("/api/v1/nodes"))
+
+
+async def test_readiness_needs_the_newest_migration(own_database_url: str) -> None:
+    settings = Settings.model_validate({"database_url": own_database_url})
+    app = create_app(settings)
+    client = Service(app).client()
+    problem = assert_problem(await client.get("/readyz"), 503, "unavailable")
+    assert "hugeplan migrate" in problem["detail"]
+    migrate.upgrade(settings.sqlalchemy_url(), MIGRATIONS)
+    assert (await client.get("/readyz")).status_code == 200
+    await app.state.database.dispose()

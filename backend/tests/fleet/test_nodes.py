@@ -1,0 +1,255 @@
+"""Nodes: lists with a total order, details, history and the facts the planner takes."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+from support.reports import GIB, MIB, curve, report, run
+from support.service import Service, assert_problem
+
+from hugeplan.access.schemas import Role
+
+NODES = "/api/v1/nodes"
+
+
+async def post(service: Service, document: dict[str, Any]) -> dict[str, Any]:
+    """Store a report with a token of its own; the receipt."""
+    client = await service.client_as(Role.AGENT)
+    answer = await client.post("/api/v1/reports", json=document)
+    assert answer.status_code == 201, answer.text
+    receipt: dict[str, Any] = answer.json()
+    return receipt
+
+
+def machine(number: int) -> str:
+    """A machine id."""
+    return f"{number:032x}"
+
+
+async def names(client: httpx.AsyncClient, **query: Any) -> list[str]:
+    """All names, page by page."""
+    found: list[str] = []
+    cursor = None
+    while True:
+        page = (await client.get(NODES, params=query | ({"cursor": cursor} if cursor else {}))).json()
+        assert len(page["items"]) <= query.get("limit", 50)
+        found += [node["name"] for node in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return found
+
+
+class TestList:
+    async def test_empty_fleet(self, viewer: httpx.AsyncClient) -> None:
+        assert (await viewer.get(NODES)).json() == {"items": [], "next_cursor": None}
+
+    async def test_summary(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        receipt = await post(service, report(run=run()))
+        (node,) = (await viewer.get(NODES)).json()["items"]
+        assert node.pop("last_report_at")
+        assert node == {
+            "id": receipt["node_id"],
+            "name": "db-7",
+            "machine_id": "0123456789abcdef0123456789abcdef",
+            "architecture": "x86_64",
+            "cpu_brand": "AMD EPYC",
+            "virtualised": True,
+            "mem_total_bytes": 64 * GIB,
+            "numa_node_count": 1,
+            "pools": [
+                {"page_bytes": 2 * MIB, "nr_hugepages": 1024, "free_hugepages": 512},
+                {"page_bytes": GIB, "nr_hugepages": 0, "free_hugepages": 0},
+            ],
+            "latest_run_id": receipt["run_id"],
+            "effective_granule_bytes": 4096,
+            "synthetic": False,
+        }
+
+    async def test_pages_neither_repeat_nor_lose_nodes_of_equal_names(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        for number in range(7):
+            await post(service, report(machine_id=machine(number), node_name="twin" if number % 2 else f"n{number}"))
+        assert await names(viewer, limit=2) == ["n0", "n2", "n4", "n6", "twin", "twin", "twin"]
+
+    async def test_search_is_literal_and_ignores_case(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        for number, name in enumerate(["DB-1", "db_2", "web%1"]):
+            await post(service, report(machine_id=machine(number), node_name=name))
+        assert await names(viewer, q="db") == ["DB-1", "db_2"]
+        assert await names(viewer, q="_") == ["db_2"]
+        assert await names(viewer, q="%") == ["web%1"]
+        assert await names(viewer, q="\\") == []
+        assert await names(viewer, q="' OR 1=1 --") == []
+
+    async def test_unknown_free_count_stays_unknown_in_the_sum(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        pools = [
+            {"numa_node": 0, "page_bytes": 2 * MIB, "nr_hugepages": 3, "free_hugepages": 1},
+            {"numa_node": 1, "page_bytes": 2 * MIB, "nr_hugepages": 4, "free_hugepages": None},
+        ]
+        await post(service, report(sample={"pools": pools, "global_pools": []}))
+        (node,) = (await viewer.get(NODES)).json()["items"]
+        assert node["pools"] == [{"page_bytes": 2 * MIB, "nr_hugepages": 7, "free_hugepages": None}]
+
+
+class TestDetail:
+    async def test_unknown_node_is_404(self, viewer: httpx.AsyncClient) -> None:
+        for suffix in ("", "/samples", "/runs", "/processes"):
+            assert_problem(await viewer.get(f"{NODES}/{uuid.uuid4()}{suffix}"), 404, "not-found")
+
+    async def test_facts_without_a_run(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        receipt = await post(service, report())
+        node = (await viewer.get(f"{NODES}/{receipt['node_id']}")).json()
+        assert node["geometry"] is None
+        facts = node["facts"]
+        assert node["facts_unknown_because"] is None
+        assert facts["name"] == "db-7"
+        assert facts["numa"] == [
+            {
+                "id": 0,
+                "mem_total_bytes": 64 * GIB,
+                "mem_free_bytes": 40 * GIB,
+                "pools": [
+                    {
+                        "page_bytes": 2 * MIB,
+                        "nr_hugepages": 1024,
+                        "free_hugepages": 512,
+                        "resv_hugepages": 0,
+                        "surplus_hugepages": 0,
+                    },
+                    {
+                        "page_bytes": GIB,
+                        "nr_hugepages": 0,
+                        "free_hugepages": 0,
+                        "resv_hugepages": 0,
+                        "surplus_hugepages": 0,
+                    },
+                ],
+            }
+        ]
+        assert facts["kernel_used_bytes"] == 512 * MIB + 64 * MIB
+        assert facts["hardware"]["catalogue_id"] == "amd-zen5-turin"
+        assert {level["source"] for level in facts["hardware"]["levels"]} == {"catalogue"}
+        assert facts["hardware"]["curves"] == []
+
+    async def test_facts_with_a_run_hold_what_was_measured(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        receipt = await post(service, report(run=run()))
+        node = (await viewer.get(f"{NODES}/{receipt['node_id']}")).json()
+        assert node["geometry"]["run_id"] == receipt["run_id"]
+        assert node["geometry"]["effective_granule"][1]["status"] == "fractured"
+        hardware = node["facts"]["hardware"]
+        assert hardware["l2_hit_penalty_ns"] == 2.33
+        measured = [level for level in hardware["levels"] if level["source"] == "measured"]
+        assert [level["entries"] for level in measured] == [96]
+        assert {c["backing"] for c in hardware["curves"]} == {"4K", "2M"}
+
+    async def test_missing_default_page_size_leaves_the_facts_unknown(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        receipt = await post(service, report(inventory={"default_huge_page_bytes": None}))
+        node = (await viewer.get(f"{NODES}/{receipt['node_id']}")).json()
+        assert node["facts"] is None
+        assert "default huge page size" in node["facts_unknown_because"]
+        body = {"node_id": receipt["node_id"], "scenario": {}}
+        assert_problem(await viewer.post("/api/v1/plans/preview", json=body), 422, "invalid-input")
+
+    async def test_numa_nodes_without_reported_pools_have_unknown_pools(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        numa = [{"id": number, "mem_total_bytes": 32 * GIB, "cpus": None} for number in range(2)]
+        pools = [{"numa_node": 0, "page_bytes": 2 * MIB, "nr_hugepages": 8, "free_hugepages": 8}]
+        receipt = await post(service, report(inventory={"numa_nodes": numa}, sample={"pools": pools}))
+        facts = (await viewer.get(f"{NODES}/{receipt['node_id']}")).json()["facts"]
+        assert facts["numa"][0]["pools"][0]["nr_hugepages"] == 8
+        assert facts["numa"][1]["pools"] is None
+
+    async def test_processes_are_sorted_by_size(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        receipt = await post(service, report())
+        answer = (await viewer.get(f"{NODES}/{receipt['node_id']}/processes")).json()
+        assert [process["name"] for process in answer["processes"]] == ["postgres", "small"]
+        assert answer["processes"][0]["pss_bytes"] is None
+
+
+class TestSamples:
+    async def test_newest_first_within_the_range(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        agent = await service.client_as(Role.AGENT)
+        now = datetime.now(UTC).replace(microsecond=0)
+        times = [now - timedelta(hours=hours) for hours in (0, 1, 2, 30, 24 * 20)]
+        for moment in times:
+            answer = await agent.post("/api/v1/reports", json=report(sample={"taken_at": moment.isoformat()}))
+        url = f"{NODES}/{answer.json()['node_id']}/samples"
+
+        async def taken(**query: Any) -> list[datetime]:
+            found, cursor = [], None
+            while True:
+                page = (await viewer.get(url, params=query | ({"cursor": cursor} if cursor else {}))).json()
+                found += [datetime.fromisoformat(item["taken_at"]) for item in page["items"]]
+                cursor = page["next_cursor"]
+                if cursor is None:
+                    return found
+
+        assert await taken() == times
+        assert await taken(limit=2) == times
+        assert await taken(to=times[0].isoformat()) == times[1:]
+        assert await taken(**{"from": times[2].isoformat()}) == times[:3]
+        assert await taken(**{"from": times[3].isoformat(), "to": times[1].isoformat()}) == times[2:4]
+
+    async def test_times_need_a_zone(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        receipt = await post(service, report())
+        answer = await viewer.get(f"{NODES}/{receipt['node_id']}/samples?from=2026-11-20T00:00:00")
+        assert_problem(answer, 422, "invalid-input")
+
+
+class TestRuns:
+    async def test_run_comes_back_with_its_curves(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        sent = run()
+        receipt = await post(service, report(run=sent))
+        found = (await viewer.get(f"/api/v1/runs/{receipt['run_id']}")).json()
+        assert found["node_name"] == "db-7"
+        assert [c["section"] for c in found["curves"]] == ["geometry", "latency", "latency"]
+        expected = [*sent["geometry"]["curves"], *sent["latency"]["curves"]]
+        assert [{k: v for k, v in c.items() if k != "section"} for c in found["curves"]] == expected
+        assert found["geometry"]["curves"] == []
+        assert found["paired_deltas"][0]["delta_ns"] == -35.1
+        assert found["rows"] is None
+        listed = (await viewer.get(f"{NODES}/{receipt['node_id']}/runs")).json()["items"]
+        assert [item["id"] for item in listed] == [receipt["run_id"]]
+
+    async def test_unknown_run_is_404(self, viewer: httpx.AsyncClient) -> None:
+        assert_problem(await viewer.get(f"/api/v1/runs/{uuid.uuid4()}"), 404, "not-found")
+
+    async def test_curve_with_unknown_points_keeps_them_unknown(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        points = [{"x": 1, "ns_p50": None}, {"x": 2, "ns_p50": 1.5}]
+        skipped = curve("1G", GIB, status="skipped", reason="no free 1G pages", granted_fraction=None)
+        skipped["points"] = []
+        sent = run(latency={"status": "ok", "curves": [curve(points=0) | {"points": points}, skipped]})
+        receipt = await post(service, report(run=sent))
+        curves = (await viewer.get(f"/api/v1/runs/{receipt['run_id']}")).json()["curves"][1:]
+        assert [point["ns_p50"] for point in curves[0]["points"]] == [None, 1.5]
+        assert curves[1]["points"] == []
+        assert curves[1]["reason"] == "no free 1G pages"
+
+    async def test_compare_aligns_curves_in_the_order_asked(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        first = await post(service, report(run=run()))
+        only_4k = run(latency={"status": "ok", "curves": [curve("4K", 4096)]})
+        second = await post(service, report(machine_id=machine(2), node_name="other", run=only_4k))
+        ids = [second["run_id"], first["run_id"]]
+        answer = (await viewer.get("/api/v1/runs/compare", params={"run": ids})).json()
+        assert [item["id"] for item in answer["runs"]] == ids
+        present = {(row["section"], row["backing"]): [c is not None for c in row["curves"]] for row in answer["curves"]}
+        assert present[("latency", "4K")] == [True, True]
+        assert present[("latency", "2M")] == [False, True]
+
+    async def test_compare_needs_two_different_known_runs(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        receipt = await post(service, report(run=run()))
+        one = receipt["run_id"]
+        url = "/api/v1/runs/compare"
+        assert_problem(await viewer.get(url, params={"run": [one]}), 422, "invalid-input")
+        assert_problem(await viewer.get(url, params={"run": [one, one]}), 422, "invalid-input")
+        assert_problem(await viewer.get(url, params={"run": [one, str(uuid.uuid4())]}), 404, "not-found")
