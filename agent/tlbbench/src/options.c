@@ -3,6 +3,7 @@
 
 #include "option_spec.h"
 #include "results.h"
+#include "text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,13 +43,9 @@ static enum options_status fail(char error[OPTIONS_ERROR_BYTES], const char *opt
 static enum options_status fail_command(char error[OPTIONS_ERROR_BYTES], const char *value)
 {
     char names[OPTIONS_ERROR_BYTES / 2] = "";
-    size_t used = 0;
 
-    for (int i = 0; i < COMMAND_COUNT; i++) {
-        int n = snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", commands[i].name);
-
-        used += n > 0 ? (size_t)n : 0;
-    }
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        text_append(names, sizeof names, "%s%s", i > 0 ? ", " : "", commands[i].name);
     return fail(error, "command", value, names);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "environment.h"
 #include "options.h"
+#include "text.h"
 #include "tlb.h"
 
 #include <inttypes.h>
@@ -24,16 +25,6 @@ __attribute__((format(printf, 2, 3))) static enum options_status fail(char error
     return OPTIONS_ERROR;
 }
 
-__attribute__((format(printf, 3, 4))) static void append(char *text, size_t size, const char *format, ...)
-{
-    size_t used = strlen(text);
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)vsnprintf(text + used, size - used, format, arguments);
-    va_end(arguments);
-}
-
 static enum options_status check_page_sizes(const struct options *options, const struct environment *environment,
                                             char error[OPTIONS_ERROR_BYTES])
 {
@@ -43,7 +34,7 @@ static enum options_status check_page_sizes(const struct options *options, const
 
     (void)snprintf(valid, sizeof valid, "%s%s", page_text(environment->base_page_bytes, page), has_thp ? ", thp" : "");
     for (size_t i = 0; i < environment->pool_count; i++)
-        append(valid, sizeof valid, ", %s", page_text(environment->pools[i].page_bytes, page));
+        text_append(valid, sizeof valid, ", %s", page_text(environment->pools[i].page_bytes, page));
     if (options->thp && !has_thp)
         return fail(error, "--page-sizes: this kernel has no transparent huge pages; valid: %s", valid);
     for (size_t i = 0; i < options->page_size_count; i++) {
@@ -65,7 +56,7 @@ static enum options_status check_numa_node(const struct options *options, const 
     for (size_t i = 0; i < environment->node_count; i++) {
         if (environment->nodes[i].id == options->numa_node)
             return OPTIONS_OK;
-        append(valid, sizeof valid, "%s%d", i > 0 ? ", " : "", environment->nodes[i].id);
+        text_append(valid, sizeof valid, "%s%d", i > 0 ? ", " : "", environment->nodes[i].id);
     }
     return fail(error, "--numa-node: node %d is not online; valid: %s", options->numa_node,
                 valid[0] != '\0' ? valid : "0");

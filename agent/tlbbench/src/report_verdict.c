@@ -2,22 +2,12 @@
 #include "report_verdict.h"
 
 #include "report.h"
+#include "text.h"
 #include "tlb.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-__attribute__((format(printf, 2, 3))) static void append(char text[VERDICT_TEXT_BYTES], const char *format, ...)
-{
-    size_t used = strlen(text);
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)vsnprintf(text + used, VERDICT_TEXT_BYTES - used, format, arguments);
-    va_end(arguments);
-}
 
 /* The difference to base pages at the largest footprint where it was measured; NULL when it was not. */
 static const struct paired_delta *largest_delta(const struct latency_result *latency, const char *backing)
@@ -53,8 +43,8 @@ static void append_effect(char text[VERDICT_TEXT_BYTES], const struct paired_del
 
     if (delta == NULL)
         return;
-    append(text, " (%+.1f ns per access at %s, 95 %% interval %+.1f to %+.1f)", delta->delta_ns,
-           size_text((int64_t)delta->x, size), delta->ci95_low_ns, delta->ci95_high_ns);
+    text_append(text, VERDICT_TEXT_BYTES, " (%+.1f ns per access at %s, 95 %% interval %+.1f to %+.1f)",
+                delta->delta_ns, size_text((int64_t)delta->x, size), delta->ci95_low_ns, delta->ci95_high_ns);
 }
 
 static const char *backing_noun(const struct granule *granule)
@@ -73,21 +63,26 @@ static void fractured(const struct environment *environment, const struct granul
     (void)page_text(granule->granule_bytes, piece);
     switch (effect_of(delta)) {
     case EFFECT_FASTER:
-        append(text, "%s pages%s here shorten walks but give no TLB reach", page, backing_noun(granule));
+        text_append(text, VERDICT_TEXT_BYTES, "%s pages%s here shorten walks but give no TLB reach", page,
+                    backing_noun(granule));
         break;
     case EFFECT_SLOWER:
-        append(text, "%s pages%s here give no TLB reach and were slower than base pages", page, backing_noun(granule));
+        text_append(text, VERDICT_TEXT_BYTES, "%s pages%s here give no TLB reach and were slower than base pages", page,
+                    backing_noun(granule));
         break;
     case EFFECT_NONE:
-        append(text, "%s pages%s here give no TLB reach and no measured gain", page, backing_noun(granule));
+        text_append(text, VERDICT_TEXT_BYTES, "%s pages%s here give no TLB reach and no measured gain", page,
+                    backing_noun(granule));
         break;
     case EFFECT_UNKNOWN:
-        append(text, "%s pages%s here give no TLB reach; whether they shorten walks was not measured", page,
-               backing_noun(granule));
+        text_append(text, VERDICT_TEXT_BYTES,
+                    "%s pages%s here give no TLB reach; whether they shorten walks was not measured", page,
+                    backing_noun(granule));
         break;
     }
-    append(text, guest ? ": the hypervisor backs the guest with %s pages" : ": the TLB holds them in pieces of %s",
-           piece);
+    text_append(text, VERDICT_TEXT_BYTES,
+                guest ? ": the hypervisor backs the guest with %s pages" : ": the TLB holds them in pieces of %s",
+                piece);
     append_effect(text, delta);
 }
 
@@ -118,23 +113,23 @@ static void whole(const struct geometry_result *geometry, const struct granule *
     char page[PAGE_TEXT_BYTES];
     char reach[SIZE_TEXT_BYTES];
 
-    append(text, "%s pages%s: one TLB entry covers a whole page", page_text(granule->page_bytes, page),
-           backing_noun(granule));
+    text_append(text, VERDICT_TEXT_BYTES, "%s pages%s: one TLB entry covers a whole page",
+                page_text(granule->page_bytes, page), backing_noun(granule));
     if (level != NULL)
-        append(text, "; L%u reaches %s (%u entries, %s)", level->level,
-               size_text((int64_t)(level->entries * granule->page_bytes), reach), level->entries,
-               fact_source_name(level->source));
+        text_append(text, VERDICT_TEXT_BYTES, "; L%u reaches %s (%u entries, %s)", level->level,
+                    size_text((int64_t)(level->entries * granule->page_bytes), reach), level->entries,
+                    fact_source_name(level->source));
     if (granule->kind == BACKING_BASE || delta == NULL)
         return;
     switch (effect_of(delta)) {
     case EFFECT_FASTER:
-        append(text, "; faster than base pages");
+        text_append(text, VERDICT_TEXT_BYTES, "; faster than base pages");
         break;
     case EFFECT_SLOWER:
-        append(text, "; slower than base pages");
+        text_append(text, VERDICT_TEXT_BYTES, "; slower than base pages");
         break;
     default:
-        append(text, "; no measured difference to base pages");
+        text_append(text, VERDICT_TEXT_BYTES, "; no measured difference to base pages");
         break;
     }
     append_effect(text, delta);
@@ -144,20 +139,23 @@ static void not_measured(const struct granule *granule, char text[VERDICT_TEXT_B
 {
     char page[PAGE_TEXT_BYTES];
 
-    append(text, "%s pages%s were not measured: ", page_text(granule->page_bytes, page), backing_noun(granule));
+    text_append(text, VERDICT_TEXT_BYTES, "%s pages%s were not measured: ", page_text(granule->page_bytes, page),
+                backing_noun(granule));
     switch (granule->verdict.status) {
     case STATUS_NO_FREE_HUGEPAGES:
-        append(text, "the pool has no free page (--reserve takes them for the measurement, as root)");
+        text_append(text, VERDICT_TEXT_BYTES,
+                    "the pool has no free page (--reserve takes them for the measurement, as root)");
         break;
     case STATUS_THP_NOT_GRANTED:
-        append(text, "the kernel gave base pages where transparent huge pages were asked for");
+        text_append(text, VERDICT_TEXT_BYTES, "the kernel gave base pages where transparent huge pages were asked for");
         break;
     case STATUS_NOISY:
-        append(text, "the machine was too disturbed to say a number");
+        text_append(text, VERDICT_TEXT_BYTES, "the machine was too disturbed to say a number");
         break;
     default:
-        append(text, "%s",
-               granule->verdict.reason[0] != '\0' ? granule->verdict.reason : status_name(granule->verdict.status));
+        text_append(text, VERDICT_TEXT_BYTES, "%s",
+                    granule->verdict.reason[0] != '\0' ? granule->verdict.reason
+                                                       : status_name(granule->verdict.status));
         break;
     }
 }
@@ -195,7 +193,7 @@ static void report_deltas(FILE *out, const struct latency_result *latency)
 
         if (delta == NULL || delta != &latency->deltas[i])
             continue;
-        append(text, "%s pages: %s", delta->backing, words[effect_of(delta)]);
+        text_append(text, VERDICT_TEXT_BYTES, "%s pages: %s", delta->backing, words[effect_of(delta)]);
         append_effect(text, delta);
         (void)fprintf(out, "%s  %s.\n", first ? "\nverdict\n" : "", text);
         first = false;
@@ -251,7 +249,7 @@ static void say_missing(struct missing *missing, const char *what, const struct 
         line->names[0] = '\0';
     }
     if (strstr(line->names, what) == NULL)
-        append(line->names, "%s%s", line->names[0] != '\0' ? ", " : "", what);
+        text_append(line->names, sizeof line->names, "%s%s", line->names[0] != '\0' ? ", " : "", what);
 }
 
 static void say_curves(struct missing *missing, const struct curve_list *curves)

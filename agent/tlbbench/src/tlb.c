@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tlb.h"
 
+#include "text.h"
+
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,16 +66,6 @@ static bool holds(const struct tlb_structure *structure, uint64_t page_bytes)
     return false;
 }
 
-__attribute__((format(printf, 2, 3))) static void note_append(struct tlb_level *level, const char *format, ...)
-{
-    size_t used = strlen(level->note);
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)vsnprintf(level->note + used, sizeof level->note - used, format, arguments);
-    va_end(arguments);
-}
-
 /* Adds one structure that holds the level's page size. */
 static void level_take(struct tlb_level *level, const struct tlb_structure *structure, bool first)
 {
@@ -90,15 +81,15 @@ static void level_take(struct tlb_level *level, const struct tlb_structure *stru
         level->ways_max = 0;
     }
     if (!first || structure->page_count > 1)
-        note_append(level, "%s%u", first ? "" : "; ", structure->entries);
+        text_append(level->note, sizeof level->note, "%s%u", first ? "" : "; ", structure->entries);
     for (size_t i = 0; i < structure->page_count; i++) {
         if (structure->page_bytes[i] == level->page_bytes)
             continue;
-        note_append(level, "%s%s", separator, page_text(structure->page_bytes[i], page));
+        text_append(level->note, sizeof level->note, "%s%s", separator, page_text(structure->page_bytes[i], page));
         separator = ", ";
     }
     if (structure->note != NULL)
-        note_append(level, "%s%s", level->note[0] != '\0' ? "; " : "", structure->note);
+        text_append(level->note, sizeof level->note, "%s%s", level->note[0] != '\0' ? "; " : "", structure->note);
 }
 
 static bool has_level(const struct tlb_level_list *list, size_t from, const struct tlb_level *like)
@@ -192,33 +183,28 @@ static bool all_agree(const struct claim claims[SOURCES])
 
 static void describe(struct disagreement *d, const struct claim claims[SOURCES])
 {
+    const char *separator = ":";
     char page[PAGE_TEXT_BYTES];
-    size_t used;
-    int n = snprintf(d->text, sizeof d->text, "L%u data %s entries:", d->level, page_text(d->page_bytes, page));
 
-    used = n > 0 ? (size_t)n : 0;
-    for (int s = 0; s < SOURCES && used < sizeof d->text; s++) {
+    (void)snprintf(d->text, sizeof d->text, "L%u data %s entries", d->level, page_text(d->page_bytes, page));
+    for (int s = 0; s < SOURCES; s++) {
         if (claims[s].entries == 0)
             continue;
-        n = snprintf(d->text + used, sizeof d->text - used, " %s says %u,", fact_source_name((enum fact_source)s),
-                     claims[s].entries);
-        used += n > 0 ? (size_t)n : 0;
+        text_append(d->text, sizeof d->text, "%s %s says %u", separator, fact_source_name((enum fact_source)s),
+                    claims[s].entries);
+        separator = ",";
     }
-    if (used > 0 && used < sizeof d->text)
-        d->text[used - 1] = '\0'; /* the last comma */
 }
 
 /* Adds why CPUID may be wrong, where its level says so with low confidence. */
 static void explain(struct disagreement *d, const struct tlb_level_list *levels)
 {
-    size_t used = strlen(d->text);
-
     for (size_t i = 0; i < levels->count; i++) {
         const struct tlb_level *item = &levels->items[i];
 
         if (item->level == d->level && item->page_bytes == d->page_bytes && item->source == SOURCE_CPUID &&
             item->confidence == CONFIDENCE_LOW && on_data_side(item->kind) && item->note[0] != '\0') {
-            (void)snprintf(d->text + used, sizeof d->text - used, "; cpuid: %s", item->note);
+            text_append(d->text, sizeof d->text, "; cpuid: %s", item->note);
             return;
         }
     }
