@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from results import SuiteResult, failure, from_junit, from_output, skip
 
 JUNIT = """<?xml version="1.0"?>

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 import run_tests
 from run_tests import Runner, Suite, judge
 

@@ -1,0 +1,120 @@
+"""The agent's systemd units and DaemonSet: their commands and variables are ones the agent knows."""
+
+from __future__ import annotations
+
+import configparser
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hugeplan_agent.cli import parser
+from hugeplan_agent.config import Config, resolve
+
+DEPLOY = Path(__file__).resolve().parents[2] / "agent/deploy"
+SERVICES = ("hugeplan-agent.service", "hugeplan-agent-measure.service")
+
+
+class Unit(configparser.RawConfigParser):
+    """A systemd unit; its keys keep their case."""
+
+    def optionxform(self, optionstr: str) -> str:
+        return optionstr
+
+
+def read_unit(name: str) -> Unit:
+    unit = Unit(strict=False)
+    unit.read_string((DEPLOY / name).read_text())
+    return unit
+
+
+def config_of(arguments: list[str], environment: dict[str, str]) -> Config:
+    return resolve(vars(parser().parse_args(arguments)), environment)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_the_command_of_a_service_is_valid(name: str) -> None:
+    service = read_unit(name)["Service"]
+    command = service["ExecStart"]
+    for variable in ("CREDENTIALS_DIRECTORY", "STATE_DIRECTORY"):
+        command = command.replace(f"${{{variable}}}", f"/run/{variable.lower()}")
+    program, *arguments = shlex.split(command)
+    assert program == "/usr/bin/hugeplan-agent"
+    config = config_of(arguments, {"HUGEPLAN_AGENT_SERVER": "https://hugeplan.example"})
+    assert str(config.token_file) == "/run/credentials_directory/token"
+    assert config.measure == ("none" if name == SERVICES[0] else "quick")
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_has_no_power_it_does_not_need(name: str) -> None:
+    service = read_unit(name)["Service"]
+    assert service["DynamicUser"] == "yes"
+    assert service["CapabilityBoundingSet"] == ""
+    assert service["NoNewPrivileges"] == "yes"
+    assert service["ProtectSystem"] == "strict"
+
+
+def test_both_services_share_the_spool() -> None:
+    first, second = (read_unit(name)["Service"] for name in SERVICES)
+    assert [first[key] for key in ("User", "StateDirectory")] == [second[key] for key in ("User", "StateDirectory")]
+
+
+def test_the_timer_starts_the_measurement_by_its_name() -> None:
+    assert (DEPLOY / "hugeplan-agent-measure.timer").exists()
+    timer = read_unit("hugeplan-agent-measure.timer")
+    assert "Unit" not in timer["Timer"], "without Unit= a timer starts the service of its own name"
+    assert timer["Timer"]["OnCalendar"] == "monthly"
+
+
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    for path in DEPLOY.glob("hugeplan-agent*"):
+        # The program is not installed here; everything else is checked as it stands.
+        text = path.read_text().replace("/usr/bin/hugeplan-agent", "/bin/true")
+        (tmp_path / path.name).write_text(text)
+    units = sorted(str(path) for path in tmp_path.iterdir())
+    done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def manifests() -> dict[str, Any]:
+    documents = list(yaml.safe_load_all((DEPLOY / "daemonset.yaml").read_text()))
+    assert [document["kind"] for document in documents] == ["Namespace", "ServiceAccount", "DaemonSet"]
+    return {document["kind"]: document for document in documents}
+
+
+def test_the_daemonset_selects_its_own_pods(manifests: dict[str, Any]) -> None:
+    spec = manifests["DaemonSet"]["spec"]
+    assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
+    assert spec["template"]["spec"]["serviceAccountName"] == manifests["ServiceAccount"]["metadata"]["name"]
+
+
+def test_the_daemonsets_command_and_variables_are_valid(manifests: dict[str, Any]) -> None:
+    (container,) = manifests["DaemonSet"]["spec"]["template"]["spec"]["containers"]
+    environment = {variable["name"]: variable.get("value", "x" * 40) for variable in container["env"]}
+    config = config_of(container["args"], environment)
+    assert config.server == "http://hugeplan.hugeplan.svc:8000"
+    assert config.node_name == "x" * 40
+    assert str(config.root) == "/host"
+    assert config.enrolment_token == "x" * 40
+
+
+def test_the_daemonset_mounts_the_host_read_only_and_runs_without_power(manifests: dict[str, Any]) -> None:
+    pod = manifests["DaemonSet"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    for mount in container["volumeMounts"]:
+        if "hostPath" in volumes[mount["name"]]:
+            assert mount["readOnly"] is True
+            assert mount["mountPath"] == f"/host{volumes[mount['name']]['hostPath']['path']}"
+    assert {mount["name"] for mount in container["volumeMounts"]} == set(volumes)
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
