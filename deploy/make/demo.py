@@ -8,10 +8,12 @@ writes is in the state folder: the database, tokens, the agent's spool, and two 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import fcntl
 import json
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -41,7 +43,8 @@ class Stopped(BaseException):
 
 def say(text: str) -> None:
     """A line of progress."""
-    print(f"==> {text}", file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        print(f"==> {text}", file=sys.stderr, flush=True)
 
 
 def die_with_parent(number: int = signal.SIGTERM) -> None:
@@ -75,6 +78,32 @@ class Family:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+class Terminal:
+    """The terminal we were started from. The kernel signals its session's leader only when it goes away, and make,
+    when it is that leader, does not pass the news on; so we look ourselves.
+    """
+
+    def __init__(self) -> None:
+        self._poll = select.poll()
+        for stream in (sys.stdin, sys.stderr):
+            if stream.isatty():
+                self._poll.register(stream, 0)  # a hang-up is told without being asked for
+
+    def check(self) -> None:
+        """Raise Stopped when the terminal is gone."""
+        if self._poll.poll(0):
+            raise Stopped
+
+    def wait(self, process: subprocess.Popen[bytes]) -> int:
+        """The exit status of a process; Stopped when the terminal goes away first."""
+        while True:
+            self.check()
+            try:
+                return process.wait(POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                continue
 
 
 class Server:
@@ -169,15 +198,16 @@ def send_sample(server: Server) -> str:
     return str(json.loads(dry.stdout)["machine_id"])
 
 
-def measure(family: Family, server: Server, profile: str) -> bool:
+def measure(family: Family, terminal: Terminal, server: Server, profile: str) -> bool:
     """Run the benchmark and send its document; its progress goes to our terminal."""
     say(f"measuring this machine, profile {profile}")
     process = family.start(agent_command(server, "once", "--measure", profile), sys.stderr.buffer, None)
-    return process.wait() == 0
+    return terminal.wait(process) == 0
 
 
 def demo(arguments: argparse.Namespace, family: Family) -> None:
     """Everything from nothing, until a signal."""
+    terminal = Terminal()
     started = time.monotonic()
     state_dir: Path = arguments.state_dir.resolve()
     state_dir.mkdir(parents=True, exist_ok=True)
@@ -185,7 +215,7 @@ def demo(arguments: argparse.Namespace, family: Family) -> None:
     if server is not None and not arguments.measure_again:
         raise DemoError(f"the demo already runs on {server.url}; log in: {login_link(state_dir)}")
     if server is not None:
-        if not measure(family, server, arguments.measure):
+        if not measure(family, terminal, server, arguments.measure):
             raise DemoError("this machine was not measured")
         return
     say("starting PostgreSQL and the service")
@@ -193,13 +223,13 @@ def demo(arguments: argparse.Namespace, family: Family) -> None:
     say(f"the service answers on {server.url}")
     machine_id = send_sample(server)
     is_wanted = arguments.measure_again or was_interrupted(state_dir) or not server.has_run_of(machine_id)
-    if arguments.measure != "none" and is_wanted and not measure(family, server, arguments.measure):
+    if arguments.measure != "none" and is_wanted and not measure(family, terminal, server, arguments.measure):
         say("this machine was not measured; `make measure` tries again")
     with (state_dir / "agent.log").open("ab") as log:
         family.start(agent_command(server, "run", "--interval", SAMPLE_INTERVAL), log, log)
     say(f"ready after {time.monotonic() - started:.1f} s; Ctrl-C stops everything. Log in:")
     print(login_link(state_dir), flush=True)
-    ended = wait_for_any(family)
+    ended = wait_for_any(family, terminal)
     raise DemoError(f"{ended} ended by itself; see the logs in {state_dir}")
 
 
@@ -207,10 +237,11 @@ def login_link(state_dir: Path) -> str:
     return (state_dir / "login-link").read_text().strip()
 
 
-def wait_for_any(family: Family) -> str:
+def wait_for_any(family: Family, terminal: Terminal) -> str:
     """Block until the server or the agent ends; answer its program."""
     watched = [(process, program) for process, program in family.members if process.poll() is None]
     while True:
+        terminal.check()
         for process, program in watched:
             try:
                 process.wait(POLL_SECONDS)

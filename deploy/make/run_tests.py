@@ -53,7 +53,10 @@ SUITES = (
         "agent/tlbbench/tests/run.sh", preflight=("cc",), builds=("agent",), junit=False,
     ),
     Suite("agent", "agent", PYTEST, 600, "agent/tests", preflight=("cc",), builds=("agent",)),
-    Suite("deploy", "deploy", (*PYTEST, "tests"), 600, "deploy/tests"),
+    Suite(
+        "deploy", "deploy", PYTEST, 900,
+        "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"),
+    ),
     Suite("backend", "backend", PYTEST, 1500, "backend/tests"),
     Suite(
         "frontend", "frontend", VITEST, 600,
