@@ -96,9 +96,8 @@ def test_build_targets_are_stages_of_the_dockerfile(compose: dict[str, Any]) -> 
 def test_server_commands_exist_and_their_settings_are_valid(
     compose: dict[str, Any], service: str, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hugeplan.settings import Settings  # noqa: PLC0415
-
     from hugeplan.cli import COMMANDS  # noqa: PLC0415 - heavy imports stay with the test that needs them
+    from hugeplan.settings import Settings  # noqa: PLC0415
 
     assert compose["services"][service]["command"] == [command]
     assert command in {row.name for row in COMMANDS}
