@@ -49,6 +49,7 @@ _POOL_BYTES: Final = 128 * MIB
 _OLD_CHUNK_BYTES: Final = 128 * MIB
 _CACHE_BYTES: Final = 128 * MIB
 _LOG_BUFFER_BYTES: Final = 16 * MIB
+_LOG_BUFFER_MIN_BYTES: Final = 2 * MIB
 _LOG_BUFFERS: Final = 2
 _CONNECTIONS: Final = 151
 
@@ -126,6 +127,11 @@ def aria_page_cache_bytes(cache_bytes: int) -> int:
     return cache_bytes // (_ARIA_BLOCK_BYTES + _ARIA_OVERHEAD_BYTES) * _ARIA_BLOCK_BYTES
 
 
+def log_buffer_bytes(values: Mapping[str, Value]) -> int:
+    """innodb_log_buffer_size; the server raises less than 2 MiB to that."""
+    return max(integer(values, "innodb_log_buffer_size", _LOG_BUFFER_BYTES), _LOG_BUFFER_MIN_BYTES)
+
+
 def large_mappings(
     values: Mapping[str, Value], version: str | None, page_sizes_bytes: tuple[int, ...]
 ) -> tuple[LargeMapping, ...]:
@@ -142,7 +148,7 @@ def large_mappings(
     key_block = integer(values, "key_cache_block_size", _KEY_BLOCK_BYTES)
     return (
         pool,
-        LargeMapping("InnoDB log buffer", integer(values, "innodb_log_buffer_size", _LOG_BUFFER_BYTES), _LOG_BUFFERS),
+        LargeMapping("InnoDB log buffer", log_buffer_bytes(values), _LOG_BUFFERS),
         LargeMapping("MyISAM key cache", key_cache_bytes(integer(values, "key_buffer_size", _CACHE_BYTES), key_block)),
         LargeMapping(
             "Aria page cache", aria_page_cache_bytes(integer(values, "aria_pagecache_buffer_size", _CACHE_BYTES))
