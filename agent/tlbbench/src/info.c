@@ -108,7 +108,10 @@ static int print(const struct observation *o, FILE *out, char error[OPTIONS_ERRO
 
     if (o->options->registers) {
         cpuid_write(&o->environment->cpuid, out);
-        return fflush(out) == 0 ? 0 : -1;
+        if (fflush(out) == 0)
+            return 0;
+        (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));
+        return -1;
     }
     status = known_tlbs_read(&known, o->environment);
     if (status != 0)
@@ -121,27 +124,31 @@ static int print(const struct observation *o, FILE *out, char error[OPTIONS_ERRO
     return status;
 }
 
-static void begin(struct observation *o, const struct options *options, const struct environment *environment)
+/* Starts the clock and returns the environment to fill, which the caller frees; NULL with `error` when memory ran out.
+ */
+static struct environment *begin(struct observation *o, const struct options *options, char error[OPTIONS_ERROR_BYTES])
 {
+    struct environment *environment = malloc(sizeof *environment);
+
     memset(o, 0, sizeof *o);
     o->options = options;
     o->environment = environment;
     (void)clock_gettime(CLOCK_REALTIME, &o->started_at);
     (void)clock_gettime(CLOCK_MONOTONIC, &o->start);
+    if (environment == NULL)
+        (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left");
+    return environment;
 }
 
 int info_print(const struct options *options, FILE *out, char error[OPTIONS_ERROR_BYTES])
 {
-    struct environment *environment = malloc(sizeof *environment);
     struct process_list processes = {0};
     struct observation observation;
+    struct environment *environment = begin(&observation, options, error);
     int status = -1;
 
-    if (environment == NULL) {
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left");
+    if (environment == NULL)
         return -1;
-    }
-    begin(&observation, options, environment);
     if (environment_read(environment, options->root) != 0) {
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "--root: '%.200s' cannot be read", options->root);
     } else if (options->processes && processes_read(&processes, options->root) != 0) {
@@ -177,16 +184,13 @@ static int read_dump(struct cpuid_dump *dump, const char *file, char error[OPTIO
 
 int decode_print(const struct options *options, FILE *out, char error[OPTIONS_ERROR_BYTES])
 {
-    struct environment *environment = malloc(sizeof *environment);
     struct cpuid_dump dump = {0};
     struct observation observation;
+    struct environment *environment = begin(&observation, options, error);
     int status = -1;
 
-    if (environment == NULL) {
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left");
+    if (environment == NULL)
         return -1;
-    }
-    begin(&observation, options, environment);
     if (read_dump(&dump, options->file, error) == 0) {
         environment_from_dump(environment, &dump);
         status = print(&observation, out, error);
