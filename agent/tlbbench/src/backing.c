@@ -176,6 +176,25 @@ char *backing_reserve_range(size_t bytes, uint64_t alignment, struct verdict *ve
     return base;
 }
 
+char *backing_map_file_aligned(int fd, size_t bytes, uint64_t alignment, struct verdict *verdict)
+{
+    /* A page table of the base pages covers at most this much on every architecture here. */
+    const uint64_t table_bytes = 512ull << 20;
+    char *const range = backing_reserve_range(bytes, alignment > table_bytes ? alignment : table_bytes, verdict);
+
+    if (range == NULL) {
+        return NULL;
+    }
+    char *const base = mmap(range, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+
+    if (base == MAP_FAILED) {
+        backing_explain_errno(errno, "mapping the shared segment", bytes, verdict);
+        (void)munmap(range, bytes);
+        return NULL;
+    }
+    return base;
+}
+
 /* --- proof ---------------------------------------------------------------------------------------------------- */
 
 void backing_parse_smaps_line(struct backing_proof_parser *parser, const char *line)

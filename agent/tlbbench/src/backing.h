@@ -47,6 +47,9 @@ int backing_memfd(uint64_t page_bytes, uint64_t bytes, struct verdict *verdict);
 /* Shared, readable and writable mapping of the whole file. Returns NULL with the reason on failure. */
 char *backing_map_file(int fd, size_t bytes, struct verdict *verdict);
 
+/* The same at a multiple of `alignment`, so that the kernel can use large pages and page-table sizes do not vary. */
+char *backing_map_file_aligned(int fd, size_t bytes, uint64_t alignment, struct verdict *verdict);
+
 /* Addresses only, aligned; pages are mapped over them later. Returns NULL with the reason on failure. */
 char *backing_reserve_range(size_t bytes, uint64_t alignment, struct verdict *verdict);
 

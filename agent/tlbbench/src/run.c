@@ -5,6 +5,8 @@
 #include "budget.h"
 #include "geometry.h"
 #include "latency.h"
+#include "rows.h"
+#include "scatter.h"
 #include "session.h"
 #include "signals.h"
 #include "tlb.h"
@@ -42,6 +44,8 @@ static bool is_missing(const struct session *session, enum status status, uint64
     case STATUS_NOT_REACHED:
     case STATUS_CPUID_HIDDEN:
         return false;
+    case STATUS_THP_NOT_GRANTED: /* the kernel's settings, where nobody asked for THP by name */
+        return session->options->thp;
     case STATUS_NO_FREE_HUGEPAGES:
         return session->options->page_size_count > 0 || (pool != NULL && pool->nr > 0);
     default:
@@ -98,9 +102,50 @@ static bool latency_is_partial(const struct session *session, const struct run_r
     return curves_miss(session, &result->latency->curves);
 }
 
+static int measure_rows(const struct session *session, struct run_result *result)
+{
+    result->rows = calloc(1, sizeof(*result->rows));
+    return result->rows == NULL ? -1 : rows_measure(session, result->rows);
+}
+
+static struct verdict *rows_verdict(struct run_result *result)
+{
+    return &result->rows->verdict;
+}
+
+static bool rows_is_partial(const struct session *session, const struct run_result *result)
+{
+    for (size_t index = 0; index < result->rows->measurement_count; index++) {
+        const struct row_measurement *const item = &result->rows->measurements[index];
+
+        if (is_missing(session, item->verdict.status, item->page_bytes)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int measure_scatter(const struct session *session, struct run_result *result)
+{
+    result->scatter = calloc(1, sizeof(*result->scatter));
+    return result->scatter == NULL ? -1 : scatter_measure(session, result->scatter);
+}
+
+static struct verdict *scatter_verdict(struct run_result *result)
+{
+    return &result->scatter->verdict;
+}
+
+static bool scatter_is_partial(const struct session *session, const struct run_result *result)
+{
+    return curves_miss(session, &result->scatter->curves);
+}
+
 static const struct section SECTIONS[] = {
     {"geometry", COMMAND_GEOMETRY, 5, 25, measure_geometry, geometry_verdict, geometry_is_partial},
     {"latency", COMMAND_LATENCY, 15, 135, measure_latency, latency_verdict, latency_is_partial},
+    {"rows", COMMAND_ROWS, 30, 110, measure_rows, rows_verdict, rows_is_partial},
+    {"scatter", COMMAND_SCATTER, 5, 20, measure_scatter, scatter_verdict, scatter_is_partial},
 };
 enum { SECTION_COUNT = sizeof(SECTIONS) / sizeof(SECTIONS[0]) };
 
@@ -304,6 +349,14 @@ void run_result_free(struct run_result *result)
         latency_result_free(result->latency);
         free(result->latency);
     }
+    if (result->rows != NULL) {
+        rows_result_free(result->rows);
+        free(result->rows);
+    }
+    if (result->scatter != NULL) {
+        scatter_result_free(result->scatter);
+        free(result->scatter);
+    }
     *result = (struct run_result){0};
 }
 
@@ -317,5 +370,11 @@ void run_to_json(struct json *j, const struct run_result *result)
     }
     if (result->latency != NULL) {
         latency_to_json(j, "latency", result->latency);
+    }
+    if (result->rows != NULL) {
+        rows_to_json(j, "rows", result->rows);
+    }
+    if (result->scatter != NULL) {
+        scatter_to_json(j, "scatter", result->scatter);
     }
 }

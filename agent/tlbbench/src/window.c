@@ -60,9 +60,18 @@ static char *packed_slot(const struct window *window, size_t page)
     return window->packed + frame_of_page(window, page) * window->base_bytes + slot_offset(window, page);
 }
 
+/* Where page i of the view is mapped. */
+static char *view_page(const struct window *window, size_t page)
+{
+    const uint64_t inside =
+        window->spread ? page % (window->stride_bytes / window->page_bytes) * window->page_bytes : 0;
+
+    return window->view + page * window->stride_bytes + inside;
+}
+
 static char *view_slot(const struct window *window, size_t page)
 {
-    char *const mapped = window->view + page * window->stride_bytes + slot_offset(window, page);
+    char *const mapped = view_page(window, page) + slot_offset(window, page);
 
     return is_huge(window) ? mapped + frame_of_page(window, page) * window->base_bytes : mapped;
 }
@@ -82,6 +91,7 @@ int window_open(struct window *window, const struct window_request *request, str
         .stride_bytes = request->page_bytes * request->stride_pages,
         .pages_max = request->pages_max,
         .slots = request->slots,
+        .spread = request->spread,
         .fd = -1,
     };
     window->frames = is_huge(window) ? (size_t)(request->page_bytes / request->base_bytes)
@@ -128,8 +138,8 @@ int window_map(struct window *window, size_t pages, struct verdict *verdict)
     for (size_t page = window->pages_mapped; page < pages; page++) {
         const off_t frame = is_huge(window) ? 0 : (off_t)(frame_of_page(window, page) * window->base_bytes);
 
-        if (mmap(window->view + page * window->stride_bytes, window->page_bytes, PROT_READ | PROT_WRITE, flags,
-                 window->fd, frame) == MAP_FAILED) {
+        if (mmap(view_page(window, page), window->page_bytes, PROT_READ | PROT_WRITE, flags, window->fd, frame) ==
+            MAP_FAILED) {
             backing_explain_errno(errno, "mapping a page of the window", window->page_bytes, verdict);
             return -1;
         }

@@ -33,6 +33,7 @@ struct window {
     size_t pages_mapped;
     size_t frames; /* frames of base_bytes that hold slots */
     enum window_slots slots;
+    bool spread;
     size_t salt; /* changes which pages share a cache set; drawn anew by every link */
     int fd;
     size_t view_bytes, packed_bytes;
@@ -44,6 +45,8 @@ struct window_request {
     uint64_t stride_pages; /* 1 = neighbours */
     size_t pages_max;
     enum window_slots slots;
+    bool spread; /* base pages at a stride: page i lies i pages further into its stride, as hot lines in a large range
+                    do */
 };
 
 /* Reserves the address range and creates the frames; maps nothing into the view yet. On failure returns -1, says why in

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
+#include "chase.h"
+#include "rows_worker.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NOISY_TRIES = 3,
+    SPECS_MAX = 4096,
+    SEGMENT_MIN_BYTES = 16 << 20, /* smaller segments fit a last-level cache slice and TLB of any page size */
+};
+
+#define QUICK_SEGMENT_BYTES (256ull << 20)
+#define FULL_SEGMENT_BYTES (1ull << 30)
+/* Time of a measurement; more where workers share a core, so that every one of them gets its turn. */
+#define QUICK_SECONDS 0.06
+#define FULL_SECONDS 0.08
+#define TURN_SECONDS 0.004
+/* Steal over this share of a measurement leaves no honest number. */
+#define STEAL_SHARE_MAX 0.02
+
+static const uint64_t DEFAULT_ROW_BYTES[] = {128, 8192, 16384};
+static const unsigned FULL_WORKERS[] = {1, 2, 4, 8, 16, 32, 64, 128};
+static const unsigned QUICK_WORKERS[] = {1, 8, 64};
+
+struct work {
+    const struct session *session;
+    struct rows_result *result;
+    struct rows_segment segments[SESSION_BACKINGS_MAX];
+    size_t segment_count;
+    struct rows_spec *specs;
+    size_t spec_count;
+};
+
+/* --- what to measure ---------------------------------------------------------------------------------------------- */
+
+static void add_spec(struct work *work, struct rows_spec spec)
+{
+    const struct options *const options = work->session->options;
+
+    if (work->spec_count < SPECS_MAX && (options->modes & OPTION_BIT(spec.mode)) != 0 &&
+        (options->keys & OPTION_BIT(spec.keys)) != 0 && (options->reads & OPTION_BIT(spec.read)) != 0) {
+        work->specs[work->spec_count++] = spec;
+    }
+}
+
+/* The quick profile varies one thing at a time around a default; explicit lists and the full profile take all
+ * combinations at few workers and the ladder of workers for the default. */
+static bool is_in_profile(const struct session *session, const struct rows_spec *spec)
+{
+    const bool is_default = spec->keys == KEYS_UNIFORM && spec->read == READ_INDEX_THEN_ROW;
+
+    if (session->options->workers_count > 0 || session->options->row_bytes_count > 0) {
+        return true;
+    }
+    if (session->options->profile == PROFILE_FULL) {
+        return is_default || spec->workers == 1 || spec->workers == 16;
+    }
+    if (spec->workers != 8) {
+        return is_default && spec->row_bytes <= 8192;
+    }
+    return is_default || (spec->keys == KEYS_UNIFORM && spec->row_bytes == 8192) ||
+           (spec->read == READ_INDEX_THEN_ROW && spec->row_bytes <= 8192);
+}
+
+static void plan_specs(struct work *work)
+{
+    const struct options *const options = work->session->options;
+    const bool full = options->profile == PROFILE_FULL;
+    const unsigned *const workers = options->workers_count > 0 ? options->workers : full ? FULL_WORKERS : QUICK_WORKERS;
+    const size_t worker_steps = options->workers_count > 0 ? options->workers_count
+                                : full                     ? sizeof(FULL_WORKERS) / sizeof(FULL_WORKERS[0])
+                                                           : sizeof(QUICK_WORKERS) / sizeof(QUICK_WORKERS[0]);
+    const uint64_t *const widths = options->row_bytes_count > 0 ? options->row_bytes : DEFAULT_ROW_BYTES;
+    const size_t width_steps = options->row_bytes_count > 0 ? options->row_bytes_count
+                                                            : sizeof(DEFAULT_ROW_BYTES) / sizeof(DEFAULT_ROW_BYTES[0]);
+
+    for (size_t width = 0; width < width_steps; width++) {
+        for (size_t step = 0; step < worker_steps; step++) {
+            for (unsigned combination = 0; combination < 12; combination++) {
+                const struct rows_spec spec = {.row_bytes = widths[width],
+                                               .workers = workers[step],
+                                               .mode = combination % 2,
+                                               .keys = combination / 2 % 2,
+                                               .read = combination / 4};
+
+                if (is_in_profile(work->session, &spec)) {
+                    add_spec(work, spec);
+                }
+            }
+        }
+    }
+}
+
+/* Equal for every page size. Page tables of forked workers count too: 8 bytes a base page and worker. */
+static size_t choose_segment_bytes(const struct work *work, size_t backings)
+{
+    const struct session *const session = work->session;
+    uint64_t largest = session->options->profile == PROFILE_FULL ? FULL_SEGMENT_BYTES : QUICK_SEGMENT_BYTES;
+    unsigned workers = 1;
+
+    for (size_t index = 0; index < work->spec_count; index++) {
+        workers = work->specs[index].workers > workers ? work->specs[index].workers : workers;
+    }
+    if (session->options->segment_bytes > 0) {
+        return (size_t)session->options->segment_bytes;
+    }
+    while (largest > SEGMENT_MIN_BYTES &&
+           largest * backings + 8 * largest / session->base_page_bytes * workers > session->memory_bytes) {
+        largest /= 2;
+    }
+    return (size_t)largest;
+}
+
+/* --- measuring ---------------------------------------------------------------------------------------------------- */
+
+static struct row_measurement *add_measurement(struct work *work, const struct rows_segment *segment,
+                                               const struct rows_spec *spec)
+{
+    struct rows_result *const result = work->result;
+    struct row_measurement *const grown =
+        realloc(result->measurements, (result->measurement_count + 1) * sizeof(*grown));
+
+    if (grown == NULL) {
+        return NULL;
+    }
+    result->measurements = grown;
+    struct row_measurement *const measurement = &grown[result->measurement_count++];
+
+    *measurement = (struct row_measurement){
+        .row_bytes = spec->row_bytes,
+        .keys = spec->keys,
+        .read = spec->read,
+        .workers = spec->workers,
+        .mode = spec->mode,
+        .kind = segment->backing.kind,
+        .page_bytes = segment->backing.page_bytes,
+        .segment_bytes = segment->bytes,
+        .rows_per_second = NAN,
+        .ns_p50 = NAN,
+        .ns_p90 = NAN,
+        .ns_p99 = NAN,
+        .vm_pte_bytes_per_process = UINT64_MAX,
+        .vm_pte_bytes_total = UINT64_MAX,
+        .first_touch_seconds = NAN,
+        .verdict = segment->verdict,
+    };
+    memcpy(measurement->backing, segment->backing.name, sizeof(measurement->backing));
+    return measurement;
+}
+
+static double spec_seconds(const struct work *work, const struct rows_spec *spec)
+{
+    const double base = work->session->options->profile == PROFILE_FULL ? FULL_SECONDS : QUICK_SECONDS;
+    const int cpus = work->session->cpus.count > 0 ? work->session->cpus.count : 1;
+
+    return fmax(base, TURN_SECONDS * spec->workers / cpus);
+}
+
+/* True when the hypervisor took so much that the rates mean nothing; then they are dropped and the page tables stay. */
+static bool was_stolen(const struct session *session, uint64_t ticks_before, uint64_t start_ns,
+                       struct row_measurement *measurement)
+{
+    const double ns_per_tick = 1e7; /* USER_HZ is 100 */
+    const double stolen_ns = (double)(timing_steal_ticks(-1) - ticks_before) * ns_per_tick;
+    const double total_ns = (double)(timing_now_ns() - start_ns) * session->cpus.count;
+
+    if (measurement->verdict.status != STATUS_OK || stolen_ns <= ns_per_tick ||
+        stolen_ns <= STEAL_SHARE_MAX * total_ns) {
+        return false;
+    }
+    verdict_set(&measurement->verdict, STATUS_NOISY, "the hypervisor took %.0f ms of this measurement",
+                stolen_ns / 1e6);
+    measurement->rows_per_second = NAN;
+    measurement->ns_p50 = NAN;
+    measurement->ns_p90 = NAN;
+    measurement->ns_p99 = NAN;
+    return true;
+}
+
+static int measure_one(struct work *work, const struct rows_segment *segment, const struct rows_spec *spec,
+                       struct verdict *verdict)
+{
+    struct row_measurement *const measurement = add_measurement(work, segment, spec);
+
+    if (measurement == NULL) {
+        verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the result");
+        return -1;
+    }
+    if (segment->fd < 0 && segment->arena.base != NULL) {
+        if (spec->mode == MODE_PROCESSES) {
+            verdict_set(&measurement->verdict, STATUS_THP_NOT_GRANTED,
+                        "shared memory gets no transparent huge pages here: shmem_enabled is '%s'",
+                        work->session->environment->thp.shmem_enabled);
+            return 0;
+        }
+        (void)snprintf(measurement->verdict.reason, sizeof(measurement->verdict.reason), "private memory");
+    } else if (measurement->verdict.status != STATUS_OK) {
+        return 0;
+    }
+    for (unsigned try = 0; try < NOISY_TRIES; try++) {
+        const uint64_t ticks = timing_steal_ticks(-1);
+        const uint64_t start_ns = timing_now_ns();
+
+        measurement->verdict.status = STATUS_OK;
+        if (rows_run(segment, spec, spec_seconds(work, spec), work->session, measurement) != 0) {
+            *verdict = measurement->verdict;
+            return -1;
+        }
+        if (!was_stolen(work->session, ticks, start_ns, measurement)) {
+            break;
+        }
+    }
+    return 0;
+}
+
+static int measure_specs(struct work *work, struct verdict *verdict)
+{
+    struct rng rng = rng_new(work->session->options->seed, 0x20305u);
+    uint32_t order[SESSION_BACKINGS_MAX];
+
+    for (uint32_t index = 0; index < work->segment_count; index++) {
+        order[index] = index;
+    }
+    for (size_t spec = 0; spec < work->spec_count; spec++) {
+        chase_shuffle(order, work->segment_count, &rng);
+        session_report_progress(work->session, (double)spec / (double)work->spec_count);
+        for (size_t step = 0; step < work->segment_count; step++) {
+            if (session_must_stop(work->session, verdict) ||
+                measure_one(work, &work->segments[order[step]], &work->specs[spec], verdict) != 0) {
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* --- break-even --------------------------------------------------------------------------------------------------- */
+
+/* Page-table bytes of one process that touched the whole segment; UINT64_MAX when not measured. */
+static uint64_t tables_of(const struct rows_result *result, enum backing_kind kind, uint64_t page_bytes)
+{
+    for (size_t index = 0; index < result->measurement_count; index++) {
+        const struct row_measurement *const item = &result->measurements[index];
+
+        if (item->kind == kind && item->page_bytes == page_bytes && item->mode == MODE_PROCESSES &&
+            item->vm_pte_bytes_per_process != UINT64_MAX) {
+            return item->vm_pte_bytes_per_process;
+        }
+    }
+    return UINT64_MAX;
+}
+
+static void fill_break_even(const struct work *work, const struct rows_segment *segment, struct break_even *item)
+{
+    const uint64_t base = tables_of(work->result, BACKING_BASE, work->session->base_page_bytes);
+    const uint64_t huge = tables_of(work->result, BACKING_HUGETLB, segment->backing.page_bytes);
+    const uint64_t wasted = segment->mapped_bytes - segment->bytes;
+
+    *item = (struct break_even){
+        .page_bytes = segment->backing.page_bytes, .segment_bytes = segment->bytes, .connections = -1};
+    if (base == UINT64_MAX || huge == UINT64_MAX || base <= huge) {
+        (void)snprintf(item->text, sizeof(item->text),
+                       "unknown: page tables of processes were not measured for %s and base pages",
+                       segment->backing.name);
+        return;
+    }
+    item->connections = (int64_t)(wasted / (base - huge) + 1);
+    (void)snprintf(
+        item->text, sizeof(item->text),
+        "%s pages waste %llu KiB of this segment by rounding; a connection costs %llu KiB of page tables with base "
+        "pages and %llu KiB with %s",
+        segment->backing.name, (unsigned long long)(wasted >> 10), (unsigned long long)(base >> 10),
+        (unsigned long long)(huge >> 10), segment->backing.name);
+}
+
+static int compute_break_even(struct work *work)
+{
+    work->result->break_evens = calloc(work->segment_count, sizeof(*work->result->break_evens));
+    if (work->result->break_evens == NULL) {
+        return -1;
+    }
+    for (size_t index = 0; index < work->segment_count; index++) {
+        if (work->segments[index].backing.kind == BACKING_HUGETLB &&
+            work->segments[index].verdict.status == STATUS_OK) {
+            fill_break_even(work, &work->segments[index], &work->result->break_evens[work->result->break_even_count++]);
+        }
+    }
+    return 0;
+}
+
+static int open_segments(struct work *work, struct verdict *verdict)
+{
+    struct backing backings[SESSION_BACKINGS_MAX];
+    const size_t count = session_list_backings(work->session, backings);
+    const size_t bytes = choose_segment_bytes(work, count);
+
+    for (size_t index = 0; index < count; index++) {
+        struct rows_segment *const segment = &work->segments[work->segment_count++];
+
+        if (rows_segment_open(segment, &backings[index], bytes, work->session, verdict) != 0) {
+            return -1;
+        }
+        work->result->peak_mapped_bytes += segment->fd >= 0 || segment->arena.base != NULL ? segment->mapped_bytes : 0;
+    }
+    return 0;
+}
+
+int rows_measure(const struct session *session, struct rows_result *result)
+{
+    struct work work = {.session = session, .result = result};
+
+    *result = (struct rows_result){0};
+    work.specs = calloc(SPECS_MAX, sizeof(*work.specs));
+    if (work.specs == NULL) {
+        return -1;
+    }
+    plan_specs(&work);
+    if (open_segments(&work, &result->verdict) == 0 && measure_specs(&work, &result->verdict) == 0) {
+        result->verdict.status = STATUS_OK;
+        session_report_progress(session, 1.0);
+    }
+    const int status = compute_break_even(&work);
+
+    for (size_t index = 0; index < work.segment_count; index++) {
+        rows_segment_close(&work.segments[index]);
+    }
+    free(work.specs);
+    return status;
+}
+
+void rows_result_free(struct rows_result *result)
+{
+    free(result->measurements);
+    free(result->break_evens);
+    *result = (struct rows_result){0};
+}

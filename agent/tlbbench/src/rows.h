@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Row reads from a shared segment by many workers, as database connections do: threads of one process, or forked
+ * processes that each have their own page tables. */
+#ifndef TLBBENCH_ROWS_H
+#define TLBBENCH_ROWS_H
+
+#include "json.h"
+#include "results.h"
+#include "session.h"
+
+/* Always leaves a valid result. Returns 0, or -1 when memory for the result ran out. Free with rows_result_free(). */
+int rows_measure(const struct session *session, struct rows_result *result);
+void rows_result_free(struct rows_result *result);
+
+void rows_to_json(struct json *j, const char *key, const struct rows_result *result);
+
+#endif
