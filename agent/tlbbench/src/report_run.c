@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 
+#include "report_rows.h"
 #include "report_verdict.h"
 #include "tlb.h"
 
@@ -150,38 +151,6 @@ static void report_latency(FILE *out, const struct latency_result *latency)
         if (is_first)
             report_delta_table(out, latency, latency->deltas[i].layout);
     }
-}
-
-static void report_row(FILE *out, const struct row_measurement *m)
-{
-    char width[SIZE_TEXT_BYTES];
-    char page_tables[SIZE_TEXT_BYTES];
-
-    (void)fprintf(out, "  %-8s %-8s %-14s %-9s %7u %-5s", size_text((int64_t)m->row_bytes, width),
-                  row_keys_name(m->keys), row_read_name(m->read), row_mode_name(m->mode), m->workers, m->backing);
-    if (m->verdict.status != STATUS_OK) {
-        (void)fprintf(out, " %s\n", status_name(m->verdict.status));
-        return;
-    }
-    if (m->vm_pte_bytes_per_process <= INT64_MAX)
-        (void)size_text((int64_t)m->vm_pte_bytes_per_process, page_tables);
-    else
-        (void)snprintf(page_tables, sizeof page_tables, "?");
-    (void)fprintf(out, " %9.2f %8.0f %8.0f %8.0f %10s\n", m->rows_per_second / 1e6, m->ns_p50, m->ns_p90, m->ns_p99,
-                  page_tables);
-}
-
-static void report_rows(FILE *out, const struct rows_result *rows)
-{
-    if (rows->measurement_count > 0)
-        (void)fputs(
-            "\nrows\n  width    keys     read           by        workers pages  Mrows/s   ns p50      p90      "
-            "p99 tables/proc\n",
-            out);
-    for (size_t i = 0; i < rows->measurement_count; i++)
-        report_row(out, &rows->measurements[i]);
-    for (size_t i = 0; i < rows->break_even_count; i++)
-        (void)fprintf(out, "%s  %s\n", i == 0 ? "\nconnections\n" : "", rows->break_evens[i].text);
 }
 
 static void report_scatter(FILE *out, const struct scatter_result *scatter)

@@ -171,6 +171,49 @@ static void differences_are_a_table(struct harness *h)
     free(e);
 }
 
+static struct row_measurement row(const char *backing, enum backing_kind kind, uint64_t page_bytes, unsigned workers,
+                                  double rows_per_second, enum status status)
+{
+    struct row_measurement made = {.row_bytes = 128,
+                                   .workers = workers,
+                                   .mode = MODE_PROCESSES,
+                                   .kind = kind,
+                                   .page_bytes = page_bytes,
+                                   .rows_per_second = rows_per_second,
+                                   .ns_p50 = 100,
+                                   .ns_p99 = 300,
+                                   .vm_pte_bytes_per_process = UINT64_C(32) << 10,
+                                   .verdict = {status, ""}};
+
+    (void)snprintf(made.backing, sizeof made.backing, "%s", backing);
+    return made;
+}
+
+static void rows_are_a_table(struct harness *h)
+{
+    struct row_measurement measurements[] = {
+        row("1G", BACKING_HUGETLB, P1G, 8, 3e6, STATUS_OK),         row("2M", BACKING_HUGETLB, P2M, 8, 2e6, STATUS_OK),
+        row("THP", BACKING_THP, P2M, 8, 0, STATUS_THP_NOT_GRANTED), row("4K", BACKING_BASE, P4K, 8, 1e6, STATUS_OK),
+        row("2M", BACKING_HUGETLB, P2M, 64, 4e6, STATUS_OK), /* no other backing with 64 workers */
+    };
+    struct rows_result rows = {.measurements = measurements, .measurement_count = 5};
+    const struct run_result run = {.rows = &rows};
+    struct environment *e = guest(HYPERVISOR_ABSENT);
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+
+    if (out == NULL)
+        abort();
+    report_run(out, e, &run);
+    (void)fclose(out);
+    CHECK(strstr(text, "       4K      THP       2M       1G  ns p50") != NULL);
+    CHECK(strstr(text, "processes       8      1.00        -     2.00     3.00     100    300     32 KiB\n") != NULL);
+    CHECK(strstr(text, "processes      64         -        -     4.00        -\n") != NULL);
+    free(text);
+    free(e);
+}
+
 static void plots_show_low_and_high(struct harness *h)
 {
     struct curve_point points[] = {{1, {.ns_p50 = 0}}, {64, {.ns_p50 = 5}}, {4096, {.ns_p50 = 10}}};
@@ -251,6 +294,7 @@ static const struct harness_case cases[] = {
     {"whole pages tell their reach", whole_pages_tell_their_reach},
     {"what was not measured says why", what_was_not_measured_says_why},
     {"differences are a table", differences_are_a_table},
+    {"rows are a table", rows_are_a_table},
     {"plots show low and high", plots_show_low_and_high},
     {"plots survive odd points", plots_survive_odd_points},
     {"sizes in words", sizes_in_words},
