@@ -43,7 +43,7 @@ from hugeplan.planner.pools import Placed, place, pool_plans
 from hugeplan.planner.reservation import Budgets, Option, OptionSet, Selection, select
 from hugeplan.planner.risk import risk, tenant_demand
 from hugeplan.planner.sentences import headline, why_instance
-from hugeplan.planner.sizing import Ranged, SizedPool, at_minimum, is_ranged, size_pools, with_pool
+from hugeplan.planner.sizing import Ranged, SizedPool, at_minimum, at_size, is_ranged, size_pools
 from hugeplan.planner.units import format_bytes
 
 #: Free memory that a plan leaves where the policy does not say: one per cent of MemTotal.
@@ -82,20 +82,34 @@ def plan(request: PlanRequest) -> Plan:
     """The plan for one node. Raises PlannerError with the field's path for input that cannot be planned."""
     check_request(request)
     scene = _scene(request)
-    sized: dict[str, SizedPool] = {}
-    instances = tuple(at_minimum(instance) for instance in request.databases)
-    prospects = _prospects(scene, instances)
-    selection = _select(scene, prospects)
-    if any(is_ranged(instance) for instance in instances):
-        sized = _size(scene, prospects, selection)
-        instances = tuple(with_pool(i, sized[i.name].pool_bytes) if i.name in sized else i for i in request.databases)
-        prospects = _prospects(scene, instances)
-        selection = _select(scene, prospects)
+    prospects, selection, sized = _decide(scene)
     chosen = [
         _Chosen(prospect=p, candidate=p.candidates[i], sized=sized.get(p.instance.name))
         for p, i in zip(prospects, selection.chosen, strict=True)
     ]
     return _assemble(scene, chosen, selection)
+
+
+#: Rounds of sizing pools for page sizes and choosing page sizes for pools; two reach a fixed point but for ties.
+_ROUNDS = 2
+
+
+def _decide(scene: _Scene) -> tuple[tuple[Prospect, ...], Selection, dict[str, SizedPool]]:
+    """Page sizes for all instances, and pools for the ranged ones, each chosen with the other."""
+    smallest = tuple(at_minimum(instance) for instance in scene.request.databases)
+    at_least = prospects = _prospects(scene, smallest)
+    selection = _select(scene, prospects)
+    sized: dict[str, SizedPool] = {}
+    if not any(is_ranged(instance) for instance in smallest):
+        return prospects, selection, sized
+    for _ in range(_ROUNDS):
+        before = selection.chosen  # candidates stand in the same order whatever the pool
+        sized = _size(scene, at_least, before)
+        prospects = _prospects(scene, _at_sizes(scene, sized, at_least, before))
+        selection = _select(scene, prospects)
+        if selection.chosen == before:
+            break
+    return prospects, selection, sized
 
 
 def margin_bytes(request: PlanRequest) -> int:
@@ -152,9 +166,9 @@ def _room(scene: _Scene, prospects: Iterable[Prospect]) -> tuple[dict[int, int],
     return by_node, scene.node.mem_total_bytes - sum(claim.bytes for claim in claims)
 
 
-def _size(scene: _Scene, prospects: Sequence[Prospect], selection: Selection) -> dict[str, SizedPool]:
+def _size(scene: _Scene, prospects: Sequence[Prospect], picks: Sequence[int]) -> dict[str, SizedPool]:
     """Pools for the ranged instances from what the fixed ones and the tenants' risk leave."""
-    chosen = [(p, p.candidates[i]) for p, i in zip(prospects, selection.chosen, strict=True)]
+    chosen = [(p, p.candidates[i]) for p, i in zip(prospects, picks, strict=True)]
     by_node, total = _room(scene, prospects)
     total -= scene.margin_bytes
     demand = tenant_demand(scene.request.tenants)
@@ -178,6 +192,22 @@ def _size(scene: _Scene, prospects: Sequence[Prospect], selection: Selection) ->
 
     answers, _ = size_pools(ranged, cost, by_node, total)
     return {item.instance.name: answer for item, answer in zip(ranged, answers, strict=True)}
+
+
+def _at_sizes(
+    scene: _Scene, sized: dict[str, SizedPool], prospects: Sequence[Prospect], picks: Sequence[int]
+) -> tuple[DatabaseInstance, ...]:
+    """The instances at their sizes; ``sized`` takes up what filling the last page changed."""
+    instances = []
+    for p, i in zip(prospects, picks, strict=True):
+        instance = p.instance
+        if instance.name in sized:
+            page_bytes = p.candidates[i].page_bytes
+            instance, sized[instance.name] = at_size(
+                instance, sized[instance.name], page_bytes, scene.context, scene.policy
+            )
+        instances.append(instance)
+    return tuple(instances)
 
 
 def _place_all(scene: _Scene, chosen: Sequence[_Chosen]) -> list[Placed]:

@@ -222,7 +222,11 @@ def _allocate_by_table(asks: Sequence[Ask], budgets: Budgets, price: float) -> A
         for i, choice in reversed(trail):
             steps[i] = int(choice[own])
             own -= steps[i]
-    return Allocation(tuple(steps), _benefit(asks, steps), None, "dynamic programming")
+    more = [
+        ask.benefits[k + 1] - ask.benefits[k] for ask, k in zip(asks, steps, strict=True) if k + 1 < len(ask.benefits)
+    ]
+    wanted = max((value for value in more if value > price), default=None)
+    return Allocation(tuple(steps), _benefit(asks, steps), wanted, "dynamic programming")
 
 
 def _group_table(

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hugeplan.planner.engines import Engine, engine_named
+from hugeplan.planner.candidates import demand_at
+from hugeplan.planner.engines import DemandContext, Engine, engine_named
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import MIB, DatabaseInstance
+from hugeplan.planner.model import MIB, DatabaseInstance, Policy
 from hugeplan.planner.pages import ceil_pages, ceil_to_multiple
 from hugeplan.planner.pool_value import pool_benefit
+from hugeplan.planner.pools import most_slack_pages
 from hugeplan.planner.reservation import Allocation, Ask, Budgets, allocate
 from hugeplan.planner.units import format_bytes, format_mysql_bytes, format_postgresql_bytes
 
@@ -122,6 +124,30 @@ def _pool_grid(item: Ranged, cost: Cost, step: int) -> tuple[int, ...]:
     return tuple(grid)
 
 
+def at_size(
+    instance: DatabaseInstance, sized: SizedPool, page_bytes: int, context: DemandContext, policy: Policy
+) -> tuple[DatabaseInstance, SizedPool]:
+    """The instance with its sized pool, grown into the rest of its last page where its engine knows how.
+
+    Not where a fuller page would cost a page of slack: on gigantic pages the rest of the last one is the slack.
+    """
+    instance = with_pool(instance, sized.pool_bytes)
+    demand = demand_at(instance, page_bytes, context)
+    setting = engine_named(instance.engine).pool_setting
+    for fit in demand.fits:
+        if fit.direction != "grow" or fit.setting != setting:
+            continue
+        grown = replace(instance, settings={**instance.settings, fit.setting: fit.value})
+        larger = demand_at(grown, page_bytes, context)
+        limit = instance.pool_max_bytes
+        fits = larger.pool_bytes is not None and (limit is None or larger.pool_bytes <= limit)
+        pages = [d.pages + most_slack_pages(d, 1, policy) for d in (demand, larger)]
+        if fits and pages[1] <= pages[0]:
+            why = f"{sized.why} {setting} = {fit.value} fills its last page."
+            return grown, replace(sized, pool_bytes=larger.pool_bytes or sized.pool_bytes, why=why)
+    return instance, sized
+
+
 def _why(grid: Sequence[int], steps: int, ask: Ask, step: int, found: Allocation) -> str:
     size = format_bytes(grid[steps])
     if len(grid) == 1:
@@ -132,6 +158,6 @@ def _why(grid: Sequence[int], steps: int, ask: Ask, step: int, found: Allocation
     if found.next_marginal is not None:
         return (
             f"The pool is {size}: the next {format_bytes(step)} would be worth {here:.3g} points here,"
-            f" and memory for it is gone."
+            f" but what is left is kept for the margin and the tenants' risk."
         )
     return f"The pool is {size}: the next {format_bytes(step)} would be worth {here:.3g} points, no more than it costs."
