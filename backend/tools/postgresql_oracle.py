@@ -286,7 +286,7 @@ def _linear_system(part: list[dict[str, str]], major: int) -> tuple[np.ndarray, 
 def model_settings(text: str, major: int) -> postgresql_shmem.ShmemSettings:
     """The planner's view of a row's settings."""
     pairs = dict(pair.split("=", 1) for pair in text.split())
-    return postgresql.shmem_settings(parse_settings(pairs, major), ())
+    return postgresql.shmem_settings(parse_settings(pairs, major), (), major)
 
 
 def inert(servers: Path, work: Path) -> None:

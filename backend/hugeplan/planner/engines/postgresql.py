@@ -78,7 +78,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     terms = shmem.shared_memory_terms(layout_major, settings, checkpoint_capped=capped)
     size_bytes = shmem.rounded_segment_bytes(sum(terms.values()))
     pages = huge_pages_needed(size_bytes, page_bytes, context.base_page_bytes)
-    unknown = tuple(name for name in libraries if library_bytes(name, values) is None)
+    unknown = tuple(name for name in libraries if library_bytes(name, major, values) is None)
     uncertainty = uncertainty_bytes((major, minor), settings, values, size_bytes, unknown)
     segment = Segment(
         name="main shared memory segment",
@@ -113,7 +113,7 @@ def _read(major: int, settings: tuple[tuple[str, str], ...]) -> tuple[Values, tu
     """The settings as values, the preloaded libraries, and what changes the segment. Cached: a plan asks often."""
     values = MappingProxyType(parse_settings(dict(settings), major))
     libraries = _preloaded(values)
-    return values, libraries, shmem_settings(values, libraries)
+    return values, libraries, shmem_settings(values, libraries, major)
 
 
 def parse_version(version: str | None) -> tuple[int, int | None]:
@@ -145,7 +145,7 @@ def huge_pages_needed(size_bytes: int, page_bytes: int, base_page_bytes: int) ->
     return size_bytes // page_bytes + 1
 
 
-def shmem_settings(values: Values, libraries: tuple[str, ...]) -> shmem.ShmemSettings:
+def shmem_settings(values: Values, libraries: tuple[str, ...], major: int) -> shmem.ShmemSettings:
     """The given settings over the server's defaults."""
     default = shmem.ShmemSettings()
 
@@ -196,7 +196,7 @@ def shmem_settings(values: Values, libraries: tuple[str, ...]) -> shmem.ShmemSet
         serializable_buffers=blocks("serializable_buffers", default.serializable_buffers),
         io_max_concurrency=None if io_max_concurrency in {None, -1} else int(io_max_concurrency or 0),
         io_max_combine_limit=blocks("io_max_combine_limit", default.io_max_combine_limit),
-        addin_bytes=sum(library_bytes(name, values) or 0 for name in libraries),
+        addin_bytes=sum(library_bytes(name, major, values) or 0 for name in libraries),
     )
 
 
@@ -206,7 +206,7 @@ def _preloaded(values: Values) -> tuple[str, ...]:
     return tuple(name.strip().strip('"') for name in text.split(",") if name.strip())
 
 
-def library_bytes(name: str, values: Values) -> int | None:
+def library_bytes(name: str, major: int, values: Values) -> int | None:
     """Shared memory a preloaded library asks for; None where no rule is known.
 
     pg_stat_statements (contrib/pg_stat_statements, ``pgss_memsize``): a hash table of pg_stat_statements.max entries.
@@ -218,11 +218,12 @@ def library_bytes(name: str, values: Values) -> int | None:
         return KIB
     if short == "pg_stat_statements":
         entries = _count_text(values.get("pg_stat_statements.max", "5000"), "settings.pg_stat_statements.max")
-        return shmem.hash_table_bytes(entries, _PGSS_ENTRY_BYTES) + 128
+        return shmem.hash_table_bytes(entries, _PGSS_ENTRY_BYTES[layout_of(major)]) + 128
     return None
 
 
-_PGSS_ENTRY_BYTES: Final = 432
+#: sizeof(pgssEntry) by major, from servers asked with two values of pg_stat_statements.max.
+_PGSS_ENTRY_BYTES: Final = {15: 360, 16: 360, 17: 408, 18: 432}
 
 
 def _count_text(value: int | float | bool | str, field: str) -> int:

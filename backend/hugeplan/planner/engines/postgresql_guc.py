@@ -77,6 +77,21 @@ SUMMARIES: Final[Mapping[str, str]] = {
 }
 
 
+#: SLRU caches since 17: the server refuses what is not whole banks of 16 blocks (check_slru_buffers, slru.c).
+_BANKED: Final = frozenset(
+    {
+        "transaction_buffers",
+        "commit_timestamp_buffers",
+        "subtransaction_buffers",
+        "multixact_offset_buffers",
+        "multixact_member_buffers",
+        "notify_buffers",
+        "serializable_buffers",
+    }
+)
+_BANK_BLOCKS: Final = 16
+
+
 @dataclass(frozen=True, slots=True)
 class GucRow:
     """One setting as a version of the server lists it; minimum, maximum and default count ``unit``."""
@@ -143,6 +158,8 @@ def _parse_guc_bytes(row: GucRow, raw: str, field: str) -> int:
     value = parse_postgresql_bytes(raw, unit_bytes, field)
     if not max(low, 0) <= value <= high:
         raise SettingValueError(field, raw, expected)
+    if row.name in _BANKED and value // unit_bytes % _BANK_BLOCKS:
+        raise SettingValueError(field, raw, f"{expected}, a multiple of {_BANK_BLOCKS} blocks of 8kB")
     return value
 
 
@@ -165,6 +182,8 @@ def _parse_guc_number(row: GucRow, raw: str, field: str) -> int | float:
         raise SettingValueError(field, raw, expected)
     if row.kind is SettingKind.REAL:
         return value
+    if row.name == "io_max_concurrency" and value == 0:
+        raise SettingValueError(field, raw, "-1, or 1 to 1024")
     if scale == 1.0:
         return parse_whole_number(_as_integer_text(number), int(low), int(high), field)
     return round(value)

@@ -123,6 +123,8 @@ def test_base_pages_are_counted_without_the_servers_extra_page() -> None:
         ("huge_pages", "maybe", SettingValueError, "off, on, try"),
         ("hot_standby", "perhaps", SettingValueError, "on or off"),
         ("wal_buffers", "-2", SettingValueError, "-1 or"),
+        ("notify_buffers", "20", SettingValueError, "multiple of 16"),
+        ("io_max_concurrency", "0", SettingValueError, "1 to 1024"),
         ("old_snapshot_threshold", "10", UnknownSettingError, "15 to 16"),
     ],
 )
@@ -164,10 +166,28 @@ def test_unknown_preloaded_library_widens_the_error() -> None:
 
 
 def test_pg_stat_statements_grows_with_its_maximum() -> None:
-    small, large = (library_bytes("pg_stat_statements", {"pg_stat_statements.max": n}) for n in ("5000", "50000"))
+    small, large = (library_bytes("pg_stat_statements", 18, {"pg_stat_statements.max": n}) for n in ("5000", "50000"))
     assert small is not None
     assert large is not None
     assert large > 9 * small
+
+
+# Growth in blocks of 8 kB that servers 15.19, 16.15, 17.11 and 18.6 answered for pg_stat_statements.max.
+@pytest.mark.parametrize(
+    ("version", "entries", "blocks"),
+    [
+        ("15", 5000, 240),
+        ("15", 50000, 2360),
+        ("17", 5000, 268),
+        ("17", 50000, 2653),
+        ("18", 5000, 282),
+        ("18", 50000, 2799),
+    ],
+)
+def test_pg_stat_statements_is_what_servers_add(version: str, entries: int, blocks: int) -> None:
+    loaded = {"shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.max": entries}
+    grown = demand(version, **loaded).segment_bytes - demand(version).segment_bytes
+    assert abs(grown - blocks * 8192) <= 8192
 
 
 def test_try_is_a_note_and_on_is_the_advice() -> None:
