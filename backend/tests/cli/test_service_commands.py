@@ -1,0 +1,272 @@
+"""The commands around the service, as processes: what they print, what they leave behind, how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+import pytest
+from conftest import REPOSITORY
+from support.reports import report
+
+from hugeplan.cli import main
+
+WAIT_SECONDS = 40.0
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Command(Protocol):
+    """Runs a command of the command line to its end, in this process."""
+
+    def __call__(self, *arguments: str, **environment: str) -> Done: ...
+
+
+@pytest.fixture
+def hugeplan(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command line."""
+
+    def run(*arguments: str, **environment: str) -> Done:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        capsys.readouterr()
+        try:
+            status = main(arguments)
+        except SystemExit as end:
+            status = int(end.code or 0)
+        return Done(status, *capsys.readouterr())
+
+    return run
+
+
+def free_port() -> int:
+    """A port that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Demo:
+    """A running demo."""
+
+    def __init__(self, state_dir: Path, port: int) -> None:
+        self.state_dir, self.port = state_dir, port
+        self.url = f"http://127.0.0.1:{port}"
+        arguments = ["demo", "--state-dir", str(state_dir), "--port", str(port)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "hugeplan.cli", *arguments],
+            env={**os.environ, "HUGEPLAN_LOG_LEVEL": "warning"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def wait(self) -> str:
+        """Wait for the line with the login link; everything printed until then."""
+        assert self.process.stdout is not None
+        lines = []
+        for line in self.process.stdout:
+            lines.append(line)
+            if line.startswith("log in: "):
+                return "".join(lines)
+        raise AssertionError(f"the demo ended: {lines}")
+
+    def token(self, name: str) -> str:
+        """A token file's content."""
+        return (self.state_dir / f"{name}.token").read_text().strip()
+
+    def stop(self, number: signal.Signals) -> int:
+        """Send a signal and wait for the end; the exit status."""
+        self.process.send_signal(number)
+        self.process.communicate(timeout=WAIT_SECONDS)
+        return self.process.returncode
+
+
+def postgres_of(state_dir: Path) -> list[int]:
+    """Process ids of PostgreSQL servers on a state folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if f"{state_dir}/postgresql" in path.read_bytes().decode(errors="replace"):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def demos() -> Iterator[list[Demo]]:
+    """Demos of a test; whatever happens, none is left running."""
+    started: list[Demo] = []
+    yield started
+    for demo in started:
+        if demo.process.poll() is None:
+            demo.stop(signal.SIGTERM)
+
+
+class TestDemo:
+    def test_first_and_second_start(self, tmp_path: Path, demos: list[Demo]) -> None:
+        state = tmp_path / "state"
+        first = Demo(state, free_port())
+        demos.append(first)
+        printed = first.wait()
+        assert f"ready {first.url}" in printed
+        link = f"{first.url}/login#token={first.token('admin')}"
+        assert link in printed
+        assert (state / "login-link").read_text().strip() == link
+        for name in ("admin.token", "agent.token", "login-link"):
+            assert (state / name).stat().st_mode & 0o777 == 0o600
+        assert httpx.get(f"{first.url}/readyz").status_code == 200
+
+        agent = {"Authorization": f"Bearer {first.token('agent')}"}
+        assert httpx.post(f"{first.url}/api/v1/reports", json=report(), headers=agent).status_code == 201
+        assert postgres_of(state) != []
+        assert first.stop(signal.SIGINT) == 0
+        assert postgres_of(state) == []
+
+        begun = time.monotonic()
+        second = Demo(state, free_port())
+        demos.append(second)
+        second.wait()
+        assert time.monotonic() - begun < 10
+        assert second.token("admin") == first.token("admin")
+        admin = {"Authorization": f"Bearer {second.token('admin')}"}
+        nodes = httpx.get(f"{second.url}/api/v1/nodes", headers=admin).json()["items"]
+        assert [node["name"] for node in nodes] == ["db-7"]
+        assert second.stop(signal.SIGTERM) == 0
+        assert postgres_of(state) == []
+
+    def test_hang_up_stops_everything(self, tmp_path: Path, demos: list[Demo]) -> None:
+        demo = Demo(tmp_path / "state", free_port())
+        demos.append(demo)
+        demo.wait()
+        assert demo.stop(signal.SIGHUP) == 0
+        assert postgres_of(demo.state_dir) == []
+
+    def test_database_of_a_killed_demo_is_taken_over(self, tmp_path: Path, demos: list[Demo]) -> None:
+        killed = Demo(tmp_path / "state", free_port())
+        demos.append(killed)
+        killed.wait()
+        killed.stop(signal.SIGKILL)
+        assert postgres_of(killed.state_dir) != []
+        heir = Demo(tmp_path / "state", free_port())
+        demos.append(heir)
+        heir.wait()
+        assert httpx.get(f"{heir.url}/readyz").status_code == 200
+        assert heir.stop(signal.SIGTERM) == 0
+        assert postgres_of(heir.state_dir) == []
+
+    def test_second_demo_on_one_folder_is_refused_and_harms_nothing(
+        self, tmp_path: Path, demos: list[Demo], hugeplan: Command
+    ) -> None:
+        demo = Demo(tmp_path / "state", free_port())
+        demos.append(demo)
+        demo.wait()
+        done = hugeplan("demo", "--state-dir", str(demo.state_dir), "--port", str(free_port()))
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert "another demo uses" in done.stderr
+        assert httpx.get(f"{demo.url}/readyz").status_code == 200
+
+    def test_busy_port_is_one_sentence(self, tmp_path: Path, hugeplan: Command) -> None:
+        with socket.socket() as busy:
+            busy.bind(("127.0.0.1", 0))
+            busy.listen()
+            port = busy.getsockname()[1]
+            done = hugeplan("demo", "--state-dir", str(tmp_path), "--port", str(port))
+        assert done.returncode == 2
+        cause = f"port {port} of 127.0.0.1 is in use"
+        assert done.stderr == f"hugeplan demo: {cause}; stop what uses it, or set HUGEPLAN_PORT to another port\n"
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("port", ["0", "70000", "http"])
+    def test_wrong_port_names_the_variable(self, tmp_path: Path, port: str, hugeplan: Command) -> None:
+        done = hugeplan("demo", "--state-dir", str(tmp_path), "--port", port)
+        assert done.returncode == 2
+        assert "HUGEPLAN_PORT" in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+class TestServe:
+    def test_first_admin_token_is_shown_once(self, own_database_url: str, hugeplan: Command) -> None:
+        environment = {"HUGEPLAN_DATABASE_URL": own_database_url, "HUGEPLAN_LOG_LEVEL": "warning"}
+        assert hugeplan("migrate", **environment).returncode == 0
+        shown = []
+        for _ in range(2):
+            port = free_port()
+            process = subprocess.Popen(
+                [sys.executable, "-m", "hugeplan.cli", "serve"],
+                env={**os.environ, **environment, "HUGEPLAN_PORT": str(port)},
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            assert process.stdout is not None
+            lines = []
+            for line in process.stdout:
+                lines.append(line)
+                if line.startswith("hugeplan answers"):
+                    break
+            tokens = [line.split()[-1] for line in lines if line.startswith("First admin token")]
+            if tokens:
+                headers = {"Authorization": f"Bearer {tokens[0]}"}
+                assert httpx.get(f"http://127.0.0.1:{port}/api/v1/tokens", headers=headers).status_code == 200
+            shown.append(len(tokens))
+            process.terminate()
+            process.communicate(timeout=WAIT_SECONDS)
+        assert shown == [1, 0]
+
+
+class TestToken:
+    def test_created_token_works(self, own_database_url: str, hugeplan: Command) -> None:
+        environment = {"HUGEPLAN_DATABASE_URL": own_database_url}
+        hugeplan("migrate", **environment)
+        done = hugeplan("token", "create", "--role", "viewer", "--name", "ci", **environment)
+        assert done.returncode == 0
+        assert done.stdout.startswith("hp_")
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["--role", "king", "--name", "x"], "invalid choice: 'king'"),
+            (["--role", "viewer", "--name", "x", "--machine-id", "m"], "--machine-id: 'm' is not valid"),
+            (["--role", "viewer", "--name", "x", "--expires-in-days", "0"], "--expires-in-days: 0 is not valid"),
+        ],
+    )
+    def test_wrong_arguments_are_one_line(self, arguments: list[str], words: str, hugeplan: Command) -> None:
+        done = hugeplan("token", "create", *arguments)
+        assert done.returncode == 2
+        assert words in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+class TestErrors:
+    def test_database_that_is_away_is_one_line(self, hugeplan: Command) -> None:
+        url = "postgresql://someone:a-password@/x?host=/nonexistent"
+        for command in (["migrate"], ["token", "create", "--role", "viewer", "--name", "x"]):
+            done = hugeplan(*command, HUGEPLAN_DATABASE_URL=url)
+            assert done.returncode == 2
+            assert done.stderr.startswith(f"hugeplan {command[0]}: HUGEPLAN_DATABASE_URL: ")
+            assert "a-password" not in done.stderr
+            assert done.stderr.count("\n") == 1
+
+    def test_openapi_prints_the_committed_document(self, hugeplan: Command) -> None:
+        done = hugeplan("openapi")
+        assert json.loads(done.stdout) == json.loads((REPOSITORY / "backend" / "openapi.json").read_text())
