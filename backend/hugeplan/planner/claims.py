@@ -123,6 +123,11 @@ def instance_claims(prospect: Prospect, candidate: Candidate, node: NodeFacts) -
     elif demand.segment_bytes:
         what = "connections" if demand.connections is None else "private memory of a connection"
         unknowns.append(f"{name}: {what}")
+    fixed = fixed_claim(prospect)
+    if fixed is not None:
+        claims.append(fixed)
+    elif not demand.wants_pool:
+        unknowns.append(f"{name}: its memory")
     claims.append(_tables_claim(name, numa_node, candidate))
     return Claims(tuple(claims), tuple(unknowns), ())
 
@@ -160,6 +165,25 @@ def private_claim(prospect: Prospect) -> Claim | None:
                 Term("connections", str(connections), Source.GIVEN),
                 Term("private memory of one", format_bytes(per_connection), Source.ASSUMED),
             ),
+            "the engine's rule",
+        ),
+    )
+
+
+def fixed_claim(prospect: Prospect) -> Claim | None:
+    """Base-page memory that no connection causes, such as Redis' data or Oracle's PGA; None when it is not known."""
+    size = prospect.base_demand.private_fixed_bytes
+    if size is None:
+        return None
+    return Claim(
+        kind=LedgerKind.ENGINE_PRIVATE,
+        name=f"{prospect.instance.name}: memory outside pools",
+        bytes=size,
+        numa_node=prospect.instance.numa_node,
+        source=Source.COMPUTED,
+        explanation=Explanation(
+            "the engine's memory setting, or its default for this node",
+            (Term("memory", format_bytes(size), Source.COMPUTED),),
             "the engine's rule",
         ),
     )
