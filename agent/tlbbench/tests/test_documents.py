@@ -18,11 +18,13 @@ import suite
 
 # Small budgets: these cases test what is printed, not the numbers.
 SMALL = ("--max-memory", "64M", "--time-limit", "4")
+# Geometry ends by itself in a few seconds; on a loaded machine it may need longer, and what these cases test comes last.
+ENOUGH = ("--max-memory", "64M", "--time-limit", "30")
 TERMINAL_SECONDS = 60
 
 
 def measured(command: str, *arguments: str) -> dict[str, Any]:
-    made = suite.document(command, *SMALL, *arguments)
+    made = suite.document(command, *(ENOUGH if command == "geometry" else SMALL), *arguments)
     assert made["command"] == command
     assert made["profile"] == "quick"
     assert [section["name"] for section in made["sections"]] == [command]
@@ -52,6 +54,36 @@ def latency_document() -> None:
                 assert point["ns_min"] <= point["ns_p10"] <= point["ns_p50"] <= point["ns_p90"], point
 
 
+def rows_document() -> None:
+    rows = measured("rows", "--row-bytes", "128,16K", "--workers", "1,4", "--page-sizes", "4K,thp")["rows"]
+    done = [item for item in rows["measurements"] if item["status"] == "ok"]
+    assert done, "nothing was measured in the time"
+    for item in done:
+        assert item["rows_per_second"] > 0, item
+        assert item["ns_p50"] <= item["ns_p90"] <= item["ns_p99"], item
+        assert item["row_bytes"] in (128, 16384), item
+        assert item["workers"] in (1, 4), item
+        assert item["backing"] in ("4K", "THP"), item
+
+
+def scatter_document() -> None:
+    scatter = measured("scatter")["scatter"]
+    crossing = scatter["crossing"]
+    assert crossing["hot_lines"] is None or crossing["status"] == "ok", crossing
+    for curve in scatter["curves"]:
+        assert curve["x_name"] == "hot_lines", curve["name"]
+
+
+def run_document() -> None:
+    """All sections in one document, in order; those that the time limit left out say so."""
+    made = suite.document("run", "--max-memory", "64M", "--time-limit", "3")
+    assert [section["name"] for section in made["sections"]] == ["geometry", "latency", "rows", "scatter"]
+    assert made["exit_status"] == 3
+    assert {"stopped"} & {section["status"] for section in made["sections"]}
+    for section in made["sections"]:
+        assert section["status"] == "ok" or section["reason"], section
+
+
 def seed_is_kept() -> None:
     assert measured("geometry", "--seed", "18446744073709551615")["seed"] == 18446744073709551615
 
@@ -63,7 +95,7 @@ def only_what_was_asked_for() -> None:
 
 
 def report_has_everything() -> None:
-    done = suite.run("geometry", "--text", *SMALL)
+    done = suite.run("geometry", "--text", *ENOUGH)
     assert done.returncode in (0, 3), done.stderr
     for heading in ("processor ", "hypervisor ", "huge pages ", "\nTLBs\n", "\nverdict\n"):
         assert heading in done.stdout, f"no {heading!r}"
@@ -94,7 +126,7 @@ def on_a_terminal(*arguments: str) -> tuple[int, str]:
 
 
 def terminal_gets_report_and_progress() -> None:
-    status, shown = on_a_terminal("geometry", *SMALL)
+    status, shown = on_a_terminal("geometry", *ENOUGH)
     assert status in (0, 3), shown
     assert "TLBs" in shown
     assert '"schema_version"' not in shown
@@ -103,7 +135,7 @@ def terminal_gets_report_and_progress() -> None:
 
 
 def pipe_gets_document_and_silence() -> None:
-    done = suite.run("geometry", *SMALL)
+    done = suite.run("geometry", *ENOUGH)
     assert done.returncode in (0, 3)
     suite.validate(json.loads(done.stdout))
     assert done.stderr == "", done.stderr
@@ -157,6 +189,9 @@ def nothing_is_left() -> None:
 CASES: list[tuple[str, Callable[[], None]]] = [
     ("geometry's document", geometry_document),
     ("latency's document", latency_document),
+    ("rows' document", rows_document),
+    ("scatter's document", scatter_document),
+    ("run's document", run_document),
     ("the seed is kept to the last bit", seed_is_kept),
     ("only the page sizes that were asked for", only_what_was_asked_for),
     ("the report has everything", report_has_everything),
