@@ -7,18 +7,20 @@ base pages without a word, or not start. Engines differ in which pools they try;
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, permutations
 from typing import Final
 
 from hugeplan.planner.engines import DemandContext, OnShortage, PoolUse, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import DatabaseInstance
+from hugeplan.planner.model import DatabaseInstance, Demand
 from hugeplan.planner.pages import ceil_pages, page_label
 
 #: Orders tried at most: all of five instances, a sample of more.
 _ORDERS_MAX: Final = 120
+
+DemandAt = Callable[[DatabaseInstance, int, DemandContext], Demand]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,41 +62,51 @@ class Contention:
 
 
 def simulate(
-    databases: Sequence[DatabaseInstance], free_pages: Mapping[int, int], context: DemandContext
+    databases: Sequence[DatabaseInstance],
+    free_pages: Mapping[int, int],
+    context: DemandContext,
+    demand_at: DemandAt = demand_of,
 ) -> Contention:
     """Start the instances one after another in the given order.
 
     ``free_pages``: pages free before the first start, by page size in bytes. An instance's ``page_bytes`` is the size
-    planned for it, 0 for none. Errors: PlannerError for a negative count, and what the engines' rules raise.
+    planned for it, 0 for none. ``demand_at`` may be a remembering :func:`demand_of`.
+    Errors: PlannerError for a negative count, and what the engines' rules raise.
     """
     free = dict(free_pages)
     for page_bytes, pages in free.items():
         if pages < 0:
             raise PlannerError(f"free_pages.{page_label(page_bytes)}", pages, "0 or more pages")
-    outcomes = tuple(_start(database, free, context) for database in databases)
+    outcomes = tuple(_start(database, free, context, demand_at) for database in databases)
     return Contention(
         order=tuple(database.name for database in databases), outcomes=outcomes, free_pages=tuple(sorted(free.items()))
     )
 
 
 def simulate_orders(
-    databases: Sequence[DatabaseInstance], free_pages: Mapping[int, int], context: DemandContext
+    databases: Sequence[DatabaseInstance],
+    free_pages: Mapping[int, int],
+    context: DemandContext,
+    demand_at: DemandAt = demand_of,
 ) -> tuple[Contention, ...]:
     """Every start order of up to five instances (a part of the orders of more), the given order first."""
     orders = islice(permutations(databases), _ORDERS_MAX)
-    return tuple(simulate(order, free_pages, context) for order in orders)
+    return tuple(simulate(order, free_pages, context, demand_at) for order in orders)
 
 
 def losing_orders(
-    databases: Sequence[DatabaseInstance], free_pages: Mapping[int, int], context: DemandContext
+    databases: Sequence[DatabaseInstance],
+    free_pages: Mapping[int, int],
+    context: DemandContext,
+    demand_at: DemandAt = demand_of,
 ) -> tuple[Contention, ...]:
     """The orders in which somebody does not get all its huge pages. Empty: the order does not matter."""
-    return tuple(run for run in simulate_orders(databases, free_pages, context) if not run.all_served)
+    return tuple(run for run in simulate_orders(databases, free_pages, context, demand_at) if not run.all_served)
 
 
-def _start(database: DatabaseInstance, free: dict[int, int], context: DemandContext) -> Outcome:
+def _start(database: DatabaseInstance, free: dict[int, int], context: DemandContext, demand_at: DemandAt) -> Outcome:
     use = engine_named(database.engine).pool_use(database, context)
-    demand = demand_of(database, context.base_page_bytes, context)
+    demand = demand_at(database, context.base_page_bytes, context)
     before = dict(free)
     grants: list[Grant] = []
     if use.page_sizes_bytes:

@@ -20,7 +20,7 @@ from hugeplan.planner.claims import (
     private_claim,
     shared_claims,
 )
-from hugeplan.planner.engines import DemandContext
+from hugeplan.planner.engines import DemandContext, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.findings import findings_of
 from hugeplan.planner.findings.base import FindingInputs
@@ -272,6 +272,8 @@ def _assemble(scene: _Scene, chosen: Sequence[_Chosen], selection: Selection) ->
             margin_bytes=scene.margin_bytes,
             reserved=scene.reserved,
             page_cache_wishes=wishes,
+            as_planned=tuple(_as_planned(item) for item in chosen),
+            pool_uses={d.name: engine_named(d.engine).pool_use(d, scene.context) for d in request.databases},
             obstacles={c.prospect.instance.name: c.candidate.obstacle for c in chosen if c.candidate.obstacle},
         )
     )
@@ -290,6 +292,15 @@ def _assemble(scene: _Scene, chosen: Sequence[_Chosen], selection: Selection) ->
         unknowns=_unknowns(scene, own, chosen),
         forecasts=forecasts(request.tenants, room_for_tenants),
     )
+
+
+def _as_planned(item: _Chosen) -> DatabaseInstance:
+    """The instance with the plan's page size and the engine's own advice in its settings."""
+    p, candidate = item.prospect, item.candidate
+    known = {spec.name for spec in p.engine.settings}
+    advised = {advice.name: advice.value for advice in candidate.demand.settings if advice.name in known}
+    size = candidate.page_bytes if candidate.is_pool else 0
+    return replace(p.instance, settings={**p.instance.settings, **advised}, page_bytes=size)
 
 
 def _ledger(

@@ -81,6 +81,15 @@ def oracle(**fields: object) -> DatabaseInstance:
     return replace(instance, **fields)
 
 
+def mariadb(**fields: object) -> DatabaseInstance:
+    settings = {"innodb_buffer_pool_size": "4G", "large_pages": "ON"}
+    instance = DatabaseInstance(name="blog", engine="mariadb", version="11.8.6", settings=settings)
+    return replace(instance, page_bytes=2 * MIB, **fields)
+
+
+BIG = node((NumaNode(id=0, mem_total_bytes=64 * GIB),))
+
+
 @dataclass(frozen=True)
 class Case:
     """A request, and the state one finding must have for it (None: the finding must be absent)."""
@@ -146,6 +155,10 @@ CASES = (
     Case("fallback_to_base_pages", WRONG, request(sample=process(huge_pages_status="off")), "huge_pages_status"),
     Case("silent_fallback", OK, request()),
     Case("silent_fallback", LOOK, request(node(), with_settings(huge_pages="try")), "silently uses base pages"),
+    Case("start_order", None, request()),
+    Case("start_order", OK, request(BIG, database(), mariadb())),
+    Case("start_order", OK, request(BIG, database(), database(name="second")), "pages of one size"),
+    Case("start_order", LOOK, request(BIG, SETTINGS_1G, mariadb()), "blog, main: main does not start"),
     Case("pod_limit_below_segment", None, request()),
     Case("pod_limit_below_segment", UNKNOWN, request(reservations=KUBERNETES)),
     Case(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hugeplan.planner.findings import (
     command_line,
+    contention,
     default_size,
     double_counting,
     fallback,
@@ -44,6 +45,7 @@ CHECKS: tuple[Check, ...] = (
     pool_idle.check,
     fallback.check,
     silent_fallback.check,
+    contention.check,
     pod_limit.check,
     default_size.check,
     numa_balance.check,

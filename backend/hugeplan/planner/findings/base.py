@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from hugeplan.planner.engines import PoolUse
 from hugeplan.planner.kubernetes import NodeReserved
 from hugeplan.planner.model import (
     DatabaseInstance,
@@ -28,7 +29,11 @@ from hugeplan.planner.model import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingInputs:
-    """A finished plan but for its findings, with the request it came from."""
+    """A finished plan but for its findings, with the request it came from.
+
+    ``as_planned`` are the databases with the plan's settings, pool and page size (0: none) written in; ``pool_uses``
+    says how the databases as given take pages.
+    """
 
     request: PlanRequest
     pools: tuple[PoolPlan, ...]
@@ -42,6 +47,8 @@ class FindingInputs:
     reserved: NodeReserved
     page_cache_wishes: Mapping[str, tuple[int, int]]
     obstacles: Mapping[str, str]
+    as_planned: tuple[DatabaseInstance, ...]
+    pool_uses: Mapping[str, PoolUse]
 
     @property
     def node(self) -> NodeFacts:

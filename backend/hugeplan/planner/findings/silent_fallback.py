@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.planner.engines import DemandContext, OnShortage, engine_named
+from hugeplan.planner.engines import OnShortage
 from hugeplan.planner.findings.base import FindingInputs, attention, given, ok
 from hugeplan.planner.model import Finding
 
@@ -14,10 +14,8 @@ TITLE = "What happens when the pool is short"
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for each instance with a pool."""
-    context = DemandContext.of_node(inputs.node)
     for instance, planned in inputs.with_pool:
-        engine = engine_named(instance.engine)
-        shortage = engine.pool_use(instance, context).on_shortage
+        shortage = inputs.pool_uses[instance.name].on_shortage
         setting = "huge_pages" if planned.engine == "postgresql" else None
         if shortage is OnShortage.REFUSE:
             yield ok(CODE, instance.name, TITLE, "The engine refuses to start, so a short pool is noticed.")

@@ -1,0 +1,53 @@
+"""Does the start order matter: can one engine take the pages planned for another?
+
+Where every engine takes pages of one size only, the pools hold everybody's demand and no order loses. An engine that
+tries several sizes (MariaDB, the largest first) may take another's: then every start order is played through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.planner.candidates import demand_at
+from hugeplan.planner.contention import Contention, losing_orders
+from hugeplan.planner.engines import DemandContext
+from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, wrong
+from hugeplan.planner.model import Finding
+
+CODE = "start_order"
+TITLE = "Start order of the engines"
+
+
+def check(inputs: FindingInputs) -> Iterable[Finding]:
+    """One finding for a node on which two or more instances get huge pages."""
+    sharing = [instance for instance in inputs.as_planned if instance.page_bytes]
+    if len(sharing) < 2:
+        return
+    name = inputs.node.name
+    if all(len(inputs.pool_uses[instance.name].page_sizes_bytes) == 1 for instance in sharing):
+        yield ok(CODE, name, TITLE, "Each engine takes pages of one size, and the pools hold everybody's demand.")
+        return
+    pages: dict[int, int] = {}
+    for pool in inputs.pools:
+        pages[pool.page_bytes] = pages.get(pool.page_bytes, 0) + pool.pages
+    lost = losing_orders(sharing, pages, DemandContext.of_node(inputs.node), demand_at)
+    if not lost:
+        yield ok(CODE, name, TITLE, "In every start order each engine gets its pages.")
+        return
+    first = lost[0]
+    victims = " ".join(o.text for o in first.outcomes if o.fell_back_bytes or not o.starts)
+    evidence = (computed("order", ", ".join(first.order)), computed("orders that lose", len(lost)))
+    reason = f"Started as {', '.join(first.order)}: {victims}"
+    if _all_lose(lost, len(sharing)):
+        fix = "Plan one page size for all engines, or reserve what the greedy engine takes."
+        yield wrong(CODE, name, TITLE, f"No start order serves everybody. {reason}", fix, evidence=evidence)
+    else:
+        fix = "Start the engine that takes the largest size first last, or plan one page size for all."
+        yield attention(CODE, name, TITLE, reason, fix, evidence=evidence)
+
+
+def _all_lose(lost: tuple[Contention, ...], instances: int) -> bool:
+    orders = 1
+    for factor in range(2, instances + 1):
+        orders *= factor
+    return len(lost) >= min(orders, 120)
