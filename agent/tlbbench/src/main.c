@@ -3,6 +3,7 @@
 #include "info.h"
 #include "measure.h"
 #include "options.h"
+#include "reserve.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -45,6 +46,9 @@ int main(int argc, char **argv)
     }
     if (options.output == OUTPUT_AUTO)
         options.output = isatty(STDOUT_FILENO) ? OUTPUT_TEXT : OUTPUT_JSON;
+    /* A run with --reserve that was killed left its pools to the next start, whatever that is. */
+    if (options.root[0] == '\0' && options.command != COMMAND_DECODE && reservation_recover(&RESERVE_SYSTEM) != 0)
+        (void)fputs("tlbbench: restored the huge page pools of a run that was killed\n", stderr);
     if (options.command == COMMAND_INFO || options.command == COMMAND_DECODE)
         return observe(&options);
     const int status = measure_print(&options, stdout, error);

@@ -242,6 +242,10 @@ struct section_result {
 
 #define SECTIONS_MAX 8
 
+struct reservation; /* reserve.h */
+
+struct reservation; /* reserve.h */
+
 /* A section that a command did not run is NULL. */
 struct run_result {
     struct section_result sections[SECTIONS_MAX];
@@ -250,8 +254,9 @@ struct run_result {
     struct latency_result *latency;
     struct rows_result *rows;
     struct scatter_result *scatter;
-    int exit_status;            /* 0 done, 3 partial */
-    uint64_t rss_outside_bytes; /* resident memory outside the measured area at its highest; 0 = unknown */
+    struct reservation *reservation; /* NULL without --reserve */
+    int exit_status;                 /* 0 done, 3 partial */
+    uint64_t rss_outside_bytes;      /* resident memory outside the measured area at its highest; 0 = unknown */
 };
 
 #endif

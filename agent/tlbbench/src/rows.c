@@ -199,15 +199,16 @@ static int measure_one(struct work *work, const struct rows_segment *segment, co
                         work->session->environment->thp.shmem_enabled);
             return 0;
         }
-        (void)snprintf(measurement->verdict.reason, sizeof(measurement->verdict.reason), "private memory");
     } else if (measurement->verdict.status != STATUS_OK) {
         return 0;
     }
+    const struct verdict usable = {.status = STATUS_OK, .reason = ""};
+
     for (unsigned try = 0; try < NOISY_TRIES; try++) {
         const uint64_t ticks = timing_steal_ticks(-1);
         const uint64_t start_ns = timing_now_ns();
 
-        measurement->verdict.status = STATUS_OK;
+        measurement->verdict = usable;
         if (rows_run(segment, spec, spec_seconds(work, spec), work->session, measurement) != 0) {
             *verdict = measurement->verdict;
             return -1;
@@ -215,6 +216,10 @@ static int measure_one(struct work *work, const struct rows_segment *segment, co
         if (!was_stolen(work->session, ticks, start_ns, measurement)) {
             break;
         }
+    }
+    if (segment->fd < 0 && measurement->verdict.status == STATUS_OK) {
+        verdict_set(&measurement->verdict, STATUS_OK,
+                    "private memory: shared memory gets no transparent huge pages here");
     }
     return 0;
 }

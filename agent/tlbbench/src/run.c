@@ -5,6 +5,7 @@
 #include "budget.h"
 #include "geometry.h"
 #include "latency.h"
+#include "reserve.h"
 #include "rows.h"
 #include "scatter.h"
 #include "session.h"
@@ -12,6 +13,7 @@
 #include "tlb.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -20,6 +22,11 @@
 
 /* A polite step below normal: the node's own work comes first, and the guard drops the batches it disturbs. */
 enum { LOW_PRIORITY_NICE = 5 };
+
+/* Reserved for each size at most: what the largest footprint of the profile needs. */
+#define RESERVE_QUICK_BYTES (1ull << 30)
+#define RESERVE_FULL_BYTES (4ull << 30)
+#define RESERVE_FEW_BYTES (4ull << 20) /* geometry and scatter map the same few pages many times */
 
 struct section {
     const char *name;
@@ -290,6 +297,69 @@ static int run_sections(struct session *session, struct progress *progress, stru
     return 0;
 }
 
+/* --- reserving ------------------------------------------------------------------------------------------------- */
+
+/* The node of the core measured on, unless one was named; -1 where the kernel keeps no pools by node. */
+static int reserve_node(const struct session *session)
+{
+    char path[64];
+    unsigned cpu = 0;
+    unsigned node = 0;
+
+    if (session->options->numa_node >= 0) {
+        return session->options->numa_node;
+    }
+    if (syscall(SYS_getcpu, &cpu, &node, NULL) != 0) {
+        return -1;
+    }
+    (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/hugepages", node);
+    return access(path, F_OK) == 0 ? (int)node : -1;
+}
+
+/* Pages of one size that the sections can use: footprints and segments as large as the profile's, and never more than
+ * the share of the memory allowed that each backing has. */
+static int64_t pages_wanted(const struct session *session, uint64_t page_bytes)
+{
+    const struct options *const options = session->options;
+    const bool large =
+        options->command == COMMAND_RUN || options->command == COMMAND_LATENCY || options->command == COMMAND_ROWS;
+    const size_t backings = session->environment->pool_count + 2;
+    const uint64_t most = options->profile == PROFILE_FULL ? RESERVE_FULL_BYTES : RESERVE_QUICK_BYTES;
+    uint64_t bytes = session->memory_bytes / backings;
+
+    bytes = bytes > most ? most : bytes;
+    if (bytes < page_bytes) {
+        /* One page, where it leaves half of the memory allowed to the others. */
+        return 2 * page_bytes <= session->memory_bytes ? 1 : 0;
+    }
+    return large ? (int64_t)(bytes / page_bytes)
+                 : (int64_t)(page_bytes < RESERVE_FEW_BYTES ? RESERVE_FEW_BYTES / page_bytes : 1);
+}
+
+static int reserve_pages(const struct session *session, struct run_result *result)
+{
+    const struct environment *const environment = session->environment;
+
+    result->reservation = calloc(1, sizeof(*result->reservation));
+    if (result->reservation == NULL) {
+        return -1;
+    }
+    if (reservation_begin(result->reservation, &RESERVE_SYSTEM) != 0) {
+        return 0; /* measured without; the reason is in the document */
+    }
+    const int node = reserve_node(session);
+
+    for (size_t index = environment->pool_count; index > 0 && !signals_stop_requested(); index--) {
+        const uint64_t page_bytes = environment->pools[index - 1].page_bytes;
+        const int64_t pages = pages_wanted(session, page_bytes);
+
+        if (pages > 0 && options_want_page_size(session->options, page_bytes)) {
+            reservation_take(result->reservation, page_bytes, node, pages);
+        }
+    }
+    return 0;
+}
+
 /* Sections that cannot run at all keep their names and the reason. */
 static int skip_sections(const struct options *options, const struct verdict *verdict, struct run_result *result)
 {
@@ -333,8 +403,17 @@ int run_measure(const struct options *options, const struct environment *environ
     timing_list_cpus(&options->cpus, &session.cpus);
     session.cpu = timing_choose_cpu(&session.cpus);
     (void)timing_pin_cpu(session.cpu);
+    if (options->reserve && reserve_pages(&session, result) != 0) {
+        tlb_levels_free(&priors);
+        return -1;
+    }
     const int status = run_sections(&session, &progress, result);
 
+    /* Everything that used the pages is unmapped by now. */
+    if (result->reservation != NULL &&
+        (reservation_end(result->reservation) != 0 || result->reservation->verdict.status != STATUS_OK)) {
+        result->exit_status = 3;
+    }
     tlb_levels_free(&priors);
     return status;
 }
@@ -357,6 +436,7 @@ void run_result_free(struct run_result *result)
         scatter_result_free(result->scatter);
         free(result->scatter);
     }
+    free(result->reservation);
     *result = (struct run_result){0};
 }
 
@@ -364,6 +444,9 @@ void run_to_json(struct json *j, const struct run_result *result)
 {
     if (result->rss_outside_bytes > 0) {
         json_u64(j, "rss_outside_bytes", result->rss_outside_bytes);
+    }
+    if (result->reservation != NULL) {
+        reservation_to_json(j, "reservation", result->reservation);
     }
     if (result->geometry != NULL) {
         geometry_to_json(j, "geometry", result->geometry);

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reserve.h"
+
+#include "backing.h"
+#include "document.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const struct reserve_places RESERVE_SYSTEM = {.sysfs = "/sys", .journal_dir = NULL};
+
+static const char JOURNAL_HEAD[] = "tlbbench reservation 1, boot ";
+
+enum { BOOT_ID_BYTES = 40, DIRECTORIES = 3, JOURNAL_BYTES_MAX = 8192, LOCK_TRIES = 8 };
+
+/* --- pools -------------------------------------------------------------------------------------------------------- */
+
+static void pool_path(const struct reserve_places *places, uint64_t page_bytes, int node, const char *field,
+                      char path[RESERVE_PATH_BYTES])
+{
+    const unsigned long long kilobytes = page_bytes / 1024;
+
+    if (node < 0) {
+        (void)snprintf(path, RESERVE_PATH_BYTES, "%s/kernel/mm/hugepages/hugepages-%llukB/%s", places->sysfs, kilobytes,
+                       field);
+    } else {
+        (void)snprintf(path, RESERVE_PATH_BYTES, "%s/devices/system/node/node%d/hugepages/hugepages-%llukB/%s",
+                       places->sysfs, node, kilobytes, field);
+    }
+}
+
+static int64_t read_pool(const struct reserve_places *places, uint64_t page_bytes, int node, const char *field)
+{
+    char path[RESERVE_PATH_BYTES];
+    long long count = -1;
+
+    pool_path(places, page_bytes, node, field, path);
+    FILE *const file = fopen(path, "re");
+
+    if (file == NULL) {
+        return -1;
+    }
+    if (fscanf(file, "%lld", &count) != 1) {
+        count = -1;
+    }
+    (void)fclose(file);
+    return count;
+}
+
+/* Returns 0 or -1 (errno). The kernel stops at a signal or when it finds no more pages, so the caller reads the count
+ * back. */
+static int write_pool(const struct reserve_places *places, const struct reserve_pool *pool, int64_t count)
+{
+    char path[RESERVE_PATH_BYTES];
+    char text[32];
+    const int length = snprintf(text, sizeof(text), "%lld\n", (long long)count);
+
+    pool_path(places, pool->page_bytes, pool->node, "nr_hugepages", path);
+    const int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
+
+    if (fd < 0) {
+        return -1;
+    }
+    const ssize_t written = write(fd, text, (size_t)length);
+    const int error = errno;
+
+    (void)close(fd);
+    errno = error;
+    return written == length ? 0 : -1;
+}
+
+int64_t reserve_restored_count(int64_t former, int64_t target, int64_t current)
+{
+    if (current > target) {
+        return former + (current - target);
+    }
+    return current < former ? current : former;
+}
+
+static int restore_pool(const struct reserve_places *places, const struct reserve_pool *pool)
+{
+    const int64_t current = read_pool(places, pool->page_bytes, pool->node, "nr_hugepages");
+    const int64_t count = reserve_restored_count(pool->former, pool->target, current);
+
+    if (current < 0) {
+        return -1;
+    }
+    /* Pages of a process that is still being torn down come free a moment later, as surplus; the kernel then drops
+     * them. */
+    return count == current ? 0 : write_pool(places, pool, count);
+}
+
+/* --- the journal -------------------------------------------------------------------------------------------------- */
+
+void reserve_format_line(const struct reserve_pool *pool, char line[RESERVE_LINE_BYTES])
+{
+    (void)snprintf(line, RESERVE_LINE_BYTES, "pool page_bytes=%llu node=%d former=%lld target=%lld.\n",
+                   (unsigned long long)pool->page_bytes, pool->node, (long long)pool->former, (long long)pool->target);
+}
+
+bool reserve_parse_line(const char *line, struct reserve_pool *pool)
+{
+    unsigned long long page_bytes;
+    long long former, target;
+    int node;
+    char end = 0;
+
+    if (sscanf(line, "pool page_bytes=%llu node=%d former=%lld target=%lld%c", &page_bytes, &node, &former, &target,
+               &end) != 5 ||
+        end != '.' || former < 0 || target < former || node < -1 || page_bytes == 0) {
+        return false;
+    }
+    *pool = (struct reserve_pool){
+        .page_bytes = page_bytes, .node = node, .former = former, .target = target, .got = target};
+    return true;
+}
+
+static void read_boot_id(char boot_id[BOOT_ID_BYTES])
+{
+    FILE *const file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    boot_id[0] = '\0';
+    if (file == NULL) {
+        return;
+    }
+    if (fscanf(file, "%39s", boot_id) != 1) {
+        boot_id[0] = '\0';
+    }
+    (void)fclose(file);
+}
+
+/* The n-th directory that may hold a journal; false when that one does not exist here. */
+static bool journal_directory(const struct reserve_places *places, unsigned number, char path[RESERVE_PATH_BYTES])
+{
+    const char *const runtime = getenv("XDG_RUNTIME_DIR");
+    const char *const temporary = getenv("TMPDIR");
+
+    if (places->journal_dir != NULL) {
+        (void)snprintf(path, RESERVE_PATH_BYTES, "%s", places->journal_dir);
+        return number == 0;
+    }
+    switch (number) {
+    case 0:
+        (void)snprintf(path, RESERVE_PATH_BYTES, "/run/tlbbench");
+        return true;
+    case 1:
+        (void)snprintf(path, RESERVE_PATH_BYTES, "%.200s/tlbbench", runtime != NULL ? runtime : "");
+        return runtime != NULL && runtime[0] == '/';
+    default:
+        (void)snprintf(path, RESERVE_PATH_BYTES, "%.200s/tlbbench-%u",
+                       temporary != NULL && temporary[0] == '/' ? temporary : "/tmp", (unsigned)geteuid());
+        return true;
+    }
+}
+
+/* A journal is obeyed with the caller's rights, so nobody else may be able to plant one. */
+static bool is_private_directory(const char *path)
+{
+    struct stat found;
+
+    return lstat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
+           (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+static void journal_path(const char *directory, char path[RESERVE_PATH_BYTES])
+{
+    (void)snprintf(path, RESERVE_PATH_BYTES, "%.240s/journal", directory);
+}
+
+/* Opens and locks the journal at `path`. Returns the descriptor; -1 with errno EWOULDBLOCK when a living run holds it.
+ */
+static int lock_journal(const char *path, int flags)
+{
+    for (unsigned try = 0; try < LOCK_TRIES; try++) {
+        struct stat opened, named;
+        const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+
+        if (fd < 0) {
+            return -1;
+        }
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+            const int error = errno;
+
+            (void)close(fd);
+            errno = error;
+            return -1;
+        }
+        /* Its last owner may have removed it between our open and our lock: then this file is nobody's journal. */
+        if (fstat(fd, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino &&
+            opened.st_dev == named.st_dev) {
+            return fd;
+        }
+        (void)close(fd);
+    }
+    errno = EWOULDBLOCK;
+    return -1;
+}
+
+static void remove_journal(const char *path)
+{
+    char directory[RESERVE_PATH_BYTES];
+
+    (void)unlink(path);
+    (void)snprintf(directory, sizeof(directory), "%s", path);
+    char *const slash = strrchr(directory, '/');
+
+    if (slash != NULL) {
+        *slash = '\0';
+        (void)rmdir(directory); /* stays when somebody else's file is in it */
+    }
+}
+
+static int append_synced(int fd, const char *text)
+{
+    const size_t length = strlen(text);
+
+    return write(fd, text, length) == (ssize_t)length && fsync(fd) == 0 ? 0 : -1;
+}
+
+/* --- recovery ----------------------------------------------------------------------------------------------------- */
+
+/* Restores the pools that the journal's text names. Returns their number, or -1 when one could not be written. */
+static int replay(const struct reserve_places *places, char *text)
+{
+    char head[sizeof(JOURNAL_HEAD) + BOOT_ID_BYTES];
+    char boot_id[BOOT_ID_BYTES];
+    char *rest = NULL;
+    int restored = 0;
+    bool failed = false;
+
+    read_boot_id(boot_id);
+    (void)snprintf(head, sizeof(head), "%s%s", JOURNAL_HEAD, boot_id);
+    char *line = strtok_r(text, "\n", &rest);
+
+    if (line == NULL || strcmp(line, head) != 0) {
+        return 0; /* of another boot, or nothing was taken yet */
+    }
+    while ((line = strtok_r(NULL, "\n", &rest)) != NULL) {
+        struct reserve_pool pool;
+
+        if (reserve_parse_line(line, &pool)) {
+            failed = restore_pool(places, &pool) != 0 || failed;
+            restored++;
+        }
+    }
+    return failed ? -1 : restored;
+}
+
+static int recover_journal(const struct reserve_places *places, const char *path)
+{
+    char text[JOURNAL_BYTES_MAX];
+    const int fd = lock_journal(path, 0);
+
+    if (fd < 0) {
+        return 0; /* none, or its owner lives */
+    }
+    const ssize_t length = read(fd, text, sizeof(text) - 1);
+
+    text[length > 0 ? length : 0] = '\0';
+    const int restored = replay(places, text);
+
+    if (restored >= 0) {
+        remove_journal(path);
+    }
+    (void)close(fd);
+    return restored;
+}
+
+int reservation_recover(const struct reserve_places *places)
+{
+    int total = 0;
+
+    for (unsigned number = 0; number < DIRECTORIES; number++) {
+        char directory[RESERVE_PATH_BYTES];
+        char path[RESERVE_PATH_BYTES];
+
+        if (!journal_directory(places, number, directory) || !is_private_directory(directory)) {
+            continue;
+        }
+        journal_path(directory, path);
+        const int restored = recover_journal(places, path);
+
+        if (restored < 0) {
+            return -1;
+        }
+        total += restored;
+    }
+    return total;
+}
+
+/* --- taking and giving back -----------------------------------------------------------------------------------------
+ */
+
+static int open_new_journal(struct reservation *reservation)
+{
+    for (unsigned number = 0; number < DIRECTORIES; number++) {
+        char directory[RESERVE_PATH_BYTES];
+
+        if (!journal_directory(&reservation->places, number, directory)) {
+            continue;
+        }
+        if ((mkdir(directory, 0700) != 0 && errno != EEXIST) || !is_private_directory(directory)) {
+            continue;
+        }
+        journal_path(directory, reservation->journal_path);
+        reservation->journal_fd = lock_journal(reservation->journal_path, O_CREAT);
+        if (reservation->journal_fd >= 0) {
+            return 0;
+        }
+        if (errno == EWOULDBLOCK) {
+            verdict_set(&reservation->verdict, STATUS_SKIPPED, "--reserve: another tlbbench holds a reservation (%s)",
+                        reservation->journal_path);
+            return -1;
+        }
+    }
+    verdict_set(
+        &reservation->verdict, STATUS_NOT_PERMITTED,
+        "--reserve: no directory for the journal: /run/tlbbench, $XDG_RUNTIME_DIR and $TMPDIR are not writable");
+    return -1;
+}
+
+int reservation_begin(struct reservation *reservation, const struct reserve_places *places)
+{
+    char head[sizeof(JOURNAL_HEAD) + BOOT_ID_BYTES + 1];
+    char boot_id[BOOT_ID_BYTES];
+
+    *reservation = (struct reservation){.places = *places, .journal_fd = -1};
+    if (open_new_journal(reservation) != 0) {
+        return -1;
+    }
+    read_boot_id(boot_id);
+    (void)snprintf(head, sizeof(head), "%s%s\n", JOURNAL_HEAD, boot_id);
+    if (ftruncate(reservation->journal_fd, 0) != 0 || append_synced(reservation->journal_fd, head) != 0) {
+        verdict_set(&reservation->verdict, STATUS_FAILED, "--reserve: the journal cannot be written: %s",
+                    strerror(errno));
+        (void)reservation_end(reservation);
+        return -1;
+    }
+    return 0;
+}
+
+void reservation_take(struct reservation *reservation, uint64_t page_bytes, int node, int64_t free_pages)
+{
+    const struct reserve_places *const places = &reservation->places;
+    const int64_t former = read_pool(places, page_bytes, node, "nr_hugepages");
+    const int64_t free_now = read_pool(places, page_bytes, node, "free_hugepages");
+    char line[RESERVE_LINE_BYTES];
+
+    if (reservation->journal_fd < 0 || former < 0 || free_now < 0 || free_now >= free_pages ||
+        reservation->pool_count == RESERVE_POOLS_MAX) {
+        return;
+    }
+    struct reserve_pool *const pool = &reservation->pools[reservation->pool_count];
+
+    *pool = (struct reserve_pool){.page_bytes = page_bytes,
+                                  .node = node,
+                                  .former = former,
+                                  .target = former + (free_pages - free_now),
+                                  .got = former};
+    reserve_format_line(pool, line);
+    if (append_synced(reservation->journal_fd, line) != 0) {
+        verdict_set(&reservation->verdict, STATUS_FAILED, "--reserve: the journal cannot be written: %s",
+                    strerror(errno));
+        return;
+    }
+    reservation->pool_count++;
+    if (write_pool(places, pool, pool->target) != 0) {
+        verdict_set(&reservation->verdict,
+                    errno == EACCES || errno == EPERM || errno == EROFS ? STATUS_NOT_PERMITTED : STATUS_FAILED,
+                    "--reserve: the pool of %llu KiB pages cannot be written: %s",
+                    (unsigned long long)(page_bytes / 1024), strerror(errno));
+    }
+    pool->got = read_pool(places, page_bytes, node, "nr_hugepages");
+}
+
+int reservation_end(struct reservation *reservation)
+{
+    int status = 0;
+
+    if (reservation->journal_fd < 0) {
+        return 0;
+    }
+    for (size_t index = reservation->pool_count; index > 0; index--) {
+        if (restore_pool(&reservation->places, &reservation->pools[index - 1]) != 0) {
+            verdict_set(&reservation->verdict, STATUS_FAILED,
+                        "--reserve: a pool could not be given back; the next start tries again");
+            status = -1;
+        }
+    }
+    if (status == 0) {
+        remove_journal(reservation->journal_path);
+    }
+    (void)close(reservation->journal_fd);
+    reservation->journal_fd = -1;
+    return status;
+}
+
+void reservation_to_json(struct json *j, const char *key, const struct reservation *reservation)
+{
+    json_begin_object(j, key);
+    verdict_to_json(&reservation->verdict, j);
+    json_begin_array(j, "pools");
+    for (size_t index = 0; index < reservation->pool_count; index++) {
+        const struct reserve_pool *const pool = &reservation->pools[index];
+
+        json_begin_object(j, NULL);
+        json_u64(j, "page_bytes", pool->page_bytes);
+        json_i64_or_null(j, "node", pool->node);
+        json_i64(j, "former_pages", pool->former);
+        json_i64(j, "target_pages", pool->target);
+        json_i64_or_null(j, "got_pages", pool->got);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}

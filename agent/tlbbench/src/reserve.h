@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --reserve: huge pages taken from the kernel for the measurement, and given back on every exit.
+ *
+ * Before a pool is written, its former count goes into a journal that is synced to its file system. The owner holds a
+ * lock on the journal, and forked workers inherit it, so the lock is free exactly when nobody uses the pages any more.
+ * An orderly exit gives the pages back and removes the journal; after SIGKILL the next start finds the journal unlocked
+ * and does the same. A journal of an earlier boot is only removed: pools do not survive a boot.
+ *
+ * The journal lies in /run/tlbbench, else in $XDG_RUNTIME_DIR/tlbbench, else in $TMPDIR (or /tmp) as tlbbench-UID: the
+ * first of these that can be created and belongs to the caller alone.
+ */
+#ifndef TLBBENCH_RESERVE_H
+#define TLBBENCH_RESERVE_H
+
+#include "json.h"
+#include "results.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    RESERVE_POOLS_MAX = 16,
+    RESERVE_PATH_BYTES = 256,
+    RESERVE_LINE_BYTES = 160,
+};
+
+/* Where things lie; the tests point these elsewhere. */
+struct reserve_places {
+    const char *sysfs;       /* "/sys" */
+    const char *journal_dir; /* NULL = the rule above */
+};
+extern const struct reserve_places RESERVE_SYSTEM;
+
+struct reserve_pool {
+    uint64_t page_bytes;
+    int node; /* -1 = the machine-wide count, where the kernel has no nodes */
+    int64_t former;
+    int64_t target;
+    int64_t got; /* what the kernel made of it */
+};
+
+struct reservation {
+    struct reserve_places places;
+    struct verdict verdict; /* STATUS_OK: what was wanted is there, or as much as the kernel could find */
+    struct reserve_pool pools[RESERVE_POOLS_MAX];
+    size_t pool_count;
+    int journal_fd; /* -1 = nothing taken */
+    char journal_path[RESERVE_PATH_BYTES];
+};
+
+/* Opens the journal. Returns 0; -1 with the reason in the verdict (no rights, another tlbbench holds a reservation). */
+int reservation_begin(struct reservation *reservation, const struct reserve_places *places);
+
+/* Raises the pool of this size on `node` (-1 = machine-wide) until `free_pages` are free. Never lowers it. */
+void reservation_take(struct reservation *reservation, uint64_t page_bytes, int node, int64_t free_pages);
+
+/* Gives everything back and removes the journal. Safe to call twice, and after a failed begin. Returns 0, or -1 when a
+ * pool could not be written; then the journal stays for the next start. */
+int reservation_end(struct reservation *reservation);
+
+/* Gives back what a killed run left. Returns the number of pools restored, 0 when there was nothing to do, -1 when a
+ * pool could not be written. Journals of living runs are left alone. */
+int reservation_recover(const struct reserve_places *places);
+
+/* Count to write when a pool that was raised from `former` to `target` now has `current`: the former count, plus what
+ * others added and less what they took meanwhile. */
+int64_t reserve_restored_count(int64_t former, int64_t target, int64_t current);
+
+/* A journal line and its parser; a line that was cut short does not parse. */
+void reserve_format_line(const struct reserve_pool *pool, char line[RESERVE_LINE_BYTES]);
+bool reserve_parse_line(const char *line, struct reserve_pool *pool);
+
+void reservation_to_json(struct json *j, const char *key, const struct reservation *reservation);
+
+#endif
