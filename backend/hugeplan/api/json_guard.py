@@ -27,7 +27,7 @@ from hugeplan.api.problems import (
 )
 from hugeplan.settings import Settings
 
-MAX_INTEGER = 2**63 - 1
+MAX_INTEGER = 2**64 - 1
 MAX_KEY_CHARACTERS = 512
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -111,7 +111,7 @@ def _check_scalar(path: str, value: Any, limits: JsonLimits) -> None:
             _refuse(path, getattr(value, "text", "a number too large"), "a finite number")
     elif isinstance(value, int) and abs(value) > MAX_INTEGER:
         digits = len(str(value))
-        _refuse(path, f"an integer of {digits} digits", "an integer of at most 63 bits")
+        _refuse(path, f"an integer of {digits} digits", "an integer of at most 64 bits")
 
 
 def _check_text(path: str, text: str, limit: int) -> None:

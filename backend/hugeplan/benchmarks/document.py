@@ -29,7 +29,7 @@ MAX_POINTS = 4096
 MAX_MEASUREMENTS = 8192
 
 CurveX = Annotated[int, Field(ge=0, le=2**60, description="What was varied; the unit is in x_name")]
-RegisterValue = Annotated[int, Field(ge=0, le=2**63 - 1)]
+RegisterValue = Annotated[int, Field(ge=0, le=2**64 - 1)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
@@ -265,7 +265,7 @@ class TlbbenchDocument(DocumentModel):
     tool: Tool
     command: Word
     profile: Word | None = None
-    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    seed: Annotated[int, Field(ge=0, le=2**64 - 1)] | None = None
     started_at: Moment
     duration_seconds: Seconds | None = None
     exit_status: Annotated[int, Field(ge=0, le=255)] | None = None

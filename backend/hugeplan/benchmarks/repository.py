@@ -51,11 +51,12 @@ async def get_curves(session: ReadSession, run_ids: Sequence[UUID]) -> Sequence[
 
 
 async def newest_run_with(session: ReadSession, node_id: UUID, section: str) -> RunRow | None:
-    """The newest run of a node whose section ended well or in part."""
+    """The newest run of a node whose section is complete, else the newest that has the section at all."""
+    is_complete = RunRow.sections.contains([{"name": section, "status": "ok"}])
     statement = (
         select(RunRow)
         .where(RunRow.node_id == node_id, RunRow.sections.contains([{"name": section}]))
-        .order_by(RunRow.started_at.desc(), RunRow.id.desc())
+        .order_by(is_complete.desc(), RunRow.started_at.desc(), RunRow.id.desc())
         .limit(1)
     )
     run: RunRow | None = await session.scalar(statement)

@@ -150,14 +150,13 @@ async def compare_runs(session: ReadSession, run_ids: Sequence[UUID]) -> RunComp
     )
 
 
-async def newest_geometry_run(session: ReadSession, node_id: UUID) -> RunRow | None:
-    """The newest run of a node that measured its geometry."""
-    return await repository.newest_run_with(session, node_id, "geometry")
+async def newest_geometry(session: ReadSession, node_id: UUID) -> tuple[RunRow, TlbbenchDocument] | None:
+    """The run that says most about a node's geometry, and its document."""
+    run = await repository.newest_run_with(session, node_id, "geometry")
+    return None if run is None else (run, parse_document(run))
 
 
-async def get_document(session: ReadSession, run_id: UUID | None) -> JsonObject | None:
-    """The stored document of a run, as the agent sent it."""
-    if run_id is None:
-        return None
-    found = (await repository.get_runs(session, [run_id])).get(run_id)
-    return None if found is None else found[0].document
+async def newest_latency(session: ReadSession, node_id: UUID) -> TlbbenchDocument | None:
+    """The document that says most about a node's latency over footprint."""
+    run = await repository.newest_run_with(session, node_id, "latency")
+    return None if run is None else parse_document(run)

@@ -67,9 +67,14 @@ def numa_nodes(inventory: Inventory, sample: Sample) -> tuple[NumaNode, ...]:
     )
 
 
-def hardware_facts(inventory: Inventory, run: TlbbenchDocument | None) -> HardwareFacts:
-    """What is known of the translation hardware: measured by the run, else the catalogue's for this processor."""
+def hardware_facts(
+    inventory: Inventory, geometry: TlbbenchDocument | None, latency: TlbbenchDocument | None
+) -> HardwareFacts:
+    """What is known of the translation hardware: measured by the runs, else the catalogue's for this processor."""
+    run = geometry or latency
     measured = HardwareFacts() if run is None else hardware_facts_of(run.model_dump(mode="json"))
+    if latency is not None and latency is not run:
+        measured = replace(measured, curves=hardware_facts_of(latency.model_dump(mode="json")).curves)
     cpu = inventory.cpu
     named = replace(
         measured,
@@ -81,8 +86,18 @@ def hardware_facts(inventory: Inventory, run: TlbbenchDocument | None) -> Hardwa
     return catalogue.complete(named)
 
 
-def node_facts(name: str, inventory: Inventory, sample: Sample, run: TlbbenchDocument | None) -> NodeFacts:
-    """The node as the planner takes it. IncompleteReportError when a fact without a safe unknown is missing."""
+def node_facts(
+    name: str,
+    inventory: Inventory,
+    sample: Sample,
+    *,
+    geometry: TlbbenchDocument | None,
+    latency: TlbbenchDocument | None,
+) -> NodeFacts:
+    """The node as the planner takes it; ``geometry`` and ``latency`` are the runs that measured them.
+
+    IncompleteReportError when a fact without a safe unknown is missing.
+    """
     sizes = tuple(sorted(inventory.huge_page_sizes_bytes))
     default = inventory.default_huge_page_bytes
     if default is None:
@@ -102,7 +117,7 @@ def node_facts(name: str, inventory: Inventory, sample: Sample, run: TlbbenchDoc
         hvo_enabled=inventory.hvo_enabled,
         kernel_release=inventory.kernel_release,
         kernel_command_line=inventory.kernel_command_line,
-        hardware=hardware_facts(inventory, run),
+        hardware=hardware_facts(inventory, geometry, latency),
     )
 
 

@@ -148,10 +148,9 @@ async def _refresh_node(
     if run_id is not None and report.run is not None:
         newest = await benchmarks.list_runs(session, node.id, limit=1, cursor=None)
         values["latest_run_id"] = newest.items[0].id
-        measured = await benchmarks.newest_geometry_run(session, node.id)
+        measured = await benchmarks.newest_geometry(session, node.id)
         if measured is not None:
-            geometry = benchmarks.parse_document(measured).geometry
-            values["effective_granule_bytes"] = benchmarks.granule_of_2m(geometry)
+            values["effective_granule_bytes"] = benchmarks.granule_of_2m(measured[1].geometry)
     await repository.update_node(session, node.id, values)
 
 
@@ -211,9 +210,14 @@ async def require_node(session: ReadSession, node_id: UUID) -> NodeRow:
 
 
 async def _facts(session: ReadSession, row: NodeRow) -> NodeFacts:
-    run = await benchmarks.newest_geometry_run(session, row.id)
-    document = benchmarks.parse_document(run) if run is not None else None
-    return node_facts(row.name, Inventory.model_validate(row.inventory), Sample.model_validate(row.sample), document)
+    measured = await benchmarks.newest_geometry(session, row.id)
+    return node_facts(
+        row.name,
+        Inventory.model_validate(row.inventory),
+        Sample.model_validate(row.sample),
+        geometry=measured[1] if measured else None,
+        latency=await benchmarks.newest_latency(session, row.id),
+    )
 
 
 async def get_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts, NodeSample]:
@@ -257,9 +261,12 @@ async def get_node(session: ReadSession, node_id: UUID) -> NodeDetail:
 
 
 async def _geometry(session: ReadSession, node_id: UUID) -> GeometrySummary | None:
-    run = await benchmarks.newest_geometry_run(session, node_id)
-    geometry = benchmarks.parse_document(run).geometry if run is not None else None
-    if run is None or geometry is None:
+    measured = await benchmarks.newest_geometry(session, node_id)
+    if measured is None:
+        return None
+    run, document = measured
+    geometry = document.geometry
+    if geometry is None:
         return None
     return GeometrySummary(
         run_id=run.id,

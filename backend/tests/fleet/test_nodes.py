@@ -147,6 +147,24 @@ class TestDetail:
         assert [level["entries"] for level in measured] == [96]
         assert {c["backing"] for c in hardware["curves"]} == {"4K", "2M"}
 
+    async def test_stopped_geometry_does_not_replace_a_complete_one(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        complete = await post(service, report(run=run()))
+        stopped = run(
+            started_at="2026-11-20T18:00:00Z",
+            sections=[{"name": "geometry", "status": "stopped"}, {"name": "latency", "status": "ok"}],
+            geometry={"status": "stopped", "reason": "the time limit was reached"},
+            latency={"status": "ok", "curves": [curve("THP", 2 * MIB)]},
+        )
+        await post(service, report(run=stopped))
+        node = (await viewer.get(f"{NODES}/{complete['node_id']}")).json()
+        assert node["geometry"]["run_id"] == complete["run_id"]
+        assert node["effective_granule_bytes"] == 4096
+        hardware = node["facts"]["hardware"]
+        assert [level["entries"] for level in hardware["levels"] if level["source"] == "measured"] == [96]
+        assert [c["backing"] for c in hardware["curves"]] == ["THP"]
+
     async def test_missing_default_page_size_leaves_the_facts_unknown(
         self, service: Service, viewer: httpx.AsyncClient
     ) -> None:
