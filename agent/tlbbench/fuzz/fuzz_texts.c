@@ -25,6 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bracketed_choice(text, choice, sizeof choice);
     PROMISE(strlen(choice) < sizeof choice);
     PROMISE(parse_trimmed(text, choice, sizeof choice) == strlen(choice));
+    kernel_version_parse(text, choice, sizeof choice);
+    PROMISE(strlen(choice) < sizeof choice);
     (void)pool_directory_bytes(text);
     (void)device_tree_cell(text, size);
     free(text);

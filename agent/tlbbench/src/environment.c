@@ -4,7 +4,6 @@
 #include "catalogue.h"
 #include "cpuid_tlb.h"
 #include "environment_parts.h"
-#include "parse.h"
 #include "tree.h"
 
 #include <inttypes.h>
@@ -14,10 +13,6 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-
-/* What a captured tree holds beside proc and sys (capture.sh writes them). */
-#define CAPTURE_FACTS "/capture.txt" /* machine:, release:, page_size: */
-#define CAPTURE_CPUID "/cpuid.txt"
 
 static bool is_directory(const char *path)
 {
@@ -40,33 +35,6 @@ static void read_running_facts(struct environment *environment)
     (void)cpuid_capture(&environment->cpuid);
 }
 
-static void read_captured_facts(struct environment *environment)
-{
-    char text[1024];
-    char path[TREE_PATH_BYTES];
-    char value[64];
-    char error[CPUID_ERROR_BYTES];
-    uint64_t page_bytes = 0;
-
-    if (tree_read(environment->root, CAPTURE_FACTS, text, sizeof text) >= 0) {
-        (void)colon_value(text, "machine", environment->processor.architecture,
-                          sizeof environment->processor.architecture);
-        (void)colon_value(text, "release", environment->kernel_release, sizeof environment->kernel_release);
-        if (colon_value(text, "page_size", value, sizeof value) && parse_u64(value, &page_bytes))
-            environment->base_page_bytes = page_bytes;
-    }
-    if (environment->kernel_release[0] == '\0')
-        (void)tree_read_line(environment->root, "/proc/sys/kernel/osrelease", environment->kernel_release,
-                             sizeof environment->kernel_release);
-    (void)snprintf(path, sizeof path, "%s%s", environment->root, CAPTURE_CPUID);
-    FILE *dump = fopen(path, "re");
-
-    if (dump == NULL)
-        return;
-    (void)cpuid_read(&environment->cpuid, dump, error); /* a broken dump leaves CPUID unknown */
-    (void)fclose(dump);
-}
-
 int environment_read(struct environment *environment, const char *root)
 {
     memset(environment, 0, sizeof *environment);
@@ -76,7 +44,7 @@ int environment_read(struct environment *environment, const char *root)
     if (root[0] == '\0')
         read_running_facts(environment);
     else
-        read_captured_facts(environment);
+        environment_read_capture(environment);
     (void)tree_read_line(environment->root, "/proc/cmdline", environment->kernel_command_line,
                          sizeof environment->kernel_command_line);
     environment_read_processor(environment);
@@ -84,6 +52,8 @@ int environment_read(struct environment *environment, const char *root)
     environment_read_pools(environment);
     environment_read_memory(environment);
     environment_read_cgroup(environment);
+    if (environment->base_page_bytes == 0)
+        environment->base_page_bytes = base_page_inferred(environment);
     return 0;
 }
 

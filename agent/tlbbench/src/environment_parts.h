@@ -12,10 +12,18 @@ void environment_read_nodes(struct environment *environment);
 void environment_read_memory(struct environment *environment);
 void environment_read_cgroup(struct environment *environment);
 
+/* Architecture, kernel release, base page and CPUID registers of a captured tree. */
+void environment_read_capture(struct environment *environment);
+/* The base page by the architecture's rules, for a tree that does not say it; 0 = unknown. */
+uint64_t base_page_inferred(const struct environment *environment);
+
 /* Processor, hypervisor and catalogue entry as far as environment->cpuid tells. */
 void environment_identify(struct environment *environment);
 /* Makes memory and cgroup unknown. */
 void environment_clear_memory(struct environment *environment);
+
+/* /proc/version: "Linux version 6.1.0-28-amd64 (...) ..." -> "6.1.0-28-amd64"; "" when it is of another form. */
+void kernel_version_parse(const char *text, char *release, size_t size);
 
 /* /proc/meminfo: "Key:   N kB" lines. Unknown keys are passed over; fields not seen are not changed. */
 void meminfo_parse(const char *text, struct memory_state *memory);

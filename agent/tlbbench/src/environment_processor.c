@@ -319,8 +319,10 @@ void environment_read_processor(struct environment *environment)
             cpuinfo_parse(cpuinfo, processor, &environment->hypervisor);
         free(cpuinfo);
     }
-    if (processor->midr != UNKNOWN)
+    if (processor->midr != UNKNOWN) {
+        copy(processor->architecture, sizeof processor->architecture, "aarch64");
         copy(processor->vendor, sizeof processor->vendor, arm_implementer(processor->midr));
+    }
     if (tree_read_line(environment->root, "/sys/devices/system/cpu/online", text, sizeof text) &&
         parse_cpu_list(text, &online) && online.count > 0)
         processor->cpus_online = online.count;

@@ -166,6 +166,29 @@ static void headroom(struct harness *h)
     free(e);
 }
 
+static void captured_trees_without_facts(struct harness *h)
+{
+    struct environment *e = calloc(1, sizeof *e);
+    char release[16];
+
+    if (e == NULL)
+        abort();
+    CHECK_U64(base_page_inferred(e), 0);
+    (void)snprintf(e->processor.architecture, sizeof e->processor.architecture, "aarch64");
+    CHECK_U64(base_page_inferred(e), 0); /* without THP the base page is not told */
+    e->thp_bytes = UINT64_C(512) << 20;
+    CHECK_U64(base_page_inferred(e), 65536);
+    (void)snprintf(e->processor.architecture, sizeof e->processor.architecture, "x86_64");
+    CHECK_U64(base_page_inferred(e), 4096);
+    free(e);
+    kernel_version_parse("Linux version 6.1.0-28-amd64 (debian-kernel@lists) #1 SMP\n", release, sizeof release);
+    CHECK_TEXT(release, "6.1.0-28-amd64");
+    kernel_version_parse("Linux version 6", release, sizeof release);
+    CHECK_TEXT(release, "6");
+    kernel_version_parse("FreeBSD 14", release, sizeof release);
+    CHECK_TEXT(release, "");
+}
+
 static void the_running_machine(struct harness *h)
 {
     struct environment *e = calloc(1, sizeof *e);
@@ -192,6 +215,7 @@ static const struct harness_case cases[] = {
     {"device tree cells", cells},
     {"processes", processes},
     {"headroom", headroom},
+    {"captured trees without facts", captured_trees_without_facts},
     {"the running machine", the_running_machine},
 };
 
