@@ -113,14 +113,23 @@ def reserved(pages: int) -> Iterator[None]:
 
 
 def huge_mappings(pid: int) -> list[int]:
-    """Sizes in bytes of a process's huge page mappings (VmFlags ``ht``)."""
+    """Sizes in bytes of a process's huge page mappings (VmFlags ``ht``).
+
+    A part of a file that is mapped more than once, as ZGC maps its heap, counts once.
+    """
     sizes: list[int] = []
-    size = 0
+    seen: set[tuple[str, str]] = set()
+    size, key = 0, ("0", "0")
     for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
-        if line.startswith("Size:"):
-            size = int(line.split()[1]) * 1024
-        elif line.startswith("VmFlags:") and " ht" in line:
+        words = line.split()
+        if "-" in words[0] and not words[0].endswith(":"):
+            key = (words[4], words[2])  # inode and offset
+        elif words[0] == "Size:":
+            size = int(words[1]) * 1024
+        elif words[0] == "VmFlags:" and "ht" in words and key not in seen:
             sizes.append(size)
+            if key[0] != "0":
+                seen.add(key)
     return sizes
 
 

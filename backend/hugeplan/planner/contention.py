@@ -14,7 +14,7 @@ from typing import Final
 
 from hugeplan.planner.engines import DemandContext, OnShortage, PoolUse, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import DatabaseInstance, Demand
+from hugeplan.planner.model import DatabaseInstance, Demand, Segment
 from hugeplan.planner.pages import ceil_pages, page_label
 
 #: Orders tried at most: all of five instances, a sample of more.
@@ -61,6 +61,15 @@ class Contention:
         return all(outcome.starts and outcome.fell_back_bytes == 0 for outcome in self.outcomes)
 
 
+@dataclass(frozen=True, slots=True)
+class _Starter:
+    """What a start needs to know of an instance, read once for all orders."""
+
+    name: str
+    use: PoolUse
+    segments: tuple[Segment, ...]
+
+
 def simulate(
     databases: Sequence[DatabaseInstance],
     free_pages: Mapping[int, int],
@@ -73,14 +82,8 @@ def simulate(
     planned for it, 0 for none. ``demand_at`` may be a remembering :func:`demand_of`.
     Errors: PlannerError for a negative count, and what the engines' rules raise.
     """
-    free = dict(free_pages)
-    for page_bytes, pages in free.items():
-        if pages < 0:
-            raise PlannerError(f"free_pages.{page_label(page_bytes)}", pages, "0 or more pages")
-    outcomes = tuple(_start(database, free, context, demand_at) for database in databases)
-    return Contention(
-        order=tuple(database.name for database in databases), outcomes=outcomes, free_pages=tuple(sorted(free.items()))
-    )
+    _require_pages(free_pages)
+    return _play([_starter(database, context, demand_at) for database in databases], free_pages)
 
 
 def simulate_orders(
@@ -90,8 +93,9 @@ def simulate_orders(
     demand_at: DemandAt = demand_of,
 ) -> tuple[Contention, ...]:
     """Every start order of up to five instances (a part of the orders of more), the given order first."""
-    orders = islice(permutations(databases), _ORDERS_MAX)
-    return tuple(simulate(order, free_pages, context, demand_at) for order in orders)
+    _require_pages(free_pages)
+    starters = [_starter(database, context, demand_at) for database in databases]
+    return tuple(_play(order, free_pages) for order in islice(permutations(starters), _ORDERS_MAX))
 
 
 def losing_orders(
@@ -104,14 +108,33 @@ def losing_orders(
     return tuple(run for run in simulate_orders(databases, free_pages, context, demand_at) if not run.all_served)
 
 
-def _start(database: DatabaseInstance, free: dict[int, int], context: DemandContext, demand_at: DemandAt) -> Outcome:
+def _require_pages(free_pages: Mapping[int, int]) -> None:
+    for page_bytes, pages in free_pages.items():
+        if pages < 0:
+            raise PlannerError(f"free_pages.{page_label(page_bytes)}", pages, "0 or more pages")
+
+
+def _starter(database: DatabaseInstance, context: DemandContext, demand_at: DemandAt) -> _Starter:
     use = engine_named(database.engine).pool_use(database, context)
-    demand = demand_at(database, context.base_page_bytes, context)
-    before = dict(free)
+    segments = demand_at(database, context.base_page_bytes, context).segments if use.page_sizes_bytes else ()
+    return _Starter(database.name, use, segments)
+
+
+def _play(starters: Sequence[_Starter], free_pages: Mapping[int, int]) -> Contention:
+    free = dict(free_pages)
+    outcomes = tuple(_start(starter, free) for starter in starters)
+    return Contention(
+        order=tuple(starter.name for starter in starters),
+        outcomes=outcomes,
+        free_pages=tuple(sorted(free.items())),
+    )
+
+
+def _start(starter: _Starter, free: dict[int, int]) -> Outcome:
+    use, before = starter.use, dict(free)
     grants: list[Grant] = []
-    if use.page_sizes_bytes:
-        for segment in demand.segments:
-            grants += _map_segment(segment.name, segment.segment_bytes, segment.count, use, free)
+    for segment in starter.segments:
+        grants += _map_segment(segment.name, segment.segment_bytes, segment.count, use, free)
     fell_back = sum(grant.mapping_bytes * grant.count for grant in grants if grant.page_bytes is None)
     huge = sum(grant.mapping_bytes * grant.count for grant in grants if grant.page_bytes is not None)
     refused = fell_back > 0 and use.on_shortage is OnShortage.REFUSE
@@ -119,13 +142,13 @@ def _start(database: DatabaseInstance, free: dict[int, int], context: DemandCont
         free.clear()
         free.update(before)  # a server that does not start gives back what it took
     return Outcome(
-        instance=database.name,
+        instance=starter.name,
         starts=not refused,
         grants=() if refused else tuple(grants),
         huge_bytes=0 if refused else huge,
         fell_back_bytes=fell_back,
         silent=fell_back > 0 and not refused,
-        text=_sentence(database.name, grants, use, refused=refused),
+        text=_sentence(starter.name, grants, use, refused=refused),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +11,8 @@ from hypothesis import strategies as st
 from hugeplan.planner.contention import losing_orders, simulate, simulate_orders
 from hugeplan.planner.engines import DemandContext, demand_of
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import GIB, MIB, DatabaseInstance
+from hugeplan.planner.model import GIB, MIB, DatabaseInstance, NodeFacts, NumaNode, PlanRequest, State
+from hugeplan.planner.plan import plan
 
 NODE = DemandContext()
 MARIADB = DatabaseInstance(
@@ -147,3 +150,17 @@ def test_reserving_the_demand_serves_the_instance_alone(database: DatabaseInstan
     page_bytes = GIB if database is POSTGRESQL else 2 * MIB
     demand = demand_of(database, page_bytes, NODE)
     assert simulate((database,), {page_bytes: demand.pages}, NODE).all_served
+
+
+def test_the_plan_says_when_the_start_order_matters() -> None:
+    node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=128 * GIB),), kernel_used_bytes=GIB)
+    small = {**MARIADB.settings, "innodb_buffer_pool_size": "4G"}
+    databases = (replace(POSTGRESQL, page_bytes=GIB), replace(MARIADB, settings=small, page_bytes=2 * MIB))
+    found = [f for f in plan(PlanRequest(node=node, databases=databases)).findings if f.code == "start_order"]
+    assert [finding.state for finding in found] == [State.ATTENTION]
+    assert "maria" in found[0].reason
+    calm = (replace(POSTGRESQL, name="a", settings={}, page_bytes=2 * MIB), replace(MYSQL, page_bytes=2 * MIB))
+    found = [f for f in plan(PlanRequest(node=node, databases=calm)).findings if f.code == "start_order"]
+    assert [finding.state for finding in found] == [State.OK]
+    alone = plan(PlanRequest(node=node, databases=databases[:1]))
+    assert not any(finding.code == "start_order" for finding in alone.findings)

@@ -433,7 +433,7 @@ def _notes(
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """One size: huge_page_size, else the planned one, else the default. ``on`` refuses to start, ``try`` falls back."""
     major, _ = parse_version(instance.version)
-    values = parse_settings(instance.settings, major)
+    values, _, _ = _read(major, tuple(instance.settings.items()))
     mode = str(values.get("huge_pages", "try"))
     named = int(values.get("huge_page_size", 0)) or instance.page_bytes or context.default_huge_page_bytes
     sizes = () if mode == "off" or instance.page_bytes == 0 else (named,)

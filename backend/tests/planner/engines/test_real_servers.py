@@ -57,5 +57,4 @@ def test_jvm_17_is_exact() -> None:
     if not ran:
         pytest.skip("; ".join(sorted({str(t["reason"] or f"Java {t['version']}, not 17") for t in _trials("jvm")})))
     for trial in ran:
-        if trial["settings"]["gc"] != "Z":  # ZGC maps its heap through a file, which smaps lists more than once
-            assert trial["real_pages"] == trial["predicted_pages"], trial
+        assert trial["real_pages"] == trial["predicted_pages"], trial
