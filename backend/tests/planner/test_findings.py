@@ -157,7 +157,7 @@ CASES = (
     Case("silent_fallback", LOOK, request(node(), with_settings(huge_pages="try")), "silently uses base pages"),
     Case("start_order", None, request()),
     Case("start_order", OK, request(BIG, database(), mariadb())),
-    Case("start_order", OK, request(BIG, database(), database(name="second")), "pages of one size"),
+    Case("start_order", OK, request(BIG, database(), database(name="second")), "pages of one size only"),
     Case("start_order", LOOK, request(BIG, SETTINGS_1G, mariadb()), "blog, main: main does not start"),
     Case("pod_limit_below_segment", None, request()),
     Case("pod_limit_below_segment", UNKNOWN, request(reservations=KUBERNETES)),

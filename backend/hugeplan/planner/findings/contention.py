@@ -24,12 +24,13 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     if len(sharing) < 2:
         return
     name = inputs.node.name
-    if all(len(inputs.pool_uses[instance.name].page_sizes_bytes) == 1 for instance in sharing):
-        yield ok(CODE, name, TITLE, "Each engine takes pages of one size, and the pools hold everybody's demand.")
-        return
     pages: dict[int, int] = {}
     for pool in inputs.pools:
-        pages[pool.page_bytes] = pages.get(pool.page_bytes, 0) + pool.pages
+        if pool.pages:
+            pages[pool.page_bytes] = pages.get(pool.page_bytes, 0) + pool.pages
+    if all(len(pages.keys() & set(inputs.pool_uses[instance.name].page_sizes_bytes)) <= 1 for instance in sharing):
+        yield ok(CODE, name, TITLE, "Each engine can take pages of one size only, and the pools hold every demand.")
+        return
     lost = losing_orders(sharing, pages, DemandContext.of_node(inputs.node), demand_at)
     if not lost:
         yield ok(CODE, name, TITLE, "In every start order each engine gets its pages.")
