@@ -90,8 +90,8 @@ validate: setup agent ## Predict what huge pages save a PostgreSQL here, measure
 	@cd backend && ../$(BIN)/python -m validate $(VALIDATE) || test $$? -eq 77
 
 .PHONY: fuzz
-fuzz: setup ## Feed damaged and random input to the parsers
-	@exec $(BIN)/python deploy/make/fuzz.py
+fuzz: setup ## Feed damaged and random input to tlbbench's parsers (clang's libFuzzer)
+	@exec bash agent/tlbbench/tests/fuzz.sh
 
 # What stands behind the commands.
 

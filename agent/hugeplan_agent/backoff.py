@@ -29,7 +29,7 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
     if value is None:
         return None
     text = value.strip()
-    if text.isdigit():
+    if text.isdecimal():
         return float(text)
     try:
         moment = parsedate_to_datetime(text)

@@ -175,7 +175,7 @@ class Spool:
         for folder in (self.pending, self.rejected, self.folder):
             for path in folder.glob(".*.tmp"):
                 owner = path.name.rsplit(".", 2)[-2]
-                if not (owner.isdigit() and Path(f"/proc/{owner}").exists()):
+                if not (owner.isdecimal() and Path(f"/proc/{owner}").exists()):
                     path.unlink(missing_ok=True)
 
     def _drop(self, entry: Entry, cause: str) -> None:

@@ -23,7 +23,7 @@ def test_other_lines_are_passed_over(line: str) -> None:
 
 
 def test_counters() -> None:
-    assert parse_counters("thp_fault_alloc 12\nbroken\nnegative -3\n") == {"thp_fault_alloc": 12}
+    assert parse_counters("thp_fault_alloc 12\nbroken\nnegative -3\nsuperscript ²\n") == {"thp_fault_alloc": 12}
 
 
 @pytest.mark.parametrize(

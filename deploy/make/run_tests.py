@@ -49,7 +49,7 @@ PLAYWRIGHT = ("npx", "--no-install", "playwright", "test", "--reporter=list,juni
 
 SUITES = (
     Suite(
-        "tlbbench", ".", ("bash", "agent/tlbbench/tests/run.sh"), 900,
+        "tlbbench", ".", ("bash", "agent/tlbbench/tests/run.sh"), 1800,
         "agent/tlbbench/tests/run.sh", preflight=("cc",), builds=("agent",), junit=False,
     ),
     Suite("agent", "agent", PYTEST, 600, "agent/tests", preflight=("cc",), builds=("agent",)),
@@ -57,7 +57,7 @@ SUITES = (
         "deploy", "deploy", PYTEST, 900,
         "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"),
     ),
-    Suite("backend", "backend", PYTEST, 1500, "backend/tests"),
+    Suite("backend", "backend", PYTEST, 2400, "backend/tests"),
     Suite(
         "frontend", "frontend", VITEST, 600,
         "frontend/package.json", preflight=("node",), builds=("frontend",),

@@ -26,7 +26,7 @@ def parse_counters(text: str) -> dict[str, int]:
     counters = {}
     for line in text.splitlines():
         name, _, value = line.partition(" ")
-        if value.strip().isdigit():
+        if value.strip().isdecimal():
             counters[name] = int(value)
     return counters
 

@@ -26,7 +26,7 @@ def parse_start_time(text: str) -> int | None:
     """Field 22 of /proc/PID/stat, in clock ticks since boot. The name in field 2 may hold spaces and parentheses."""
     _, _, after_name = text.rpartition(")")
     fields = after_name.split()
-    return int(fields[19]) if len(fields) > 19 and fields[19].isdigit() else None
+    return int(fields[19]) if len(fields) > 19 and fields[19].isdecimal() else None
 
 
 def parse_name(status: str) -> str | None:
