@@ -4,8 +4,8 @@
 
     kill_test.py PROGRAM [RUNS]
 
-After SIGTERM and SIGINT the program must end by itself with a valid document and exit status 0 or 3; after SIGKILL the next
-start must give the pools back. In every case no journal, no shared memory file and no child process may be left.
+After SIGTERM and SIGINT the program must end by itself with a valid document and exit status 0 or 3; after SIGKILL
+the next start must give the pools back. In every case no journal, no shared memory file and no child process may be left.
 Needs root, huge page pools and nobody else who changes them meanwhile; else it prints SKIP with the reason.
 """
 
@@ -88,7 +88,7 @@ def run_once(program: str, draw: random.Random, number: int, before: dict[str, s
 
 def main() -> int:
     """Runs the kills; the last line holds the totals."""
-    program = os.path.abspath(sys.argv[1])
+    program = str(Path(sys.argv[1]).absolute())
     runs = int(sys.argv[2]) if len(sys.argv) > 2 else 200
     reason = None
     if os.geteuid() != 0:

@@ -18,7 +18,7 @@ import suite
 
 # Small budgets: these cases test what is printed, not the numbers.
 SMALL = ("--max-memory", "64M", "--time-limit", "4")
-# Geometry ends by itself in a few seconds; on a loaded machine it may need longer, and what these cases test comes last.
+# Geometry ends by itself in a few seconds; on a loaded machine it may need longer; what these cases test comes last.
 ENOUGH = ("--max-memory", "64M", "--time-limit", "30")
 TERMINAL_SECONDS = 60
 
