@@ -76,11 +76,10 @@ def _zipf_groups(rows: int, s: float, rows_per_unit: int) -> tuple[tuple[float, 
         else ((logs - logs.min()) / span * (ZIPF_GROUPS - 1e-6)).astype(int)
     )
     units = float(counts.sum())
-    return tuple(
-        (float(counts[bins == b].sum()) / units, float(references[bins == b].sum()))
-        for b in range(ZIPF_GROUPS)
-        if (bins == b).any()
-    )
+    unit_sums = np.bincount(bins, weights=counts)
+    reference_sums = np.bincount(bins, weights=references)
+    present = np.bincount(bins) > 0
+    return tuple(zip((unit_sums[present] / units).tolist(), reference_sums[present].tolist(), strict=True))
 
 
 def _distinct(region: TouchRegion, unit_bytes: float, near: float) -> float:
@@ -99,10 +98,18 @@ def _near(region: TouchRegion, unit_bytes: float) -> float:
 def _expand(
     profile: TouchProfile, unit_bytes: float, touches: Callable[[TouchRegion, float], float]
 ) -> tuple[list[float], list[float], list[tuple[int, ...]]]:
-    """(items, references, indices of each region's classes) in units of ``unit_bytes``.
+    """(items, references, indices of each region's classes) in units of ``unit_bytes``, as lists of the caller's own.
 
     ``touches`` says how many references an operation makes to units of a region, given its near touches there.
     """
+    items, references, owners = _expanded(profile, unit_bytes, touches)
+    return list(items), list(references), list(owners)
+
+
+@lru_cache(maxsize=2048)  # the same places are asked for at every cache size and both bounds of a walk's price
+def _expanded(
+    profile: TouchProfile, unit_bytes: float, touches: Callable[[TouchRegion, float], float]
+) -> tuple[tuple[float, ...], tuple[float, ...], tuple[tuple[int, ...], ...]]:
     items: list[float] = []
     references: list[float] = []
     owners: list[tuple[int, ...]] = []
@@ -114,7 +121,7 @@ def _expand(
         for item_share, reference_share in groups:
             items.append(max(1.0, distinct * item_share))
             references.append(touches(region, near) * reference_share)
-    return items, references, owners
+    return tuple(items), tuple(references), tuple(owners)
 
 
 def _page_touches(region: TouchRegion, near: float) -> float:
