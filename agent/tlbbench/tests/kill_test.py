@@ -5,7 +5,7 @@
     kill_test.py PROGRAM [RUNS]
 
 After SIGTERM and SIGINT the program must end by itself with a valid document and exit status 0 or 3; after SIGKILL
-the next start must give the pools back. In every case no journal, no shared memory file and no child process may be left.
+the next start must give the pools back. In every case no journal, no shared memory file and no child may be left.
 Needs root, huge page pools and nobody else who changes them meanwhile; else it prints SKIP with the reason.
 """
 
