@@ -492,6 +492,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Health Get
+         * @description Whether the process answers. Touches nothing else, so that a slow database does not restart it.
+         */
+        get: operations["health_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Readiness Get
+         * @description Whether requests can be served: the database answers and its migrations are at head.
+         */
+        get: operations["readiness_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -539,6 +579,19 @@ export interface components {
             reason: string | null;
         };
         /**
+         * BenefitDocument
+         * @description One measured throughput at one buffer pool size.
+         */
+        BenefitDocument: {
+            /**
+             * Pool
+             * @description a size such as 64GiB, 512MiB, 512Mi or a whole number of bytes
+             */
+            pool: number | string;
+            /** Throughput */
+            throughput: number;
+        };
+        /**
          * BreakEven
          * @description From how many connections on the page tables saved outweigh the pages reserved.
          */
@@ -557,7 +610,7 @@ export interface components {
         };
         /**
          * CatalogueProcessor
-         * @description A processor of the catalogue.
+         * @description A processor of the catalogue. ``confidence`` is of the whole entry.
          */
         CatalogueProcessor: {
             /** Id */
@@ -567,33 +620,45 @@ export interface components {
             /** Uarch */
             uarch: string;
             /** Products */
-            products: string | null;
-            /** Family */
-            family: number | null;
-            /** Models */
-            models: number[];
+            products: string[];
             /** Levels */
             levels: components["schemas"]["CatalogueTlbLevel"][];
+            /** Confidence */
+            confidence: string;
+            /** Confidence Note */
+            confidence_note: string | null;
             /** Sources */
-            sources: string[];
+            sources: components["schemas"]["CatalogueSource"][];
+        };
+        /**
+         * CatalogueSource
+         * @description Where a fact of the catalogue comes from, and what it says.
+         */
+        CatalogueSource: {
+            /** Source */
+            source: string;
+            /** Says */
+            says: string | null;
         };
         /**
          * CatalogueTlbLevel
-         * @description Entries of one TLB level of a processor for one page size.
+         * @description One TLB structure of a processor: its entries hold any of ``page_bytes``, which compete when ``shared``.
          */
         CatalogueTlbLevel: {
             /** Level */
             level: number;
             /** Kind */
             kind: string;
+            /** Access */
+            access: string | null;
             /** Page Bytes */
-            page_bytes: number;
+            page_bytes: number[];
             /** Entries */
             entries: number | null;
             /** Ways */
             ways: number | string | null;
-            /** Confidence */
-            confidence: string;
+            /** Shared */
+            shared: boolean | null;
             /** Note */
             note: string | null;
         };
@@ -662,6 +727,20 @@ export interface components {
          * @enum {string}
          */
         Confidence: "high" | "medium" | "low";
+        /**
+         * CpuDocument
+         * @description Which processor: enough to find it in the catalogue.
+         */
+        CpuDocument: {
+            /** Vendor */
+            vendor?: string | null;
+            /** Family */
+            family?: number | null;
+            /** Model */
+            model?: number | null;
+            /** Catalogue Id */
+            catalogue_id?: string | null;
+        };
         /**
          * Crossing
          * @description The number of scattered hot lines from which huge pages lose to base pages.
@@ -743,6 +822,48 @@ export interface components {
             batches: number | null;
             /** Dropped */
             dropped: number | null;
+        };
+        /**
+         * DatabaseDocument
+         * @description A database instance: its engine and settings as the engine spells them.
+         */
+        DatabaseDocument: {
+            /** Name */
+            name: string;
+            /** Engine */
+            engine: string;
+            /** Version */
+            version?: string | number | boolean | null;
+            /**
+             * Settings
+             * @default {}
+             */
+            settings: {
+                [key: string]: string | number | boolean;
+            };
+            /** Connections */
+            connections?: number | null;
+            /**
+             * Page Size
+             * @description auto lets the planner choose, none forbids huge pages, else the page size to use
+             */
+            page_size?: number | string | null;
+            /** Numa Node */
+            numa_node?: number | null;
+            /**
+             * Weight
+             * @default 1
+             */
+            weight: number;
+            pool_range?: components["schemas"]["PoolRangeDocument"] | null;
+            /** Pod Hugepages Limit */
+            pod_hugepages_limit?: (number | string) | null;
+            /**
+             * @default {
+             *       "benefit": []
+             *     }
+             */
+            workload: components["schemas"]["WorkloadDocument"];
         };
         /**
          * Demand
@@ -834,34 +955,56 @@ export interface components {
         /**
          * EngineInfo
          * @description A database engine the planner can size. ``wants_pool`` false: the right answer is no huge page pool.
+         *
+         *     ``pool_setting`` names the setting that sizes the buffer pool.
          */
         EngineInfo: {
             /** Name */
             name: string;
             /** Title */
             title: string;
+            /** Summary */
+            summary: string;
             /** Versions */
             versions: string[];
-            /** Default Version */
-            default_version: string | null;
+            /** Aliases */
+            aliases: string[];
             /** Wants Pool */
             wants_pool: boolean;
+            /** Pool Setting */
+            pool_setting: string | null;
+            /** Process Per Connection */
+            process_per_connection: boolean;
             /** Settings */
             settings: components["schemas"]["EngineSetting"][];
         };
         /**
          * EngineSetting
          * @description One setting of an engine that the sizing rule reads, spelled as the engine spells it.
+         *
+         *     ``minimum`` and ``maximum`` are bytes for ``kind`` bytes and counts for integer; ``default`` is null where
+         *     the engine computes it; an empty ``versions`` means all.
          */
         EngineSetting: {
             /** Name */
             name: string;
+            kind: components["schemas"]["SettingKind"];
+            /** Summary */
+            summary: string;
             /** Default */
             default: string | null;
-            /** Unit */
-            unit: string | null;
-            /** Description */
-            description: string;
+            /** Minimum */
+            minimum: number | null;
+            /** Maximum */
+            maximum: number | null;
+            /** Unit Bytes */
+            unit_bytes: number;
+            /** Choices */
+            choices: string[];
+            /** Versions */
+            versions: string[];
+            /** Matters */
+            matters: boolean;
         };
         /**
          * Engines
@@ -880,6 +1023,17 @@ export interface components {
             machine_id: string;
             /** Node Name */
             node_name: string;
+        };
+        /**
+         * Environment
+         * @description Where a run was measured; the rest of the document's environment stays in the stored document.
+         */
+        Environment: {
+            processor: components["schemas"]["ProcessorDocument"] | null;
+            hypervisor: components["schemas"]["HypervisorDocument"] | null;
+            kernel: components["schemas"]["KernelDocument"] | null;
+            /** Base Page Bytes */
+            base_page_bytes: number | null;
         };
         /**
          * Evidence
@@ -944,6 +1098,25 @@ export interface components {
             waste_after_bytes: number;
             /** Reason */
             reason: string;
+        };
+        /**
+         * Forecast
+         * @description Growth of a tenant's demand and the days until the headroom under the plan is gone.
+         *
+         *     None in ``growth_bytes_per_day``: the history is too short, ``basis`` says what is missing.
+         *     None in ``days_until_full``: no growth, or further away than the history can carry.
+         */
+        Forecast: {
+            /** Subject */
+            subject: string;
+            /** Headroom Bytes */
+            headroom_bytes: number;
+            /** Points */
+            points: number;
+            growth_bytes_per_day: components["schemas"]["Range"] | null;
+            days_until_full: components["schemas"]["Range"] | null;
+            /** Basis */
+            basis: string;
         };
         /**
          * Gain
@@ -1074,6 +1247,17 @@ export interface components {
             status: string;
         };
         /**
+         * HardwareDocument
+         * @description Translation hardware: a catalogue entry, or a tlbbench document (``run``, command line only).
+         */
+        HardwareDocument: {
+            cpu?: components["schemas"]["CpuDocument"] | null;
+            /** Virtualised */
+            virtualised?: boolean | null;
+            /** Run */
+            run?: string | null;
+        };
+        /**
          * HardwareFacts
          * @description What is known of a node's translation hardware, measured first, catalogue second.
          */
@@ -1109,6 +1293,37 @@ export interface components {
              * @default []
              */
             curves: components["schemas"]["LatencyCurve"][];
+        };
+        /**
+         * Health
+         * @description The process answers.
+         */
+        Health: {
+            /**
+             * Status
+             * @constant
+             */
+            status: "ok";
+        };
+        /**
+         * HistoryDocument
+         * @description Measured memory of one copy of a tenant: seconds since the epoch, and bytes at that time.
+         */
+        HistoryDocument: {
+            /** Times */
+            times: number[];
+            /** Used */
+            used: (number | string)[];
+        };
+        /**
+         * HypervisorDocument
+         * @description Whether the run was measured in a guest.
+         */
+        HypervisorDocument: {
+            /** Present */
+            present: boolean | null;
+            /** Name */
+            name: string | null;
         };
         /**
          * InstancePlan
@@ -1185,6 +1400,14 @@ export interface components {
             cpus: string | null;
         };
         /**
+         * KernelDocument
+         * @description The kernel a run was measured under.
+         */
+        KernelDocument: {
+            /** Release */
+            release: string | null;
+        };
+        /**
          * KubernetesView
          * @description What the kubelet will report once the plan is applied. Quantities in bytes, by resource name.
          */
@@ -1243,13 +1466,16 @@ export interface components {
          * Ledger
          * @description All of MemTotal: the parts' bytes sum to it exactly, per NUMA node and in total.
          *
-         *     FREE may be negative; then the plan does not fit and a finding says so.
+         *     FREE may be negative; then the plan does not fit and a finding says so. ``struct_page_bytes`` is the kernel's
+         *     page metadata: it lies outside MemTotal and is shown beside the parts, not among them.
          */
         Ledger: {
             /** Mem Total Bytes */
             mem_total_bytes: number;
             /** Parts */
             parts: components["schemas"]["LedgerPart"][];
+            /** Struct Page Bytes */
+            struct_page_bytes: number | null;
         };
         /**
          * LedgerKind
@@ -1347,6 +1573,47 @@ export interface components {
             facts: components["schemas"]["NodeFacts"] | null;
             /** Facts Unknown Because */
             facts_unknown_because: string | null;
+        };
+        /**
+         * NodeDocument
+         * @description Inline facts of a node. Give ``memory``, or ``numa_nodes`` with the memory of each.
+         */
+        NodeDocument: {
+            /**
+             * Name
+             * @default node
+             */
+            name: string;
+            /**
+             * Arch
+             * @default x86_64
+             */
+            arch: string;
+            /** Base Page Size */
+            base_page_size?: (number | string) | null;
+            /** Huge Page Sizes */
+            huge_page_sizes?: (number | string)[] | null;
+            /** Default Huge Page Size */
+            default_huge_page_size?: (number | string) | null;
+            /** Memory */
+            memory?: (number | string) | null;
+            /** Numa Nodes */
+            numa_nodes?: components["schemas"]["NumaNodeDocument"][] | null;
+            /** Cpus */
+            cpus?: number | null;
+            /** Kernel Used */
+            kernel_used?: (number | string) | null;
+            /** Thp */
+            thp?: ("always" | "madvise" | "never") | null;
+            /** Hvo */
+            hvo?: boolean | null;
+            /** Kernel Release */
+            kernel_release?: string | null;
+            /** Kernel Command Line */
+            kernel_command_line?: string | null;
+            /** Hugetlb Cma */
+            hugetlb_cma?: (number | string) | null;
+            hardware?: components["schemas"]["HardwareDocument"] | null;
         };
         /**
          * NodeFacts
@@ -1465,6 +1732,23 @@ export interface components {
             mem_free_bytes: number | null;
             /** Pools */
             pools: components["schemas"]["Pool"][] | null;
+        };
+        /**
+         * NumaNodeDocument
+         * @description One NUMA node of an inline node description.
+         */
+        NumaNodeDocument: {
+            /** Id */
+            id: number;
+            /**
+             * Memory
+             * @description a size such as 64GiB, 512MiB, 512Mi or a whole number of bytes
+             */
+            memory: number | string;
+            /** Free */
+            free?: (number | string) | null;
+            /** Pools */
+            pools?: components["schemas"]["PoolDocument"][] | null;
         };
         /**
          * NumaPool
@@ -1596,6 +1880,11 @@ export interface components {
             assumptions: string[];
             /** Unknowns */
             unknowns: string[];
+            /**
+             * Forecasts
+             * @default []
+             */
+            forecasts: components["schemas"]["Forecast"][];
         };
         /**
          * PlanArtifact
@@ -1645,10 +1934,7 @@ export interface components {
         PlanPreviewRequest: {
             /** Node Id */
             node_id?: string | null;
-            /** Scenario */
-            scenario: {
-                [key: string]: unknown;
-            };
+            scenario: components["schemas"]["ScenarioDocument"];
         };
         /**
          * PlanSummary
@@ -1678,6 +1964,39 @@ export interface components {
             headline: string;
         };
         /**
+         * PolicyDocument
+         * @description The reader's choices.
+         */
+        PolicyDocument: {
+            /**
+             * Slack
+             * @description a share such as 1% or 0.01
+             * @default 0.01
+             */
+            slack: number | string;
+            /**
+             * Slack Min Pages
+             * @default 2
+             */
+            slack_min_pages: number;
+            /**
+             * Risk
+             * @description a share such as 1% or 0.01
+             * @default 0.01
+             */
+            risk: number | string;
+            /** Page Sizes */
+            page_sizes?: (number | string)[] | null;
+            /**
+             * Reserve At
+             * @default boot
+             * @enum {string}
+             */
+            reserve_at: "boot" | "runtime";
+            /** Free Margin */
+            free_margin?: (number | string) | null;
+        };
+        /**
          * Pool
          * @description The kernel's huge page pool of one size on one NUMA node, as observed. Counts are pages.
          */
@@ -1692,6 +2011,21 @@ export interface components {
             resv_hugepages: number | null;
             /** Surplus Hugepages */
             surplus_hugepages: number | null;
+        };
+        /**
+         * PoolDocument
+         * @description A huge page pool as it stands on one NUMA node.
+         */
+        PoolDocument: {
+            /**
+             * Page Size
+             * @description a page size such as 4KiB, 2MiB or 1GiB
+             */
+            page_size: number | string;
+            /** Nr Hugepages */
+            nr_hugepages: number;
+            /** Free */
+            free?: number | null;
         };
         /**
          * PoolPlan
@@ -1710,6 +2044,22 @@ export interface components {
             pages: number;
             /** Present Pages */
             present_pages: number | null;
+        };
+        /**
+         * PoolRangeDocument
+         * @description The buffer pool may be sized between these by the planner.
+         */
+        PoolRangeDocument: {
+            /**
+             * Min
+             * @description a size such as 64GiB, 512MiB, 512Mi or a whole number of bytes
+             */
+            min: number | string;
+            /**
+             * Max
+             * @description a size such as 64GiB, 512MiB, 512Mi or a whole number of bytes
+             */
+            max: number | string;
         };
         /**
          * PoolSummary
@@ -1780,6 +2130,32 @@ export interface components {
             online: number | null;
         };
         /**
+         * ProcessorDocument
+         * @description The processor a run was measured on. ``midr`` and ``pvr`` are the identification registers of Arm and POWER.
+         */
+        ProcessorDocument: {
+            /** Architecture */
+            architecture: string | null;
+            /** Vendor */
+            vendor: string | null;
+            /** Family */
+            family: number | null;
+            /** Model */
+            model: number | null;
+            /** Stepping */
+            stepping: number | null;
+            /** Brand */
+            brand: string | null;
+            /** Midr */
+            midr: number | null;
+            /** Pvr */
+            pvr: number | null;
+            /** Cpus Online */
+            cpus_online: number | null;
+            /** Catalogue Id */
+            catalogue_id: string | null;
+        };
+        /**
          * PublishedResult
          * @description One published page-size result, as its source states it. Words in a number's place are kept as words.
          */
@@ -1834,6 +2210,19 @@ export interface components {
             high: number;
         };
         /**
+         * Readiness
+         * @description The database answers and is at the newest migration.
+         */
+        Readiness: {
+            /**
+             * Status
+             * @constant
+             */
+            status: "ready";
+            /** Revision */
+            revision: string;
+        };
+        /**
          * ReportReceipt
          * @description The service has the report. ``created`` is false when it had it before; ``run_id`` is null without a run.
          */
@@ -1852,6 +2241,34 @@ export interface components {
             created: boolean;
             /** Run Id */
             run_id: string | null;
+        };
+        /**
+         * ReservationsDocument
+         * @description Memory set aside before pods and databases.
+         */
+        ReservationsDocument: {
+            /**
+             * Kubernetes
+             * @default false
+             */
+            kubernetes: boolean;
+            /** Provider */
+            provider?: ("gke" | "eks" | "aks") | null;
+            /** Kube Reserved */
+            kube_reserved?: (number | string) | null;
+            /** System Reserved */
+            system_reserved?: (number | string) | null;
+            /** Eviction Hard */
+            eviction_hard?: (number | string) | null;
+            /** Max Pods */
+            max_pods?: number | null;
+            /** Hugepage Aware Eviction */
+            hugepage_aware_eviction?: boolean | null;
+            /**
+             * Memory Manager Static
+             * @default false
+             */
+            memory_manager_static: boolean;
         };
         /**
          * Risk
@@ -2042,6 +2459,7 @@ export interface components {
             duration_seconds: number | null;
             /** Sections */
             sections: components["schemas"]["RunSection"][];
+            environment: components["schemas"]["Environment"] | null;
             geometry: components["schemas"]["Geometry"] | null;
             /** Curves */
             curves: components["schemas"]["RunCurve"][];
@@ -2178,7 +2596,7 @@ export interface components {
         };
         /**
          * Scenario
-         * @description A saved scenario. Its ``version`` is the ETag that an edit must name in If-Match.
+         * @description A saved scenario, spelled as it was sent. Its ``version`` is the ETag that an edit must name in If-Match.
          */
         Scenario: {
             /**
@@ -2208,6 +2626,45 @@ export interface components {
             scenario: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * ScenarioDocument
+         * @description A what-if: node facts, reservations, tenants, databases and policy.
+         */
+        ScenarioDocument: {
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            node?: components["schemas"]["NodeDocument"] | null;
+            /**
+             * @default {
+             *       "kubernetes": false,
+             *       "memory_manager_static": false
+             *     }
+             */
+            reservations: components["schemas"]["ReservationsDocument"];
+            /**
+             * Tenants
+             * @default []
+             */
+            tenants: components["schemas"]["TenantDocument"][];
+            /**
+             * Databases
+             * @default []
+             */
+            databases: components["schemas"]["DatabaseDocument"][];
+            /**
+             * @default {
+             *       "slack": 0.01,
+             *       "slack_min_pages": 2,
+             *       "risk": 0.01,
+             *       "reserve_at": "boot"
+             *     }
+             */
+            policy: components["schemas"]["PolicyDocument"];
         };
         /**
          * ScenarioSummary
@@ -2247,10 +2704,7 @@ export interface components {
             name: string;
             /** Node Id */
             node_id?: string | null;
-            /** Scenario */
-            scenario: {
-                [key: string]: unknown;
-            };
+            scenario: components["schemas"]["ScenarioDocument"];
         };
         /**
          * Segment
@@ -2302,6 +2756,12 @@ export interface components {
             reason: string;
         };
         /**
+         * SettingKind
+         * @description How a setting is written.
+         * @enum {string}
+         */
+        SettingKind: "bytes" | "integer" | "real" | "boolean" | "enum" | "text";
+        /**
          * Source
          * @description Where a value comes from; the interface draws each of them differently.
          * @enum {string}
@@ -2313,6 +2773,32 @@ export interface components {
          * @enum {string}
          */
         State: "ok" | "attention" | "wrong" | "unknown";
+        /**
+         * TenantDocument
+         * @description A co-located consumer of ordinary memory; figures are for one copy.
+         */
+        TenantDocument: {
+            /** Name */
+            name: string;
+            /**
+             * Kind
+             * @default pod
+             * @enum {string}
+             */
+            kind: "pod" | "service" | "page_cache";
+            /**
+             * Count
+             * @default 1
+             */
+            count: number;
+            /** Request */
+            request?: (number | string) | null;
+            /** Limit */
+            limit?: (number | string) | null;
+            /** Numa Node */
+            numa_node?: number | null;
+            history?: components["schemas"]["HistoryDocument"] | null;
+        };
         /**
          * Term
          * @description One input of a computed number: its name, its value as printed, and where it came from.
@@ -2331,6 +2817,8 @@ export interface components {
          * @description Processor facts by core, with sources and confidence.
          */
         TlbCatalogue: {
+            /** About */
+            about: string;
             /** Items */
             items: components["schemas"]["CatalogueProcessor"][];
         };
@@ -2483,6 +2971,31 @@ export interface components {
             defrag: string | null;
             /** Shmem Enabled */
             shmem_enabled: string | null;
+        };
+        /**
+         * WorkloadDocument
+         * @description What a database does; leave out what is not known.
+         */
+        WorkloadDocument: {
+            /** Row Bytes */
+            row_bytes?: number | null;
+            /** Working Set */
+            working_set?: (number | string) | null;
+            /** Zipf S */
+            zipf_s?: number | null;
+            /** Active Connections */
+            active_connections?: number | null;
+            /** Cold Touches Per Operation */
+            cold_touches_per_operation?: number | null;
+            /** Operations Per Second Per Busy Core */
+            operations_per_second_per_busy_core?: number | null;
+            /** Operation */
+            operation?: string | null;
+            /**
+             * Benefit
+             * @default []
+             */
+            benefit: components["schemas"]["BenefitDocument"][];
         };
         /**
          * BreakEven
@@ -2698,6 +3211,23 @@ export interface components {
             text: string | null;
         };
         /**
+         * Environment
+         * @description Where a run was measured; the rest of the document's environment stays in the stored document.
+         */
+        ReportDocument_Environment: {
+            /** @default null */
+            processor: components["schemas"]["ReportDocument_ProcessorDocument"] | null;
+            /** @default null */
+            hypervisor: components["schemas"]["ReportDocument_HypervisorDocument"] | null;
+            /** @default null */
+            kernel: components["schemas"]["ReportDocument_KernelDocument"] | null;
+            /**
+             * Base Page Bytes
+             * @default null
+             */
+            base_page_bytes: number | null;
+        };
+        /**
          * Geometry
          * @description TLB levels with sources, granules, penalties, and the curves they were read from.
          */
@@ -2799,6 +3329,22 @@ export interface components {
             status: string;
         };
         /**
+         * HypervisorDocument
+         * @description Whether the run was measured in a guest.
+         */
+        ReportDocument_HypervisorDocument: {
+            /**
+             * Present
+             * @default null
+             */
+            present: boolean | null;
+            /**
+             * Name
+             * @default null
+             */
+            name: string | null;
+        };
+        /**
          * Inventory
          * @description What a node is: changes only with its hardware or its boot.
          */
@@ -2874,6 +3420,17 @@ export interface components {
              * @default null
              */
             cpus: string | null;
+        };
+        /**
+         * KernelDocument
+         * @description The kernel a run was measured under.
+         */
+        ReportDocument_KernelDocument: {
+            /**
+             * Release
+             * @default null
+             */
+            release: string | null;
         };
         /**
          * Latency
@@ -3082,6 +3639,62 @@ export interface components {
              * @default null
              */
             online: number | null;
+        };
+        /**
+         * ProcessorDocument
+         * @description The processor a run was measured on. ``midr`` and ``pvr`` are the identification registers of Arm and POWER.
+         */
+        ReportDocument_ProcessorDocument: {
+            /**
+             * Architecture
+             * @default null
+             */
+            architecture: string | null;
+            /**
+             * Vendor
+             * @default null
+             */
+            vendor: string | null;
+            /**
+             * Family
+             * @default null
+             */
+            family: number | null;
+            /**
+             * Model
+             * @default null
+             */
+            model: number | null;
+            /**
+             * Stepping
+             * @default null
+             */
+            stepping: number | null;
+            /**
+             * Brand
+             * @default null
+             */
+            brand: string | null;
+            /**
+             * Midr
+             * @default null
+             */
+            midr: number | null;
+            /**
+             * Pvr
+             * @default null
+             */
+            pvr: number | null;
+            /**
+             * Cpus Online
+             * @default null
+             */
+            cpus_online: number | null;
+            /**
+             * Catalogue Id
+             * @default null
+             */
+            catalogue_id: string | null;
         };
         /**
          * Report
@@ -3517,13 +4130,8 @@ export interface components {
              * @default []
              */
             sections: components["schemas"]["ReportDocument_Section"][];
-            /**
-             * Environment
-             * @default null
-             */
-            environment: {
-                [key: string]: unknown;
-            } | null;
+            /** @default null */
+            environment: components["schemas"]["ReportDocument_Environment"] | null;
             /** @default null */
             geometry: components["schemas"]["ReportDocument_Geometry"] | null;
             /** @default null */
@@ -4575,6 +5183,64 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TokenCreated"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    health_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readiness_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Readiness"];
                 };
             };
             /** @description An error, as problem+json */

@@ -39,6 +39,7 @@ export type Term = Schemas["Term"];
 export type Explanation = Schemas["Explanation"];
 export type ValueRange = Schemas["Range"];
 
+export type ScenarioDocument = Schemas["ScenarioDocument"];
 export type Scenario = Schemas["Scenario"];
 export type ScenarioSummary = Schemas["ScenarioSummary"];
 export type SavedPlan = Schemas["SavedPlan"];

@@ -1,11 +1,16 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { client, unwrap } from "../client";
-
-export type ScenarioDocument = Record<string, unknown>;
+import type { ScenarioDocument } from "../types";
 
 export interface PreviewInput {
   nodeId: string | null;
-  scenario: ScenarioDocument;
+  /** Built from what stands in the form; it may be invalid, and then the server names the field. */
+  scenario: Record<string, unknown>;
+}
+
+/** The document as the API types it. The form sends wrong input too, on purpose: the server is the one judge. */
+export function asScenarioDocument(scenario: Record<string, unknown>): ScenarioDocument {
+  return scenario as unknown as ScenarioDocument;
 }
 
 export const planKeys = {
@@ -19,7 +24,7 @@ export function planPreviewQuery(input: PreviewInput | null) {
     queryFn: ({ signal }) =>
       unwrap(
         client.POST("/api/v1/plans/preview", {
-          body: { node_id: input?.nodeId ?? null, scenario: input?.scenario ?? {} },
+          body: { node_id: input?.nodeId ?? null, scenario: asScenarioDocument(input?.scenario ?? {}) },
           signal,
         }),
       ),

@@ -1,6 +1,6 @@
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { client, unwrap } from "../client";
-import type { PreviewInput } from "../plans";
+import { asScenarioDocument, type PreviewInput } from "../plans";
 
 export const scenarioKeys = {
   all: ["scenarios"] as const,
@@ -34,7 +34,7 @@ export function useSaveScenario() {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: ({ name, nodeId, scenario, replace }: SaveInput) => {
-      const body = { name, node_id: nodeId, scenario };
+      const body = { name, node_id: nodeId, scenario: asScenarioDocument(scenario) };
       if (!replace) return unwrap(client.POST("/api/v1/scenarios", { body }));
       return unwrap(
         client.PUT("/api/v1/scenarios/{scenario_id}", {

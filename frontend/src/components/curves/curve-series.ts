@@ -7,6 +7,7 @@ import { formatBytes } from "@/lib/units";
 const LAYOUTS: Record<string, string> = {
   line_per_page: "One line a page",
   random_64b: "Random lines",
+  packed: "Packed lines",
 };
 
 export function layoutLabel(layout: string): string {

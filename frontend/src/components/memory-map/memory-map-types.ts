@@ -30,3 +30,31 @@ export interface MapBar {
   /** The plan, drawn above reality. */
   ghost?: readonly MapPart[];
 }
+
+/** Drawing order of the parts of memory, by the first word of their key. */
+const ORDER = [
+  "kernel",
+  "system_reserved",
+  "kube_reserved",
+  "eviction",
+  "in_use",
+  "tenants",
+  "processes",
+  "unknown",
+  "engine_private",
+  "page_tables",
+  "page_cache",
+  "pool",
+  "pool_slack",
+  "ordinary",
+  "free",
+];
+
+/** Sorts parts as they are drawn; pools of a smaller page size come first. */
+export function compareParts(
+  a: Pick<MapPart, "key" | "pageBytes">,
+  b: Pick<MapPart, "key" | "pageBytes">,
+): number {
+  const rank = (key: string) => ORDER.indexOf(key.split(":")[0] ?? "");
+  return rank(a.key) - rank(b.key) || (a.pageBytes ?? 0) - (b.pageBytes ?? 0);
+}

@@ -4,7 +4,7 @@ import { SourceBadge, Swatch } from "@/components/ui/badges";
 import { Bytes } from "@/components/ui/values";
 import { formatBytes, formatBytesExact, formatPages, formatShare, GIB, MIB } from "@/lib/units";
 import classes from "./memory-map.module.css";
-import type { MapBar, MapPart } from "./memory-map-types";
+import { compareParts, type MapBar, type MapPart } from "./memory-map-types";
 
 /** A part narrower than this share of the bar has its name in the table and the tooltip only. */
 const LABEL_SHARE = 0.085;
@@ -80,7 +80,7 @@ function Bar({
               <div className={classes.grid} data-coarse={(part.pageBytes ?? 0) >= GIB} />
             )}
             <Fills part={part} />
-            {!ghost && part.bytes / bar.totalBytes >= LABEL_SHARE && (
+            {part.bytes / bar.totalBytes >= LABEL_SHARE && (
               <span className={classes.label}>
                 {part.label} {formatBytes(part.bytes)}
               </span>
@@ -194,17 +194,8 @@ function MapTable({
               <Table.Td>
                 <SourceBadge source={part.source} detail={part.detail} />
               </Table.Td>
-              {planned && (
-                <Table.Td className="hp-num">
-                  <Bytes value={bytes} />
-                </Table.Td>
-              )}
-              <Table.Td className="hp-num">
-                <Bytes value={planned ? ghostBytes : bytes} />
-              </Table.Td>
-              <Table.Td className="hp-num">
-                {formatShare((planned ? ghostBytes : bytes) / totalBytes)}
-              </Table.Td>
+              {planned && <Table.Td className="hp-num">{bytes !== null && <Bytes value={bytes} />}</Table.Td>}
+              <SizeCells bytes={planned ? ghostBytes : bytes} totalBytes={totalBytes} />
             </Table.Tr>
           ))}
         </Table.Tbody>
@@ -213,26 +204,37 @@ function MapTable({
   );
 }
 
+function SizeCells({ bytes, totalBytes }: { bytes: number | null; totalBytes: number }) {
+  return (
+    <>
+      <Table.Td className="hp-num">{bytes !== null && <Bytes value={bytes} />}</Table.Td>
+      <Table.Td className="hp-num">{bytes !== null && formatShare(bytes / totalBytes)}</Table.Td>
+    </>
+  );
+}
+
 interface MapRow {
   part: MapPart;
-  bytes: number;
-  ghostBytes: number;
+  /** Null where no bar has this part: it is not zero, it is not told apart there. */
+  bytes: number | null;
+  ghostBytes: number | null;
 }
 
 /** The parts of all bars summed by key, in drawing order, for the table. */
 export function mapRows(bars: readonly MapBar[]): MapRow[] {
   const rows = new Map<string, MapRow>();
-  const add = (part: MapPart, real: boolean) => {
-    const row = rows.get(part.key) ?? { part, bytes: 0, ghostBytes: 0 };
-    if (real) row.bytes += part.bytes;
-    else row.ghostBytes += part.bytes;
+  const add = (part: MapPart, field: "bytes" | "ghostBytes") => {
+    const row = rows.get(part.key) ?? { part, bytes: null, ghostBytes: null };
+    row[field] = (row[field] ?? 0) + part.bytes;
     rows.set(part.key, row);
   };
   for (const bar of bars) {
-    for (const part of bar.ghost ?? []) add(part, false);
-    for (const part of bar.parts) add(part, true);
+    for (const part of bar.ghost ?? []) add(part, "ghostBytes");
+    for (const part of bar.parts) add(part, "bytes");
   }
-  return [...rows.values()].filter((row) => row.bytes !== 0 || row.ghostBytes !== 0);
+  return [...rows.values()]
+    .filter((row) => row.bytes || row.ghostBytes)
+    .sort((a, b) => compareParts(a.part, b.part));
 }
 
 function PartSwatch({ part }: { part: MapPart }) {

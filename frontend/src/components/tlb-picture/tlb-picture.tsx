@@ -77,6 +77,9 @@ function Cell({ box, color, cracked }: { box: TlbBox | null; color: string; crac
       >
         {cracked && <CrackLine />}
       </div>
+      <div className={classes.badge}>
+        <SourceBadge source={box.source} detail={box.level.note} />
+      </div>
       <div className={classes.text}>
         <div className={classes.entries}>
           {box.level.entries === null ? (
@@ -84,22 +87,17 @@ function Cell({ box, color, cracked }: { box: TlbBox | null; color: string; crac
           ) : (
             `${entriesText(box.level)} entries`
           )}
-          <SourceBadge source={box.source} detail={box.level.note} />
         </div>
-        <div className={classes.line}>
-          {box.reachBytes !== null && (
-            <Tooltip label={`${formatBytesExact(box.reachBytes)} with every entry in use`}>
-              <span>
-                Reach {formatBytes(box.reachBytes)}
-                {ways ? `, ${ways}` : ""}
-              </span>
-            </Tooltip>
-          )}
-        </div>
+        {box.reachBytes !== null && (
+          <Tooltip label={`${formatBytesExact(box.reachBytes)} with every entry in use`}>
+            <div className={classes.line}>Reach {formatBytes(box.reachBytes)}</div>
+          </Tooltip>
+        )}
+        {ways && <div className={classes.line}>{ways}</div>}
         {box.penalty?.ns != null && (
           <div className={classes.line}>
             Miss +{formatNs(box.penalty.ns)}
-            {box.penalty.level === "walk" ? " (page walk)" : " (next level)"}
+            {box.penalty.level === "walk" ? ", page walk" : ", next level"}
           </div>
         )}
       </div>

@@ -40,7 +40,7 @@ export function LatencyCard({ run, levels, basePageBytes }: LatencyCardProps) {
   const baseline = series[0]?.marker === "circle" ? series[0].key : undefined;
   return (
     <QuestionCard
-      title={latencyFinding(curves)}
+      title={latencyFinding(curves, run.paired_deltas)}
       description="Time of one dependent read as the memory it is spread over grows. The lower line is the better page size."
       actions={
         layouts.length > 1 && (

@@ -61,7 +61,7 @@ describe("latencySavings", () => {
 describe("latencyFinding", () => {
   it("names the best size with its saving", () => {
     expect(latencyFinding([base, huge]).replaceAll("\u00a0", " ")).toBe(
-      "2 MiB pages make a random read over 1 GiB 35.0 ns faster than base pages (−27%).",
+      "2 MiB pages make a read over 1 GiB 35.0 ns faster than base pages (−27%).",
     );
   });
   it("does not call a difference inside the noise a gain", () => {

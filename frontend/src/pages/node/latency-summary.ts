@@ -1,4 +1,4 @@
-import type { RunCurve } from "@/api/types";
+import type { PairedDelta, RunCurve } from "@/api/types";
 import { curveBacking, measuredCurves } from "@/components/curves/curve-series";
 import { backingLabel } from "@/lib/page-size";
 import { formatBytes, formatNs, formatPercentChange } from "@/lib/units";
@@ -7,10 +7,8 @@ export interface LatencySaving {
   backing: string;
   footprintBytes: number;
   baseNs: number;
-  hugeNs: number;
   /** Negative when the huge page is faster. */
   deltaNs: number;
-  /** Whether the two curves' intervals (10th to 90th percentile) are apart. */
   isClear: boolean;
 }
 
@@ -21,19 +19,40 @@ export function curvesOfLayout(curves: readonly RunCurve[], layout: string): Run
   );
 }
 
-/** The layouts that a run measured, the cleanest first. */
+/** The layouts that a run measured over footprints; the one that reaches furthest first. */
 export function layoutsOf(curves: readonly RunCurve[]): string[] {
-  const found = new Set(
-    curves
-      .filter((c) => c.section === "latency" && c.x_name === "footprint_bytes")
-      .map((c) => c.layout ?? "other"),
-  );
-  const order = ["random_64b", "line_per_page"];
-  return [...found].sort((a, b) => ((order.indexOf(a) + 9) % 9) - ((order.indexOf(b) + 9) % 9));
+  const furthest = new Map<string, number>();
+  for (const curve of curves) {
+    if (curve.section !== "latency" || curve.x_name !== "footprint_bytes" || curve.layout === null) continue;
+    const last = curve.points.at(-1)?.x ?? 0;
+    furthest.set(curve.layout, Math.max(last, furthest.get(curve.layout) ?? 0));
+  }
+  const order = ["packed", "line_per_page", "random_64b"];
+  return [...furthest.entries()]
+    .sort(([a, xa], [b, xb]) => xb - xa || order.indexOf(b) - order.indexOf(a))
+    .map(([layout]) => layout);
 }
 
-/** What each huge backing saves against base pages, at the largest footprint both were measured at. */
-export function latencySavings(curves: readonly RunCurve[]): LatencySaving[] {
+/** The paired measurement at a point, if the run has one: the most exact difference there is. */
+function pairedAt(deltas: readonly PairedDelta[], curve: RunCurve, x: number): PairedDelta | undefined {
+  return deltas.find(
+    (delta) =>
+      delta.backing === curve.backing &&
+      delta.layout === curve.layout &&
+      delta.x === x &&
+      delta.delta_ns !== null,
+  );
+}
+
+/**
+ * What each huge backing saves against base pages, at the largest footprint both were measured at. A difference is
+ * clear when the 95 % interval of the paired measurement excludes zero; without one, when the two curves' 10th to
+ * 90th percentiles are apart.
+ */
+export function latencySavings(
+  curves: readonly RunCurve[],
+  deltas: readonly PairedDelta[] = [],
+): LatencySaving[] {
   const measured = measuredCurves(curves);
   const base = measured.find((curve) => curveBacking(curve) === "base");
   if (!base) return [];
@@ -46,22 +65,24 @@ export function latencySavings(curves: readonly RunCurve[]): LatencySaving[] {
     );
     const basePoint = shared && base.points.find((point) => point.x === shared.x);
     if (shared?.ns_p50 == null || basePoint?.ns_p50 == null) continue;
-    const apart = (low: number | null, high: number | null) => low !== null && high !== null && high < low;
+    const paired = pairedAt(deltas, curve, shared.x);
+    const below = (high: number | null, low: number | null) => low !== null && high !== null && high < low;
     savings.push({
       backing: backingLabel(curveBacking(curve), curve.page_bytes ?? 0),
       footprintBytes: shared.x,
       baseNs: basePoint.ns_p50,
-      hugeNs: shared.ns_p50,
-      deltaNs: shared.ns_p50 - basePoint.ns_p50,
-      isClear: apart(basePoint.ns_p10, shared.ns_p90) || apart(shared.ns_p10, basePoint.ns_p90),
+      deltaNs: paired?.delta_ns ?? shared.ns_p50 - basePoint.ns_p50,
+      isClear: paired
+        ? below(paired.ci95_high_ns, 0) || below(0, paired.ci95_low_ns)
+        : below(shared.ns_p90, basePoint.ns_p10) || below(basePoint.ns_p90, shared.ns_p10),
     });
   }
   return savings;
 }
 
 /** The card's finding: which backing saves most, or that none does. */
-export function latencyFinding(curves: readonly RunCurve[]): string {
-  const savings = latencySavings(curves);
+export function latencyFinding(curves: readonly RunCurve[], deltas: readonly PairedDelta[] = []): string {
+  const savings = latencySavings(curves, deltas);
   if (savings.length === 0) return "What does a page size buy on this node?";
   const best = savings.reduce((a, b) => (b.deltaNs < a.deltaNs ? b : a));
   const at = `over ${formatBytes(best.footprintBytes)}`;
@@ -69,5 +90,5 @@ export function latencyFinding(curves: readonly RunCurve[]): string {
     return `No page size is clearly faster than base pages ${at}.`;
   }
   const change = formatPercentChange(best.deltaNs / best.baseNs);
-  return `${best.backing} make a random read ${at} ${formatNs(-best.deltaNs)} faster than base pages (${change}).`;
+  return `${best.backing} make a read ${at} ${formatNs(-best.deltaNs)} faster than base pages (${change}).`;
 }

@@ -1,5 +1,5 @@
 import type { LatestSample, SampleMemory } from "@/api/types";
-import type { MapBar, MapPart } from "@/components/memory-map/memory-map-types";
+import { compareParts, type MapBar, type MapPart } from "@/components/memory-map/memory-map-types";
 import { pageSizeColor } from "@/lib/page-size";
 import { formatBytes } from "@/lib/units";
 import { token } from "@/theme/tokens";
@@ -98,11 +98,9 @@ export function nodeParts(memory: SampleMemory, pools: readonly PoolState[]): Ma
         look: "unknown",
         detail: "The report does not say what this is.",
       };
-  const order = ["kernel", "processes", "unknown", "page_tables", "page_cache", "pool", "free"];
-  const rank = (part: MapPart) => order.indexOf(part.key.split(":")[0] ?? "");
   return [...parts, processes]
     .map((part): MapPart => (part.key === "free" ? { ...part, look: "free" } : part))
-    .sort((a, b) => rank(a) - rank(b));
+    .sort(compareParts);
 }
 
 /** One bar for a node, or one a NUMA node where there are several. */

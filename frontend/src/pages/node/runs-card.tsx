@@ -30,7 +30,7 @@ export function RunsCard({ nodeId }: { nodeId: string }) {
                 size="compact-sm"
                 disabled={chosen.length < 2}
               >
-                Compare {chosen.length} runs
+                {chosen.length < 2 ? "Choose two runs to compare" : `Compare ${chosen.length} runs`}
               </LinkButton>
             )
           }

@@ -1,5 +1,5 @@
 import { ActionIcon, NativeSelect, Select, TextInput } from "@mantine/core";
-import type { EngineInfo } from "@/api/types";
+import type { EngineInfo, EngineSetting } from "@/api/types";
 import { TrashIcon } from "@/components/ui/icons";
 import { formatBytes, GIB, KIB, MIB } from "@/lib/units";
 import { splitSettings } from "./engine-settings";
@@ -62,7 +62,7 @@ export function DatabaseInputs(props: DatabaseInputsProps) {
         <NativeSelect
           label="Version"
           data={[
-            { value: "", label: engine?.default_version ? `${engine.default_version} (default)` : "Default" },
+            { value: "", label: engine?.versions[0] ? `Newest (${engine.versions[0]})` : "Default" },
             ...(engine?.versions ?? []).map((version) => ({ value: version, label: version })),
           ]}
           value={database.version ?? ""}
@@ -99,21 +99,12 @@ function SettingInputs({
   return (
     <div className={classes.stack}>
       {shown.map((setting) => (
-        <TextInput
+        <SettingInput
           key={setting.name}
-          label={<span className="hp-mono">{setting.name}</span>}
-          description={setting.description}
-          inputWrapperOrder={["label", "input", "description", "error"]}
-          placeholder={
-            setting.default === null
-              ? "engine's own"
-              : `${setting.default}${setting.unit ? ` ${setting.unit}` : ""} (default)`
-          }
+          setting={setting}
           value={database.settings[setting.name] ?? ""}
-          onChange={(event) => setSetting(setting.name, event.currentTarget.value)}
+          onChange={(value) => setSetting(setting.name, value)}
           error={errors.at(`databases.${index}.settings.${setting.name}`)}
-          spellCheck={false}
-          autoComplete="off"
         />
       ))}
       {addable.length > 0 && (
@@ -130,6 +121,49 @@ function SettingInputs({
         />
       )}
     </div>
+  );
+}
+
+interface SettingInputProps {
+  setting: EngineSetting;
+  value: string;
+  error: string | undefined;
+  onChange: (value: string) => void;
+}
+
+/** One setting, verbatim; a list where the engine knows the words. */
+function SettingInput({ setting, value, error, onChange }: SettingInputProps) {
+  const common = {
+    label: <span className="hp-mono">{setting.name}</span>,
+    description: setting.summary || undefined,
+    inputWrapperOrder: ["label", "input", "description", "error"] as (
+      | "label"
+      | "input"
+      | "description"
+      | "error"
+    )[],
+    value,
+    error,
+  };
+  const byDefault = setting.default === null ? "engine's own" : `${setting.default} (default)`;
+  if (setting.choices.length > 0) {
+    const isListed = value === "" || setting.choices.includes(value);
+    return (
+      <NativeSelect
+        {...common}
+        data={[{ value: "", label: byDefault }, ...setting.choices, ...(isListed ? [] : [value])]}
+        onChange={(event) => onChange(event.currentTarget.value)}
+      />
+    );
+  }
+  return (
+    <TextInput
+      {...common}
+      placeholder={byDefault}
+      onChange={(event) => onChange(event.currentTarget.value)}
+      spellCheck={false}
+      autoComplete="off"
+    />
   );
 }
 

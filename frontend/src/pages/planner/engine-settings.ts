@@ -1,26 +1,24 @@
 import type { EngineInfo, EngineSetting } from "@/api/types";
 
-/** Settings a reader of each engine looks for first. Others are added by name. */
-const FIRST: Record<string, readonly string[]> = {
-  postgresql: ["shared_buffers", "max_connections", "huge_pages"],
-  mysql: ["innodb_buffer_pool_size", "innodb_buffer_pool_instances", "large_pages"],
-  mariadb: ["innodb_buffer_pool_size", "large_pages"],
-  oracle: ["sga_target", "sga_max_size", "use_large_pages"],
-  db2: ["database_memory", "instance_memory"],
-  jvm: ["-Xmx", "-Xms"],
-  generic: ["segment_bytes", "segment"],
-};
-const FALLBACK_COUNT = 3;
+/** Settings a reader looks for first, besides the one that sizes the pool. Others are added by name. */
+const FIRST = new Set([
+  "max_connections",
+  "huge_pages",
+  "large_pages",
+  "use_large_pages",
+  "innodb_buffer_pool_instances",
+]);
+const MOST_FIRST = 4;
 
 /** Splits an engine's settings into those shown at once, those the form already holds, and the rest to add. */
 export function splitSettings(
   engine: EngineInfo | undefined,
   given: Readonly<Record<string, string>>,
 ): { shown: EngineSetting[]; addable: EngineSetting[] } {
-  const all = engine?.settings ?? [];
-  const wanted = FIRST[engine?.name ?? ""] ?? [];
-  const first = all.filter(({ name }) => wanted.includes(name));
-  const base = first.length > 0 ? first : all.slice(0, FALLBACK_COUNT);
+  const all = unique(engine?.settings ?? []).filter((setting) => setting.matters || setting.name in given);
+  const pool = all.filter(({ name }) => name === engine?.pool_setting);
+  const first = [...pool, ...all.filter(({ name }) => FIRST.has(name) && name !== engine?.pool_setting)];
+  const base = (first.length > 0 ? first : all).slice(0, MOST_FIRST);
   const names = new Set(base.map(({ name }) => name));
   const extra = Object.keys(given)
     .filter((name) => !names.has(name))
@@ -30,7 +28,23 @@ export function splitSettings(
   return { shown, addable: all.filter(({ name }) => !taken.has(name)) };
 }
 
+/** A setting whose range changed between versions is listed once a version; the newest comes last. */
+function unique(settings: readonly EngineSetting[]): EngineSetting[] {
+  return [...new Map(settings.map((setting) => [setting.name, setting])).values()];
+}
+
 /** A setting that the engine's table does not have: the server will say so. */
 function unknownSetting(name: string): EngineSetting {
-  return { name, default: null, unit: null, description: "Not a setting that this engine's rule reads." };
+  return {
+    name,
+    kind: "text",
+    summary: "Not a setting that this engine's rule reads.",
+    default: null,
+    minimum: null,
+    maximum: null,
+    unit_bytes: 1,
+    choices: [],
+    versions: [],
+    matters: true,
+  };
 }

@@ -8,12 +8,14 @@ import { type BackingKind, pageSizeColor } from "@/lib/page-size";
 import { formatNs, formatRatio } from "@/lib/units";
 
 function kindOf(gain: Gain): BackingKind {
-  return gain.backing.toUpperCase() === "THP" ? "thp" : "hugetlb";
+  if (gain.backing.toUpperCase() === "THP") return "thp";
+  return gain.backing.toUpperCase() === "4K" ? "base" : "hugetlb";
 }
 
 /** What each page size would buy each database, as ranges. */
 export function GainsCard({ plan }: { plan: Plan }) {
-  const instances = [...new Set(plan.gains.map((gain) => gain.instance))];
+  const all = plan.gains.filter((gain) => kindOf(gain) !== "base");
+  const instances = [...new Set(all.map((gain) => gain.instance))];
   return (
     <QuestionCard
       title={gainsTitle(plan)}
@@ -26,7 +28,7 @@ export function GainsCard({ plan }: { plan: Plan }) {
         </StateText>
       )}
       {instances.map((instance) => {
-        const gains = plan.gains.filter((gain) => gain.instance === instance);
+        const gains = all.filter((gain) => gain.instance === instance);
         const chosen = plan.instances.find(({ name }) => name === instance)?.page_bytes;
         return (
           <div key={instance}>
@@ -35,15 +37,18 @@ export function GainsCard({ plan }: { plan: Plan }) {
               title={`Saving per operation of ${instance} by page size`}
               nameHeader="Page size"
               valueHeader="Saving per operation"
-              extraHeaders={["Speedup", "Page tables", "Confidence"]}
+              extraHeaders={["Speedup", "Page tables"]}
               format={(ns) => formatNs(ns)}
               rows={gains.map((gain) => ({
                 key: gain.backing,
                 name: (
-                  <span style={{ display: "inline-flex", gap: 8, alignItems: "center" }}>
+                  <>
                     <PageSizeBadge pageBytes={gain.page_bytes} kind={kindOf(gain)} />
-                    {chosen === gain.page_bytes && kindOf(gain) === "hugetlb" && <strong>chosen</strong>}
-                  </span>
+                    {chosen === gain.page_bytes && kindOf(gain) === "hugetlb" && <strong> chosen</strong>}
+                    <div style={{ color: "var(--hp-text-dim)", fontSize: 12 }}>
+                      {gain.confidence} confidence
+                    </div>
+                  </>
                 ),
                 range: gain.saving_ns_per_operation,
                 color: pageSizeColor(gain.page_bytes, kindOf(gain)),
@@ -53,7 +58,6 @@ export function GainsCard({ plan }: { plan: Plan }) {
                     ? `${formatRatio(gain.speedup.low)} to ${formatRatio(gain.speedup.high)}`
                     : "needs load",
                   <Bytes key="pt" value={gain.page_tables_bytes} />,
-                  gain.confidence,
                 ],
               }))}
             />

@@ -1,11 +1,11 @@
 import type { LedgerKind, LedgerPart, Plan } from "@/api/types";
-import type { MapBar, MapPart } from "@/components/memory-map/memory-map-types";
+import { compareParts, type MapBar, type MapPart } from "@/components/memory-map/memory-map-types";
 import type { Source } from "@/components/ui/badges";
 import { pageSizeColor } from "@/lib/page-size";
 import { formatBytes } from "@/lib/units";
 import { token } from "@/theme/tokens";
 
-/** Drawing order, name and hue of the ledger's parts. */
+/** Name and hue of the ledger's parts. */
 const KINDS: Record<LedgerKind, { label: string; color: string; look: MapPart["look"] }> = {
   kernel: { label: "Kernel", color: token("ledger-kernel"), look: "solid" },
   system_reserved: {
@@ -23,7 +23,6 @@ const KINDS: Record<LedgerKind, { label: string; color: string; look: MapPart["l
   pool_slack: { label: "Slack", color: token("page-2m"), look: "slack" },
   free: { label: "Free", color: token("ledger-free"), look: "free" },
 };
-const ORDER = Object.keys(KINDS) as LedgerKind[];
 
 /** A source of which the reader must be most careful comes first when parts are joined. */
 const CAUTION: readonly Source[] = [
@@ -66,12 +65,7 @@ function joinParts(parts: readonly LedgerPart[]): MapPart {
 export function ledgerMapParts(parts: readonly LedgerPart[]): MapPart[] {
   const groups = new Map<string, LedgerPart[]>();
   for (const part of parts) groups.set(partKey(part), [...(groups.get(partKey(part)) ?? []), part]);
-  return [...groups.values()]
-    .sort(([a], [b]) => {
-      const kinds = ORDER.indexOf(a?.kind ?? "free") - ORDER.indexOf(b?.kind ?? "free");
-      return kinds || (a?.page_bytes ?? 0) - (b?.page_bytes ?? 0);
-    })
-    .map(joinParts);
+  return [...groups.values()].map(joinParts).sort(compareParts);
 }
 
 /** How far the plan goes beyond the memory there is; 0 when it fits. */

@@ -1,0 +1,112 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Page } from "@playwright/test";
+import type { AxeResults } from "axe-core";
+import { expect, type Fleet, test } from "./fixtures";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+
+/** Every page, and a heading or text that shows that its content has arrived. */
+const PAGES: { name: string; path: (fleet: Fleet) => string; arrived: RegExp }[] = [
+  { name: "overview", path: () => "/", arrived: /Which nodes need a look/ },
+  { name: "nodes", path: () => "/nodes", arrived: /Which node do you want to plan/ },
+  { name: "node", path: ({ guestId }) => `/nodes/${guestId}`, arrived: /What is this machine/ },
+  { name: "node with pools", path: ({ numaId }) => `/nodes/${numaId}`, arrived: /What is this machine/ },
+  { name: "compare", path: () => "/compare", arrived: /Choose at least two runs|nothing to compare/ },
+  {
+    name: "planner",
+    path: ({ numaId }) => `/planner?node=${numaId}`,
+    arrived: /What does each database need/,
+  },
+  { name: "evidence", path: () => "/evidence", arrived: /What have others published/ },
+  { name: "settings", path: () => "/settings", arrived: /Who may connect/ },
+];
+
+async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  const results = await page.evaluate(
+    async (rules) =>
+      (await (globalThis as unknown as { axe: { run: (options: unknown) => Promise<AxeResults> } }).axe.run({
+        runOnly: { type: "tag", values: rules },
+      })) as AxeResults,
+    RULES,
+  );
+  return results.violations.flatMap((violation) =>
+    violation.nodes.map((node) => `${violation.id}: ${node.target.join(" ")} ${node.failureSummary ?? ""}`),
+  );
+}
+
+for (const colorScheme of ["light", "dark"] as const) {
+  test.describe(`axe finds nothing, ${colorScheme}`, () => {
+    test.use({ colorScheme });
+    for (const { name, path, arrived } of PAGES) {
+      test(name, async ({ signedIn: page, fleet }) => {
+        await page.goto(fleet.server.url + path(fleet));
+        await expect(page.getByText(arrived).first()).toBeVisible();
+        await expect(page.getByRole("status", { name: "Loading" })).toHaveCount(0);
+        expect(await violations(page)).toEqual([]);
+      });
+    }
+
+    test("login", async ({ page, fleet, watch }) => {
+      watch.expectErrors(/401/);
+      await page.goto(`${fleet.server.url}/login`);
+      await expect(page.getByRole("heading", { name: "Sign in to hugeplan" })).toBeVisible();
+      expect(await violations(page)).toEqual([]);
+    });
+  });
+}
+
+test.describe("light and dark", () => {
+  const background = (page: Page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+
+  test("follows the system, and a choice in the settings stays", async ({ signedIn: page, fleet }) => {
+    await page.goto(`${fleet.server.url}/settings`);
+    const light = await background(page);
+    await page.emulateMedia({ colorScheme: "dark" });
+    await expect.poll(() => background(page)).not.toBe(light);
+    await page.emulateMedia({ colorScheme: "light" });
+    await expect.poll(() => background(page)).toBe(light);
+    await page.getByText("Dark", { exact: true }).click();
+    await expect.poll(() => background(page)).not.toBe(light);
+    await page.reload();
+    await expect.poll(() => background(page)).not.toBe(light);
+  });
+});
+
+test.describe("keyboard", () => {
+  test("the first tab stop skips to the content", async ({ signedIn: page }) => {
+    await page.keyboard.press("Tab");
+    await expect(page.getByRole("link", { name: "Skip to the content" })).toBeFocused();
+  });
+
+  test("a chart is read with the arrow keys, and as a table", async ({ signedIn: page, fleet }) => {
+    await page.goto(`${fleet.server.url}/nodes/${fleet.guestId}`);
+    const figure = page.getByRole("figure", { name: /^Latency by page size/ });
+    await figure.getByRole("application").focus();
+    await page.keyboard.press("ArrowRight");
+    await expect(figure.locator("table caption")).toHaveText(/(KiB|MiB|GiB)$/);
+    await expect(figure.locator("table")).toContainText("4 KiB base pages");
+    await figure.getByText("Table", { exact: true }).click();
+    await expect(figure.getByRole("columnheader", { name: "4 KiB base pages" })).toBeVisible();
+  });
+
+  test("every control of the planner is reached by Tab", async ({ signedIn: page, fleet }) => {
+    await page.goto(`${fleet.server.url}/planner`);
+    const input = page.getByLabel("shared_buffers");
+    await expect(input).toBeVisible();
+    await page.getByRole("textbox", { name: "Name" }).first().focus();
+    const reached: string[] = [];
+    for (let step = 0; step < 12; step += 1) {
+      await page.keyboard.press("Tab");
+      reached.push(
+        await page.evaluate(
+          () => document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.id ?? "",
+        ),
+      );
+    }
+    expect(reached).toContain(await input.getAttribute("id"));
+    expect(reached.filter(Boolean).length).toBe(12);
+  });
+});

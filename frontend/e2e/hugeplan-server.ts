@@ -1,0 +1,130 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+const HOUSE = fileURLToPath(new URL("../../", import.meta.url));
+const START_LIMIT_MS = 60_000;
+
+/** The command of the house: on the PATH (as `make test` has it), else in the house's own environment. */
+function command(name: string): string {
+  const folders = [...(process.env.PATH ?? "").split(delimiter), join(HOUSE, ".venv/bin")];
+  const found = folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
+  if (!found) throw new Error(`${name} was not found; run make setup first`);
+  return found;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no free TCP port");
+  return address.port;
+}
+
+/** A real server on an embedded PostgreSQL of its own, built by the migrations, that serves the built interface. */
+export class HugeplanServer {
+  private constructor(
+    private readonly process: ChildProcess,
+    private readonly folder: string,
+    readonly url: string,
+    readonly loginLink: string,
+  ) {}
+
+  static async start(): Promise<HugeplanServer> {
+    const folder = await mkdtemp(join(tmpdir(), "hp-e2e-"));
+    const port = await freePort();
+    const child = spawn(command("hugeplan"), ["demo", "--state-dir", folder, "--port", String(port)], {
+      cwd: folder,
+      env: {
+        ...process.env,
+        HUGEPLAN_UI_DIR: join(HOUSE, "frontend/dist"),
+        HUGEPLAN_REQUESTS_PER_MINUTE: "100000",
+      },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const link = await HugeplanServer.whenReady(child);
+    return new HugeplanServer(child, folder, new URL(link).origin, link);
+  }
+
+  /** Waits for the line with the login link. Fails with what the server said when it ends or takes too long. */
+  private static whenReady(child: ChildProcess): Promise<string> {
+    const said: string[] = [];
+    return new Promise((resolve, reject) => {
+      const fail = (why: string) => {
+        child.kill("SIGKILL");
+        reject(new Error(`${why}\n${said.slice(-20).join("\n")}`));
+      };
+      const limit = setTimeout(() => fail("the server did not start in time"), START_LIMIT_MS);
+      child.once("exit", (code) => fail(`the server ended with status ${code}`));
+      for (const stream of [child.stdout, child.stderr]) {
+        if (!stream) continue;
+        createInterface({ input: stream }).on("line", (line) => {
+          said.push(line);
+          const link = /^log in: (\S+)/.exec(line)?.[1];
+          if (!link) return;
+          clearTimeout(limit);
+          child.removeAllListeners("exit");
+          resolve(link);
+        });
+      }
+    });
+  }
+
+  async token(name: "admin" | "agent"): Promise<string> {
+    return (await readFile(join(this.folder, `${name}.token`), "utf8")).trim();
+  }
+
+  /** A real agent on this machine: it observes, runs a quick benchmark, and sends its report. */
+  async runAgent(): Promise<void> {
+    await run(
+      command("hugeplan-agent"),
+      [
+        "once",
+        ...["--server", this.url, "--token-file", join(this.folder, "agent.token")],
+        ...["--spool-dir", join(this.folder, "agent"), "--measure", "quick"],
+        ...["--tlbbench", join(HOUSE, "agent/build/tlbbench")],
+      ],
+      { timeout: 180_000 },
+    );
+  }
+
+  /** Sends a recorded report, as an agent would, and returns the node's id. */
+  async sendReport(name: string): Promise<string> {
+    const report = await readFile(new URL(`./recorded/${name}.json`, import.meta.url), "utf8");
+    const agent = await this.post(
+      "/api/v1/tokens",
+      await this.token("admin"),
+      JSON.stringify({ name, role: "agent" }),
+    );
+    const receipt = await this.post("/api/v1/reports", String(agent.token), report);
+    return String(receipt.node_id);
+  }
+
+  private async post(path: string, token: string, body: string): Promise<Record<string, unknown>> {
+    const answer = await fetch(this.url + path, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
+      body,
+    });
+    if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
+    return (await answer.json()) as Record<string, unknown>;
+  }
+
+  async stop(): Promise<void> {
+    const ended = once(this.process, "exit");
+    this.process.kill("SIGTERM");
+    await ended;
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}

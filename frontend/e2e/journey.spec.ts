@@ -1,0 +1,96 @@
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { totalmem } from "node:os";
+import { fileURLToPath } from "node:url";
+import type { Page } from "@playwright/test";
+import { browserPath } from "../playwright.config";
+import { expect, signIn, test } from "./fixtures";
+import { HugeplanServer } from "./hugeplan-server";
+
+const GIB = 2 ** 30;
+const TLBBENCH = fileURLToPath(new URL("../../agent/build/tlbbench", import.meta.url));
+/** 8 GiB are 4096 pages of 2 MiB. What PostgreSQL adds for 100 connections, and 1 % of slack, stays below 6 %. */
+const POOL_PAGES = 4096;
+const MOST_PAGES = Math.ceil(POOL_PAGES * 1.06);
+
+/** From an empty fleet to a file that can be applied, on this very machine: one person's first visit. */
+test.describe
+  .serial("the first visit", () => {
+    let server: HugeplanServer;
+    test.beforeAll(async () => {
+      if (browserPath !== undefined) server = await HugeplanServer.start();
+    });
+    test.afterAll(async () => {
+      await server?.stop();
+    });
+
+    test("the login link signs in and takes the token out of the address", async ({ page }) => {
+      await page.goto(server.loginLink);
+      await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();
+      expect(page.url()).toBe(`${server.url}/`);
+      await page.goBack();
+      expect(page.url()).not.toContain("token");
+    });
+
+    test("an empty fleet shows the one command that adds a node", async ({ page }) => {
+      await signIn(page, server.loginLink);
+      await expect(page.getByText("Add a node with one command")).toBeVisible();
+      const command = page.locator("code").first();
+      await expect(command).toContainText(`--server ${server.url}`);
+      await page.getByRole("button", { name: "Make a token for it" }).click();
+      await expect(command).toContainText(/hp_[\w-]{20,}/);
+    });
+
+    test("a report from a real agent makes this machine a node", async ({ page }) => {
+      test.skip(!existsSync(TLBBENCH), "agent/build/tlbbench is not built; run make agent");
+      test.setTimeout(240_000);
+      await server.runAgent();
+      await signIn(page, server.loginLink);
+      await page.getByRole("link", { name: "Nodes" }).click();
+      const row = page.getByRole("row").nth(1);
+      await expect(row).toContainText("GiB");
+      await row.getByRole("link").click();
+      await expect(page.getByRole("img", { name: /^Memory of / })).toBeVisible();
+      await expect(page.getByRole("heading", { name: "What is this machine?" })).toBeVisible();
+      await expect(page.getByRole("region", { name: "TLB levels by page size" })).toContainText("entries");
+      await expect(page.getByRole("figure", { name: /^Latency by page size/ })).toBeVisible();
+    });
+
+    test("PostgreSQL with shared_buffers = 8GB gives a sysctl file to download", async ({ page }) => {
+      const describeNode = totalmem() < 12 * GIB || !existsSync(TLBBENCH);
+      await signIn(page, server.loginLink);
+      if (describeNode) {
+        await page.goto(`${server.url}/planner`);
+      } else {
+        await page.goto(`${server.url}/nodes`);
+        await page.getByRole("row").nth(1).getByRole("link").click();
+        await page.getByRole("link", { name: "Plan this node" }).click();
+      }
+      const database = page.getByRole("group", { name: "Database main" });
+      await expect(database.getByRole("combobox", { name: "Engine" })).toHaveValue("PostgreSQL");
+      await database.getByLabel("shared_buffers").fill("8GB");
+      const pages = await plannedPages(page, POOL_PAGES);
+      expect(pages).toBeGreaterThan(POOL_PAGES);
+      expect(pages).toBeLessThan(MOST_PAGES);
+
+      await page.getByRole("tab", { name: "sysctl" }).click();
+      const downloading = page.waitForEvent("download");
+      await page.getByRole("button", { name: "Download" }).click();
+      const download = await downloading;
+      expect(download.suggestedFilename()).toMatch(/\.conf$/);
+      const lines = (await readFile(await download.path(), "utf8")).split("\n");
+      expect(lines).toContain(`vm.nr_hugepages = ${pages}`);
+      for (const line of lines) expect(line).toMatch(/^(#.*|[\w.]+ = \d+|)$/);
+    });
+  });
+
+/** The pages the answer says to reserve, once it is above `least`: the plan follows the typing. */
+async function plannedPages(page: Page, least: number): Promise<number> {
+  const answer = page.getByRole("region", { name: "The plan in one line" });
+  const read = async () => {
+    const text = (await answer.getByText(/^[\d,]+\s×\s2\sMiB$/).textContent()) ?? "";
+    return Number(text.split("×")[0]?.replaceAll(/[^\d]/g, ""));
+  };
+  await expect.poll(read).toBeGreaterThan(least);
+  return read();
+}

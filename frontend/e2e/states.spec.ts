@@ -1,0 +1,103 @@
+import { expect, test } from "./fixtures";
+
+test.describe("states", () => {
+  test("nothing matches offers to clear the filters, and the address holds them", async ({
+    signedIn: page,
+    fleet,
+  }) => {
+    await page.goto(`${fleet.server.url}/nodes`);
+    await page.getByLabel("Search by name").fill("no-such-node");
+    await expect(page.getByText("Nothing matches")).toBeVisible();
+    await expect(page).toHaveURL(/q=no-such-node/);
+    await page.getByRole("button", { name: "Clear filters" }).click();
+    await expect(page.getByRole("row")).toHaveCount(3);
+    await expect(page).not.toHaveURL(/q=/);
+  });
+
+  test("a node that does not exist shows the server's words and its id", async ({
+    signedIn: page,
+    fleet,
+    watch,
+  }) => {
+    watch.expectErrors(/404/);
+    await page.goto(`${fleet.server.url}/nodes/00000000-0000-4000-8000-000000000000`);
+    const alert = page.getByRole("alert");
+    await expect(alert).toContainText("Not found");
+    await expect(alert).toContainText("Problem id");
+    await expect(alert.getByRole("button", { name: "Try again" })).toBeVisible();
+  });
+
+  test("a server that is away is said to be, and found again", async ({ signedIn: page, context, watch }) => {
+    watch.expectErrors(/ERR_INTERNET_DISCONNECTED|Failed to load/);
+    await page.getByRole("link", { name: "Evidence" }).hover();
+    await context.setOffline(true);
+    await page.getByRole("link", { name: "Evidence" }).click();
+    await expect(page.getByRole("alert").first()).toContainText("The server does not answer");
+    await context.setOffline(false);
+    await page.getByRole("alert").first().getByRole("button", { name: "Try again" }).click();
+    await expect(page.getByRole("alert")).toHaveCount(1);
+    await page.getByRole("alert").getByRole("button", { name: "Try again" }).click();
+    await expect(page.getByRole("heading", { name: /published/ }).first()).toBeVisible();
+    await expect(page.getByRole("alert")).toHaveCount(0);
+  });
+
+  test("a server error shows title, detail and id, and the retry works", async ({
+    signedIn: page,
+    fleet,
+    watch,
+  }) => {
+    watch.expectErrors(/500/);
+    const problem = {
+      type: "https://hugeplan.dev/problems/internal",
+      title: "The service made a mistake",
+      status: 500,
+      detail: "An unexpected error happened. Nothing was stored.",
+      instance: "/api/v1/nodes",
+      request_id: "req-e2e",
+    };
+    await page.route("**/api/v1/nodes?*", (route) =>
+      route.fulfill({ status: 500, contentType: "application/problem+json", body: JSON.stringify(problem) }),
+    );
+    await page.goto(`${fleet.server.url}/nodes`);
+    const alert = page.getByRole("alert");
+    await expect(alert).toContainText(problem.title);
+    await expect(alert).toContainText(problem.detail);
+    await expect(alert).toContainText("req-e2e");
+    await page.unroute("**/api/v1/nodes?*");
+    await alert.getByRole("button", { name: "Try again" }).click();
+    await expect(page.getByRole("row")).toHaveCount(3);
+  });
+});
+
+test.describe("access", () => {
+  test("without a session every page leads to the login and back", async ({ page, fleet, watch }) => {
+    watch.expectErrors(/401/);
+    await page.goto(`${fleet.server.url}/evidence`);
+    await expect(page.getByRole("heading", { name: "Sign in to hugeplan" })).toBeVisible();
+    await page.getByLabel("Token").fill("hp_wrong");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await expect(page.getByRole("alert")).toContainText("This token is not valid here");
+    await page.getByLabel("Token").fill(await fleet.server.token("admin"));
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await expect(page.getByRole("heading", { level: 1, name: "Evidence" })).toBeVisible();
+  });
+
+  test("a session that ends leads to the login", async ({ signedIn: page, context, watch }) => {
+    watch.expectErrors(/401/);
+    await context.clearCookies();
+    await page.getByRole("link", { name: "Settings" }).click();
+    await expect(page.getByRole("heading", { name: "Sign in to hugeplan" })).toBeVisible();
+  });
+
+  test("an administrator makes a token, sees it once, and revokes it", async ({ signedIn: page, fleet }) => {
+    await page.goto(`${fleet.server.url}/settings`);
+    await page.getByLabel("Name").fill("db-9");
+    await page.getByRole("button", { name: "Make a token" }).click();
+    await expect(page.getByRole("status").getByText(/hp_/)).toBeVisible();
+    await page.reload();
+    await expect(page.getByText(/hp_/)).toHaveCount(0);
+    await page.getByRole("button", { name: "Revoke db-9", exact: true }).click();
+    await page.getByRole("button", { name: "Revoke db-9 now" }).click();
+    await expect(page.getByRole("button", { name: /Revoke db-9/ })).toHaveCount(0);
+  });
+});
