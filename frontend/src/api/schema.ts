@@ -643,6 +643,8 @@ export interface components {
         /**
          * CatalogueTlbLevel
          * @description One TLB structure of a processor: its entries hold any of ``page_bytes``, which compete when ``shared``.
+         *
+         *     ``ways`` is a number, "full" or null (unknown); ``ways_max`` is set where CPUID gives a range.
          */
         CatalogueTlbLevel: {
             /** Level */
@@ -657,6 +659,8 @@ export interface components {
             entries: number | null;
             /** Ways */
             ways: number | string | null;
+            /** Ways Max */
+            ways_max: number | null;
             /** Shared */
             shared: boolean | null;
             /** Note */
@@ -870,6 +874,8 @@ export interface components {
          * @description What one instance needs at one page size.
          *
          *     ``pages`` = sum of the segments' pages; ``error_pages`` is the rule's stated error bar, +- pages.
+         *     ``also_pages`` are (page_bytes, pages) of smaller huge page sizes that it takes too, where such a pool exists;
+         *     without one those parts use base pages. ``private_fixed_bytes`` is base-page memory that no connection causes.
          *     ``wants_pool`` False: the right answer for this engine is no hugetlb pool (``notes`` says why).
          */
         Demand: {
@@ -916,6 +922,16 @@ export interface components {
              * @default []
              */
             notes: string[];
+            /**
+             * Also Pages
+             * @default []
+             */
+            also_pages: [
+                number,
+                number
+            ][];
+            /** Private Fixed Bytes */
+            private_fixed_bytes: number | null;
         };
         /**
          * Disagreement

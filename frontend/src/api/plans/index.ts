@@ -1,6 +1,6 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { client, unwrap } from "../client";
-import type { ScenarioDocument } from "../types";
+import type { PlanPreview, ScenarioDocument } from "../types";
 
 export interface PreviewInput {
   nodeId: string | null;
@@ -21,13 +21,14 @@ export const planKeys = {
 export function planPreviewQuery(input: PreviewInput | null) {
   return queryOptions({
     queryKey: planKeys.preview(input),
-    queryFn: ({ signal }) =>
-      unwrap(
+    // openapi-fetch widens the tuples of the schema to arrays; the document is the one of the schema all the same.
+    queryFn: ({ signal }): Promise<PlanPreview> =>
+      unwrap<unknown>(
         client.POST("/api/v1/plans/preview", {
           body: { node_id: input?.nodeId ?? null, scenario: asScenarioDocument(input?.scenario ?? {}) },
           signal,
         }),
-      ),
+      ) as Promise<PlanPreview>,
     enabled: input !== null,
     placeholderData: keepPreviousData,
     retry: false,
