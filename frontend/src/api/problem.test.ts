@@ -38,5 +38,8 @@ describe("toApiError", () => {
 
 it("wraps whatever was thrown", () => {
   expect(asApiError(new Error("boom")).detail).toBe("boom");
+  expect(asApiError(new Error("Unable to preload CSS for /assets/a.css")).title).toBe(
+    "The server does not answer",
+  );
   expect(asApiError("x").status).toBe(0);
 });

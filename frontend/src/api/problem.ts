@@ -91,9 +91,17 @@ export function networkError(): ApiError {
   });
 }
 
+const CHUNK_FAILED = /preload CSS|dynamically imported module|importing a module script/i;
+
+/** Whether a part of the dashboard itself could not be loaded; only loading the page again helps. */
+export function isChunkError(error: unknown): boolean {
+  return error instanceof Error && CHUNK_FAILED.test(error.message);
+}
+
 /** Any thrown value as an ApiError, so that one component can show them all. */
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
+  if (isChunkError(error)) return networkError();
   return new ApiError({
     status: 0,
     type: "about:blank",

@@ -1,5 +1,11 @@
-import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from "@mantine/core";
-import { tokenValue, tokenVariables } from "./tokens";
+import {
+  type CSSVariablesResolver,
+  createTheme,
+  defaultVariantColorsResolver,
+  type MantineColorsTuple,
+  type VariantColorsResolver,
+} from "@mantine/core";
+import { token, tokenValue, tokenVariables } from "./tokens";
 
 // Controls are ink, not a hue: the hues belong to page sizes and to parts of memory.
 const ink: MantineColorsTuple = [
@@ -33,7 +39,20 @@ const FONT =
 const MONO =
   'ui-monospace, "SFMono-Regular", "JetBrains Mono", Menlo, Consolas, "Liberation Mono", monospace';
 
+/** Mantine picks the text on a filled control for one scheme only; ours has to change with the scheme. */
+const variants: VariantColorsResolver = (input) => {
+  const colors = defaultVariantColorsResolver(input);
+  if (input.variant !== "filled" || (input.color !== undefined && input.color !== "ink")) return colors;
+  return {
+    ...colors,
+    background: token("accent"),
+    hover: token("accent-hover"),
+    color: token("text-on-accent"),
+  };
+};
+
 export const theme = createTheme({
+  variantColorResolver: variants,
   colors: { ink, dark },
   primaryColor: "ink",
   primaryShade: { light: 8, dark: 1 },

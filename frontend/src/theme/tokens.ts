@@ -15,8 +15,9 @@ const TOKENS = {
   "border-strong": ["#8b97a5", "#667485"],
   text: ["#17212c", "#e4e9ef"],
   "text-dim": ["#536070", "#a3afbd"],
-  "text-on-data": ["#ffffff", "#0b1016"],
   accent: ["#243242", "#dfe6ee"],
+  "accent-hover": ["#354353", "#c5cfda"],
+  "text-on-accent": ["#ffffff", "#10161d"],
   focus: ["#1d4ed8", "#93c5fd"],
 
   // Page sizes

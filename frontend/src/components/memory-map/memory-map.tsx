@@ -1,6 +1,7 @@
 import { Table, Tooltip } from "@mantine/core";
 import { type CSSProperties, useState } from "react";
 import { SourceBadge, Swatch } from "@/components/ui/badges";
+import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes } from "@/components/ui/values";
 import { formatBytes, formatBytesExact, formatPages, formatShare, GIB, MIB } from "@/lib/units";
 import classes from "./memory-map.module.css";
@@ -166,7 +167,7 @@ function MapTable({
   const rows = mapRows(bars);
   const totalBytes = bars.reduce((sum, bar) => sum + bar.totalBytes, 0);
   return (
-    <Table.ScrollContainer minWidth={420} scrollAreaProps={{ "aria-label": "Parts of memory" }}>
+    <TableScroll label="Parts of memory" minWidth={420}>
       <Table className={classes.table} verticalSpacing={5} withRowBorders>
         <Table.Thead>
           <Table.Tr>
@@ -200,7 +201,7 @@ function MapTable({
           ))}
         </Table.Tbody>
       </Table>
-    </Table.ScrollContainer>
+    </TableScroll>
   );
 }
 

@@ -3,6 +3,7 @@ import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { type ErrorComponentProps, Link, Outlet, useRouter } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useRef } from "react";
+import { isChunkError } from "@/api/problem";
 import { sessionQuery } from "@/api/session";
 import {
   CompareIcon,
@@ -106,6 +107,20 @@ function useFocusOnNavigation() {
       }),
     [router],
   );
+}
+
+/** A page that failed, inside the shell. What could not be loaded is loaded with the whole page. */
+export function PageError({ error, reset }: ErrorComponentProps) {
+  const router = useRouter();
+  const retry = () => {
+    if (isChunkError(error)) {
+      window.location.reload();
+      return;
+    }
+    reset();
+    void router.invalidate();
+  };
+  return <ErrorState error={error} onRetry={retry} />;
 }
 
 /** What is shown when the session cannot be read for another reason than being signed out. */

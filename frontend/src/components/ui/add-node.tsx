@@ -6,9 +6,15 @@ import { useCreateToken } from "@/api/tokens";
 import { CommandLine } from "./command-line";
 import { ErrorState, StateText } from "./states";
 
-/** The command that makes a machine report here; `token` null leaves a place for it. */
+/**
+ * The command that makes a machine report here; `token` null leaves a place for it. The token goes through a file that
+ * only its owner can read, so that it is in no list of processes.
+ */
 export function addNodeCommand(origin: string, token: string | null): string {
-  return `hugeplan-agent run --server ${origin} --token ${token ?? "TOKEN"}`;
+  return [
+    `(umask 077 && echo ${token ?? "TOKEN"} > hugeplan.token)`,
+    `hugeplan-agent once --server ${origin} --token-file hugeplan.token --measure quick`,
+  ].join(" && ");
 }
 
 /** The one command that adds a node. An administrator can make its token right here. */
@@ -18,7 +24,10 @@ export function AddNode() {
   const token = create.data?.token ?? null;
   return (
     <>
-      <StateText>Run this on the machine you want to plan. It observes, and changes nothing.</StateText>
+      <StateText>
+        Run this on the machine you want to plan. It observes and measures for about a minute, and changes
+        nothing.
+      </StateText>
       <div style={{ width: "100%", maxWidth: 720 }}>
         <CommandLine command={addNodeCommand(window.location.origin, token)} />
       </div>

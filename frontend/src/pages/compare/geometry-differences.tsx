@@ -4,6 +4,7 @@ import { bestLevels } from "@/components/curves/curve-series";
 import { kindLabel, sourceOf } from "@/components/tlb-picture/tlb-model";
 import { SourceBadge } from "@/components/ui/badges";
 import { QuestionCard } from "@/components/ui/question-card";
+import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, Unknown } from "@/components/ui/values";
 import { formatCount } from "@/lib/units";
 import { runLabels } from "./compare-rows";
@@ -50,7 +51,7 @@ export function GeometryDifferences({ comparison }: { comparison: RunComparison 
           : `The TLB geometries differ in ${different} of ${rows.length} values.`
       }
     >
-      <Table.ScrollContainer minWidth={560} scrollAreaProps={{ "aria-label": "TLB entries by run" }}>
+      <TableScroll label="TLB entries by run" minWidth={560}>
         <Table verticalSpacing={5}>
           <Table.Thead>
             <Table.Tr>
@@ -89,7 +90,7 @@ export function GeometryDifferences({ comparison }: { comparison: RunComparison 
             ))}
           </Table.Tbody>
         </Table>
-      </Table.ScrollContainer>
+      </TableScroll>
     </QuestionCard>
   );
 }

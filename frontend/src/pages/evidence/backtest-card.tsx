@@ -4,6 +4,7 @@ import { IntervalChart } from "@/components/charts/interval-chart";
 import { StateBadge } from "@/components/ui/badges";
 import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
+import { TableScroll } from "@/components/ui/table-scroll";
 import { formatPercentChange } from "@/lib/units";
 import { token } from "@/theme/tokens";
 
@@ -80,10 +81,7 @@ function NotPredicted({ rows }: { rows: readonly BacktestRow[] }) {
       {rows.length === 0 ? (
         <StateText>None.</StateText>
       ) : (
-        <Table.ScrollContainer
-          minWidth={640}
-          scrollAreaProps={{ "aria-label": "Results without a prediction" }}
-        >
+        <TableScroll label="Results without a prediction" minWidth={640}>
           <Table verticalSpacing={5}>
             <Table.Thead>
               <Table.Tr>
@@ -104,7 +102,7 @@ function NotPredicted({ rows }: { rows: readonly BacktestRow[] }) {
               ))}
             </Table.Tbody>
           </Table>
-        </Table.ScrollContainer>
+        </TableScroll>
       )}
     </details>
   );

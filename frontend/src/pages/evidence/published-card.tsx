@@ -4,6 +4,7 @@ import type { Evidence, PublishedResult } from "@/api/types";
 import { SearchIcon } from "@/components/ui/icons";
 import { QuestionCard } from "@/components/ui/question-card";
 import { NothingMatches } from "@/components/ui/states";
+import { TableScroll } from "@/components/ui/table-scroll";
 import { Known } from "@/components/ui/values";
 import { formatPercentChange } from "@/lib/units";
 
@@ -54,11 +55,7 @@ export function PublishedCard({ evidence }: { evidence: Evidence }) {
       {items.length === 0 ? (
         <NothingMatches what="published result" onClear={() => setText("")} />
       ) : (
-        <Table.ScrollContainer
-          minWidth={860}
-          maxHeight={560}
-          scrollAreaProps={{ "aria-label": "Published results" }}
-        >
+        <TableScroll label="Published results" minWidth={860} maxHeight={560}>
           <Table verticalSpacing={6} stickyHeader>
             <Table.Thead>
               <Table.Tr>
@@ -92,7 +89,7 @@ export function PublishedCard({ evidence }: { evidence: Evidence }) {
               ))}
             </Table.Tbody>
           </Table>
-        </Table.ScrollContainer>
+        </TableScroll>
       )}
       {evidence.not_found.length > 0 && (
         <details>

@@ -5,6 +5,7 @@ import { TlbPicture } from "@/components/tlb-picture/tlb-picture";
 import { SourceBadge } from "@/components/ui/badges";
 import { AttentionIcon } from "@/components/ui/icons";
 import { QuestionCard } from "@/components/ui/question-card";
+import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, Known } from "@/components/ui/values";
 import { formatBytes, formatCount } from "@/lib/units";
 
@@ -101,7 +102,7 @@ function disagreementText({ level, page_bytes: pageBytes, field, values }: Disag
 
 function LevelTable({ levels }: { levels: readonly TlbLevel[] }) {
   return (
-    <Table.ScrollContainer minWidth={620} scrollAreaProps={{ "aria-label": "TLB values with sources" }}>
+    <TableScroll label="TLB values with sources" minWidth={620}>
       <Table verticalSpacing={5}>
         <Table.Thead>
           <Table.Tr>
@@ -144,6 +145,6 @@ function LevelTable({ levels }: { levels: readonly TlbLevel[] }) {
           ))}
         </Table.Tbody>
       </Table>
-    </Table.ScrollContainer>
+    </TableScroll>
   );
 }

@@ -3,6 +3,7 @@ import type { NodeDetail } from "@/api/types";
 import { PageSizeBadge } from "@/components/ui/badges";
 import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
+import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, Known } from "@/components/ui/values";
 import { formatBytes, formatCount, formatPages } from "@/lib/units";
 import { type PoolRow, pagesAskedAtBoot, poolRows } from "./pool-rows";
@@ -19,7 +20,7 @@ export function PoolsCard({ node }: { node: NodeDetail }) {
       {rows.length === 0 ? (
         <StateText>The report lists no pool. The kernel may be built without huge pages.</StateText>
       ) : (
-        <Table.ScrollContainer minWidth={640} scrollAreaProps={{ "aria-label": "Pools" }}>
+        <TableScroll label="Pools" minWidth={640}>
           <Table verticalSpacing={6}>
             <Table.Thead>
               <Table.Tr>
@@ -63,7 +64,7 @@ export function PoolsCard({ node }: { node: NodeDetail }) {
               ))}
             </Table.Tbody>
           </Table>
-        </Table.ScrollContainer>
+        </TableScroll>
       )}
     </QuestionCard>
   );

@@ -6,6 +6,7 @@ import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { StateText } from "@/components/ui/states";
+import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes } from "@/components/ui/values";
 import { formatBytes, formatCount } from "@/lib/units";
 
@@ -31,7 +32,7 @@ export function ProcessesCard({ nodeId }: { nodeId: string }) {
           {processes.length === 0 ? (
             <StateText>The report lists no process. The agent may lack the right to read them.</StateText>
           ) : (
-            <Table.ScrollContainer minWidth={640} scrollAreaProps={{ "aria-label": "Processes" }}>
+            <TableScroll label="Processes" minWidth={640}>
               <Table verticalSpacing={5}>
                 <Table.Thead>
                   <Table.Tr>
@@ -66,7 +67,7 @@ export function ProcessesCard({ nodeId }: { nodeId: string }) {
                   ))}
                 </Table.Tbody>
               </Table>
-            </Table.ScrollContainer>
+            </TableScroll>
           )}
         </QuestionCard>
       )}

@@ -9,6 +9,7 @@ import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { TableSkeleton } from "@/components/ui/skeletons";
 import { StateText } from "@/components/ui/states";
+import { TableScroll } from "@/components/ui/table-scroll";
 import { Known, When } from "@/components/ui/values";
 import { formatDuration } from "@/lib/units";
 
@@ -37,8 +38,8 @@ export function RunsCard({ nodeId }: { nodeId: string }) {
         >
           {items.length === 0 ? (
             <StateText>
-              Run <span className="hp-mono">hugeplan-agent run</span> on the node to measure its TLB. It takes
-              about a minute.
+              Run <span className="hp-mono">hugeplan-agent once --measure quick</span> on the node to measure
+              its TLB. It takes about a minute.
             </StateText>
           ) : (
             <RunTable
@@ -65,7 +66,7 @@ interface RunTableProps {
 
 function RunTable({ runs, chosen, onToggle }: RunTableProps) {
   return (
-    <Table.ScrollContainer minWidth={560} scrollAreaProps={{ "aria-label": "Runs" }}>
+    <TableScroll label="Runs" minWidth={560}>
       <Table verticalSpacing={6}>
         <Table.Thead>
           <Table.Tr>
@@ -114,6 +115,6 @@ function RunTable({ runs, chosen, onToggle }: RunTableProps) {
           ))}
         </Table.Tbody>
       </Table>
-    </Table.ScrollContainer>
+    </TableScroll>
   );
 }

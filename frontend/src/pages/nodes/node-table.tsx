@@ -2,6 +2,7 @@ import { Table } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { NodeSummary } from "@/api/types";
 import { PageSizeBadge, StateBadge } from "@/components/ui/badges";
+import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, Known, Pages, Unknown, When } from "@/components/ui/values";
 import { isFracturedNode, nodeObservations, poolBytes } from "@/lib/node-observations";
 import { formatShare } from "@/lib/units";
@@ -9,7 +10,7 @@ import { formatShare } from "@/lib/units";
 /** Nodes as a table: what they are, what is reserved, and what stands out. */
 export function NodeTable({ nodes, now }: { nodes: readonly NodeSummary[]; now: Date }) {
   return (
-    <Table.ScrollContainer minWidth={860} scrollAreaProps={{ "aria-label": "Nodes" }}>
+    <TableScroll label="Nodes" minWidth={860}>
       <Table highlightOnHover verticalSpacing={8}>
         <Table.Thead>
           <Table.Tr>
@@ -29,7 +30,7 @@ export function NodeTable({ nodes, now }: { nodes: readonly NodeSummary[]; now: 
           ))}
         </Table.Tbody>
       </Table>
-    </Table.ScrollContainer>
+    </TableScroll>
   );
 }
 

@@ -3,6 +3,7 @@ import type { InstancePlan, Plan } from "@/api/types";
 import { PageSizeBadge } from "@/components/ui/badges";
 import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
+import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes } from "@/components/ui/values";
 import { formatBytes, formatCount } from "@/lib/units";
 import classes from "./instances-card.module.css";
@@ -76,7 +77,7 @@ function Figure({ name, value }: { name: string; value: React.ReactNode }) {
 function SegmentTable({ instance }: { instance: InstancePlan }) {
   const { demand } = instance;
   return (
-    <Table.ScrollContainer minWidth={480} scrollAreaProps={{ "aria-label": `Segments of ${instance.name}` }}>
+    <TableScroll label={`Segments of ${instance.name}`} minWidth={480}>
       <Table verticalSpacing={5}>
         <Table.Thead>
           <Table.Tr>
@@ -115,7 +116,7 @@ function SegmentTable({ instance }: { instance: InstancePlan }) {
           ))}
         </Table.Tbody>
       </Table>
-    </Table.ScrollContainer>
+    </TableScroll>
   );
 }
 

@@ -101,7 +101,7 @@ function Planner({ engines, nodes, open }: PlannerProps) {
           <SavedScenarios
             open={open}
             nodeId={nodeId}
-            scenario={scenario}
+            scenario={() => toScenario(form, nodeId !== null)}
             onOpen={(id) => void navigate({ search: { saved: id } })}
             onSaved={(saved) => void navigate({ search: { saved: saved.id } })}
           />

@@ -11,7 +11,8 @@ import { formatRelative } from "@/lib/units";
 interface SavedScenariosProps {
   open: Scenario | null;
   nodeId: string | null;
-  scenario: Record<string, unknown>;
+  /** The form as it stands at this moment; the preview may still be behind it. */
+  scenario: () => Record<string, unknown>;
   onOpen: (id: string) => void;
   onSaved: (scenario: Scenario) => void;
 }
@@ -27,7 +28,7 @@ export function SavedScenarios({ open, nodeId, scenario, onOpen, onSaved }: Save
   const saveAs = (event: FormEvent) => {
     event.preventDefault();
     save.mutate(
-      { name: name.trim(), nodeId, scenario },
+      { name: name.trim(), nodeId, scenario: scenario() },
       {
         onSuccess: (saved) => {
           ask.close();
@@ -39,7 +40,7 @@ export function SavedScenarios({ open, nodeId, scenario, onOpen, onSaved }: Save
   const replace = () => {
     if (!open) return;
     save.mutate(
-      { name: open.name, nodeId, scenario, replace: { id: open.id, version: open.version } },
+      { name: open.name, nodeId, scenario: scenario(), replace: { id: open.id, version: open.version } },
       { onSuccess: onSaved },
     );
   };

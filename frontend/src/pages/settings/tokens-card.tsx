@@ -9,6 +9,7 @@ import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { TableSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, StateText } from "@/components/ui/states";
+import { TableScroll } from "@/components/ui/table-scroll";
 import { When } from "@/components/ui/values";
 import { FieldErrors } from "../planner/field-errors";
 import classes from "./tokens-card.module.css";
@@ -87,7 +88,7 @@ function TokenTable({ tokens }: { tokens: readonly Token[] }) {
   const [asked, ask] = useState<string | null>(null);
   return (
     <>
-      <Table.ScrollContainer minWidth={640} scrollAreaProps={{ "aria-label": "Tokens" }}>
+      <TableScroll label="Tokens" minWidth={640}>
         <Table verticalSpacing={6}>
           <Table.Thead>
             <Table.Tr>
@@ -138,7 +139,7 @@ function TokenTable({ tokens }: { tokens: readonly Token[] }) {
             ))}
           </Table.Tbody>
         </Table>
-      </Table.ScrollContainer>
+      </TableScroll>
       {revoke.isError && <ErrorState error={revoke.error} bare />}
     </>
   );
