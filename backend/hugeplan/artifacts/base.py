@@ -49,6 +49,11 @@ def with_pool(plan: Plan, request: PlanRequest) -> list[tuple[DatabaseInstance, 
     return [(instance, planned) for instance, planned in pairs if planned.page_bytes is not None]
 
 
+def is_kernel_setting(name: str) -> bool:
+    """Whether an engine's advice is a sysctl (``kernel.shmmax``) and not a setting of its own."""
+    return name.startswith(("kernel.", "vm."))
+
+
 def one_line(text: str) -> str:
     """``text`` safe inside a comment: printable, on one line."""
     return re.sub(r"[^\x20-\x7e\u00a0-\uffff]", "?", text)

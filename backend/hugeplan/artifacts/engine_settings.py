@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hugeplan.artifacts.base import Artifact, one_line, slug, unique_kinds, with_pool
+from hugeplan.artifacts.base import Artifact, is_kernel_setting, one_line, slug, unique_kinds
 from hugeplan.planner.engines import engine_named
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 from hugeplan.planner.sizing import is_ranged, setting_text
@@ -52,9 +52,9 @@ _OTHER = Dialect(
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
-    """One file for each instance with a pool and settings to write."""
+    """One file for each instance with settings to write, with a pool or without."""
     by_dialect: dict[str, list[tuple[Dialect, DatabaseInstance, InstancePlan]]] = {}
-    for instance, planned in with_pool(plan, request):
+    for instance, planned in zip(request.databases, plan.instances, strict=True):
         dialect = _DIALECTS.get(planned.engine, _OTHER)
         by_dialect.setdefault(dialect.kind, []).append((dialect, instance, planned))
     for kind, items in by_dialect.items():
@@ -67,7 +67,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
 
 def settings_to_write(instance: DatabaseInstance, planned: InstancePlan) -> tuple[SettingAdvice, ...]:
     """The engine's advice, after the buffer pool where the planner sized it."""
-    advice = planned.demand.settings
+    advice = tuple(item for item in planned.demand.settings if not is_kernel_setting(item.name))
     if planned.demand.pool_bytes is None or not is_ranged(instance):
         return advice
     name, value = pool_setting(planned)
@@ -83,7 +83,7 @@ def pool_setting(planned: InstancePlan) -> tuple[str, str]:
 
 
 def _file(kind: str, dialect: Dialect, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
-    lines = [f"# {one_line(planned.name)}: settings that put it on its pool"]
+    lines = [f"# {one_line(planned.name)}: settings of its plan"]
     if dialect.section is not None:
         lines.append(dialect.section)
     for item in advice:

@@ -6,9 +6,9 @@ vm.nr_hugepages is the total over all NUMA nodes and only ever means the default
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from hugeplan.artifacts.base import Artifact, one_line, pages_by_size
+from hugeplan.artifacts.base import Artifact, is_kernel_setting, one_line, pages_by_size
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.pages import page_label
 
@@ -19,26 +19,47 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """The file, when the plan has pages of the default size or releases some."""
     default = request.node.default_huge_page_bytes
     by_node = pages_by_size(plan).get(default)
-    if by_node is None:
+    engines = _engine_settings(plan)
+    if by_node is None and not engines:
         return
-    total = sum(by_node.values())
-    lines = [
-        f"# {PATH}: huge pages of the default size ({page_label(default)}) on {one_line(plan.node)}",
-        f"# Apply with: sysctl --load={PATH}",
-    ]
-    if len(request.node.numa) > 1:
-        counts = ", ".join(f"node {numa}: {pages}" for numa, pages in by_node.items())
-        lines.append(f"# The kernel spreads this total over NUMA nodes by itself; the plan wants {counts}.")
-        lines.append("# Use the NUMA script instead where the counts differ.")
-    lines += [f"vm.nr_hugepages = {total}", "vm.nr_overcommit_hugepages = 0", ""]
+    lines = [f"# {PATH}: {one_line(plan.node)}; apply with: sysctl --load={PATH}"]
+    if by_node is not None:
+        lines += _pool_lines(by_node, default, several=len(request.node.numa) > 1)
+    for name, value, instance in engines:
+        lines += [f"# {one_line(instance)}", f"{name} = {value}"]
+    checks = [f'test "$(sysctl -n {name})" -ge {value}' for name, value, _ in engines]
+    undo = [f"rm -f {PATH}"]
+    if by_node is not None:
+        checks.insert(0, f'test "$(sysctl -n vm.nr_hugepages)" -eq {sum(by_node.values())}')
+        undo.append(f"sysctl -w vm.nr_hugepages={_present(plan, default)}")
     yield Artifact(
         kind="sysctl",
         filename="60-hugeplan.conf",
         media_type="text/plain",
-        content="\n".join(lines),
-        verify=f'test "$(sysctl -n vm.nr_hugepages)" -eq {total}',
-        rollback=f"rm -f {PATH}\nsysctl -w vm.nr_hugepages={_present(plan, default)}",
+        content="\n".join([*lines, ""]),
+        verify="\n".join(checks),
+        rollback="\n".join(undo),
     )
+
+
+def _pool_lines(by_node: Mapping[int, int], default: int, *, several: bool) -> list[str]:
+    lines = [f"# Huge pages of the default size, {page_label(default)}."]
+    if several:
+        counts = ", ".join(f"node {numa}: {pages}" for numa, pages in by_node.items())
+        lines.append(f"# The kernel spreads this total over NUMA nodes by itself; the plan wants {counts}.")
+        lines.append("# Use the NUMA script instead where the counts differ.")
+    return [*lines, f"vm.nr_hugepages = {sum(by_node.values())}", "vm.nr_overcommit_hugepages = 0"]
+
+
+def _engine_settings(plan: Plan) -> list[tuple[str, int, str]]:
+    """Sysctls that engines ask for: the largest value of each, with who asks for it."""
+    largest: dict[str, tuple[int, str]] = {}
+    for planned in plan.instances:
+        for advice in planned.demand.settings:
+            if is_kernel_setting(advice.name) and advice.value.isdigit():
+                asked = (int(advice.value), f"{planned.name}: {advice.reason}")
+                largest[advice.name] = max(largest.get(advice.name, asked), asked)
+    return [(name, value, who) for name, (value, who) in largest.items()]
 
 
 def _present(plan: Plan, page_bytes: int) -> int:

@@ -19,7 +19,7 @@ from hugeplan.planner.pages import ceil_pages, ceil_to_multiple
 from hugeplan.planner.pool_value import pool_benefit
 from hugeplan.planner.pools import most_slack_pages
 from hugeplan.planner.reservation import Allocation, Ask, Budgets, allocate
-from hugeplan.planner.units import format_bytes, format_mysql_bytes, format_postgresql_bytes
+from hugeplan.planner.units import format_bytes, format_iec_bytes, format_mysql_bytes, format_postgresql_bytes
 
 #: Steps that the widest range is cut into at most: 256 steps of a 12 GiB range are 48 MiB each.
 MAX_STEPS = 256
@@ -57,13 +57,22 @@ def with_pool(instance: DatabaseInstance, pool_bytes: int) -> DatabaseInstance:
     if engine.pool_setting is None:
         raise PlannerError("pool_range", instance.engine, "an engine whose pool has a size setting")
     text = setting_text(engine, pool_bytes)
-    return replace(instance, settings={**instance.settings, engine.pool_setting: text})
+    own = _plain(engine.pool_setting)
+    others = {name: value for name, value in instance.settings.items() if _plain(name) != own}
+    return replace(instance, settings={**others, engine.pool_setting: text})
+
+
+def _plain(name: str) -> str:
+    """A setting's name without its spelling: ``-Xmx`` and ``Xmx``, ``DATABASE_MEMORY`` and ``database_memory``."""
+    return name.lstrip("-").lower()
 
 
 def setting_text(engine: Engine, pool_bytes: int) -> str:
     """A pool size as the engine's pool setting takes it."""
     if engine.name == "postgresql":
         return format_postgresql_bytes(pool_bytes)
+    if engine.name == "generic":
+        return format_iec_bytes(pool_bytes)
     unit = next((s.unit_bytes for s in engine.settings if s.name == engine.pool_setting), 1)
     return format_mysql_bytes(pool_bytes) if unit == 1 else str(pool_bytes // unit)
 
@@ -82,7 +91,7 @@ def size_pools(
     ``cost`` says what an instance takes in all at a page size; ``room`` is the bytes left on each NUMA node with
     every pool at its minimum.
     """
-    step = _step_bytes(ranged)
+    step = _step_bytes(ranged, cost)
     asks, pools, bases = [], [], []
     for item in ranged:
         grid = _pool_grid(item, cost, step)
@@ -102,26 +111,26 @@ def size_pools(
     return tuple(answers), found
 
 
-def _step_bytes(ranged: Sequence[Ranged]) -> int:
-    widest = max((item.instance.pool_max_bytes or 0) - (item.instance.pool_min_bytes or 0) for item in ranged)
+def _step_bytes(ranged: Sequence[Ranged], cost: Cost) -> int:
+    widest = max(_cost_range(item, cost) for item in ranged)
     largest_page = max(item.page_bytes for item in ranged)
     return max(largest_page, ceil_to_multiple(max(1, ceil_pages(widest, MAX_STEPS)), largest_page))
 
 
 def _pool_grid(item: Ranged, cost: Cost, step: int) -> tuple[int, ...]:
-    """Pool sizes that cost 0, 1, 2 ... steps above the minimum, whole MiB, the last one the maximum."""
+    """Pool sizes that cost at most 0, 1, 2 ... steps above the minimum, whole MiB, the last one the maximum."""
     low, high = item.instance.pool_min_bytes or 0, item.instance.pool_max_bytes or 0
     if high <= low:
         return (low,)
-    small = cost(with_pool(item.instance, low), item.page_bytes)
-    large = cost(with_pool(item.instance, high), item.page_bytes)
-    per_step = step * (high - low) / max(1, large - small)
-    grid = [low]
-    while grid[-1] < high:
-        grid.append(min(high, low + int(len(grid) * per_step) // MIB * MIB))
-        if grid[-1] <= grid[-2]:
-            raise PlannerError("pool_range", item.instance.name, "a range of at least one page")
-    return tuple(grid)
+    steps = max(1, ceil_pages(_cost_range(item, cost), step))
+    whole = [low + (high - low) * k // steps // MIB * MIB for k in range(1, steps)]
+    return (low, *(max(low, size) for size in whole), high)
+
+
+def _cost_range(item: Ranged, cost: Cost) -> int:
+    """What the largest pool costs more than the smallest."""
+    low, high = item.instance.pool_min_bytes or 0, item.instance.pool_max_bytes or 0
+    return cost(with_pool(item.instance, high), item.page_bytes) - cost(with_pool(item.instance, low), item.page_bytes)
 
 
 def at_size(

@@ -49,6 +49,15 @@ class TestSysctl:
         _, files = rendered(request_of(postgresql(page_bytes=GIB)))
         assert "sysctl" not in files
 
+    def test_engines_sysctls_are_here_and_not_in_the_engines_file(self) -> None:
+        db2 = DatabaseInstance(name="core", engine="db2", settings={"database_memory": "4G"}, connections=10)
+        found, files = rendered(request_of(db2))
+        asked = {s.name: s.value for s in found.instances[0].demand.settings if s.name.startswith("kernel.")}
+        assert asked
+        for name, value in asked.items():
+            assert f"{name} = {value}" in files["sysctl"].content
+            assert name not in files["engine_settings"].content
+
 
 class TestKernelCommandLine:
     def test_one_numa_node(self) -> None:
