@@ -179,9 +179,6 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
     size_t bytes = (size_t)wanted;
     int64_t knee = 0;
 
-    memcpy(granule->backing, backing->name, sizeof(granule->backing));
-    granule->kind = backing->kind;
-    granule->page_bytes = backing->page_bytes;
     if (free_pages == 1) {
         bytes = backing->kind == BACKING_HUGETLB ? (size_t)backing->page_bytes : bytes;
     }
@@ -217,9 +214,6 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
     struct verdict verdict;
     struct arena arena;
 
-    memcpy(granule->backing, base->name, sizeof(granule->backing));
-    granule->kind = BACKING_BASE;
-    granule->page_bytes = base->page_bytes;
     if (arena_open(&arena, thp != NULL ? thp : base, AREA_BYTES, work->session->options->numa_node, &verdict) != 0) {
         granule->verdict = verdict;
         return;
@@ -265,6 +259,9 @@ int geometry_measure_granules(struct geometry_work *work, struct verdict *verdic
     for (size_t index = 0; index < count; index++) {
         struct granule *const granule = &work->result->granules[work->result->granule_count++];
 
+        memcpy(granule->backing, backings[index].name, sizeof(granule->backing));
+        granule->kind = backings[index].kind;
+        granule->page_bytes = backings[index].page_bytes;
         if (session_must_stop(work->session, verdict)) {
             granule->verdict = *verdict;
             return -1;

@@ -13,6 +13,7 @@
 
 enum {
     LINE_BYTES = 64,
+    PART_BYTES = 4096,
     HOT_LINES_MIN = 4,
     HOT_LINES_MAX = 16384,
     QUICK_THP_PAGES = 256, /* transparent huge pages cannot be mapped twice, so these cost memory */
@@ -125,17 +126,21 @@ static void *link_arena(void *context, bool packed, size_t count, struct rng *rn
 {
     const struct arena *const arena = context;
     const size_t page = (size_t)arena->backing.page_bytes;
-    const size_t parts = page / 4096;
+    const size_t parts = page > PART_BYTES ? page / PART_BYTES : 1;
     void *first = NULL;
     char *previous = NULL;
 
+    if (count == 0) {
+        return arena->base;
+    }
     for (size_t line = 0; line < count; line++) {
         order[line] = (uint32_t)line;
     }
     chase_shuffle(order, count, rng);
     for (size_t step = 0; step <= count; step++) {
         const size_t line = order[step % count];
-        char *const spread = arena->base + line * page + line % parts * 4096 + line * 37 % LINE_BYTES * LINE_BYTES;
+        char *const spread =
+            arena->base + line * page + line % parts * PART_BYTES + line * 37 % LINE_BYTES * LINE_BYTES;
         char *const node = packed ? arena->base + line * LINE_BYTES : spread;
 
         if (previous != NULL) {
@@ -188,7 +193,7 @@ static void compare(struct work *work, const struct backing *backing)
     struct scatter_result *const result = work->result;
     const size_t count = cost_points(work->huge, huge);
 
-    if (cost_points(work->base, base) < count) {
+    if (count == 0 || cost_points(work->base, base) < count) {
         return;
     }
     const int64_t crossing = scatter_find_crossing(base, huge, count);

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory, its proof, its limits, and what happens when a page is not there. */
+#include "backing.h"
+
+#include "budget.h"
+#include "harness.h"
+#include "rows_worker.h"
+#include "scatter.h"
+#include "signals.h"
+#include "window.h"
+
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MIB (1ull << 20)
+
+static const char SMAPS[] = "7f0000000000-7f0000400000 rw-p 00000000 00:00 0 \n"
+                            "Size:               4096 kB\n"
+                            "KernelPageSize:        4 kB\n"
+                            "Rss:                3000 kB\n"
+                            "AnonHugePages:      2048 kB\n"
+                            "Private_Hugetlb:       0 kB\n"
+                            "VmFlags: rd wr mr mw me ac sd hg \n"
+                            "7f0000400000-7f0000800000 rw-s 00000000 00:10 77 /memfd:x (deleted)\n"
+                            "KernelPageSize:     2048 kB\n"
+                            "Rss:                   0 kB\n"
+                            "ShmemPmdMapped:       64 kB\n"
+                            "Shared_Hugetlb:     4096 kB\n";
+
+static struct backing_proof parse(uint64_t start, uint64_t end)
+{
+    struct backing_proof_parser parser = {.start = start, .end = end};
+    char text[sizeof(SMAPS)];
+    char *rest = NULL;
+
+    memcpy(text, SMAPS, sizeof(SMAPS));
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+        backing_parse_smaps_line(&parser, line);
+    }
+    return parser.proof;
+}
+
+static void smaps_of_a_range(struct harness *h)
+{
+    const struct backing_proof first = parse(0x7f0000000000, 0x7f0000400000);
+    const struct backing_proof second = parse(0x7f0000400000, 0x7f0000800000);
+    const struct backing_proof none = parse(0x1000, 0x2000);
+
+    CHECK_U64(first.anon_huge_bytes, 2 * MIB);
+    CHECK_U64(first.rss_bytes, 3000 * 1024);
+    CHECK_U64(first.kernel_page_bytes, 4096);
+    CHECK_U64(first.hugetlb_bytes, 0);
+    CHECK_U64(second.hugetlb_bytes, 4 * MIB);
+    CHECK_U64(second.shmem_huge_bytes, 64 * 1024);
+    CHECK_U64(second.kernel_page_bytes, 2 * MIB);
+    CHECK_U64(none.rss_bytes + none.anon_huge_bytes + none.hugetlb_bytes, 0);
+}
+
+static void base_pages_are_proved(struct harness *h)
+{
+    const struct backing backing = {
+        .kind = BACKING_BASE, .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), .name = "base"};
+    struct verdict verdict;
+    struct arena arena;
+
+    if (arena_open(&arena, &backing, 4 * MIB, -1, &verdict) != 0) {
+        harness_fail(h, __FILE__, __LINE__, "%s", verdict.reason);
+        return;
+    }
+    CHECK(verdict.status == STATUS_OK);
+    if (isnan(arena.granted_fraction)) {
+        harness_skip(h, "/proc/self/smaps does not show this mapping (an emulator?)");
+    } else {
+        CHECK(arena.granted_fraction == 1);
+    }
+    CHECK((uintptr_t)arena.base % backing.page_bytes == 0);
+    arena_close(&arena);
+    CHECK(arena.base == NULL);
+}
+
+static void stop_and_touch(void *context)
+{
+    *(volatile char *)context = 1;
+}
+
+/* A page behind the end of its file is the same to a program as a huge page that the kernel cannot find. */
+static void sigbus_becomes_a_value(struct harness *h)
+{
+    struct verdict verdict = {.status = STATUS_OK};
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    CHECK(signals_install() == 0);
+    const int fd = backing_memfd(0, 2 * page, &verdict);
+    char *const base = backing_map_file(fd, 2 * page, &verdict);
+
+    CHECK(base != NULL);
+    CHECK(ftruncate(fd, (off_t)page) == 0);
+    CHECK_I64(signals_guard_bus(stop_and_touch, base), 0);
+    CHECK_I64(signals_guard_bus(stop_and_touch, base + page), -1);
+    CHECK_I64(signals_guard_bus(stop_and_touch, base + page), -1);
+    CHECK_I64(signals_guard_bus(stop_and_touch, base), 0);
+    (void)munmap(base, 2 * page);
+    (void)close(fd);
+}
+
+static void unguarded_sigbus_ends_the_process(struct harness *h)
+{
+    struct verdict verdict = {.status = STATUS_OK};
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const pid_t child = fork();
+    int status = 0;
+
+    if (child == 0) {
+        const int fd = backing_memfd(0, page, &verdict);
+        char *const base = backing_map_file(fd, page, &verdict);
+
+        (void)signals_install();
+        if (base == NULL || ftruncate(fd, 0) != 0) {
+            _exit(2);
+        }
+        (void)alarm(10);
+        stop_and_touch(base);
+        _exit(0);
+    }
+    (void)waitpid(child, &status, 0);
+    CHECK(WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 2));
+}
+
+static void address_space_limit_is_named(struct harness *h)
+{
+    const struct backing backing = {.kind = BACKING_BASE, .page_bytes = 4096, .name = "4K"};
+    const pid_t child = fork();
+    int status = 0;
+
+    if (child == 0) {
+        const uint64_t mapped = backing_status_bytes("VmSize");
+        const struct rlimit limit = {mapped + 8 * MIB, mapped + 8 * MIB};
+        struct verdict verdict;
+        struct arena arena;
+
+        if (mapped == UINT64_MAX || setrlimit(RLIMIT_AS, &limit) != 0) {
+            _exit(77);
+        }
+        _exit(arena_open(&arena, &backing, 64 * MIB, -1, &verdict) == -1 && verdict.status == STATUS_ADDRESS_SPACE_LIMIT
+                  ? 0
+                  : (int)verdict.status + 1);
+    }
+    (void)waitpid(child, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        return;
+    }
+    if (sizeof(void *) != 8 || (WIFEXITED(status) && WEXITSTATUS(status) == 77)) {
+        harness_skip(h, "RLIMIT_AS cannot be set here");
+        return;
+    }
+#if defined(__SANITIZE_ADDRESS__)
+    harness_skip(h, "the address sanitizer maps more than any limit allows");
+#else
+    harness_fail(h, __FILE__, __LINE__, "the child ended with %d", status);
+#endif
+}
+
+static void memory_budgets(struct harness *h)
+{
+    struct verdict verdict;
+
+    /* A quarter of what is available. */
+    CHECK_U64(budget_memory_bytes(0, (int64_t)(4096 * MIB), -1, -1, &verdict), 1024 * MIB);
+    CHECK(verdict.status == STATUS_OK);
+    /* --max-memory is an upper bound, and cannot take what is not there. */
+    CHECK_U64(budget_memory_bytes(100 * MIB, (int64_t)(4096 * MIB), -1, -1, &verdict), 100 * MIB);
+    CHECK_U64(budget_memory_bytes(8192 * MIB, (int64_t)(4096 * MIB), -1, -1, &verdict), 3584 * MIB);
+    /* The cgroup binds, less a margin for page tables. */
+    CHECK_U64(budget_memory_bytes(0, (int64_t)(4096 * MIB), (int64_t)(208 * MIB), (int64_t)(40 * MIB), &verdict),
+              140 * MIB);
+    CHECK(verdict.status == STATUS_OK);
+    (void)budget_memory_bytes(0, (int64_t)(4096 * MIB), (int64_t)(24 * MIB), (int64_t)(10 * MIB), &verdict);
+    CHECK(verdict.status == STATUS_CGROUP_LIMIT);
+    (void)budget_memory_bytes(0, (int64_t)(4096 * MIB), (int64_t)(24 * MIB), (int64_t)(30 * MIB), &verdict);
+    CHECK(verdict.status == STATUS_CGROUP_LIMIT);
+    (void)budget_memory_bytes(0, (int64_t)(32 * MIB), -1, -1, &verdict);
+    CHECK(verdict.status == STATUS_MEMORY_LIMIT);
+}
+
+/* The packed view and the window must be the same memory, and the cycle must visit every page once. */
+static void window_cycles_are_whole(struct harness *h)
+{
+    enum { PAGES = 700 };
+    static const enum window_slots all[] = {WINDOW_SLOTS_WORDS, WINDOW_SLOTS_SHARED, WINDOW_SLOTS_LINES};
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint32_t order[PAGES];
+
+    for (size_t kind = 0; kind < 3; kind++) {
+        const struct window_request request = {.page_bytes = page,
+                                               .base_bytes = page,
+                                               .stride_pages = 3,
+                                               .pages_max = PAGES,
+                                               .slots = all[kind],
+                                               .spread = kind == 2};
+        struct verdict verdict = {.status = STATUS_OK};
+        struct rng rng = rng_new(4, kind);
+        struct window window;
+
+        if (window_open(&window, &request, &verdict) != 0 || window_map(&window, PAGES, &verdict) != 0) {
+            harness_fail(h, __FILE__, __LINE__, "%s", verdict.reason);
+            return;
+        }
+        for (unsigned packed = 0; packed < 2; packed++) {
+            char *const start = packed ? window_link_packed(&window, PAGES, &rng, order)
+                                       : window_link_view(&window, PAGES, &rng, order);
+            char *position = start;
+            unsigned length = 0;
+
+            do {
+                position = *(char **)position;
+                length++;
+            } while (position != start && length <= PAGES);
+            CHECK_U64(length, PAGES);
+        }
+        window_close(&window);
+    }
+}
+
+/* A segment whose pages vanish while workers touch it. */
+static void workers_that_die_are_told(struct harness *h)
+{
+    static struct options options;
+    static struct environment environment;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    struct session session = {.options = &options, .environment = &environment, .base_page_bytes = page};
+    const struct backing backing = {.kind = BACKING_BASE, .page_bytes = page, .name = "base"};
+
+    timing_list_cpus(&session.cpus, &session.cpus);
+    options.numa_node = -1;
+    for (unsigned mode = MODE_THREADS; mode <= MODE_PROCESSES; mode++) {
+        const struct rows_spec spec = {
+            .row_bytes = 128, .workers = 3, .mode = mode, .keys = KEYS_ZIPF, .read = READ_ROW};
+        struct row_measurement measurement = {.rows_per_second = NAN};
+        struct verdict verdict = {.status = STATUS_OK};
+        struct rows_segment segment;
+
+        CHECK(rows_segment_open(&segment, &backing, 16 * MIB, &session, &verdict) == 0);
+        CHECK(segment.verdict.status == STATUS_OK);
+        CHECK(rows_run(&segment, &spec, 0.02, &session, &measurement) == 0);
+        CHECK(measurement.verdict.status == STATUS_OK);
+        CHECK(measurement.rows_per_second > 0);
+        CHECK(measurement.ns_p50 > 0 && measurement.ns_p50 <= measurement.ns_p99);
+        CHECK(ftruncate(segment.fd, (off_t)(8 * MIB)) == 0);
+        measurement = (struct row_measurement){.rows_per_second = NAN};
+        CHECK(rows_run(&segment, &spec, 0.02, &session, &measurement) == 0);
+        CHECK(measurement.verdict.status == STATUS_SIGBUS);
+        CHECK(isnan(measurement.rows_per_second));
+        rows_segment_close(&segment);
+    }
+}
+
+static void row_buckets(struct harness *h)
+{
+    for (double ns = 0.5; ns < 1e8; ns *= 1.7) {
+        const double middle = rows_bucket_ns(rows_bucket(ns));
+
+        CHECK(middle / ns > 0.97 && middle / ns < 1.03);
+    }
+    CHECK_U64(rows_bucket(0), 0);
+    CHECK(rows_bucket(1e300) < ROWS_BUCKETS);
+    CHECK_U64(rows_count(136 * 1000, 128), 1000);
+}
+
+static void scatter_crossings(struct harness *h)
+{
+    const struct scatter_point base[] = {{4, 1, .01}, {8, 1, .01}, {16, 1, .01}, {32, 1, .01}, {64, 2, .01}};
+    const struct scatter_point loses[] = {{4, 1, .01}, {8, 1, .01}, {16, 1.5, .01}, {32, 2, .01}, {64, 3, .01}};
+    const struct scatter_point ties[] = {{4, 1, .01}, {8, 1.3, .01}, {16, 1.01, .01}, {32, 1.02, .01}, {64, 2, .01}};
+    const struct scatter_point noisy[] = {{4, 1, .5}, {8, 1.3, .5}, {16, 1.3, .5}, {32, 1.2, .5}, {64, 2, .5}};
+
+    CHECK_I64(scatter_find_crossing(base, loses, 5), 16);
+    CHECK_I64(scatter_find_crossing(base, ties, 5), -1);
+    CHECK_I64(scatter_find_crossing(base, noisy, 5), -1);
+}
+
+static const struct harness_case CASES[] = {
+    {"smaps of a range", smaps_of_a_range},
+    {"base pages are proved", base_pages_are_proved},
+    {"SIGBUS becomes a value", sigbus_becomes_a_value},
+    {"an unguarded SIGBUS ends the process", unguarded_sigbus_ends_the_process},
+    {"RLIMIT_AS is named", address_space_limit_is_named},
+    {"memory budgets", memory_budgets},
+    {"cycles of a window are whole", window_cycles_are_whole},
+    {"workers that die are told", workers_that_die_are_told},
+    {"buckets of row times", row_buckets},
+    {"crossings of scatter ladders", scatter_crossings},
+};
+
+HARNESS_MAIN("backing", CASES)

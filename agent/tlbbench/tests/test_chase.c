@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chase.h"
+
+#include "harness.h"
+#include "latency_series.h"
+#include "zipf.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void shuffle_is_a_permutation(struct harness *h)
+{
+    enum { COUNT = 1000 };
+    uint32_t order[COUNT];
+    bool seen[COUNT] = {false};
+    struct rng rng = rng_new(1, 2);
+    unsigned fixed = 0;
+
+    for (uint32_t index = 0; index < COUNT; index++) {
+        order[index] = index;
+    }
+    chase_shuffle(order, COUNT, &rng);
+    for (uint32_t index = 0; index < COUNT; index++) {
+        CHECK(order[index] < COUNT && !seen[order[index]]);
+        seen[order[index]] = true;
+        fixed += order[index] == index ? 1 : 0;
+    }
+    CHECK(fixed < 10); /* one is expected */
+}
+
+static void tableless_permutation_is_one(struct harness *h)
+{
+    static const uint64_t counts[] = {1, 2, 3, 5, 64, 100, 1000, 4096, 65537, 100000};
+    bool *const seen = malloc(100000);
+
+    for (size_t size = 0; size < sizeof(counts) / sizeof(counts[0]); size++) {
+        const struct permutation permutation = permutation_new(counts[size], 42 + size);
+        uint64_t missing = counts[size];
+
+        memset(seen, 0, 100000);
+        for (uint64_t index = 0; index < counts[size]; index++) {
+            const uint64_t value = permutation_at(&permutation, index);
+
+            CHECK(value < counts[size]);
+            missing -= value < counts[size] && !seen[value] ? 1 : 0;
+            seen[value < counts[size] ? value : 0] = true;
+        }
+        CHECK_U64(missing, 0);
+    }
+    free(seen);
+}
+
+/* Steps between neighbours of the cycle must not repeat: a prefetcher would learn them. */
+static void tableless_permutation_has_no_stride(struct harness *h)
+{
+    enum { COUNT = 4096 };
+    const struct permutation permutation = permutation_new(COUNT, 9);
+    unsigned repeats[COUNT] = {0};
+    unsigned most = 0;
+
+    for (uint64_t index = 0; index + 1 < COUNT; index++) {
+        const uint64_t step = (permutation_at(&permutation, index + 1) - permutation_at(&permutation, index)) % COUNT;
+
+        repeats[step]++;
+        most = repeats[step] > most ? repeats[step] : most;
+    }
+    CHECK(most < 40); /* one each is expected of a random order, 4095 of a stride */
+}
+
+static void check_cycle(struct harness *h, enum latency_layout layout, uint64_t nodes)
+{
+    enum { BYTES = 1 << 20, PAGE = 4096 };
+    char *const base = aligned_alloc(PAGE, BYTES);
+    unsigned lines_used = 0;
+    bool lines[64] = {false};
+
+    memset(base, 0, BYTES);
+    char *const start = latency_link(base, BYTES, PAGE, layout, 77);
+    char *position = start;
+    uint64_t length = 0;
+
+    do {
+        const size_t offset = (size_t)(position - base);
+
+        if (offset >= BYTES) {
+            harness_fail(h, __FILE__, __LINE__, "node outside the area");
+            break;
+        }
+        lines_used += lines[offset / 64 % 64] ? 0 : 1;
+        lines[offset / 64 % 64] = true;
+        position = *(char **)position;
+        length++;
+    } while (position != start && length <= nodes);
+    CHECK_U64(length, nodes);
+    if (layout == LAYOUT_LINE_PER_PAGE) {
+        CHECK(lines_used > 58); /* 256 pages over 64 lines: the mean is 62.9 */
+    }
+    free(base);
+}
+
+static void latency_cycles_are_whole(struct harness *h)
+{
+    check_cycle(h, LAYOUT_LINE_PER_PAGE, 256);
+    check_cycle(h, LAYOUT_RANDOM_64B, 16384);
+    check_cycle(h, LAYOUT_PACKED, 256);
+}
+
+static void walk_follows_the_pointers(struct harness *h)
+{
+    void *ring[8];
+    struct chase chase = {&ring[0]};
+
+    for (unsigned index = 0; index < 8; index++) {
+        ring[index] = &ring[(index + 3) % 8];
+    }
+    chase_walk(&chase, CHASE_UNROLL);
+    CHECK(chase.position == &ring[CHASE_UNROLL * 3 % 8]);
+    chase_walk(&chase, 1); /* rounded up to a whole unrolled step */
+    CHECK(chase.position == &ring[2 * CHASE_UNROLL * 3 % 8]);
+}
+
+static void zipf_has_the_right_popularity(struct harness *h)
+{
+    enum { RANKS = 1000, DRAWS = 400000 };
+    const struct zipf zipf = zipf_new(RANKS, 0.99);
+    static unsigned hits[RANKS];
+    struct rng rng = rng_new(3, 3);
+    double total = 0;
+
+    for (unsigned rank = 1; rank <= RANKS; rank++) {
+        total += pow(rank, -0.99);
+    }
+    for (unsigned draw = 0; draw < DRAWS; draw++) {
+        const uint64_t rank = zipf_draw(&zipf, &rng);
+
+        if (rank < RANKS) {
+            hits[rank]++;
+        } else {
+            harness_fail(h, __FILE__, __LINE__, "rank %llu", (unsigned long long)rank);
+        }
+    }
+    for (unsigned rank = 1; rank <= RANKS; rank *= 3) {
+        const double expected = DRAWS * pow(rank, -0.99) / total;
+
+        if (fabs(hits[rank - 1] - expected) > 5 * sqrt(expected)) {
+            harness_fail(h, __FILE__, __LINE__, "rank %u: %u hits, expected %.0f", rank, hits[rank - 1], expected);
+        }
+    }
+}
+
+static const struct harness_case CASES[] = {
+    {"a shuffle is a permutation", shuffle_is_a_permutation},
+    {"a permutation without a table is one", tableless_permutation_is_one},
+    {"a permutation without a table has no stride", tableless_permutation_has_no_stride},
+    {"cycles of the latency layouts are whole", latency_cycles_are_whole},
+    {"a walk follows the pointers", walk_follows_the_pointers},
+    {"Zipf ranks have the right popularity", zipf_has_the_right_popularity},
+};
+
+HARNESS_MAIN("chase", CASES)

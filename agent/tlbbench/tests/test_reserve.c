@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reservation and recovery on a made-up /sys in a temporary folder. */
+#include "reserve.h"
+
+#include "harness.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct fake {
+    char root[64];
+    char sysfs[96];
+    char pool[192];
+    char journals[96];
+    char journal[128];
+    struct reserve_places places;
+};
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *const file = fopen(path, "w");
+
+    if (file != NULL) {
+        (void)fputs(text, file);
+        (void)fclose(file);
+    }
+}
+
+static long read_count(const struct fake *fake, const char *field)
+{
+    char path[256];
+    long count = -1;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", fake->pool, field);
+    FILE *const file = fopen(path, "r");
+
+    if (file != NULL) {
+        if (fscanf(file, "%ld", &count) != 1) {
+            count = -1;
+        }
+        (void)fclose(file);
+    }
+    return count;
+}
+
+static void set_count(const struct fake *fake, const char *field, long count)
+{
+    char path[256];
+    char text[32];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", fake->pool, field);
+    (void)snprintf(text, sizeof(text), "%ld\n", count);
+    write_text(path, text);
+}
+
+static void make_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void)mkdir(path, 0700);
+        *slash = '/';
+    }
+    (void)mkdir(path, 0700);
+}
+
+static bool fake_open(struct fake *fake, long nr, long free_pages)
+{
+    (void)snprintf(fake->root, sizeof(fake->root), "/tmp/test-reserve-XXXXXX");
+    if (mkdtemp(fake->root) == NULL) {
+        return false;
+    }
+    (void)snprintf(fake->sysfs, sizeof(fake->sysfs), "%s/sys", fake->root);
+    (void)snprintf(fake->pool, sizeof(fake->pool), "%s/kernel/mm/hugepages/hugepages-2048kB", fake->sysfs);
+    (void)snprintf(fake->journals, sizeof(fake->journals), "%s/run", fake->root);
+    (void)snprintf(fake->journal, sizeof(fake->journal), "%s/journal", fake->journals);
+    make_folders(fake->pool);
+    set_count(fake, "nr_hugepages", nr);
+    set_count(fake, "free_hugepages", free_pages);
+    fake->places = (struct reserve_places){.sysfs = fake->sysfs, .journal_dir = fake->journals};
+    return true;
+}
+
+static void fake_close(const struct fake *fake)
+{
+    char command[160];
+
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", fake->root);
+    if (system(command) != 0) {
+        (void)fprintf(stderr, "%s was not removed\n", fake->root);
+    }
+}
+
+static void restored_counts(struct harness *h)
+{
+    CHECK_I64(reserve_restored_count(10, 50, 50), 10); /* as we left it */
+    CHECK_I64(reserve_restored_count(10, 50, 30), 10); /* the kernel found fewer, or we were killed on the way */
+    CHECK_I64(reserve_restored_count(10, 50, 10), 10);
+    CHECK_I64(reserve_restored_count(10, 50, 60), 20); /* somebody added ten */
+    CHECK_I64(reserve_restored_count(10, 50, 4), 4);   /* somebody took them away already */
+    CHECK_I64(reserve_restored_count(0, 0, 0), 0);
+}
+
+static void journal_lines(struct harness *h)
+{
+    const struct reserve_pool pool = {.page_bytes = 2097152, .node = 1, .former = 7, .target = 1007};
+    struct reserve_pool parsed;
+    char line[RESERVE_LINE_BYTES];
+
+    reserve_format_line(&pool, line);
+    CHECK(reserve_parse_line(line, &parsed));
+    CHECK_U64(parsed.page_bytes, 2097152);
+    CHECK_I64(parsed.node, 1);
+    CHECK_I64(parsed.former, 7);
+    CHECK_I64(parsed.target, 1007);
+    /* Cut anywhere it must not parse: "target=1" would be a wrong count. */
+    for (size_t length = strlen(line) - 2; length > 0; length--) {
+        line[length] = '\0';
+        CHECK(!reserve_parse_line(line, &parsed));
+    }
+    CHECK(!reserve_parse_line("pool page_bytes=2097152 node=0 former=-1 target=3.", &parsed));
+    CHECK(!reserve_parse_line("pool page_bytes=2097152 node=0 former=5 target=3.", &parsed));
+    CHECK(!reserve_parse_line("pool page_bytes=0 node=0 former=1 target=3.", &parsed));
+}
+
+static void takes_and_gives_back(struct harness *h)
+{
+    struct fake fake;
+    struct reservation reservation;
+
+    if (!fake_open(&fake, 3, 1)) {
+        harness_skip(h, "no temporary folder");
+        return;
+    }
+    CHECK(reservation_begin(&reservation, &fake.places) == 0);
+    reservation_take(&reservation, 2097152, -1, 100);
+    CHECK_I64(read_count(&fake, "nr_hugepages"), 102); /* one was free, two are in use */
+    CHECK(access(fake.journal, F_OK) == 0);
+    reservation_take(&reservation, 2097152, -1, 1); /* enough are free already */
+    CHECK_U64(reservation.pool_count, 1);
+    CHECK(reservation_end(&reservation) == 0);
+    CHECK_I64(read_count(&fake, "nr_hugepages"), 3);
+    CHECK(access(fake.journals, F_OK) != 0);
+    CHECK(reservation_end(&reservation) == 0);
+    fake_close(&fake);
+}
+
+static void second_run_is_refused(struct harness *h)
+{
+    struct fake fake;
+    struct reservation first, second;
+
+    if (!fake_open(&fake, 0, 0)) {
+        harness_skip(h, "no temporary folder");
+        return;
+    }
+    CHECK(reservation_begin(&first, &fake.places) == 0);
+    CHECK(reservation_begin(&second, &fake.places) == -1);
+    CHECK(second.verdict.status == STATUS_SKIPPED);
+    CHECK_I64(reservation_recover(&fake.places), 0); /* a living run is left alone */
+    CHECK(reservation_end(&second) == 0);
+    CHECK(access(fake.journal, F_OK) == 0);
+    CHECK(reservation_end(&first) == 0);
+    fake_close(&fake);
+}
+
+static void killed_run_is_recovered(struct harness *h)
+{
+    struct fake fake;
+
+    if (!fake_open(&fake, 4, 0)) {
+        harness_skip(h, "no temporary folder");
+        return;
+    }
+    const pid_t child = fork();
+
+    if (child == 0) {
+        struct reservation reservation;
+
+        if (reservation_begin(&reservation, &fake.places) == 0) {
+            reservation_take(&reservation, 2097152, -1, 60);
+        }
+        _exit(0); /* as a kill would: nothing is given back */
+    }
+    (void)waitpid(child, NULL, 0);
+    CHECK_I64(read_count(&fake, "nr_hugepages"), 64);
+    CHECK_I64(reservation_recover(&fake.places), 1);
+    CHECK_I64(read_count(&fake, "nr_hugepages"), 4);
+    CHECK(access(fake.journals, F_OK) != 0);
+    CHECK_I64(reservation_recover(&fake.places), 0);
+    fake_close(&fake);
+}
+
+static void journal_of_another_boot_is_dropped(struct harness *h)
+{
+    struct fake fake;
+
+    if (!fake_open(&fake, 50, 50)) {
+        harness_skip(h, "no temporary folder");
+        return;
+    }
+    make_folders(fake.journals);
+    write_text(fake.journal, "tlbbench reservation 1, boot 00000000-0000-0000-0000-000000000000\n"
+                             "pool page_bytes=2097152 node=-1 former=1 target=60.\n");
+    CHECK_I64(reservation_recover(&fake.places), 0);
+    CHECK_I64(read_count(&fake, "nr_hugepages"), 50);
+    CHECK(access(fake.journal, F_OK) != 0);
+    fake_close(&fake);
+}
+
+static void planted_journal_is_not_obeyed(struct harness *h)
+{
+    struct fake fake;
+
+    if (!fake_open(&fake, 50, 50)) {
+        harness_skip(h, "no temporary folder");
+        return;
+    }
+    make_folders(fake.journals);
+    (void)chmod(fake.journals, 0777); /* others may write here */
+    write_text(fake.journal, "anything\n");
+    CHECK_I64(reservation_recover(&fake.places), 0);
+    CHECK(access(fake.journal, F_OK) == 0);
+    struct reservation reservation;
+
+    CHECK(reservation_begin(&reservation, &fake.places) == -1);
+    CHECK(reservation.verdict.status == STATUS_NOT_PERMITTED);
+    fake_close(&fake);
+}
+
+static const struct harness_case CASES[] = {
+    {"counts to restore", restored_counts},
+    {"journal lines", journal_lines},
+    {"takes and gives back", takes_and_gives_back},
+    {"a second run is refused", second_run_is_refused},
+    {"a killed run is recovered", killed_run_is_recovered},
+    {"a journal of another boot is dropped", journal_of_another_boot_is_dropped},
+    {"a planted journal is not obeyed", planted_journal_is_not_obeyed},
+};
+
+HARNESS_MAIN("reserve", CASES)
