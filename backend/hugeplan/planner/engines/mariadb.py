@@ -186,6 +186,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
             else integer(values, "max_connections", _CONNECTIONS)
         ),
         process_per_connection=False,
+        page_cache_bytes=0,  # InnoDB keeps its own cache and does not count on the kernel's
         settings=_advice(page_bytes) if huge else (),
         notes=_notes(instance.version, mappings, values, page_bytes, also, context) if huge else (),
         also_pages=also,

@@ -110,6 +110,17 @@ def test_instances_are_ignored_below_1_gib() -> None:
     assert demand(innodb_buffer_pool_size="512M", innodb_buffer_pool_instances=8).segments[0].count == 4
 
 
+def test_5_7_has_no_metadata_and_maybe_a_key_cache() -> None:
+    old, new = demand("5.7"), demand("8.0")
+    assert new.segment_bytes - old.segment_bytes == 4096
+    assert old.error_pages - new.error_pages == 4
+    assert demand("5.7", key_buffer_size="64M").error_pages == old.error_pages + 28
+
+
+def test_metadata_is_a_page_of_the_processor() -> None:
+    assert rules.metadata_bytes_of("8.0", 64 * KIB) == 64 * KIB
+
+
 def test_names_may_have_dashes() -> None:
     instance = DatabaseInstance(name="m", engine="percona", settings={"innodb-buffer-pool-size": "1G"})
     assert demand_of(instance, 2 * MIB).pool_bytes == GIB
