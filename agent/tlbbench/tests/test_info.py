@@ -81,6 +81,22 @@ def masked_multiplier_is_a_disagreement() -> None:
     }, found
 
 
+def trees_of_others_replay() -> None:
+    """A tree of plain proc and sys, without what capture.sh adds, says less but nothing else."""
+    for name, base_page_bytes in (("arm64-64k", 65536), ("x86-two-numa-nodes", 4096), ("ppc64le-power9", None)):
+        with suite.temporary() as directory:
+            root = suite.unpack(name, directory)
+            whole = suite.document("info", "--root", root)["environment"]
+            for extra in ("capture.txt", "cpuid.txt"):
+                (Path(root) / extra).unlink(missing_ok=True)
+            less = suite.document("info", "--root", root)["environment"]
+        assert less["base_page_bytes"] == base_page_bytes, name
+        assert less["processor"]["catalogue_id"] == whole["processor"]["catalogue_id"], name
+        assert less["processor"]["architecture"] == whole["processor"]["architecture"], name
+        for key in ("huge_pages", "memory", "numa_nodes", "cgroup", "thp"):
+            assert less[key] == whole[key], (name, key)
+
+
 def this_machine() -> None:
     made = suite.document("info", "--processes")
     assert made["command"] == "info"
@@ -154,6 +170,7 @@ CASES: list[tuple[str, Callable[[], None]]] = [
     ("a limit on a parent group binds", hierarchical_limit),
     ("hidden geometry is named", hidden_geometry_is_named),
     ("a masked multiplier is a disagreement", masked_multiplier_is_a_disagreement),
+    ("trees without capture.sh's facts replay", trees_of_others_replay),
     ("this machine", this_machine),
     ("takes less than 100 ms", is_fast),
     ("capture.sh replays the same", capture_replays_the_same),
