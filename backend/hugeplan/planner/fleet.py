@@ -16,6 +16,7 @@ from hugeplan.planner.kubernetes import resolve_reservations
 from hugeplan.planner.ledger import free_bytes, kernel_bytes, sum_bytes
 from hugeplan.planner.model import LedgerKind, NodeFacts, Plan, PlanRequest
 from hugeplan.planner.plan import margin_bytes, plan
+from hugeplan.planner.pools import pages_in_use
 from hugeplan.planner.risk import tenant_bytes
 
 
@@ -120,7 +121,7 @@ def _extreme(nodes: Sequence[NodeFacts], *, least: bool) -> NodeFacts:
     """A node with the least (or most) memory on each NUMA node and the most (or least) kernel memory of a group."""
     pick, opposite = (min, max) if least else (max, min)
     numa = tuple(
-        replace(numa, mem_total_bytes=pick(node.numa[k].mem_total_bytes for node in nodes), pools=None)
+        replace(numa, mem_total_bytes=pick(node.numa[k].mem_total_bytes for node in nodes))
         for k, numa in enumerate(nodes[0].numa)
     )
     kernels = [node.kernel_used_bytes for node in nodes if node.kernel_used_bytes is not None]
@@ -138,6 +139,7 @@ def _shape(request: PlanRequest, frozen: dict[int, Hashable]) -> Hashable:
     """Everything that a plan's pools depend on besides memory; two nodes of one shape may share a plan."""
     node = request.node
     standing = tuple(numa.pools for numa in node.numa) if request.policy.reserve_at == "runtime" else None
+    in_use = tuple((key, pages) for key, pages in sorted(pages_in_use(node).items()) if pages)
     return (
         node.arch,
         node.base_page_bytes,
@@ -149,6 +151,7 @@ def _shape(request: PlanRequest, frozen: dict[int, Hashable]) -> Hashable:
         node.hugetlb_cma_bytes,
         node.kernel_used_bytes is None,
         standing,
+        in_use,
         _frozen(node.hardware, frozen),
         _frozen(request.reservations, frozen),
         _frozen(request.tenants, frozen),

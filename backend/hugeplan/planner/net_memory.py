@@ -19,7 +19,9 @@ def net_memory(node: NodeFacts, pools: Sequence[PoolPlan], instances: Sequence[I
     HVO's part is None when it is unknown whether HVO is on, and is then left out of the net.
     """
     locked = sum(pool.pages * pool.page_bytes for pool in pools)
-    used = sum(plan.demand.segment_bytes for plan in instances if plan.page_bytes)
+    own = {plan.page_bytes for plan in instances}
+    strangers = sum(pool.pages * pool.page_bytes for pool in pools if pool.page_bytes not in own)
+    used = sum(plan.demand.segment_bytes for plan in instances if plan.page_bytes) + strangers
     idle = locked - used
     tables = sum(plan.page_tables_base_bytes - plan.page_tables_huge_bytes for plan in instances if plan.page_bytes)
     hvo: int | None = None

@@ -92,7 +92,11 @@ def place(demand: Demand, numa_node: int | None, node: NodeFacts, policy: Policy
 
 
 def pool_plans(placed: Sequence[Placed], node: NodeFacts, policy: Policy) -> tuple[PoolPlan, ...]:
-    """Pools by NUMA node and size: every size with demand, and every pool that stands today (to be released)."""
+    """Pools by NUMA node and size: every size with demand, and every pool that stands today.
+
+    A standing pool of a size that no instance wants is released, but for the pages that something maps: whoever uses
+    them is not in the scenario, and the memory is gone all the same.
+    """
     demand: dict[tuple[int, int], int] = {}
     slack: dict[tuple[int, int], int] = {}
     for item in placed:
@@ -101,11 +105,13 @@ def pool_plans(placed: Sequence[Placed], node: NodeFacts, policy: Policy) -> tup
             demand[key] = demand.get(key, 0) + pages
             slack[key] = slack.get(key, 0) + item.slack_bytes.get(numa_id, 0)
     present = present_pages(node)
+    foreign = pages_in_use(node)
     keys = {key for key, pages in demand.items() if pages} | {key for key, pages in present.items() if pages}
     plans = []
     for numa_id, page_bytes in sorted(keys):
         wanted = demand.get((numa_id, page_bytes), 0)
         extra = pool_slack_pages(slack[(numa_id, page_bytes)], page_bytes, policy) if wanted else 0
+        wanted = wanted or foreign.get((numa_id, page_bytes), 0)
         plans.append(
             PoolPlan(
                 numa_node=numa_id,
@@ -138,6 +144,16 @@ def _explanation(demand: int, slack: int, page_bytes: int, policy: Policy) -> Ex
 def present_pages(node: NodeFacts) -> dict[tuple[int, int], int]:
     """Pages that stand today by (NUMA node, page size); nothing for nodes whose pools are unknown."""
     return {(n.id, pool.page_bytes): pool.nr_hugepages for n in node.numa for pool in n.pools or ()}
+
+
+def pages_in_use(node: NodeFacts) -> dict[tuple[int, int], int]:
+    """Pages that something maps today by (NUMA node, page size), where the free count is known."""
+    return {
+        (n.id, pool.page_bytes): pool.nr_hugepages - pool.free_hugepages
+        for n in node.numa
+        for pool in n.pools or ()
+        if pool.free_hugepages is not None
+    }
 
 
 def _present(node: NodeFacts, present: Mapping[tuple[int, int], int], numa_id: int, page_bytes: int) -> int | None:

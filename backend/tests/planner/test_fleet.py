@@ -56,7 +56,8 @@ def fleets(draw: st.DrawFn) -> list[PlanRequest]:
     for i in range(draw(st.integers(1, 12))):
         template = draw(st.sampled_from(templates))
         sizes = draw(st.lists(st.integers(3 * GIB, 24 * GIB), min_size=1, max_size=2))
-        pools = draw(st.sampled_from([None, (Pool(page_bytes=2 * MIB, nr_hugepages=100),)]))
+        used = Pool(page_bytes=GIB, nr_hugepages=2, free_hugepages=draw(st.integers(0, 2)))
+        pools = draw(st.sampled_from([None, (Pool(page_bytes=2 * MIB, nr_hugepages=100),), (used,)]))
         numa = tuple(NumaNode(id=k, mem_total_bytes=size, pools=pools) for k, size in enumerate(sizes))
         kernel = draw(st.one_of(st.none(), st.integers(100 * MIB, GIB)))
         node = NodeFacts(

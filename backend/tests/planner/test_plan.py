@@ -167,6 +167,18 @@ class TestChoice:
         released = next(p for p in found.pools if p.page_bytes == GIB)
         assert (released.pages, released.present_pages) == (0, 4)
 
+    def test_pages_that_a_stranger_maps_are_kept(self) -> None:
+        pool = Pool(page_bytes=GIB, nr_hugepages=4, free_hugepages=1)
+        node = node_of(64 * GIB)
+        node = dataclasses.replace(node, numa=(dataclasses.replace(node.numa[0], pools=(pool,)),))
+        found = plan(PlanRequest(node=node, databases=(postgresql(),)))
+        kept = next(p for p in found.pools if p.page_bytes == GIB)
+        assert (kept.pages, kept.present_pages) == (3, 4)
+        assert found.net_memory.idle_bytes < GIB
+        assert sum_bytes(found.ledger, LedgerKind.POOL) == 3 * GIB + found.instances[0].demand.pages * 2 * MIB
+        reasons = " ".join(f.reason for f in found.findings if f.code == "pool_idle")
+        assert "3 pages of 1G are in use by something that the scenario does not describe" in reasons
+
 
 class TestPlacement:
     def test_an_unbound_instance_is_spread_evenly(self) -> None:

@@ -1,4 +1,4 @@
-"""Is reserved memory idle: pools that the plan does not need, or that nothing maps?"""
+"""Is reserved memory idle, or mapped by something that the scenario does not describe?"""
 
 from __future__ import annotations
 
@@ -19,6 +19,18 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     if any(numa.pools is None for numa in inputs.node.numa):
         yield unknown(CODE, inputs.node.name, TITLE, "What the node has reserved today is not known.")
     surplus = [pool for pool in present if (pool.present_pages or 0) > pool.pages]
+    wanted = {planned.demand.page_bytes for _, planned in inputs.with_pool}
+    strangers = [pool for pool in present if pool.pages and pool.page_bytes not in wanted]
+    for pool in strangers:
+        label = page_label(pool.page_bytes)
+        yield attention(
+            CODE,
+            f"{label} on NUMA node {pool.numa_node}",
+            TITLE,
+            f"{pool.pages:,} pages of {label} are in use by something that the scenario does not describe.",
+            "Find out who maps them and add it to the scenario; the plan keeps these pages.",
+            evidence=(measured("in use", pool.pages),),
+        )
     for pool in surplus:
         more = (pool.present_pages or 0) - pool.pages
         label = page_label(pool.page_bytes)
@@ -30,5 +42,5 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             f"If nothing else maps them, set nr_hugepages to {pool.pages}.",
             evidence=(computed("planned", pool.pages), measured("present", pool.present_pages)),
         )
-    if not surplus and all(numa.pools is not None for numa in inputs.node.numa):
+    if not surplus and not strangers and all(numa.pools is not None for numa in inputs.node.numa):
         yield ok(CODE, inputs.node.name, TITLE, "No pool is larger than the plan.")
