@@ -26,6 +26,7 @@ from hugeplan.planner.engines.base import (
     build_demand,
     computed,
 )
+from hugeplan.planner.engines.postgresql_fit import fit_suggestions
 from hugeplan.planner.engines.postgresql_guc import parse_settings, setting_specs
 from hugeplan.planner.errors import SettingValueError, UnknownVersionError
 from hugeplan.planner.model import (
@@ -34,7 +35,6 @@ from hugeplan.planner.model import (
     DatabaseInstance,
     Demand,
     Explanation,
-    FitSuggestion,
     Segment,
     SettingAdvice,
 )
@@ -45,7 +45,6 @@ VERSIONS: Final = ("18", "17", "16", "15", "14", "13", "12", "11", "10")
 DEFAULT_VERSION: Final = "18"
 _EXACT_SINCE: Final = 15
 _NEWEST: Final = 18
-_MODEL_BYTES: Final = 16 * KIB  # fit residual plus the server's rounding to 8 kB
 _GSS_STATUS_BYTES: Final = 72  # PgBackendGSSStatus: only in builds with Kerberos, one for each backend status slot
 _SSL_STATUS_BYTES: Final = 328  # PgBackendSSLStatus: absent from builds without TLS
 _SLOT_SYNC_MINOR: Final = 5  # from here at the latest 17 counts the slot synchronisation worker
@@ -145,57 +144,58 @@ def huge_pages_needed(size_bytes: int, page_bytes: int, base_page_bytes: int) ->
     return size_bytes // page_bytes + 1
 
 
+_DEFAULTS: Final = shmem.ShmemSettings()
+
+
+def _count(values: Values, name: str, field: str | None = None) -> int:
+    """A count or bytes that was given, else the server's default; ``field``: its name there."""
+    return int(values.get(name, getattr(_DEFAULTS, field or name)))
+
+
+def _blocks(values: Values, name: str) -> int:
+    value = values.get(name)
+    return int(getattr(_DEFAULTS, name)) if value is None else int(value) // shmem.BLOCK_BYTES
+
+
+def _automatic_blocks(values: Values, name: str) -> int | None:
+    """Blocks of a cache that follows shared_buffers when it is 0 or not set: None then."""
+    value = values.get(name)
+    return None if value is None or int(value) <= 0 else int(value) // shmem.BLOCK_BYTES
+
+
 def shmem_settings(values: Values, libraries: tuple[str, ...], major: int) -> shmem.ShmemSettings:
     """The given settings over the server's defaults."""
-    default = shmem.ShmemSettings()
-
-    def count(name: str, fallback: int) -> int:
-        value = values.get(name, fallback)
-        return int(value)
-
-    def blocks(name: str, fallback: int) -> int:
-        value = values.get(name)
-        return fallback if value is None else int(value) // shmem.BLOCK_BYTES
-
-    def automatic_blocks(name: str) -> int | None:
-        value = values.get(name)
-        if value is None or int(value) <= 0:
-            return None
-        return int(value) // shmem.BLOCK_BYTES
-
     io_max_concurrency = values.get("io_max_concurrency")
     wal_buffers = values.get("wal_buffers", -1)
     return shmem.ShmemSettings(
-        shared_buffers=blocks("shared_buffers", default.shared_buffers),
-        max_connections=count("max_connections", default.max_connections),
-        max_locks_per_transaction=count("max_locks_per_transaction", default.max_locks_per_transaction),
-        max_pred_locks_per_transaction=count("max_pred_locks_per_transaction", default.max_pred_locks_per_transaction),
-        max_prepared_transactions=count("max_prepared_transactions", default.max_prepared_transactions),
-        max_worker_processes=count("max_worker_processes", default.max_worker_processes),
-        autovacuum_max_workers=count("autovacuum_max_workers", default.autovacuum_max_workers),
-        autovacuum_worker_slots=count("autovacuum_worker_slots", default.autovacuum_worker_slots),
-        max_wal_senders=count("max_wal_senders", default.max_wal_senders),
-        max_replication_slots=count("max_replication_slots", default.max_replication_slots),
-        max_active_replication_origins=count("max_active_replication_origins", default.max_active_replication_origins),
-        max_logical_replication_workers=count(
-            "max_logical_replication_workers", default.max_logical_replication_workers
-        ),
+        shared_buffers=_blocks(values, "shared_buffers"),
+        max_connections=_count(values, "max_connections"),
+        max_locks_per_transaction=_count(values, "max_locks_per_transaction"),
+        max_pred_locks_per_transaction=_count(values, "max_pred_locks_per_transaction"),
+        max_prepared_transactions=_count(values, "max_prepared_transactions"),
+        max_worker_processes=_count(values, "max_worker_processes"),
+        autovacuum_max_workers=_count(values, "autovacuum_max_workers"),
+        autovacuum_worker_slots=_count(values, "autovacuum_worker_slots"),
+        max_wal_senders=_count(values, "max_wal_senders"),
+        max_replication_slots=_count(values, "max_replication_slots"),
+        max_active_replication_origins=_count(values, "max_active_replication_origins"),
+        max_logical_replication_workers=_count(values, "max_logical_replication_workers"),
         # The server raises anything below 4 blocks to 4 (check_wal_buffers, xlog.c).
         wal_buffers=None if int(wal_buffers) < 0 else max(int(wal_buffers) // shmem.BLOCK_BYTES, 4),
-        wal_segment_bytes=count("wal_segment_size", default.wal_segment_bytes),
-        track_activity_query_bytes=count("track_activity_query_size", default.track_activity_query_bytes),
-        min_dynamic_shared_memory_bytes=count("min_dynamic_shared_memory", default.min_dynamic_shared_memory_bytes),
-        old_snapshot_threshold_minutes=count("old_snapshot_threshold", default.old_snapshot_threshold_minutes),
-        hot_standby=bool(values.get("hot_standby", default.hot_standby)),
-        transaction_buffers=automatic_blocks("transaction_buffers"),
-        commit_timestamp_buffers=automatic_blocks("commit_timestamp_buffers"),
-        subtransaction_buffers=automatic_blocks("subtransaction_buffers"),
-        multixact_offset_buffers=blocks("multixact_offset_buffers", default.multixact_offset_buffers),
-        multixact_member_buffers=blocks("multixact_member_buffers", default.multixact_member_buffers),
-        notify_buffers=blocks("notify_buffers", default.notify_buffers),
-        serializable_buffers=blocks("serializable_buffers", default.serializable_buffers),
+        wal_segment_bytes=_count(values, "wal_segment_size", "wal_segment_bytes"),
+        track_activity_query_bytes=_count(values, "track_activity_query_size", "track_activity_query_bytes"),
+        min_dynamic_shared_memory_bytes=_count(values, "min_dynamic_shared_memory", "min_dynamic_shared_memory_bytes"),
+        old_snapshot_threshold_minutes=_count(values, "old_snapshot_threshold", "old_snapshot_threshold_minutes"),
+        hot_standby=bool(values.get("hot_standby", _DEFAULTS.hot_standby)),
+        transaction_buffers=_automatic_blocks(values, "transaction_buffers"),
+        commit_timestamp_buffers=_automatic_blocks(values, "commit_timestamp_buffers"),
+        subtransaction_buffers=_automatic_blocks(values, "subtransaction_buffers"),
+        multixact_offset_buffers=_blocks(values, "multixact_offset_buffers"),
+        multixact_member_buffers=_blocks(values, "multixact_member_buffers"),
+        notify_buffers=_blocks(values, "notify_buffers"),
+        serializable_buffers=_blocks(values, "serializable_buffers"),
         io_max_concurrency=None if io_max_concurrency in {None, -1} else int(io_max_concurrency or 0),
-        io_max_combine_limit=blocks("io_max_combine_limit", default.io_max_combine_limit),
+        io_max_combine_limit=_blocks(values, "io_max_combine_limit"),
         addin_bytes=sum(library_bytes(name, major, values) or 0 for name in libraries),
     )
 
@@ -251,8 +251,8 @@ def uncertainty_bytes(
     major, minor = version
     layout = layout_of(major)
     slots = shmem.max_backends(layout, settings) + shmem.LAYOUTS[layout].status_slots
-    below = _MODEL_BYTES + slots * _SSL_STATUS_BYTES
-    above = _MODEL_BYTES + slots * _GSS_STATUS_BYTES
+    below = shmem.MODEL_ERROR_BYTES + slots * _SSL_STATUS_BYTES
+    above = shmem.MODEL_ERROR_BYTES + slots * _GSS_STATUS_BYTES
     if major < _EXACT_SINCE:
         older = _OLDER_BYTES + round(size_bytes * _OLDER_FRACTION)
         below, above = below + older, above + older
@@ -309,71 +309,6 @@ def advice(values: Values, page_bytes: int, context: DemandContext) -> tuple[Set
             SettingAdvice(name="shared_memory_type", value="mmap", reason="On Linux huge pages need an mmap segment.")
         )
     return tuple(result)
-
-
-@lru_cache(maxsize=4096)
-def fit_suggestions(
-    major: int, settings: shmem.ShmemSettings, page_bytes: int, *, capped: bool
-) -> tuple[FitSuggestion, ...]:
-    """shared_buffers, in whole megabytes, that fill whole pages: one step down and one up. None if little is lost."""
-    size_bytes = shmem.shared_memory_bytes(major, settings, checkpoint_capped=capped)
-    pages = size_bytes // page_bytes + 1
-    waste = pages * page_bytes - size_bytes
-    if waste < max(page_bytes // 8, size_bytes // 100):
-        return ()
-    down = _largest_buffers(major, settings, (pages - 1) * page_bytes, capped=capped)
-    up = _largest_buffers(major, settings, pages * page_bytes, capped=capped)
-    suggestions = []
-    for direction, blocks, limit_pages in (("shrink", down, pages - 1), ("grow", up, pages)):
-        if blocks is None or blocks == settings.shared_buffers:
-            continue
-        fitted = shmem.shared_memory_bytes(major, replace(settings, shared_buffers=blocks), checkpoint_capped=capped)
-        suggestions.append(
-            FitSuggestion(
-                setting="shared_buffers",
-                value=format_postgresql_bytes(blocks * shmem.BLOCK_BYTES),
-                direction=direction,
-                waste_before_bytes=waste,
-                waste_after_bytes=limit_pages * page_bytes - fitted,
-                reason=f"The whole segment then fills {limit_pages} pages of {page_label(page_bytes)}.",
-            )
-        )
-    return tuple(suggestions)
-
-
-_SMALLEST_FIT_MIB: Final = 16
-_BLOCKS_PER_MIB: Final = MIB // shmem.BLOCK_BYTES
-
-
-def _largest_buffers(major: int, settings: shmem.ShmemSettings, limit_bytes: int, *, capped: bool) -> int | None:
-    """The most shared_buffers, in blocks of whole megabytes, whose segment stays below ``limit_bytes``.
-
-    The segment grows with shared_buffers, so a bracket around a first guess and a binary search find it.
-    """
-
-    def fits(megabytes: int) -> bool:
-        candidate = replace(settings, shared_buffers=megabytes * _BLOCKS_PER_MIB)
-        # One model error below the limit, so that the suggestion holds on the real server.
-        return shmem.shared_memory_bytes(major, candidate, checkpoint_capped=capped) + _MODEL_BYTES < limit_bytes
-
-    if not fits(_SMALLEST_FIT_MIB):
-        return None
-    # What the segment has beside its buffers hardly changes with them, so the guess is off by little.
-    beside = (
-        shmem.shared_memory_bytes(major, settings, checkpoint_capped=capped)
-        - settings.shared_buffers * shmem.BLOCK_BYTES
-    )
-    guess = max((limit_bytes - beside) // MIB, _SMALLEST_FIT_MIB)
-    step = 16
-    low = high = guess
-    while low > _SMALLEST_FIT_MIB and not fits(low):
-        low, high, step = max(low - step, _SMALLEST_FIT_MIB), low, step * 2
-    while fits(high):
-        low, high, step = high, high + step, step * 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low * _BLOCKS_PER_MIB
 
 
 def _explanation(terms: Mapping[str, int], size_bytes: int, page_bytes: int) -> Explanation:

@@ -17,6 +17,8 @@ from typing import Final
 from hugeplan.planner.pages import ceil_to_multiple
 
 BLOCK_BYTES: Final = 8192
+#: The fit's residual and the server's rounding to 8 kB.
+MODEL_ERROR_BYTES: Final = 16 * 1024
 _POINTER_BYTES: Final = 8
 _CACHE_LINE_BYTES: Final = 128
 

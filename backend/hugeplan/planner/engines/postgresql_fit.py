@@ -1,0 +1,80 @@
+"""shared_buffers that fill whole pages: how far to shrink or grow the pool so that no page is left half empty."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+
+from hugeplan.planner.engines import postgresql_shmem as shmem
+from hugeplan.planner.model import MIB, FitSuggestion
+from hugeplan.planner.pages import page_label
+from hugeplan.planner.units import format_postgresql_bytes
+
+
+@lru_cache(maxsize=4096)
+def fit_suggestions(
+    major: int, settings: shmem.ShmemSettings, page_bytes: int, *, capped: bool
+) -> tuple[FitSuggestion, ...]:
+    """shared_buffers, in whole megabytes, that fill whole pages: one step down and one up. None if little is lost."""
+    size_bytes = shmem.shared_memory_bytes(major, settings, checkpoint_capped=capped)
+    pages = size_bytes // page_bytes + 1
+    waste = pages * page_bytes - size_bytes
+    if waste < max(page_bytes // 8, size_bytes // 100):
+        return ()
+    down = _largest_buffers(major, settings, (pages - 1) * page_bytes, capped=capped)
+    up = _largest_buffers(major, settings, pages * page_bytes, capped=capped)
+    suggestions = []
+    for direction, blocks, limit_pages in (("shrink", down, pages - 1), ("grow", up, pages)):
+        if blocks is None or blocks == settings.shared_buffers:
+            continue
+        fitted = shmem.shared_memory_bytes(major, replace(settings, shared_buffers=blocks), checkpoint_capped=capped)
+        suggestions.append(
+            FitSuggestion(
+                setting="shared_buffers",
+                value=format_postgresql_bytes(blocks * shmem.BLOCK_BYTES),
+                direction=direction,
+                waste_before_bytes=waste,
+                waste_after_bytes=limit_pages * page_bytes - fitted,
+                reason=f"The whole segment then fills {limit_pages} pages of {page_label(page_bytes)}.",
+            )
+        )
+    return tuple(suggestions)
+
+
+_SMALLEST_FIT_MIB: Final = 16
+_BLOCKS_PER_MIB: Final = MIB // shmem.BLOCK_BYTES
+
+
+def _largest_buffers(major: int, settings: shmem.ShmemSettings, limit_bytes: int, *, capped: bool) -> int | None:
+    """The most shared_buffers, in blocks of whole megabytes, whose segment stays below ``limit_bytes``.
+
+    The segment grows with shared_buffers, so a bracket around a first guess and a binary search find it.
+    """
+
+    def fits(megabytes: int) -> bool:
+        candidate = replace(settings, shared_buffers=megabytes * _BLOCKS_PER_MIB)
+        # One model error below the limit, so that the suggestion holds on the real server.
+        return (
+            shmem.shared_memory_bytes(major, candidate, checkpoint_capped=capped) + shmem.MODEL_ERROR_BYTES
+            < limit_bytes
+        )
+
+    if not fits(_SMALLEST_FIT_MIB):
+        return None
+    # What the segment has beside its buffers hardly changes with them, so the guess is off by little.
+    beside = (
+        shmem.shared_memory_bytes(major, settings, checkpoint_capped=capped)
+        - settings.shared_buffers * shmem.BLOCK_BYTES
+    )
+    guess = max((limit_bytes - beside) // MIB, _SMALLEST_FIT_MIB)
+    step = 16
+    low = high = guess
+    while low > _SMALLEST_FIT_MIB and not fits(low):
+        low, high, step = max(low - step, _SMALLEST_FIT_MIB), low, step * 2
+    while fits(high):
+        low, high, step = high, high + step, step * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low * _BLOCKS_PER_MIB
