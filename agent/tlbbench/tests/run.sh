@@ -101,8 +101,6 @@ part_native() {
     unit_tests native ""
     # shellcheck disable=SC2046,SC2086 # lists of names
     command_line native "" $observing $(measuring)
-    # 15 of the 200 runs that its own default does: every kind of signal five times.
-    suite native "$python" "$home/tests/kill_test.py" "$builds/native/tlbbench" 15
     if "$python" "$home/tools/generate_catalogue.py" --check; then
         pass "native the catalogue's C table is current"
     else
