@@ -14,19 +14,23 @@ is_new_python() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/d
 
 find_python() {
   local candidate found=""
-  for candidate in "${1:-}" python3 python3.14 python3.13 python3.12 python3.11; do
-    [ -n "$candidate" ] && command -v "$candidate" >/dev/null 2>&1 || continue
+  local candidates=(python3 python3.14 python3.13 python3.12 python3.11)
+  if [ -n "${1:-}" ]; then
+    command -v "$1" >/dev/null 2>&1 || fail "no program named $1 was found; PYTHON must name Python 3.11 or newer."
+    is_new_python "$1" || fail "Python 3.11 or newer is needed, but $1 is $("$1" -V 2>&1)."
+    candidates=("$1")
+  fi
+  for candidate in "${candidates[@]}"; do
+    command -v "$candidate" >/dev/null 2>&1 || continue
     found="${found:-$candidate ($("$candidate" -V 2>&1))}"
-    if is_new_python "$candidate"; then
-      "$candidate" -c 'import ensurepip, venv' 2>/dev/null ||
-        fail "$candidate has no venv module; install it (Debian and Ubuntu: apt-get install python3-venv)."
-      "$candidate" -c 'import sys; print(sys.executable)'
-      return
-    fi
-    [ -z "${1:-}" ] || fail "Python 3.11 or newer is needed, but $candidate is $("$candidate" -V 2>&1)."
+    is_new_python "$candidate" || continue
+    "$candidate" -c 'import ensurepip, venv' 2>/dev/null ||
+      fail "$candidate has no venv module; install it (Debian and Ubuntu: apt-get install python3-venv)."
+    "$candidate" -c 'import sys; print(sys.executable)'
+    return
   done
-  [ -z "${1:-}" ] || fail "no program named $1 was found; PYTHON must name Python 3.11 or newer."
-  [ -z "$found" ] || fail "Python 3.11 or newer is needed, but only $found was found; install it, or run make PYTHON=/path/to/python3."
+  [ -z "$found" ] ||
+    fail "Python 3.11 or newer is needed, but only $found was found; install it, or run make PYTHON=/path/to/python3."
   fail "Python 3.11 or newer is needed; install it (Debian and Ubuntu: apt-get install python3 python3-venv)."
 }
 
