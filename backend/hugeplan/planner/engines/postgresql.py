@@ -257,8 +257,9 @@ def uncertainty_bytes(
         older = _OLDER_BYTES + round(size_bytes * _OLDER_FRACTION)
         below, above = below + older, above + older
     if major == 17 and minor is not None and minor < _SLOT_SYNC_MINOR:
-        fewer = replace(settings, max_connections=settings.max_connections - 1)
-        below += size_bytes - shmem.shared_memory_bytes(layout, fewer) if settings.max_connections > 1 else 0
+        fewer = replace(settings, max_connections=max(settings.max_connections - 1, 1))
+        capped = checkpoint_queue_is_capped(major, minor)
+        below += max(size_bytes - shmem.shared_memory_bytes(layout, fewer, checkpoint_capped=capped), 0)
     if values.get("io_method") == "io_uring":
         above += slots * _IO_URING_BYTES_PER_PROCESS
     return below, above + len(unknown_libraries) * 8 * MIB

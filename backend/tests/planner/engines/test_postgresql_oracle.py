@@ -82,10 +82,15 @@ def test_fitted_minors_are_within_16_kib_of_the_servers_own_size() -> None:
     assert worst <= 16 * 1024
 
 
-def test_most_counts_are_exact() -> None:
+def test_nearly_all_counts_of_the_fitted_minors_are_exact() -> None:
     mine = [row for row in rows() if row["set"] in {"grid", "held_out"}]
     exact = sum(predict(row["server"], row["settings"], 2 * MIB).pages == int(row["pages_2m"]) for row in mine)
-    assert exact / len(mine) > 0.98
+    assert exact / len(mine) > 0.995
+
+
+def test_the_stated_error_is_small() -> None:
+    """An error bar that holds because it is wide would be worth nothing."""
+    assert max(predict(row["server"], row["settings"], 2 * MIB).error_pages for row in rows()) <= 2
 
 
 # --- live -----------------------------------------------------------------------------------------
