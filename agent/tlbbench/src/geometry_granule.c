@@ -263,6 +263,10 @@ int geometry_measure_granules(struct geometry_work *work, struct verdict *verdic
         granule->kind = backings[index].kind;
         granule->page_bytes = backings[index].page_bytes;
         if (session_must_stop(work->session, verdict)) {
+            /* Stopped before its turn: it still says which backing it is about. */
+            memcpy(granule->backing, backings[index].name, sizeof(granule->backing));
+            granule->kind = backings[index].kind;
+            granule->page_bytes = backings[index].page_bytes;
             granule->verdict = *verdict;
             return -1;
         }

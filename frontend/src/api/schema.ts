@@ -1442,6 +1442,7 @@ export interface components {
             }[];
             /** Phantom Eviction Bytes */
             phantom_eviction_bytes: number;
+            explanation: components["schemas"]["Explanation"] | null;
         };
         /**
          * LatencyCurve
@@ -1535,6 +1536,7 @@ export interface components {
             net_bytes: number;
             /** Break Even Idle Bytes */
             break_even_idle_bytes: number;
+            explanation: components["schemas"]["Explanation"] | null;
         };
         /**
          * NodeDetail
@@ -2060,6 +2062,7 @@ export interface components {
             pages: number;
             /** Present Pages */
             present_pages: number | null;
+            explanation: components["schemas"]["Explanation"] | null;
         };
         /**
          * PoolRangeDocument
