@@ -176,7 +176,7 @@ def render(
         errors=list(errors) or None,
     )
     return JSONResponse(
-        problem.model_dump(mode="json", exclude_none=True),
+        problem.model_dump(mode="json", exclude={"errors"} if problem.errors is None else None),
         status_code=kind.status,
         media_type=MEDIA_TYPE,
         headers=dict(headers or {}),

@@ -17,6 +17,7 @@ from hugeplan.api.problems import (
     NotFoundError,
     PreconditionFailedError,
     PreconditionRequiredError,
+    invalid_input,
 )
 from hugeplan.api.schemas import JsonObject
 from hugeplan.artifacts import render
@@ -40,15 +41,29 @@ from hugeplan.scenarios.schemas import (
     ScenarioWrite,
 )
 
+MAX_LEDGER_CELLS = 20_000
+"""Above 16 NUMA nodes with a thousand tenants, below a second of arithmetic."""
+
 _PLAN = TypeAdapter(Plan)
 
 
 async def _request_for(session: ReadSession, node_id: UUID | None, document: ScenarioDocument) -> PlanRequest:
     """What ``plan()`` takes, from a stored node or from the scenario's own."""
     if node_id is None:
-        return to_request(document, from_catalogue=complete)
-    facts, sample = await fleet.get_facts(session, node_id)
-    return to_request(document, facts, sample=sample)
+        request = to_request(document, from_catalogue=complete)
+    else:
+        facts, sample = await fleet.get_facts(session, node_id)
+        request = to_request(document, facts, sample=sample)
+    _refuse_unbounded_work(request)
+    return request
+
+
+def _refuse_unbounded_work(request: PlanRequest) -> None:
+    """Refuse a plan that would take minutes: the ledger has a part for each tenant on each NUMA node."""
+    cells = len(request.node.numa) * (len(request.tenants) + len(request.databases))
+    if cells > MAX_LEDGER_CELLS:
+        expected = f"NUMA nodes times tenants and databases of at most {MAX_LEDGER_CELLS}"
+        raise invalid_input([FieldProblem(field="scenario", value=str(cells), expected=expected)])
 
 
 def _compute(request: PlanRequest) -> PlanPreview:

@@ -97,6 +97,13 @@ class TestPreview:
         assert any(field in name for name in fields_of(problem)), problem
         assert all(error["expected"] for error in problem["errors"])
 
+    async def test_work_without_bound_is_refused(self, viewer: httpx.AsyncClient) -> None:
+        numa = [{"id": number, "memory": "64GiB"} for number in range(1024)]
+        tenants = [{"name": f"t{number}", "request": "1Mi"} for number in range(1000)]
+        body = scenario(node={"name": "n", "numa_nodes": numa}, tenants=tenants)
+        answer = await viewer.post(PREVIEW, json={"scenario": body})
+        assert fields_of(assert_problem(answer, 422, "invalid-input")) == ["scenario"]
+
     async def test_node_twice_is_refused(self, service: Service, viewer: httpx.AsyncClient) -> None:
         agent = await service.client_as(Role.AGENT)
         receipt = (await agent.post("/api/v1/reports", json=report())).json()

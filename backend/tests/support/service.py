@@ -70,6 +70,8 @@ def assert_problem(response: httpx.Response, status: int, slug: str) -> dict[str
     assert problem["detail"]
     assert problem["request_id"] == response.headers["x-request-id"]
     assert problem["instance"] == response.request.url.path
+    assert problem.keys() <= {"type", "title", "status", "detail", "instance", "request_id", "errors"}
+    assert all(error.keys() == {"field", "value", "expected"} for error in problem.get("errors", []))
     return problem
 
 
