@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import json
 import ssl
 import urllib.error
+import urllib.parse
 import urllib.request
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -58,7 +60,11 @@ class Sender:
         self._token = token
         self._timeout_seconds = timeout_seconds
         context = ssl.create_default_context(cafile=ca_file)
-        self._opener = urllib.request.build_opener(_NoRedirect(), urllib.request.HTTPSHandler(context=context))
+        # A proxy of the environment leads out of the machine, never back into it.
+        proxies = [urllib.request.ProxyHandler({})] if is_loopback(self.server) else []
+        self._opener = urllib.request.build_opener(
+            _NoRedirect(), urllib.request.HTTPSHandler(context=context), *proxies
+        )
 
     def send_report(self, body: bytes, report_id: str) -> Answer:
         """Send one report. It counts as delivered only when the answer names its id."""
@@ -103,6 +109,15 @@ class Sender:
         wait = parse_retry_after(error.headers.get("Retry-After"), datetime.now(UTC))
         detail = f"status {error.code}: {document.get('detail') or document.get('title') or error.reason}"
         return Answer(classify(error.code), detail, error.code, wait, document)
+
+
+def is_loopback(server: str) -> bool:
+    """Whether an address names this machine."""
+    host = urllib.parse.urlsplit(server).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def classify(status: int) -> Outcome:

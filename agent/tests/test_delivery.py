@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hugeplan_agent.delivery import MAX_FAULTS, Pass, deliver
-from hugeplan_agent.sender import Outcome, Sender, classify
+from hugeplan_agent.sender import Outcome, Sender, classify, is_loopback
 from hugeplan_agent.spool import Spool
 from tests.factories import add, make_spool, waiting_ids
 from tests.misbehaving_server import Behaviour, MisbehavingServer, problem
@@ -155,6 +155,31 @@ def test_nobody_listening_keeps_the_report(spool: Spool) -> None:
     assert done.stopped_by is not None
     assert "cannot be reached" in done.stopped_by.detail
     assert len(waiting_ids(spool)) == 1
+
+
+def test_a_proxy_of_the_environment_is_not_used_for_this_machine(
+    spool: Spool, server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    add(spool, NOW)
+    assert send(spool, server).is_complete
+
+
+@pytest.mark.parametrize(
+    ("server_address", "expected"),
+    [
+        ("http://127.0.0.1:8000", True),
+        ("http://127.9.9.9", True),
+        ("http://[::1]:8000", True),
+        ("http://localhost", True),
+        ("http://backend:8000", False),
+        ("https://127.0.0.1.example.org", False),
+        ("http://192.168.1.1", False),
+    ],
+)
+def test_loopback_addresses(server_address: str, expected: bool) -> None:
+    assert is_loopback(server_address) is expected
 
 
 def test_a_pass_while_another_process_sends_does_nothing(spool: Spool, server: MisbehavingServer) -> None:

@@ -31,6 +31,8 @@ POLL_SECONDS = 0.1
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
 BIN = Path(sys.executable).parent
+# A proxy of the environment leads out of the machine, never back into it.
+LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class DemoError(Exception):
@@ -120,7 +122,7 @@ class Server:
             self.url + path, headers={"Authorization": f"Bearer {token}"}
         )
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+            with LOOPBACK.open(request, timeout=10) as answer:
                 return json.load(answer)
         except (urllib.error.URLError, OSError, ValueError) as error:
             raise DemoError(f"the service does not answer {path}: {error}") from error

@@ -127,19 +127,20 @@ class Runner:
 
         timer = threading.Timer(limit_seconds, expire)
         timer.start()
-        lines: list[str] = []
+        sys.stdout.flush()
+        chunks: list[bytes] = []
         assert process.stdout is not None
         with process.stdout as pipe:
-            for raw in pipe:
-                line = raw.decode(errors="replace")
-                lines.append(line)
-                sys.stdout.write(line)
-                sys.stdout.flush()
+            # Not line by line: a dot for each test is progress only when it is seen.
+            while chunk := os.read(pipe.fileno(), 65536):
+                chunks.append(chunk)
+                sys.stdout.buffer.write(chunk)
+                sys.stdout.buffer.flush()
         status = process.wait()
         timer.cancel()
         stop_group(process)
         self.current = None
-        return (None if expired.is_set() else status), "".join(lines)
+        return (None if expired.is_set() else status), b"".join(chunks).decode(errors="replace")
 
 
 def stop_group(process: subprocess.Popen[bytes]) -> None:

@@ -37,7 +37,12 @@ def section(made: dict[str, Any], name: str) -> dict[str, Any]:
 def limited(limit: Callable[[], None], *arguments: str) -> dict[str, Any]:
     """Runs below a limit that the child sets on itself."""
     done = subprocess.run(
-        [*suite.tlbbench(), *arguments, "--json"], capture_output=True, text=True, timeout=200, preexec_fn=limit, check=False
+        [*suite.tlbbench(), *arguments, "--json"],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        preexec_fn=limit,
+        check=False,
     )
     assert done.returncode == 3, f"exit status {done.returncode}: {done.stderr.strip()}"
     made: dict[str, Any] = json.loads(done.stdout)
@@ -58,7 +63,10 @@ def geometry_agrees_with_the_catalogue() -> None:
         return [
             item
             for item in geometry["levels"]
-            if item["level"] == level and item["source"] == source and item["page_bytes"] == PAGE and item["kind"] != "instr"
+            if item["level"] == level
+            and item["source"] == source
+            and item["page_bytes"] == PAGE
+            and item["kind"] != "instr"
         ]
 
     first = known(1, "measured")
@@ -105,7 +113,9 @@ def page_tables_of_processes() -> None:
 def latency_curves() -> None:
     made = suite.document("latency", "--max-memory", "256M")
     curves = {curve["name"]: curve for curve in made["latency"]["curves"]}
-    base = next(curve for curve in curves.values() if curve["backing_kind"] == "base" and curve["layout"] == "line_per_page")
+    base = next(
+        curve for curve in curves.values() if curve["backing_kind"] == "base" and curve["layout"] == "line_per_page"
+    )
     if section(made, "latency")["status"] == "stopped" or len(base["points"]) < 5:
         raise suite.Skip("the machine is busy: too few points in time")
     assert base["granted_fraction"] == 1, base["granted_fraction"]
@@ -208,7 +218,9 @@ def hugetlb_cgroup(limit_bytes: int) -> Iterator[Path]:
     if os.geteuid() != 0 or not POOL_2M.is_dir():
         raise suite.Skip("a hugetlb cgroup needs root and a 2M pool")
     with suite.temporary() as place:
-        mounted = subprocess.run(["mount", "-t", "cgroup", "-o", "hugetlb", "none", place], capture_output=True, check=False)
+        mounted = subprocess.run(
+            ["mount", "-t", "cgroup", "-o", "hugetlb", "none", place], capture_output=True, check=False
+        )
         if mounted.returncode != 0:
             raise suite.Skip("the hugetlb cgroup controller cannot be mounted here")
         group = Path(place) / f"tlbbench-test-{os.getpid()}"
@@ -243,7 +255,9 @@ def stopped_by_time() -> None:
 
 def stopped_by_signal() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        process = subprocess.Popen([*suite.tlbbench(), "run", "--json", "--max-memory", "256M"], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [*suite.tlbbench(), "run", "--json", "--max-memory", "256M"], stdout=subprocess.PIPE, text=True
+        )
         time.sleep(1.5)
         process.send_signal(number)
         output, _ = process.communicate(timeout=30)
