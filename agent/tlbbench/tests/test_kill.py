@@ -1,9 +1,9 @@
 """Kills `tlbbench --reserve` at random moments: the node must be as it was before.
 
-After SIGTERM and SIGINT the program must end by itself with a valid document and exit status 0 or 3; after SIGKILL
-the next start must give the pools back. In every case no journal, no named shared memory and no child process may be
-left. The number of kills is TLBBENCH_KILLS (default 15, so that every signal comes five times). Needs root, a 2M pool,
-and nobody else who changes it.
+After SIGTERM and SIGINT the program must end by itself with a valid document and exit status 0 or 3; after SIGKILL the
+next start must give the pools back. In every case no journal, no named shared memory and no child process may be left.
+The number of kills is TLBBENCH_KILLS (default 15, so that every signal comes five times). Needs root, a 2M pool, and
+nobody else who changes it.
 """
 
 from __future__ import annotations

@@ -100,10 +100,9 @@ def geometry_stays_small() -> None:
 
 def page_tables_of_processes() -> None:
     made = suite.document(
-        "rows", "--page-sizes", str(PAGE), "--mode", "processes", "--workers", "3", "--row-bytes", "128",
-        "--segment", "256M",
-        "--keys", "uniform", "--read", "header", "--max-memory", "1G",
-    )  # fmt: skip
+        *("rows", "--page-sizes", str(PAGE), "--mode", "processes", "--workers", "3", "--row-bytes", "128"),
+        *("--segment", "256M", "--keys", "uniform", "--read", "header", "--max-memory", "1G"),
+    )
     (row,) = made["rows"]["measurements"]
     expected = 8 * row["segment_bytes"] // PAGE
     assert abs(row["vm_pte_bytes_per_process"] - expected) <= 0.02 * expected, (row, expected)
@@ -177,9 +176,13 @@ def cgroup_limit_is_kept() -> None:
             (group / "cgroup.procs").write_text(str(os.getpid()))
 
         done = subprocess.run(
-            [*suite.tlbbench(), "latency", "--page-sizes", str(PAGE), "--json"], capture_output=True, text=True,
-            timeout=100, preexec_fn=enter, check=False,
-        )  # fmt: skip
+            [*suite.tlbbench(), "latency", "--page-sizes", str(PAGE), "--json"],
+            capture_output=True,
+            text=True,
+            timeout=100,
+            preexec_fn=enter,
+            check=False,
+        )
         assert done.returncode in (0, 3), f"exit status {done.returncode}: killed by the limit?"
         assert json.loads(done.stdout)["latency"]["peak_mapped_bytes"] < 128 * MIB
 
