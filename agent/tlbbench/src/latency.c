@@ -12,8 +12,10 @@
 enum {
     LINE_BYTES = 64,
     FOOTPRINT_MIN_BYTES = 64 << 10,
-    WARM_ACCESSES = 8192,   /* linking walked the cycle in order already; this settles translations and prefetchers */
-    WARM_LAP_NODES = 65536, /* short cycles are walked whole */
+    WARM_LAPS_NODES = 65536,        /* short cycles are walked twice before they are timed */
+    QUICK_WARM_LAP_NODES = 1 << 18, /* longer ones once, up to here: 1 GiB of base pages */
+    FULL_WARM_LAP_NODES = 1 << 22,
+    WARM_ACCESSES = 8192, /* the longest: their first nodes were linked so long ago that no cache holds them */
     DISTURBED_TRIES = 4,
 };
 
@@ -69,7 +71,18 @@ void *latency_link(char *base, uint64_t footprint, uint64_t base_page_bytes, enu
         node = next;
     }
     *(char **)node = first;
-    return node_at(&nodes, permutation_at(&permutation, rng_mix(seed) % count));
+    return first;
+}
+
+/* Linking visits the nodes in the order of the cycle, so the walk starts where a lap would be the longest ago. Caches
+ * that other guests share lose lines with time as well, so a lap at the pace of the walk is worth its time where the
+ * lines could stay. */
+static uint64_t warm_accesses(const struct latency_plan *plan, uint64_t nodes)
+{
+    if (nodes <= WARM_LAPS_NODES) {
+        return 2 * nodes;
+    }
+    return nodes <= plan->warm_lap_nodes ? nodes : WARM_ACCESSES;
 }
 
 static void measure_cell(struct latency_cell *cell, const struct latency_plan *plan, unsigned round, void *start,
@@ -79,7 +92,7 @@ static void measure_cell(struct latency_cell *cell, const struct latency_plan *p
     double medians[LATENCY_SAMPLES_MAX];
     size_t kept = 0;
 
-    chase_walk(&chase, nodes <= WARM_LAP_NODES ? 2 * nodes + CHASE_UNROLL : WARM_ACCESSES);
+    chase_walk(&chase, warm_accesses(plan, nodes));
     if (cell->accesses == 0) {
         cell->accesses = chase_batch_accesses(&chase, plan->batch_seconds);
     }
@@ -313,6 +326,7 @@ static void make_plan(const struct session *session, struct latency_plan *plan)
     *plan = (struct latency_plan){
         .layout_max_bytes = {largest, full ? 4 * GIB : 128 * MIB, largest},
         .layout_every = {1, full ? 1 : 2, full ? 2 : 4},
+        .warm_lap_nodes = full ? FULL_WARM_LAP_NODES : QUICK_WARM_LAP_NODES,
         .rounds = full ? 7 : 5,
         .batches = 3,
         .batch_seconds = full ? 2e-3 : 1.2e-3,

@@ -43,6 +43,7 @@ struct latency_plan {
     size_t footprint_count;
     uint64_t layout_max_bytes[LAYOUT_COUNT];
     unsigned layout_every[LAYOUT_COUNT]; /* only every n-th footprint */
+    uint64_t warm_lap_nodes;             /* cycles up to this length are walked whole before they are timed */
     unsigned rounds;
     unsigned batches;
     double batch_seconds;

@@ -54,7 +54,7 @@ def limited(limit: Callable[[], None], *arguments: str) -> dict[str, Any]:
 
 
 def geometry_agrees_with_the_catalogue() -> None:
-    made = suite.document("geometry")
+    made = suite.document("geometry", "--time-limit", "40")
     if section(made, "geometry")["status"] in ("noisy", "stopped"):
         raise suite.Skip(f"the machine is busy: {section(made, 'geometry')['reason']}")
     geometry = made["geometry"]
@@ -111,7 +111,7 @@ def page_tables_of_processes() -> None:
 
 
 def latency_curves() -> None:
-    made = suite.document("latency", "--max-memory", "256M")
+    made = suite.document("latency", "--max-memory", "256M", "--time-limit", "40")
     curves = {curve["name"]: curve for curve in made["latency"]["curves"]}
     base = next(
         curve for curve in curves.values() if curve["backing_kind"] == "base" and curve["layout"] == "line_per_page"
@@ -211,7 +211,7 @@ def full_pool(pages: int) -> Iterator[None]:
 def full_pool_is_named() -> None:
     with full_pool(2):
         for command in ("scatter", "geometry"):
-            made = suite.document(command, "--page-sizes", f"{PAGE},2M", "--max-memory", "256M")
+            made = suite.document(command, "--page-sizes", f"{PAGE},2M", "--max-memory", "256M", "--time-limit", "40")
             assert made["exit_status"] == 3, command
             assert "no_free_hugepages" in statuses(made), (command, statuses(made))
 
@@ -245,7 +245,8 @@ def hugetlb_sigbus_is_named() -> None:
             (group / "cgroup.procs").write_text(str(os.getpid()))
 
         for command in ("latency", "rows", "scatter", "geometry"):
-            made = limited(enter, command, "--reserve", "--page-sizes", f"{PAGE},2M", "--max-memory", "128M")
+            arguments = ("--reserve", "--page-sizes", f"{PAGE},2M", "--max-memory", "128M", "--time-limit", "40")
+            made = limited(enter, command, *arguments)
             assert "sigbus" in statuses(made), (command, statuses(made))
 
 
