@@ -34,13 +34,24 @@ describe("labels at the end of lines", () => {
   it("keeps a gap between lines that end together", () => {
     const rows: ChartRow[] = [
       { x: 1, values: { a: 50, b: 51, c: 10 } },
-      { x: 2, values: { a: 50, b: 51, c: null } },
+      { x: 2, values: { a: 50, b: 51, c: 10 } },
     ];
     const labels = endLabels(rows, [series("a"), series("b"), series("c")], 100, 200, 15);
     expect(labels.map((label) => label.key)).toEqual(["b", "a", "c"]);
     expect(labels[0]?.y).toBeCloseTo(98);
     expect(labels[1]?.y).toBeCloseTo(113);
     expect(labels[2]?.y).toBeCloseTo(180);
+  });
+  it("stands beside the line's own last point", () => {
+    const rows: ChartRow[] = [
+      { x: 1, values: { a: 50, b: 50 } },
+      { x: 2, values: { a: 50, b: null } },
+    ];
+    const labels = endLabels(rows, [series("a"), series("b")], 100, 200, 15);
+    expect(labels.map(({ key, x, y }) => [key, x, y])).toEqual([
+      ["a", 2, 100],
+      ["b", 1, 100],
+    ]);
   });
   it("stays inside the plot when lines end at the bottom", () => {
     const rows: ChartRow[] = [{ x: 1, values: { a: 0, b: 1 } }];

@@ -52,11 +52,13 @@ export function largestValue(rows: readonly ChartRow[], keys: readonly string[])
 
 export interface EndLabel {
   key: string;
+  /** The x of the line's last point: lines that end at different x stand apart by themselves. */
+  x: number;
   /** Pixels from the top of the plot. */
   y: number;
 }
 
-/** Heights of the labels at the end of the lines, pushed apart so that none covers another. */
+/** Places for labels beside the last points; those at one x are pushed apart so that none covers another. */
 export function endLabels(
   rows: readonly ChartRow[],
   series: readonly ChartSeries[],
@@ -64,12 +66,17 @@ export function endLabels(
   plotHeight: number,
   gap = 15,
 ): EndLabel[] {
-  const labels: EndLabel[] = [];
+  const byX = new Map<number, EndLabel[]>();
   for (const { key } of series) {
     const last = rows.findLast((row) => row.values[key] !== null && row.values[key] !== undefined);
     const value = last?.values[key];
-    if (value !== null && value !== undefined) labels.push({ key, y: plotHeight * (1 - value / yMax) });
+    if (!last || value === null || value === undefined) continue;
+    byX.set(last.x, [...(byX.get(last.x) ?? []), { key, x: last.x, y: plotHeight * (1 - value / yMax) }]);
   }
+  return [...byX.values()].flatMap((labels) => spread(labels, plotHeight, gap));
+}
+
+function spread(labels: EndLabel[], plotHeight: number, gap: number): EndLabel[] {
   labels.sort((a, b) => a.y - b.y);
   for (let index = 1; index < labels.length; index += 1) {
     const previous = labels[index - 1] as EndLabel;

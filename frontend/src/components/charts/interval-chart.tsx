@@ -58,10 +58,7 @@ export function IntervalChart({
               {valueHeader}
             </th>
             <th scope="col" className={classes.number}>
-              Likely
-            </th>
-            <th scope="col" className={classes.number}>
-              Range
+              Likely (range)
             </th>
             {extraHeaders.map((header) => (
               <th key={header} scope="col" className={classes.number}>
@@ -73,9 +70,7 @@ export function IntervalChart({
         <tbody>
           {rows.map(({ key, name, range, color, mark, why, detail, extra = [] }) => (
             <tr key={key}>
-              <th scope="row" className={classes.name}>
-                {name}
-              </th>
+              <th scope="row">{name}</th>
               <td className={classes.plot}>
                 {range ? (
                   <Tooltip label={detail} disabled={!detail}>
@@ -101,10 +96,16 @@ export function IntervalChart({
                 )}
               </td>
               <td className={classes.number}>
-                {range ? <strong>{format(range.likely)}</strong> : <Unknown why={why} />}
-              </td>
-              <td className={classes.number}>
-                {range ? `${format(range.low)} to ${format(range.high)}` : ""}
+                {range ? (
+                  <>
+                    <strong>{format(range.likely)}</strong>
+                    <div className={classes.range}>
+                      {format(range.low)} to {format(range.high)}
+                    </div>
+                  </>
+                ) : (
+                  <Unknown why={why} />
+                )}
               </td>
               {extra.map((cell, index) => (
                 <td key={extraHeaders[index]} className={classes.number}>

@@ -143,13 +143,13 @@ function usePlotLayout({ rows, series, xAxis, references, width, height }: PlotP
     );
     const yMax = ticks.at(-1) ?? 1;
     const labels = endLabels(rows, series, yMax, height - top - AXIS_HEIGHT);
-    return { domain, right, plotWidth, placed, top, ticks, yMax, labels };
+    return { domain, right, plotWidth, placed, top, ticks, yMax, labels, toPixel };
   }, [rows, series, xAxis, references, width, height]);
 }
 
 function Plot(props: PlotProps) {
   const { rows, series, xAxis, valueAxis, baseline, width, height } = props;
-  const { domain, right, plotWidth, placed, top, ticks, yMax, labels } = usePlotLayout(props);
+  const { domain, right, plotWidth, placed, top, ticks, yMax, labels, toPixel } = usePlotLayout(props);
   const log = xAxis.scale === "log2";
   return (
     <>
@@ -251,13 +251,13 @@ function Plot(props: PlotProps) {
           />
         ))}
       </ComposedChart>
-      {labels.map(({ key, y }) => {
+      {labels.map(({ key, x, y }) => {
         const line = series.find((candidate) => candidate.key === key);
         return (
           <span
             key={key}
             className={classes.endLabel}
-            style={{ top: top + y, left: width - right + 8, color: line?.color }}
+            style={{ top: top + y, left: AXIS_WIDTH + toPixel(x) + 8, color: line?.color }}
             aria-hidden="true"
           >
             {line?.short}

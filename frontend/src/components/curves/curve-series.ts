@@ -53,7 +53,10 @@ export function curveSeries(curve: RunCurve, key: string, prefix = ""): ChartSer
   const short = kind === "thp" ? "THP" : pageBytes ? pageSizeShort(pageBytes) : curve.backing;
   return {
     key,
-    label: prefix + (pageBytes ? backingLabel(kind, pageBytes) : curve.backing),
+    label:
+      prefix +
+      (pageBytes ? backingLabel(kind, pageBytes) : curve.backing) +
+      (curve.status === "noisy" ? " (noisy)" : ""),
     short: prefix ? `${prefix.trim()} ${short}` : short,
     color: pageSizeColor(pageBytes, kind),
     marker: markerOf(kind, pageBytes),

@@ -42,14 +42,14 @@ function Shell({ children }: { children: ReactNode }) {
   useFocusOnNavigation();
   return (
     <AppShell
-      header={{ height: { base: 52, sm: 0 } }}
-      navbar={{ width: 216, breakpoint: "sm", collapsed: { mobile: !opened } }}
-      padding={{ base: "md", md: "xl" }}
+      header={{ height: { base: 52, md: 0 } }}
+      navbar={{ width: 216, breakpoint: "md", collapsed: { mobile: !opened } }}
+      padding={{ base: "md", lg: "xl" }}
     >
       <a className="hp-skip-link" href="#content">
         Skip to the content
       </a>
-      <AppShell.Header hiddenFrom="sm" className={classes.shell}>
+      <AppShell.Header hiddenFrom="md" className={classes.shell}>
         <Group h="100%" px="md" gap="sm">
           <Burger opened={opened} onClick={toggle} size="sm" aria-label="Navigation" aria-expanded={opened} />
           <Logo size={22} />

@@ -17,7 +17,7 @@ interface TlbPictureProps {
 export function TlbPicture({ model, basePageBytes }: TlbPictureProps) {
   const { pageSizes, rows, fractured } = model;
   const columns: CSSProperties = {
-    gridTemplateColumns: `max-content repeat(${pageSizes.length}, minmax(11rem, 1fr))`,
+    gridTemplateColumns: `max-content repeat(${pageSizes.length}, minmax(13.5rem, 1fr))`,
   };
   const isCracked = (pageBytes: number) => fractured.some((granule) => granule.page_bytes === pageBytes);
   return (

@@ -19,7 +19,10 @@ export function Findings({ findings }: { findings: readonly Finding[] }) {
             <StateBadge state={finding.state} />
           </div>
           <div>
-            <p className={classes.title}>{finding.title}</p>
+            <p className={classes.title}>
+              {finding.title}
+              {finding.subject && <span className={classes.subject}> {finding.subject}</span>}
+            </p>
             {finding.reason && <p className={classes.reason}>{finding.reason}</p>}
             {finding.fix && (
               <p className={classes.fix}>

@@ -1,13 +1,20 @@
-import type { NodeDetail } from "@/api/types";
+import type { NodeDetail, NumaPool } from "@/api/types";
 import { isFractured } from "@/components/tlb-picture/tlb-model";
-import { idlePools } from "@/lib/node-observations";
 import { formatBytes, formatPages } from "@/lib/units";
+
+/** The largest pool of one NUMA node of which no page is used. */
+function largestIdlePool(node: NodeDetail): NumaPool | undefined {
+  return node.sample.pools
+    .filter((pool) => pool.nr_hugepages > 0 && pool.free_hugepages === pool.nr_hugepages)
+    .sort((a, b) => b.nr_hugepages * b.page_bytes - a.nr_hugepages * a.page_bytes)[0];
+}
 
 /** The first line of a node's page: what should be done, in words with a number. */
 export function nodeHeadline(node: NodeDetail): string {
-  const [idle] = idlePools(node);
+  const idle = largestIdlePool(node);
   if (idle) {
-    return `Release ${formatPages(idle.nr_hugepages, idle.page_bytes)} (${formatBytes(idle.nr_hugepages * idle.page_bytes)}) or start what should use them: the pool is idle.`;
+    const where = node.numa_node_count > 1 ? ` on NUMA node ${idle.numa_node}` : "";
+    return `Release ${formatPages(idle.nr_hugepages, idle.page_bytes)} (${formatBytes(idle.nr_hugepages * idle.page_bytes)})${where}, or start what should use them: the pool is idle.`;
   }
   const fractured = node.geometry?.effective_granule.find(
     (granule) => isFractured(granule) && granule.granule_bytes !== null,

@@ -26,7 +26,7 @@ export function PoolsCard({ node }: { node: NodeDetail }) {
               <Table.Tr>
                 <Table.Th>Page size</Table.Th>
                 <Table.Th className="hp-num">NUMA node</Table.Th>
-                <Table.Th className="hp-num">Asked at boot (pages)</Table.Th>
+                <Table.Th className="hp-num">Asked at boot (pages in all)</Table.Th>
                 <Table.Th className="hp-num">Given (pages)</Table.Th>
                 <Table.Th className="hp-num">Used (pages)</Table.Th>
                 <Table.Th className="hp-num">Idle (pages)</Table.Th>
@@ -35,18 +35,23 @@ export function PoolsCard({ node }: { node: NodeDetail }) {
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
-              {rows.map((row) => (
+              {rows.map((row, index) => (
                 <Table.Tr key={`${row.pageBytes}:${row.numaNode}`}>
                   <Table.Th scope="row">
                     <PageSizeBadge pageBytes={row.pageBytes} kind="hugetlb" />
                   </Table.Th>
                   <Table.Td className="hp-num">{row.numaNode}</Table.Td>
-                  <Table.Td className="hp-num">
-                    <Known
-                      value={asked && formatCount(asked.get(row.pageBytes) ?? 0)}
-                      why="The report has no kernel command line."
-                    />
-                  </Table.Td>
+                  {rows[index - 1]?.pageBytes !== row.pageBytes && (
+                    <Table.Td
+                      className="hp-num"
+                      rowSpan={rows.filter((other) => other.pageBytes === row.pageBytes).length}
+                    >
+                      <Known
+                        value={asked && formatCount(asked.get(row.pageBytes) ?? 0)}
+                        why="The report has no kernel command line."
+                      />
+                    </Table.Td>
+                  )}
                   <Table.Td className="hp-num">{formatCount(row.given)}</Table.Td>
                   <Table.Td className="hp-num">
                     <Known value={row.used === null ? null : formatCount(row.used)} />

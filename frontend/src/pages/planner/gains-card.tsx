@@ -36,7 +36,7 @@ export function GainsCard({ plan }: { plan: Plan }) {
             <IntervalChart
               title={`Saving per operation of ${instance} by page size`}
               nameHeader="Page size"
-              valueHeader="Saving per operation"
+              valueHeader="Saving"
               extraHeaders={["Speedup", "Page tables"]}
               format={(ns) => formatNs(ns)}
               rows={gains.map((gain) => ({
