@@ -8,7 +8,7 @@ from conftest import REPOSITORY
 from fastapi import FastAPI
 
 from hugeplan import settings_reference
-from hugeplan.api import openapi
+from hugeplan.api import openapi, problems_reference
 from hugeplan.main import create_app
 from hugeplan.settings import Settings
 
@@ -25,6 +25,11 @@ def test_openapi_document_is_current() -> None:
 def test_settings_reference_is_current() -> None:
     committed = (REPOSITORY / "docs" / "settings.md").read_text(encoding="utf-8")
     assert committed == settings_reference.render(), "run: python -m hugeplan.settings_reference > docs/settings.md"
+
+
+def test_problems_reference_is_current() -> None:
+    committed = (REPOSITORY / "docs" / "problems.md").read_text(encoding="utf-8")
+    assert committed == problems_reference.render(), "run: python -m hugeplan.api.problems_reference > docs/problems.md"
 
 
 def test_operation_ids_are_unique_nouns_with_verbs() -> None:

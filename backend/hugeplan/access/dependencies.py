@@ -46,10 +46,13 @@ async def get_actor(
 ) -> Actor:
     """Who is asking: 401 without a valid credential, 403 for a browser session without its CSRF token."""
     limiter: RateLimiter = request.app.state.rate_limiter
+    credential = _credential(request)
     try:
-        actor = await service.authenticate(session, _credential(request))
+        actor = await service.authenticate(session, credential)
     except service.WrongCredentialError:
-        limiter.spend("login", client_address(request), settings.logins_per_minute)
+        # A browser whose session has ended asks a few times before it shows the login page: that is not guessing.
+        if credential is not None and not credential.is_session:
+            limiter.spend("login", client_address(request), settings.logins_per_minute)
         raise
     limiter.spend("token", str(actor.token_id), settings.requests_per_minute)
     if actor.csrf_token is not None and request.method not in SAFE_METHODS:

@@ -245,6 +245,16 @@ class TestRateLimit:
         assert int(answer.headers["retry-after"]) >= 1
         assert (await viewer.get("/api/v1/nodes")).status_code == 200
 
+    async def test_guessing_bearer_tokens_is_limited_too(self, service: Service) -> None:
+        client = service.client("hp_guess")
+        statuses = [(await client.get("/api/v1/nodes")).status_code for _ in range(25)]
+        assert statuses == [401] * 20 + [429] * 5
+
+    async def test_ended_sessions_are_401_however_often_they_ask(self, service: Service) -> None:
+        client = service.client()
+        client.cookies.set("hugeplan_session", "ended")
+        assert {(await client.get("/api/v1/nodes")).status_code for _ in range(30)} == {401}
+
     async def test_one_token_is_limited(self, settings: Settings, service: Service) -> None:
         token, other = await service.token(Role.VIEWER), await service.token(Role.VIEWER)
         app = create_app(settings.model_copy(update={"requests_per_minute": 3}))

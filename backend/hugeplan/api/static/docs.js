@@ -68,7 +68,7 @@ function operation(path, method, details, spec) {
   box.dataset.text = `${method} ${path} ${details.operationId} ${details.description || ""}`.toLowerCase();
   const head = element("summary");
   head.append(element("span", method.toUpperCase(), "method"), element("code", path));
-  head.append(element("div", details.description || details.summary || "", "purpose"));
+  head.append(element("div", (details.description || details.summary || "").replaceAll("``", ""), "purpose"));
   box.append(head);
   box.addEventListener("toggle", () => {
     if (!box.open || box.childElementCount > 1) return;
