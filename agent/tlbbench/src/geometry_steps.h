@@ -5,6 +5,7 @@
 
 #include "geometry.h"
 #include "ladder.h"
+#include "window.h"
 
 /* What the steps hand to each other. */
 struct geometry_work {
@@ -25,6 +26,35 @@ void geometry_start_ladder(struct geometry_work *work);
 /* Keeps a copy of the ladder in the result's curves. `packed` selects the control. */
 void geometry_keep_curve(struct geometry_work *work, const char *name, const struct backing *backing, bool packed,
                          const char *layout, const struct verdict *verdict);
+
+/* --- shared by the steps */
+
+struct geometry_first_level {
+    uint64_t entries, entries_min, entries_max;
+    double plateau_ns;
+};
+
+/* Opens a window with the slots that the calibration chose and notes the memory it takes. */
+int geometry_open_window(const struct geometry_work *work, const struct backing *backing, uint64_t stride_pages,
+                         size_t pages_max, struct window *window, struct verdict *verdict);
+
+struct knee geometry_read_knee(const struct geometry_work *work, enum ladder_statistic statistic);
+
+/* Points from `from` to `to`, six to a doubling. */
+void geometry_add_points(struct ladder *ladder, double from, double to);
+
+const char *geometry_layout_name(const struct geometry_work *work);
+
+/* Trades batches of a round for rounds: more visiting orders at the same cost. */
+void geometry_spread_rounds(struct ladder_effort *effort, unsigned batches);
+
+int geometry_add_level(struct geometry_work *work, const struct tlb_level *level, struct verdict *verdict);
+
+/* The second level behind a first one that was found; up to `pages_max` aliases. */
+int geometry_measure_second_level(struct geometry_work *work, const struct backing *backing, size_t pages_max,
+                                  const struct geometry_first_level *first, struct verdict *verdict);
+
+/* --- the steps */
 
 /* Core clock, L1 hit, and whether several pages on one cache line cost anything. */
 int geometry_calibrate(struct geometry_work *work, struct verdict *verdict);
