@@ -158,6 +158,7 @@ def figure(name: str, seconds: list[tuple[float, float]], budget: float | None) 
         "cpu_seconds": round(statistics.median(item[1] for item in seconds), 6),
         "rounds": len(wall),
         "budget_seconds": budget,
+        "how": "median wall time of calls in one warm process; cpu_seconds is its processor time",
     }
 
 

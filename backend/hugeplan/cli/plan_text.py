@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 
 from hugeplan.artifacts import Artifact
 from hugeplan.planner.model import LedgerKind, Plan, Range, State
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
+
+#: Columns of the text; tables are narrower, sentences are wrapped.
+WIDTH = 120
 
 _MARKS = {State.WRONG: "WRONG", State.ATTENTION: "LOOK", State.UNKNOWN: "?", State.OK: "ok"}
 
@@ -31,8 +35,24 @@ def plan_text(plan: Plan, artifacts: Sequence[Artifact]) -> str:
     for title, lines in sections:
         if lines:
             head = [title] if title else []
-            blocks.append("\n".join([*head, *(f"  {line}" if title else line for line in lines)]))
+            shown = [part for line in lines for part in wrapped(f"  {line}")] if title else lines
+            blocks.append("\n".join([*head, *shown]))
     return "\n\n".join(blocks) + "\n"
+
+
+def wrapped(line: str) -> list[str]:
+    """A long line in several of at most WIDTH columns, the later ones two columns further in. Commands stay whole."""
+    if len(line) <= WIDTH or line.lstrip().startswith("check: "):
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.wrap(
+        line.strip(),
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def table(rows: Iterable[Sequence[str]], right: frozenset[int]) -> list[str]:
