@@ -3,7 +3,8 @@
 Tenants are random, everything else in the ledger is taken at its planned size; the page cache is left out, because
 the kernel takes it back before memory runs out. A tenant's copy is drawn from its measured history (moved along its
 trend when it grows), else evenly between request and limit. How copies go together is unknown: they are taken as
-independent and as moving together, and the answer is the range between the two.
+independent and as moving together, and the answer is the range between the two. The likely value is the share of
+moments at which all tenants together were above the room, where all were measured at the same times; else the middle.
 """
 
 from __future__ import annotations
@@ -33,11 +34,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class CopyUse:
-    """Possible bytes of one copy, sorted and equally likely; ``measured`` points behind them (0: assumed)."""
+    """Possible bytes of one copy, sorted and equally likely; ``measured`` points behind them (0: assumed).
+
+    ``series`` are the same values in the order of ``times``, for tenants that were measured together.
+    """
 
     values: Floats
     measured: int
     basis: str
+    series: Floats | None = None
+    times: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,10 @@ class TenantDemand:
         independent = _independent_tail(self.tenants, room_bytes)
         joint = _joint_tail(self.tenants, room_bytes)
         low, high = min(independent, joint), max(independent, joint)
+        together = _measured_tail(self.tenants, room_bytes)
         likely = (low + high) / 2
+        if together is not None:
+            low, likely, high = min(low, together), together, max(high, together)
         if self.fewest_points is not None and high < 1.0:
             # With no exceedance in n points the probability is below 1 - 0.05^(1/n) with 95 % confidence.
             high = max(high, 1.0 - (1.0 - _CONFIDENCE) ** (1.0 / self.fewest_points))
@@ -90,7 +99,8 @@ def _from_history(tenant: Tenant) -> CopyUse:
         values = np.asarray(found.residuals_bytes) + found.level_bytes
         values = values + found.growth_bytes_per_day.likely * HORIZON_DAYS
         basis += f", moved along their growth by {HORIZON_DAYS:g} days"
-    return CopyUse(np.sort(np.maximum(values, 0.0)), len(values), basis)
+    values = np.maximum(values, 0.0)
+    return CopyUse(np.sort(values), len(values), basis, values, tenant.history.times_seconds)
 
 
 def tenant_demand(tenants: Sequence[Tenant]) -> TenantDemand:
@@ -169,6 +179,18 @@ def _independent_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: flo
     mass = np.maximum(np.fft.irfft(spectrum, count), 0.0)
     first = int(np.floor((room_bytes - base) / width)) + 1
     return float(min(1.0, mass[first:].sum()))
+
+
+def _measured_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: float) -> float | None:
+    """Share of the measured moments at which the sum is above the room; None unless all were measured together."""
+    times = tenants[0][1].times
+    if not times or any(use.series is None or use.times != times for _, use in tenants):
+        return None
+    total = np.zeros(len(times))
+    for tenant, use in tenants:
+        assert use.series is not None
+        total += tenant.count * use.series
+    return float(np.mean(total > room_bytes))
 
 
 def _joint_quantiles(tenants: Sequence[tuple[Tenant, CopyUse]], at: Floats) -> Floats:

@@ -178,6 +178,27 @@ CASES = (
         request(node(), database(pod_hugepages_limit_bytes=5 * GIB + 1), reservations=KUBERNETES),
         "not a whole number",
     ),
+    Case("pod_memory", None, request(tenants=(Tenant(name="x", request_bytes=GIB),))),
+    Case("pod_memory", OK, request(tenants=(Tenant(name="x", limit_bytes=GIB),), reservations=KUBERNETES)),
+    Case("pod_memory", UNKNOWN, request(tenants=(Tenant(name="x"),), reservations=KUBERNETES)),
+    Case(
+        "pod_memory",
+        LOOK,
+        request(tenants=(Tenant(name="x", request_bytes=GIB),), reservations=KUBERNETES),
+        "no memory limit",
+    ),
+    Case(
+        "pod_memory",
+        LOOK,
+        request(tenants=(Tenant(name="x", request_bytes=GIB, limit_bytes=30 * GIB),), reservations=KUBERNETES),
+        "cannot all be used",
+    ),
+    Case(
+        "pod_memory",
+        WRONG,
+        request(tenants=(Tenant(name="x", count=10, request_bytes=3 * GIB),), reservations=KUBERNETES),
+        "stay pending",
+    ),
     Case("wrong_default_size", OK, request()),
     Case("wrong_default_size", LOOK, request(node(), SETTINGS_1G), "not the default size"),
     Case(

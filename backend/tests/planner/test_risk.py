@@ -87,6 +87,18 @@ class TestHistory:
         assert tenant_bytes(measured([v * MIB for v in values]), 0.01) == pytest.approx(990 * MIB, rel=0.002)
 
 
+class TestMeasuredTogether:
+    def test_tenants_that_take_turns_are_not_added_at_their_peaks(self) -> None:
+        day = [2 * GIB if k % 2 else GIB for k in range(400)]
+        night = [GIB if k % 2 else 2 * GIB for k in range(400)]
+        first, second = measured(day), measured(night)
+        pair = (first, Tenant(name="b", history=second.history))
+        low, likely, high = probability(pair, int(3.5 * GIB))
+        assert (low, likely) == (0.0, 0.0)
+        assert high >= 0.4  # were they to move together, half of the moments would be above
+        assert probability((first, Tenant(name="b", history=first.history)), int(3.5 * GIB))[1] >= 0.4
+
+
 class TestVerdicts:
     def test_above_the_policy(self) -> None:
         assert risk((even(4),), 5 * GIB, Policy()).meets_policy is False
