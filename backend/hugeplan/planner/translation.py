@@ -19,6 +19,7 @@ from hugeplan.planner.errors import PlannerError
 
 CACHE_LINE_BYTES = 64
 PTE_BYTES = 8
+_PAGES_MAX = 2.0**52
 
 Floats = NDArray[np.float64]
 
@@ -144,14 +145,20 @@ def zipf_hit(pages: int, s: float, entries: float) -> float:
     return che(popularity, entries, counts).hit
 
 
+@lru_cache(maxsize=1)
+def _zipf_edges() -> Floats:
+    """First ranks of the classes for any number of pages: 1 to 513, then each 2 % above the one before."""
+    edges = [float(k) for k in range(1, 514)]
+    while edges[-1] < _PAGES_MAX:
+        edges.append(float(math.ceil(edges[-1] * 1.02)))
+    return np.array(edges)
+
+
 @lru_cache(maxsize=64)
 def zipf_classes(pages: int, s: float) -> tuple[Floats, Floats]:
     """Zipf ranks grouped into classes: (popularity of one page, pages) per class; ranks below 512 stay single."""
-    head = min(pages, 512)
-    edges = [float(k) for k in range(1, head + 2)]
-    while edges[-1] < pages + 1:
-        edges.append(min(pages + 1.0, math.ceil(edges[-1] * 1.02)))
-    bounds = np.array(edges)
+    edges = _zipf_edges()
+    bounds = np.append(edges[: np.searchsorted(edges, pages + 1.0)], pages + 1.0)
     counts = np.diff(bounds)
     middle = (bounds[:-1] + bounds[1:] - 1.0) / 2.0
     weights = middle**-s
