@@ -33,11 +33,11 @@ test.describe("the planner", () => {
     await page.goto(`${fleet.server.url}/planner`);
     await page.getByLabel("shared_buffers").fill("16GB");
     await page.getByRole("button", { name: "Add a tenant" }).click();
-    await page.getByRole("group", { name: "Tenant app" }).getByLabel("Request each").fill("6Gi");
+    await page.getByRole("group", { name: "Tenant app" }).getByLabel("Request").fill("6Gi");
     await expect(page).toHaveURL(/16GB.*6Gi/);
     await page.reload();
     await expect(page.getByLabel("shared_buffers")).toHaveValue("16GB");
-    await expect(page.getByLabel("Request each")).toHaveValue("6Gi");
+    await expect(page.getByLabel("Request")).toHaveValue("6Gi");
   });
 
   test("adds up: the parts of the ledger are all of the node's memory", async ({ signedIn: page, fleet }) => {

@@ -12,7 +12,7 @@ const TOKENS = {
   "surface-sunken": ["#f1f3f6", "#121922"],
   "surface-hover": ["#eef1f5", "#202a36"],
   border: ["#dde2e8", "#2c3845"],
-  "border-strong": ["#8b97a5", "#667485"],
+  "border-strong": ["#828e9c", "#667485"],
   text: ["#17212c", "#e4e9ef"],
   "text-dim": ["#536070", "#a3afbd"],
   accent: ["#243242", "#dfe6ee"],

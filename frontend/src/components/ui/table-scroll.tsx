@@ -1,5 +1,4 @@
-import { useResizeObserver } from "@mantine/hooks";
-import type { ReactNode } from "react";
+import { type ReactNode, useCallback, useState } from "react";
 
 interface TableScrollProps {
   /** What the table holds, for screen readers. */
@@ -11,11 +10,18 @@ interface TableScrollProps {
 
 /** A wide table in a box of its own. The box is a tab stop only while it really scrolls. */
 export function TableScroll({ label, minWidth, maxHeight, children }: TableScrollProps) {
-  const [ref, { width }] = useResizeObserver<HTMLElement>();
-  const scrolls = (width > 0 && width < minWidth) || maxHeight !== undefined;
+  const [scrolls, setScrolls] = useState(false);
+  const watch = useCallback((box: HTMLElement | null) => {
+    if (!box) return;
+    const observer = new ResizeObserver(() =>
+      setScrolls(box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight),
+    );
+    observer.observe(box);
+    return () => observer.disconnect();
+  }, []);
   return (
     <section
-      ref={ref}
+      ref={watch}
       aria-label={label}
       tabIndex={scrolls ? 0 : undefined}
       style={{ overflow: "auto", maxHeight }}

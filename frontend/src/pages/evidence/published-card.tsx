@@ -55,7 +55,7 @@ export function PublishedCard({ evidence }: { evidence: Evidence }) {
       {items.length === 0 ? (
         <NothingMatches what="published result" onClear={() => setText("")} />
       ) : (
-        <TableScroll label="Published results" minWidth={860} maxHeight={560}>
+        <TableScroll label="Published results" minWidth={760} maxHeight={560}>
           <Table verticalSpacing={6} stickyHeader>
             <Table.Thead>
               <Table.Tr>

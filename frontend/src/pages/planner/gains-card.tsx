@@ -42,13 +42,13 @@ export function GainsCard({ plan }: { plan: Plan }) {
               rows={gains.map((gain) => ({
                 key: gain.backing,
                 name: (
-                  <>
+                  <div style={{ whiteSpace: "nowrap" }}>
                     <PageSizeBadge pageBytes={gain.page_bytes} kind={kindOf(gain)} />
                     {chosen === gain.page_bytes && kindOf(gain) === "hugetlb" && <strong> chosen</strong>}
                     <div style={{ color: "var(--hp-text-dim)", fontSize: 12 }}>
                       {gain.confidence} confidence
                     </div>
-                  </>
+                  </div>
                 ),
                 range: gain.saving_ns_per_operation,
                 color: pageSizeColor(gain.page_bytes, kindOf(gain)),

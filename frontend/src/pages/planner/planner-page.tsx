@@ -167,9 +167,10 @@ function DatabaseGroup(
           variant="default"
           size="compact-sm"
           leftSection={<PlusIcon />}
+          aria-label="Add a database"
           onClick={() => set([...form.databases, newDatabase(form.databases)])}
         >
-          Add a database
+          Add
         </Button>
       </h2>
       {form.databases.map((database, index) => (
@@ -200,9 +201,10 @@ function TenantGroup({ form, setForm, errors }: GroupProps) {
           variant="default"
           size="compact-sm"
           leftSection={<PlusIcon />}
+          aria-label="Add a tenant"
           onClick={() => set([...form.tenants, newTenant(form.tenants)])}
         >
-          Add a tenant
+          Add
         </Button>
       </h2>
       {form.tenants.map((tenant, index) => (

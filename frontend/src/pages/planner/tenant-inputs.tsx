@@ -52,8 +52,8 @@ export function TenantInputs({ tenant, index, errors, onChange, onRemove }: Tena
       </div>
       <div className={classes.pair} style={{ gridTemplateColumns: "1fr 1fr 1fr" }}>
         {text("count", "Copies", "1")}
-        {text("request", "Request each", "6Gi")}
-        {text("limit", "Limit each", "8Gi")}
+        {text("request", "Request", "6Gi")}
+        {text("limit", "Limit", "8Gi")}
       </div>
     </fieldset>
   );
