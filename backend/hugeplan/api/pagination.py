@@ -18,7 +18,6 @@ from fastapi import Query
 from hugeplan.api.problems import FieldProblem, invalid_input, shown
 from hugeplan.api.schemas import ResponseModel
 
-DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
 
 R = TypeVar("R")

@@ -94,8 +94,3 @@ async def list_samples(
         statement = statement.where(SampleRow.taken_at <= after[0])
         statement = statement.where(tuple_(SampleRow.taken_at, SampleRow.report_id) < after)
     return (await session.scalars(statement)).all()
-
-
-async def count_nodes(session: ReadSession) -> int:
-    """How many nodes have reported."""
-    return (await session.execute(select(func.count()).select_from(NodeRow))).scalar_one()

@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 
 from hugeplan.access.dependencies import Agent, Viewer
-from hugeplan.api.dependencies import Reads, Writes
+from hugeplan.api.dependencies import CurrentMetrics, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.api.raw_body import RawJson
 from hugeplan.api.schemas import Moment
@@ -35,10 +35,13 @@ To = Annotated[Moment | None, Query(alias="to", description="Latest time, exclus
         }
     },
 )
-async def reports_create(actor: Agent, session: Writes, body: RawJson, response: Response) -> ReportReceipt:
+async def reports_create(
+    actor: Agent, session: Writes, body: RawJson, metrics: CurrentMetrics, response: Response
+) -> ReportReceipt:
     """Store an agent's report. Idempotent by ``report_id``: the same report again is answered 200."""
     receipt = await service.store_report(session, actor, body)
     response.status_code = 201 if receipt.created else 200
+    metrics.count_report(created=receipt.created)
     return receipt
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.reports import report
 from support.service import Service
 
 from hugeplan.access.schemas import Role
@@ -84,6 +85,19 @@ class TestMetrics:
         body = (await viewer.get("/metrics")).text
         assert 'hugeplan_requests_total{method="GET",operation="nodes_get",status="404"}' in body
         assert "00000000-0000" not in body
+
+    async def test_reports_are_counted(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        async def counted() -> dict[str, int]:
+            lines = (await viewer.get("/metrics")).text.splitlines()
+            found = [re.fullmatch(r'hugeplan_reports_total{result="(\w+)"} (\d+)', line) for line in lines]
+            return {match[1]: int(match[2]) for match in found if match}
+
+        agent = await service.client_as(Role.AGENT)
+        document = report()
+        before = await counted()
+        for _ in range(3):
+            await agent.post("/api/v1/reports", json=document)
+        assert await counted() == {"created": before["created"] + 1, "seen": before["seen"] + 2}
 
     async def test_format_is_prometheus_text(self, viewer: httpx.AsyncClient) -> None:
         await viewer.get("/api/v1/nodes")
