@@ -7,16 +7,24 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { createQueryClient } from "./api/query-client";
 import { createAppRouter } from "./router";
+import { shareStyleNonce, styleNonce } from "./theme/style-nonce";
 import { cssVariables, theme } from "./theme/theme";
 
 const queryClient = createQueryClient(() => void router.invalidate());
 const router = createAppRouter(queryClient);
 
+shareStyleNonce();
+
 const root = document.getElementById("root");
 if (root) {
   createRoot(root).render(
     <StrictMode>
-      <MantineProvider theme={theme} cssVariablesResolver={cssVariables} defaultColorScheme="auto">
+      <MantineProvider
+        theme={theme}
+        cssVariablesResolver={cssVariables}
+        defaultColorScheme="auto"
+        getStyleNonce={styleNonce}
+      >
         <QueryClientProvider client={queryClient}>
           <RouterProvider router={router} />
         </QueryClientProvider>
