@@ -127,6 +127,12 @@ CASES = (
         request(node((NumaNode(id=0, mem_total_bytes=6 * GIB),)), reservations=replace(KUBERNETES, provider="gke")),
         "GKE allows",
     ),
+    Case(
+        "provider_cap",
+        LOOK,
+        request(node(), SETTINGS_1G, reservations=replace(KUBERNETES, provider="gke")),
+        "1G pages only on some machine types",
+    ),
     Case("reserved_memory_equality", None, request(reservations=KUBERNETES)),
     Case("reserved_memory_equality", OK, request(reservations=replace(KUBERNETES, memory_manager_static=True))),
     Case(

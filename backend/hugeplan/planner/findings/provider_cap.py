@@ -1,16 +1,18 @@
-"""Does the provider allow this much? GKE caps huge pages at 60 % of memory, 80 % from 30 GB on."""
+"""Does the provider allow this? GKE caps huge pages at 60 % of memory, 80 % from 30 GB on, and has 1G here and there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.planner.findings.base import FindingInputs, computed, ok, wrong
+from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, wrong
 from hugeplan.planner.kubernetes import gke_huge_page_cap_bytes
-from hugeplan.planner.model import Finding
+from hugeplan.planner.model import GIB, Finding
 from hugeplan.planner.units import format_bytes
 
 CODE = "provider_cap"
-TITLE = "Provider's cap on huge pages"
+TITLE = "Provider's limits on huge pages"
+#: Machine families with 1G pages, by the help text of gcloud container node-pools create; the list grows.
+GKE_1G_MACHINES = ("c3", "m2", "c2d", "c3d", "h3", "m3", "a2", "a3", "g2")
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -18,6 +20,10 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     locked = inputs.net_memory.locked_bytes
     if inputs.request.reservations.provider != "gke" or not locked:
         return
+    if any(pool.page_bytes == GIB and pool.pages for pool in inputs.pools):
+        reason = f"GKE offers 1G pages only on some machine types (in 2025: {', '.join(GKE_1G_MACHINES)})."
+        fix = "Check the machine type, or plan 2M pages."
+        yield attention(CODE, inputs.node.name, TITLE, reason, fix)
     cap = gke_huge_page_cap_bytes(inputs.node.mem_total_bytes)
     evidence = (computed("cap", format_bytes(cap)), computed("pools", format_bytes(locked)))
     if locked > cap:
