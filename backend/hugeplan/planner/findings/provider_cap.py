@@ -1,4 +1,4 @@
-"""Does the provider allow this? GKE caps huge pages at 60 % of memory, 80 % from 30 GB on, and has 1G here and there."""
+"""Does the provider allow this? GKE caps huge pages at 60 % of memory, 80 % from 30 GB on, and has 1G on few types."""
 
 from __future__ import annotations
 
