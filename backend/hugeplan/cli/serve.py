@@ -7,6 +7,7 @@ import argparse
 from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.access import bootstrap
+from hugeplan.api.problems import is_unavailable
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.cli.serving import bind, serve
 from hugeplan.db.engine import create_engine
@@ -19,12 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def show_first_admin(settings: Settings) -> None:
-    """Print the first admin token where there is none yet. A database that is away is waited for by the service."""
+    """Print the first admin token where there is none yet, or why it cannot be made now. The service serves anyway."""
     database = Database(create_engine(settings))
     try:
         secret = await bootstrap.create_first_admin(database)
-    except (SQLAlchemyError, OSError):
-        print("The database cannot be reached yet; make an admin token later with: hugeplan token create", flush=True)
+    except (SQLAlchemyError, OSError) as error:
+        cause = "cannot be reached yet" if is_unavailable(error) else "is not migrated; run: hugeplan migrate"
+        print(f"The database {cause}. For a token later: hugeplan token create --role admin --name NAME", flush=True)
         return
     finally:
         await database.dispose()

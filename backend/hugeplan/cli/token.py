@@ -10,6 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.access import service
 from hugeplan.access.schemas import Role
+from hugeplan.api.problems import is_unavailable
 from hugeplan.cli import InputError
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db.engine import create_engine
@@ -57,5 +58,6 @@ def run(arguments: argparse.Namespace) -> int:
         print(asyncio.run(_create(load_settings(), arguments)))
     except (SQLAlchemyError, OSError) as error:
         reason = str(getattr(error, "orig", error)).splitlines()[0]
-        raise InputError(f"HUGEPLAN_DATABASE_URL: the token was not made: {reason}") from error
+        hint = "" if is_unavailable(error) else "; run: hugeplan migrate"
+        raise InputError(f"HUGEPLAN_DATABASE_URL: the token was not made: {reason}{hint}") from error
     return 0

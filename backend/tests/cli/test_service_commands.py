@@ -267,6 +267,12 @@ class TestErrors:
             assert "a-password" not in done.stderr
             assert done.stderr.count("\n") == 1
 
+    def test_database_without_tables_says_what_to_run(self, own_database_url: str, hugeplan: Command) -> None:
+        arguments = ("token", "create", "--role", "viewer", "--name", "x")
+        done = hugeplan(*arguments, HUGEPLAN_DATABASE_URL=own_database_url)
+        assert done.returncode == 2
+        assert done.stderr.endswith("; run: hugeplan migrate\n")
+
     def test_openapi_prints_the_committed_document(self, hugeplan: Command) -> None:
         done = hugeplan("openapi")
         assert json.loads(done.stdout) == json.loads((REPOSITORY / "backend" / "openapi.json").read_text())
