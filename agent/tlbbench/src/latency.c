@@ -12,6 +12,8 @@
 enum {
     LINE_BYTES = 64,
     FOOTPRINT_MIN_BYTES = 64 << 10,
+    PROBE_BYTES = 16 << 20,
+    POINTS_MIN = 4,                 /* of every plan, however slow the machine is */
     WARM_LAPS_NODES = 65536,        /* short cycles are walked twice before they are timed */
     QUICK_WARM_LAP_NODES = 1 << 18, /* longer ones once, up to here: 1 GiB of base pages */
     FULL_WARM_LAP_NODES = 1 << 22,
@@ -24,6 +26,8 @@ enum {
 
 /* The rest of the time that the rounds may plan with: linking and faults vary. */
 #define PLAN_SHARE 0.9
+/* Part of the time that may go into mapping and touching. */
+#define MAP_SHARE 0.4
 
 const char *latency_layout_name(enum latency_layout layout)
 {
@@ -40,39 +44,7 @@ bool latency_plan_has(const struct latency_plan *plan, enum latency_layout layou
     return footprint <= bytes && footprint <= plan->layout_max_bytes[layout] && point % plan->layout_every[layout] == 0;
 }
 
-/* --- one cycle -------------------------------------------------------------------------------------------------- */
-
-struct nodes {
-    char *base;
-    uint64_t page_bytes; /* LINE_BYTES for the dense layouts */
-    uint64_t seed;
-};
-
-static char *node_at(const struct nodes *nodes, uint64_t index)
-{
-    const uint64_t lines = nodes->page_bytes / LINE_BYTES;
-    const uint64_t line = lines > 1 ? rng_mix(nodes->seed ^ index) % lines : 0;
-
-    return nodes->base + index * nodes->page_bytes + line * LINE_BYTES;
-}
-
-void *latency_link(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_layout layout, uint64_t seed)
-{
-    const uint64_t count = footprint / (layout == LAYOUT_RANDOM_64B ? LINE_BYTES : base_page_bytes);
-    const struct nodes nodes = {base, layout == LAYOUT_LINE_PER_PAGE ? base_page_bytes : LINE_BYTES, seed};
-    const struct permutation permutation = permutation_new(count, seed);
-    char *const first = node_at(&nodes, permutation_at(&permutation, 0));
-    char *node = first;
-
-    for (uint64_t index = 1; index < count; index++) {
-        char *const next = node_at(&nodes, permutation_at(&permutation, index));
-
-        *(char **)node = next;
-        node = next;
-    }
-    *(char **)node = first;
-    return first;
-}
+/* --- one cell ------------------------------------------------------------------------------------------------- */
 
 /* Linking visits the nodes in the order of the cycle, so the walk starts where a lap would be the longest ago. Caches
  * that other guests share lose lines with time as well, so a lap at the pace of the walk is worth its time where the
@@ -122,8 +94,8 @@ struct work {
     struct latency_result *result;
     struct arena arenas[SESSION_BACKINGS_MAX]; /* base NULL = not mapped */
     uint64_t shared_bytes;                     /* footprints up to this are measured with all backings mapped at once */
-    double point_seconds[LATENCY_POINTS_MAX];  /* of the round so far */
-    double map_seconds;
+    uint64_t start_ns;
+    double budget_seconds;
 };
 
 static double seconds_since(uint64_t start_ns)
@@ -137,7 +109,6 @@ static int open_arena(struct work *work, size_t index, uint64_t bytes, struct ve
 {
     struct latency_series *const series = &work->series[index];
     struct arena *const arena = &work->arenas[index];
-    const uint64_t start_ns = timing_now_ns();
     struct verdict found;
 
     if (series->bytes == 0) {
@@ -152,7 +123,6 @@ static int open_arena(struct work *work, size_t index, uint64_t bytes, struct ve
         series->bytes = 0;
         return 0;
     }
-    work->map_seconds += seconds_since(start_ns);
     if (found.status != STATUS_OK) {
         series->verdict = found;
     }
@@ -182,7 +152,6 @@ static int measure_point(struct work *work, enum latency_layout layout, size_t p
     const uint64_t footprint = work->plan.footprints[point];
     const uint64_t base_page_bytes = work->session->base_page_bytes;
     const uint64_t seed = rng_mix(work->session->options->seed * 64 + round) ^ rng_mix((uint64_t)layout * 1000 + point);
-    const uint64_t start_ns = timing_now_ns();
     uint32_t order[SESSION_BACKINGS_MAX];
 
     for (uint32_t index = 0; index < work->series_count; index++) {
@@ -203,8 +172,27 @@ static int measure_point(struct work *work, enum latency_layout layout, size_t p
                          footprint / (layout == LAYOUT_RANDOM_64B ? LINE_BYTES : base_page_bytes));
         }
     }
-    work->point_seconds[point] += seconds_since(start_ns);
     return 0;
+}
+
+/* True when the first round has used more than its share of the section's time. */
+static bool is_too_slow(const struct work *work)
+{
+    return seconds_since(work->start_ns) > PLAN_SHARE * work->budget_seconds / work->plan.rounds;
+}
+
+/* Leaves out the footprints from `point` on: a few rounds of less are a measurement, one round of all is none. */
+static void cut_plan(struct work *work, size_t point)
+{
+    const uint64_t largest = work->plan.footprints[point - 1];
+
+    work->plan.footprint_count = point;
+    work->shared_bytes = work->shared_bytes < largest ? work->shared_bytes : largest;
+    for (size_t index = 0; index < work->series_count; index++) {
+        struct latency_series *const series = &work->series[index];
+
+        series->bytes = series->bytes < largest ? series->bytes : largest;
+    }
 }
 
 /* The points of a range of footprints, in random order. */
@@ -222,10 +210,19 @@ static int measure_points(struct work *work, uint64_t above_bytes, uint64_t up_t
             order[count++] = slot;
         }
     }
-    chase_shuffle(order, count, rng);
+    /* The first round ascends, so that it can be cut short where it turns out too long. */
+    if (round > 0) {
+        chase_shuffle(order, count, rng);
+    }
     for (size_t step = 0; step < count; step++) {
         session_report_progress(work->session, ((double)round + (double)step / (double)count) / (double)plan->rounds);
-        if (measure_point(work, order[step] % LAYOUT_COUNT, order[step] / LAYOUT_COUNT, round, rng, verdict) != 0) {
+        const size_t point = order[step] / LAYOUT_COUNT;
+
+        if (round == 0 && point >= POINTS_MIN && is_too_slow(work)) {
+            cut_plan(work, point);
+            return 0;
+        }
+        if (measure_point(work, order[step] % LAYOUT_COUNT, point, round, rng, verdict) != 0) {
             return -1;
         }
     }
@@ -240,8 +237,6 @@ static int measure_round(struct work *work, unsigned round, struct verdict *verd
     const size_t first = (size_t)rng_below(&rng, work->series_count);
     int status = 0;
 
-    memset(work->point_seconds, 0, sizeof(work->point_seconds));
-    work->map_seconds = 0;
     for (size_t index = 0; index < work->series_count && status == 0; index++) {
         const uint64_t bytes = work->series[index].bytes;
 
@@ -265,33 +260,6 @@ static int measure_round(struct work *work, unsigned round, struct verdict *verd
     return status;
 }
 
-/* Drops the largest footprints when the rounds to come would not fit; a single round is no measurement. */
-static void fit_plan_to_time(struct work *work)
-{
-    struct latency_plan *const plan = &work->plan;
-    const double left = PLAN_SHARE * deadline_remaining_seconds(work->session->deadline) / (plan->rounds - 1);
-
-    while (plan->footprint_count > 4) {
-        const uint64_t largest = plan->footprints[plan->footprint_count - 1];
-        double needed = work->map_seconds;
-
-        for (size_t point = 0; point < plan->footprint_count; point++) {
-            needed += work->point_seconds[point];
-        }
-        if (needed <= left) {
-            return;
-        }
-        plan->footprint_count--;
-        work->map_seconds /= 2;
-        for (size_t index = 0; index < work->series_count; index++) {
-            struct latency_series *const series = &work->series[index];
-
-            series->bytes = series->bytes >= largest ? largest / 2 : series->bytes;
-        }
-        work->shared_bytes = work->shared_bytes >= largest ? largest / 2 : work->shared_bytes;
-    }
-}
-
 /* At least the planned rounds; then more while a paired difference is uncertain and the time allows another one. */
 static int measure_rounds(struct work *work, struct verdict *verdict)
 {
@@ -303,9 +271,6 @@ static int measure_rounds(struct work *work, struct verdict *verdict)
         work->plan.rounds = round < planned ? planned : round + 1;
         if (measure_round(work, round, verdict) != 0) {
             return -1;
-        }
-        if (round == 0) {
-            fit_plan_to_time(work);
         }
         if (round + 1 >= planned &&
             (latency_is_narrow(&work->plan, work->series, work->series_count) ||
@@ -370,12 +335,31 @@ static void size_series(const struct session *session, const struct latency_plan
     }
 }
 
-/* Largest footprint that all backings can have at the same time. */
-static uint64_t shared_footprint(const struct session *session, const struct latency_plan *plan, size_t backings)
+/* Seconds to map and touch a byte of base pages, from a small arena; 0 when that failed. */
+static double touch_seconds_per_byte(const struct session *session, const struct backing *base)
 {
+    struct verdict verdict;
+    struct arena arena;
+
+    if (arena_open(&arena, base, PROBE_BYTES, session->options->numa_node, &verdict) != 0) {
+        return 0;
+    }
+    const double seconds = arena.touch_seconds / (double)arena.bytes;
+
+    arena_close(&arena);
+    return seconds;
+}
+
+/* Largest footprint that all backings can have at the same time, and that leaves most of the time for measuring. */
+static uint64_t shared_footprint(const struct session *session, const struct latency_plan *plan,
+                                 const struct backing *base, size_t backings)
+{
+    const double per_byte = touch_seconds_per_byte(session, base) * (double)(backings * plan->rounds);
+    const double allowed = MAP_SHARE * deadline_remaining_seconds(session->deadline);
     uint64_t bytes = FOOTPRINT_MIN_BYTES;
 
-    while (2 * bytes * backings <= session->memory_bytes && 2 * bytes <= GIB) {
+    while (2 * bytes * backings <= session->memory_bytes && 2 * bytes <= GIB &&
+           per_byte * 2 * (double)bytes <= allowed) {
         bytes *= 2;
     }
     return bytes < plan->footprints[plan->footprint_count - 1] ? bytes : plan->footprints[plan->footprint_count - 1];
@@ -399,7 +383,9 @@ int latency_measure(const struct session *session, struct latency_result *result
         work.series[index].backing = backings[index];
         size_series(session, &work.plan, &work.series[index]);
     }
-    work.shared_bytes = shared_footprint(session, &work.plan, work.series_count);
+    work.start_ns = timing_now_ns();
+    work.budget_seconds = deadline_remaining_seconds(session->deadline);
+    work.shared_bytes = shared_footprint(session, &work.plan, &backings[0], work.series_count);
     if (measure_rounds(&work, &result->verdict) == 0) {
         result->verdict.status = STATUS_OK;
         session_report_progress(session, 1.0);

@@ -16,7 +16,7 @@ enum {
 };
 
 #define QUICK_SEGMENT_BYTES (256ull << 20)
-#define FULL_SEGMENT_BYTES (1ull << 30)
+#define FULL_SEGMENT_BYTES (512ull << 20)
 /* Time of a measurement; more where workers share a core, so that every one of them gets its turn. */
 #define QUICK_SECONDS 0.06
 #define FULL_SECONDS 0.08
