@@ -36,8 +36,10 @@ def build(
     now: datetime,
     run: Mapping[str, Any] | None,
     spool: Mapping[str, int],
+    hypervisor: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """One report. ``run`` is a tlbbench document or None; ``spool`` counts what was dropped and refused before.
+    """One report. ``run`` is a tlbbench document or None; ``spool`` counts what was dropped and refused before;
+    ``hypervisor`` is what a run since this boot read from CPUID.
 
     Raises CollectError when the memory of the node is unknown: there is nothing worth sending then.
     """
@@ -58,7 +60,7 @@ def build(
         "machine_id": identity.machine_id,
         "node_name": identity.node_name,
         "synthetic": identity.synthetic,
-        "inventory": with_run_facts(collected.inventory, run),
+        "inventory": with_hypervisor(collected.inventory, hypervisor or hypervisor_of(run)),
         "sample": {"taken_at": moment, **collected.sample},
         "run": run,
         "collectors": collected.results,
@@ -66,10 +68,18 @@ def build(
     }
 
 
-def with_run_facts(inventory: Mapping[str, Any], run: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The hypervisor's name as the benchmark read it from CPUID, where the kernel's files do not tell it."""
+def hypervisor_of(run: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The hypervisor as a run read it from CPUID; None when it says nothing."""
+    environment = (run or {}).get("environment")
+    found = environment.get("hypervisor") if isinstance(environment, dict) else None
+    return found if isinstance(found, dict) else None
+
+
+def with_hypervisor(inventory: Mapping[str, Any], seen: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The hypervisor's presence and name as the benchmark saw them, where the kernel's files do not tell."""
     merged = dict(inventory)
-    seen = ((run or {}).get("environment") or {}).get("hypervisor") or {}
+    if seen is None:
+        return merged
     if merged.get("virtualised") is None:
         merged["virtualised"] = seen.get("present")
     if merged.get("hypervisor") is None and merged.get("virtualised"):

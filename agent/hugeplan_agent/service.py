@@ -70,7 +70,14 @@ class Agent:
             machine.machine_id(self.host, self.config.spool_dir),
             machine.node_name(self.host, self.config.node_name),
         )
-        return report.build(collected, identity, now=datetime.now(UTC), run=document, spool=self.spool.summary())
+        return report.build(
+            collected,
+            identity,
+            now=datetime.now(UTC),
+            run=document,
+            spool=self.spool.summary(),
+            hypervisor=self._last_measurement().get("hypervisor"),
+        )
 
     def observe(self, profile: str) -> tuple[Entry, dict[str, Any]]:
         """Build a report and put it into the spool."""
@@ -157,14 +164,22 @@ class Agent:
         """True when a profile is configured and this boot has no fresh measurement."""
         if self.config.measure == "none":
             return False
+        last = self._last_measurement()
+        if last.get("profile") != self.config.measure:
+            return True
+        age_seconds = time.time() - float(last.get("finished_at_seconds", 0))
+        limit_seconds = self.config.measure_every_seconds if last.get("has_document") else RETRY_MEASURE_SECONDS
+        return not 0 <= age_seconds < limit_seconds
+
+    def _last_measurement(self) -> dict[str, Any]:
+        """What is remembered of the last measurement since this boot; empty when there was none."""
         try:
             last = json.loads((self.config.spool_dir / "measured.json").read_text(encoding="ascii"))
-            age_seconds = time.time() - float(last["finished_at_seconds"])
-            is_same = last["boot_id"] == machine.boot_id(self.host) and last["profile"] == self.config.measure
-            limit_seconds = self.config.measure_every_seconds if last["has_document"] else RETRY_MEASURE_SECONDS
-        except (OSError, ValueError, KeyError, TypeError):
-            return True
-        return not (is_same and 0 <= age_seconds < limit_seconds)
+        except (OSError, ValueError):
+            return {}
+        if not isinstance(last, dict) or last.get("boot_id") != machine.boot_id(self.host):
+            return {}
+        return last
 
     def _remember_measurement(self, document: dict[str, Any] | None, note: str | None) -> None:
         memory = {
@@ -174,6 +189,7 @@ class Agent:
             "has_document": document is not None,
             "stopped": self.stop.is_set(),
             "note": note,
+            "hypervisor": report.hypervisor_of(document),
         }
         try:
             (self.config.spool_dir / "measured.json").write_text(json.dumps(memory), encoding="ascii")

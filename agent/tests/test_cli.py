@@ -19,7 +19,11 @@ from hugeplan_agent.host import Host
 from tests.misbehaving_server import Behaviour, MisbehavingServer, problem
 from tests.test_report import SCHEMA
 
-DOCUMENT = {"schema_version": 1, "sections": [{"name": "geometry", "status": "ok", "reason": None}]}
+DOCUMENT = {
+    "schema_version": 1,
+    "sections": [{"name": "geometry", "status": "ok", "reason": None}],
+    "environment": {"hypervisor": {"present": True, "name": "KVM"}},
+}
 Machine = Callable[[str], Host]
 
 
@@ -284,6 +288,18 @@ class TestEnrol:
         assert status == 1
         assert "this is not an enrolment token" in errors
         assert node.token_file.read_text() == "secret\n"
+
+
+def test_what_a_run_saw_of_the_hypervisor_stays_in_later_samples(
+    node: Node, machine: Machine, server: MisbehavingServer
+) -> None:
+    node.environment["HUGEPLAN_AGENT_ROOT"] = str(machine("zen5-guest").root)
+    tlbbench = node.stand_in(f"echo '{json.dumps(DOCUMENT)}'")
+    assert node.call("once")[0] == 0
+    assert node.call("once", "--measure", "quick", "--tlbbench", tlbbench)[0] == 0
+    assert node.call("once")[0] == 0
+    names = [report["inventory"]["hypervisor"] for report in server.stored.values()]
+    assert names == [None, "KVM", "KVM"]
 
 
 class TestSpoolStatus:

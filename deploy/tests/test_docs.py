@@ -1,0 +1,52 @@
+"""The documentation: links lead somewhere, every page is in the index, commands that are named exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).resolve().parents[2]
+PAGES = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").rglob("*.md")])
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
+def test_links_lead_to_files(page: Path) -> None:
+    targets = [target for target in LINK.findall(page.read_text()) if "://" not in target]
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert not missing
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (HOUSE / "docs/README.md").read_text()
+    pages = [page.name for page in (HOUSE / "docs").glob("*.md") if page.name != "README.md"]
+    assert [page for page in pages if f"({page})" not in index] == []
+
+
+def test_decisions_are_numbered_without_gaps_or_doubles() -> None:
+    numbers = [int(page.name[:4]) for page in sorted((HOUSE / "docs/adr").glob("*.md"))]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_decisions_named_in_the_docs_exist() -> None:
+    known = {page.name[:4] for page in (HOUSE / "docs/adr").glob("*.md")}
+    named = {number for page in PAGES for number in re.findall(r"\bADR[ -](\d{4})\b", page.read_text())}
+    assert named <= known
+
+
+def test_make_targets_named_in_the_docs_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (HOUSE / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        target
+        for page in PAGES
+        for target in re.findall(r"`make ([a-z-]+)`|^    make ([a-z-]+)", page.read_text(), re.M)
+    }
+    assert {word for pair in named for word in pair if word} <= targets
+
+
+def test_help_lists_every_command_of_the_makefile() -> None:
+    phony = re.findall(r"^\.PHONY: (\S+)", (HOUSE / "Makefile").read_text(), re.MULTILINE)
+    with_help = re.findall(r"^([a-z-]+):.*## ", (HOUSE / "Makefile").read_text(), re.MULTILINE)
+    assert phony == with_help
