@@ -186,7 +186,7 @@ def _kubernetes(plan: Plan) -> list[str]:
     lines = [f"allocatable {name}: {format_bytes(size)}" for name, size in view.allocatable.items()]
     if view.phantom_eviction_bytes:
         lines.append(
-            f"memory.available lies {format_bytes(view.phantom_eviction_bytes)} too high: add it to evictionHard."
+            f"memory.available lies {format_bytes(view.phantom_eviction_bytes)} too high; the finding says what to set."
         )
     for entry in view.reserved_memory:
         lines.append(f"reservedMemory: numaNode {entry['numa_node']}, memory {entry['memory']} bytes")

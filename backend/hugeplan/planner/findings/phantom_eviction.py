@@ -1,4 +1,9 @@
-"""Does the kubelet's memory.available count the pool as free?"""
+"""Does the kubelet's memory.available count the pool as free?
+
+The threshold has to rise by the pool. evictionHard is also subtracted from allocatable, which already lacks the pool,
+so raising it there takes the pool away twice; evictionSoft evicts at the same level and is not subtracted
+(kubernetes pkg/kubelet/cm/node_container_manager, hardEvictionReservation).
+"""
 
 from __future__ import annotations
 
@@ -23,6 +28,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         return
     known = inputs.request.reservations.hugepage_aware_eviction is not None
     corrected = inputs.reserved.eviction.bytes + view.phantom_eviction_bytes
+    allocatable = view.allocatable["memory"]
+    twice = max(0, allocatable - view.phantom_eviction_bytes)
     assumed = "" if known else " The feature gate is not given and is taken as off."
     yield attention(
         CODE,
@@ -30,9 +37,11 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         TITLE,
         f"memory.available lies {format_bytes(view.phantom_eviction_bytes)} too high, the size of the pool:"
         f" pods are evicted late or not at all.{assumed}",
-        f"Set evictionHard memory.available to {format_kubernetes_bytes(corrected)}, or turn HugepageAwareEviction on.",
+        f"Turn HugepageAwareEviction on, or set evictionSoft memory.available to {format_kubernetes_bytes(corrected)}"
+        f" with a short grace period. In evictionHard the same value would also lower allocatable memory from"
+        f" {format_bytes(allocatable)} to {format_bytes(twice)}.",
         evidence=(
             computed("pool", format_bytes(view.phantom_eviction_bytes)),
-            computed("corrected evictionHard", format_bytes(corrected)),
+            computed("corrected threshold", format_bytes(corrected)),
         ),
     )
