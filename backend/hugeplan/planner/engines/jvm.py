@@ -1,7 +1,7 @@
 """The Java virtual machine with -XX:+UseLargePages: the heap, the code cache and the collector's side tables.
 
 Each region is reserved on its own, at the largest huge page size that is allowed and that divides or fits it, and
-falls back to base pages on its own. What is reserved was read from the mappings of a real JVM 17 with every
+falls back to base pages on its own. What is reserved was read from the mappings of real JVMs 17, 21 and 25 with every
 collector (``backend/tools/huge_page_trial.py``) and from src/hotspot: the heap is always reserved up to Xmx, the
 code cache as a whole, the side tables only where a table is at least one page.
 """
@@ -50,8 +50,13 @@ _CODE_CACHE_BYTES: Final = 240 * MIB
 _CODE_CACHE_MIN_PAGES: Final = 8  # codeCache.cpp, page_size(min_pages)
 _PARALLEL_MIN_PAGES: Final = 10  # parMarkBitMap.cpp, page_size_for_region_aligned(raw_bytes, 10)
 _ONE_BITMAP_SINCE: Final = 20  # G1 dropped its second mark bitmap (JDK-8210708)
+_NO_PARALLEL_BITMAP_SINCE: Final = 23  # Parallel compacts without a mark bitmap (JDK-8329203)
+_ALIGNED_CODE_HEAPS_SINCE: Final = 25  # each of the three code heaps in whole pages; traced in 25, not in 21
+_SEGMENTED_CODE_CACHE_BYTES: Final = 240 * MIB
+_NON_METHOD_CODE_BYTES: Final = 5_826_188
 _NO_CARD_COUNTS_SINCE: Final = 21  # G1 dropped the hot card cache (JDK-8225409)
 _THREAD_STACK_BYTES: Final = MIB
+_TRACED_MAJORS: Final = frozenset({17, 21, 25})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +88,24 @@ def heap_region(heap_bytes: int, page_bytes: int, sizes_bytes: tuple[int, ...]) 
     return Region("heap", ceil_to_multiple(heap_bytes, page_bytes), 1, page_bytes)
 
 
-def code_cache_region(code_bytes: int, sizes_bytes: tuple[int, ...]) -> Region:
-    """The code cache, reserved as a whole on pages of which at least eight fit."""
-    return Region("code cache", code_bytes, 1, largest_aligned_page(code_bytes, _CODE_CACHE_MIN_PAGES, sizes_bytes))
+def code_cache_region(code_bytes: int, major: int, sizes_bytes: tuple[int, ...]) -> Region:
+    """The code cache, reserved as a whole on pages of which at least eight fit.
+
+    From 240 MiB it is three heaps (codeCache.cpp), which 25 rounds up one by one: 242 MiB in 2M pages.
+    """
+    page = largest_aligned_page(code_bytes, _CODE_CACHE_MIN_PAGES, sizes_bytes)
+    if page and major >= _ALIGNED_CODE_HEAPS_SINCE and code_bytes >= _SEGMENTED_CODE_CACHE_BYTES:
+        method_heap = (code_bytes - _NON_METHOD_CODE_BYTES) // 2
+        code_bytes = ceil_to_multiple(_NON_METHOD_CODE_BYTES, page) + 2 * ceil_to_multiple(method_heap, page)
+    return Region("code cache", code_bytes, 1, page)
 
 
 def side_regions(collector: str, heap_bytes: int, major: int, sizes_bytes: tuple[int, ...]) -> tuple[Region, ...]:
     """The collector's own tables.
 
     G1: mark bitmaps of a 64th of the heap (two before 20), and block offset, card and card count tables of a 512th.
-    Parallel: a mark bitmap of a 32nd, if it divides into ten pages. Shenandoah: two bitmaps of a 32nd. Z and Serial:
-    none on large pages.
+    Parallel: before 23 a mark bitmap of a 32nd, if it divides into ten pages. Shenandoah: two bitmaps of a 32nd and
+    a page for its regions. Z and Serial: none on large pages.
     """
     if collector == "G1":
         bitmaps = 1 if major >= _ONE_BITMAP_SINCE else 2
@@ -102,12 +114,16 @@ def side_regions(collector: str, heap_bytes: int, major: int, sizes_bytes: tuple
             _table("G1 mark bitmap", heap_bytes // 64, bitmaps, sizes_bytes),
             _table("G1 card, block offset and count tables", heap_bytes // 512, tables, sizes_bytes),
         )
-    if collector == "Parallel":
+    if collector == "Parallel" and major < _NO_PARALLEL_BITMAP_SINCE:
         bitmap = heap_bytes // 32
         page = largest_aligned_page(bitmap, _PARALLEL_MIN_PAGES, sizes_bytes)
         return (Region("Parallel mark bitmap", bitmap, 1, page),)
     if collector == "Shenandoah":
-        return (_table("Shenandoah bitmap", heap_bytes // 32, 2, sizes_bytes),)
+        bitmaps = _table("Shenandoah bitmap", heap_bytes // 32, 2, sizes_bytes)
+        smallest = min(sizes_bytes, default=None)
+        if smallest is None:
+            return (bitmaps,)
+        return (bitmaps, Region("Shenandoah region table", smallest, 1, smallest))
     return ()
 
 
@@ -130,7 +146,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     heap = heap_region(heap_bytes, page_bytes, sizes)
     regions = (
         heap,
-        code_cache_region(integer(values, "ReservedCodeCacheSize", _CODE_CACHE_BYTES), sizes),
+        code_cache_region(integer(values, "ReservedCodeCacheSize", _CODE_CACHE_BYTES), int(version), sizes),
         *side_regions(collector, heap.size_bytes, int(version), sizes),
     )
     wanted = [region for region in regions if region.page_bytes == page_bytes or not huge or region is heap]
@@ -198,14 +214,11 @@ def _segment(region: Region, page_bytes: int) -> Segment:
 
 
 def _error_pages(collector: str, heap_bytes: int, major: int, page_bytes: int) -> int:
-    """Exact for 17, which was measured; a bitmap's worth of side tables for what was only read."""
-    measured = major == 17 and collector != "Shenandoah"
-    base = 0 if measured else 2
+    """None for what was traced (17, 21 and 25); two pages for what was only read."""
+    base = 0 if major in _TRACED_MAJORS else 2
     if collector == "Parallel":
-        base += ceil_pages(heap_bytes // 512, page_bytes)  # block table of the summary data
-    if collector == "Shenandoah":
-        base += 2
-    return base
+        return base + ceil_pages(heap_bytes // 512, page_bytes)  # block table of the summary data
+    return base + (1 if collector == "Shenandoah" else 0)
 
 
 def _advice(page_bytes: int, heap_bytes: int) -> tuple[SettingAdvice, ...]:

@@ -4,7 +4,7 @@ MariaDB tries, for every large mapping on its own, each size in /sys/kernel/mm/h
 above the request downwards (``my_next_large_page_size``, mysys/my_largepage.c), and falls back to base pages after
 the smallest. So a buffer pool of 10 GiB takes 1G pages meant for others if any are free. Besides the InnoDB buffer
 pool these mappings are the MyISAM key cache, the Aria page cache and InnoDB's two log buffers; that was seen with
-system call traces of servers 10.11.5, 10.11.19 and 11.4.5 (``backend/tools/huge_page_trial.py``).
+system call traces of servers 10.11.5, 10.11.19, 11.4.5 and 11.8.9 (``backend/tools/huge_page_trial.py``).
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ def minor_of(version: str | None, line: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def single_mapping_bytes(pool_bytes: int, pool_max_bytes: int | None = None) -> int:
+def single_mapping_bytes(pool_bytes: int) -> int:
     """The pool in whole extents of 8 MiB; control blocks lie inside them.
 
-    innodb_buffer_pool_size_max, where it is set, is what is mapped (buf0buf.cc, buf_pool_t::create).
+    innodb_buffer_pool_size_max has no effect with large pages: servers 10.11.19 and 11.8.9 map the pool alone.
     """
-    return ceil_to_multiple(max(pool_bytes, pool_max_bytes or 0), _EXTENT_BYTES)
+    return ceil_to_multiple(pool_bytes, _EXTENT_BYTES)
 
 
 def chunk_bytes_of(pool_bytes: int, given_chunk_bytes: int, line: str, page_sizes_bytes: tuple[int, ...]) -> int:
@@ -139,8 +139,7 @@ def large_mappings(
     line = require_version(version, VERSIONS, DEFAULT_VERSION, "MariaDB")
     pool_bytes = integer(values, "innodb_buffer_pool_size", _POOL_BYTES)
     if has_single_mapping(version):
-        size_max = integer(values, "innodb_buffer_pool_size_max", 0)
-        pool = LargeMapping("InnoDB buffer pool", single_mapping_bytes(pool_bytes, size_max))
+        pool = LargeMapping("InnoDB buffer pool", single_mapping_bytes(pool_bytes))
     else:
         given_chunk = integer(values, "innodb_buffer_pool_chunk_size", 0)
         chunk = chunk_bytes_of(pool_bytes, given_chunk, line, page_sizes_bytes)
@@ -283,8 +282,9 @@ SETTINGS: Final = (
     SettingSpec(
         name="innodb_buffer_pool_size_max",
         kind=SettingKind.BYTES,
-        summary="What is mapped, so that the pool can grow; with large pages all of it is taken.",
+        summary="How far the pool may grow; has no effect with large pages.",
         minimum=0,
+        matters=False,
     ),
     SettingSpec(
         name="innodb_buffer_pool_chunk_size",

@@ -40,7 +40,7 @@ from hugeplan.planner.model import (
 from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, page_label
 from hugeplan.planner.units import format_bytes, format_mysql_bytes, parse_mysql_bytes
 
-VERSIONS: Final = ("9.6", "9.5", "9.4", "9.3", "9.2", "9.1", "9.0", "8.4", "8.3", "8.2", "8.1", "8.0", "5.7")
+VERSIONS: Final = ("9.7", "9.6", "9.5", "9.4", "9.3", "9.2", "9.1", "9.0", "8.4", "8.3", "8.2", "8.1", "8.0", "5.7")
 DEFAULT_VERSION: Final = "8.4"
 
 _CHUNK_BYTES: Final = 128 * MIB
@@ -52,11 +52,12 @@ _KEY_BUFFER_BYTES: Final = 8 * MIB
 _INSTANCES_THRESHOLD_BYTES: Final = GIB
 _CONNECTIONS: Final = 151
 
-#: sizeof(buf_block_t). The manual's SHOW ENGINE INNODB STATUS sample pins 392 for 8.0 (131072 pages -> 2198863872
-#: bytes); the manual's 66 pages for one 128 MiB chunk hold for 256 to 511.
+#: sizeof(buf_block_t): 392 from the manual's SHOW ENGINE INNODB STATUS sample (131072 pages -> 2198863872 bytes) and
+#: servers of 5.7; 384 in one of 8.0; 368 traced in 9.7.4. The manual's 66 pages for a 128 MiB chunk hold for all.
 DESCRIPTOR_BYTES: Final = 392
-_DESCRIPTOR_BYTES_LOW: Final = 336
-_DESCRIPTOR_BYTES_HIGH: Final = 432
+_DESCRIPTOR_9_BYTES: Final = 368
+_DESCRIPTOR_BYTES_LOW: Final = 360
+_DESCRIPTOR_BYTES_HIGH: Final = 400
 
 # A connection's own buffers (sort, join, read) are allocated when needed; thread stack and net buffer always.
 _THREAD_PRIVATE_BYTES: Final = MIB + 16 * KIB + 256 * KIB
@@ -132,6 +133,11 @@ def chunk_pages(
     return ceil_pages(chunk_mapping_bytes(chunk_bytes, page_size_bytes, descriptor_bytes) + metadata_bytes, page_bytes)
 
 
+def descriptor_bytes_of(version: str) -> int:
+    """sizeof(buf_block_t) of a release line."""
+    return _DESCRIPTOR_9_BYTES if version.startswith("9.") else DESCRIPTOR_BYTES
+
+
 def metadata_bytes_of(version: str, base_page_bytes: int) -> int:
     """What the allocator puts in front of a chunk: a page of the processor since 8.0, nothing in 5.7."""
     return 0 if version in _SYSV_VERSIONS else max(_METADATA_BYTES, base_page_bytes)
@@ -168,13 +174,14 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     values = _settings(instance.settings)
     pool = pool_of(values, version, context.cpus)
     metadata = metadata_bytes_of(version, context.base_page_bytes)
-    mapping_bytes = chunk_mapping_bytes(pool.chunk_bytes, pool.page_size_bytes) + metadata
+    descriptor = descriptor_bytes_of(version)
+    mapping_bytes = chunk_mapping_bytes(pool.chunk_bytes, pool.page_size_bytes, descriptor) + metadata
     segment = Segment(
         name="InnoDB buffer pool chunk",
         segment_bytes=mapping_bytes,
         count=pool.chunks,
         pages=pool.chunks * ceil_pages(mapping_bytes, page_bytes),
-        explanation=_explanation(pool, mapping_bytes, page_bytes),
+        explanation=_explanation(pool, descriptor, mapping_bytes, page_bytes),
     )
     huge = page_bytes > context.base_page_bytes
     parts = DemandParts(
@@ -183,14 +190,18 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         pool_bytes=pool.pool_bytes,
         error_pages=_error_pages(pool, page_bytes, version, values, metadata),
         private_bytes_per_connection=_THREAD_PRIVATE_BYTES,
-        connections=instance.connections
-        if instance.connections is not None
-        else integer(values, "max_connections", _CONNECTIONS),
+        connections=(
+            instance.connections
+            if instance.connections is not None
+            else integer(values, "max_connections", _CONNECTIONS)
+        ),
         process_per_connection=False,
         page_cache_bytes=0,  # InnoDB keeps its own cache and does not count on the kernel's
-        settings=(SettingAdvice(name="large_pages", value="ON", reason="InnoDB asks for huge pages only with it."),)
-        if huge
-        else (),
+        settings=(
+            (SettingAdvice(name="large_pages", value="ON", reason="InnoDB asks for huge pages only with it."),)
+            if huge
+            else ()
+        ),
         fits=fit_suggestions(pool, page_bytes) if huge else (),
         notes=_notes(pool, values, page_bytes, context) if huge else (),
     )
@@ -206,7 +217,7 @@ def _error_pages(
     """
     here, low, high = (
         pool.chunks * chunk_pages(pool.chunk_bytes, pool.page_size_bytes, page_bytes, size, metadata_bytes)
-        for size in (DESCRIPTOR_BYTES, _DESCRIPTOR_BYTES_LOW, _DESCRIPTOR_BYTES_HIGH)
+        for size in (descriptor_bytes_of(version), _DESCRIPTOR_BYTES_LOW, _DESCRIPTOR_BYTES_HIGH)
     )
     caches = integer(values, "key_buffer_size", _KEY_BUFFER_BYTES) if version in _SYSV_VERSIONS else 0
     return max(high - here, here - low) + ceil_pages(caches, page_bytes)
@@ -243,8 +254,10 @@ def fit_suggestions(pool: InnodbPool, page_bytes: int) -> tuple[FitSuggestion, .
             direction="shrink" if chunk < pool.chunk_bytes else "grow",
             waste_before_bytes=before,
             waste_after_bytes=after,
-            reason=f"A chunk with its descriptors then fills whole pages of {page_label(page_bytes)}; "
-            f"the pool becomes {format_bytes(fitted.pool_bytes)}.",
+            reason=(
+                f"A chunk with its descriptors then fills whole pages of {page_label(page_bytes)}; "
+                f"the pool becomes {format_bytes(fitted.pool_bytes)}."
+            ),
         ),
     )
 
@@ -254,14 +267,14 @@ def _waste_bytes(pool: InnodbPool, page_bytes: int) -> int:
     return pool.chunks * (ceil_pages(mapping, page_bytes) * page_bytes - mapping)
 
 
-def _explanation(pool: InnodbPool, mapping_bytes: int, page_bytes: int) -> Explanation:
+def _explanation(pool: InnodbPool, descriptor_bytes: int, mapping_bytes: int, page_bytes: int) -> Explanation:
     return Explanation(
         formula="pages = chunks x ceil((chunk + ceil(blocks x descriptor, InnoDB page) + metadata) / page)",
         inputs=(
             computed("buffer pool, whole chunks", pool.pool_bytes),
             computed("chunk", pool.chunk_bytes),
             computed("instances", pool.instances, is_bytes=False),
-            computed("descriptor", DESCRIPTOR_BYTES, "sizeof(buf_block_t)"),
+            computed("descriptor", descriptor_bytes, "sizeof(buf_block_t)"),
             computed("one mapping", mapping_bytes),
             computed("page", page_bytes),
         ),
@@ -297,8 +310,7 @@ def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     values = _settings(instance.settings)
     off = instance.page_bytes == 0 or values.get("large_pages") is False
     return PoolUse(
-        page_sizes_bytes=() if off else (context.default_huge_page_bytes,),
-        on_shortage=OnShortage.BASE_PAGES,
+        page_sizes_bytes=() if off else (context.default_huge_page_bytes,), on_shortage=OnShortage.BASE_PAGES
     )
 
 

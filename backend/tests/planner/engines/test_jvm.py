@@ -47,6 +47,26 @@ def test_measured_reservations(values: dict[str, str], pages: int) -> None:
     assert demand(**values).pages == pages
 
 
+# mmap(..., MAP_HUGETLB) calls that traced JVMs 21 and 25 made, in MiB.
+@pytest.mark.parametrize(
+    ("version", "values", "mapped"),
+    [
+        ("21", {"Xmx": "1024m", "gc": "G1"}, 1024 + 240 + 16 + 2 + 2),
+        ("21", {"Xmx": "1024m", "gc": "Parallel"}, 1024 + 240 + 32),
+        ("21", {"Xmx": "1024m", "gc": "Serial"}, 1024 + 240),
+        ("21", {"Xmx": "1024m", "gc": "Shenandoah"}, 1024 + 240 + 32 + 32 + 2),
+        ("25", {"Xmx": "1024m", "gc": "G1"}, 1024 + 242 + 16 + 2 + 2),
+        ("25", {"Xmx": "1024m", "gc": "Parallel"}, 1024 + 242),
+        ("25", {"Xmx": "1024m", "gc": "Serial"}, 1024 + 242),
+        ("25", {"Xmx": "1024m", "gc": "Shenandoah"}, 1024 + 242 + 32 + 32 + 2),
+        ("25", {"Xmx": "1000m", "gc": "G1", "ReservedCodeCacheSize": "100m"}, 1000 + 100 + 16),
+        ("17", {"Xmx": "512m", "gc": "Shenandoah"}, 512 + 240 + 16 + 16 + 2),
+    ],
+)
+def test_traced_reservations(version: str, values: dict[str, str], mapped: int) -> None:
+    assert demand(version, **values).pages * 2 == mapped
+
+
 def test_measured_mixture_of_1g_and_2m_pages() -> None:
     result = demand(page_bytes=GIB, Xmx="1500m", gc="G1")
     assert result.pages == 2

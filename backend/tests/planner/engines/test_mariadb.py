@@ -46,6 +46,12 @@ def test_1500m_takes_two_1g_pages() -> None:
         ("10.11.19", {"innodb_buffer_pool_size": "300M", **NO_CACHES}, 152 + 16),
         ("10.11.5", {"innodb_buffer_pool_size": "256M"}, 128 + 16 + 53 + 62),
         ("10.11.5", {"innodb_buffer_pool_size": "300M", "innodb_log_buffer_size": "5M", **NO_CACHES}, 150 + 6),
+        ("11.8.9", {"innodb_buffer_pool_size": "256M"}, 128 + 16 + 53 + 62),
+        (
+            "11.8.9",
+            {"innodb_buffer_pool_size": "901M", "key_buffer_size": "70M", "aria_pagecache_buffer_size": "33M"},
+            452 + 16 + 29 + 16,
+        ),
         ("11.4.5", {"innodb_buffer_pool_size": "900M", "innodb_log_buffer_size": "1M", **NO_CACHES}, 65 * 7 + 2),
     ],
 )
@@ -101,9 +107,9 @@ def test_smaller_mappings_go_to_smaller_pages() -> None:
     assert any("131 pages of 2M" in note for note in result.notes)
 
 
-def test_a_reserved_maximum_is_mapped_whole() -> None:
-    result = demand(innodb_buffer_pool_size="1G", innodb_buffer_pool_size_max="4G")
-    assert result.segments[0].segment_bytes == 4 * GIB
+def test_a_maximum_has_no_effect_with_large_pages() -> None:
+    result = demand("11.8.9", innodb_buffer_pool_size="100M", innodb_buffer_pool_size_max="500M")
+    assert result.segments[0].segment_bytes == 109051904
 
 
 def test_larger_free_pages_are_a_note() -> None:

@@ -50,6 +50,39 @@ def test_a_server_of_5_7_printed_its_chunk() -> None:
     assert rules.chunk_mapping_bytes(128 * MIB, 16 * KIB) == 137428992
 
 
+# mmap(..., MAP_HUGETLB) calls that a traced mysqld 9.7.4 made: bytes and how many.
+@pytest.mark.parametrize(
+    ("values", "mapped", "count"),
+    [
+        ({"innodb_buffer_pool_size": "128M"}, 138412032, 1),
+        (
+            {
+                "innodb_buffer_pool_size": "2G",
+                "innodb_buffer_pool_instances": 1,
+                "innodb_buffer_pool_chunk_size": "1G",
+            },
+            1098907648,
+            2,
+        ),
+        ({"innodb_buffer_pool_size": "1100M", "innodb_buffer_pool_instances": 4}, 138412032, 12),
+        (
+            {
+                "innodb_buffer_pool_size": "12G",
+                "innodb_buffer_pool_instances": 1,
+                "innodb_buffer_pool_chunk_size": "12G",
+            },
+            13176406016,
+            1,
+        ),
+        ({"innodb_buffer_pool_size": "4G"}, 138412032, 32),
+    ],
+)
+def test_traced_9_7(values: dict[str, object], mapped: int, count: int) -> None:
+    result = demand("9.7.4", context=DemandContext(cpus=2), **values)
+    assert result.segments[0].count == count
+    assert result.pages == count * mapped // (2 * MIB)
+
+
 def test_the_issues_example() -> None:
     result = demand(innodb_buffer_pool_size="64G", innodb_buffer_pool_instances="8")
     assert result.pages == 512 * 66
