@@ -3,7 +3,15 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+
+bool harness_is_emulated(void)
+{
+    const char *runner = getenv("TLBBENCH_RUNNER");
+
+    return runner != NULL && runner[0] != '\0';
+}
 
 void harness_fail(struct harness *h, const char *file, int line, const char *format, ...)
 {

@@ -22,6 +22,9 @@ struct harness_case {
  * "SUITE: N passed, N failed, N skipped". */
 int harness_run(const char *suite, const struct harness_case *cases, unsigned count);
 
+/* True under qemu-user: run.sh names the emulator in TLBBENCH_RUNNER. */
+bool harness_is_emulated(void);
+
 void harness_fail(struct harness *h, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void harness_skip(struct harness *h, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -13,6 +13,7 @@ builds=$repository/agent/build-tests
 PATH=$repository/.venv/bin:$PATH
 export LC_ALL=C PATH
 passed=0 failed=0 skipped=0
+ulimit -c 0 # some cases end by a signal on purpose
 
 # Suites of the command line that do not measure: they also run under the sanitizers and under qemu-user.
 observing="info decode usage schema"
@@ -72,7 +73,7 @@ unit_tests() {
     for program in "$builds/$variant"/tests/test_*; do
         [ -f "$program" ] && [ -x "$program" ] || continue
         # shellcheck disable=SC2086 # the runner is a command with arguments, or nothing
-        suite "$variant" $runner "$program"
+        TLBBENCH_RUNNER=$runner suite "$variant" $runner "$program"
     done
 }
 
