@@ -119,11 +119,11 @@ def side_regions(collector: str, heap_bytes: int, major: int, sizes_bytes: tuple
         page = largest_aligned_page(bitmap, _PARALLEL_MIN_PAGES, sizes_bytes)
         return (Region("Parallel mark bitmap", bitmap, 1, page),)
     if collector == "Shenandoah":
-        bitmaps = _table("Shenandoah bitmap", heap_bytes // 32, 2, sizes_bytes)
+        pair = _table("Shenandoah bitmap", heap_bytes // 32, 2, sizes_bytes)
         smallest = min(sizes_bytes, default=None)
         if smallest is None:
-            return (bitmaps,)
-        return (bitmaps, Region("Shenandoah region table", smallest, 1, smallest))
+            return (pair,)
+        return (pair, Region("Shenandoah region table", smallest, 1, smallest))
     return ()
 
 
