@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from hugeplan.cli import main
-from hugeplan.cli.plan import parse_database, parse_tenant
+from hugeplan.cli.plan import parse_database, parse_tenant, read_run
 from hugeplan.cli.this_node import Machine, node_facts, node_sample
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import GIB, MIB
@@ -207,6 +207,40 @@ class TestWrongInput:
         path = tmp_path / "s.yaml"
         path.write_bytes(b"\xff\xfe\x00")
         assert "is not UTF-8 text" in run(capsys, str(path))[2]
+
+
+GOLDEN = Path(__file__).parents[3] / "agent" / "tlbbench" / "tests" / "golden"
+
+
+class TestTlbbenchDocument:
+    def test_its_facts_replace_the_catalogue(self) -> None:
+        document = json.loads((GOLDEN / "x86-two-numa-nodes.json").read_text(encoding="utf-8"))
+        hardware = read_run(str(GOLDEN / "x86-two-numa-nodes.json"))
+        assert hardware.family == document["environment"]["processor"]["family"]
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("{", "not a tlbbench document"),
+            ("[]", "not a tlbbench document with schema_version 1"),
+            ('{"schema_version": 1, "geometry": {"levels": [{"x": 1}]}}', "wrong or missing field: 'level'"),
+        ],
+    )
+    def test_a_broken_one_is_one_line(
+        self, text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = tmp_path / "run.json"
+        path.write_text(text, encoding="utf-8")
+        status, out, err = run(capsys, "--node", "this", "--tlbbench", str(path))
+        assert (status, out) == (2, "")
+        assert said in err
+        assert err.count("\n") == 1
+
+    def test_a_scenario_names_it_beside_itself(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "run.json").write_text((GOLDEN / "x86-two-numa-nodes.json").read_text(encoding="utf-8"))
+        scenario = tmp_path / "s.yaml"
+        scenario.write_text("node: {memory: 64GiB, hardware: {run: run.json}}\n", encoding="utf-8")
+        assert run(capsys, str(scenario))[0] == 0
 
 
 class TestOptions:
