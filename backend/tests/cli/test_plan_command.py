@@ -209,14 +209,26 @@ class TestWrongInput:
         assert "is not UTF-8 text" in run(capsys, str(path))[2]
 
 
-GOLDEN = Path(__file__).parents[3] / "agent" / "tlbbench" / "tests" / "golden"
+LEVEL = {"level": 1, "kind": "data", "page_bytes": 4096, "entries": 71, "source": "measured", "confidence": "high"}
+RUN = json.dumps(
+    {
+        "schema_version": 1,
+        "environment": {
+            "processor": {"architecture": "x86_64", "vendor": "AuthenticAMD", "family": 25, "model": 17},
+            "hypervisor": {"present": False, "name": None},
+        },
+        "geometry": {"status": "ok", "levels": [LEVEL]},
+    }
+)
 
 
 class TestTlbbenchDocument:
-    def test_its_facts_replace_the_catalogue(self) -> None:
-        document = json.loads((GOLDEN / "x86-two-numa-nodes.json").read_text(encoding="utf-8"))
-        hardware = read_run(str(GOLDEN / "x86-two-numa-nodes.json"))
-        assert hardware.family == document["environment"]["processor"]["family"]
+    def test_what_was_measured_comes_before_the_catalogue(self, tmp_path: Path) -> None:
+        (tmp_path / "run.json").write_text(RUN, encoding="utf-8")
+        hardware = read_run(str(tmp_path / "run.json"))
+        first = [level.entries for level in hardware.levels if (level.level, level.page_bytes) == (1, 4096)]
+        assert first[0] == 71
+        assert hardware.virtualised is False
 
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -237,7 +249,7 @@ class TestTlbbenchDocument:
         assert err.count("\n") == 1
 
     def test_a_scenario_names_it_beside_itself(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        (tmp_path / "run.json").write_text((GOLDEN / "x86-two-numa-nodes.json").read_text(encoding="utf-8"))
+        (tmp_path / "run.json").write_text(RUN, encoding="utf-8")
         scenario = tmp_path / "s.yaml"
         scenario.write_text("node: {memory: 64GiB, hardware: {run: run.json}}\n", encoding="utf-8")
         assert run(capsys, str(scenario))[0] == 0
