@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import string
+import uuid
 from typing import Any
 from urllib.parse import quote
 
@@ -123,14 +124,29 @@ async def clients(application: Any) -> Any:
     await service.empty()
 
 
+async def read_everything(client: httpx.AsyncClient, receipt: dict[str, Any]) -> None:
+    """What was accepted can be read back everywhere, and planned for."""
+    node = f"/api/v1/nodes/{receipt['node_id']}"
+    for path in ("/api/v1/nodes", node, f"{node}/samples", f"{node}/runs", f"{node}/processes"):
+        assert (await client.get(path)).status_code == 200, path
+    if receipt["run_id"] is not None:
+        assert (await client.get(f"/api/v1/runs/{receipt['run_id']}")).status_code == 200
+    scenario = {"databases": SCENARIO["databases"], "tenants": SCENARIO["tenants"]}
+    judge(await client.post("/api/v1/plans/preview", json={"node_id": receipt["node_id"], "scenario": scenario}))
+
+
 class TestBodies:
     @RELAXED
     @given(data=st.data())
-    async def test_report_with_one_wrong_place(
+    async def test_report_with_one_wrong_place_is_refused_or_readable(
         self, clients: dict[Role, httpx.AsyncClient], data: st.DataObject
     ) -> None:
-        document = replaced(REPORT, data.draw(st.sampled_from(paths_of(REPORT))), data.draw(nasty))
-        judge(await clients[Role.AGENT].post("/api/v1/reports", content=json.dumps(document), headers=JSON))
+        fresh = REPORT | {"report_id": str(uuid.uuid4())}
+        document = replaced(fresh, data.draw(st.sampled_from(paths_of(REPORT))), data.draw(nasty))
+        answer = await clients[Role.AGENT].post("/api/v1/reports", content=json.dumps(document), headers=JSON)
+        judge(answer)
+        if answer.status_code == 201:
+            await read_everything(clients[Role.ADMIN], answer.json())
 
     @RELAXED
     @given(data=st.data())
