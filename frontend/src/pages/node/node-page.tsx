@@ -20,7 +20,9 @@ import { memoryBars } from "./memory-parts";
 import { nodeHeadline } from "./node-headline";
 import { PoolsCard } from "./pools-card";
 import { ProcessesCard } from "./processes-card";
+import { RowsCard } from "./rows-card";
 import { RunsCard } from "./runs-card";
+import { ScatterCard } from "./scatter-card";
 
 /** One node: what to do, what its page sizes buy, what its TLB covers, and where its memory is. */
 export function NodePage() {
@@ -87,14 +89,15 @@ function MemoryCard({ node }: { node: NodeDetail }) {
 
 function RunCurves({ runId, node }: { runId: string; node: NodeDetail }) {
   const query = useQuery(runQuery(runId));
+  const base = node.inventory.base_page_bytes;
   return (
     <QueryView query={query} skeleton={<CardSkeleton height={340} />}>
       {(run) => (
-        <LatencyCard
-          run={run}
-          levels={node.geometry?.levels ?? []}
-          basePageBytes={node.inventory.base_page_bytes}
-        />
+        <>
+          <LatencyCard run={run} levels={node.geometry?.levels ?? []} basePageBytes={base} />
+          <RowsCard measurements={run.rows?.measurements ?? []} />
+          <ScatterCard run={run} />
+        </>
       )}
     </QueryView>
   );

@@ -7,6 +7,7 @@ import { ErrorState, StateText } from "@/components/ui/states";
 import { Answer } from "./answer";
 import { ArtifactsCard } from "./artifacts-card";
 import { FindingsCard } from "./findings-card";
+import { ForecastsCard } from "./forecasts-card";
 import { GainsCard } from "./gains-card";
 import { InstancesCard } from "./instances-card";
 import { KubernetesCard } from "./kubernetes-card";
@@ -68,6 +69,7 @@ function Cards({ data, nodeId, stale }: { data: PlanPreview; nodeId: string | nu
       <GainsCard plan={plan} />
       <ArtifactsCard artifacts={artifacts} />
       <InstancesCard plan={plan} />
+      <ForecastsCard plan={plan} />
       <KubernetesCard plan={plan} />
       <NotesCard plan={plan} />
     </div>

@@ -1,0 +1,70 @@
+import { screen, within } from "@testing-library/react";
+import { describe, expect, it } from "vitest";
+import { GIB, MIB } from "@/lib/units";
+import { renderWithTheme } from "@/test/render";
+import { MemoryMap, mapRows, scaleStep } from "./memory-map";
+import type { MapBar, MapPart } from "./memory-map-types";
+
+const part = (key: string, label: string, bytes: number, over: Partial<MapPart> = {}): MapPart => ({
+  key,
+  label,
+  bytes,
+  color: "gray",
+  source: "measured",
+  look: "solid",
+  ...over,
+});
+
+const bar: MapBar = {
+  key: "node",
+  label: "db-7",
+  totalBytes: 4 * GIB,
+  parts: [part("kernel", "Kernel", GIB), part("free", "Free", 3 * GIB, { look: "free" })],
+  ghost: [
+    part("kernel", "Kernel", GIB),
+    part("pool:2097152", "Pool of 2 MiB pages", 2 * GIB, {
+      look: "pool",
+      pageBytes: 2 * MIB,
+      source: "computed",
+    }),
+    part("free", "Free", GIB, { look: "free" }),
+  ],
+};
+
+describe("MemoryMap", () => {
+  it("tells screen readers the parts of both bars", () => {
+    renderWithTheme(<MemoryMap bars={[bar]} names={{ ghost: "Planned", real: "Now" }} />);
+    expect(
+      screen.getByRole("img", { name: /^Memory of db-7, 4\sGiB: Kernel 1\sGiB, Free 3\sGiB$/ }),
+    ).toBeTruthy();
+    expect(
+      screen.getByRole("img", { name: /^Planned memory of db-7.*Pool of 2 MiB pages 2\sGiB/ }),
+    ).toBeTruthy();
+  });
+  it("leaves empty what a bar does not tell apart, instead of writing zero", () => {
+    renderWithTheme(<MemoryMap bars={[bar]} />);
+    const row = screen.getByRole("row", { name: /Pool of 2 MiB pages/ });
+    expect(
+      within(row)
+        .getAllByRole("cell")
+        .map((cell) => cell.textContent?.replaceAll("\u00a0", " ")),
+    ).toEqual(["computed", "", "2 GiB", "50%"]);
+  });
+});
+
+describe("mapRows", () => {
+  it("sums a part over NUMA nodes and keeps the drawing order", () => {
+    const rows = mapRows([bar, { ...bar, key: "other" }]);
+    expect(rows.map(({ part: { key }, bytes, ghostBytes }) => [key, bytes, ghostBytes])).toEqual([
+      ["kernel", 2 * GIB, 2 * GIB],
+      ["pool:2097152", null, 4 * GIB],
+      ["free", 6 * GIB, 2 * GIB],
+    ]);
+  });
+});
+
+it("gives four to eight ticks at powers of two", () => {
+  expect(scaleStep(64 * GIB)).toBe(8 * GIB);
+  expect(scaleStep(24 * GIB)).toBe(4 * GIB);
+  expect(scaleStep(100 * MIB)).toBe(16 * MIB);
+});

@@ -1,0 +1,53 @@
+import { describe, expect, it } from "vitest";
+import type { RowMeasurement } from "@/api/types";
+import { changeToBase, rowsFinding, rowsPivot } from "./rows-table";
+
+const measurement = (over: Partial<RowMeasurement>): RowMeasurement => ({
+  row_bytes: 128,
+  keys: "uniform",
+  read: "row",
+  workers: 8,
+  mode: "threads",
+  backing: "4K",
+  page_bytes: 4096,
+  segment_bytes: 2 ** 28,
+  rows_per_second: 1000,
+  ns_p50: null,
+  ns_p90: null,
+  ns_p99: null,
+  vm_pte_bytes_per_process: null,
+  vm_pte_bytes_total: null,
+  first_touch_seconds: null,
+  status: "ok",
+  reason: null,
+  ...over,
+});
+
+describe("rowsPivot", () => {
+  const pivot = rowsPivot([
+    measurement({ backing: "1G", page_bytes: 2 ** 30, rows_per_second: null, reason: "the pool has 0" }),
+    measurement({ backing: "2M", page_bytes: 2 ** 21, rows_per_second: 1370 }),
+    measurement({}),
+    measurement({ workers: 1 }),
+    measurement({ backing: "THP", page_bytes: 2 ** 21, workers: 1, rows_per_second: 900 }),
+  ]);
+  it("has a line a way of reading and a column a backing, base pages first", () => {
+    expect(pivot.backings).toEqual(["4K", "THP", "2M", "1G"]);
+    expect(pivot.cases.map(({ workers }) => workers)).toEqual([1, 8]);
+  });
+  it("compares within one way of reading, and an unknown stays unknown", () => {
+    const [one, eight] = pivot.cases;
+    expect(one && changeToBase(one, "THP")).toBeCloseTo(-0.1);
+    expect(eight && changeToBase(eight, "2M")).toBeCloseTo(0.37);
+    expect(eight && changeToBase(eight, "1G")).toBeNull();
+    expect(one && changeToBase(one, "2M")).toBeNull();
+  });
+  it("names the largest change", () => {
+    expect(rowsFinding(pivot).replaceAll("\u00a0", " ")).toBe(
+      "2 MiB pages read up to +37% rows a second, with 8 workers.",
+    );
+    expect(rowsFinding(rowsPivot([measurement({})]))).toBe(
+      "How many rows a second does each page size read?",
+    );
+  });
+});

@@ -1,0 +1,81 @@
+import type { RowMeasurement } from "@/api/types";
+import { curveBacking } from "@/components/curves/curve-series";
+import { backingLabel } from "@/lib/page-size";
+import { formatCount, formatPercentChange } from "@/lib/units";
+
+/** One way of reading rows, with its measurement on each backing. */
+export interface RowsCase {
+  key: string;
+  name: string;
+  workers: number | null;
+  /** By backing; a backing that was not tried is absent. */
+  cells: Map<string, RowMeasurement>;
+}
+
+export interface RowsPivot {
+  backings: string[];
+  cases: RowsCase[];
+}
+
+const READS: Record<string, string> = {
+  header: "row header",
+  row: "whole row",
+  index_then_row: "index, then row",
+};
+
+function caseName(measurement: RowMeasurement): string {
+  const parts = [
+    measurement.row_bytes === null ? null : `${formatCount(measurement.row_bytes)} B`,
+    measurement.keys,
+    measurement.read && (READS[measurement.read] ?? measurement.read),
+    measurement.mode,
+  ];
+  return parts.filter(Boolean).join(", ");
+}
+
+const ORDER = { base: 0, thp: 1, hugetlb: 2 } as const;
+
+/** Measurements as a table: a line a way of reading, a column a backing, base pages first. */
+export function rowsPivot(measurements: readonly RowMeasurement[]): RowsPivot {
+  const cases = new Map<string, RowsCase>();
+  const backings = new Map<string, number>();
+  for (const measurement of measurements) {
+    const name = caseName(measurement);
+    const key = `${name}:${measurement.workers}`;
+    const found = cases.get(key) ?? { key, name, workers: measurement.workers, cells: new Map() };
+    found.cells.set(measurement.backing, measurement);
+    cases.set(key, found);
+    const kind = curveBacking({ backing: measurement.backing, backing_kind: null });
+    backings.set(measurement.backing, ORDER[kind] * 2 ** 50 + (measurement.page_bytes ?? 0));
+  }
+  return {
+    backings: [...backings.entries()].sort(([, a], [, b]) => a - b).map(([backing]) => backing),
+    cases: [...cases.values()].sort(
+      (a, b) => a.name.localeCompare(b.name) || (a.workers ?? 0) - (b.workers ?? 0),
+    ),
+  };
+}
+
+/** The change of rows per second against base pages in the same case; null when either is unknown. */
+export function changeToBase(found: RowsCase, backing: string): number | null {
+  const base = found.cells.get("4K")?.rows_per_second;
+  const own = found.cells.get(backing)?.rows_per_second;
+  return base == null || own == null || base === 0 ? null : own / base - 1;
+}
+
+/** The card's finding: the largest change against base pages, up or down. */
+export function rowsFinding(pivot: RowsPivot): string {
+  let best: { change: number; found: RowsCase; backing: string } | null = null;
+  for (const found of pivot.cases) {
+    for (const backing of pivot.backings) {
+      const change = backing === "4K" ? null : changeToBase(found, backing);
+      if (change !== null && (best === null || Math.abs(change) > Math.abs(best.change)))
+        best = { change, found, backing };
+    }
+  }
+  if (!best) return "How many rows a second does each page size read?";
+  const measurement = best.found.cells.get(best.backing);
+  const kind = curveBacking({ backing: best.backing, backing_kind: null });
+  const workers = best.found.workers === 1 ? "1 worker" : `${formatCount(best.found.workers)} workers`;
+  return `${backingLabel(kind, measurement?.page_bytes ?? 0)} read up to ${formatPercentChange(best.change)} rows a second, with ${workers}.`;
+}
