@@ -1,0 +1,78 @@
+"""The embedded server: private, restartable, and without traces outside its folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from hugeplan.db import embedded
+
+
+def modes(path: Path) -> dict[Path, int]:
+    """The permissions of a folder and all folders above it."""
+    return {folder: stat.S_IMODE(folder.stat().st_mode) for folder in (path, *path.parents)}
+
+
+def test_no_permission_outside_its_folder_changes(tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    before = modes(private) | modes(embedded.programs_dir())
+    with embedded.running(private / "data", embedded.TEST_SETTINGS):
+        pass
+    assert modes(private) | modes(embedded.programs_dir()) == before
+
+
+def test_it_does_not_run_as_root(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root has rights to give up")
+    with embedded.running(tmp_path / "data", embedded.TEST_SETTINGS) as server:
+        status = Path(f"/proc/{server.pid}/status").read_text()
+    ids = next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1:]
+    assert "0" not in ids
+    # At most the right to read what it could not reach: CAP_DAC_READ_SEARCH, or the override where that is missing.
+    effective = int(next(line for line in status.splitlines() if line.startswith("CapEff:")).split()[1], 16)
+    assert effective in {0, 1 << 2, 1 << 1}
+
+
+def test_it_listens_on_its_private_socket_only(tmp_path: Path) -> None:
+    with embedded.running(tmp_path / "data", embedded.TEST_SETTINGS) as server:
+        url = server.url("postgres")
+        folder = Path(url.split("host=")[1])
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert len(str(folder / ".s.PGSQL.5432")) < 100
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
+    assert not folder.exists()
+
+
+def test_data_stays_over_a_restart(tmp_path: Path) -> None:
+    with embedded.running(tmp_path / "data", embedded.TEST_SETTINGS) as server:
+        server.ensure_database("kept")
+        server.ensure_database("kept")
+    with (
+        embedded.running(tmp_path / "data", embedded.TEST_SETTINGS) as server,
+        psycopg.connect(server.url("kept")) as c,
+    ):
+        assert c.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_interrupted_initdb_begins_again(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "half").write_text("of an initdb")
+    with embedded.running(tmp_path / "data", embedded.TEST_SETTINGS) as server:
+        assert server.pid is not None
+
+
+def test_server_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    wrong = embedded.TEST_SETTINGS | {"shared_buffers": "eight elephants"}
+    with (
+        pytest.raises(embedded.EmbeddedPostgresError, match="shared_buffers"),
+        embedded.running(tmp_path / "data", wrong),
+    ):
+        pass
+    with embedded.running(tmp_path / "data", embedded.TEST_SETTINGS) as server:
+        assert server.pid is not None
