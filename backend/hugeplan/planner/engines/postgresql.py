@@ -29,20 +29,13 @@ from hugeplan.planner.engines.base import (
 from hugeplan.planner.engines.postgresql_fit import fit_suggestions
 from hugeplan.planner.engines.postgresql_guc import parse_settings, setting_specs
 from hugeplan.planner.errors import SettingValueError, UnknownVersionError
-from hugeplan.planner.model import (
-    KIB,
-    MIB,
-    DatabaseInstance,
-    Demand,
-    Explanation,
-    Segment,
-    SettingAdvice,
-)
+from hugeplan.planner.model import KIB, MIB, DatabaseInstance, Demand, Explanation, Segment, SettingAdvice
 from hugeplan.planner.pages import ceil_pages, page_label
 from hugeplan.planner.units import format_bytes, format_postgresql_bytes
 
 VERSIONS: Final = ("18", "17", "16", "15", "14", "13", "12", "11", "10")
 DEFAULT_VERSION: Final = "18"
+_MAX_BACKENDS: Final = 262_143
 _EXACT_SINCE: Final = 15
 _NEWEST: Final = 18
 _GSS_STATUS_BYTES: Final = 72  # PgBackendGSSStatus: only in builds with Kerberos, one for each backend status slot
@@ -50,7 +43,6 @@ _SSL_STATUS_BYTES: Final = 328  # PgBackendSSLStatus: absent from builds without
 _SLOT_SYNC_MINOR: Final = 5  # from here at the latest 17 counts the slot synchronisation worker
 _OLDER_FRACTION: Final = 0.02
 _OLDER_BYTES: Final = 16 * MIB
-_IO_URING_BYTES_PER_PROCESS: Final = 64 * KIB
 
 # A fresh backend's private memory with huge pages on (A. Freund, Measuring the memory overhead of a Postgres
 # connection, 2020: 1.3 MiB), before its caches grow.
@@ -74,11 +66,12 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     values, libraries, settings = _read(major, tuple(instance.settings.items()))
     capped = checkpoint_queue_is_capped(major, minor)
     layout_major = layout_of(major)
+    _require_possible_processes(shmem.max_backends(layout_major, settings), settings)
     terms = shmem.shared_memory_terms(layout_major, settings, checkpoint_capped=capped)
     size_bytes = shmem.rounded_segment_bytes(sum(terms.values()))
     pages = huge_pages_needed(size_bytes, page_bytes, context.base_page_bytes)
     unknown = tuple(name for name in libraries if library_bytes(name, major, values) is None)
-    uncertainty = uncertainty_bytes((major, minor), settings, values, size_bytes, unknown)
+    uncertainty = uncertainty_bytes((major, minor), settings, size_bytes, unknown)
     segment = Segment(
         name="main shared memory segment",
         segment_bytes=size_bytes,
@@ -105,6 +98,16 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         notes=_notes((major, minor), settings, values, page_bytes, unknown),
     )
     return build_demand("postgresql", page_bytes, parts)
+
+
+def _require_possible_processes(processes: int, settings: shmem.ShmemSettings) -> None:
+    """The server refuses more than MAX_BACKENDS processes of all kinds (InitializeMaxBackends, postinit.c)."""
+    if processes > _MAX_BACKENDS:
+        raise SettingValueError(
+            "settings.max_connections",
+            settings.max_connections,
+            f"with workers and WAL senders at most {_MAX_BACKENDS} processes; these settings make {processes}",
+        )
 
 
 @lru_cache(maxsize=4096)
@@ -195,6 +198,7 @@ def shmem_settings(values: Values, libraries: tuple[str, ...], major: int) -> sh
         notify_buffers=_blocks(values, "notify_buffers"),
         serializable_buffers=_blocks(values, "serializable_buffers"),
         io_max_concurrency=None if io_max_concurrency in {None, -1} else int(io_max_concurrency or 0),
+        io_uring=values.get("io_method") == "io_uring",
         io_max_combine_limit=_blocks(values, "io_max_combine_limit"),
         addin_bytes=sum(library_bytes(name, major, values) or 0 for name in libraries),
     )
@@ -239,7 +243,6 @@ def _count_text(value: int | float | bool | str, field: str) -> int:
 def uncertainty_bytes(
     version: tuple[int, int | None],
     settings: shmem.ShmemSettings,
-    values: Values,
     size_bytes: int,
     unknown_libraries: tuple[str, ...],
 ) -> tuple[int, int]:
@@ -260,8 +263,7 @@ def uncertainty_bytes(
         fewer = replace(settings, max_connections=max(settings.max_connections - 1, 1))
         capped = checkpoint_queue_is_capped(major, minor)
         below += max(size_bytes - shmem.shared_memory_bytes(layout, fewer, checkpoint_capped=capped), 0)
-    if values.get("io_method") == "io_uring":
-        above += slots * _IO_URING_BYTES_PER_PROCESS
+    below += shmem.io_uring_bytes(layout, settings)  # a kernel before 6.5 maps the rings elsewhere
     return below, above + len(unknown_libraries) * 8 * MIB
 
 
@@ -349,10 +351,8 @@ def _notes(
             f"No rule for the shared memory of {', '.join(unknown_libraries)}: "
             "8 MiB each is in the error, not in the count."
         )
-    if values.get("io_method") == "io_uring":
-        notes.append(
-            "io_method = io_uring maps rings in the segment on some kernels; they are in the error, not in the count."
-        )
+    if settings.io_uring:
+        notes.append("io_method = io_uring: the rings are counted; kernels before 6.5 map them outside the segment.")
     beyond = settings.shared_buffers - shmem.CHECKPOINT_REQUESTS_MAX
     if minor is None and beyond > 0 and shmem.CHECKPOINT_CAP_SINCE_MINOR.get(major, 0) > 0:
         extra = beyond * shmem.LAYOUTS[layout_of(major)].checkpoint_request_bytes

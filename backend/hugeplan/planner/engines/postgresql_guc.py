@@ -24,6 +24,13 @@ _KINDS: Final = {
     "e": SettingKind.ENUM, "s": SettingKind.TEXT,
 }  # fmt: skip
 
+#: Choices that only builds with a library list: liburing, LZ4, Zstandard. The listed servers were built without them.
+BUILD_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "io_method": ("io_uring",),
+    "wal_compression": ("lz4", "zstd"),
+    "default_toast_compression": ("lz4",),
+}
+
 #: Settings of 10 to 14 that 15 no longer has; none of them changes the segment by more than the older versions' error.
 OLDER_SETTINGS: Final = frozenset(
     {
@@ -114,6 +121,7 @@ def _rows() -> tuple[GucRow, ...]:
         name, kind, unit, minimum, maximum, default, choices, versions = line.split("|")
         first, last = versions.split("-")
         choice_list = tuple(c for c in choices.replace('"', "").split(",") if c)
+        choice_list += BUILD_CHOICES.get(name, ())
         rows.append(GucRow(name, _KINDS[kind], unit, minimum, maximum, default, choice_list, int(first), int(last)))
     return tuple(rows)
 

@@ -153,6 +153,7 @@ def test_a_page_size_the_node_lacks_is_named() -> None:
 
 def test_settings_without_effect_are_accepted_and_checked() -> None:
     plain = demand()
+    assert demand(wal_compression="zstd", default_toast_compression="lz4").pages == plain.pages
     assert demand(log_statement="all", random_page_cost="1.1", checkpoint_timeout="30min").pages == plain.pages
     with pytest.raises(SettingValueError, match="checkpoint_timeout"):
         demand(checkpoint_timeout="30 fortnights")
@@ -188,6 +189,30 @@ def test_pg_stat_statements_is_what_servers_add(version: str, entries: int, bloc
     loaded = {"shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.max": entries}
     grown = demand(version, **loaded).segment_bytes - demand(version).segment_bytes
     assert abs(grown - blocks * 8192) <= 8192
+
+
+# Blocks of 8 kB that io_method = io_uring added on a server 18.6 built with liburing, kernel 6.18.
+@pytest.mark.parametrize(
+    ("values", "blocks"),
+    [
+        ({}, 147),
+        ({"max_connections": 1000}, 1075),
+        ({"io_max_concurrency": 8}, 147),
+        ({"io_max_concurrency": 128}, 289),
+        ({"io_max_concurrency": 512}, 928),
+    ],
+)
+def test_io_uring_rings_are_what_a_server_adds(values: dict[str, int], blocks: int) -> None:
+    rings = demand("18.6", io_method="io_uring", **values)
+    grown = rings.segment_bytes - demand("18.6", **values).segment_bytes
+    assert abs(grown - blocks * 8192) <= 2 * 8192
+    assert any("6.5" in note for note in rings.notes)
+
+
+def test_more_processes_than_the_server_allows_are_refused() -> None:
+    assert demand(max_connections=262000).pages > 0
+    with pytest.raises(SettingValueError, match="262143 processes"):
+        demand(max_connections=262143)
 
 
 def test_try_is_a_note_and_on_is_the_advice() -> None:
