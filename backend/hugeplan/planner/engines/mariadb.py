@@ -29,7 +29,16 @@ from hugeplan.planner.engines.base import (
     require_version,
 )
 from hugeplan.planner.engines.settings import Dialect, Value, integer, read_settings, underscored
-from hugeplan.planner.model import KIB, MIB, DatabaseInstance, Demand, Explanation, Segment, SettingAdvice
+from hugeplan.planner.model import (
+    KIB,
+    MIB,
+    DatabaseInstance,
+    Demand,
+    Explanation,
+    FitSuggestion,
+    Segment,
+    SettingAdvice,
+)
 from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, floor_to_multiple, page_label
 from hugeplan.planner.units import format_bytes, format_mysql_bytes, parse_mysql_bytes
 
@@ -187,6 +196,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         process_per_connection=False,
         page_cache_bytes=0,  # InnoDB keeps its own cache and does not count on the kernel's
         settings=_advice(page_bytes) if huge else (),
+        fits=fit_suggestions(mappings[0], page_bytes) if huge else (),
         notes=_notes(instance.version, mappings, values, page_bytes, also, context) if huge else (),
         also_pages=also,
     )
@@ -215,6 +225,29 @@ def _error_pages(mappings: tuple[LargeMapping, ...], page_bytes: int) -> int:
     """A page for each cache whose overhead was measured, and up to 8 MiB of alignment for the pool."""
     caches = sum(mapping.size_bytes >= page_bytes for mapping in mappings[2:])
     return caches + (3 if page_bytes < _EXTENT_BYTES else 0)
+
+
+def fit_suggestions(pool: LargeMapping, page_bytes: int) -> tuple[FitSuggestion, ...]:
+    """innodb_buffer_pool_size in whole pages, down and up, where one mapping leaves a part of its last page empty."""
+    waste = ceil_to_multiple(pool.size_bytes, page_bytes) - pool.size_bytes
+    if pool.count > 1 or page_bytes <= _EXTENT_BYTES or waste == 0:
+        return ()
+    options = (
+        ("shrink", floor_to_multiple(pool.size_bytes, page_bytes)),
+        ("grow", ceil_to_multiple(pool.size_bytes, page_bytes)),
+    )
+    return tuple(
+        FitSuggestion(
+            setting="innodb_buffer_pool_size",
+            value=format_mysql_bytes(size),
+            direction=direction,
+            waste_before_bytes=waste,
+            waste_after_bytes=0,
+            reason=f"The pool then fills whole pages of {page_label(page_bytes)}.",
+        )
+        for direction, size in options
+        if size
+    )
 
 
 def _advice(page_bytes: int) -> tuple[SettingAdvice, ...]:

@@ -112,6 +112,17 @@ def test_a_maximum_has_no_effect_with_large_pages() -> None:
     assert result.segments[0].segment_bytes == 109051904
 
 
+def test_fits_of_a_pool_on_1g_pages() -> None:
+    shrink, grow = demand(page_bytes=GIB, innodb_buffer_pool_size="1500M").fits
+    assert (shrink.value, grow.value) == ("1G", "2G")
+    assert shrink.waste_before_bytes == 2 * GIB - 1504 * MIB
+    for fit in (shrink, grow):
+        fitted = demand(page_bytes=GIB, innodb_buffer_pool_size=fit.value)
+        assert fitted.segments[0].pages * GIB == fitted.segments[0].segment_bytes
+    assert demand(page_bytes=GIB, innodb_buffer_pool_size="4G").fits == ()
+    assert demand(innodb_buffer_pool_size="1500M").fits == ()
+
+
 def test_larger_free_pages_are_a_note() -> None:
     assert any("1G are taken first" in note for note in demand(innodb_buffer_pool_size="10G").notes)
     assert not any("1G are taken first" in note for note in demand(innodb_buffer_pool_size="500M").notes)
