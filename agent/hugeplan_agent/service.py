@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import sys
 import threading
@@ -118,26 +119,28 @@ class Agent:
         """Sample and send until told to stop; asks for a token first when there is none."""
         sender: Sender | None = None
         failures = 0
+        is_first = True
         next_sample = next_send = time.monotonic()
         while not self.stop.is_set():
             now = time.monotonic()
             if now >= next_sample:
-                self._observe_or_say()
-                # Missed ticks are skipped: after a long benchmark one sample is enough.
-                next_sample += max(1, -(-(time.monotonic() - next_sample) // self.config.interval_seconds)) * (
-                    self.config.interval_seconds
-                )
-            if time.monotonic() >= next_send and not self.stop.is_set():
+                wants_run = self.is_measurement_due()
+                # The first report is a mere sample: a new node shows up at once, not after a benchmark.
+                self._observe_or_say(self.config.measure if wants_run and not is_first else "none")
+                if not (wants_run and is_first):
+                    next_sample = next_tick(next_sample, self.config.interval_seconds, time.monotonic())
+                is_first = False
+            if time.monotonic() >= next_send and not self.stop.is_set() and self.spool.entries():
                 sender, blocked = (sender, None) if sender else self._connect()
                 if sender is not None:
                     blocked = self.send(sender).stopped_by
                 if blocked is None:
-                    failures, next_send = 0, next_sample
+                    failures, next_send = 0, 0.0
                 else:
                     failures += 1
                     wait = delay_seconds(failures, blocked.retry_after_seconds, random.uniform)
                     next_send = time.monotonic() + wait
-            self.stop.wait(max(0.0, min(next_sample, next_send) - time.monotonic()))
+            self.stop.wait(max(0.0, min(next_sample, next_send or next_sample) - time.monotonic()))
 
     def _connect(self) -> tuple[Sender | None, Answer | None]:
         """A sender, enrolling first when the token file is not there yet; else the answer that stood in the way."""
@@ -154,9 +157,9 @@ class Agent:
             self.log.line(str(error))
             return None, Answer(Outcome.UNAVAILABLE, str(error))
 
-    def _observe_or_say(self) -> None:
+    def _observe_or_say(self, profile: str) -> None:
         try:
-            self.observe(self.config.measure if self.is_measurement_due() else "none")
+            self.observe(profile)
         except AgentError as error:
             self.log.line(str(error))
 
@@ -195,6 +198,12 @@ class Agent:
             (self.config.spool_dir / "measured.json").write_text(json.dumps(memory), encoding="ascii")
         except OSError as error:
             self.log.line(f"the time of the measurement cannot be kept: {error.strerror}")
+
+
+def next_tick(last: float, interval_seconds: float, now: float) -> float:
+    """The next moment on the grid of ``last`` that lies ahead: missed ticks are skipped, one sample is enough."""
+    ticks = max(1, math.floor((now - last) / interval_seconds) + 1)
+    return last + ticks * interval_seconds
 
 
 def explain(outcome: Outcome) -> str:

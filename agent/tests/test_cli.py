@@ -255,7 +255,17 @@ class TestRun:
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=20)
         assert (node.folder / "runs").read_text() == "run\n"
+        assert [report["run"] is not None for report in server.stored.values()][:3] == [False, True, False]
         assert [report["run"] is not None for report in server.stored.values()].count(True) == 1
+
+    def test_a_new_node_shows_up_before_its_benchmark_ends(self, node: Node, server: MisbehavingServer) -> None:
+        tlbbench = node.stand_in(f"touch {node.folder}/measuring; exec sleep 30")
+        process = node.start("run", "--interval", "1h", "--measure", "quick", "--tlbbench", tlbbench)
+        until((node.folder / "measuring").exists)
+        assert [report["run"] for report in server.stored.values()] == [None]
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+        assert process.returncode == 0
 
     def test_it_enrols_when_it_has_no_token_yet(self, node: Node, server: MisbehavingServer) -> None:
         node.token_file.unlink()
