@@ -8,11 +8,17 @@ const codes = (node: Parameters<typeof nodeObservations>[0]) =>
 
 describe("nodeObservations", () => {
   it("says nothing of a measured node whose pool is used", () => {
-    expect(codes(fakeNode())).toEqual([]);
+    const pool = { page_bytes: 2097152, nr_hugepages: 512 };
+    expect(codes(fakeNode({ pools: [{ ...pool, free_hugepages: 40 }] }))).toEqual([]);
+  });
+  it("counts what is idle in a pool that is partly used", () => {
+    expect(nodeObservations(fakeNode(), now)[0]?.text.replaceAll("\u00a0", " ")).toBe(
+      "128 of 512 × 2 MiB are reserved and idle (256 MiB).",
+    );
   });
   it("sees a fractured guest, and does not call an unknown granule fractured", () => {
-    expect(codes(fakeNode({ effective_granule_bytes: 4096 }))).toEqual(["fractured"]);
-    expect(codes(fakeNode({ effective_granule_bytes: null }))).toEqual([]);
+    expect(codes(fakeNode({ pools: [], effective_granule_bytes: 4096 }))).toEqual(["fractured"]);
+    expect(codes(fakeNode({ pools: [], effective_granule_bytes: null }))).toEqual([]);
   });
   it("sees an idle pool only when its free pages are known", () => {
     const pool = { page_bytes: 2097152, nr_hugepages: 512 };
@@ -21,10 +27,9 @@ describe("nodeObservations", () => {
     expect(codes(fakeNode({ pools: [{ ...pool, nr_hugepages: 0, free_hugepages: 0 }] }))).toEqual([]);
   });
   it("sees silence and a missing measurement", () => {
-    expect(codes(fakeNode({ last_report_at: "2026-11-18T12:00:00Z", latest_run_id: null }))).toEqual([
-      "silent",
-      "not_measured",
-    ]);
+    expect(
+      codes(fakeNode({ pools: [], last_report_at: "2026-11-18T12:00:00Z", latest_run_id: null })),
+    ).toEqual(["silent", "not_measured"]);
   });
 });
 

@@ -1,5 +1,5 @@
 import type { NodeSummary } from "@/api/types";
-import { formatBytes, formatPages, MIB } from "./units";
+import { formatBytes, formatCount, formatPages, MIB } from "./units";
 
 const STALE_SECONDS = 24 * 3600;
 
@@ -10,8 +10,17 @@ export interface Observation {
   text: string;
 }
 
+/** A pool of which less than this share is idle is not worth a remark: engines leave a few pages over. */
+const IDLE_SHARE = 0.1;
+
+/** Pools of which a good part is not in use. Unknown use is not idle. */
 export function idlePools(node: Pick<NodeSummary, "pools">): NodeSummary["pools"] {
-  return node.pools.filter((pool) => pool.nr_hugepages > 0 && pool.free_hugepages === pool.nr_hugepages);
+  return node.pools.filter(
+    (pool) =>
+      pool.nr_hugepages > 0 &&
+      pool.free_hugepages !== null &&
+      pool.free_hugepages > IDLE_SHARE * pool.nr_hugepages,
+  );
 }
 
 export function isFracturedNode(node: Pick<NodeSummary, "effective_granule_bytes">): boolean {
@@ -32,7 +41,7 @@ export function nodeObservations(node: NodeSummary, now: Date): Observation[] {
     found.push({
       code: "idle_pool",
       state: "attention",
-      text: `${formatPages(pool.nr_hugepages, pool.page_bytes)} are reserved and nothing uses them.`,
+      text: idleText(pool),
     });
   }
   if ((now.getTime() - new Date(node.last_report_at).getTime()) / 1000 > STALE_SECONDS) {
@@ -50,6 +59,16 @@ export function nodeObservations(node: NodeSummary, now: Date): Observation[] {
     });
   }
   return found;
+}
+
+function idleText({
+  free_hugepages: free,
+  nr_hugepages: all,
+  page_bytes: pageBytes,
+}: NodeSummary["pools"][number]): string {
+  if (free === all) return `${formatPages(all, pageBytes)} are reserved and nothing uses them.`;
+  const bytes = formatBytes((free ?? 0) * pageBytes);
+  return `${formatCount(free)} of ${formatPages(all, pageBytes)} are reserved and idle (${bytes}).`;
 }
 
 /** Bytes set aside in pools, and how many of them are used; null when a pool's free pages are unknown. */

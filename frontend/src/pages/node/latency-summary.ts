@@ -90,5 +90,5 @@ export function latencyFinding(curves: readonly RunCurve[], deltas: readonly Pai
     return `No page size is clearly faster than base pages ${at}.`;
   }
   const change = formatPercentChange(best.deltaNs / best.baseNs);
-  return `${best.backing} make a read ${at} ${formatNs(-best.deltaNs)} faster than base pages (${change}).`;
+  return `${best.backing} ${best.backing.startsWith("THP") ? "makes" : "make"} a read ${at} ${formatNs(-best.deltaNs)} faster than base pages (${change}).`;
 }

@@ -42,9 +42,14 @@ describe("rowsPivot", () => {
     expect(eight && changeToBase(eight, "1G")).toBeNull();
     expect(one && changeToBase(one, "2M")).toBeNull();
   });
-  it("names the largest change", () => {
-    expect(rowsFinding(pivot).replaceAll("\u00a0", " ")).toBe(
-      "2 MiB pages read up to +37% rows a second, with 8 workers.",
+  it("names the backing with the best median", () => {
+    expect(rowsFinding(pivot)).toBe("2M pages read +37% rows a second against 4K, in the median of 1 case.");
+    const thp = (workers: number, rate: number) => [
+      measurement({ workers }),
+      measurement({ workers, backing: "THP", page_bytes: 2 ** 21, rows_per_second: rate }),
+    ];
+    expect(rowsFinding(rowsPivot([...thp(1, 1200), ...thp(2, 1300), ...thp(4, 12_000)]))).toBe(
+      "THP reads +30% rows a second against 4K, in the median of 3 cases.",
     );
     expect(rowsFinding(rowsPivot([measurement({})]))).toBe(
       "How many rows a second does each page size read?",

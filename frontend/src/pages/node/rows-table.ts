@@ -1,6 +1,5 @@
 import type { RowMeasurement } from "@/api/types";
 import { curveBacking } from "@/components/curves/curve-series";
-import { backingLabel } from "@/lib/page-size";
 import { formatCount, formatPercentChange } from "@/lib/units";
 
 /** One way of reading rows, with its measurement on each backing. */
@@ -63,19 +62,25 @@ export function changeToBase(found: RowsCase, backing: string): number | null {
   return base == null || own == null || base === 0 ? null : own / base - 1;
 }
 
-/** The card's finding: the largest change against base pages, up or down. */
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
+}
+
+/** The card's finding: the backing with the best median change. The median, because one disturbed case proves nothing. */
 export function rowsFinding(pivot: RowsPivot): string {
-  let best: { change: number; found: RowsCase; backing: string } | null = null;
-  for (const found of pivot.cases) {
-    for (const backing of pivot.backings) {
-      const change = backing === "4K" ? null : changeToBase(found, backing);
-      if (change !== null && (best === null || Math.abs(change) > Math.abs(best.change)))
-        best = { change, found, backing };
-    }
-  }
+  const changes = pivot.backings
+    .filter((backing) => backing !== "4K")
+    .map((backing) => ({
+      backing,
+      values: pivot.cases.map((found) => changeToBase(found, backing)).filter((change) => change !== null),
+    }))
+    .filter(({ values }) => values.length > 0)
+    .map(({ backing, values }) => ({ backing, count: values.length, change: median(values) }))
+    .sort((a, b) => b.change - a.change);
+  const [best] = changes;
   if (!best) return "How many rows a second does each page size read?";
-  const measurement = best.found.cells.get(best.backing);
-  const kind = curveBacking({ backing: best.backing, backing_kind: null });
-  const workers = best.found.workers === 1 ? "1 worker" : `${formatCount(best.found.workers)} workers`;
-  return `${backingLabel(kind, measurement?.page_bytes ?? 0)} read up to ${formatPercentChange(best.change)} rows a second, with ${workers}.`;
+  const cases = `in the median of ${formatCount(best.count)} ${best.count === 1 ? "case" : "cases"}`;
+  return `${best.backing === "THP" ? "THP reads" : `${best.backing} pages read`} ${formatPercentChange(best.change)} rows a second against 4K, ${cases}.`;
 }

@@ -23,7 +23,7 @@ describe("summariseFleet", () => {
     expect(fleet.parts.reduce((sum, part) => sum + part.bytes, 0)).toBe(fleet.memoryBytes);
     expect(fleet.toLookAt[0]?.observations.map(({ code }) => code)).toEqual(["idle_pool", "not_measured"]);
     expect(plain(fleetHeadline(fleet))).toBe(
-      "2.25 GiB of the 3 GiB reserved in huge pages is idle. Look at 1 node.",
+      "2.25 GiB of the 3 GiB reserved in huge pages is idle. Look at 2 nodes.",
     );
   });
   it("counts nodes whose use is unknown instead of calling it idle", () => {

@@ -75,14 +75,15 @@ export function summariseFleet(nodes: readonly NodeSummary[], now: Date): FleetS
 
 /** The first line of the overview: what to do, in words with a number. */
 export function fleetHeadline(fleet: FleetSummary): string {
-  const attention = fleet.toLookAt.filter(({ observations }) =>
-    observations.some((o) => o.state === "attention"),
-  );
+  const withObservation = (wanted: (observation: Observation) => boolean) =>
+    fleet.toLookAt.filter(({ observations }) => observations.some(wanted)).length;
   const nodes = (count: number) => `${formatCount(count)} ${count === 1 ? "node" : "nodes"}`;
-  if (fleet.idleBytes > 0) {
-    return `${formatBytes(fleet.idleBytes)} of the ${formatBytes(fleet.reservedBytes)} reserved in huge pages is idle. Look at ${nodes(attention.length)}.`;
+  const idle = withObservation(({ code }) => code === "idle_pool");
+  if (idle > 0) {
+    return `${formatBytes(fleet.idleBytes)} of the ${formatBytes(fleet.reservedBytes)} reserved in huge pages is idle. Look at ${nodes(idle)}.`;
   }
-  if (attention.length > 0) return `Look at ${nodes(attention.length)} of ${formatCount(fleet.nodes)}.`;
+  const attention = withObservation(({ state }) => state === "attention");
+  if (attention > 0) return `Look at ${nodes(attention)} of ${formatCount(fleet.nodes)}.`;
   if (fleet.reservedBytes === 0) {
     return `No huge pages are reserved on ${fleet.nodes === 1 ? "the node" : `any of ${nodes(fleet.nodes)}`}. Plan one to see what they would buy.`;
   }
