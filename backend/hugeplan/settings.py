@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 ENV_PREFIX = "HUGEPLAN_"
 
@@ -86,6 +88,17 @@ class Settings(BaseSettings):
         Literal["debug", "info", "warning", "error"], Field(description="Least severe log line that is written.")
     ] = "info"
     log_format: Annotated[Literal["json", "text"], Field(description="Form of a log line.")] = "json"
+
+    @field_validator("database_url")
+    @classmethod
+    def _is_postgresql(cls, value: SecretStr) -> SecretStr:
+        try:
+            url = make_url(value.get_secret_value())
+        except ArgumentError:
+            url = None
+        if url is None or url.drivername not in {"postgresql", "postgres", "postgresql+psycopg"}:
+            raise ValueError("a URL such as postgresql://user:password@host/database")
+        return value
 
     @field_validator("bootstrap_enrolment_token")
     @classmethod

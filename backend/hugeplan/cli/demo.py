@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
         settings.state_dir.mkdir(parents=True, exist_ok=True)
         with _lock(settings.state_dir), _postgres(settings) as server:
             _serve(settings.model_copy(update={"database_url": _database_of(server)}), listening, started)
-    except embedded.EmbeddedPostgresError as error:
+    except (embedded.EmbeddedPostgresError, migrate.MigrationsMissingError) as error:
         raise InputError(str(error)) from error
     except OSError as error:
         raise InputError(f"HUGEPLAN_STATE_DIR: {error.filename}: {error.strerror}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from alembic.util import CommandError
 from sqlalchemy.exc import OperationalError
 
 from hugeplan.cli import InputError
@@ -21,6 +22,10 @@ def run(arguments: argparse.Namespace) -> int:
     settings = load_settings()
     try:
         migrate.upgrade(settings.sqlalchemy_url(), migrate.migrations_dir(settings.migrations_dir), arguments.revision)
+    except CommandError as error:
+        raise InputError(
+            f"--revision: {arguments.revision!r} is not valid; expected head or a revision: {error}"
+        ) from error
     except migrate.MigrationsMissingError as error:
         raise InputError(str(error)) from error
     except OperationalError as error:

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from hugeplan.api.openapi import dump
+from hugeplan.cli.service_settings import load_settings
 from hugeplan.main import create_app
-from hugeplan.settings import Settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print or write the document."""
-    text = dump(create_app(Settings()).openapi)
+    text = dump(create_app(load_settings()).openapi)
     if arguments.output is None:
         sys.stdout.write(text)
     else:

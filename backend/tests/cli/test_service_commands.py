@@ -267,6 +267,23 @@ class TestErrors:
             assert "a-password" not in done.stderr
             assert done.stderr.count("\n") == 1
 
+    @pytest.mark.parametrize("url", ["nonsense", "mysql://root@/x", "postgresql//u:a-password@x/y", ""])
+    @pytest.mark.parametrize("command", ["migrate", "openapi", "serve", "demo"])
+    def test_wrong_database_url_is_one_line_without_the_password(
+        self, hugeplan: Command, command: str, url: str
+    ) -> None:
+        done = hugeplan(command, HUGEPLAN_DATABASE_URL=url)
+        assert done.returncode == 2
+        assert "HUGEPLAN_DATABASE_URL expected a URL such as postgresql://" in done.stderr
+        assert "a-password" not in done.stderr
+        assert done.stderr.count("\n") == 1
+
+    def test_unknown_revision_is_one_line(self, own_database_url: str, hugeplan: Command) -> None:
+        done = hugeplan("migrate", "--revision", "9999", HUGEPLAN_DATABASE_URL=own_database_url)
+        assert done.returncode == 2
+        assert "--revision: '9999' is not valid" in done.stderr
+        assert done.stderr.count("\n") == 1
+
     def test_database_without_tables_says_what_to_run(self, own_database_url: str, hugeplan: Command) -> None:
         arguments = ("token", "create", "--role", "viewer", "--name", "x")
         done = hugeplan(*arguments, HUGEPLAN_DATABASE_URL=own_database_url)
