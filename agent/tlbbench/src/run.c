@@ -5,6 +5,7 @@
 #include "budget.h"
 #include "geometry.h"
 #include "latency.h"
+#include "progress.h"
 #include "reserve.h"
 #include "rows.h"
 #include "scatter.h"
@@ -156,35 +157,6 @@ static const struct section SECTIONS[] = {
 };
 enum { SECTION_COUNT = sizeof(SECTIONS) / sizeof(SECTIONS[0]) };
 
-/* --- progress -------------------------------------------------------------------------------------------------- */
-
-struct progress {
-    FILE *out;
-    const char *section;
-    double done_before; /* share of the whole that earlier sections made up */
-    double share;       /* of this section */
-    uint64_t start_ns;
-    uint64_t printed_ns;
-};
-
-static void print_progress(void *context, double fraction)
-{
-    struct progress *const progress = context;
-    const uint64_t now = timing_now_ns();
-    const double done = progress->done_before + progress->share * fraction;
-
-    /* Twice a second is often enough, and keeps the terminal out of the measurement. */
-    if (progress->out == NULL || now - progress->printed_ns < 500000000u) {
-        return;
-    }
-    progress->printed_ns = now;
-    const double seconds = (double)(now - progress->start_ns) / 1e9;
-    const double left = done > 0.02 ? seconds * (1 - done) / done : 0;
-
-    (void)fprintf(progress->out, "\r%-10s %3.0f %%, about %.0f s left \x1b[K", progress->section, 100 * done, left);
-    (void)fflush(progress->out);
-}
-
 /* --- sections -------------------------------------------------------------------------------------------------- */
 
 struct section_call {
@@ -279,8 +251,7 @@ static int run_sections(struct session *session, struct progress *progress, stru
         if (!is_wanted(options, section)) {
             continue;
         }
-        progress->section = section->name;
-        progress->share = seconds / whole_seconds;
+        progress_next_section(progress, section->name, seconds / whole_seconds);
         /* A single command with its own limit may use all of it. */
         session->deadline = options->command != COMMAND_RUN && options->time_limit_seconds > 0
                                 ? end
@@ -288,12 +259,8 @@ static int run_sections(struct session *session, struct progress *progress, stru
         if (run_section(section, session, result) != 0) {
             return -1;
         }
-        progress->done_before += progress->share;
     }
-    if (progress->out != NULL) {
-        (void)fputs("\r\x1b[K", progress->out);
-        (void)fflush(progress->out);
-    }
+    progress_end(progress);
     return 0;
 }
 
@@ -375,7 +342,7 @@ static int skip_sections(const struct options *options, const struct verdict *ve
 int run_measure(const struct options *options, const struct environment *environment, FILE *progress_out,
                 struct run_result *result)
 {
-    struct progress progress = {.out = progress_out, .start_ns = timing_now_ns()};
+    struct progress progress;
     struct tlb_level_list priors = {0};
     struct verdict cpuid_verdict;
     struct verdict verdict;
@@ -384,11 +351,12 @@ int run_measure(const struct options *options, const struct environment *environ
         .environment = environment,
         .priors = &priors,
         .base_page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
-        .progress = print_progress,
+        .progress = progress_report,
         .progress_context = &progress,
     };
 
     *result = (struct run_result){0};
+    progress_start(&progress, progress_out);
     session.memory_bytes =
         budget_memory_bytes(options->max_memory_bytes, environment->memory.mem_available_bytes,
                             environment->cgroup.memory_limit_bytes, environment->cgroup.memory_current_bytes, &verdict);

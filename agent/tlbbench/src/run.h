@@ -10,9 +10,9 @@
 
 #include <stdio.h>
 
-/* Measures what options->command asks for on the calling thread. `progress` gets a line that overwrites itself, or is
- * NULL. Always leaves a valid result, also when it was stopped; result->exit_status is 0 or 3. Returns 0, or -1 when
- * memory for the result ran out. signals_install() must have been called. */
+/* Measures what options->command asks for on the calling thread. `progress` gets progress lines, or is NULL. Always
+ * leaves a valid result, also when it was stopped; result->exit_status is 0 or 3. Returns 0, or -1 when memory for the
+ * result ran out. signals_install() must have been called. */
 int run_measure(const struct options *options, const struct environment *environment, FILE *progress,
                 struct run_result *result);
 void run_result_free(struct run_result *result);
