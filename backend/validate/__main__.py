@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -17,9 +16,10 @@ from pathlib import Path
 from hugeplan.planner.model import HardwareFacts
 from validate.compare import Prediction, Verdict, judge, predict
 from validate.node_curves import CurvesError, measure_curves, read_curves
+from validate.pairs import Bench, Pairs, median_speedup
 from validate.pools import CannotReserveError, memory_available_bytes, reserved
 from validate.server import GIB, SOCKET_FOLDER_LENGTH, Server, ServerError, Shape, find_programs, reachable
-from validate.workloads import Case, Measurement, cases, measure
+from validate.workloads import cases
 
 SKIPPED = 77
 _ROW = "{:<14}{:>12}  {:<16}{:<16}{:>11}  {:<20}{:>12}  {}"
@@ -46,8 +46,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--clients", default="1,8", help="pgbench clients, one case each (default 1,8)")
     parser.add_argument("--no-nested-loop", action="store_true", help="leave the server-side nested loop out")
     parser.add_argument("--rounds", type=int, default=3, help="interleaved rounds (default 3)")
+    parser.add_argument("--batches", type=int, default=12, help="batches a case, round and page size (default 12)")
+    parser.add_argument("--in-turn", action="store_true", help="one server started twice, even where memory holds two")
     parser.add_argument(
-        "--seconds", type=int, default=10, help="measured seconds a case, round and page size (default 10)"
+        "--exclusive",
+        action="store_true",
+        help="real-time priority, other CPUs kept busy: for a machine with neighbours",
     )
     parser.add_argument("--page-kib", type=int, default=2048, help="huge page size in KiB (default 2048)")
     parser.add_argument("--curves", type=Path, help="a saved tlbbench document instead of measuring first")
@@ -67,45 +71,61 @@ def _say(text: str) -> None:
 
 def _validate(options: argparse.Namespace) -> int:
     shape = Shape(int(options.data_gib * GIB), options.row_bytes, int(options.pool_gib * GIB))
-    page_bytes = options.page_kib * 1024
-    needed = int(1.1 * shape.pool_bytes) + shape.data_bytes // 2
-    if memory_available_bytes() < needed:
-        raise CannotReserveError(
-            f"{needed / GIB:.1f} GiB of memory are needed, {memory_available_bytes() / GIB:.1f} GiB are available; "
-            "choose smaller --data-gib and --pool-gib"
-        )
     options.work_dir.mkdir(parents=True, exist_ok=True)
-    server = Server(find_programs(options.pg_bin), _data_folder(options.work_dir, shape), shape, options.niceness)
-    chosen = cases([int(n) for n in options.clients.split(",") if n], nested_loop=not options.no_nested_loop)
-
+    bench = _bench(options, shape)
     hardware = _curves(options, shape)
-    _say(
-        f"data: {shape.rows} rows of {shape.row_bytes} bytes ({options.data_gib:g} GiB), pool {options.pool_gib:g} GiB"
-    )
-    server.prepare()
-    pages = server.huge_pages_needed(page_bytes)
-    with reserved(page_bytes, pages):
-        _say(f"{pages} huge pages of {options.page_kib} KiB can be had")
-
-    _say("calibrating the operation's cost with base pages, two server starts")
-    starts = [_one_start(server, chosen, "off", options.seconds) for _ in range(2)]
-    predictions = _predict(
-        server, chosen, page_bytes=page_bytes, hardware=hardware, starts=starts, rounds=options.rounds
-    )
+    _say("calibrating: base pages against base pages, for the operation's cost and this machine's noise")
+    calibration = bench.run("off")
+    predictions = _predict(bench, hardware, calibration)
     written = options.work_dir / f"prediction-{time.strftime('%Y%m%dT%H%M%S')}.json"
     written.write_text(json.dumps([asdict(p) for p in predictions], indent=1, default=str), encoding="utf-8")
     _say(f"prediction written to {written.name} before any huge page was used:")
     for prediction in predictions:
         _say(f"  {prediction.case.name}: {prediction.gain.statement}")
-
-    off, on = _rounds(server, chosen, page_bytes=page_bytes, pages=pages, options=options)
-    verdicts = judge(predictions, off, on)
+    rounds = []
+    for number in range(options.rounds):
+        rounds.append(bench.run("on"))
+        for name, pairs in rounds[-1].items():
+            _say(f"round {number + 1} {name}: {100 * (median_speedup(pairs) - 1):+.1f} %, {len(pairs)} pairs")
+    verdicts = judge(predictions, rounds)
     _report(verdicts)
-    record = [{**asdict(v), "measured": v.measured, "inside": v.inside_expected} for v in verdicts]
-    (options.work_dir / written.name.replace("prediction", "verdict")).write_text(
+    record = [asdict(v) | {"inside_model": v.inside_model, "inside_expected": v.inside_expected} for v in verdicts]
+    written.with_name(written.name.replace("prediction", "verdict")).write_text(
         json.dumps(record, indent=1, default=str), encoding="utf-8"
     )
     return 0 if all(v.inside_expected for v in verdicts) else 1
+
+
+def _bench(options: argparse.Namespace, shape: Shape) -> Bench:
+    """Servers loaded and pages tried; two servers when memory holds both pools at once."""
+    page_bytes = options.page_kib * 1024
+    one, both = int(1.1 * shape.pool_bytes), int(1.08 * shape.pool_bytes) + int(1.06 * shape.data_bytes)
+    available = memory_available_bytes()
+    if available < one + GIB // 4:
+        raise CannotReserveError(
+            f"{one / GIB + 0.25:.1f} GiB of memory are needed, {available / GIB:.1f} GiB are available; "
+            "choose smaller --data-gib and --pool-gib"
+        )
+    programs = find_programs(options.pg_bin)
+    folder = _data_folder(options.work_dir, shape)
+    first = Server(programs, folder, shape, options.niceness)
+    _say(
+        f"data: {shape.rows} rows of {shape.row_bytes} bytes ({options.data_gib:g} GiB), pool {options.pool_gib:g} GiB"
+    )
+    first.prepare()
+    servers: tuple[Server, ...] = (first,)
+    if available > both + GIB and not options.in_turn:
+        second = Server(programs, folder.with_name(folder.name + "-b"), shape, options.niceness)
+        second.prepare_copy_of(first)
+        servers = (first, second)
+    pages = first.huge_pages_needed(page_bytes)
+    with reserved(page_bytes, pages):
+        _say(f"{pages} huge pages of {options.page_kib} KiB can be had")
+    how = "side by side" if len(servers) == 2 else "in turn"
+    _say(f"both page sizes are measured {how}")
+    clients = [int(n) for n in options.clients.split(",") if n]
+    chosen = cases(clients, nested_loop=not options.no_nested_loop, exclusive=options.exclusive)
+    return Bench(servers, chosen, page_bytes, pages, options.batches)
 
 
 def _data_folder(work_dir: Path, shape: Shape) -> Path:
@@ -128,21 +148,8 @@ def _curves(options: argparse.Namespace, shape: Shape) -> HardwareFacts:
     )
 
 
-def _one_start(server: Server, chosen: Sequence[Case], huge_pages: str, seconds: int) -> dict[str, Measurement]:
-    with server.running(huge_pages):
-        server.prewarm()
-        return {case.name: measure(server, case, seconds) for case in chosen}
-
-
-def _predict(
-    server: Server,
-    chosen: Sequence[Case],
-    *,
-    page_bytes: int,
-    hardware: HardwareFacts,
-    starts: Sequence[dict[str, Measurement]],
-    rounds: int,
-) -> list[Prediction]:
+def _predict(bench: Bench, hardware: HardwareFacts, calibration: Pairs) -> list[Prediction]:
+    server = bench.servers[0]
     with server.running("off"):
         data_bytes = server.data_bytes()
     return [
@@ -150,40 +157,12 @@ def _predict(
             case=case,
             shape=server.shape,
             data_bytes=data_bytes,
-            page_bytes=page_bytes,
+            page_bytes=bench.page_bytes,
             hardware=hardware,
-            calibration=(starts[0][case.name], starts[1][case.name]),
-            rounds=rounds,
+            calibration=calibration[case.name],
         )
-        for case in chosen
+        for case in bench.cases
     ]
-
-
-def _rounds(
-    server: Server, chosen: Sequence[Case], *, page_bytes: int, pages: int, options: argparse.Namespace
-) -> tuple[dict[str, list[Measurement]], dict[str, list[Measurement]]]:
-    results: dict[str, dict[str, list[Measurement]]] = {
-        mode: {case.name: [] for case in chosen} for mode in ("off", "on")
-    }
-    for number in range(options.rounds):
-        # The order turns each round, so that a drift of the machine favours neither.
-        for mode in ("off", "on") if number % 2 == 0 else ("on", "off"):
-            if mode == "on":
-                with reserved(page_bytes, pages):
-                    measured = _one_start(server, chosen, mode, options.seconds)
-            else:
-                measured = _one_start(server, chosen, mode, options.seconds)
-            for case in chosen:
-                result = measured[case.name]
-                expected = page_bytes if mode == "on" else os.sysconf("SC_PAGE_SIZE")
-                if result.page_bytes != expected:
-                    raise ServerError(f"the server runs on {result.page_bytes}-byte pages, {expected} were asked for")
-                results[mode][case.name].append(result)
-                _say(
-                    f"round {number + 1} huge_pages={mode} {case.name}: {result.rate:.0f} operations/s, "
-                    f"{result.cpu_ns_per_operation:.0f} ns of CPU each"
-                )
-    return results["off"], results["on"]
 
 
 def _report(verdicts: Sequence[Verdict]) -> None:
@@ -205,7 +184,7 @@ def _report(verdicts: Sequence[Verdict]) -> None:
                 f"{percent(expected.low)} to {percent(expected.high)}",
                 percent(v.measured),
                 " ".join(percent(value) for value in v.by_round),
-                percent(sorted(v.by_throughput)[len(v.by_throughput) // 2]),
+                percent(v.throughput_ratio),
                 "yes" if v.inside_model else ("within noise" if v.inside_expected else "NO"),
             )
         )

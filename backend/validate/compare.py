@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hugeplan.planner.gain import gains
@@ -18,16 +18,17 @@ from hugeplan.planner.model import (
     Range,
     Workload,
 )
+from validate.pairs import Pair, Pairs, median_speedup, standard_error
 from validate.server import Shape
-from validate.workloads import Case, Measurement
+from validate.workloads import Case
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """What was said before measuring. ``expected`` is ``gain.speedup`` widened by ``noise``.
 
-    ``noise`` is how far two measurements of the same page size differ here, as a share: a perfect prediction would
-    still miss the measured figure by that much.
+    ``noise`` is how far the same comparison of a page size with itself is off here, as a share: a perfect prediction
+    would still miss the measured figure by that much.
     """
 
     case: Case
@@ -43,12 +44,9 @@ class Verdict:
 
     prediction: Prediction
     by_round: tuple[float, ...]
-    by_throughput: tuple[float, ...]
-
-    @property
-    def measured(self) -> float:
-        """Median over the rounds of throughput per busy core (CPU time per operation, base over huge)."""
-        return statistics.median(self.by_round)
+    measured: float
+    standard_error: float
+    throughput_ratio: float
 
     @property
     def saved_ns(self) -> float:
@@ -67,15 +65,9 @@ class Verdict:
         return self.prediction.expected.low <= self.measured <= self.prediction.expected.high
 
 
-def noise_of(first: Measurement, second: Measurement) -> float:
-    """Share by which two starts of the same page size differ, or twice their slices' standard error if larger."""
-    difference = abs(first.cpu_ns_per_operation / second.cpu_ns_per_operation - 1.0)
-    errors = [
-        statistics.stdev(m.cpu_ns) / m.cpu_ns_per_operation / math.sqrt(len(m.cpu_ns))
-        for m in (first, second)
-        if len(m.cpu_ns) > 1
-    ]
-    return max(difference, 2.0 * math.hypot(*errors) if errors else 0.0)
+def noise_of(calibration: Sequence[Pair]) -> float:
+    """How far base pages differ from base pages: the median's distance from 1, or twice its error if larger."""
+    return max(abs(median_speedup(calibration) - 1.0), 2.0 * standard_error(calibration))
 
 
 def predict(
@@ -85,11 +77,10 @@ def predict(
     data_bytes: int,
     page_bytes: int,
     hardware: HardwareFacts,
-    calibration: tuple[Measurement, Measurement],
-    rounds: int,
+    calibration: Sequence[Pair],
 ) -> Prediction:
     """The planner's gain for one case, from this node's curves and the operation's cost at base pages."""
-    cost_ns = min(m.cpu_ns_per_operation for m in calibration)
+    cost_ns = statistics.median(batch.cpu_ns for pair in calibration for batch in (pair.first, pair.second))
     connections = max(1, case.clients)
     node = NodeFacts(
         name="this",
@@ -111,8 +102,7 @@ def predict(
     )
     gain = gains(node, instance, {page_bytes: _demand(shape, page_bytes, connections)})[0]
     speedup = gain.speedup or Range(1.0, 1.0, 1.0)
-    # The median of several rounds scatters less than one pair; the calibration is one pair.
-    noise = noise_of(*calibration) * math.sqrt(2.0 / (1.0 + rounds))
+    noise = noise_of(calibration)
     below = math.hypot(speedup.likely - speedup.low, noise)
     above = math.hypot(speedup.high - speedup.likely, noise)
     return Prediction(case, gain, cost_ns, noise, Range(speedup.likely - below, speedup.likely, speedup.likely + above))
@@ -139,18 +129,19 @@ def _demand(shape: Shape, page_bytes: int, connections: int) -> Demand:
     )
 
 
-def judge(
-    predictions: Sequence[Prediction], off: Mapping[str, Sequence[Measurement]], on: Mapping[str, Sequence[Measurement]]
-) -> tuple[Verdict, ...]:
-    """Pair the rounds: huge pages over base pages, by CPU time per operation and by plain throughput."""
+def judge(predictions: Sequence[Prediction], rounds: Sequence[Pairs]) -> tuple[Verdict, ...]:
+    """The median over all pairs of all rounds, and of each round, beside what was predicted."""
     verdicts = []
     for prediction in predictions:
-        pairs = list(zip(off[prediction.case.name], on[prediction.case.name], strict=True))
+        by_round = [done[prediction.case.name] for done in rounds]
+        pairs = [pair for done in by_round for pair in done]
         verdicts.append(
             Verdict(
                 prediction,
-                tuple(base.cpu_ns_per_operation / large.cpu_ns_per_operation for base, large in pairs),
-                tuple(large.rate / base.rate for base, large in pairs),
+                tuple(median_speedup(done) for done in by_round),
+                median_speedup(pairs),
+                standard_error(pairs),
+                statistics.median(pair.throughput_ratio for pair in pairs),
             )
         )
     return tuple(verdicts)

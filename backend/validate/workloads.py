@@ -1,36 +1,42 @@
-"""The three measured cases: one client, several clients, and a nested loop inside the server.
+"""The measured cases: pgbench clients that look up random keys, and a nested loop inside the server.
 
-Every connection first touches all of the data itself, so that its own page tables are complete; all wait at a
-barrier and start together. Each second is a slice with its throughput and its CPU time per operation (server and
-client). CPU time per operation is what the model predicts: throughput per busy core, without waiting. A neighbour on
-the machine can only make a slice worse, so the better quartile of the slices stands for the undisturbed machine.
+Every connection first touches all of the data itself, so that its own page tables are complete. Then it works in
+batches of a known number of lookups, each opened by the measurement, so that two servers can take turns batch by
+batch and a drift of the machine meets both alike. A batch gives throughput and CPU time per operation (server and
+client). CPU time is what the model predicts: throughput per busy core, without waiting.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import signal
-import statistics
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
 
-from validate.server import BLOCK_BYTES, NARROW_ROW_BYTES, Server, kernel_page_bytes
+from validate.server import BLOCK_BYTES, NARROW_ROW_BYTES, Server, ServerError, kernel_page_bytes
 
-BARRIER = 4711
-PROGRESS = re.compile(r"progress: [\d.]+ s, ([\d.]+) tps")
+GATE = 4711
+EXPECTED_LOOKUP_NS = 20_000.0
+"""For the size of a pgbench batch alone: about a second of work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case: its name, pgbench clients (0: a nested loop inside the server), and the CPUs it may use."""
+    """One case: its name, pgbench clients (0: a nested loop inside the server), and the CPUs it may use.
+
+    ``exclusive``: real-time priority, and nobody else on the other CPUs while batches run (a shared machine).
+    """
 
     name: str
     clients: int
     cpus: tuple[int, ...]
+    exclusive: bool = False
 
     @property
     def operation_class(self) -> str:
@@ -39,39 +45,39 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
-    """Slices of one case in one server start: operations per second, and ns of CPU time per operation."""
+class Batch:
+    """One batch: operations per second and ns of CPU time per operation."""
 
-    rates: tuple[float, ...]
-    cpu_ns: tuple[float, ...]
+    rate: float
+    cpu_ns: float
+
+
+class Workers(Protocol):
+    """Warm connections of one case on one server."""
+
     page_bytes: int
 
-    @property
-    def rate(self) -> float:
-        """Upper quartile of the slices' throughput."""
-        return _quartile(self.rates, 2)
+    def batch(self) -> Batch:
+        """Run one batch and measure it."""
 
-    @property
-    def cpu_ns_per_operation(self) -> float:
-        """Lower quartile of the slices' CPU time per operation."""
-        return _quartile(self.cpu_ns, 0)
+    def __enter__(self) -> Self: ...
 
-
-def _quartile(values: Sequence[float], index: int) -> float:
-    return statistics.quantiles(values, n=4)[index] if len(values) > 1 else values[0]
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
 
-def cases(clients: Sequence[int], *, nested_loop: bool) -> tuple[Case, ...]:
+def cases(clients: Sequence[int], *, nested_loop: bool, exclusive: bool = False) -> tuple[Case, ...]:
     """One client and the nested loop stay on one CPU, so that their rate is the rate of one busy core."""
-    online = sorted(os.sched_getaffinity(0))
-    alone = (online[-1],)
-    made = [Case(f"{n} client{'s' if n > 1 else ''}", n, alone if n == 1 else tuple(online)) for n in clients]
-    return (*made, *((Case("nested loop", 0, alone),) if nested_loop else ()))
+    online = tuple(sorted(os.sched_getaffinity(0)))
+    alone = online[-1:]
+    made = [Case(f"{n} client{'s' if n > 1 else ''}", n, alone if n == 1 else online, exclusive) for n in clients]
+    return (*made, *((Case("nested loop", 0, alone, exclusive),) if nested_loop else ()))
 
 
-def measure(server: Server, case: Case, seconds: int) -> Measurement:
-    """Run one case on the running server."""
-    return _pgbench(server, case, seconds) if case.clients else _nested_loop(server, case, seconds)
+def workers(server: Server, case: Case) -> Workers:
+    """Connections of a case on a running server, warmed when entered."""
+    return Pgbench(server, case) if case.clients else NestedLoop(server, case)
 
 
 def _read(server: Server) -> str:
@@ -105,10 +111,29 @@ def _cpu_ns(pids: Sequence[int]) -> int:
     return total
 
 
-def _pin(pids: Sequence[int], cpus: Sequence[int]) -> None:
+def _pin(pids: Sequence[int], case: Case) -> None:
+    """Keep processes on the case's CPUs; an exclusive case also runs before everything of ordinary priority."""
     for pid in pids:
         for task in Path(f"/proc/{pid}/task").iterdir():
-            os.sched_setaffinity(int(task.name), cpus)
+            os.sched_setaffinity(int(task.name), case.cpus)
+            if case.exclusive:
+                os.sched_setscheduler(int(task.name), os.SCHED_FIFO, os.sched_param(10))
+
+
+@contextmanager
+def others_kept_away(case: Case) -> Iterator[None]:
+    """For an exclusive case, occupy the CPUs it does not use, so that nobody shares its caches meanwhile."""
+    idle = sorted(os.sched_getaffinity(0) - set(case.cpus)) if case.exclusive else []
+    spinners = []
+    try:
+        for cpu in idle:
+            words = ["chrt", "-f", "5", "taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]
+            spinners.append(subprocess.Popen(words))  # noqa: S603 - our own command line
+        yield
+    finally:
+        for spinner in spinners:
+            spinner.kill()
+            spinner.wait()
 
 
 def _wait(condition: Callable[[], bool], what: str, limit_seconds: float = 600.0) -> None:
@@ -117,89 +142,108 @@ def _wait(condition: Callable[[], bool], what: str, limit_seconds: float = 600.0
     while not condition():
         if time.monotonic() > end:
             raise TimeoutError(f"{what} did not happen within {limit_seconds:g} s")
-        time.sleep(0.05)
+        time.sleep(0.02)
 
 
-def _pgbench(server: Server, case: Case, seconds: int) -> Measurement:
-    rows = server.shape.rows
-    script = server.folder / "lookup.sql"
-    script.write_text(
-        f"\\if :ready\n\\set id random(1, {rows})\nselect payload from rows where id = :id;\n\\else\n"
-        f"{_warm_sql(server)};\nselect pg_advisory_lock_shared({BARRIER});\n\\set ready 1\n\\endif\n",
-        encoding="utf-8",
-    )
-    threads = min(case.clients, len(case.cpus))
-    command = server.command(
-        "pgbench", "-h", str(server.folder), "-U", "postgres", "-n", "-M", "prepared", "-D", "ready=0"
-    )
-    command += ["-f", str(script), "-c", str(case.clients), "-j", str(threads), "-T", "3600", "-P", "1", "postgres"]
-    with server.connect() as control:
-        control.execute("select pg_advisory_lock(%s)", (BARRIER,))
-        with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as client:  # noqa: S603
-            try:
-                waiting = "select pid from pg_locks where locktype = 'advisory' and not granted"
-                _wait(
-                    lambda: client.poll() is not None or len(control.execute(waiting).fetchall()) == case.clients,
-                    "every client waiting at the barrier",
-                )
-                backends = [int(str(row[0])) for row in control.execute(waiting).fetchall()]
-                pids = [*backends, client.pid]
-                _pin(pids, case.cpus)
-                page_bytes = kernel_page_bytes(backends[0])
-                control.execute("select pg_advisory_unlock(%s)", (BARRIER,))
-                rates, cpu_ns = _slices(client, pids, seconds)
-            finally:
-                client.send_signal(signal.SIGTERM)
-    return Measurement(rates, cpu_ns, page_bytes)
+class Pgbench:
+    """pgbench clients that stop at a gate, an advisory lock, after each batch.
 
-
-def _slices(
-    client: subprocess.Popen[str], pids: Sequence[int], seconds: int
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Throughput and CPU time of whole seconds after the barrier opened.
-
-    The first two lines of pgbench span the barrier and the ramp and are passed over.
+    The measurement holds the lock alone. Letting go of it admits every waiting client; asking for it again waits
+    until all have passed, and whoever finishes its batch waits behind.
     """
-    rates: list[float] = []
-    cpu_ns: list[float] = []
-    passed_over, before = 0, 0
-    opened = time.monotonic()
-    for line in client.stderr or ():
-        match = PROGRESS.search(line)
-        if match is None or time.monotonic() - opened < 1.0:
-            continue
-        now = _cpu_ns(pids)
-        if passed_over < 2:
-            passed_over += 1
-        else:
-            rates.append(float(match[1]))
-            cpu_ns.append((now - before) / max(1.0, float(match[1])))
-        before = now
-        if len(rates) == seconds:
-            return tuple(rates), tuple(cpu_ns)
-    raise RuntimeError("pgbench ended before its time; see the server's log")
+
+    page_bytes: int
+
+    def __init__(self, server: Server, case: Case) -> None:
+        self.server, self.case = server, case
+        self.per_client = int(1e9 / EXPECTED_LOOKUP_NS * len(case.cpus) / case.clients)
+
+    def __enter__(self) -> Self:
+        server, case = self.server, self.case
+        script = server.folder / "lookup.sql"
+        script.write_text(self._script(), encoding="utf-8")
+        self.control = server.connect()
+        self.control.execute("select pg_advisory_lock(%s)", (GATE,))
+        threads = str(min(case.clients, len(case.cpus)))
+        arguments = ["-h", str(server.folder), "-U", "postgres", "-n", "-M", "prepared", "-D", "warm=0", "-D", "left=0"]
+        arguments += ["-f", str(script), "-c", str(case.clients), "-j", threads, "-T", "36000", "postgres"]
+        command = server.command("pgbench", *arguments)
+        self.client = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+        backends = self._wait_for_all()
+        self.pids = [*backends, self.client.pid]
+        _pin(self.pids, case)
+        self.page_bytes = kernel_page_bytes(backends[0])
+        self.batch()
+        return self
+
+    def _script(self) -> str:
+        return (
+            f"\\if :left\n\\set left :left - 1\n\\set id random(1, {self.server.shape.rows})\n"
+            "select payload from rows where id = :id;\n"
+            f"\\elif :warm\nselect pg_advisory_lock_shared({GATE});\nselect pg_advisory_unlock_shared({GATE});\n"
+            f"\\set left {self.per_client}\n\\else\n{_warm_sql(self.server)};\n\\set warm 1\n\\endif\n"
+        )
+
+    def _wait_for_all(self) -> list[int]:
+        """Process ids of the clients' backends, once every one of them waits at the gate."""
+        query = "select pid from pg_locks where locktype = 'advisory' and not granted"
+        found: list[int] = []
+
+        def all_wait() -> bool:
+            if self.client.poll() is not None:
+                raise ServerError("pgbench ended before its time; see the server's log")
+            found[:] = [int(str(row[0])) for row in self.control.execute(query).fetchall()]
+            return len(found) == self.case.clients
+
+        _wait(all_wait, "every client waiting at the gate")
+        return found
+
+    def batch(self) -> Batch:
+        before, begin = _cpu_ns(self.pids), time.perf_counter()
+        self.control.execute("select pg_advisory_unlock(%s)", (GATE,))
+        self.control.execute("select pg_advisory_lock(%s)", (GATE,))
+        self._wait_for_all()
+        seconds = time.perf_counter() - begin
+        operations = self.per_client * self.case.clients
+        return Batch(operations / seconds, (_cpu_ns(self.pids) - before) / operations)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.client.send_signal(signal.SIGTERM)
+        self.client.wait()
+        self.control.close()
 
 
-def _nested_loop(server: Server, case: Case, seconds: int) -> Measurement:
-    with server.connect() as connection:
+class NestedLoop:
+    """One connection whose query is a nested loop of random key lookups inside the server."""
+
+    page_bytes: int
+
+    def __init__(self, server: Server, case: Case) -> None:
+        self.server, self.case, self.seed = server, case, 0
+
+    def __enter__(self) -> Self:
+        self.connection = self.server.connect()
         for name in ("memoize", "hashjoin", "mergejoin"):
-            connection.execute(f"set enable_{name} = off")
-        connection.execute("set max_parallel_workers_per_gather = 0")
-        pid = connection.info.backend_pid
-        _pin([pid], case.cpus)
-        connection.execute(_warm_sql(server))
-        page_bytes = kernel_page_bytes(pid)
+            self.connection.execute(f"set enable_{name} = off")
+        self.connection.execute("set max_parallel_workers_per_gather = 0")
+        self.pid = self.connection.info.backend_pid
+        self.connection.execute(_warm_sql(self.server))
+        _pin([self.pid], self.case)
+        self.page_bytes = kernel_page_bytes(self.pid)
+        self.count = 20_000
+        self.count = max(10_000, int(self.batch().rate))  # about a second's worth
+        return self
 
-        def lookups(count: int, seed: int) -> float:
-            begin = time.perf_counter()
-            connection.execute(_lookups_sql(server), (count, seed))
-            return time.perf_counter() - begin
+    def batch(self) -> Batch:
+        self.seed += 1
+        before, begin = _cpu_ns([self.pid]), time.perf_counter()
+        self.connection.execute(_lookups_sql(self.server), (self.count, self.seed))
+        seconds = time.perf_counter() - begin
+        return Batch(self.count / seconds, (_cpu_ns([self.pid]) - before) / self.count)
 
-        lookups(10_000, 1)
-        count = max(10_000, int(100_000 / lookups(100_000, 2)))  # about a second's worth
-        rates, cpu_ns = [], []
-        for turn in range(seconds):
-            before = _cpu_ns([pid])
-            rates.append(count / lookups(count, 3 + turn))
-            cpu_ns.append((_cpu_ns([pid]) - before) / count)
-        return Measurement(tuple(rates), tuple(cpu_ns), page_bytes)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.connection.close()

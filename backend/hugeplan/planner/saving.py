@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -267,6 +267,19 @@ def scattered_loss_ns(profile: TouchProfile, machine: Machine) -> float:
     return loss
 
 
+@lru_cache(maxsize=256)
+def half_the_entries(machine: Machine) -> Machine:
+    """The same machine with half of its TLB entries: a busy sibling thread takes them, or nested paging fills them.
+
+    Source: sheet section 2 (SMT). Whether a sibling is busy cannot be seen from a guest.
+    """
+
+    def half(reach: Reach) -> Reach:
+        return replace(reach, l1_entries=reach.l1_entries / 2.0, l2_entries=reach.l2_entries / 2.0)
+
+    return replace(machine, base=half(machine.base), large=half(machine.large))
+
+
 @lru_cache(maxsize=4096)
 def saving_range(profile: TouchProfile, machine: Machine, described: bool) -> Range:
     """Saving in ns per operation: likely value and range.
@@ -278,7 +291,7 @@ def saving_range(profile: TouchProfile, machine: Machine, described: bool) -> Ra
             range reaches down to its loss.
     """
     cache = machine.price.cache_bytes
-    spread = machine.price.cache_spread
+    smaller, larger = machine.price.cache_factors
     full = _saving_at(profile, machine, cache, "likely")
     likely = profile.exposed.likely * full
     down, up = profile.uncertainty
@@ -286,13 +299,14 @@ def saving_range(profile: TouchProfile, machine: Machine, described: bool) -> Ra
         likely * (1.0 - profile.exposed.low / profile.exposed.likely),
         likely * (1.0 - down),
         likely - profile.exposed.likely * _saving_at(profile, machine, cache, "low"),
-        likely - profile.exposed.likely * _saving_at(profile, machine, cache * spread, "likely"),
+        likely - profile.exposed.likely * _saving_at(profile, machine, cache * larger, "likely"),
     ]
     above = [
         likely * (profile.exposed.high / profile.exposed.likely - 1.0),
         likely * (up - 1.0),
         profile.exposed.likely * _saving_at(profile, machine, cache, "high") - likely,
-        profile.exposed.likely * _saving_at(profile, machine, cache / spread, "likely") - likely,
+        profile.exposed.likely * _saving_at(profile, machine, cache * smaller, "likely") - likely,
+        profile.exposed.likely * _saving_at(profile, half_the_entries(machine), cache, "likely") - likely,
         switched_warm_ns(profile, machine),
     ]
     low = likely - math.sqrt(sum(max(0.0, d) ** 2 for d in below))

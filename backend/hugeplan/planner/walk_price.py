@@ -31,6 +31,10 @@ ASSUMED_LARGE_WALK_NS = Range(3.0, 6.0, 25.0)  # one entry from the second- or l
 ASSUMED_L1_MISS_NS = Range(1.5, 2.3, 3.0)
 ASSUMED_L2_BYTES = 1 * MIB
 ASSUMED_CACHE_BYTES = 32 * MIB
+MEASURED_CACHE_FACTORS = (0.125, 2.0)
+"""A chase has the cache to itself. An engine shares it with its own code and rows, and on a shared host with
+neighbours: page tables may keep as little as an eighth of what the chase's did. Assumed, on the safe side."""
+
 CANDIDATE_CACHE_BYTES = tuple(int(2**k * MIB) for k in np.arange(1.0, 8.01, 0.5))
 
 
@@ -56,8 +60,8 @@ class WalkPrice:
 
     base = ``cached + inner (1 - h2) + uncached (1 - h3)``, h2 and h3 being the hit rates in caches of
     ``inner_cache_bytes`` and ``cache_bytes``. A fit to curves has no inner step. ``large`` is the large size's walk
-    (zero for a fractured guest, where only the difference is known and both sizes miss alike). ``cache_spread`` is
-    the factor by which the cache may be smaller or larger.
+    (zero for a fractured guest, where only the difference is known and both sizes miss alike). ``cache_factors``: by
+    how much the cache left to page tables may be smaller and larger.
     ``max_uncached`` is the largest 1 - h that was measured; beyond it the line is extrapolated.
     """
 
@@ -67,7 +71,7 @@ class WalkPrice:
     large: Range
     inner_cache_bytes: float
     cache_bytes: float
-    cache_spread: float
+    cache_factors: tuple[float, float]
     max_uncached: float
     measured: bool
     confidence: Confidence
@@ -234,7 +238,7 @@ def _from_curves(hardware: HardwareFacts, base: Reach, large: Reach, fractured: 
         uncached=Range(0.75 * uncached.low, uncached.likely, 1.25 * uncached.high),
         large=large_walk,
         cache_bytes=fit.cache_bytes if source is Source.MEASURED else ASSUMED_CACHE_BYTES,
-        cache_spread=2.0,
+        cache_factors=MEASURED_CACHE_FACTORS,
         max_uncached=fit.max_uncached,
         measured=True,
         confidence=Confidence.HIGH if source is Source.MEASURED else Confidence.MEDIUM,
@@ -262,7 +266,7 @@ def _from_assumptions(hardware: HardwareFacts | None, fractured: bool) -> WalkPr
         large=Range(0.0, 0.0, 0.0) if fractured else ASSUMED_LARGE_WALK_NS,
         inner_cache_bytes=ASSUMED_L2_BYTES,
         cache_bytes=ASSUMED_CACHE_BYTES,
-        cache_spread=4.0,
+        cache_factors=(0.25, 4.0),
         max_uncached=0.0,
         measured=False,
         confidence=Confidence.LOW,

@@ -1,0 +1,112 @@
+"""Two page sizes in turns: side by side on two servers where memory allows, else one server started twice."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from validate.pools import reserved
+from validate.server import Server, ServerError
+from validate.workloads import Batch, Case, Workers, others_kept_away, workers
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One batch of the first start and one of the second; side by side they ran within seconds of each other."""
+
+    first: Batch
+    second: Batch
+
+    @property
+    def speedup(self) -> float:
+        """CPU time per operation, first over second."""
+        return self.first.cpu_ns / self.second.cpu_ns
+
+    @property
+    def throughput_ratio(self) -> float:
+        """Plain throughput, second over first."""
+        return self.second.rate / self.first.rate
+
+
+Pairs = Mapping[str, Sequence[Pair]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The servers (one or two), the cases and the huge pages the second start of a round may use."""
+
+    servers: tuple[Server, ...]
+    cases: tuple[Case, ...]
+    page_bytes: int
+    pages: int
+    batches: int
+
+    def run(self, second: str) -> Pairs:
+        """One round: ``huge_pages = off`` against ``off`` or ``on``, pairs by case."""
+        return self._side_by_side(second) if len(self.servers) == 2 else self._in_turn(second)
+
+    def _side_by_side(self, second: str) -> Pairs:
+        base, other = self.servers
+        with ExitStack() as stack:
+            self._start(stack, base, "off")
+            self._start(stack, other, second)
+            return {case.name: self._alternate(case, base, other, second) for case in self.cases}
+
+    def _alternate(self, case: Case, base: Server, other: Server, second: str) -> list[Pair]:
+        found = []
+        with workers(base, case) as first_workers, workers(other, case) as second_workers, ExitStack() as stack:
+            self._check(first_workers, "off")
+            self._check(second_workers, second)
+            stack.enter_context(others_kept_away(case))
+            for number in range(self.batches):
+                if number % 2 == 0:
+                    one = first_workers.batch()
+                    found.append(Pair(one, second_workers.batch()))
+                else:
+                    two = second_workers.batch()
+                    found.append(Pair(first_workers.batch(), two))
+        return found
+
+    def _in_turn(self, second: str) -> Pairs:
+        runs = []
+        for mode in ("off", second):
+            with ExitStack() as stack:
+                self._start(stack, self.servers[0], mode)
+                runs.append({case.name: self._batches(case, mode) for case in self.cases})
+        return {
+            case.name: [Pair(a, b) for a, b in zip(runs[0][case.name], runs[1][case.name], strict=True)]
+            for case in self.cases
+        }
+
+    def _batches(self, case: Case, mode: str) -> list[Batch]:
+        with workers(self.servers[0], case) as made:
+            self._check(made, mode)
+            with others_kept_away(case):
+                return [made.batch() for _ in range(self.batches)]
+
+    def _start(self, stack: ExitStack, server: Server, mode: str) -> None:
+        if mode == "on":
+            stack.enter_context(reserved(self.page_bytes, self.pages))
+        stack.enter_context(server.running(mode))
+        server.prewarm()
+
+    def _check(self, made: Workers, mode: str) -> None:
+        expected = self.page_bytes if mode == "on" else os.sysconf("SC_PAGE_SIZE")
+        if made.page_bytes != expected:
+            raise ServerError(f"the server runs on {made.page_bytes}-byte pages, {expected} were asked for")
+
+
+def median_speedup(pairs: Sequence[Pair]) -> float:
+    """Median over pairs of CPU time per operation, first over second."""
+    return statistics.median(pair.speedup for pair in pairs)
+
+
+def standard_error(pairs: Sequence[Pair]) -> float:
+    """Standard error of the median, from the spread of the middle half of the pairs (1.25 x sigma / sqrt(n))."""
+    if len(pairs) < 4:
+        return abs(pairs[0].speedup - pairs[-1].speedup)
+    low, _, high = statistics.quantiles((pair.speedup for pair in pairs), n=4)
+    return float(1.25 * (high - low) / 1.349 / len(pairs) ** 0.5)
