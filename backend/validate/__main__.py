@@ -84,7 +84,7 @@ def _validate(options: argparse.Namespace) -> int:
         _say(f"  {prediction.case.name}: {prediction.gain.statement}")
     rounds = []
     for number in range(options.rounds):
-        rounds.append(bench.run("on"))
+        rounds.append(bench.run("on", swapped=number % 2 == 1))
         for name, pairs in rounds[-1].items():
             _say(f"round {number + 1} {name}: {100 * (median_speedup(pairs) - 1):+.1f} %, {len(pairs)} pairs")
     verdicts = judge(predictions, rounds)

@@ -44,12 +44,15 @@ class Bench:
     pages: int
     batches: int
 
-    def run(self, second: str) -> Pairs:
-        """One round: ``huge_pages = off`` against ``off`` or ``on``, pairs by case."""
-        return self._side_by_side(second) if len(self.servers) == 2 else self._in_turn(second)
+    def run(self, second: str, *, swapped: bool = False) -> Pairs:
+        """One round: ``huge_pages = off`` against ``off`` or ``on``, pairs by case.
 
-    def _side_by_side(self, second: str) -> Pairs:
-        base, other = self.servers
+        ``swapped`` gives the other server the huge pages, so that no difference between the two favours a page size.
+        """
+        return self._side_by_side(second, swapped) if len(self.servers) == 2 else self._in_turn(second)
+
+    def _side_by_side(self, second: str, swapped: bool) -> Pairs:
+        base, other = reversed(self.servers) if swapped else self.servers
         with ExitStack() as stack:
             self._start(stack, base, "off")
             self._start(stack, other, second)

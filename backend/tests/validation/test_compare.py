@@ -8,19 +8,24 @@ import pytest
 
 from hugeplan.hardware.catalogue import by_id, hardware_facts
 from validate.compare import Prediction, judge, noise_of, predict
+from validate.pairs import Pair, median_speedup, standard_error
 from validate.pools import CannotReserveError, pool_folder, reserved
 from validate.server import GIB, Shape
-from validate.workloads import Case, Measurement, cases
+from validate.workloads import Batch, Case, cases
 
 CASE = Case("nested loop", 0, (0,))
 M2 = 2 << 20
 
 
-def measured(cpu_ns: float, spread: float = 0.0) -> Measurement:
-    return Measurement((1e9 / cpu_ns,) * 8, tuple(cpu_ns * (1 + spread * (n % 2)) for n in range(8)), 4096)
+def pairs(first_ns: float, second_ns: float, spread: float = 0.0) -> list[Pair]:
+    """Twelve pairs with the given CPU time per operation; every other second batch is dearer by ``spread``."""
+    return [
+        Pair(Batch(1e9 / first_ns, first_ns), Batch(1e9 / second_ns, second_ns * (1 + spread * (n % 2))))
+        for n in range(12)
+    ]
 
 
-def prediction(first: Measurement, second: Measurement) -> Prediction:
+def prediction(calibration: list[Pair]) -> Prediction:
     entry = by_id("amd-zen5-turin")
     assert entry is not None
     return predict(
@@ -29,8 +34,7 @@ def prediction(first: Measurement, second: Measurement) -> Prediction:
         data_bytes=6 * GIB,
         page_bytes=M2,
         hardware=hardware_facts(entry, virtualised=False),
-        calibration=(first, second),
-        rounds=3,
+        calibration=calibration,
     )
 
 
@@ -49,29 +53,32 @@ def test_one_client_and_the_nested_loop_stay_on_one_cpu() -> None:
     assert made["nested loop"].operation_class == "nested_loop"
 
 
-def test_noise_is_the_difference_of_equal_starts_or_their_scatter() -> None:
-    assert noise_of(measured(4000), measured(4000)) == 0.0
-    assert noise_of(measured(4000), measured(4100)) == pytest.approx(100 / 4100)
-    assert noise_of(measured(4000, 0.1), measured(4000, 0.1)) > 0.03
+def test_noise_is_the_distance_from_one_or_the_scatter() -> None:
+    assert noise_of(pairs(4000, 4000)) == 0.0
+    assert noise_of(pairs(4100, 4000)) == pytest.approx(0.025)
+    assert noise_of(pairs(4000, 4000, spread=0.2)) > 0.05
+    assert standard_error(pairs(4000, 4000, spread=0.2)) > 0.0
 
 
 def test_a_noisy_machine_widens_what_is_expected_and_not_the_model() -> None:
-    quiet, noisy = prediction(measured(4000), measured(4000)), prediction(measured(4000), measured(4400))
+    quiet, noisy = prediction(pairs(4000, 4000)), prediction(pairs(4100, 3900))
     assert quiet.gain.speedup == noisy.gain.speedup
     assert quiet.expected.low > noisy.expected.low
     assert quiet.expected.high < noisy.expected.high
 
 
-def test_verdicts_compare_the_median_of_the_rounds() -> None:
-    said = prediction(measured(4000), measured(4000))
+def test_verdicts_compare_the_median_of_all_rounds() -> None:
+    said = prediction(pairs(4000, 4000))
     assert said.gain.speedup is not None
     huge = 4000 / said.gain.speedup.likely
-    base = {CASE.name: [measured(4000)] * 3}
-    inside = judge([said], base, {CASE.name: [measured(huge), measured(1000), measured(huge)]})[0]
+    rounds = [{CASE.name: pairs(4000, ns)} for ns in (huge, 1000, huge)]
+    inside = judge([said], rounds)[0]
     assert inside.measured == pytest.approx(said.gain.speedup.likely)
+    assert inside.by_round[1] == pytest.approx(4.0)
     assert inside.inside_model
     assert inside.saved_ns == pytest.approx(4000 - huge)
-    outside = judge([said], base, {CASE.name: [measured(8000)] * 3})[0]
+    assert median_speedup(pairs(4000, 8000)) == 0.5
+    outside = judge([said], [{CASE.name: pairs(4000, 8000)}])[0]
     assert not outside.inside_model
     assert not outside.inside_expected
 
