@@ -13,6 +13,7 @@ from hugeplan.planner.model import MIB, DatabaseInstance, Demand
 from hugeplan.planner.pages import (
     base_page_sizes,
     canonical_architecture,
+    counted_pages,
     huge_page_sizes,
     page_label,
 )
@@ -143,23 +144,25 @@ def demand_document(demand: Demand) -> dict[str, object]:
 
 
 def _text(engine: Engine, demand: Demand) -> str:
-    label = page_label(demand.page_bytes)
     lines = [f"{engine.title} {demand.version or ''}".strip()]
     if not demand.wants_pool:
         lines.append("  No huge page pool is needed for this engine.")
     else:
         error = f" (+- {demand.error_pages})" if demand.error_pages else ""
+        reserved = format_iec_bytes(demand.pages * demand.page_bytes)
         lines += [
-            f"  {demand.pages} pages of {label}{error} = {format_iec_bytes(demand.pages * demand.page_bytes)}",
+            f"  {counted_pages(demand.pages, demand.page_bytes)}{error} = {reserved}",
             f"  shared memory {format_bytes(demand.segment_bytes)} ({demand.segment_bytes} bytes),"
             f" {format_bytes(demand.waste_bytes)} left unused by rounding",
         ]
         for segment in demand.segments:
             lines.append(
-                f"  {segment.count} x {segment.name}: {format_bytes(segment.segment_bytes)} each, {segment.pages} pages"
+                f"  {segment.count} x {segment.name}: {format_bytes(segment.segment_bytes)} each,"
+                f" {counted_pages(segment.pages, demand.page_bytes)}"
             )
     for setting in demand.settings:
-        lines.append(f"  set {setting.name} = {setting.value}: {setting.reason}")
+        written = f"{setting.name} = {setting.value}" if setting.value else setting.name
+        lines.append(f"  set {written}: {setting.reason}")
     for fit in demand.fits:
         lines.append(
             f"  {fit.direction} {fit.setting} to {fit.value}: {format_bytes(fit.waste_before_bytes)} unused becomes"

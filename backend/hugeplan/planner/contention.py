@@ -15,7 +15,7 @@ from typing import Final
 from hugeplan.planner.engines import DemandContext, OnShortage, PoolUse, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import DatabaseInstance, Demand, Segment
-from hugeplan.planner.pages import ceil_pages, page_label
+from hugeplan.planner.pages import ceil_pages, counted_pages, page_label
 
 #: Orders tried at most: all of five instances, a sample of more.
 _ORDERS_MAX: Final = 120
@@ -199,7 +199,7 @@ def _sentence(name: str, grants: Sequence[Grant], use: PoolUse, *, refused: bool
     for grant in grants:
         if grant.page_bytes is not None:
             taken[grant.page_bytes] = taken.get(grant.page_bytes, 0) + grant.pages
-    pools = " and ".join(f"{pages} pages of {page_label(size)}" for size, pages in sorted(taken.items(), reverse=True))
+    pools = " and ".join(counted_pages(pages, size) for size, pages in sorted(taken.items(), reverse=True))
     lost = [grant for grant in grants if grant.page_bytes is None]
     if refused:
         return f"{name} does not start: too few pages of {page_label(use.page_sizes_bytes[0])} are free."

@@ -106,6 +106,11 @@ def page_label(page_bytes: int) -> str:
     return format_in_units(page_bytes, (("G", GIB), ("M", MIB), ("K", KIB), ("", 1)))
 
 
+def counted_pages(pages: int, page_bytes: int) -> str:
+    """``1 page of 1G``, ``512 pages of 2M``."""
+    return f"{pages} page{'' if pages == 1 else 's'} of {page_label(page_bytes)}"
+
+
 def kubernetes_resource_name(page_bytes: int) -> str:
     """``hugepages-2Mi`` and so on: the most compact binary quantity (helper.HugePageResourceName)."""
     return f"hugepages-{format_kubernetes_bytes(page_bytes)}"

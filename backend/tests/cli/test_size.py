@@ -56,7 +56,7 @@ def test_page_sizes_of_other_architectures(capsys: pytest.CaptureFixture[str]) -
     status, out, _ = run(
         capsys, "size", "postgresql", "--arch", "arm64", "--base-page-size", "64K", "--page-size", "512M"
     )
-    assert (status, "1 pages of 512M" in out) == (0, True)
+    assert (status, "1 page of 512M" in out) == (0, True)
 
 
 def test_base_pages(capsys: pytest.CaptureFixture[str]) -> None:

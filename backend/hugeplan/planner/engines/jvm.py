@@ -39,7 +39,7 @@ from hugeplan.planner.model import (
     Segment,
     SettingAdvice,
 )
-from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, floor_to_multiple, page_label
+from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages, floor_to_multiple, page_label
 from hugeplan.planner.units import format_mysql_bytes, parse_jvm_bytes
 
 VERSIONS: Final = ("25", "24", "23", "22", "21", "20", "19", "18", "17", "11", "8")
@@ -260,7 +260,7 @@ def _fits(heap_bytes: int, page_bytes: int) -> tuple[FitSuggestion, ...]:
 def _notes(collector: str, also: tuple[tuple[int, int], ...], page_bytes: int) -> tuple[str, ...]:
     notes = [f"Collector {collector}; the heap is reserved up to Xmx at start."]
     for size, pages in also:
-        notes.append(f"Code cache and side tables take {pages} pages of {page_label(size)} where such a pool exists.")
+        notes.append(f"Code cache and side tables take {counted_pages(pages, size)} where such a pool exists.")
     if collector == "Z":
         notes.append("ZGC's wiki advises an eighth more than the heap (18 GiB for 16 GiB) for what is not heap.")
     if page_bytes >= GIB:

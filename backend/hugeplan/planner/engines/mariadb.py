@@ -39,7 +39,7 @@ from hugeplan.planner.model import (
     Segment,
     SettingAdvice,
 )
-from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, floor_to_multiple, page_label
+from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages, floor_to_multiple, page_label
 from hugeplan.planner.units import format_bytes, format_mysql_bytes, parse_mysql_bytes
 
 VERSIONS: Final = (
@@ -282,7 +282,7 @@ def _notes(  # noqa: PLR0917 - one line for each fact a note can be about
             " that size."
         )
     for size, pages in also:
-        notes.append(f"The smaller mappings take {pages} pages of {page_label(size)} where such a pool exists.")
+        notes.append(f"The smaller mappings take {counted_pages(pages, size)} where such a pool exists.")
     line = require_version(version, VERSIONS, DEFAULT_VERSION, "MariaDB")
     if has_single_mapping(version):
         notes.append("With large pages the pool cannot be resized while the server runs.")

@@ -26,7 +26,7 @@ from hugeplan.planner.engines.base import (
 from hugeplan.planner.engines.settings import Dialect, Value, integer, read_settings
 from hugeplan.planner.errors import SettingValueError
 from hugeplan.planner.model import GIB, KIB, MIB, DatabaseInstance, Demand, Explanation, Segment, SettingAdvice
-from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, floor_pages, page_label
+from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages, floor_pages
 from hugeplan.planner.units import format_bytes, format_mysql_bytes, parse_oracle_bytes
 
 VERSIONS: Final = ("23", "21", "19", "18", "12.2", "12.1", "11.2")
@@ -182,7 +182,7 @@ def _notes(version: str, values: Mapping[str, Value], sga_bytes: int, page_bytes
         notes.append(f"use_large_pages = TRUE {mixed} when pages are short, with a line in the alert log only.")
     script = script_pages((sga_bytes,), page_bytes)
     if script is not None:
-        notes.append(f"hugepages_settings.sh would ask for about {script} pages of {page_label(page_bytes)}.")
+        notes.append(f"hugepages_settings.sh would ask for about {counted_pages(script, page_bytes)}.")
     notes.append(
         f"On AIX: vmo -r -o lgpg_regions={aix_large_page_regions(sga_bytes)} -o lgpg_size={_AIX_REGION_BYTES}."
     )

@@ -8,7 +8,7 @@ from typing import Final
 
 from hugeplan.planner.engines import postgresql_shmem as shmem
 from hugeplan.planner.model import MIB, FitSuggestion
-from hugeplan.planner.pages import page_label
+from hugeplan.planner.pages import counted_pages
 from hugeplan.planner.units import format_postgresql_bytes
 
 
@@ -36,7 +36,7 @@ def fit_suggestions(
                 direction=direction,
                 waste_before_bytes=waste,
                 waste_after_bytes=limit_pages * page_bytes - fitted,
-                reason=f"The whole segment then fills {limit_pages} pages of {page_label(page_bytes)}.",
+                reason=f"The whole segment then fills {counted_pages(limit_pages, page_bytes)}.",
             )
         )
     return tuple(suggestions)

@@ -312,7 +312,7 @@ ssl_dh_params_file|s||||||15-18
 ssl_ecdh_curve|s||||||15-17
 ssl_groups|s||||||18-18
 ssl_key_file|s||||||15-18
-ssl_max_protocol_version|e|||||"",TLSv1,TLSv1.1,TLSv1.2,TLSv1.3|15-18
+ssl_max_protocol_version|e|||||,TLSv1,TLSv1.1,TLSv1.2,TLSv1.3|15-18
 ssl_min_protocol_version|e||||TLSv1.2|TLSv1,TLSv1.1,TLSv1.2,TLSv1.3|15-18
 ssl_passphrase_command|s||||||15-18
 ssl_passphrase_command_supports_reload|b||||off||15-18
