@@ -99,9 +99,10 @@ export class HugeplanServer {
     );
   }
 
-  /** Sends a recorded report, as an agent would, and returns the node's id. */
-  async sendReport(name: string): Promise<string> {
-    const report = await readFile(new URL(`./recorded/${name}.json`, import.meta.url), "utf8");
+  /** Sends a recorded report (with some fields changed), as an agent would, and returns the node's id. */
+  async sendReport(name: string, change: Record<string, unknown> = {}): Promise<string> {
+    const recorded = await readFile(new URL(`./recorded/${name}.json`, import.meta.url), "utf8");
+    const report = JSON.stringify({ ...JSON.parse(recorded), ...change });
     const agent = await this.post(
       "/api/v1/tokens",
       await this.token("admin"),

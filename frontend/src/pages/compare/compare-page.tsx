@@ -14,7 +14,7 @@ import { CardSkeleton } from "@/components/ui/skeletons";
 import { EmptyState, StateText } from "@/components/ui/states";
 import { formatAbsolute } from "@/lib/units";
 import { FOOTPRINT_AXIS, NS_AXIS } from "../node/latency-card";
-import { comparableBackings, comparableLayouts, comparedSeries, runLabels } from "./compare-rows";
+import { comparableBackings, comparableLayouts, comparedSeries, runLabels, runLetter } from "./compare-rows";
 import { GeometryDifferences } from "./geometry-differences";
 
 const MOST_RUNS = 6;
@@ -89,6 +89,11 @@ function useAllRuns(): { items: Run[]; isPending: boolean } {
   };
 }
 
+/** "A (db-7 11-20 14:04)": the letter of the chart with the run's name. */
+function namedRuns(comparison: RunComparison): string[] {
+  return runLabels(comparison.runs).map((label, index) => `${runLetter(index)} (${label})`);
+}
+
 function Comparison({ comparison }: { comparison: RunComparison }) {
   const layouts = comparableLayouts(comparison);
   const [chosenLayout, setLayout] = useState<string | null>(null);
@@ -100,7 +105,7 @@ function Comparison({ comparison }: { comparison: RunComparison }) {
   return (
     <>
       <QuestionCard
-        title={`How do ${runLabels(comparison.runs).join(" and ")} differ?`}
+        title={`How do ${namedRuns(comparison).join(" and ")} differ?`}
         description="The colour is the page size, the marker is the run."
         actions={
           <div style={{ display: "flex", flexWrap: "wrap", gap: 8 }}>

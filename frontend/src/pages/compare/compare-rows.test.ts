@@ -33,8 +33,8 @@ const comparison: RunComparison = {
   runs: [run("a", "db-7", "2026-11-20T12:00:00Z"), run("b", "db-7", "2026-11-20T13:00:00Z")],
   geometries: [null, null],
   curves: [
-    { ...base, backing: "4K", curves: [curve("4K", 5), curve("4K", 6)] },
     { ...base, backing: "2M", curves: [curve("2M", 3), null] },
+    { ...base, backing: "4K", curves: [curve("4K", 5), curve("4K", 6)] },
     { ...base, backing: "1G", curves: [null, curve("1G", null)] },
   ],
 };
@@ -53,5 +53,6 @@ it("compares only what at least two runs measured, and draws what is there", () 
     ["1:4K", "square"],
     ["0:2M", "circle"],
   ]);
+  expect(series.map(({ series: { short } }) => short)).toEqual(["A 4K", "B 4K", "A 2M"]);
   expect(comparedSeries(comparison, "random_64b", "2M")).toHaveLength(1);
 });

@@ -1,6 +1,6 @@
 import type { Run, RunComparison, RunCurve } from "@/api/types";
 import type { ChartSeries, MarkerShape } from "@/components/charts/chart-types";
-import { curveSeries } from "@/components/curves/curve-series";
+import { curveBacking, curveSeries } from "@/components/curves/curve-series";
 import { formatAbsolute } from "@/lib/units";
 
 /** A run's name in a comparison: its node, and its moment where a node has several. */
@@ -13,6 +13,11 @@ export function runLabels(runs: readonly Run[]): string[] {
   });
 }
 
+/** A short name for a run inside the chart: A, B, C. */
+export function runLetter(index: number): string {
+  return String.fromCharCode(65 + index);
+}
+
 const MARKERS: readonly MarkerShape[] = ["circle", "square", "triangle", "diamond"];
 export const MOST_SERIES = 20;
 
@@ -23,7 +28,7 @@ export interface ComparedSeries {
 
 /** What can be compared: the backings that at least two runs measured, by their label. */
 export function comparableBackings(comparison: RunComparison, layout: string): string[] {
-  return comparison.curves
+  return sorted(comparison.curves)
     .filter((compared) => compared.layout === layout && compared.section === "latency")
     .filter((compared) => compared.curves.filter((curve) => hasPoints(curve)).length >= 2)
     .map((compared) => compared.backing);
@@ -37,6 +42,19 @@ export function comparableLayouts(comparison: RunComparison): string[] {
   return [...new Set(found)];
 }
 
+type Compared = RunComparison["curves"][number];
+
+/** Base pages first, then transparent huge pages, then pools by size. */
+function sorted(curves: readonly Compared[]): Compared[] {
+  const order = { base: 0, thp: 1, hugetlb: 2 } as const;
+  const rank = (compared: Compared) => {
+    const curve = compared.curves.find((candidate) => candidate !== null);
+    const kind = curveBacking(curve ?? { backing: compared.backing, backing_kind: null });
+    return order[kind] * 2 ** 50 + (curve?.page_bytes ?? 0);
+  };
+  return [...curves].sort((a, b) => rank(a) - rank(b));
+}
+
 function hasPoints(curve: RunCurve | null): curve is RunCurve {
   return curve?.points.some((point) => point.ns_p50 !== null) ?? false;
 }
@@ -47,14 +65,13 @@ export function comparedSeries(
   layout: string,
   backing: string | null,
 ): ComparedSeries[] {
-  const labels = runLabels(comparison.runs);
   const found: ComparedSeries[] = [];
-  for (const compared of comparison.curves) {
+  for (const compared of sorted(comparison.curves)) {
     if (compared.section !== "latency" || compared.layout !== layout) continue;
     if (backing !== null && compared.backing !== backing) continue;
     compared.curves.forEach((curve, index) => {
       if (!hasPoints(curve)) return;
-      const series = curveSeries(curve, `${index}:${compared.backing}`, `${labels[index]} `);
+      const series = curveSeries(curve, `${index}:${compared.backing}`, `${runLetter(index)} `);
       found.push({ curve, series: { ...series, marker: MARKERS[index % MARKERS.length] ?? "circle" } });
     });
   }

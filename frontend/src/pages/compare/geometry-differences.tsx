@@ -7,7 +7,7 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, Unknown } from "@/components/ui/values";
 import { formatCount } from "@/lib/units";
-import { runLabels } from "./compare-rows";
+import { runLabels, runLetter } from "./compare-rows";
 
 interface DifferenceRow {
   key: string;
@@ -57,9 +57,9 @@ export function GeometryDifferences({ comparison }: { comparison: RunComparison 
             <Table.Tr>
               <Table.Th>Level</Table.Th>
               <Table.Th className="hp-num">Page size</Table.Th>
-              {runLabels(comparison.runs).map((label) => (
+              {runLabels(comparison.runs).map((label, index) => (
                 <Table.Th key={label} className="hp-num">
-                  {label} (entries)
+                  {runLetter(index)} {label} (entries)
                 </Table.Th>
               ))}
               <Table.Th />
