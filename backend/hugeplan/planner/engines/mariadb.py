@@ -28,6 +28,7 @@ from hugeplan.planner.engines.base import (
     given,
     require_version,
 )
+from hugeplan.planner.engines.mariadb_variables import VARIABLES
 from hugeplan.planner.engines.settings import Dialect, Value, integer, read_settings, underscored
 from hugeplan.planner.model import (
     KIB,
@@ -302,7 +303,7 @@ def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     return PoolUse(page_sizes_bytes=() if off else sizes, on_shortage=OnShortage.BASE_PAGES, within_mapping=True)
 
 
-_DIALECT: Final = Dialect("MariaDB", parse_mysql_bytes, format_mysql_bytes, underscored)
+_DIALECT: Final = Dialect("MariaDB", parse_mysql_bytes, format_mysql_bytes, underscored, VARIABLES)
 
 SETTINGS: Final = (
     SettingSpec(

@@ -24,6 +24,7 @@ from hugeplan.planner.engines.base import (
     computed,
     require_version,
 )
+from hugeplan.planner.engines.mysql_variables import VARIABLES
 from hugeplan.planner.engines.settings import Dialect, Value, integer, read_settings, underscored
 from hugeplan.planner.errors import SettingValueError
 from hugeplan.planner.model import (
@@ -143,7 +144,7 @@ def metadata_bytes_of(version: str, base_page_bytes: int) -> int:
     return 0 if version in _SYSV_VERSIONS else max(_METADATA_BYTES, base_page_bytes)
 
 
-_DIALECT: Final = Dialect("MySQL", parse_mysql_bytes, format_mysql_bytes, underscored)
+_DIALECT: Final = Dialect("MySQL", parse_mysql_bytes, format_mysql_bytes, underscored, VARIABLES)
 
 
 def _settings(settings: Mapping[str, str]) -> dict[str, Value]:

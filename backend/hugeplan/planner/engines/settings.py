@@ -16,12 +16,16 @@ _UNBOUNDED: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How an engine writes its settings: its name, its size reader and printer, and how it spells names."""
+    """How an engine writes its settings: its name, its size reader and printer, and how it spells names.
+
+    ``without_a_rule``: settings that the engine has and that change nothing here; their values are not read.
+    """
 
     engine: str
     parse_bytes: Callable[[str | int, str], int]
     format_bytes: Callable[[int], str]
     canonical_name: Callable[[str], str] = str.strip
+    without_a_rule: frozenset[str] = frozenset()
 
 
 def read_settings(specs: tuple[SettingSpec, ...], settings: Mapping[str, str], dialect: Dialect) -> dict[str, Value]:
@@ -34,6 +38,8 @@ def read_settings(specs: tuple[SettingSpec, ...], settings: Mapping[str, str], d
     for given_name, text in settings.items():
         name = dialect.canonical_name(given_name)
         spec = table.get(name)
+        if spec is None and name in dialect.without_a_rule:
+            continue
         if spec is None:
             raise UnknownSettingError(
                 f"settings.{given_name}", given_name, f"a setting of {dialect.engine}{closest_hint(name, table)}"

@@ -142,6 +142,10 @@ def test_wrong_settings_are_named(values: dict[str, str], error: type[PlannerErr
         demand(**values)
 
 
+def test_other_options_of_the_server_are_accepted() -> None:
+    assert demand(query_cache_size="4M", innodb_flush_method="O_DIRECT").pages == demand().pages
+
+
 def test_unknown_versions_are_named() -> None:
     with pytest.raises(UnknownVersionError, match="MariaDB"):
         demand("5.5")

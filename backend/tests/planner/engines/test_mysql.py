@@ -175,6 +175,10 @@ def test_wrong_settings_are_named(values: dict[str, str], error: type[PlannerErr
         demand(**values)
 
 
+def test_other_options_of_the_server_are_accepted() -> None:
+    assert demand(sort_buffer_size="4M", innodb_log_file_size="1G", binlog_format="ROW").pages == 66
+
+
 def test_unknown_versions_are_named() -> None:
     with pytest.raises(UnknownVersionError, match=re.escape("4.1")):
         demand("4.1")
