@@ -16,15 +16,22 @@ class CurvesError(Exception):
 
 
 def measure_curves(tlbbench: Path, save_to: Path, *, max_memory_bytes: int, profile: str) -> HardwareFacts:
-    """Run ``tlbbench run`` on this machine, keep its document, and read it."""
+    """Measure geometry, then latency, keep both as one document, and read it."""
     if not tlbbench.exists():
         raise CurvesError(f"{tlbbench} is not built (make agent)")
-    command = [str(tlbbench), "run", "--profile", profile, "--json", "--reserve", "--max-memory", str(max_memory_bytes)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603 - our own program
-    if done.returncode not in (0, 3):
-        raise CurvesError(f"tlbbench ended with status {done.returncode}")
-    save_to.write_text(done.stdout, encoding="utf-8")
+    document = _measure(tlbbench, "geometry", max_memory_bytes, profile)
+    document["latency"] = _measure(tlbbench, "latency", max_memory_bytes, profile).get("latency")
+    save_to.write_text(json.dumps(document, indent=1), encoding="utf-8")
     return read_curves(save_to)
+
+
+def _measure(tlbbench: Path, command: str, max_memory_bytes: int, profile: str) -> dict[str, Any]:
+    options = ["--profile", profile, "--json", "--reserve", "--max-memory", str(max_memory_bytes)]
+    done = subprocess.run([str(tlbbench), command, *options], stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
+    if done.returncode not in (0, 3):
+        raise CurvesError(f"tlbbench {command} ended with status {done.returncode}")
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def read_curves(path: Path) -> HardwareFacts:
