@@ -123,6 +123,8 @@ def _curves(rows: Iterable[Mapping[str, Any]]) -> Iterable[LatencyCurve]:
             continue
         if granted is not None and granted < GRANTED_ENOUGH:
             continue
+        if row.get("page_bytes") is None or row.get("layout") is None:
+            continue  # nothing says what this curve could be compared with
         points = tuple(sorted(_points(row.get("points") or ()), key=lambda point: point.footprint_bytes))
         if points:
             yield LatencyCurve(

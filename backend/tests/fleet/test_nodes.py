@@ -165,6 +165,19 @@ class TestDetail:
         assert [level["entries"] for level in hardware["levels"] if level["source"] == "measured"] == [96]
         assert [c["backing"] for c in hardware["curves"]] == ["THP"]
 
+    async def test_curves_of_unknown_page_size_are_kept_and_not_planned_with(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        curves = [curve("4K", 4096), curve("2M", 2 * MIB) | {"page_bytes": None}, curve("1G", GIB) | {"layout": None}]
+        receipt = await post(service, report(run=run(latency={"status": "ok", "curves": curves})))
+        facts = (await viewer.get(f"{NODES}/{receipt['node_id']}")).json()["facts"]
+        assert [c["backing"] for c in facts["hardware"]["curves"]] == ["4K"]
+        stored = (await viewer.get(f"/api/v1/runs/{receipt['run_id']}")).json()["curves"]
+        assert [c["page_bytes"] for c in stored if c["section"] == "latency"] == [4096, None, GIB]
+        database = {"name": "m", "engine": "postgresql", "version": "17", "settings": {"shared_buffers": "1GB"}}
+        body = {"node_id": receipt["node_id"], "scenario": {"databases": [database]}}
+        assert (await viewer.post("/api/v1/plans/preview", json=body)).status_code == 200
+
     async def test_missing_default_page_size_leaves_the_facts_unknown(
         self, service: Service, viewer: httpx.AsyncClient
     ) -> None:
