@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from hugeplan.planner.pages import ceil_to_multiple
@@ -132,6 +133,7 @@ def _maxalign(size_bytes: int) -> int:
     return ceil_to_multiple(size_bytes, 8)
 
 
+@lru_cache(maxsize=8192)
 def hash_table_bytes(entries: int, entry_bytes: int) -> int:
     """Bytes reserved for a shared hash table (``hash_estimate_size``, src/backend/utils/hash/dynahash.c).
 
@@ -155,6 +157,7 @@ def hash_table_bytes(entries: int, entry_bytes: int) -> int:
     )
 
 
+@lru_cache(maxsize=1024)
 def slru_bytes(slots: int, lsn_groups: int, major: int) -> int:
     """Bytes of one SLRU cache (``SimpleLruShmemSize``, src/backend/access/transam/slru.c); banks of 16 since 17."""
     page_number_bytes = 8 if major >= 17 else 4
