@@ -128,10 +128,14 @@ def reach_of(hardware: HardwareFacts | None, page_bytes: int, granule_bytes: int
 # --- from measured curves --------------------------------------------------------------------------
 
 
+LAYOUTS = ("line_per_page", "random_64b")
+"""Layouts whose difference between page sizes is translation. A packed layout is a control of the caches alone."""
+
+
 def _curve_pairs(hardware: HardwareFacts, base: int, page: int) -> list[tuple[LatencyCurve, LatencyCurve]]:
     """(base curve, large curve) of each layout; the large one is of the size asked, else the nearest below it."""
     pairs = []
-    for layout in sorted({curve.layout for curve in hardware.curves}):
+    for layout in LAYOUTS:
         of_layout = [curve for curve in hardware.curves if curve.layout == layout and curve.points]
         bases = [c for c in of_layout if c.page_bytes == base and c.backing.upper() != "THP"]
         larger = sorted(

@@ -187,6 +187,14 @@ def test_less_knowledge_is_a_wider_range() -> None:
     assert assumed.confidence is nothing.confidence is Confidence.LOW
 
 
+def test_a_packed_control_is_no_translation_curve() -> None:
+    """tlbbench's packed layout measures the caches alone: it must not change a prediction."""
+    facts = hardware()
+    packed = tuple(replace(curve, layout="packed", points=facts.curves[0].points) for curve in facts.curves)
+    with_control = replace(facts, curves=(*facts.curves, *packed))
+    assert gain_of(with_control, KEY_LOOKUP) == gain_of(facts, KEY_LOOKUP)
+
+
 def test_private_page_tables_make_large_pages_worth_more() -> None:
     few = gain_of(hardware(), replace(KEY_LOOKUP, active_connections=1), cpus=64)
     many = gain_of(hardware(), replace(KEY_LOOKUP, active_connections=64), connections=64, cpus=64)
