@@ -80,6 +80,11 @@ test.describe("the planner", () => {
     await page.getByLabel("shared_buffers").fill("14GB");
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await expect(page.getByText("Somebody changed it since you opened it")).toBeVisible();
+
+    await other.getByRole("button", { name: "Delete" }).click();
+    await other.getByRole("button", { name: "Delete twelve now" }).click();
+    await expect(other.getByRole("heading", { level: 1, name: "Planner" })).toBeVisible();
+    await expect(other.getByRole("button", { name: "Open a saved scenario" })).toHaveCount(0);
     await other.close();
   });
 });

@@ -37,7 +37,6 @@ export type Finding = Schemas["Finding"];
 export type InstancePlan = Schemas["InstancePlan"];
 export type Term = Schemas["Term"];
 export type Explanation = Schemas["Explanation"];
-export type ValueRange = Schemas["Range"];
 
 export type ScenarioDocument = Schemas["ScenarioDocument"];
 export type Scenario = Schemas["Scenario"];

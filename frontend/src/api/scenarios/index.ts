@@ -56,6 +56,7 @@ export function useDeleteScenario() {
           params: { path: { scenario_id: id }, header: { "if-match": `"${version}"` } },
         }),
       ),
-    onSuccess: () => queries.invalidateQueries({ queryKey: scenarioKeys.all }),
+    // Only the list: the deleted one is still on the page for a moment and must not be asked for again.
+    onSuccess: () => queries.invalidateQueries({ queryKey: scenarioKeys.list }),
   });
 }

@@ -39,11 +39,6 @@ export const PlannerIcon = () => (
     <path d="M3 6h14v8H3zM7 6v8M11 6v8M3 3.5h8M3 16.5h14" />
   </Icon>
 );
-export const FleetIcon = () => (
-  <Icon>
-    <path d="M3 3h4v4H3zM8.5 3h4v4h-4zM14 3h3v4h-3zM3 9h4v4H3zM8.5 9h4v4h-4zM14 9h3v4h-3zM3 15.5h14" />
-  </Icon>
-);
 export const EvidenceIcon = () => (
   <Icon>
     <path d="M4 3h9l3 3v11H4zM7 8h6M7 11h6M7 14h3" />
@@ -109,10 +104,5 @@ export const UnknownIcon = () => (
 export const CrackIcon = () => (
   <Icon size={18}>
     <path d="m11 2-3 5 3.5 2.5L8 13l2.5 1.5L9 18" />
-  </Icon>
-);
-export const SunMoonIcon = () => (
-  <Icon>
-    <path d="M10 3a7 7 0 1 0 0 14zM10 3a7 7 0 0 1 0 14" />
   </Icon>
 );

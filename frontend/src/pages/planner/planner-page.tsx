@@ -104,6 +104,7 @@ function Planner({ engines, nodes, open }: PlannerProps) {
             scenario={() => toScenario(form, nodeId !== null)}
             onOpen={(id) => void navigate({ search: { saved: id } })}
             onSaved={(saved) => void navigate({ search: { saved: saved.id } })}
+            onDeleted={() => void navigate({ search: {} })}
           />
         }
       />

@@ -3,7 +3,7 @@ import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { asApiError } from "@/api/problem";
-import { scenariosQuery, useSaveScenario } from "@/api/scenarios";
+import { scenariosQuery, useDeleteScenario, useSaveScenario } from "@/api/scenarios";
 import type { Scenario } from "@/api/types";
 import { ErrorState, StateText } from "@/components/ui/states";
 import { formatRelative } from "@/lib/units";
@@ -15,10 +15,11 @@ interface SavedScenariosProps {
   scenario: () => Record<string, unknown>;
   onOpen: (id: string) => void;
   onSaved: (scenario: Scenario) => void;
+  onDeleted: () => void;
 }
 
 /** Opens a saved scenario, and saves the one on the page. An edit names the version it was read at. */
-export function SavedScenarios({ open, nodeId, scenario, onOpen, onSaved }: SavedScenariosProps) {
+export function SavedScenarios({ open, nodeId, scenario, onOpen, onSaved, onDeleted }: SavedScenariosProps) {
   const list = useQuery(scenariosQuery());
   const save = useSaveScenario();
   const [asking, ask] = useDisclosure(false);
@@ -73,6 +74,7 @@ export function SavedScenarios({ open, nodeId, scenario, onOpen, onSaved }: Save
       <Button variant="default" onClick={ask.open}>
         Save as
       </Button>
+      {open && <DeleteScenario scenario={open} onDeleted={onDeleted} />}
       {conflict && !asking && (
         <p role="alert" style={{ margin: 0, color: "var(--hp-state-wrong)", fontSize: 14 }}>
           Somebody changed it since you opened it. Open it again, or save under another name.
@@ -95,5 +97,37 @@ export function SavedScenarios({ open, nodeId, scenario, onOpen, onSaved }: Save
         </form>
       </Modal>
     </Group>
+  );
+}
+
+/** Asks once before a scenario is gone for good. */
+function DeleteScenario({ scenario, onDeleted }: { scenario: Scenario; onDeleted: () => void }) {
+  const remove = useDeleteScenario();
+  const [asked, ask] = useState(false);
+  if (!asked) {
+    return (
+      <Button variant="default" onClick={() => ask(true)}>
+        Delete
+      </Button>
+    );
+  }
+  const detail = remove.isError ? asApiError(remove.error).detail : null;
+  return (
+    <>
+      <Button
+        color="red"
+        loading={remove.isPending}
+        onClick={() =>
+          remove.mutate({ id: scenario.id, version: scenario.version }, { onSuccess: onDeleted })
+        }
+      >
+        Delete {scenario.name} now
+      </Button>
+      {detail && (
+        <p role="alert" style={{ margin: 0, color: "var(--hp-state-wrong)", fontSize: 14 }}>
+          {detail}
+        </p>
+      )}
+    </>
   );
 }
