@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hugeplan.planner.model import (
+    KIB,
     MIB,
     Confidence,
     DatabaseInstance,
@@ -32,8 +33,8 @@ NATIVE_BOUND, NESTED_BOUND = 2.1, 3.0
 """Largest speed-up that translation alone can give dependent random reads (sheet section 7)."""
 
 
-THP_PAGE_BYTES = 2 * MIB
-"""Size of a transparent huge page where one page-table level up is 2M: x86-64, and AArch64 with 4K base pages."""
+THP_PAGE_BYTES, THP_BASE_PAGE_BYTES = 2 * MIB, 4 * KIB
+"""Size of a transparent huge page, one page-table level above base pages of 4K (x86-64, AArch64)."""
 
 
 def gains(node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Demand]) -> tuple[Gain, ...]:
@@ -49,7 +50,7 @@ def gains(node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Dem
             results.append(_base_gain(node, instance, demand))
         else:
             results.append(_gain(node, instance, demand, page_bytes))
-            if page_bytes == THP_PAGE_BYTES:
+            if page_bytes == THP_PAGE_BYTES and node.base_page_bytes == THP_BASE_PAGE_BYTES:
                 results.extend(_thp_gain(node, demand, results[-1]))
     return tuple(results)
 
@@ -266,8 +267,9 @@ def _statement(
     known: bool,
 ) -> str:
     label = page_label(page_bytes)
+    low, likely, high = (round(ns) for ns in (saving.low, saving.likely, saving.high))  # whole: no "-0"
     sentences = [
-        f"{label} pages: {saving.likely:.0f} ns less per operation ({saving.low:.0f} to {saving.high:.0f}), "
+        f"{label} pages: {likely} ns less per operation ({low} to {high}), "
         f"from {profile.cold_touches:.1f} cold places touched."
     ]
     percent = [100.0 * (value - 1.0) for value in (speedup.likely, speedup.low, speedup.high)]
