@@ -6,6 +6,7 @@ Requests are made from the service's own OpenAPI document: right shapes with wro
 from __future__ import annotations
 
 import json
+import os
 import string
 import uuid
 from typing import Any
@@ -21,8 +22,16 @@ from support.service import Service
 from hugeplan.access.schemas import Role
 
 JSON = {"Content-Type": "application/json"}
-# The session is shared by design: each request is judged on its own answer.
-RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+# `make test` asks the same questions each time; HUGEPLAN_FUZZ_EXAMPLES=2000 asks that many new ones.
+EXAMPLES = os.environ.get("HUGEPLAN_FUZZ_EXAMPLES")
+# Each request is judged on its own answer, so examples may share the service.
+RELAXED = settings(
+    max_examples=int(EXAMPLES or 60),
+    derandomize=EXAMPLES is None,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 
 nasty_text = st.one_of(
     st.text(max_size=20),
