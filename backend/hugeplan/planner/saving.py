@@ -59,7 +59,15 @@ def _groups(region: TouchRegion, zipf_s: float, unit_bytes: float) -> tuple[tupl
     if region.popularity_rows is None or zipf_s <= 0.0:
         return ((1.0, 1.0),)
     units = max(1.0, region.span_bytes / max(unit_bytes, region.place_bytes))
-    return _zipf_groups(region.popularity_rows, zipf_s, max(1, round(region.popularity_rows / units)))
+    return _zipf_groups(_rounded(region.popularity_rows), zipf_s, _rounded(region.popularity_rows / units))
+
+
+def _rounded(value: float) -> int:
+    """A count to two significant digits: shares of popularity hardly change, and a slider's next step is remembered."""
+    if value < 100.0:
+        return max(1, round(value))
+    scale = int(10.0 ** (math.floor(math.log10(value)) - 1))
+    return round(value / scale) * scale
 
 
 @lru_cache(maxsize=256)

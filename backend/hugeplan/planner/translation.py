@@ -277,6 +277,10 @@ def speedup_from_saving(operation_ns: float, saving_ns: float) -> float:
 # --- several classes of touches at once -----------------------------------------------------------
 
 
+FEW_CLASSES = 24
+"""Up to so many classes a plain loop beats the vectorised solver's overhead."""
+
+
 def class_hits(items: Sequence[float], references: Sequence[float], capacity: float) -> tuple[float, ...]:
     """LRU hit rate of each class when classes of equally popular items share a cache.
 
@@ -294,7 +298,11 @@ def class_hits(items: Sequence[float], references: Sequence[float], capacity: fl
     if capacity <= 0:
         return tuple(0.0 if i in live else 1.0 for i in range(len(items)))
     rates = [references[i] / items[i] for i in live]
-    time = _characteristic_time_of_few(rates, [items[i] for i in live], capacity)
+    sizes = [items[i] for i in live]
+    if len(live) > FEW_CLASSES:
+        time = _characteristic_time(np.array(rates), np.array(sizes), capacity)
+    else:
+        time = _characteristic_time_of_few(rates, sizes, capacity)
     for i, rate in zip(live, rates, strict=True):
         hits[i] = -math.expm1(-rate * time)
     return tuple(hits)
