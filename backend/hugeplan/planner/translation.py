@@ -277,7 +277,7 @@ def speedup_from_saving(operation_ns: float, saving_ns: float) -> float:
 # --- several classes of touches at once -----------------------------------------------------------
 
 
-FEW_CLASSES = 24
+FEW_CLASSES = 64
 """Up to so many classes a plain loop beats the vectorised solver's overhead."""
 
 
