@@ -18,6 +18,12 @@ enum {
 #define SECOND_PLATEAU_FROM 2
 /* One step of the ladder, as in geometry_add_points(). */
 #define LADDER_STEP 1.122462048
+/* Whoever shares the core evicts entries that a cycle of thousands of pages does not win back within a batch: the rise
+ * then looks softer and earlier than it is, also in the batches that ran undisturbed. */
+#define DROPPED_SHARE_MAX 0.25
+/* From here on the upper end of the interval is the end of the ladder, not the half of a rise that began too early. */
+#define DROPPED_SHARE_WIDE 0.05
+#define WIDE_REACH 1.5
 /* A last step of the ladder that adds less than this share of the whole rise is past the steep part. */
 #define STEEP_STEP_SHARE 0.15
 /* Of an L1 hit's cycles from a whole number; beyond it the calibration was disturbed. */
@@ -70,6 +76,11 @@ static double plateau_margin(const struct ladder *ladder, uint64_t from, uint64_
     return count > 0 ? statistics_median(margins, count) : NAN;
 }
 
+static bool is_disturbed(const struct ladder *ladder)
+{
+    return ladder_dropped_share(ladder) > DROPPED_SHARE_WIDE;
+}
+
 static int store_second_level(struct geometry_work *work, const struct backing *backing,
                               const struct knee_interval *found, struct verdict *verdict)
 {
@@ -88,16 +99,27 @@ static int store_second_level(struct geometry_work *work, const struct backing *
     level.confidence = width <= 1.35 ? CONFIDENCE_HIGH : width <= 2.5 ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
     (void)snprintf(level.note, sizeof(level.note),
                    "interval from the soft start of the rise to its half; estimate at 15 %% of it");
+    if (is_disturbed(work->ladder)) {
+        level.confidence = CONFIDENCE_LOW;
+        level.entries_max = (unsigned)work->ladder->cells[work->ladder->count - 1].pages;
+        (void)snprintf(level.note, sizeof(level.note),
+                       "other work held the core at times: interval from the soft start to the end of the ladder");
+    }
     return geometry_add_level(work, &level, verdict);
 }
 
 /* True when the ladder has climbed past the steep part of a rise that is worth the name, so that longer cycles add
  * nothing but memory. A walk costs at least as much as the second-level hit before it. */
-static bool rise_is_over(const struct knee_point *points, size_t count, uint64_t from, double first_plateau_ns)
+static bool rise_is_over(const struct ladder *ladder, uint64_t from, double first_plateau_ns)
 {
+    struct knee_point points[LADDER_POINTS_MAX];
+    const size_t count = ladder_knee_points(ladder, LADDER_MINIMUM, first_plateau_ns, points);
     const struct knee_interval found = knee_find_interval(points, count, from);
 
     if (found.verdict != KNEE_FOUND || points[count - 1].ns - found.plateau_ns < found.plateau_ns - first_plateau_ns) {
+        return false;
+    }
+    if (is_disturbed(ladder) && (double)points[count - 1].pages < WIDE_REACH * (double)found.half_rise_pages) {
         return false;
     }
     const double last_step = points[count - 1].ns - points[count - 2].ns;
@@ -111,7 +133,6 @@ static bool rise_is_over(const struct knee_point *points, size_t count, uint64_t
 static int climb_second_level(struct geometry_work *work, const struct backing *backing, size_t pages_max,
                               const struct geometry_first_level *first, struct verdict *verdict)
 {
-    struct knee_point points[LADDER_POINTS_MAX];
     struct ladder_effort effort = work->effort;
     const uint64_t from = SECOND_PLATEAU_FROM * first->entries;
     const bool whole = work->session->options->profile == PROFILE_FULL;
@@ -133,8 +154,7 @@ static int climb_second_level(struct geometry_work *work, const struct backing *
         work->ladder->seed = ++work->stream;
         status = ladder_measure_window(work->ladder, &window, &effort, work->session, verdict);
         while (status == 0 && reach * LADDER_STEP <= (double)pages_max &&
-               !rise_is_over(points, ladder_knee_points(work->ladder, LADDER_MINIMUM, first->plateau_ns, points), from,
-                             first->plateau_ns)) {
+               !rise_is_over(work->ladder, from, first->plateau_ns)) {
             reach *= LADDER_STEP;
             status =
                 ladder_extend_window(work->ladder, (uint64_t)llround(reach), &window, &effort, work->session, verdict);
@@ -162,6 +182,12 @@ int geometry_measure_second_level(struct geometry_work *work, const struct backi
     const size_t count = ladder_knee_points(work->ladder, LADDER_MINIMUM, first->plateau_ns, points);
     const struct knee_interval found = knee_find_interval(points, count, from);
 
+    if (ladder_dropped_share(work->ladder) > DROPPED_SHARE_MAX) {
+        verdict_set(verdict, STATUS_NOISY,
+                    "other work held the core for %.0f %% of the batches: it takes second-level entries between them",
+                    100 * ladder_dropped_share(work->ladder));
+        return -1;
+    }
     if (found.verdict == KNEE_UNCLEAR) {
         verdict_set(verdict, STATUS_NOISY, "no clear second plateau past %llu pages of %s", (unsigned long long)from,
                     backing->name);

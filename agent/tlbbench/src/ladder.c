@@ -241,6 +241,18 @@ size_t ladder_knee_points(const struct ladder *ladder, enum ladder_statistic sta
     return ladder->count;
 }
 
+double ladder_dropped_share(const struct ladder *ladder)
+{
+    size_t kept = 0;
+    size_t dropped = 0;
+
+    for (size_t index = 0; index < ladder->count; index++) {
+        kept += ladder->cells[index].view.count + ladder->cells[index].packed.count;
+        dropped += ladder->cells[index].view.dropped + ladder->cells[index].packed.dropped;
+    }
+    return kept + dropped > 0 ? (double)dropped / (double)(kept + dropped) : 0;
+}
+
 int ladder_to_curve(const struct ladder *ladder, bool packed, struct curve *curve)
 {
     curve->x_name = "pages";

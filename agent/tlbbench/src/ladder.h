@@ -64,6 +64,9 @@ int ladder_measure_window(struct ladder *ladder, struct window *window, const st
 int ladder_extend_window(struct ladder *ladder, uint64_t pages, struct window *window,
                          const struct ladder_effort *effort, const struct session *session, struct verdict *verdict);
 
+/* Share of all batches that were disturbed, 0 .. 1. */
+double ladder_dropped_share(const struct ladder *ladder);
+
 /* Which statistic of a point stands for it. Replacement that is not exact LRU loses entries to some visiting orders and
  * to other work on the core; the minimum over many orders is what the structure can hold. */
 enum ladder_statistic { LADDER_MEDIAN, LADDER_MINIMUM };

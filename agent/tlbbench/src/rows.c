@@ -33,6 +33,7 @@ struct work {
     struct rows_result *result;
     struct rows_segment segments[SESSION_BACKINGS_MAX];
     size_t segment_count;
+    double seconds_per_process[SESSION_BACKINGS_MAX]; /* the latest measurement's, retries included */
     struct rows_spec *specs;
     size_t spec_count;
 };
@@ -224,6 +225,36 @@ static int measure_one(struct work *work, const struct rows_segment *segment, co
     return 0;
 }
 
+/* Many processes that touch a large segment can take longer than the section has left; such a measurement is left out
+ * by itself. */
+static bool is_too_long(const struct work *work, size_t segment, const struct rows_spec *spec)
+{
+    const double seconds = spec_seconds(work, spec) + work->seconds_per_process[segment] * spec->workers;
+
+    return spec->mode == MODE_PROCESSES && seconds > deadline_remaining_seconds(work->session->deadline);
+}
+
+static int measure_timed(struct work *work, size_t segment, const struct rows_spec *spec, struct verdict *verdict)
+{
+    const uint64_t start_ns = timing_now_ns();
+
+    if (is_too_long(work, segment, spec)) {
+        struct row_measurement *const measurement = add_measurement(work, &work->segments[segment], spec);
+
+        if (measurement != NULL && measurement->verdict.status == STATUS_OK) {
+            verdict_set(&measurement->verdict, STATUS_STOPPED, "the time left is too short for %u processes",
+                        spec->workers);
+        }
+        return measurement == NULL ? -1 : 0;
+    }
+    const int status = measure_one(work, &work->segments[segment], spec, verdict);
+
+    if (spec->mode == MODE_PROCESSES) {
+        work->seconds_per_process[segment] = (double)(timing_now_ns() - start_ns) / 1e9 / spec->workers;
+    }
+    return status;
+}
+
 static int measure_specs(struct work *work, struct verdict *verdict)
 {
     struct rng rng = rng_new(work->session->options->seed, 0x20305u);
@@ -237,7 +268,7 @@ static int measure_specs(struct work *work, struct verdict *verdict)
         session_report_progress(work->session, (double)spec / (double)work->spec_count);
         for (size_t step = 0; step < work->segment_count; step++) {
             if (session_must_stop(work->session, verdict) ||
-                measure_one(work, &work->segments[order[step]], &work->specs[spec], verdict) != 0) {
+                measure_timed(work, order[step], &work->specs[spec], verdict) != 0) {
                 return -1;
             }
         }
