@@ -9,10 +9,11 @@ from typing import Any
 from uuid import UUID
 
 import anyio.to_thread
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
 from hugeplan.api.problems import (
+    ConflictError,
     FieldProblem,
     NotFoundError,
     PreconditionFailedError,
@@ -223,12 +224,19 @@ def _plan_summary(row: PlanRow) -> PlanSummary:
     )
 
 
+def _artifacts(row: PlanRow) -> list[PlanArtifact]:
+    return [PlanArtifact.model_validate(artifact) for artifact in row.artifacts]
+
+
 def _saved_plan(row: PlanRow) -> SavedPlan:
-    return SavedPlan(
-        **_plan_summary(row).model_dump(),
-        plan=_PLAN.validate_python(row.plan),
-        artifacts=[PlanArtifact.model_validate(artifact) for artifact in row.artifacts],
-    )
+    try:
+        plan_as_saved = _PLAN.validate_python(row.plan)
+    except ValidationError as error:
+        raise ConflictError(
+            "This plan was saved by another version of hugeplan, which this one cannot read. Its files are still "
+            f"at /api/v1/plans/{row.id}/artifacts; for the rest, plan the scenario again."
+        ) from error
+    return SavedPlan(**_plan_summary(row).model_dump(), plan=plan_as_saved, artifacts=_artifacts(row))
 
 
 async def create_plan(session: WriteSession, scenario_id: UUID) -> SavedPlan:
@@ -258,25 +266,28 @@ async def list_plans(session: ReadSession, scenario_id: UUID, *, limit: int, cur
     return Page(items=items, next_cursor=next_cursor)
 
 
-async def get_plan(session: ReadSession, plan_id: UUID) -> SavedPlan:
-    """A saved plan."""
+async def _stored_plan(session: ReadSession, plan_id: UUID) -> PlanRow:
     row = await repository.get_plan(session, plan_id)
     if row is None:
         raise NotFoundError(f"There is no plan {plan_id}.")
-    return _saved_plan(row)
+    return row
+
+
+async def get_plan(session: ReadSession, plan_id: UUID) -> SavedPlan:
+    """A saved plan. ConflictError when it was saved by a version with another form of plans."""
+    return _saved_plan(await _stored_plan(session, plan_id))
 
 
 async def list_artifacts(session: ReadSession, plan_id: UUID) -> PlanArtifacts:
     """The files of a saved plan."""
-    saved = await get_plan(session, plan_id)
-    return PlanArtifacts(plan_id=saved.id, items=saved.artifacts)
+    return PlanArtifacts(plan_id=plan_id, items=_artifacts(await _stored_plan(session, plan_id)))
 
 
 async def get_artifact(session: ReadSession, plan_id: UUID, kind: str) -> PlanArtifact:
     """One file of a saved plan, by its kind."""
-    saved = await get_plan(session, plan_id)
-    for artifact in saved.artifacts:
+    artifacts = _artifacts(await _stored_plan(session, plan_id))
+    for artifact in artifacts:
         if artifact.kind == kind:
             return artifact
-    kinds = ", ".join(artifact.kind for artifact in saved.artifacts) or "none"
+    kinds = ", ".join(artifact.kind for artifact in artifacts) or "none"
     raise NotFoundError(f"This plan has no artifact {kind!r}; it has: {kinds}.")

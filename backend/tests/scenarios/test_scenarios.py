@@ -9,10 +9,12 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import update
 from support.reports import report, run
 from support.service import Service, assert_problem, fields_of
 
 from hugeplan.access.schemas import Role
+from hugeplan.db.models import PlanRow
 from hugeplan.planner.plan import plan
 from hugeplan.scenario_file import ScenarioDocument, to_request
 
@@ -211,3 +213,14 @@ class TestSavedPlans:
             assert answer.headers["content-type"].startswith(item["media_type"])
             assert answer.headers["content-disposition"] == f'attachment; filename="{item["filename"]}"'
         assert_problem(await planner.get(f"{url}/poem"), 404, "not-found")
+
+    async def test_plan_of_another_version_keeps_its_files(self, service: Service, planner: httpx.AsyncClient) -> None:
+        made, _ = await create(planner)
+        saved = (await planner.post(f"{SCENARIOS}/{made['id']}/plans")).json()
+        async with service.database.write() as session:
+            await session.execute(update(PlanRow).values(plan={"of": "another version"}))
+        url = f"/api/v1/plans/{saved['id']}"
+        problem = assert_problem(await planner.get(url), 409, "conflict")
+        assert f"{url}/artifacts" in problem["detail"]
+        assert (await planner.get(f"{url}/artifacts")).json()["items"] == saved["artifacts"]
+        assert len((await planner.get(f"{SCENARIOS}/{made['id']}/plans")).json()["items"]) == 1
