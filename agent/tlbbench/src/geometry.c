@@ -138,11 +138,12 @@ static int measure_steps(struct geometry_work *work, struct verdict *verdict)
         return -1;
     }
     session_report_progress(work->session, 0.6);
-    if (work->l1_entries > 0 && geometry_measure_ways(work, verdict) != 0) {
+    /* Fracture gates every claim about reach, so it comes before the ways when time is short. */
+    if (work->l1_entries > 0 && geometry_measure_granules(work, verdict) != 0) {
         return -1;
     }
     session_report_progress(work->session, 0.75);
-    if (work->l1_entries > 0 && geometry_measure_granules(work, verdict) != 0) {
+    if (work->l1_entries > 0 && geometry_measure_ways(work, verdict) != 0) {
         return -1;
     }
     session_report_progress(work->session, 0.9);
