@@ -59,9 +59,9 @@ class WalkPrice:
     """Cost in ns of one walk at the base size and at a large size, for a page-table hit rate h.
 
     base = ``cached + inner (1 - h2) + uncached (1 - h3)``, h2 and h3 being the hit rates in caches of
-    ``inner_cache_bytes`` and ``cache_bytes``. A fit to curves has no inner step. ``large`` is the large size's walk
-    (zero for a fractured guest, where only the difference is known and both sizes miss alike). ``cache_factors``: by
-    how much the cache left to page tables may be smaller and larger.
+    ``inner_cache_bytes`` and ``cache_bytes``; a fit to curves has an inner step in its upper bound alone. ``large`` is
+    the large size's walk (zero for a fractured guest, where only the difference is known and both sizes miss alike).
+    ``cache_factors``: by how much the cache left to page tables may be smaller and larger.
     ``max_uncached`` is the largest 1 - h that was measured; beyond it the line is extrapolated.
     """
 
@@ -237,7 +237,9 @@ def _from_curves(hardware: HardwareFacts, base: Reach, large: Reach, fractured: 
     largest = max(sample.footprint_bytes for sample in samples)
     return WalkPrice(
         cached=Range(max(0.0, fit.cached - spread), fit.cached, fit.cached + spread),
-        inner=Range(0.0, 0.0, 0.0),
+        # The chase keeps its entries in the second-level cache longer than an engine with rows and code of its own:
+        # at worst an engine's come from the last level. The fit holds what the chase saw, so only the bound grows.
+        inner=Range(0.0, 0.0, _step(ASSUMED_L2_NS, ASSUMED_L3_NS).high),
         inner_cache_bytes=ASSUMED_L2_BYTES,
         uncached=Range(0.75 * uncached.low, uncached.likely, 1.25 * uncached.high),
         large=large_walk,
