@@ -25,7 +25,7 @@ from hugeplan.planner.model import (
 )
 from hugeplan.planner.page_tables import page_table_bytes
 from hugeplan.planner.published_bands import band_of
-from hugeplan.planner.saving import Machine, l1_miss_ns, saving_range
+from hugeplan.planner.saving import Machine, is_extrapolated, l1_miss_ns, saving_range
 from hugeplan.planner.touches import TouchProfile, touches_of
 from hugeplan.planner.walk_price import Reach, WalkPrice, granule_of, table_line_bytes, walk_price
 
@@ -176,13 +176,15 @@ def _gain(node: NodeFacts, instance: DatabaseInstance, demand: Demand, page_byte
     processes, processes_source = active_processes(instance, demand)
     described = instance.workload.working_set_bytes is not None or instance.workload.zipf_s is not None
     scenarios = scenarios_of(hardware, node.base_page_bytes, page_bytes)
-    ranges = [saving_range(profile, machine_of(node, s, page_bytes, processes), described) for s in scenarios]
+    machines = [machine_of(node, scenario, page_bytes, processes) for scenario in scenarios]
+    ranges = [saving_range(profile, machine, described) for machine in machines]
     saving = Range(min(r.low for r in ranges), sum(r.likely for r in ranges) / len(ranges), max(r.high for r in ranges))
     virtualised = hardware is None or hardware.virtualised is not False
     speedup, basis = _speedup(instance, saving, virtualised)
     fractured = len(scenarios) == 1 and scenarios[0].granule_bytes < page_bytes
     inputs = (
         *_hardware_terms(scenarios, page_bytes, node),
+        *_extrapolation(any(is_extrapolated(profile, machine) for machine in machines)),
         *profile.inputs,
         Term("private page tables in use", f"{processes}", processes_source),
         basis,
@@ -223,6 +225,12 @@ def _speedup(instance: DatabaseInstance, saving: Range, virtualised: bool) -> tu
     percent = Range(min(low, high), likely, high)
     speedup = Range(1.0 + percent.low / 100.0, 1.0 + percent.likely / 100.0, 1.0 + percent.high / 100.0)
     return speedup, Term("percentage", "published band of the engine's class", Source.ASSUMED, band.source)
+
+
+def _extrapolation(extrapolated: bool) -> tuple[Term, ...]:
+    """The input that says a walk's price lies outside what was measured; nothing when it lies inside."""
+    text = "extrapolated: more page-table entries are out of the cache than at any measured footprint"
+    return (Term("walk price", text, Source.COMPUTED),) if extrapolated else ()
 
 
 def _hardware_terms(scenarios: tuple[Scenario, ...], page_bytes: int, node: NodeFacts) -> tuple[Term, ...]:

@@ -275,6 +275,19 @@ def scattered_loss_ns(profile: TouchProfile, machine: Machine) -> float:
     return loss
 
 
+def is_extrapolated(profile: TouchProfile, machine: Machine) -> bool:
+    """Whether more of the walks' entries are out of the cache than at any footprint the curves were measured at."""
+    price = machine.price
+    if not price.measured:
+        return False
+    misses = tlb_misses(profile, machine.base, machine.processes_per_core)
+    shares = uncached_entries(profile, misses.m2, machine.table_line_bytes[0], machine.processes, price.cache_bytes)
+    walks = [region.touches * m2 for region, m2 in zip(profile.regions, misses.m2, strict=True)]
+    total = sum(walks)
+    share = sum(w * s for w, s in zip(walks, shares, strict=True)) / total if total > 0.0 else 0.0
+    return share > price.max_uncached + 0.05
+
+
 @lru_cache(maxsize=256)
 def half_the_entries(machine: Machine) -> Machine:
     """The same machine with half of its TLB entries: a busy sibling thread takes them, or nested paging fills them.

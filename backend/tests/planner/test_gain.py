@@ -195,6 +195,20 @@ def test_a_packed_control_is_no_translation_curve() -> None:
     assert gain_of(with_control, KEY_LOOKUP) == gain_of(facts, KEY_LOOKUP)
 
 
+def test_outside_the_measured_footprints_it_says_so() -> None:
+    """Curves that end at 512 MiB never saw as many entries out of the cache as 64 private page tables cause."""
+
+    def says_extrapolated(gain: Gain) -> bool:
+        return any("extrapolated" in term.value for term in gain.inputs)
+
+    full = hardware()
+    short = replace(full, curves=tuple(replace(curve, points=curve.points[:7]) for curve in full.curves))
+    many = replace(KEY_LOOKUP, active_connections=64)
+    assert says_extrapolated(gain_of(short, many, connections=64, cpus=64))
+    assert not says_extrapolated(gain_of(full, many, connections=64, cpus=64))
+    assert not says_extrapolated(gain_of(hardware(curves=False), many, connections=64, cpus=64))
+
+
 def test_private_page_tables_make_large_pages_worth_more() -> None:
     few = gain_of(hardware(), replace(KEY_LOOKUP, active_connections=1), cpus=64)
     many = gain_of(hardware(), replace(KEY_LOOKUP, active_connections=64), connections=64, cpus=64)
