@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hugeplan.planner.benefit import fit_benefit
-from hugeplan.planner.gain import NATIVE_BOUND, NESTED_BOUND, machine_of, scenarios_of
+from hugeplan.planner.gain import NATIVE_BOUND, NESTED_BOUND, machine_of, over_scenarios, scenarios_of
 from hugeplan.planner.model import (
     GIB,
     BenefitPoint,
@@ -25,7 +25,7 @@ from hugeplan.planner.model import (
     Range,
     Workload,
 )
-from hugeplan.planner.saving import saving_range
+from hugeplan.planner.saving import savings
 from hugeplan.planner.touches import CHAINED, INDEPENDENT, TouchProfile, TouchRegion, touches_of
 from hugeplan.planner.translation import expected_pages_touched
 
@@ -160,11 +160,9 @@ def _predict(
 def _saving(profile: TouchProfile, hardware: HardwareFacts, page_bytes: int, processes: int) -> Range:
     """The planner's saving for a profile, over the granules that are possible."""
     node = NodeFacts(name="published", numa=(NumaNode(id=0, mem_total_bytes=GIB),), cpus=processes, hardware=hardware)
-    ranges = [
-        saving_range(profile, machine_of(node, scenario, page_bytes, processes), described=True)
-        for scenario in scenarios_of(hardware, node.base_page_bytes, page_bytes)
-    ]
-    return Range(min(r.low for r in ranges), sum(r.likely for r in ranges) / len(ranges), max(r.high for r in ranges))
+    scenarios = scenarios_of(hardware, node.base_page_bytes, page_bytes)
+    machines = tuple(machine_of(node, scenario, page_bytes, processes) for scenario in scenarios)
+    return over_scenarios(savings(profile, machines, described=True)).ns
 
 
 def _uniform_reads(

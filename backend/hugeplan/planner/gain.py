@@ -7,7 +7,7 @@ says which. Every input is listed with where it came from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hugeplan.planner.model import (
@@ -25,7 +25,7 @@ from hugeplan.planner.model import (
 )
 from hugeplan.planner.page_tables import page_table_bytes
 from hugeplan.planner.published_bands import band_of
-from hugeplan.planner.saving import Machine, is_extrapolated, l1_miss_ns, saving_range
+from hugeplan.planner.saving import Machine, Saving, l1_miss_ns, savings
 from hugeplan.planner.touches import TouchProfile, touches_of
 from hugeplan.planner.walk_price import Reach, WalkPrice, granule_of, table_line_bytes, walk_price
 
@@ -43,15 +43,16 @@ def gains(node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Dem
     The base page size itself, where asked for, gets a gain of zero and its page-table bytes. Where the node's THP
     setting is known and not ``never``, 2M is followed by what transparent huge pages would give without a pool.
     """
+    weighed = {case.page_bytes: (case, saving) for case, saving in _savings(node, instance, demands)}
     results = []
     for page_bytes in sorted(demands):
-        demand = demands[page_bytes]
-        if page_bytes <= node.base_page_bytes:
-            results.append(_base_gain(node, instance, demand))
-        else:
-            results.append(_gain(node, instance, demand, page_bytes))
-            if page_bytes == THP_PAGE_BYTES and node.base_page_bytes == THP_BASE_PAGE_BYTES:
-                results.extend(_thp_gain(node, demand, results[-1]))
+        if page_bytes not in weighed:
+            results.append(_base_gain(node, instance, demands[page_bytes]))
+            continue
+        case, saving = weighed[page_bytes]
+        results.append(_gain(node, instance, case, saving))
+        if page_bytes == THP_PAGE_BYTES and node.base_page_bytes == THP_BASE_PAGE_BYTES:
+            results.extend(_thp_gain(node, case.demand, results[-1]))
     return tuple(results)
 
 
@@ -170,23 +171,61 @@ def machine_of(node: NodeFacts, scenario: Scenario, page_bytes: int, processes: 
     )
 
 
-def _gain(node: NodeFacts, instance: DatabaseInstance, demand: Demand, page_bytes: int) -> Gain:
-    hardware = node.hardware
-    profile = touches_of(instance, demand)
-    processes, processes_source = active_processes(instance, demand)
-    described = instance.workload.working_set_bytes is not None or instance.workload.zipf_s is not None
-    scenarios = scenarios_of(hardware, node.base_page_bytes, page_bytes)
-    machines = [machine_of(node, scenario, page_bytes, processes) for scenario in scenarios]
-    ranges = [saving_range(profile, machine, described) for machine in machines]
-    saving = Range(min(r.low for r in ranges), sum(r.likely for r in ranges) / len(ranges), max(r.high for r in ranges))
-    virtualised = hardware is None or hardware.virtualised is not False
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One large page size for one instance: what an operation touches, and what an entry may cover."""
+
+    page_bytes: int
+    demand: Demand
+    profile: TouchProfile
+    processes: int
+    processes_source: Source
+    scenarios: tuple[Scenario, ...]
+
+
+def _savings(
+    node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Demand]
+) -> Iterator[tuple[_Case, Saving]]:
+    """The saving of every large page size, over all its scenarios; sizes with the same profile are solved together."""
+    by_profile: dict[TouchProfile, list[_Case]] = {}
+    for page_bytes, demand in demands.items():
+        if page_bytes > node.base_page_bytes:
+            profile = touches_of(instance, demand)
+            scenarios = scenarios_of(node.hardware, node.base_page_bytes, page_bytes)
+            case = _Case(page_bytes, demand, profile, *active_processes(instance, demand), scenarios)
+            by_profile.setdefault(profile, []).append(case)
+    for profile, cases in by_profile.items():
+        machines = [tuple(machine_of(node, s, c.page_bytes, c.processes) for s in c.scenarios) for c in cases]
+        flat = tuple(machine for group in machines for machine in group)
+        found = iter(savings(profile, flat, _is_described(instance)))
+        for case, group in zip(cases, machines, strict=True):
+            yield case, over_scenarios([next(found) for _ in group])
+
+
+def over_scenarios(found: Sequence[Saving]) -> Saving:
+    """From the least to the most that any scenario allows; likely: their mean."""
+    ranges = [saving.ns for saving in found]
+    likely = sum(r.likely for r in ranges) / len(ranges)
+    ns = Range(min(r.low for r in ranges), likely, max(r.high for r in ranges))
+    return Saving(ns, any(saving.extrapolated for saving in found))
+
+
+def _is_described(instance: DatabaseInstance) -> bool:
+    """Whether the reader gave a working set or a skew."""
+    return instance.workload.working_set_bytes is not None or instance.workload.zipf_s is not None
+
+
+def _gain(node: NodeFacts, instance: DatabaseInstance, case: _Case, found: Saving) -> Gain:
+    saving = found.ns
+    page_bytes, profile, scenarios = case.page_bytes, case.profile, case.scenarios
+    virtualised = node.hardware is None or node.hardware.virtualised is not False
     speedup, basis = _speedup(instance, saving, virtualised)
     fractured = len(scenarios) == 1 and scenarios[0].granule_bytes < page_bytes
     inputs = (
         *_hardware_terms(scenarios, page_bytes, node),
-        *_extrapolation(any(is_extrapolated(profile, machine) for machine in machines)),
+        *_extrapolation(found.extrapolated),
         *profile.inputs,
-        Term("private page tables in use", f"{processes}", processes_source),
+        Term("private page tables in use", f"{case.processes}", case.processes_source),
         basis,
     )
     return Gain(
@@ -195,8 +234,8 @@ def _gain(node: NodeFacts, instance: DatabaseInstance, demand: Demand, page_byte
         page_bytes=page_bytes,
         saving_ns_per_operation=saving,
         speedup=speedup,
-        page_tables_bytes=_tables(node, instance, demand, page_bytes),
-        confidence=_confidence(scenarios, described, basis.source),
+        page_tables_bytes=_tables(node, instance, case.demand, page_bytes),
+        confidence=_confidence(scenarios, _is_described(instance), basis.source),
         inputs=inputs,
         statement=_statement(
             page_bytes, saving, speedup, profile, basis, fractured=fractured, known=len(scenarios) == 1

@@ -20,6 +20,7 @@ from hugeplan.planner.errors import PlannerError
 CACHE_LINE_BYTES = 64
 PTE_BYTES = 8
 _PAGES_MAX = 2.0**52
+_LONGEST_TIME = 1e300  # references; nothing that is referenced at all is missed after so many
 
 Floats = NDArray[np.float64]
 
@@ -111,20 +112,55 @@ def che(popularity: Floats, entries: float, counts: Floats | None = None) -> Che
     return CheResult(float(np.dot(weights * popularity, hits)), time, tuple(float(h) for h in hits))
 
 
+def characteristic_times(rates: Floats, counts: Floats, capacities: Floats) -> Floats:
+    """Characteristic times of several LRU caches: the root t of ``sum_i c_i (1 - exp(-r_i t)) = C`` for each C.
+
+    Each step solves the one exponential that has the sum's value, slope and curvature (third order); far from the
+    root it is at least Newton's step, which cannot overshoot, since the sum is concave and rising.
+
+    Args:
+        rates: references to one item of each class, shape (systems, classes); 0: the class takes no room.
+        counts: items of each class, shape (systems, classes).
+        capacities: entries of each cache, shape (systems, caches). All items fit: t is infinite. None: t is 0.
+
+    Returns:
+        Times in references, shape (systems, caches).
+    """
+    weights = counts * rates
+    slopes_of = np.stack((weights, weights * rates), axis=-1)
+    counts_of = np.where(rates > 0.0, counts, 0.0)[..., np.newaxis]
+    totals = counts_of.sum(axis=1)
+    inside = np.where((capacities > 0.0) & (capacities < totals), capacities, 0.5 * totals)
+    falling = -rates[:, np.newaxis, :]
+    with np.errstate(divide="ignore", invalid="ignore"):  # a system without references has no root: t is infinite
+        times = inside / weights.sum(axis=1, keepdims=True)  # the slope at 0 gives a lower bound of the root
+        for _ in range(200):
+            decayed = np.expm1(falling * times[..., np.newaxis])
+            missing = inside + (decayed @ counts_of)[..., 0]
+            slopes = (1.0 + decayed) @ slopes_of
+            slope, bend = slopes[..., 0], slopes[..., 1]
+            part = missing * bend / (slope * slope)
+            step = np.maximum(part, -np.log1p(-np.minimum(part, 0.9))) * slope / bend
+            times += step
+            if not (np.abs(step) > 1e-5 * times).any():  # the next step would be about the cube of this one
+                break
+    return np.asarray(np.where(capacities >= totals, math.inf, np.where(capacities > 0.0, times, 0.0)))
+
+
+def lru_misses(rates: Floats, times: Floats) -> Floats:
+    """Miss rate ``exp(-r t)`` of each class in each cache, shape (systems, caches, classes); 0 without references.
+
+    Args:
+        rates: shape (systems, classes); times: characteristic times, shape (systems, caches).
+    """
+    finite = np.minimum(times, _LONGEST_TIME)[..., np.newaxis]
+    references = rates[:, np.newaxis, :]
+    return np.asarray(np.exp(-references * finite) * (references > 0.0))
+
+
 def _characteristic_time(popularity: Floats, counts: Floats, entries: float) -> float:
-    """Root of ``sum c (1 - exp(-p t)) = E``: the left side is concave and rising, so Newton never overshoots."""
-    time = entries / float(np.dot(counts, popularity))  # the slope at 0 is sum(c p): a lower bound of the root
-    for _ in range(200):
-        decay = counts * np.exp(-popularity * time)
-        missing = entries - float(counts.sum() - decay.sum())
-        slope = float(np.dot(popularity, decay))
-        if slope <= 0.0:
-            break
-        step = missing / slope
-        time += step
-        if abs(step) <= 1e-12 * time:
-            break
-    return time
+    """The root for one cache; ``popularity`` and ``counts`` of shape (classes,)."""
+    return float(characteristic_times(popularity[np.newaxis], counts[np.newaxis], np.array([[entries]]))[0, 0])
 
 
 def uniform_che(pages: int, entries: float) -> CheResult:
@@ -165,22 +201,56 @@ def zipf_classes(pages: int, s: float) -> tuple[Floats, Floats]:
     return np.asarray(weights / np.dot(weights, counts)), np.asarray(counts)
 
 
+@dataclass(frozen=True, slots=True)
+class ScatteredRows:
+    """Popularity of pages when Zipf-popular rows lie in random places: hot pages with one hot row each, and the rest.
+
+    Attributes:
+        hot: classes of rows (the first ones of :func:`zipf_classes`) that are hotter than their page's own mean.
+        pages: all pages.
+        hot_pages, hot_share: pages with a hot row, and those rows' share of the references.
+        rest: popularity of a page from its other rows, the same for every page.
+    """
+
+    hot: int
+    pages: int
+    hot_pages: float
+    hot_share: float
+    rest: float
+
+
+@lru_cache(maxsize=64)
+def zipf_sums(rows: int, s: float) -> tuple[Floats, Floats, Floats]:
+    """Of the classes of ``zipf_classes``: minus the popularity (rising), rows and references up to each class.
+
+    Both sums start with 0 for no class, so that a difference of two is the sum between two classes.
+    """
+    popularity, counts = zipf_classes(rows, s)
+    ranks = np.concatenate(([0.0], np.cumsum(counts)))
+    shares = np.concatenate(([0.0], np.cumsum(popularity * counts)))
+    return -popularity, ranks, shares
+
+
+def scattered_rows(rows: int, s: float, rows_per_page: int) -> ScatteredRows:
+    """How rows fold into pages: ranks hotter than a page's mean, one to a page, until half of the pages has one."""
+    pages = max(1, math.ceil(rows / rows_per_page))
+    minus_popularity, ranks, shares = zipf_sums(rows, s)
+    hotter = int(minus_popularity.searchsorted(-1.0 / pages))
+    hot = min(hotter, int(ranks.searchsorted(pages / 2, side="right")) - 1)
+    hot_pages, hot_share = float(ranks[hot]), float(shares[hot])
+    return ScatteredRows(hot, pages, hot_pages, hot_share, (1.0 - hot_share) / pages)
+
+
 def page_popularity_of_scattered_rows(rows: int, s: float, rows_per_page: int) -> tuple[Floats, Floats]:
     """Popularity of pages when Zipf-popular rows lie in random places: classes of (popularity, pages).
 
     A page's popularity is the sum of its rows'. The hottest rows give their page one hot row each; the rest
     average out. This is why large pages see flatter popularity (sheet section 2).
     """
-    pages = max(1, math.ceil(rows / rows_per_page))
     row_popularity, row_counts = zipf_classes(rows, s)
-    mean = 1.0 / pages
-    ranks = np.cumsum(row_counts)
-    # Ranks hotter than their page's own mean, one to a page, until the pages run out.
-    hot = (row_popularity > mean) & (ranks <= pages / 2)
-    hot_pages, hot_share = float(row_counts[hot].sum()), float(np.dot(row_counts[hot], row_popularity[hot]))
-    rest = (1.0 - hot_share) / pages
-    popularity = np.append(row_popularity[hot] + rest, rest)
-    counts = np.append(row_counts[hot], pages - hot_pages)
+    found = scattered_rows(rows, s, rows_per_page)
+    popularity = np.append(row_popularity[: found.hot] + found.rest, found.rest)
+    counts = np.append(row_counts[: found.hot], found.pages - found.hot_pages)
     return np.asarray(popularity / np.dot(popularity, counts)), np.asarray(counts)
 
 
@@ -277,10 +347,6 @@ def speedup_from_saving(operation_ns: float, saving_ns: float) -> float:
 # --- several classes of touches at once -----------------------------------------------------------
 
 
-FEW_CLASSES = 64
-"""Up to so many classes a plain loop beats the vectorised solver's overhead."""
-
-
 def class_hits(items: Sequence[float], references: Sequence[float], capacity: float) -> tuple[float, ...]:
     """LRU hit rate of each class when classes of equally popular items share a cache.
 
@@ -291,36 +357,6 @@ def class_hits(items: Sequence[float], references: Sequence[float], capacity: fl
 
     Classes without items or references hit always; they take no room.
     """
-    live = [i for i, (n, r) in enumerate(zip(items, references, strict=True)) if n > 0 and r > 0]
-    hits = [1.0] * len(items)
-    if not live or capacity >= sum(items[i] for i in live):
-        return tuple(hits)
-    if capacity <= 0:
-        return tuple(0.0 if i in live else 1.0 for i in range(len(items)))
-    rates = [references[i] / items[i] for i in live]
-    sizes = [items[i] for i in live]
-    if len(live) > FEW_CLASSES:
-        time = _characteristic_time(np.array(rates), np.array(sizes), capacity)
-    else:
-        time = _characteristic_time_of_few(rates, sizes, capacity)
-    for i, rate in zip(live, rates, strict=True):
-        hits[i] = -math.expm1(-rate * time)
-    return tuple(hits)
-
-
-def _characteristic_time_of_few(rates: Sequence[float], counts: Sequence[float], entries: float) -> float:
-    """The same root as ``_characteristic_time`` without vectors: faster for a handful of classes, as a plan has."""
-    time = entries / math.fsum(count * rate for count, rate in zip(counts, rates, strict=True))
-    for _ in range(200):
-        missing, slope = entries, 0.0
-        for rate, count in zip(rates, counts, strict=True):
-            decay = count * math.exp(-rate * time)
-            missing -= count - decay
-            slope += rate * decay
-        if slope <= 0.0:
-            break
-        step = missing / slope
-        time += step
-        if abs(step) <= 1e-10 * time:
-            break
-    return time
+    rates = np.array([[r / n if n > 0 and r > 0 else 0.0 for n, r in zip(items, references, strict=True)]])
+    times = characteristic_times(rates, np.array([items], dtype=np.float64), np.array([[capacity]], dtype=np.float64))
+    return tuple((1.0 - lru_misses(rates, times)[0, 0]).tolist())

@@ -29,7 +29,7 @@ from hugeplan.planner.engines.base import (
 from hugeplan.planner.engines.postgresql_fit import fit_suggestions
 from hugeplan.planner.engines.postgresql_guc import parse_settings, setting_specs
 from hugeplan.planner.errors import SettingValueError, UnknownVersionError
-from hugeplan.planner.model import KIB, MIB, DatabaseInstance, Demand, Explanation, Segment, SettingAdvice
+from hugeplan.planner.model import KIB, MIB, DatabaseInstance, Demand, Explanation, Segment, SettingAdvice, Term
 from hugeplan.planner.pages import ceil_pages, page_label
 from hugeplan.planner.units import format_bytes, format_postgresql_bytes
 
@@ -67,8 +67,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     capped = checkpoint_queue_is_capped(major, minor)
     layout_major = layout_of(major)
     _require_possible_processes(shmem.max_backends(layout_major, settings), settings)
-    terms = shmem.shared_memory_terms(layout_major, settings, checkpoint_capped=capped)
-    size_bytes = shmem.rounded_segment_bytes(sum(terms.values()))
+    size_bytes, terms = _segment_terms(layout_major, settings, capped=capped)
     pages = huge_pages_needed(size_bytes, page_bytes, context.base_page_bytes)
     unknown = tuple(name for name in libraries if library_bytes(name, major, values) is None)
     uncertainty = uncertainty_bytes((major, minor), settings, size_bytes, unknown)
@@ -314,11 +313,18 @@ def advice(values: Values, page_bytes: int, context: DemandContext) -> tuple[Set
     return tuple(result)
 
 
-def _explanation(terms: Mapping[str, int], size_bytes: int, page_bytes: int) -> Explanation:
+@lru_cache(maxsize=1024)  # asked for at every page size
+def _segment_terms(major: int, settings: shmem.ShmemSettings, *, capped: bool) -> tuple[int, tuple[Term, ...]]:
+    """Bytes of the segment, and what they are made of."""
+    terms = shmem.shared_memory_terms(major, settings, checkpoint_capped=capped)
     inputs = tuple(computed(name, size) for name, size in terms.items() if size)
+    return shmem.rounded_segment_bytes(sum(terms.values())), inputs
+
+
+def _explanation(terms: tuple[Term, ...], size_bytes: int, page_bytes: int) -> Explanation:
     return Explanation(
         formula="pages = floor(segment / page) + 1; segment = sum of the terms, to the next 8 kB",
-        inputs=(*inputs, computed("segment", size_bytes), computed("page", page_bytes)),
+        inputs=(*terms, computed("segment", size_bytes), computed("page", page_bytes)),
         reference="PostgreSQL src/backend/storage/ipc/ipci.c, CalculateShmemSize and InitializeShmemGUCs",
     )
 

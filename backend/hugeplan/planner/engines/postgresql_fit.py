@@ -51,25 +51,24 @@ def _largest_buffers(major: int, settings: shmem.ShmemSettings, limit_bytes: int
 
     The segment grows with shared_buffers, so a bracket around a first guess and a binary search find it.
     """
+    beside = sum(shmem.terms_beside_buffers(major, settings).values()) + shmem.linear_bytes(major, settings)
+
+    def segment_bytes(blocks: int) -> int:
+        candidate = replace(settings, shared_buffers=blocks)
+        terms = shmem.terms_of_buffers(major, candidate, checkpoint_capped=capped)
+        return shmem.rounded_segment_bytes(sum(terms.values()) + beside)
 
     def fits(megabytes: int) -> bool:
-        candidate = replace(settings, shared_buffers=megabytes * _BLOCKS_PER_MIB)
         # One model error below the limit, so that the suggestion holds on the real server.
-        return (
-            shmem.shared_memory_bytes(major, candidate, checkpoint_capped=capped) + shmem.MODEL_ERROR_BYTES
-            < limit_bytes
-        )
+        return segment_bytes(megabytes * _BLOCKS_PER_MIB) + shmem.MODEL_ERROR_BYTES < limit_bytes
 
     if not fits(_SMALLEST_FIT_MIB):
         return None
-    # What the segment has beside its buffers hardly changes with them, so the guess is off by little.
-    beside = (
-        shmem.shared_memory_bytes(major, settings, checkpoint_capped=capped)
-        - settings.shared_buffers * shmem.BLOCK_BYTES
-    )
-    guess = max((limit_bytes - beside) // MIB, _SMALLEST_FIT_MIB)
-    step = 16
-    low = high = guess
+    # What the segment has for each of its buffers hardly changes, so the guess is off by a megabyte or two.
+    room = limit_bytes - shmem.MODEL_ERROR_BYTES - segment_bytes(settings.shared_buffers)
+    guess = (settings.shared_buffers + room // shmem.MARGINAL_BYTES_PER_BUFFER) // _BLOCKS_PER_MIB
+    low = high = max(guess, _SMALLEST_FIT_MIB)
+    step = 1
     while low > _SMALLEST_FIT_MIB and not fits(low):
         low, high, step = max(low - step, _SMALLEST_FIT_MIB), low, step * 2
     while fits(high):

@@ -41,6 +41,8 @@ _BUFFER_PARTITIONS: Final = 128
 
 # For each shared buffer: the block, its descriptor padded to 64 B, its I/O condition variable, its checkpoint slot.
 _BYTES_PER_BUFFER: Final = BLOCK_BYTES + 64 + 16 + 20
+#: What one more buffer adds on average, its lookup entry and its checkpoint request included: for first guesses only.
+MARGINAL_BYTES_PER_BUFFER: Final = _BYTES_PER_BUFFER + _HASH_ELEMENT_TAG_BYTES + _BUFFER_LOOKUP_ENTRY_BYTES + 32
 
 #: The checkpointer's request queue stopped growing at this many entries in the minors of August 2025.
 CHECKPOINT_REQUESTS_MAX: Final = 10_000_000
@@ -130,7 +132,7 @@ def _next_power_of_two(count: int) -> int:
 
 
 def _maxalign(size_bytes: int) -> int:
-    return ceil_to_multiple(size_bytes, 8)
+    return (size_bytes + 7) & ~7
 
 
 @lru_cache(maxsize=8192)
@@ -157,7 +159,7 @@ def hash_table_bytes(entries: int, entry_bytes: int) -> int:
     )
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # most of a segment's dozen caches have one of a few sizes
 def slru_bytes(slots: int, lsn_groups: int, major: int) -> int:
     """Bytes of one SLRU cache (``SimpleLruShmemSize``, src/backend/access/transam/slru.c); banks of 16 since 17."""
     page_number_bytes = 8 if major >= 17 else 4
@@ -357,24 +359,38 @@ def linear_bytes(major: int, settings: ShmemSettings) -> int:
     return round(sum(c * n for c, n in zip(coefficients, counts, strict=True)))
 
 
-def structural_terms(major: int, settings: ShmemSettings, *, checkpoint_capped: bool = True) -> dict[str, int]:
-    """The terms with a rule of their own, by name; the fitted linear term is not among them."""
+def terms_of_buffers(major: int, settings: ShmemSettings, *, checkpoint_capped: bool = True) -> dict[str, int]:
+    """The terms that follow shared_buffers, by name, if only through a default that is a share of it."""
     return {
         "shared_buffers": buffer_pool_bytes(settings),
         "buffer lookup table": buffer_lookup_bytes(settings),
         "checkpointer queue": checkpointer_queue_bytes(major, settings, capped=checkpoint_capped),
         "wal_buffers": wal_bytes(settings),
+        "SLRU caches": slru_total_bytes(major, settings),
+        "AIO handles": aio_bytes(major, settings),
+        "io_uring rings": io_uring_bytes(major, settings),
+    }
+
+
+def terms_beside_buffers(major: int, settings: ShmemSettings) -> dict[str, int]:
+    """The other terms with a rule of their own, by name: the same for every shared_buffers."""
+    return {
         "lock tables": lock_table_bytes(major, settings),
         "predicate locks": predicate_lock_bytes(major, settings),
         "query texts": activity_bytes(major, settings),
-        "SLRU caches": slru_total_bytes(major, settings),
         "standby transaction ids": known_assigned_xids_bytes(major, settings),
         "old snapshots": old_snapshot_bytes(major, settings),
-        "AIO handles": aio_bytes(major, settings),
-        "io_uring rings": io_uring_bytes(major, settings),
         "fast-path locks": fast_path_lock_bytes(major, settings),
         "dynamic shared memory": settings.min_dynamic_shared_memory_bytes,
         "preloaded libraries": settings.addin_bytes,
+    }
+
+
+def structural_terms(major: int, settings: ShmemSettings, *, checkpoint_capped: bool = True) -> dict[str, int]:
+    """The terms with a rule of their own, by name; the fitted linear term is not among them."""
+    return {
+        **terms_of_buffers(major, settings, checkpoint_capped=checkpoint_capped),
+        **terms_beside_buffers(major, settings),
     }
 
 

@@ -1,0 +1,165 @@
+"""How often translation fails an operation: TLB misses, page walks, and walks whose entry is not in a cache.
+
+Counted at every page size, with all the TLB's entries and with a part of them, and for several cache sizes at once:
+Che's approximation is solved for all of them together. What each of them costs is :mod:`hugeplan.planner.saving`'s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hugeplan.planner.places import Places
+from hugeplan.planner.translation import CACHE_LINE_BYTES, Floats, characteristic_times, lru_misses
+from hugeplan.planner.walk_price import Reach
+
+BASE_BYTES_OF_WARM_PAGES: Final = 4096
+
+ALL_ENTRIES, HALF_THE_ENTRIES = 0, 1
+ENTRY_SHARES: Final = (1.0, 0.5)
+"""All TLB entries, and half of them: a busy sibling thread takes the rest, or nested paging fills them.
+Source: sheet section 2 (SMT). Whether a sibling is busy cannot be seen from a guest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One page size of a node as an operation meets it.
+
+    ``table_line_bytes``: memory covered by one line of leaf entries. ``cache_bytes``: caches in which an entry may be.
+    ``processes``: private page tables that compete; ``processes_per_core``: address spaces that take turns.
+    """
+
+    reach: Reach
+    table_line_bytes: int
+    cache_bytes: tuple[float, ...]
+    processes: float
+    processes_per_core: float
+
+
+@dataclass(frozen=True, slots=True)
+class Walks:
+    """Per operation: first-level misses, walks, and by cache size the walks whose leaf entry is not in that cache.
+
+    ``fetches``: walks to a place's first page; near touches find their entry in the line just read. ``warm_m2``: miss
+    rate of the pages every operation uses.
+    """
+
+    l1_misses: float
+    walks: float
+    fetches: float
+    uncached: Mapping[float, float]
+    warm_m2: float
+
+
+def walks_of(places: Places, sights: Sequence[Sight]) -> dict[Sight, tuple[Walks, ...]]:
+    """The walks of every sight, one for each of ``ENTRY_SHARES``."""
+    unique = tuple(dict.fromkeys(sights))
+    misses = _tlb_misses(places, unique)
+    uncached = _uncached(places, unique, misses)
+    found: dict[Sight, tuple[Walks, ...]] = {}
+    for sight, missed, beyond in zip(unique, misses, uncached, strict=True):
+        sums = (missed.l1_misses.tolist(), missed.walks.tolist(), missed.fetches.tolist(), beyond)
+        found[sight] = tuple(Walks(*each) for each in zip(*sums, missed.warm_m2.tolist(), strict=True))
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _TlbMisses:
+    """TLB misses of one sight, for each of ``ENTRY_SHARES``.
+
+    ``l1_misses``, ``walks``, ``fetches``: per operation, shape (shares,). ``warm_m2``: shape (shares,). ``m2``: walks
+    per page touched of each region, shape (shares, regions).
+    """
+
+    l1_misses: Floats
+    walks: Floats
+    fetches: Floats
+    warm_m2: Floats
+    m2: Floats
+
+
+def _tlb_misses(places: Places, sights: Sequence[Sight]) -> list[_TlbMisses]:
+    """Che over all the pages of an operation: its places', the warm ones, and private ones outside shared memory."""
+    profile = places.profile
+    views = [places.in_units_of(sight.reach.granule_bytes) for sight in sights]
+    references = [np.append(view.units, (profile.warm_pages, profile.private_pages)) for view in views]
+    items = [
+        np.append(view.items, (_warm_items(places, sight) * per_core, profile.private_pages * per_core))
+        for view, sight in zip(views, sights, strict=True)
+        for per_core in (sight.processes_per_core,)
+    ]
+    counts, touched = _rows(items), _rows(references)
+    rates = _ratio(touched, counts)
+    levels = [(sight.reach.l1_entries, sight.reach.entries) for sight in sights]
+    capacities = np.array([[entries * share for entries in level for share in ENTRY_SHARES] for level in levels])
+    rate = lru_misses(rates, characteristic_times(rates, counts, capacities))
+    found = []
+    for view, by_cache, missed in zip(views, rate, rate * touched[:, np.newaxis], strict=True):
+        last = len(view.items) + 1  # the private pages keep their size: what they miss is the same at every size
+        l1_misses, walks = missed[:, :last].sum(axis=1).reshape(2, -1)
+        second = missed[len(ENTRY_SHARES) :, : last - 1]
+        pages, walked = (np.add.reduceat(of, view.starts, axis=-1) for of in (view.units, second))
+        m2 = _ratio(walked, pages)
+        fetches = m2[:, view.region] @ view.places
+        found.append(_TlbMisses(l1_misses, walks, fetches, by_cache[len(ENTRY_SHARES) :, last - 1], m2))
+    return found
+
+
+def _warm_items(places: Places, sight: Sight) -> float:
+    """Pages that the places every operation uses occupy at this size."""
+    granule, warm = sight.reach.granule_bytes, places.profile.warm_pages
+    items = max(1.0, warm * BASE_BYTES_OF_WARM_PAGES / granule)
+    # Larger pages do not hold all of them in one: they are spread over a few separate structures.
+    return max(items, min(warm, 4.0)) if granule > BASE_BYTES_OF_WARM_PAGES else items
+
+
+def _uncached(
+    places: Places, sights: Sequence[Sight], misses: Sequence[_TlbMisses]
+) -> list[tuple[dict[float, float], ...]]:
+    """Walks whose leaf entry is not in a cache, by cache size: Che over the lines of tables and of data.
+
+    Private tables are counted once a process.
+    """
+    data = places.in_units_of(CACHE_LINE_BYTES)
+    data_rates = np.broadcast_to(_ratio(data.lines, data.items), (len(ENTRY_SHARES), len(data.items)))
+    rates, counts, weights, asked = [], [], [], []
+    for index, (sight, missed) in enumerate(zip(sights, misses, strict=True)):
+        if not sight.cache_bytes or not missed.m2.any():
+            continue
+        table = places.in_units_of(sight.table_line_bytes)
+        walked = missed.m2[:, table.region]
+        lines = table.items * sight.processes
+        rates += [*np.hstack((walked * _ratio(table.units, lines), data_rates))]
+        counts += [np.concatenate((lines, data.items))] * len(ENTRY_SHARES)
+        weights += [*(walked * table.places)]
+        asked.append(index)
+    found = [tuple(dict.fromkeys(sight.cache_bytes, 0.0) for _ in ENTRY_SHARES) for sight in sights]
+    if not asked:
+        return found
+    caches = np.array([sights[index].cache_bytes for index in asked for _ in ENTRY_SHARES])
+    systems = _rows(rates)
+    times = characteristic_times(systems, _rows(counts), caches / CACHE_LINE_BYTES)
+    tables = _rows(weights)
+    width = tables.shape[1]
+    beyond = (lru_misses(systems[:, :width], times) @ tables[..., np.newaxis])[..., 0].tolist()
+    for position, index in enumerate(asked):
+        for share, sums in enumerate(beyond[position * len(ENTRY_SHARES) :][: len(ENTRY_SHARES)]):
+            found[index][share].update(zip(sights[index].cache_bytes, sums, strict=True))
+    return found
+
+
+def _rows(arrays: Sequence[Floats]) -> Floats:
+    """One array with a row each, short ones filled with classes of nothing."""
+    filled = np.zeros((len(arrays), max(len(array) for array in arrays)))
+    for row, array in zip(filled, arrays, strict=True):
+        row[: len(array)] = array
+    return filled
+
+
+def _ratio(references: Floats, items: Floats) -> Floats:
+    """References per item; 0 where there are no items."""
+    return references / np.where(items > 0.0, items, math.inf)

@@ -1,0 +1,95 @@
+"""Caches solved together: the equation holds, and nobody's answer depends on who is solved beside it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hugeplan.planner import translation as tr
+from hugeplan.planner.model import GIB, KIB, MIB, Source
+from hugeplan.planner.places import Places, _zipf_groups
+from hugeplan.planner.touches import TouchProfile, TouchRegion
+from hugeplan.planner.walk_price import Reach
+from hugeplan.planner.walks import ALL_ENTRIES, HALF_THE_ENTRIES, Sight, walks_of
+
+ROWS = 20_000_000
+PROFILE = TouchProfile(
+    regions=(
+        TouchRegion("hash bucket", 16.0 * MIB, 500_000.0, 8.0, 1.0),
+        TouchRegion("block", 8.0 * GIB, 1_000_000.0, 8192.0, 1.0, 1.0, 10.0, ROWS),
+        TouchRegion("nothing", 1.0 * MIB, 100.0, 64.0, 0.0),
+    ),
+    warm_pages=30.0,
+    private_pages=400.0,
+    zipf_s=0.9,
+    uncertainty=(0.8, 1.2),
+    inputs=(),
+)
+
+
+def sight(page_bytes: int, entries: float) -> Sight:
+    reach = Reach(page_bytes, page_bytes, 64.0, entries, Source.ASSUMED)
+    return Sight(reach, 8 * page_bytes, (1.0 * MIB, 32.0 * MIB, 8.0 * MIB, 128.0 * MIB), 8.0, 1.0)
+
+
+SMALL, LARGE, HUGE = sight(4 * KIB, 2048.0), sight(2 * MIB, 1024.0), sight(GIB, 16.0)
+
+
+@settings(deadline=None)
+@given(
+    items=st.lists(st.floats(1, 1e8), min_size=1, max_size=30),
+    shares=st.lists(st.floats(1e-6, 0.999999), min_size=1, max_size=4),
+    data=st.data(),
+)
+def test_entries_in_use_equal_the_capacity(items: list[float], shares: list[float], data: st.DataObject) -> None:
+    references = data.draw(st.lists(st.floats(0.01, 10), min_size=len(items), max_size=len(items)))
+    counts = np.array([items])
+    rates = np.array([references]) / counts
+    capacities = counts.sum() * np.array([shares])
+    times = tr.characteristic_times(rates, counts, capacities)
+    occupied = -np.expm1(-rates[:, np.newaxis, :] * times[..., np.newaxis]) @ counts[0]
+    assert occupied == pytest.approx(capacities, rel=1e-9)
+
+
+def test_caches_that_hold_all_or_nothing() -> None:
+    rates, counts = np.array([[0.1, 0.0], [0.0, 0.0]]), np.array([[10.0, 5.0], [3.0, 0.0]])
+    times = tr.characteristic_times(rates, counts, np.array([[10.0, 0.0], [1.0, 2.0]]))
+    assert times.tolist() == [[math.inf, 0.0], [math.inf, math.inf]]
+    assert tr.lru_misses(rates, times)[0].tolist() == [[0.0, 0.0], [1.0, 0.0]]  # unreferenced classes miss nothing
+
+
+def test_walks_do_not_depend_on_what_is_solved_beside_them() -> None:
+    together = walks_of(Places(PROFILE), (SMALL, LARGE, HUGE, SMALL))
+    for one in (SMALL, LARGE, HUGE):
+        alone = walks_of(Places(PROFILE), (one,))[one]
+        for share in (ALL_ENTRIES, HALF_THE_ENTRIES):
+            assert together[one][share].walks == pytest.approx(alone[share].walks, rel=1e-10)
+            assert together[one][share].uncached == pytest.approx(alone[share].uncached, rel=1e-10)
+
+
+def test_walks_have_the_order_that_physics_asks_for() -> None:
+    found = walks_of(Places(PROFILE), (SMALL, LARGE))
+    for walks in (*found[SMALL], *found[LARGE]):
+        by_size = [walks.uncached[size] for size in sorted(walks.uncached)]
+        assert by_size == sorted(by_size, reverse=True)
+        assert by_size[0] <= walks.walks <= walks.l1_misses
+    for page in (SMALL, LARGE):
+        assert found[page][HALF_THE_ENTRIES].walks > found[page][ALL_ENTRIES].walks
+    assert found[LARGE][ALL_ENTRIES].walks < found[SMALL][ALL_ENTRIES].walks
+
+
+@pytest.mark.parametrize("rows_per_unit", [1, 8, 1000, ROWS])
+def test_groups_of_units_are_the_classes_of_pages_summed(rows_per_unit: int) -> None:
+    popularity, counts = tr.page_popularity_of_scattered_rows(ROWS, 0.9, rows_per_unit)
+    logs = np.log(popularity)
+    width = max(float(logs.max() - logs.min()), 1e-9)
+    bins = ((logs - logs.min()) / width * (8 - 1e-6)).astype(int)
+    expected = sorted(
+        (float(counts[bins == b].sum() / counts.sum()), float(np.dot(counts[bins == b], popularity[bins == b])))
+        for b in set(bins.tolist())
+    )
+    assert np.array(sorted(_zipf_groups(ROWS, 0.9, rows_per_unit))) == pytest.approx(np.array(expected), rel=1e-9)
