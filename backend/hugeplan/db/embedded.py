@@ -144,11 +144,9 @@ class EmbeddedPostgres:
                 connection.execute(statement.format(*identifiers))
 
     def _command(self, program: str, *arguments: str) -> Sequence[str]:
-        command = [str(self._programs / program), *arguments]
-        if self._user is None:
-            return command
-        launcher = [sys.executable, "-m", "hugeplan.db.unprivileged", str(self._user.pw_uid), str(self._user.pw_gid)]
-        return [*launcher, str(self._data_dir), *command]
+        uid, gid = (self._user.pw_uid, self._user.pw_gid) if self._user else (os.geteuid(), os.getegid())
+        launcher = [sys.executable, "-m", "hugeplan.db.unprivileged", str(uid), str(gid), str(self._data_dir)]
+        return [*launcher, str(self._programs / program), *arguments]
 
     def _own(self, folder: Path) -> None:
         if self._user is not None:

@@ -1,18 +1,22 @@
-"""Run a program as an ordinary user when started as root: PostgreSQL refuses to run as root.
+"""Run a program that ends with its parent, as an ordinary user when started as root, which PostgreSQL refuses.
 
-``python -m hugeplan.db.unprivileged UID GID FOLDER PROGRAM ARG...``. The checkout may lie in a folder only root
-may enter (``/root``). Opening that folder to everyone would be a lasting change outside the state
-folder, so the program keeps one capability instead: to read and enter files regardless of mode.
+``python -m hugeplan.db.unprivileged UID GID FOLDER PROGRAM ARG...``. UID and GID are those to become; without root they
+are our own and nothing changes. The parent is the thread that starts this, so it must be one that stays.
+
+The checkout may lie in a folder only root may enter (``/root``). Opening that folder to everyone would be a lasting
+change outside the state folder, so the program keeps one capability instead: to read and enter files regardless of mode.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import struct
 import sys
 from collections.abc import Sequence
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_KEEPCAPS = 8
 _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_RAISE = 2
@@ -43,10 +47,20 @@ def become(uid: int, gid: int, needed: Sequence[str]) -> None:
         _keep_capability(libc, _CAP_DAC_READ_SEARCH) or _keep_capability(libc, _CAP_DAC_OVERRIDE)
 
 
+def end_with_parent() -> None:
+    """Ask the kernel for SIGINT (to PostgreSQL a fast shutdown) when the parent ends, however it ends.
+
+    Changing the user clears this, so it comes after.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
+
+
 def main(arguments: Sequence[str]) -> None:
     """Become the user, then the program."""
     uid, gid, folder, program, *rest = arguments
-    become(int(uid), int(gid), [folder, program])
+    if int(uid) != os.geteuid():
+        become(int(uid), int(gid), [folder, program])
+    end_with_parent()
     os.execv(program, [program, *rest])  # noqa: S606 - no shell is wanted
 
 
