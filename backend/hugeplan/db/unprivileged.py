@@ -4,7 +4,7 @@
 are our own and nothing changes. The parent is the thread that starts this, so it must be one that stays.
 
 The checkout may lie in a folder only root may enter (``/root``). Opening that folder to everyone would be a lasting
-change outside the state folder, so the program keeps one capability instead: to read and enter files regardless of mode.
+change outside the state folder, so the program keeps one capability instead: to enter any folder and read any file.
 """
 
 from __future__ import annotations
