@@ -20,6 +20,7 @@ from hugeplan.planner.model import (
     NumaNode,
     Pool,
     ProcessMemory,
+    Source,
 )
 from hugeplan.planner.pages import canonical_architecture
 from hugeplan.scenario_file import with_catalogue
@@ -89,6 +90,7 @@ def node_facts(machine: Machine, hardware: HardwareFacts | None = None) -> NodeF
         numa=tuple(_numa(machine, memory["MemTotal"])),
         cpus=_cpus(machine),
         kernel_used_bytes=None if unreclaimable is None or stacks is None else unreclaimable + stacks,
+        kernel_used_source=Source.MEASURED,
         thp_enabled=_selected(machine.text("sys/kernel/mm/transparent_hugepage/enabled")),
         hvo_enabled=_switch(machine.text("proc/sys/vm/hugetlb_optimize_vmemmap")),
         kernel_release=machine.text("proc/sys/kernel/osrelease"),

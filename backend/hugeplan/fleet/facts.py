@@ -9,7 +9,7 @@ from hugeplan.fleet.document import GlobalPool, Inventory, NumaPool, ProcessMemo
 from hugeplan.hardware import catalogue
 from hugeplan.hardware.curves import hardware_facts_of
 from hugeplan.planner import model as planner
-from hugeplan.planner.model import HardwareFacts, NodeFacts, NumaNode, Pool
+from hugeplan.planner.model import HardwareFacts, NodeFacts, NumaNode, Pool, Source
 
 
 class IncompleteReportError(Exception):
@@ -113,6 +113,7 @@ def node_facts(
         numa=numa_nodes(inventory, sample),
         cpus=inventory.cpu.online if inventory.cpu else None,
         kernel_used_bytes=kernel_used_bytes(sample),
+        kernel_used_source=Source.MEASURED,
         thp_enabled=inventory.thp.enabled if inventory.thp else None,
         hvo_enabled=inventory.hvo_enabled,
         kernel_release=inventory.kernel_release,

@@ -72,7 +72,7 @@ def default_kernel_bytes(mem_total_bytes: int) -> int:
 def kernel_bytes(node: NodeFacts) -> tuple[int, Source]:
     """The kernel's own memory: what the facts say, else the stated default."""
     if node.kernel_used_bytes is not None:
-        return node.kernel_used_bytes, Source.GIVEN
+        return node.kernel_used_bytes, node.kernel_used_source
     return default_kernel_bytes(node.mem_total_bytes), Source.ASSUMED
 
 

@@ -167,7 +167,10 @@ class NumaNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
-    """A node as the planner sees it. ``numa`` holds at least one node; their sum is MemTotal."""
+    """A node as the planner sees it. ``numa`` holds at least one node; their sum is MemTotal.
+
+    ``kernel_used_source`` says how ``kernel_used_bytes`` is known.
+    """
 
     name: str
     arch: str = "x86_64"
@@ -177,6 +180,7 @@ class NodeFacts:
     numa: tuple[NumaNode, ...]
     cpus: int | None = None
     kernel_used_bytes: int | None = None
+    kernel_used_source: Source = Source.GIVEN
     thp_enabled: str | None = None
     hvo_enabled: bool | None = None
     kernel_release: str | None = None

@@ -1636,6 +1636,8 @@ export interface components {
         /**
          * NodeFacts
          * @description A node as the planner sees it. ``numa`` holds at least one node; their sum is MemTotal.
+         *
+         *     ``kernel_used_source`` says how ``kernel_used_bytes`` is known.
          */
         NodeFacts: {
             /** Name */
@@ -1669,6 +1671,8 @@ export interface components {
             cpus: number | null;
             /** Kernel Used Bytes */
             kernel_used_bytes: number | null;
+            /** @default given */
+            kernel_used_source: components["schemas"]["Source"];
             /** Thp Enabled */
             thp_enabled: string | null;
             /** Hvo Enabled */
