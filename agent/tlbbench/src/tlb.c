@@ -280,24 +280,31 @@ static void entries_to_json(struct json *j, const char *key, unsigned entries)
     json_i64_or_null(j, key, entries == TLB_ENTRIES_UNKNOWN ? -1 : (int64_t)entries);
 }
 
+static void level_to_json(const struct tlb_level *level, struct json *j)
+{
+    json_begin_object(j, NULL);
+    json_u64(j, "level", level->level);
+    json_string(j, "kind", tlb_kind_name(level->kind));
+    json_u64(j, "page_bytes", level->page_bytes);
+    entries_to_json(j, "entries", level->entries);
+    entries_to_json(j, "entries_min", level->entries_min);
+    entries_to_json(j, "entries_max", level->entries_max);
+    ways_to_json(level->ways, level->ways_max, j);
+    json_string(j, "source", fact_source_name(level->source));
+    json_string(j, "confidence", confidence_name(level->confidence));
+    json_string(j, "note", level->note[0] != '\0' ? level->note : NULL);
+    json_end_object(j);
+}
+
+/* Measured values stand first: a reader who takes the first match for a level and a page size gets what holds here. */
 void tlb_levels_to_json(const struct tlb_level_list *levels, struct json *j, const char *key)
 {
     json_begin_array(j, key);
-    for (size_t i = 0; i < levels->count; i++) {
-        const struct tlb_level *level = &levels->items[i];
-
-        json_begin_object(j, NULL);
-        json_u64(j, "level", level->level);
-        json_string(j, "kind", tlb_kind_name(level->kind));
-        json_u64(j, "page_bytes", level->page_bytes);
-        entries_to_json(j, "entries", level->entries);
-        entries_to_json(j, "entries_min", level->entries_min);
-        entries_to_json(j, "entries_max", level->entries_max);
-        ways_to_json(level->ways, level->ways_max, j);
-        json_string(j, "source", fact_source_name(level->source));
-        json_string(j, "confidence", confidence_name(level->confidence));
-        json_string(j, "note", level->note[0] != '\0' ? level->note : NULL);
-        json_end_object(j);
+    for (int measured = 1; measured >= 0; measured--) {
+        for (size_t i = 0; i < levels->count; i++) {
+            if ((levels->items[i].source == SOURCE_MEASURED) == (measured == 1))
+                level_to_json(&levels->items[i], j);
+        }
     }
     json_end_array(j);
 }
