@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 HUGE_PAGES = Path("/sys/kernel/mm/hugepages")
+ATTEMPTS = 5
 
 
 class CannotReserveError(Exception):
@@ -38,8 +39,10 @@ def reserved(page_bytes: int, pages: int) -> Iterator[int]:
             f"{wanted - former} more huge pages are needed and {counter} is not writable (not root)"
         )
     try:
-        if wanted > former:
-            # Dropping clean page cache and compacting leaves the kernel whole large frames to give.
+        # The kernel gives what it finds at once; dropping clean page cache and compacting finds more.
+        for _ in range(ATTEMPTS):
+            if read_count(page_bytes, "free_hugepages") >= pages:
+                break
             for name, value in (("drop_caches", "3"), ("compact_memory", "1")):
                 knob = Path("/proc/sys/vm") / name
                 if os.access(knob, os.W_OK):
