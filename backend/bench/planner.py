@@ -1,8 +1,9 @@
 """How long planning takes: one plan, and a fleet of 10,000 nodes. Run with ``make bench`` or by hand.
 
 Prints one JSON object a line: name, seconds, budget_seconds and how it was measured. Nothing here is a test; exit
-status 1 says that a budget was missed. Settings change from one plan to the next, as they do under a slider, so that
-nothing is answered from a cache of the same request.
+status 1 says that a budget was missed by processor time, which other work on the machine does not add to. Settings
+change from one plan to the next, as they do under a slider, so that nothing is answered from a cache of the same
+request.
 """
 
 from __future__ import annotations
@@ -99,13 +100,14 @@ def one_plan() -> Iterator[dict[str, object]]:
         "one plan, 4 instances, 2 NUMA nodes, all page sizes: one pool moves", seconds, ONE_PLAN_BUDGET_SECONDS
     )
     seconds = []
-    for round_ in range(ROUNDS):
-        wanted = request(ROUNDS + 1 + round_)  # sizes that no earlier plan had
-        seconds.append(timed(partial(plan, wanted)))
-    yield figure("the same, every pool moves at once, so that nothing is remembered", seconds, None)
+    # Sizes that no earlier plan had, all below the working set and far apart: neighbours share rounded counts.
+    shifts = random.Random(11).sample(range(ROUNDS + 1, 14_000), ROUNDS)  # noqa: S311 - a fixed spread, not a secret
+    for shift in shifts:
+        seconds.append(timed(partial(plan, request(shift))))
+    yield figure("the same, all four pools of sizes never seen before", seconds, ONE_PLAN_BUDGET_SECONDS)
     seconds = []
     for round_ in range(ROUNDS // 4):
-        base = request(2 * ROUNDS + 1 + round_)
+        base = request(14_000 + round_)
         first, second, *rest = base.databases
         ranged = (
             replace(first, pool_min_bytes=4 * GIB, pool_max_bytes=(60 * GIB) + round_ * MIB),
@@ -163,11 +165,11 @@ def figure(name: str, seconds: list[tuple[float, float]], budget: float | None) 
 
 
 def main() -> int:
-    """Print every figure; 1 when a budget was missed."""
+    """Print every figure; 1 when a budget was missed by processor time."""
     missed = False
     for item in itertools.chain(one_plan(), many_plans()):
         budget = item["budget_seconds"]
-        missed = missed or (isinstance(budget, float) and float(str(item["seconds"])) > budget)
+        missed = missed or (isinstance(budget, float) and float(str(item["cpu_seconds"])) > budget)
         sys.stdout.write(json.dumps(item) + "\n")
     return 1 if missed else 0
 
