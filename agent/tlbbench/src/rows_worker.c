@@ -109,6 +109,17 @@ static void use_all_cpus(const struct session *session)
     (void)sched_setaffinity(0, sizeof(mask), &mask);
 }
 
+/* Real-time workers on every core would keep the parent of their own class from ever stopping them. */
+static void leave_real_time(void)
+{
+    const struct sched_param parameters = {.sched_priority = 0};
+    const int policy = sched_getscheduler(0);
+
+    if (policy == SCHED_FIFO || policy == SCHED_RR) {
+        (void)sched_setscheduler(0, SCHED_OTHER, &parameters);
+    }
+}
+
 static void wait_for_start(const struct crew *crew)
 {
     char byte = 0;
@@ -131,6 +142,7 @@ static void *run_thread(void *context)
     struct rows_counters *const counters = &worker->crew->control->counters[worker->number];
 
     use_all_cpus(worker->crew->session);
+    leave_real_time();
     tell_ready(worker->crew);
     wait_for_start(worker->crew);
     read_rows(worker, counters);
@@ -151,6 +163,7 @@ _Noreturn static void run_process(const struct worker *worker)
     (void)close(crew->start_pipe[1]);
     (void)close(crew->ready_pipe[0]);
     use_all_cpus(crew->session);
+    leave_real_time();
     if (touch_segment(crew, counters) == 0) {
         tell_ready(crew);
         (void)close(crew->ready_pipe[1]);
