@@ -26,7 +26,7 @@ from hugeplan.planner.model import (
 from hugeplan.planner.page_tables import page_table_bytes
 from hugeplan.planner.published_bands import band_of
 from hugeplan.planner.saving import Machine, Saving, l1_miss_ns, savings
-from hugeplan.planner.touches import TouchProfile, touches_of
+from hugeplan.planner.touches import TouchProfile, touched_bytes, touches_of
 from hugeplan.planner.walk_price import Reach, WalkPrice, granule_of, table_line_bytes, walk_price
 
 NATIVE_BOUND, NESTED_BOUND = 2.1, 3.0
@@ -186,18 +186,18 @@ class _Case:
 def _savings(
     node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Demand]
 ) -> Iterator[tuple[_Case, Saving]]:
-    """The saving of every large page size, over all its scenarios; sizes with the same profile are solved together."""
-    by_profile: dict[TouchProfile, list[_Case]] = {}
+    """The saving of every large page size, over all its scenarios; sizes with the same touches are solved together."""
+    cases_of: dict[int, list[_Case]] = {}
     for page_bytes, demand in demands.items():
         if page_bytes > node.base_page_bytes:
-            profile = touches_of(instance, demand)
+            alike = cases_of.setdefault(touched_bytes(demand), [])
+            profile = alike[0].profile if alike else touches_of(instance, demand)
             scenarios = scenarios_of(node.hardware, node.base_page_bytes, page_bytes)
-            case = _Case(page_bytes, demand, profile, *active_processes(instance, demand), scenarios)
-            by_profile.setdefault(profile, []).append(case)
-    for profile, cases in by_profile.items():
+            alike.append(_Case(page_bytes, demand, profile, *active_processes(instance, demand), scenarios))
+    for cases in cases_of.values():
         machines = [tuple(machine_of(node, s, c.page_bytes, c.processes) for s in c.scenarios) for c in cases]
         flat = tuple(machine for group in machines for machine in group)
-        found = iter(savings(profile, flat, _is_described(instance)))
+        found = iter(savings(cases[0].profile, flat, _is_described(instance)))
         for case, group in zip(cases, machines, strict=True):
             yield case, over_scenarios([next(found) for _ in group])
 

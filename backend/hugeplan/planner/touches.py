@@ -87,9 +87,14 @@ class _DataSet:
     inputs: tuple[Term, ...]
 
 
+def touched_bytes(demand: Demand) -> int:
+    """Memory in which an operation's places lie: all that a demand says about them."""
+    return demand.pool_bytes or demand.segment_bytes
+
+
 def _data_set(instance: DatabaseInstance, demand: Demand) -> _DataSet:
     """Row width, working set and skew; what is not given is assumed and listed so."""
-    workload, pool = instance.workload, demand.pool_bytes or demand.segment_bytes
+    workload, pool = instance.workload, touched_bytes(demand)
     row = workload.row_bytes or DEFAULT_ROW_BYTES
     working_set = min(workload.working_set_bytes or pool, pool)
     zipf = workload.zipf_s or 0.0
