@@ -196,7 +196,7 @@ def _kubernetes(plan: Plan) -> list[str]:
 def _findings(plan: Plan) -> list[str]:
     lines = []
     for item in plan.findings:
-        lines.append(f"{_MARKS[item.state]:>5}  {item.title}, {item.subject}: {item.reason}")
+        lines.append(f"{_MARKS[item.state]:>5}  {item.subject}: {item.title}. {item.reason}")
         if item.fix and item.state is not State.OK:
             lines.append(f"       Do: {item.fix}")
     return lines

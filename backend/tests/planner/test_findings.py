@@ -321,6 +321,24 @@ def test_every_check_is_seen_ok_and_not_ok() -> None:
         assert seen & {LOOK, WRONG}, code
 
 
+def test_a_title_is_a_sentence_that_says_the_state() -> None:
+    states: dict[tuple[str, str], set[State]] = {}
+    for case in CASES:
+        for finding in found_for(case):
+            states.setdefault((finding.code, finding.title), set()).add(finding.state)
+            assert len(finding.title.split()) >= 4, finding.title
+            assert finding.title != finding.reason.rstrip("."), finding.title
+            assert not finding.title.endswith("."), finding.title
+    assert [title for title, seen in states.items() if len(seen) > 1] == []
+
+
+def test_a_fallback_says_what_is_needed() -> None:
+    sample = process(shared_hugetlb_bytes=0, private_hugetlb_bytes=0)
+    found = plan(request(node(pools(PAGES)), sample=sample)).findings
+    title = next(f.title for f in found if f.code == "fallback_to_base_pages")
+    assert title == "It fell back to 4K pages: it needs 2,123 pages of 2M"
+
+
 def test_the_worst_come_first() -> None:
     found = plan(request(node(pools(907)), reservations=KUBERNETES)).findings
     rank = {WRONG: 0, LOOK: 1, UNKNOWN: 2, OK: 3}

@@ -1,4 +1,8 @@
-"""What a finding may look at, and the one way to say ok, attention, wrong or unknown."""
+"""What a finding may look at, and the one way to say ok, attention, wrong or unknown.
+
+A title is a short sentence about the subject, without a full stop, that holds for its state only: the interface shows
+it behind the subject, and the reason under it.
+"""
 
 from __future__ import annotations
 

@@ -9,14 +9,18 @@ from hugeplan.planner.kernel_parameters import boot_pools
 from hugeplan.planner.model import Finding
 
 CODE = "kernel_command_line"
-TITLE = "Huge pages on the kernel command line"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for each word that the kernel drops, else one for the node."""
     node = inputs.node
     if node.kernel_command_line is None:
-        yield unknown(CODE, node.name, TITLE, "The kernel command line is not known.")
+        yield unknown(
+            CODE,
+            node.name,
+            "Whether the kernel takes its huge page words is not known",
+            "The kernel command line is not known.",
+        )
         return
     ids = tuple(numa.id for numa in node.numa)
     found = boot_pools(node.kernel_command_line, node.huge_page_sizes_bytes, node.default_huge_page_bytes, ids)
@@ -24,10 +28,15 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         yield wrong(
             CODE,
             item.word,
-            TITLE,
+            "The kernel ignores this word of its command line",
             f"The kernel ignores {item.word}: {item.reason}.",
             "Write each hugepagesz= once, each followed by one hugepages=; the plan's file has the right order.",
             evidence=(given("word", item.word),),
         )
     if not found.ignored:
-        yield ok(CODE, node.name, TITLE, "The kernel takes every huge page word of its command line.")
+        yield ok(
+            CODE,
+            node.name,
+            "The kernel takes its huge page words",
+            "The kernel takes every huge page word of its command line.",
+        )

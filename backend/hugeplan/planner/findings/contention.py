@@ -15,7 +15,6 @@ from hugeplan.planner.findings.base import FindingInputs, attention, computed, o
 from hugeplan.planner.model import Finding
 
 CODE = "start_order"
-TITLE = "Start order of the engines"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -29,11 +28,16 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         if pool.pages:
             pages[pool.page_bytes] = pages.get(pool.page_bytes, 0) + pool.pages
     if all(len(pages.keys() & set(inputs.pool_uses[instance.name].page_sizes_bytes)) <= 1 for instance in sharing):
-        yield ok(CODE, name, TITLE, "Each engine can take pages of one size only, and the pools hold every demand.")
+        yield ok(
+            CODE,
+            name,
+            "No engine can take another's pages",
+            "Each engine can take pages of one size only, and the pools hold every demand.",
+        )
         return
     lost = losing_orders(sharing, pages, DemandContext.of_node(inputs.node), demand_at)
     if not lost:
-        yield ok(CODE, name, TITLE, "In every start order each engine gets its pages.")
+        yield ok(CODE, name, "The start order does not matter", "In every start order each engine gets its pages.")
         return
     first = lost[0]
     victims = " ".join(o.text for o in first.outcomes if o.fell_back_bytes or not o.starts)
@@ -41,10 +45,17 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     reason = f"Started as {', '.join(first.order)}: {victims}"
     if _all_lose(lost, len(sharing)):
         fix = "Plan one page size for all engines, or reserve what the greedy engine takes."
-        yield wrong(CODE, name, TITLE, f"No start order serves everybody. {reason}", fix, evidence=evidence)
+        yield wrong(
+            CODE,
+            name,
+            "No start order gives every engine its pages",
+            f"No start order serves everybody. {reason}",
+            fix,
+            evidence=evidence,
+        )
     else:
         fix = "Start the engine that takes the largest size first last, or plan one page size for all."
-        yield attention(CODE, name, TITLE, reason, fix, evidence=evidence)
+        yield attention(CODE, name, "In some start orders an engine loses its pages", reason, fix, evidence=evidence)
 
 
 def _all_lose(lost: tuple[Contention, ...], instances: int) -> bool:

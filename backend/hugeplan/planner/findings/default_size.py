@@ -10,7 +10,6 @@ from hugeplan.planner.model import Finding
 from hugeplan.planner.pages import page_label
 
 CODE = "wrong_default_size"
-TITLE = "Default huge page size"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -21,12 +20,18 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         size = planned.demand.page_bytes
         choice = engine_named(instance.engine).page_choice
         if size == default:
-            yield ok(CODE, instance.name, TITLE, f"It uses the default size, {page_label(default)}.", evidence=evidence)
+            yield ok(
+                CODE,
+                instance.name,
+                "It uses the kernel's default page size",
+                f"It uses the default size, {page_label(default)}.",
+                evidence=evidence,
+            )
         elif choice is PageChoice.DEFAULT:
             yield wrong(
                 CODE,
                 instance.name,
-                TITLE,
+                f"It cannot map {page_label(size)} pages",
                 f"It can map only the default size, {page_label(default)}, and the plan is for {page_label(size)}.",
                 f"Boot with default_hugepagesz={page_label(size)}, or plan {page_label(default)} pages.",
                 evidence=evidence,
@@ -36,11 +41,17 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             yield attention(
                 CODE,
                 instance.name,
-                TITLE,
+                f"It must be told to use {page_label(size)} pages",
                 f"{page_label(size)} is not the default size: tell the engine; vm.nr_hugepages is not its pool.",
                 "Apply the engine settings of this plan"
                 + (f" ({', '.join(sorted(names))})." if names else " and name the page size there."),
                 evidence=evidence,
             )
         else:
-            yield ok(CODE, instance.name, TITLE, "The engine tries every size by itself.", evidence=evidence)
+            yield ok(
+                CODE,
+                instance.name,
+                "It finds its page size by itself",
+                "The engine tries every size by itself.",
+                evidence=evidence,
+            )

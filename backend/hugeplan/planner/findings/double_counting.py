@@ -8,7 +8,6 @@ from hugeplan.planner.findings.base import FindingInputs, attention, given, ok
 from hugeplan.planner.model import Finding
 
 CODE = "double_counting"
-TITLE = "Memory counted once"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -24,10 +23,12 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         yield attention(
             CODE,
             tenant.name,
-            TITLE,
+            f"Memory of {twin} may be counted twice",
             f"The tenant {tenant.name} looks like the database {twin}: its memory would be in the ledger twice.",
             "Leave the database out of the tenants; its connections and page tables are counted by its engine's rule.",
             evidence=(given("tenant", tenant.name), given("database", twin)),
         )
     if not found and inputs.request.databases and inputs.request.tenants:
-        yield ok(CODE, inputs.node.name, TITLE, "No tenant carries the name of a database or its engine.")
+        yield ok(
+            CODE, inputs.node.name, "Memory is counted once", "No tenant carries the name of a database or its engine."
+        )

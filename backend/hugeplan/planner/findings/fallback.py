@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, measured, ok, unknown, wrong
-from hugeplan.planner.model import Finding
+from hugeplan.planner.model import Finding, InstancePlan
+from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
 CODE = "fallback_to_base_pages"
-TITLE = "Segment on huge pages"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -17,10 +17,15 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     for instance, planned in inputs.with_pool:
         processes = inputs.processes_of(instance.name)
         if processes is None:
-            yield unknown(CODE, instance.name, TITLE, "No running process of this instance was observed.")
+            yield unknown(
+                CODE,
+                instance.name,
+                "Whether it runs on huge pages is not known",
+                "No running process of this instance was observed.",
+            )
             continue
         if any(p.huge_pages_status == "off" for p in processes):
-            yield _fallen(instance.name, "The server itself reports huge_pages_status = off.")
+            yield _fallen(inputs, planned, "The server itself reports huge_pages_status = off.")
             continue
         sizes = [
             (p.shared_hugetlb_bytes or 0) + (p.private_hugetlb_bytes or 0)
@@ -29,19 +34,27 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         ]
         segment = planned.demand.segment_bytes
         if not sizes:
-            yield unknown(CODE, instance.name, TITLE, "The processes' huge page use could not be read.")
+            yield unknown(
+                CODE,
+                instance.name,
+                "Whether it runs on huge pages is not known",
+                "The processes' huge page use could not be read.",
+            )
         elif max(sizes) == 0:
-            yield _fallen(instance.name, f"None of its {len(sizes)} observed processes maps a huge page.")
+            yield _fallen(inputs, planned, f"None of its {len(sizes)} observed processes maps a huge page.")
         elif max(sizes) < segment // 2:
             yield _fallen(
-                instance.name,
+                inputs,
+                planned,
                 f"At most {format_bytes(max(sizes))} of {format_bytes(segment)} are on huge pages.",
             )
         else:
             evidence = (measured("on huge pages", format_bytes(max(sizes))),)
-            yield ok(CODE, instance.name, TITLE, "Its segment is on huge pages.", evidence=evidence)
+            yield ok(CODE, instance.name, "It runs on huge pages", "Its segment is on huge pages.", evidence=evidence)
 
 
-def _fallen(subject: str, reason: str) -> Finding:
+def _fallen(inputs: FindingInputs, planned: InstancePlan, reason: str) -> Finding:
+    base, demand = page_label(inputs.node.base_page_bytes), planned.demand
+    title = f"It fell back to {base} pages: it needs {demand.pages:,} pages of {page_label(demand.page_bytes)}"
     fix = "Reserve the planned pages, set the engine to refuse a fallback, and restart it."
-    return wrong(CODE, subject, TITLE, reason, fix)
+    return wrong(CODE, planned.name, title, reason, fix)

@@ -10,7 +10,6 @@ from hugeplan.planner.model import Finding
 from hugeplan.planner.units import format_bytes
 
 CODE = "memory_fit"
-TITLE = "Memory the plan needs"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -23,7 +22,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             yield wrong(
                 CODE,
                 f"NUMA node {numa.id}",
-                TITLE,
+                f"The plan does not fit: {format_bytes(-free)} are missing",
                 f"The plan needs {format_bytes(-free)} more than NUMA node {numa.id} has.",
                 "Shrink a pool, move a tenant, or bind the database to another NUMA node.",
                 evidence=(computed("free", format_bytes(free)),),
@@ -35,10 +34,15 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         yield attention(
             CODE,
             inputs.node.name,
-            TITLE,
+            f"The plan fits, but only {format_bytes(total)} stay free",
             f"{format_bytes(total)} stay free, less than the margin of {format_bytes(inputs.margin_bytes)}.",
             "Shrink a pool or a tenant, or lower policy.free_margin.",
             evidence=(computed("free", format_bytes(total)),),
         )
     else:
-        yield ok(CODE, inputs.node.name, TITLE, f"{format_bytes(total)} stay free under the plan.")
+        yield ok(
+            CODE,
+            inputs.node.name,
+            "The plan fits the node's memory",
+            f"{format_bytes(total)} stay free under the plan.",
+        )

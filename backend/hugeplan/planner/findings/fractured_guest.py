@@ -9,7 +9,6 @@ from hugeplan.planner.model import Finding
 from hugeplan.planner.pages import page_label
 
 CODE = "fractured_guest"
-TITLE = "Effective page size in the TLB"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -24,11 +23,22 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         ]
         if not granules:
             if hardware is not None and hardware.virtualised is False:
-                yield ok(CODE, label, TITLE, "The node is not a guest: a TLB entry covers what the kernel maps.")
+                yield ok(
+                    CODE,
+                    label,
+                    "A TLB entry covers a whole page",
+                    "The node is not a guest: a TLB entry covers what the kernel maps.",
+                )
             else:
                 why = "a guest" if hardware is not None and hardware.virtualised else "possibly a guest"
                 reason = f"The node is {why}, and what a TLB entry covers was not measured."
-                yield unknown(CODE, label, TITLE, reason, "Run tlbbench geometry with free huge pages on the node.")
+                yield unknown(
+                    CODE,
+                    label,
+                    "What a TLB entry covers is not known",
+                    reason,
+                    "Run tlbbench geometry with free huge pages on the node.",
+                )
             continue
         granule = min(g.granule_bytes or 0 for g in granules)
         evidence = (measured("granule", page_label(granule)),)
@@ -36,10 +46,16 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             yield attention(
                 CODE,
                 label,
-                TITLE,
+                f"The host maps {label} pages with smaller pages of {page_label(granule)}",
                 f"A TLB entry covers {page_label(granule)} of a {label} page: the host maps it with smaller ones.",
                 "Back the guest with huge pages on the host; until then expect shorter walks, not more TLB reach.",
                 evidence=evidence,
             )
         else:
-            yield ok(CODE, label, TITLE, f"A TLB entry covers the whole {label} page.", evidence=evidence)
+            yield ok(
+                CODE,
+                label,
+                "A TLB entry covers a whole page",
+                f"A TLB entry covers the whole {label} page.",
+                evidence=evidence,
+            )

@@ -10,7 +10,6 @@ from hugeplan.planner.model import MIB, Finding
 from hugeplan.planner.units import format_bytes
 
 CODE = "hvo_off"
-TITLE = "Struct pages of the pool"
 #: A return below this is not worth a boot parameter.
 NOTABLE_BYTES = 64 * MIB
 
@@ -25,12 +24,35 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     evidence = (computed("HVO returns", format_bytes(returned)),)
     fix = "Boot with hugetlb_free_vmemmap=on, or set vm.hugetlb_optimize_vmemmap=1 before reserving."
     if inputs.node.hvo_enabled is None:
-        yield unknown(CODE, name, TITLE, f"Whether HVO is on is not known; it returns {format_bytes(returned)}.", fix)
+        yield unknown(
+            CODE,
+            name,
+            "Whether struct page memory is returned is not known",
+            f"Whether HVO is on is not known; it returns {format_bytes(returned)}.",
+            fix,
+        )
     elif inputs.node.hvo_enabled:
-        yield ok(CODE, name, TITLE, f"HVO is on and returns {format_bytes(returned)}.", evidence=evidence)
+        yield ok(
+            CODE,
+            name,
+            f"The kernel returns {format_bytes(returned)} of struct page memory",
+            f"HVO is on and returns {format_bytes(returned)}.",
+            evidence=evidence,
+        )
     elif returned >= NOTABLE_BYTES:
         yield attention(
-            CODE, name, TITLE, f"HVO is off; it would return {format_bytes(returned)}.", fix, evidence=evidence
+            CODE,
+            name,
+            f"{format_bytes(returned)} of struct page memory are not returned",
+            f"HVO is off; it would return {format_bytes(returned)}.",
+            fix,
+            evidence=evidence,
         )
     else:
-        yield ok(CODE, name, TITLE, f"HVO is off; it would return only {format_bytes(returned)}.", evidence=evidence)
+        yield ok(
+            CODE,
+            name,
+            "Struct page memory is not worth a change",
+            f"HVO is off; it would return only {format_bytes(returned)}.",
+            evidence=evidence,
+        )

@@ -9,7 +9,6 @@ from hugeplan.planner.model import Finding
 from hugeplan.planner.pages import page_label, sysfs_directory_name
 
 CODE = "pool_invisible_to_monitoring"
-TITLE = "Pool visible to monitoring"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -19,14 +18,16 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     for page_bytes in sizes:
         label = page_label(page_bytes)
         if page_bytes == default:
-            yield ok(CODE, label, TITLE, "The default size is in /proc/meminfo and in node_exporter.")
+            yield ok(
+                CODE, label, "Monitoring sees this pool", "The default size is in /proc/meminfo and in node_exporter."
+            )
         elif inputs.sample is not None and inputs.sample.non_default_pools_monitored:
-            yield ok(CODE, label, TITLE, "Pools of other sizes are monitored.")
+            yield ok(CODE, label, "Monitoring sees this pool", "Pools of other sizes are monitored.")
         else:
             yield attention(
                 CODE,
                 label,
-                TITLE,
+                "Monitoring does not see this pool",
                 f"node_exporter and HugePages_ in /proc/meminfo show {page_label(default)} only, not this pool.",
                 f"Watch /sys/kernel/mm/hugepages/{sysfs_directory_name(page_bytes)}, or kube-state-metrics.",
             )

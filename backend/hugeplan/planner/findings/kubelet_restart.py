@@ -10,7 +10,6 @@ from hugeplan.planner.pages import kubernetes_resource_name
 from hugeplan.planner.units import format_bytes
 
 CODE = "kubelet_not_restarted"
-TITLE = "Pool as the kubelet sees it"
 _FIX = "systemctl restart kubelet, then check node.status.capacity."
 
 
@@ -29,15 +28,23 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             changed = any(pool.present_pages != pool.pages for pool in pools)
             if changed and inputs.request.policy.reserve_at == "runtime":
                 reason = "The plan changes the pool while the kubelet runs; it reads the pool only when it starts."
-                yield attention(CODE, resource, TITLE, reason, _FIX)
+                yield attention(CODE, resource, "The kubelet will not see the new pool until it restarts", reason, _FIX)
             else:
-                yield unknown(CODE, resource, TITLE, "The node's capacity in Kubernetes is not known.", _FIX)
+                yield unknown(
+                    CODE,
+                    resource,
+                    "Whether the kubelet sees the pool is not known",
+                    "The node's capacity in Kubernetes is not known.",
+                    _FIX,
+                )
             continue
         present = sum((pool.present_pages or 0) * page_bytes for pool in pools)
         capacity = seen.get(resource, 0)
         evidence = (measured("reserved", format_bytes(present)), measured("capacity", format_bytes(capacity)))
         if capacity != present:
             reason = f"The kubelet reports {format_bytes(capacity)}, the kernel has {format_bytes(present)}."
-            yield wrong(CODE, resource, TITLE, reason, _FIX, evidence=evidence)
+            yield wrong(
+                CODE, resource, "The kubelet and the kernel disagree on the pool", reason, _FIX, evidence=evidence
+            )
         else:
-            yield ok(CODE, resource, TITLE, "Kubelet and kernel agree.", evidence=evidence)
+            yield ok(CODE, resource, "The kubelet sees the pool", "Kubelet and kernel agree.", evidence=evidence)

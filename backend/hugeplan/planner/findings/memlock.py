@@ -9,7 +9,6 @@ from hugeplan.planner.model import Finding
 from hugeplan.planner.units import format_bytes
 
 CODE = "memlock_too_low"
-TITLE = "Locked memory limit"
 #: Engines that map System V segments or lock them; the others use MAP_HUGETLB, which needs no such limit.
 LOCKING_ENGINES = frozenset({"oracle", "db2", "jvm", "informix"})
 
@@ -26,12 +25,25 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             p.memlock_limit_bytes for p in inputs.processes_of(instance.name) or () if p.memlock_limit_bytes is not None
         ]
         if not limits:
-            yield unknown(CODE, instance.name, TITLE, "The limit of its processes is not known.", fix)
+            yield unknown(
+                CODE,
+                instance.name,
+                f"Whether it may lock {format_bytes(need)} is not known",
+                "The limit of its processes is not known.",
+                fix,
+            )
             continue
         low = min((limit for limit in limits if limit >= 0), default=None)
         if low is not None and low < need:
             evidence = (measured("limit", format_bytes(low)),)
             reason = f"The limit is {format_bytes(low)}, the segment needs {format_bytes(need)}."
-            yield wrong(CODE, instance.name, TITLE, reason, fix, evidence=evidence)
+            yield wrong(
+                CODE,
+                instance.name,
+                f"It may lock {format_bytes(low)}, less than its segment",
+                reason,
+                fix,
+                evidence=evidence,
+            )
         else:
-            yield ok(CODE, instance.name, TITLE, "The limit covers the segment.")
+            yield ok(CODE, instance.name, "It may lock its whole segment", "The limit covers the segment.")

@@ -9,7 +9,6 @@ from hugeplan.planner.model import Finding
 from hugeplan.planner.pages import page_label
 
 CODE = "numa_imbalance"
-TITLE = "Pools across NUMA nodes"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -30,17 +29,23 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             has = ", ".join(f"node {i}: {n:,}" for i, n in sorted(present.items()))
             reason = f"The total is there, but not where it is needed: {has}."
             fix = "Write the counts per node (the NUMA script), because vm.nr_hugepages spreads by itself."
-            yield wrong(CODE, label, TITLE, reason, fix, evidence=evidence)
+            yield wrong(CODE, label, "The pages are there, but on the wrong NUMA node", reason, fix, evidence=evidence)
             continue
         unbound = [i.name for i, p in inputs.with_pool if p.demand.page_bytes == page_bytes and i.numa_node is None]
         if unbound:
             yield attention(
                 CODE,
                 label,
-                TITLE,
+                "Some pages will be used from another NUMA node",
                 f"{', '.join(unbound)} is not bound to a NUMA node: about half of its accesses go to another node.",
                 "Bind each database to one node where its memory fits, or interleave it on purpose.",
                 evidence=evidence,
             )
         else:
-            yield ok(CODE, label, TITLE, f"Every database is bound; the plan is {wanted}.", evidence=evidence)
+            yield ok(
+                CODE,
+                label,
+                "The pages lie where their databases run",
+                f"Every database is bound; the plan is {wanted}.",
+                evidence=evidence,
+            )

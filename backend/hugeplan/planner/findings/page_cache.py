@@ -9,7 +9,6 @@ from hugeplan.planner.model import Finding
 from hugeplan.planner.units import format_bytes
 
 CODE = "page_cache_short"
-TITLE = "Page cache the engine counts on"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -19,6 +18,19 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         if granted < wanted:
             reason = f"It counts on {format_bytes(wanted)} of page cache; {format_bytes(granted)} are left for it."
             fix = "Lower effective_cache_size to what is there, or free memory."
-            yield attention(CODE, name, TITLE, reason, fix, evidence=evidence)
+            yield attention(
+                CODE,
+                name,
+                f"It counts on {format_bytes(wanted - granted)} of page cache that is not there",
+                reason,
+                fix,
+                evidence=evidence,
+            )
         else:
-            yield ok(CODE, name, TITLE, f"{format_bytes(granted)} are left for it.", evidence=evidence)
+            yield ok(
+                CODE,
+                name,
+                "The page cache it counts on is there",
+                f"{format_bytes(granted)} are left for it.",
+                evidence=evidence,
+            )

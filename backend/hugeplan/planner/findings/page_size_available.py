@@ -9,7 +9,6 @@ from hugeplan.planner.model import GIB, Finding
 from hugeplan.planner.pages import page_label
 
 CODE = "page_size_not_available"
-TITLE = "Page size available"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -19,9 +18,15 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         label = page_label(planned.demand.page_bytes)
         if obstacle is not None:
             fix = "Let the planner choose the size (page_size: auto), or change the node as the reason says."
-            yield wrong(CODE, instance.name, TITLE, f"{obstacle}.", fix)
+            yield wrong(CODE, instance.name, f"{label} pages cannot be had for it", f"{obstacle}.", fix)
         elif inputs.node.arch == "ppc64le" and planned.demand.page_bytes == 16 * GIB:
             fix = "Define the pages for the partition in the management console and activate it again."
-            yield attention(CODE, instance.name, TITLE, "16G pages come from the hypervisor, not from Linux.", fix)
+            yield attention(
+                CODE,
+                instance.name,
+                "16G pages must be defined in the management console",
+                "16G pages come from the hypervisor, not from Linux.",
+                fix,
+            )
         else:
-            yield ok(CODE, instance.name, TITLE, f"{label} can be had here.")
+            yield ok(CODE, instance.name, f"{label} pages can be had", f"{label} can be had here.")

@@ -14,7 +14,6 @@ from hugeplan.planner.model import Finding
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
 
 CODE = "phantom_eviction"
-TITLE = "Eviction threshold"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -24,7 +23,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         return
     name = inputs.node.name
     if not view.phantom_eviction_bytes:
-        yield ok(CODE, name, TITLE, "HugepageAwareEviction is on: eviction counts the pool.")
+        yield ok(CODE, name, "Eviction counts the pool", "HugepageAwareEviction is on: eviction counts the pool.")
         return
     known = inputs.request.reservations.hugepage_aware_eviction is not None
     corrected = inputs.reserved.eviction.bytes + view.phantom_eviction_bytes
@@ -34,7 +33,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     yield attention(
         CODE,
         name,
-        TITLE,
+        f"Eviction takes {format_bytes(view.phantom_eviction_bytes)} of the pool for free memory",
         f"memory.available lies {format_bytes(view.phantom_eviction_bytes)} too high, the size of the pool:"
         f" pods are evicted late or not at all.{assumed}",
         f"Turn HugepageAwareEviction on, or set evictionSoft memory.available to {format_kubernetes_bytes(corrected)}"

@@ -10,7 +10,6 @@ from hugeplan.planner.pages import kubernetes_resource_name
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
 
 CODE = "pod_limit_below_segment"
-TITLE = "Huge page limit of the pod"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -28,16 +27,37 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             given("limit", limit if limit is None else format_bytes(limit)),
         )
         if limit is None:
-            yield unknown(CODE, instance.name, TITLE, "The pod's huge page limit is not given.", fix)
+            yield unknown(
+                CODE,
+                instance.name,
+                "Whether the pod may use the segment's pages is not known",
+                "The pod's huge page limit is not given.",
+                fix,
+            )
         elif limit < demand.pages * demand.page_bytes:
             reason = (
                 f"The limit {format_bytes(limit)} is below the segment's {demand.pages:,} pages: SIGBUS or fallback."
             )
-            yield wrong(CODE, instance.name, TITLE, reason, fix, evidence=evidence)
+            yield wrong(
+                CODE,
+                instance.name,
+                f"The pod needs {demand.pages:,} huge pages, its limit allows {limit // demand.page_bytes:,}",
+                reason,
+                fix,
+                evidence=evidence,
+            )
         elif limit % demand.page_bytes:
             reason = (
                 f"The limit is not a whole number of {resource.removeprefix('hugepages-')} pages: the pod is refused."
             )
-            yield wrong(CODE, instance.name, TITLE, reason, fix, evidence=evidence)
+            yield wrong(
+                CODE, instance.name, "The pod will be refused for its huge page limit", reason, fix, evidence=evidence
+            )
         else:
-            yield ok(CODE, instance.name, TITLE, "The limit covers the segment.", evidence=evidence)
+            yield ok(
+                CODE,
+                instance.name,
+                "The pod may use all pages of the segment",
+                "The limit covers the segment.",
+                evidence=evidence,
+            )

@@ -16,7 +16,6 @@ from hugeplan.planner.model import Finding, LedgerKind, Tenant
 from hugeplan.planner.units import format_bytes
 
 CODE = "pod_memory"
-TITLE = "Memory of the pods"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -30,7 +29,9 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     allocatable = inputs.kubernetes.allocatable["memory"]
     if requested is None:
         missing = ", ".join(pod.name for pod in pods if pod.request_bytes is None and pod.limit_bytes is None)
-        yield unknown(CODE, name, TITLE, f"Neither request nor limit is known of {missing}.")
+        yield unknown(
+            CODE, name, "Whether the pods fit is not known", f"Neither request nor limit is known of {missing}."
+        )
         return
     evidence = (
         computed("requests of pods and databases", format_bytes(requested + databases)),
@@ -39,7 +40,14 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     if requested + databases > allocatable:
         over = format_bytes(requested + databases - allocatable)
         reason = f"Requests are {over} above what is allocatable beside the pools: some pods stay pending."
-        yield wrong(CODE, name, TITLE, reason, "Move pods to another node, or shrink the pools.", evidence=evidence)
+        yield wrong(
+            CODE,
+            name,
+            f"Pods will stay pending: requests are {over} too high",
+            reason,
+            "Move pods to another node, or shrink the pools.",
+            evidence=evidence,
+        )
         return
     limits = _sum_limits(pods)
     room = regular_room_bytes(inputs.node.mem_total_bytes, inputs.net_memory.locked_bytes)
@@ -47,15 +55,31 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     if limits is None:
         reason = "A pod has no memory limit: nothing stops it from taking what the others were promised."
         yield attention(
-            CODE, name, TITLE, reason, "Give every pod beside a database a memory limit.", evidence=evidence
+            CODE,
+            name,
+            "A pod has no memory limit",
+            reason,
+            "Give every pod beside a database a memory limit.",
+            evidence=evidence,
         )
     elif limits + databases + reserved > room:
         over = format_bytes(limits + databases + reserved - room)
         reason = f"Limits and reservations are {over} above the memory outside the pools: they cannot all be used."
-        yield attention(CODE, name, TITLE, reason, "Lower limits, or accept what the risk says.", evidence=evidence)
+        yield attention(
+            CODE,
+            name,
+            f"The pods' limits promise {over} that are not there",
+            reason,
+            "Lower limits, or accept what the risk says.",
+            evidence=evidence,
+        )
     else:
         yield ok(
-            CODE, name, TITLE, "Requests fit allocatable, limits fit the memory outside the pools.", evidence=evidence
+            CODE,
+            name,
+            "The pods fit beside the pools",
+            "Requests fit allocatable, limits fit the memory outside the pools.",
+            evidence=evidence,
         )
 
 

@@ -9,7 +9,6 @@ from hugeplan.planner.model import Finding
 from hugeplan.planner.pages import page_label
 
 CODE = "pool_short"
-TITLE = "Huge pages reserved"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -20,22 +19,34 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         label = page_label(pool.page_bytes)
         subject = f"{label} on NUMA node {pool.numa_node}"
         if pool.present_pages is None:
-            yield unknown(CODE, subject, TITLE, "What the node has reserved today is not known.")
+            yield unknown(
+                CODE,
+                subject,
+                f"Whether the {pool.pages:,} planned pages are reserved is not known",
+                "What the node has reserved today is not known.",
+            )
             continue
         evidence = (computed("planned", pool.pages), measured("present", pool.present_pages))
         if pool.present_pages >= pool.pages:
-            yield ok(CODE, subject, TITLE, f"All {pool.pages:,} pages are reserved.", evidence=evidence)
+            yield ok(
+                CODE, subject, "The pool is reserved", f"All {pool.pages:,} pages are reserved.", evidence=evidence
+            )
         elif pool.present_pages == 0:
             fix = "Apply the plan's files."
             yield attention(
-                CODE, subject, TITLE, f"None of {pool.pages:,} pages is reserved yet.", fix, evidence=evidence
+                CODE,
+                subject,
+                "The pool is not reserved yet",
+                f"None of {pool.pages:,} pages is reserved yet.",
+                fix,
+                evidence=evidence,
             )
         else:
             missing = pool.pages - pool.present_pages
             yield wrong(
                 CODE,
                 subject,
-                TITLE,
+                f"{missing:,} of {pool.pages:,} planned pages are missing",
                 f"{pool.pages:,} pages are planned, {pool.present_pages:,} are reserved: {missing:,} are missing.",
                 "Reserve at boot, or compact memory (echo 1 > /proc/sys/vm/compact_memory) and write the count again.",
                 evidence=evidence,

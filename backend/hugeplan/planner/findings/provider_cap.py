@@ -10,7 +10,6 @@ from hugeplan.planner.model import GIB, Finding
 from hugeplan.planner.units import format_bytes
 
 CODE = "provider_cap"
-TITLE = "Provider's limits on huge pages"
 #: Machine families with 1G pages, by the help text of gcloud container node-pools create; the list grows.
 GKE_1G_MACHINES = ("c3", "m2", "c2d", "c3d", "h3", "m3", "a2", "a3", "g2")
 
@@ -23,12 +22,25 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     if any(pool.page_bytes == GIB and pool.pages for pool in inputs.pools):
         reason = f"GKE offers 1G pages only on some machine types (in 2025: {', '.join(GKE_1G_MACHINES)})."
         fix = "Check the machine type, or plan 2M pages."
-        yield attention(CODE, inputs.node.name, TITLE, reason, fix)
+        yield attention(CODE, inputs.node.name, "GKE may not offer 1G pages on this machine", reason, fix)
     cap = gke_huge_page_cap_bytes(inputs.node.mem_total_bytes)
     evidence = (computed("cap", format_bytes(cap)), computed("pools", format_bytes(locked)))
     if locked > cap:
         reason = f"The pools take {format_bytes(locked)}, GKE allows {format_bytes(cap)} on this node."
         fix = "Take a larger node, or shrink the buffer pools."
-        yield wrong(CODE, inputs.node.name, TITLE, reason, fix, evidence=evidence)
+        yield wrong(
+            CODE,
+            inputs.node.name,
+            f"The pools are {format_bytes(locked - cap)} larger than GKE allows",
+            reason,
+            fix,
+            evidence=evidence,
+        )
     else:
-        yield ok(CODE, inputs.node.name, TITLE, f"Within GKE's {format_bytes(cap)}.", evidence=evidence)
+        yield ok(
+            CODE,
+            inputs.node.name,
+            "GKE allows pools of this size",
+            f"Within GKE's {format_bytes(cap)}.",
+            evidence=evidence,
+        )

@@ -9,7 +9,6 @@ from hugeplan.planner.model import Finding
 from hugeplan.planner.units import format_bytes
 
 CODE = "reserved_memory_equality"
-TITLE = "Memory Manager reservation"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -25,7 +24,9 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     )
     if placed == total:
         reason = f"reservedMemory sums to {format_bytes(total)}, as the kubelet demands."
-        yield ok(CODE, inputs.node.name, TITLE, reason, evidence=evidence)
+        yield ok(CODE, inputs.node.name, "The Memory Manager can start", reason, evidence=evidence)
     else:
         reason = f"{format_bytes(total)} are to be reserved, but the pools leave no room for them on any NUMA node."
-        yield wrong(CODE, inputs.node.name, TITLE, reason, "Shrink the pools.", evidence=evidence)
+        yield wrong(
+            CODE, inputs.node.name, "The Memory Manager cannot start", reason, "Shrink the pools.", evidence=evidence
+        )

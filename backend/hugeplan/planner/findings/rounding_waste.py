@@ -9,7 +9,6 @@ from hugeplan.planner.model import Finding
 from hugeplan.planner.units import format_bytes
 
 CODE = "rounding_waste"
-TITLE = "Pages filled"
 #: Waste below this share of the pages is not worth a change.
 NOTABLE_PERCENT = 3
 
@@ -21,7 +20,13 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         total = demand.pages * demand.page_bytes
         evidence = (computed("empty", format_bytes(demand.waste_bytes)), computed("pages", format_bytes(total)))
         if demand.waste_bytes * 100 < total * NOTABLE_PERCENT:
-            yield ok(CODE, instance.name, TITLE, f"{format_bytes(demand.waste_bytes)} stay empty.", evidence=evidence)
+            yield ok(
+                CODE,
+                instance.name,
+                "The pages are filled",
+                f"{format_bytes(demand.waste_bytes)} stay empty.",
+                evidence=evidence,
+            )
             continue
         share = 100 * demand.waste_bytes / total
         if demand.fits:
@@ -32,4 +37,4 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         else:
             fix = "Take a smaller page size."
         reason = f"{format_bytes(demand.waste_bytes)} ({share:.0f} %) of its pages stay empty."
-        yield attention(CODE, instance.name, TITLE, reason, fix, evidence=evidence)
+        yield attention(CODE, instance.name, f"{share:.0f} % of the pages stay empty", reason, fix, evidence=evidence)

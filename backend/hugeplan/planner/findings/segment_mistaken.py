@@ -9,7 +9,6 @@ from hugeplan.planner.model import Finding
 from hugeplan.planner.pages import ceil_pages
 
 CODE = "buffer_pool_mistaken_for_segment"
-TITLE = "Pool sized for the whole segment"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -22,7 +21,12 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         pools = [pool for pool in inputs.pools if pool.page_bytes == page_bytes]
         subject = ", ".join(i.name for i, p in inputs.with_pool if p.demand.page_bytes == page_bytes)
         if any(pool.present_pages is None for pool in pools):
-            yield unknown(CODE, subject, TITLE, "What the node has reserved today is not known.")
+            yield unknown(
+                CODE,
+                subject,
+                "Whether the pool holds the whole segment is not known",
+                "What the node has reserved today is not known.",
+            )
             continue
         present = sum(pool.present_pages or 0 for pool in pools)
         evidence = (
@@ -34,10 +38,16 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             yield wrong(
                 CODE,
                 subject,
-                TITLE,
+                f"The pool is {demand - present:,} pages short: it was sized to the buffer pool alone",
                 f"{present:,} pages hold the buffer pools ({buffers:,}) but not the segments ({demand:,}).",
                 f"Reserve {demand:,} pages and slack, not buffer pool / page size.",
                 evidence=evidence,
             )
         else:
-            yield ok(CODE, subject, TITLE, "The pool was not sized to the buffer pool alone.", evidence=evidence)
+            yield ok(
+                CODE,
+                subject,
+                "No pool is sized to the buffer pool alone",
+                "The pool was not sized to the buffer pool alone.",
+                evidence=evidence,
+            )

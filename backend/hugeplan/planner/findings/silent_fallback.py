@@ -9,7 +9,6 @@ from hugeplan.planner.findings.base import FindingInputs, attention, given, ok
 from hugeplan.planner.model import Finding
 
 CODE = "silent_fallback"
-TITLE = "What happens when the pool is short"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -18,7 +17,12 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         shortage = inputs.pool_uses[instance.name].on_shortage
         setting = "huge_pages" if planned.engine == "postgresql" else None
         if shortage is OnShortage.REFUSE:
-            yield ok(CODE, instance.name, TITLE, "The engine refuses to start, so a short pool is noticed.")
+            yield ok(
+                CODE,
+                instance.name,
+                "A short pool will be noticed",
+                "The engine refuses to start, so a short pool is noticed.",
+            )
             continue
         how = "takes what there is" if shortage is OnShortage.PARTIAL else "silently uses base pages"
         fix = "Set huge_pages = on." if setting else "Check the server's log and HugePages_Rsvd after each start."
@@ -26,7 +30,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         yield attention(
             CODE,
             instance.name,
-            TITLE,
+            "A short pool may go unnoticed",
             f"With a short pool the engine {how}.",
             fix,
             evidence=(given(setting or "engine", value),),

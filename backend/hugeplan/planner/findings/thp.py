@@ -8,7 +8,6 @@ from hugeplan.planner.findings.base import FindingInputs, attention, measured, o
 from hugeplan.planner.model import Finding
 
 CODE = "thp_always"
-TITLE = "Transparent huge pages"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -19,15 +18,15 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     mode = (sample.thp_enabled if sample is not None else None) or inputs.node.thp_enabled
     name = inputs.node.name
     if mode is None:
-        yield unknown(CODE, name, TITLE, "The THP mode is not known.")
+        yield unknown(CODE, name, "Whether THP is always on is not known", "The THP mode is not known.")
     elif mode == "always":
         yield attention(
             CODE,
             name,
-            TITLE,
+            "THP is always on beside a database",
             "THP is always on: private memory of connections grows by whole 2M pages, and compaction stalls appear.",
             "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, and transparent_hugepage=madvise at boot.",
             evidence=(measured("enabled", mode),),
         )
     else:
-        yield ok(CODE, name, TITLE, f"THP is {mode}.", evidence=(measured("enabled", mode),))
+        yield ok(CODE, name, "THP is not always on", f"THP is {mode}.", evidence=(measured("enabled", mode),))

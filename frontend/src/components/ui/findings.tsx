@@ -20,8 +20,8 @@ export function Findings({ findings }: { findings: readonly Finding[] }) {
           </div>
           <div>
             <p className={classes.title}>
+              {finding.subject && <span className={classes.subject}>{finding.subject}: </span>}
               {finding.title}
-              {finding.subject && <span className={classes.subject}> {finding.subject}</span>}
             </p>
             {finding.reason && <p className={classes.reason}>{finding.reason}</p>}
             {finding.fix && (
