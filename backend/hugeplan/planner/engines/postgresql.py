@@ -63,7 +63,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     Errors: UnknownVersionError, UnknownSettingError, SettingValueError or UnitError, naming the setting.
     """
     major, minor = parse_version(instance.version)
-    values, libraries, settings = _read(major, tuple(instance.settings.items()))
+    values, libraries, settings = _read(major, tuple(sorted(instance.settings.items())))
     capped = checkpoint_queue_is_capped(major, minor)
     layout_major = layout_of(major)
     _require_possible_processes(shmem.max_backends(layout_major, settings), settings)
@@ -111,7 +111,10 @@ def _require_possible_processes(processes: int, settings: shmem.ShmemSettings) -
 
 @lru_cache(maxsize=4096)
 def _read(major: int, settings: tuple[tuple[str, str], ...]) -> tuple[Values, tuple[str, ...], shmem.ShmemSettings]:
-    """The settings as values, the preloaded libraries, and what changes the segment. Cached: a plan asks often."""
+    """The settings as values, the preloaded libraries, and what changes the segment. Cached: a plan asks often.
+
+    ``settings``: sorted, so that the order in which they are written makes no difference.
+    """
     values = MappingProxyType(parse_settings(dict(settings), major))
     libraries = _preloaded(values)
     return values, libraries, shmem_settings(values, libraries, major)
@@ -375,7 +378,7 @@ def _notes(
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """One size: huge_page_size, else the planned one, else the default. ``on`` refuses to start, ``try`` falls back."""
     major, _ = parse_version(instance.version)
-    values, _, _ = _read(major, tuple(instance.settings.items()))
+    values, _, _ = _read(major, tuple(sorted(instance.settings.items())))
     mode = str(values.get("huge_pages", "try"))
     named = int(values.get("huge_page_size", 0)) or instance.page_bytes or context.default_huge_page_bytes
     sizes = () if mode == "off" or instance.page_bytes == 0 else (named,)
