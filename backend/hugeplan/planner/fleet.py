@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.kubernetes import resolve_reservations
-from hugeplan.planner.ledger import free_bytes, kernel_bytes, sum_bytes
+from hugeplan.planner.ledger import free_bytes, free_bytes_by_node, kernel_bytes, sum_bytes
 from hugeplan.planner.model import LedgerKind, NodeFacts, Plan, PlanRequest
 from hugeplan.planner.plan import margin_bytes, plan
 from hugeplan.planner.pools import pages_in_use
@@ -107,7 +107,7 @@ def _agree(work: _Work, members: list[int]) -> bool:
         return True
     template = work.requests[members[0]]
     low = work.plan(replace(template, node=_extreme(nodes, least=True), sample=None), members[0])
-    if any(free_bytes(low.ledger, numa.id) < 0 for numa in nodes[0].numa):
+    if any(free < 0 for free in free_bytes_by_node(low.ledger).values()):
         return False
     high = work.plan(replace(template, node=_extreme(nodes, least=False), sample=None), members[0])
     return _decision(low) == _decision(high)
@@ -179,7 +179,7 @@ def _line(request: PlanRequest, group: FleetGroup, number: int) -> FleetNode:
         mem_total_bytes=node.mem_total_bytes,
         locked_bytes=found.net_memory.locked_bytes,
         free_bytes=free,
-        fits=free >= 0 and all(free_bytes(found.ledger, numa.id) >= 0 for numa in node.numa),
+        fits=free >= 0 and all(part >= 0 for part in free_bytes_by_node(found.ledger).values()),
         missing_pages=missing,
         idle_pages=idle,
     )

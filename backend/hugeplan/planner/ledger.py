@@ -198,12 +198,21 @@ def _free_parts(node: NodeFacts, room: dict[int, int]) -> Iterable[LedgerPart]:
 
 
 def free_bytes(ledger: Ledger, numa_node: int | None = None) -> int:
-    """Free memory under the plan, on one NUMA node or in total; negative when the plan does not fit."""
-    return sum(
-        part.bytes
-        for part in ledger.parts
-        if part.kind is LedgerKind.FREE and (numa_node is None or part.numa_node == numa_node)
-    )
+    """Free memory under the plan, on one NUMA node or in total; negative when the plan does not fit.
+
+    For more than one NUMA node take :func:`free_bytes_by_node`: each call reads all parts.
+    """
+    by_node = free_bytes_by_node(ledger)
+    return sum(by_node.values()) if numa_node is None else by_node.get(numa_node, 0)
+
+
+def free_bytes_by_node(ledger: Ledger) -> dict[int, int]:
+    """Free memory under the plan on each NUMA node, in one pass; negative where the plan does not fit."""
+    free: dict[int, int] = {}
+    for part in ledger.parts:
+        if part.kind is LedgerKind.FREE:
+            free[part.numa_node] = free.get(part.numa_node, 0) + part.bytes
+    return free
 
 
 def sum_bytes(ledger: Ledger, *kinds: LedgerKind) -> int:

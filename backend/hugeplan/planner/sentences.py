@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hugeplan.planner.candidates import TIE_POINTS, Candidate, Prospect
-from hugeplan.planner.ledger import free_bytes
+from hugeplan.planner.ledger import free_bytes_by_node
 from hugeplan.planner.model import InstancePlan, Ledger, NodeFacts, PoolPlan, Risk
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.sizing import SizedPool
@@ -16,7 +16,7 @@ def headline(
     node: NodeFacts, pools: Sequence[PoolPlan], instances: Sequence[InstancePlan], ledger: Ledger, risk: Risk
 ) -> str:
     """The first line of a plan: pages to reserve, or why none; a plan that does not fit or is too risky says so."""
-    short = [(numa.id, free_bytes(ledger, numa.id)) for numa in node.numa if free_bytes(ledger, numa.id) < 0]
+    short = [(numa_id, free) for numa_id, free in free_bytes_by_node(ledger).items() if free < 0]
     wanted = [pool for pool in pools if pool.pages]
     if short:
         worst, missing = min(short, key=lambda item: item[1])

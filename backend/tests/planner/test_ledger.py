@@ -11,6 +11,7 @@ from hugeplan.planner.ledger import (
     build_ledger,
     default_kernel_bytes,
     free_bytes,
+    free_bytes_by_node,
     hvo_returned_bytes,
     kernel_claims,
     split_exactly,
@@ -100,6 +101,19 @@ class TestSum:
             assert all(free_bytes(ledger, n.id) >= 0 for n in node.numa)
         else:
             assert any(free_bytes(ledger, n.id) < 0 for n in node.numa)
+
+    @given(ledgers())
+    def test_free_by_node_is_what_the_other_parts_leave(
+        self, case: tuple[NodeFacts, list[Claim], list[PoolPlan]]
+    ) -> None:
+        node, claims, pools = case
+        ledger = build_ledger(node, claims, pools)
+        left = {n.id: n.mem_total_bytes for n in node.numa}
+        for part in ledger.parts:
+            if part.kind is not LedgerKind.FREE:
+                left[part.numa_node] -= part.bytes
+        assert free_bytes_by_node(ledger) == left
+        assert free_bytes(ledger) == sum(left.values())
 
     def test_unbound_memory_goes_where_room_is(self) -> None:
         node = node_of(32 * GIB, 32 * GIB)

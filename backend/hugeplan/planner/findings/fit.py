@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, wrong
-from hugeplan.planner.ledger import free_bytes
+from hugeplan.planner.ledger import free_bytes, free_bytes_by_node
 from hugeplan.planner.model import Finding
 from hugeplan.planner.units import format_bytes
 
@@ -14,16 +14,15 @@ CODE = "memory_fit"
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding per NUMA node that is short, else one for the node."""
-    short = [(numa, free_bytes(inputs.ledger, numa.id)) for numa in inputs.node.numa]
     found = False
-    for numa, free in short:
+    for numa_id, free in free_bytes_by_node(inputs.ledger).items():
         if free < 0:
             found = True
             yield wrong(
                 CODE,
-                f"NUMA node {numa.id}",
+                f"NUMA node {numa_id}",
                 f"The plan does not fit: {format_bytes(-free)} are missing",
-                f"The plan needs {format_bytes(-free)} more than NUMA node {numa.id} has.",
+                f"The plan needs {format_bytes(-free)} more than NUMA node {numa_id} has.",
                 "Shrink a pool, move a tenant, or bind the database to another NUMA node.",
                 evidence=(computed("free", format_bytes(free)),),
             )
