@@ -167,11 +167,12 @@ def signals_leave_a_partial_document() -> None:
 
 
 def time_limit_is_kept() -> None:
+    """A tenth of a second is too little for any plan; half a second is enough where few page sizes are free."""
     start = time.monotonic()
-    made = suite.document("latency", "--max-memory", "64M", "--time-limit", "0.5")
+    made = suite.document("latency", "--max-memory", "64M", "--time-limit", "0.1")
     seconds = time.monotonic() - start
     assert made["exit_status"] == 3
-    assert seconds < 3, f"{seconds:.1f} s for a limit of 0.5 s"
+    assert seconds < 3, f"{seconds:.1f} s for a limit of 0.1 s"
 
 
 def nothing_is_left() -> None:
