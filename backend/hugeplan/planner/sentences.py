@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hugeplan.planner.candidates import TIE_POINTS, Candidate, Prospect
 from hugeplan.planner.ledger import free_bytes_by_node
@@ -33,6 +33,10 @@ def headline(
     return f"Reserve no huge pages on {node.name}: no instance is better off with a pool."
 
 
+#: Above so many NUMA nodes the headline gives the least and the most of a node; the pools list every count.
+_NODES_IN_WORDS = 4
+
+
 def _reserve(node: NodeFacts, pools: Sequence[PoolPlan]) -> str:
     if not pools:
         return ""
@@ -43,11 +47,24 @@ def _reserve(node: NodeFacts, pools: Sequence[PoolPlan]) -> str:
     for page_bytes, by_node in sorted(counts.items()):
         pages = sum(by_node.values())
         noun = "page" if pages == 1 else "pages"
-        text = f"{pages:,} {noun} of {page_label(page_bytes)} ({format_bytes(pages * page_bytes)})"
-        if len(node.numa) > 1:
-            text += " [" + ", ".join(f"NUMA node {i}: {n:,}" for i, n in sorted(by_node.items())) + "]"
-        parts.append(text)
-    return f"Reserve {' and '.join(parts)} on {node.name}."
+        parts.append(f"{pages:,} {noun} of {page_label(page_bytes)} ({format_bytes(pages * page_bytes)})")
+    text = f"Reserve {' and '.join(parts)} on {node.name}"
+    return f"{text}: {_where(counts)}." if len(node.numa) > 1 else f"{text}."
+
+
+def _where(counts: Mapping[int, Mapping[int, int]]) -> str:
+    """Pages on each NUMA node, by page size where there are several: "4,250 on NUMA node 0, 4,250 on node 1"."""
+    parts = []
+    for page_bytes, by_node in sorted(counts.items()):
+        size = f" of {page_label(page_bytes)}" if len(counts) > 1 else ""
+        if len(by_node) > _NODES_IN_WORDS:
+            least, most = min(by_node.values()), max(by_node.values())
+            each = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+            parts.append(f"{each}{size} on each of {len(by_node)} NUMA nodes")
+            continue
+        for position, (numa_id, pages) in enumerate(sorted(by_node.items())):
+            parts.append(f"{pages:,}{size if position == 0 else ''} on {'NUMA ' if not parts else ''}node {numa_id}")
+    return ", ".join(parts)
 
 
 def why_instance(p: Prospect, chosen: Candidate, runner_up: Candidate | None, sized: SizedPool | None) -> str:

@@ -187,6 +187,20 @@ class TestPlacement:
         assert sum(pages) == found.instances[0].demand.pages
         assert abs(pages[0] - pages[1]) <= 1
 
+    def test_the_headline_says_where_in_words(self) -> None:
+        found = plan(PlanRequest(node=node_of(32 * GIB, 32 * GIB), databases=(postgresql(),)))
+        assert found.headline == "Reserve 4,263 pages of 2M (8.33 GiB) on db-7: 2,132 on NUMA node 0, 2,131 on node 1."
+
+    def test_the_headline_names_the_size_where_there_are_two(self) -> None:
+        databases = (postgresql(numa_node=0, page_bytes=2 * MIB), postgresql(name="b", numa_node=1, page_bytes=GIB))
+        found = plan(PlanRequest(node=node_of(32 * GIB, 32 * GIB), databases=databases))
+        assert found.headline.endswith("on db-7: 4,263 of 2M on NUMA node 0, 9 of 1G on node 1.")
+
+    def test_the_headline_stays_short_on_many_nodes(self) -> None:
+        found = plan(PlanRequest(node=node_of(*[8 * GIB] * 16), databases=(postgresql(),)))
+        low, high = min(p.pages for p in found.pools), max(p.pages for p in found.pools)
+        assert found.headline.endswith(f" on db-7: {low} to {high} on each of 16 NUMA nodes.")
+
     def test_pages_move_to_the_node_with_room(self) -> None:
         tenants = (Tenant(name="big", request_bytes=30 * GIB, numa_node=0),)
         found = plan(PlanRequest(node=node_of(32 * GIB, 32 * GIB), tenants=tenants, databases=(postgresql(),)))
