@@ -23,6 +23,19 @@ def huge_page_limit_bytes(planned: InstancePlan) -> int:
     return (demand.pages + demand.error_pages) * demand.page_bytes
 
 
+def huge_page_limits(planned: InstancePlan, plan: Plan) -> dict[str, int]:
+    """Bytes by resource: the instance's own size, then the smaller huge pages that it takes too and the plan reserves.
+
+    A size without a limit in the pod cannot be used there, even when the node has free pages of it.
+    """
+    reserved = {pool.page_bytes for pool in plan.pools if pool.pages}
+    limits = {kubernetes_resource_name(planned.demand.page_bytes): huge_page_limit_bytes(planned)}
+    for size, pages in planned.demand.also_pages:
+        if size in reserved:
+            limits[kubernetes_resource_name(size)] = size * pages
+    return limits
+
+
 def memory_limit_bytes(planned: InstancePlan) -> int | None:
     """Ordinary memory for one instance: connections, page tables and 256 MiB; None when connections are unknown."""
     demand = planned.demand
@@ -39,17 +52,18 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     found = with_pool(plan, request)
     kinds = unique_kinds("pod", (planned.name for _, planned in found))
     for kind, (_, planned) in zip(kinds, found, strict=True):
-        resource = kubernetes_resource_name(planned.demand.page_bytes)
-        pages = format_kubernetes_bytes(huge_page_limit_bytes(planned))
+        limits = huge_page_limits(planned, plan)
+        resource = next(iter(limits))
+        pages = [f"    {name}: {format_kubernetes_bytes(size)}" for name, size in limits.items()]
         memory = memory_limit_bytes(planned)
         lines = [
             f"# Container resources of {one_line(planned.name)}; restart the kubelet after the pool changes.",
             "resources:",
             "  requests:",
-            f"    {resource}: {pages}",
+            *pages,
             *_memory_lines(memory),
             "  limits:",
-            f"    {resource}: {pages}",
+            *pages,
             *_memory_lines(memory),
             "",
         ]
@@ -59,7 +73,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             media_type="application/yaml",
             content="\n".join(lines),
             verify=f"kubectl get node -o custom-columns=NAME:.metadata.name,PAGES:.status.allocatable.{resource}",
-            rollback=f"# remove the two {resource} lines and set huge_pages back before the pod restarts",
+            rollback=f"# remove the {' and '.join(limits)} lines and set huge_pages back before the pod restarts",
         )
 
 

@@ -8,7 +8,7 @@ and gigantic pages come at boot only. The trouble is small on purpose: it only d
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from hugeplan.planner.engines import DemandContext, Engine, PageChoice, demand_of, engine_named
@@ -45,7 +45,11 @@ _LARGEST_BLOCK = {4 * KIB: 4 * MIB, 16 * KIB: 32 * MIB, 64 * KIB: 512 * MIB}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One page size for one instance; ``page_bytes`` is the base page size for no pool."""
+    """One page size for one instance; ``page_bytes`` is the base page size for no pool.
+
+    ``smaller`` are its mappings on smaller huge pages, one demand a size with a pool; ``left_on_base_bytes`` are those
+    for whose size no pool may be planned.
+    """
 
     page_bytes: int
     is_pool: bool
@@ -56,6 +60,8 @@ class Candidate:
     memory_points: float
     operation_points: float
     obstacle: str | None
+    smaller: tuple[Demand, ...] = ()
+    left_on_base_bytes: int = 0
 
     @property
     def score(self) -> float:
@@ -210,11 +216,13 @@ def _candidate(setting: _Setting, demand: Demand) -> Candidate:
             operation_points=0.0,
             obstacle=None,
         )
+    smaller = smaller_demands(node, setting.policy, demand)
+    on_base = sum(page * pages for page, pages in demand.also_pages) - sum(d.segment_bytes for d in smaller)
     returned = tables[node.base_page_bytes] - tables[size]
     if node.hvo_enabled:
-        returned += hvo_returned_bytes(demand.pages, size, node.base_page_bytes)
+        returned += sum(hvo_returned_bytes(d.pages, d.page_bytes, node.base_page_bytes) for d in (demand, *smaller))
     nodes = 1 if setting.instance.numa_node is not None else len(node.numa)
-    slack = most_slack_pages(demand, nodes, setting.policy)
+    pools = sum((d.pages + most_slack_pages(d, nodes, setting.policy)) * d.page_bytes for d in (demand, *smaller))
     gigantic = is_gigantic(size, node.base_page_bytes)
     operation = GIGANTIC_POINTS if gigantic else POOL_POINTS
     if size != PREFERRED_PAGE_BYTES and PREFERRED_PAGE_BYTES in node.huge_page_sizes_bytes:
@@ -224,11 +232,38 @@ def _candidate(setting: _Setting, demand: Demand) -> Candidate:
         is_pool=True,
         demand=demand,
         page_tables_bytes=tables[size],
-        cost_bytes=(demand.pages + slack) * size + tables[size],
+        cost_bytes=pools + on_base + tables[size],
         gain_points=gain_points(setting.instance, size, setting.gains),
         memory_points=100.0 * (returned - demand.waste_bytes) / node.mem_total_bytes,
         operation_points=operation,
         obstacle=obstacle(node, setting.engine, setting.policy, demand, gigantic=gigantic),
+        smaller=smaller,
+        left_on_base_bytes=on_base,
+    )
+
+
+def smaller_demands(node: NodeFacts, policy: Policy, demand: Demand) -> tuple[Demand, ...]:
+    """The mappings that an engine puts on smaller huge pages, one demand a size for which a pool may be planned.
+
+    Left out are sizes that the node lacks or the policy forbids, and gigantic ones when reserving at runtime.
+    """
+    allowed = node.huge_page_sizes_bytes if policy.allowed_page_bytes is None else policy.allowed_page_bytes
+    return tuple(
+        replace(
+            demand,
+            page_bytes=size,
+            pages=pages,
+            segment_bytes=size * pages,
+            segments=(),
+            error_pages=0,
+            waste_bytes=0,
+            also_pages=(),
+        )
+        for size, pages in demand.also_pages
+        if pages
+        and size in allowed
+        and size in node.huge_page_sizes_bytes
+        and (policy.reserve_at == "boot" or not is_gigantic(size, node.base_page_bytes))
     )
 
 

@@ -117,6 +117,8 @@ def instance_claims(prospect: Prospect, candidate: Candidate, node: NodeFacts) -
     unknowns: list[str] = []
     if not candidate.is_pool and demand.segment_bytes:
         claims.append(_base_pages_claim(name, numa_node, demand, node))
+    if candidate.left_on_base_bytes:
+        claims.append(_left_on_base_claim(name, numa_node, candidate, node))
     private = private_claim(prospect)
     if private is not None:
         claims.append(private)
@@ -143,6 +145,26 @@ def _base_pages_claim(name: str, numa_node: int | None, demand: Demand, node: No
             "sum of the engine's segments",
             tuple(term for segment in demand.segments for term in segment.explanation.inputs),
             "no pool is planned for this instance",
+        ),
+    )
+
+
+def _left_on_base_claim(name: str, numa_node: int | None, candidate: Candidate, node: NodeFacts) -> Claim:
+    planned = {part.page_bytes for part in candidate.smaller}
+    return Claim(
+        kind=LedgerKind.ENGINE_PRIVATE,
+        name=f"{name}: smaller mappings on {page_label(node.base_page_bytes)} pages",
+        bytes=candidate.left_on_base_bytes,
+        numa_node=numa_node,
+        source=Source.COMPUTED,
+        explanation=Explanation(
+            "sum of the mappings too small for the pool's pages, rounded up to the smaller huge pages",
+            tuple(
+                Term(f"pages of {page_label(size)}", str(pages), Source.COMPUTED)
+                for size, pages in candidate.demand.also_pages
+                if size not in planned
+            ),
+            "no pool of that size may be planned",
         ),
     )
 

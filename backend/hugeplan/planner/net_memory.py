@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hugeplan.planner.ledger import hvo_returned_bytes
-from hugeplan.planner.model import Explanation, InstancePlan, NetMemory, NodeFacts, PoolPlan, Source, Term
+from hugeplan.planner.model import Demand, Explanation, InstancePlan, NetMemory, NodeFacts, PoolPlan, Source, Term
 from hugeplan.planner.units import format_bytes
 
 
-def net_memory(node: NodeFacts, pools: Sequence[PoolPlan], instances: Sequence[InstancePlan]) -> NetMemory:
+def net_memory(
+    node: NodeFacts, pools: Sequence[PoolPlan], instances: Sequence[InstancePlan], smaller: Sequence[Demand] = ()
+) -> NetMemory:
     """Locked, idle and returned bytes. ``net_bytes`` = returned - idle; above zero the reservation pays for itself.
 
+    ``smaller``: mappings that instances have on smaller huge pages beside their own size; their pages count as used.
     HVO's part is None when it is unknown whether HVO is on, and is then left out of the net.
     """
     locked = sum(pool.pages * pool.page_bytes for pool in pools)
-    own = {plan.page_bytes for plan in instances}
+    own = {plan.page_bytes for plan in instances} | {part.page_bytes for part in smaller}
     strangers = sum(pool.pages * pool.page_bytes for pool in pools if pool.page_bytes not in own)
     used = sum(plan.demand.segment_bytes for plan in instances if plan.page_bytes) + strangers
+    used += sum(part.segment_bytes for part in smaller)
     idle = locked - used
     tables = sum(plan.page_tables_base_bytes - plan.page_tables_huge_bytes for plan in instances if plan.page_bytes)
     hvo: int | None = None

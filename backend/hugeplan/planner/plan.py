@@ -187,8 +187,8 @@ def _size(scene: _Scene, prospects: Sequence[Prospect], picks: Sequence[int]) ->
 
     def cost(instance: DatabaseInstance, page_bytes: int) -> int:
         demand = demand_at(instance, page_bytes, scene.context)
-        slack = int(demand.segment_bytes * scene.policy.slack_fraction)
-        return demand.segment_bytes + slack + tables_bytes(scene.node, demand)
+        own = demand.segment_bytes + sum(size * pages for size, pages in demand.also_pages)
+        return own + int(own * scene.policy.slack_fraction) + tables_bytes(scene.node, demand)
 
     answers, _ = size_pools(ranged, cost, by_node, total)
     return {item.instance.name: answer for item, answer in zip(ranged, answers, strict=True)}
@@ -210,21 +210,29 @@ def _at_sizes(
     return tuple(instances)
 
 
-def _place_all(scene: _Scene, chosen: Sequence[_Chosen]) -> list[Placed]:
-    """Pages of every pool instance on NUMA nodes: bound ones first, then unbound ones, larger pages first."""
+def _place_all(scene: _Scene, chosen: Sequence[_Chosen]) -> tuple[list[Placed], list[Placed]]:
+    """Pages of every pool instance on NUMA nodes, and its smaller huge pages: bound first, then larger pages first."""
     by_node, _ = _room(scene, (c.prospect for c in chosen))
     placed: list[Placed] = [Placed(0, {}, {})] * len(chosen)
+    besides: list[Placed] = []
     order = sorted(
-        (i for i, c in enumerate(chosen) if c.candidate.is_pool),
-        key=lambda i: (chosen[i].prospect.instance.numa_node is None, -chosen[i].candidate.page_bytes, i),
+        (
+            (i, demand)
+            for i, c in enumerate(chosen)
+            if c.candidate.is_pool
+            for demand in (c.candidate.demand, *c.candidate.smaller)
+        ),
+        key=lambda item: (chosen[item[0]].prospect.instance.numa_node is None, -item[1].page_bytes, item[0]),
     )
-    for i in order:
-        item = chosen[i]
-        spot = place(item.candidate.demand, item.prospect.instance.numa_node, scene.node, scene.policy, by_node)
+    for i, demand in order:
+        spot = place(demand, chosen[i].prospect.instance.numa_node, scene.node, scene.policy, by_node)
         for numa_id, pages in spot.pages.items():
             by_node[numa_id] -= pages * spot.page_bytes
-        placed[i] = spot
-    return placed
+        if demand is chosen[i].candidate.demand:
+            placed[i] = spot
+        else:
+            besides.append(spot)
+    return placed, besides
 
 
 def _instance_plan(item: _Chosen, spot: Placed, node: NodeFacts) -> InstancePlan:
@@ -249,8 +257,8 @@ def _instance_plan(item: _Chosen, spot: Placed, node: NodeFacts) -> InstancePlan
 
 def _assemble(scene: _Scene, chosen: Sequence[_Chosen], selection: Selection) -> Plan:
     request, node = scene.request, scene.node
-    placed = _place_all(scene, chosen)
-    pools = pool_plans([spot for spot in placed if spot.pages], node, scene.policy)
+    placed, besides = _place_all(scene, chosen)
+    pools = pool_plans([spot for spot in (*placed, *besides) if spot.pages], node, scene.policy)
     instances = tuple(_instance_plan(item, spot, node) for item, spot in zip(chosen, placed, strict=True))
     own = [instance_claims(item.prospect, item.candidate, node) for item in chosen]
     ledger, wishes = _ledger(scene, chosen, own, pools)
@@ -258,7 +266,7 @@ def _assemble(scene: _Scene, chosen: Sequence[_Chosen], selection: Selection) ->
     kubernetes = kubernetes_view(node, request.reservations, pools) if request.reservations.kubernetes else None
     verdict = risk(request.tenants, room_for_tenants, scene.policy)
     gains = tuple(gain for item in chosen for gain in item.prospect.gains)
-    net = net_memory(node, pools, instances)
+    net = net_memory(node, pools, instances, [part for item in chosen for part in item.candidate.smaller])
     findings = findings_of(
         FindingInputs(
             request=request,

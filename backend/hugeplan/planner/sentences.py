@@ -103,9 +103,12 @@ def _why_count(chosen: Candidate) -> str:
     demand = chosen.demand
     mappings = sum(segment.count for segment in demand.segments)
     how = "one mapping" if mappings == 1 else f"{mappings} mappings, each rounded up"
+    besides = "".join(
+        f" {part.pages:,} pages of {page_label(part.page_bytes)} hold its smaller mappings." for part in chosen.smaller
+    )
     return (
         f"{demand.pages:,} pages hold {format_bytes(demand.segment_bytes)} in {how},"
-        f" {format_bytes(demand.waste_bytes)} of the last page{'s' if mappings > 1 else ''} stay empty."
+        f" {format_bytes(demand.waste_bytes)} of the last page{'s' if mappings > 1 else ''} stay empty.{besides}"
     )
 
 

@@ -12,6 +12,7 @@ import yaml
 from hugeplan.artifacts import Artifact, render
 from hugeplan.planner.model import (
     GIB,
+    MIB,
     DatabaseInstance,
     NodeFacts,
     NumaNode,
@@ -136,6 +137,15 @@ class TestPod:
         assert limit % 2 == 0
         assert limit >= found.instances[0].demand.pages * 2
         assert "memory" in resources["limits"]
+
+    def test_smaller_huge_pages_have_a_limit_of_their_own(self) -> None:
+        mariadb = DatabaseInstance(
+            name="shop", engine="mariadb", settings={"innodb_buffer_pool_size": "10G"}, page_bytes=GIB
+        )
+        found, files = rendered(request_of(mariadb, reservations=Reservations(kubernetes=True)))
+        limits = yaml.safe_load(files["pod"].content)["resources"]["limits"]
+        assert limits["hugepages-2Mi"] == "262Mi"
+        assert dict(found.instances[0].demand.also_pages) == {2 * MIB: 131}
 
     def test_absent_without_kubernetes(self) -> None:
         _, files = rendered(request_of(postgresql()))

@@ -54,6 +54,16 @@ def mysql(name: str = "shop", pool: str = "8G", **fields: object) -> DatabaseIns
     return dataclasses.replace(instance, **fields)
 
 
+def mariadb(name: str = "shop", pool: str = "10G", **fields: object) -> DatabaseInstance:
+    instance = DatabaseInstance(name=name, engine="mariadb", settings={"innodb_buffer_pool_size": pool})
+    return dataclasses.replace(instance, **fields)
+
+
+def also_pages(found: Plan, page_bytes: int) -> int:
+    """Pages of this size that instances take beside those of their own size."""
+    return sum(dict(i.demand.also_pages).get(page_bytes, 0) for i in found.instances if i.page_bytes)
+
+
 @st.composite
 def requests(draw: st.DrawFn) -> PlanRequest:
     sizes = draw(st.lists(st.integers(4 * GIB, 64 * GIB), min_size=1, max_size=2))
@@ -66,6 +76,7 @@ def requests(draw: st.DrawFn) -> PlanRequest:
                 numa_node=ids, page_bytes=page,
             )
             | st.builds(mysql, st.just(f"my{i}"), st.sampled_from(["128M", "1500M", "9G"]), numa_node=ids)
+            | st.builds(mariadb, st.just(f"ma{i}"), st.sampled_from(["1500M", "9G"]), numa_node=ids, page_bytes=page)
         )
         for i in range(draw(st.integers(0, 3)))
     ]  # fmt: skip
@@ -96,7 +107,7 @@ class TestLaws:
         assert negative == found.headline.startswith("This does not fit")
         assert sum_bytes(found.ledger, LedgerKind.POOL, LedgerKind.POOL_SLACK) == found.net_memory.locked_bytes
         for size in {pool.page_bytes for pool in found.pools}:
-            wanted = sum(i.demand.pages for i in found.instances if i.page_bytes == size)
+            wanted = sum(i.demand.pages for i in found.instances if i.page_bytes == size) + also_pages(found, size)
             assert sum(pool.demand_pages for pool in found.pools if pool.page_bytes == size) == wanted
 
     @given(requests())
@@ -178,6 +189,39 @@ class TestChoice:
         assert sum_bytes(found.ledger, LedgerKind.POOL) == 3 * GIB + found.instances[0].demand.pages * 2 * MIB
         reasons = " ".join(f.reason for f in found.findings if f.code == "pool_idle")
         assert "3 pages of 1G are in use by something that the scenario does not describe" in reasons
+
+
+class TestSmallerHugePages:
+    """MariaDB with a 10 GiB pool on 1G pages puts 131 pages of 2M beside them (measured; the engine's own test)."""
+
+    def test_they_are_reserved_beside_the_main_pool(self) -> None:
+        found = plan(PlanRequest(node=node_of(64 * GIB), databases=(mariadb(page_bytes=GIB),)))
+        assert [(p.page_bytes, p.demand_pages) for p in found.pools] == [(2 * MIB, 131), (GIB, 10)]
+        assert "131 pages of 2M hold its smaller mappings." in found.instances[0].why
+        assert sum_bytes(found.ledger, LedgerKind.POOL) == 10 * GIB + 131 * 2 * MIB
+        assert not [f for f in found.findings if f.code == "pool_idle" and f.state is State.ATTENTION]
+
+    def test_they_share_the_pool_of_another_instance(self) -> None:
+        databases = (mariadb(page_bytes=GIB), postgresql(page_bytes=2 * MIB))
+        found = plan(PlanRequest(node=node_of(64 * GIB), databases=databases))
+        assert {p.page_bytes: p.demand_pages for p in found.pools}[2 * MIB] == 4221 + 131
+
+    def test_a_bound_instance_has_them_on_its_node(self) -> None:
+        found = plan(PlanRequest(node=node_of(32 * GIB, 32 * GIB), databases=(mariadb(page_bytes=GIB, numa_node=1),)))
+        assert {(p.numa_node, p.page_bytes) for p in found.pools} == {(1, 2 * MIB), (1, GIB)}
+
+    def test_a_forbidden_size_leaves_them_in_ordinary_memory(self) -> None:
+        policy = Policy(allowed_page_bytes=(GIB,))
+        found = plan(PlanRequest(node=node_of(64 * GIB), databases=(mariadb(page_bytes=GIB),), policy=policy))
+        assert [p.page_bytes for p in found.pools] == [GIB]
+        part = next(p for p in found.ledger.parts if p.name == "shop: smaller mappings on 4K pages")
+        assert part.bytes == 131 * 2 * MIB
+
+    def test_they_count_as_used(self) -> None:
+        policy = Policy(slack_fraction=0.0, slack_min_pages=0)
+        found = plan(PlanRequest(node=node_of(64 * GIB), databases=(mariadb(page_bytes=GIB),), policy=policy))
+        demand = found.instances[0].demand
+        assert found.net_memory.used_bytes == demand.segment_bytes + 131 * 2 * MIB
 
 
 class TestPlacement:

@@ -24,6 +24,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         )
     surplus = [pool for pool in present if (pool.present_pages or 0) > pool.pages]
     wanted = {planned.demand.page_bytes for _, planned in inputs.with_pool}
+    wanted |= {size for _, planned in inputs.with_pool for size, _ in planned.demand.also_pages}
     strangers = [pool for pool in present if pool.pages and pool.page_bytes not in wanted]
     for pool in strangers:
         label = page_label(pool.page_bytes)
