@@ -1,0 +1,58 @@
+"""A node: its memory, its NUMA nodes and the huge page pools that stand on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hugeplan.planner.model.hardware import HardwareFacts
+from hugeplan.planner.model.words import GIB, KIB, MIB, Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """The kernel's huge page pool of one size on one NUMA node, as observed. Counts are pages."""
+
+    page_bytes: int
+    nr_hugepages: int
+    free_hugepages: int | None = None
+    resv_hugepages: int | None = None
+    surplus_hugepages: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumaNode:
+    """One NUMA node's memory. ``pools`` is None when nothing is known of its pools."""
+
+    id: int
+    mem_total_bytes: int
+    mem_free_bytes: int | None = None
+    pools: tuple[Pool, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFacts:
+    """A node as the planner sees it. ``numa`` holds at least one node; their sum is MemTotal.
+
+    ``kernel_used_source`` says how ``kernel_used_bytes`` is known.
+    """
+
+    name: str
+    arch: str = "x86_64"
+    base_page_bytes: int = 4 * KIB
+    huge_page_sizes_bytes: tuple[int, ...] = (2 * MIB, GIB)
+    default_huge_page_bytes: int = 2 * MIB
+    numa: tuple[NumaNode, ...]
+    cpus: int | None = None
+    kernel_used_bytes: int | None = None
+    kernel_used_source: Source = Source.GIVEN
+    thp_enabled: str | None = None
+    hvo_enabled: bool | None = None
+    kernel_release: str | None = None
+    kernel_command_line: str | None = None
+    hugetlb_cma_bytes: int | None = None
+    hardware: HardwareFacts | None = None
+
+    @property
+    def mem_total_bytes(self) -> int:
+        """MemTotal: the sum over NUMA nodes."""
+        return sum(n.mem_total_bytes for n in self.numa)

@@ -1,0 +1,115 @@
+"""What a plan is asked for: reservations, tenants, databases, policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hugeplan.planner.model.node import NodeFacts
+from hugeplan.planner.model.observed import NodeSample
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservations:
+    """Memory set aside before any pod or database. Without Kubernetes only ``system_reserved_bytes`` counts.
+
+    ``provider`` (``gke``, ``eks``, ``aks`` or None) fills what is None by that provider's formula.
+    """
+
+    kubernetes: bool = False
+    provider: str | None = None
+    kube_reserved_bytes: int | None = None
+    system_reserved_bytes: int | None = None
+    eviction_hard_bytes: int | None = None
+    max_pods: int | None = None
+    hugepage_aware_eviction: bool | None = None
+    memory_manager_static: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryHistory:
+    """Measured use of a tenant: parallel tuples of seconds since the epoch and bytes, sorted by time."""
+
+    times_seconds: tuple[float, ...]
+    used_bytes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """A co-located consumer of ordinary memory. ``count`` identical copies; per-copy figures in bytes."""
+
+    name: str
+    kind: str = "pod"  # pod | service | page_cache
+    count: int = 1
+    request_bytes: int | None = None
+    limit_bytes: int | None = None
+    history: MemoryHistory | None = None
+    numa_node: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenefitPoint:
+    """One row of a throughput-over-pool-size table."""
+
+    pool_bytes: int
+    throughput: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What a database instance does; every field may be unknown."""
+
+    row_bytes: int | None = None
+    working_set_bytes: int | None = None
+    zipf_s: float | None = None
+    active_connections: int | None = None
+    cold_touches_per_operation: float | None = None
+    operations_per_second_per_busy_core: float | None = None
+    operation_class: str | None = None  # key_lookup | nested_loop | scan | oltp ...
+    benefit_points: tuple[BenefitPoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseInstance:
+    """An engine with its settings, verbatim as the engine spells them (``shared_buffers`` -> ``8GB``).
+
+    ``page_bytes``: None lets the planner choose; 0 forbids huge pages; else that size is used.
+    ``pool_min_bytes``/``pool_max_bytes``: when both are set the optimiser may size the buffer pool between them.
+    """
+
+    name: str
+    engine: str
+    version: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    connections: int | None = None
+    numa_node: int | None = None
+    page_bytes: int | None = None
+    weight: float = 1.0
+    pool_min_bytes: int | None = None
+    pool_max_bytes: int | None = None
+    workload: Workload = field(default_factory=Workload)
+    pod_hugepages_limit_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The reader's choices. ``slack_fraction`` applies to each pool's demand, rounded up to whole pages."""
+
+    slack_fraction: float = 0.01
+    slack_min_pages: int = 2
+    risk: float = 0.01
+    allowed_page_bytes: tuple[int, ...] | None = None
+    reserve_at: str = "boot"  # boot | runtime
+    free_margin_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest:
+    """Everything ``plan()`` takes. ``sample`` is the latest observed state: findings that need it are else unknown."""
+
+    node: NodeFacts
+    reservations: Reservations = field(default_factory=Reservations)
+    tenants: tuple[Tenant, ...] = ()
+    databases: tuple[DatabaseInstance, ...] = ()
+    policy: Policy = field(default_factory=Policy)
+    sample: NodeSample | None = None

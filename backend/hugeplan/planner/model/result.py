@@ -1,0 +1,138 @@
+"""The answer: pools and instances with their gains, findings, net memory, risk and forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hugeplan.planner.model.demand import Demand
+from hugeplan.planner.model.ledger import Ledger, PoolPlan
+from hugeplan.planner.model.words import Confidence, Explanation, Range, State, Term
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """What one page size buys one instance against base pages.
+
+    ``saving_ns_per_operation`` is the primary result; ``speedup`` (x) needs the operation's own cost.
+    """
+
+    instance: str
+    backing: str
+    page_bytes: int
+    saving_ns_per_operation: Range
+    speedup: Range | None
+    page_tables_bytes: int
+    confidence: Confidence
+    inputs: tuple[Term, ...]
+    statement: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One candidate the optimiser weighed for an instance."""
+
+    page_bytes: int
+    pages: int
+    feasible: bool
+    score: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstancePlan:
+    """The plan for one database instance: its demand at the chosen size and why not another."""
+
+    name: str
+    engine: str
+    numa_nodes: tuple[int, ...]
+    page_bytes: int | None
+    demand: Demand
+    page_tables_base_bytes: int
+    page_tables_huge_bytes: int
+    chosen: Choice | None
+    runner_up: Choice | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A tri-state check with its reason, evidence and fix. ``code`` is stable."""
+
+    code: str
+    state: State
+    subject: str
+    title: str
+    reason: str
+    fix: str | None = None
+    evidence: tuple[Term, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetMemory:
+    """Locked by pools against returned by them. ``net_bytes`` > 0: the reservation frees more than it idles."""
+
+    locked_bytes: int
+    used_bytes: int
+    idle_bytes: int
+    returned_page_tables_bytes: int
+    returned_hvo_bytes: int | None
+    net_bytes: int
+    break_even_idle_bytes: int
+    explanation: Explanation | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Risk:
+    """Probability that ordinary memory runs out under the plan. None: cannot be said, ``basis`` says why."""
+
+    probability: Range | None
+    policy: float
+    meets_policy: bool | None
+    basis: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """Growth of a tenant's demand and the days until the headroom under the plan is gone.
+
+    None in ``growth_bytes_per_day``: the history is too short, ``basis`` says what is missing.
+    None in ``days_until_full``: no growth, or further away than the history can carry.
+    """
+
+    subject: str
+    headroom_bytes: int
+    points: int
+    growth_bytes_per_day: Range | None
+    days_until_full: Range | None
+    basis: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubernetesView:
+    """What the kubelet will report once the plan is applied. Quantities in bytes, by resource name."""
+
+    capacity: Mapping[str, int]
+    allocatable: Mapping[str, int]
+    reserved_memory: tuple[Mapping[str, int], ...]
+    phantom_eviction_bytes: int
+    explanation: Explanation | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The answer. ``headline`` is the first line a reader sees: what to do, in words with a number."""
+
+    node: str
+    headline: str
+    pools: tuple[PoolPlan, ...]
+    instances: tuple[InstancePlan, ...]
+    ledger: Ledger
+    gains: tuple[Gain, ...]
+    findings: tuple[Finding, ...]
+    net_memory: NetMemory
+    risk: Risk
+    kubernetes: KubernetesView | None
+    assumptions: tuple[str, ...]
+    unknowns: tuple[str, ...]
+    forecasts: tuple[Forecast, ...] = ()

@@ -1,0 +1,65 @@
+"""The words that every part uses: sizes, where a value comes from, verdicts, ranges, explanations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+KIB = 1024
+MIB = 1024**2
+GIB = 1024**3
+
+
+class Source(StrEnum):
+    """Where a value comes from; the interface draws each of them differently."""
+
+    MEASURED = "measured"
+    CPUID = "cpuid"
+    CATALOGUE = "catalogue"
+    GIVEN = "given"
+    COMPUTED = "computed"
+    ASSUMED = "assumed"
+    UNKNOWN = "unknown"
+
+
+class Confidence(StrEnum):
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class State(StrEnum):
+    """The verdict of a finding. UNKNOWN is a verdict of its own, never OK."""
+
+    OK = "ok"
+    ATTENTION = "attention"
+    WRONG = "wrong"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A closed interval with its most likely value, low <= likely <= high; one unit for all three."""
+
+    low: float
+    likely: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One input of a computed number: its name, its value as printed, and where it came from."""
+
+    name: str
+    value: str
+    source: Source
+    reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a number came about: the formula in symbols, its inputs, and the rule's source."""
+
+    formula: str
+    inputs: tuple[Term, ...]
+    reference: str
