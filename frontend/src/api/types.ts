@@ -34,6 +34,7 @@ export type LedgerPart = Schemas["LedgerPart"];
 export type LedgerKind = Schemas["LedgerKind"];
 export type Gain = Schemas["Gain"];
 export type Finding = Schemas["Finding"];
+export type Choice = Schemas["Choice"];
 export type InstancePlan = Schemas["InstancePlan"];
 export type Term = Schemas["Term"];
 export type Explanation = Schemas["Explanation"];

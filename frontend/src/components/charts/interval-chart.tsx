@@ -23,6 +23,8 @@ interface IntervalChartProps {
   extraHeaders?: readonly string[];
   rows: readonly IntervalRow[];
   format: (value: number) => string;
+  /** One line a row, for long lists. */
+  compact?: boolean;
 }
 
 /** The ends of the common axis: all ranges and zero, so that a gain and a loss are told apart at a glance. */
@@ -44,12 +46,13 @@ export function IntervalChart({
   extraHeaders = [],
   rows,
   format,
+  compact = false,
 }: IntervalChartProps) {
   const [low, high] = intervalDomain(rows);
   const at = (value: number) => (100 * (value - low)) / (high - low);
   return (
-    <div style={{ overflowX: "auto" }}>
-      <table className={classes.chart}>
+    <div className={classes.box}>
+      <table className={classes.chart} data-compact={compact}>
         <caption className="hp-visually-hidden">{title}</caption>
         <thead>
           <tr>
@@ -108,7 +111,7 @@ export function IntervalChart({
                 )}
               </td>
               {extra.map((cell, index) => (
-                <td key={extraHeaders[index]} className={classes.number}>
+                <td key={extraHeaders[index]} className={`${classes.number} ${classes.extra}`}>
                   {cell}
                 </td>
               ))}

@@ -46,11 +46,17 @@ export function missingCurves(curves: readonly RunCurve[]): RunCurve[] {
   return curves.filter((curve) => !curve.points.some((point) => point.ns_p50 !== null)).sort(byBacking);
 }
 
+/** The short name of a curve's backing: "4K", "THP", "2M". */
+export function curveShort(curve: RunCurve): string {
+  if (curveBacking(curve) === "thp") return "THP";
+  return curve.page_bytes ? pageSizeShort(curve.page_bytes) : curve.backing;
+}
+
 /** One chart series per curve; `prefix` tells runs apart in a comparison. */
 export function curveSeries(curve: RunCurve, key: string, prefix = ""): ChartSeries {
   const kind = curveBacking(curve);
   const pageBytes = curve.page_bytes ?? 0;
-  const short = kind === "thp" ? "THP" : pageBytes ? pageSizeShort(pageBytes) : curve.backing;
+  const short = curveShort(curve);
   return {
     key,
     label:

@@ -1,5 +1,6 @@
 import type { RunCurve } from "@/api/types";
 import { PageSizeBadge } from "@/components/ui/badges";
+import type { BackingKind } from "@/lib/page-size";
 import { curveBacking } from "./curve-series";
 
 const STATUS_WORDS: Record<string, string> = {
@@ -12,7 +13,28 @@ const STATUS_WORDS: Record<string, string> = {
 
 /** What was asked for and not measured, with the reason. A missing line is never just absent. */
 export function MissingCurves({ curves }: { curves: readonly RunCurve[] }) {
-  if (curves.length === 0) return null;
+  return (
+    <NotMeasured
+      items={curves.map((curve) => ({
+        key: `${curve.backing}:${curve.layout}:${curve.name}`,
+        pageBytes: curve.page_bytes ?? 0,
+        kind: curveBacking(curve),
+        reason: curve.reason ?? STATUS_WORDS[curve.status] ?? curve.status,
+      }))}
+    />
+  );
+}
+
+interface NotMeasuredItem {
+  key: string;
+  pageBytes: number;
+  kind: BackingKind;
+  reason: string;
+}
+
+/** Backings without a measurement, each with its reason. */
+export function NotMeasured({ items }: { items: readonly NotMeasuredItem[] }) {
+  if (items.length === 0) return null;
   return (
     <ul
       style={{
@@ -25,13 +47,10 @@ export function MissingCurves({ curves }: { curves: readonly RunCurve[] }) {
         fontSize: 14,
       }}
     >
-      {curves.map((curve) => (
-        <li
-          key={`${curve.backing}:${curve.layout}:${curve.name}`}
-          style={{ display: "flex", gap: 8, alignItems: "baseline" }}
-        >
-          <PageSizeBadge pageBytes={curve.page_bytes ?? 0} kind={curveBacking(curve)} />
-          <span>Not measured: {curve.reason ?? STATUS_WORDS[curve.status] ?? curve.status}</span>
+      {items.map(({ key, pageBytes, kind, reason }) => (
+        <li key={key} style={{ display: "flex", gap: 8, alignItems: "baseline" }}>
+          <PageSizeBadge pageBytes={pageBytes} kind={kind} />
+          <span>Not measured: {reason}</span>
         </li>
       ))}
     </ul>

@@ -77,9 +77,6 @@ function Cell({ box, color, cracked }: { box: TlbBox | null; color: string; crac
       >
         {cracked && <CrackLine />}
       </div>
-      <div className={classes.badge}>
-        <SourceBadge source={box.source} detail={box.level.note} />
-      </div>
       <div className={classes.text}>
         <div className={classes.entries}>
           {box.level.entries === null ? (
@@ -87,6 +84,7 @@ function Cell({ box, color, cracked }: { box: TlbBox | null; color: string; crac
           ) : (
             `${entriesText(box.level)} entries`
           )}
+          <SourceBadge source={box.source} detail={box.level.note} />
         </div>
         {box.reachBytes !== null && (
           <Tooltip label={`${formatBytesExact(box.reachBytes)} with every entry in use`}>

@@ -1,53 +1,102 @@
-import { Table, Text } from "@mantine/core";
+import { Table } from "@mantine/core";
 import type { Backtest, BacktestRow } from "@/api/types";
 import { IntervalChart } from "@/components/charts/interval-chart";
 import { StateBadge } from "@/components/ui/badges";
 import { QuestionCard } from "@/components/ui/question-card";
-import { StateText } from "@/components/ui/states";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { formatPercentChange } from "@/lib/units";
 import { token } from "@/theme/tokens";
-
-type PredictedRow = BacktestRow & { predicted_percent: NonNullable<BacktestRow["predicted_percent"]> };
-
-function isPredicted(row: BacktestRow): row is PredictedRow {
-  return row.predicted_percent !== null && row.published_percent !== null;
-}
+import classes from "./backtest-card.module.css";
+import { type BacktestGroup, backtestGroups, type PredictedRow, reasonsOf } from "./backtest-groups";
 
 const percent = (value: number) => formatPercentChange(value / 100);
 
-/** Predicted beside published, and the results that the model cannot explain. */
+/** Predicted beside published, by source; sources with a miss come first and are open. */
 export function BacktestCard({ backtest }: { backtest: Backtest }) {
-  const predicted = backtest.items.filter(isPredicted);
-  const insideRows = predicted.filter((row) => row.status === "inside");
-  const outside = predicted.filter((row) => row.status !== "inside");
-  const others = backtest.items.filter((row) => !isPredicted(row));
+  const groups = backtestGroups(backtest.items);
+  const count = (key: "inside" | "outside" | "unexplained" | "unpredicted") =>
+    groups.reduce((sum, group) => sum + group[key].length, 0);
+  const predicted = count("inside") + count("outside") + count("unexplained");
   return (
     <QuestionCard
       title={
-        predicted.length === 0
+        predicted === 0
           ? "The model has not been run against published results yet."
-          : `The published value lies inside the predicted range in ${insideRows.length} of ${predicted.length} results.`
+          : `The published value lies inside the predicted range in ${count("inside")} of ${predicted} results.`
       }
-      description="Bar: predicted range with its most likely value. Diamond: what was published. No parameter is fitted to these rows."
+      description={`${count("outside")} lie outside, ${count("unexplained")} cannot be explained, ${count("unpredicted")} have no prediction. Bar: predicted range with its most likely value; diamond: what was published. Each source has its own scale. No parameter is fitted to these rows.`}
     >
-      {outside.length > 0 && <Predicted rows={outside} title="Published outside of the predicted range" />}
-      {insideRows.length > 0 && (
-        <details>
-          <summary style={{ cursor: "pointer", fontSize: 14 }}>
-            {insideRows.length} results inside the predicted range
-          </summary>
-          <Predicted rows={insideRows} title="Published inside the predicted range" />
-        </details>
-      )}
-      {others.length > 0 && <NotPredicted rows={others} />}
+      <div>
+        {groups.map((group) => (
+          <Group key={group.source} group={group} />
+        ))}
+      </div>
     </QuestionCard>
   );
+}
+
+function Group({ group }: { group: BacktestGroup }) {
+  const { source, inside, outside, unexplained, unpredicted } = group;
+  const misses = [...unexplained, ...outside];
+  return (
+    <details className={classes.group} open={misses.length > 0}>
+      <summary className={classes.summary}>
+        <span className={classes.source}>{source}</span>
+        <span className={classes.counts}>
+          {unexplained.length > 0 && <StateBadge state="wrong" text={`${unexplained.length} unexplained`} />}
+          {outside.length > 0 && <StateBadge state="attention" text={`${outside.length} outside`} />}
+          {inside.length > 0 && <StateBadge state="ok" text={`${inside.length} inside`} />}
+          {unpredicted.length > 0 && (
+            <StateBadge state="unknown" text={`${unpredicted.length} without a prediction`} />
+          )}
+        </span>
+      </summary>
+      <div className={classes.body}>
+        {misses.length > 0 && <Predicted rows={misses} title={`Not inside the predicted range: ${source}`} />}
+        {reasonsOf(misses).map((reason) => (
+          <p key={reason} className={classes.reason}>
+            Not explained: {reason}.
+          </p>
+        ))}
+        {inside.length > 0 && (
+          <Folded fold={misses.length > 0} title={`${inside.length} inside the predicted range`}>
+            <Predicted rows={inside} title={`Inside the predicted range: ${source}`} />
+          </Folded>
+        )}
+        {unpredicted.length > 0 && (
+          <Folded
+            fold={misses.length + inside.length > 0}
+            title={`${unpredicted.length} without a prediction`}
+          >
+            <Unpredicted rows={unpredicted} source={source} />
+          </Folded>
+        )}
+      </div>
+    </details>
+  );
+}
+
+/** The rest of a group, behind a line of its own when something more important stands above it. */
+function Folded({ fold, title, children }: { fold: boolean; title: string; children: React.ReactNode }) {
+  if (!fold) return <>{children}</>;
+  return (
+    <details>
+      <summary className={classes.fold}>{title}</summary>
+      {children}
+    </details>
+  );
+}
+
+function verdict({ status }: BacktestRow) {
+  if (status === "inside") return <StateBadge state="ok" text="Inside" />;
+  if (status === "unexplained") return <StateBadge state="wrong" text="Unexplained" />;
+  return <StateBadge state="attention" text="Outside" />;
 }
 
 function Predicted({ rows, title }: { rows: readonly PredictedRow[]; title: string }) {
   return (
     <IntervalChart
+      compact
       title={title}
       nameHeader="Result"
       valueHeader="Gain"
@@ -60,65 +109,47 @@ function Predicted({ rows, title }: { rows: readonly PredictedRow[]; title: stri
         color: row.status === "inside" ? token("page-2m") : token("state-attention"),
         mark: row.published_percent,
         detail: row.reason ?? `${row.source}: published ${row.published}`,
-        extra: [
-          row.published_percent === null ? "" : percent(row.published_percent),
-          <StateBadge
-            key="verdict"
-            state={row.status === "inside" ? "ok" : "attention"}
-            text={row.status === "inside" ? "Inside" : "Outside"}
-          />,
-        ],
+        extra: [percent(row.published_percent), verdict(row)],
       }))}
     />
   );
 }
 
 function RowName({ row }: { row: BacktestRow }) {
+  const name = row.workload ?? row.system ?? row.id;
   return (
-    <div style={{ minWidth: 200, maxWidth: 320, lineHeight: 1.35 }}>
-      <Text component="span" inherit lineClamp={2} title={row.workload ?? undefined}>
-        {row.workload ?? row.system ?? row.id}
-      </Text>
-      <div style={{ color: "var(--hp-text-dim)", fontSize: 13 }}>
-        {[row.page_size_a, row.page_size_b].filter(Boolean).join(" to ")}
-      </div>
-    </div>
+    <span className={classes.name}>
+      <span className={classes.workload} title={name}>
+        {name}
+      </span>
+      <span className={classes.sizes}>{[row.page_size_a, row.page_size_b].filter(Boolean).join(" to ")}</span>
+    </span>
   );
 }
 
-function NotPredicted({ rows }: { rows: readonly BacktestRow[] }) {
-  const unexplained = rows.filter((row) => row.status === "unexplained");
+function Unpredicted({ rows, source }: { rows: readonly BacktestRow[]; source: string }) {
   return (
-    <details open={unexplained.length > 0 && rows.length < 12}>
-      <summary style={{ cursor: "pointer", fontSize: 14 }}>
-        {rows.length} results without a prediction ({unexplained.length} that the model cannot explain)
-      </summary>
-      {rows.length === 0 ? (
-        <StateText>None.</StateText>
-      ) : (
-        <TableScroll label="Results without a prediction" minWidth={640}>
-          <Table verticalSpacing={5}>
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>Result</Table.Th>
-                <Table.Th>Published</Table.Th>
-                <Table.Th>Why there is no prediction</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {rows.map((row) => (
-                <Table.Tr key={row.id}>
-                  <Table.Th scope="row" fw={400} style={{ maxWidth: 320 }}>
-                    <RowName row={row} />
-                  </Table.Th>
-                  <Table.Td>{row.published}</Table.Td>
-                  <Table.Td>{row.reason ?? row.status.replaceAll("_", " ")}</Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </TableScroll>
-      )}
-    </details>
+    <TableScroll label={`Without a prediction: ${source}`} minWidth={640}>
+      <Table verticalSpacing={3} horizontalSpacing="xs" className={classes.unpredicted}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Result</Table.Th>
+            <Table.Th>Published</Table.Th>
+            <Table.Th>Why there is no prediction</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {rows.map((row) => (
+            <Table.Tr key={row.id}>
+              <Table.Th scope="row" fw={400}>
+                <RowName row={row} />
+              </Table.Th>
+              <Table.Td className={classes.published}>{row.published}</Table.Td>
+              <Table.Td>{row.reason ?? row.status.replaceAll("_", " ")}</Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </TableScroll>
   );
 }

@@ -42,6 +42,8 @@ const huge = curve("2M", "hugetlb", 2 ** 21, [
   [2 ** 30, 95],
 ]);
 
+const plain = (text: string) => text.replaceAll("\u00a0", " ");
+
 describe("latencySavings", () => {
   it("compares at the largest footprint that both have", () => {
     const short = curve("1G", "hugetlb", 2 ** 30, [[2 ** 20, 4]], 0.1);
@@ -60,15 +62,37 @@ describe("latencySavings", () => {
 
 describe("latencyFinding", () => {
   it("names the best size with its saving", () => {
-    expect(latencyFinding([base, huge]).replaceAll("\u00a0", " ")).toBe(
+    expect(plain(latencyFinding([base, huge]))).toBe(
       "2 MiB pages make a read over 1 GiB 35.0 ns faster than base pages (−27%).",
     );
   });
   it("does not call a difference inside the noise a gain", () => {
     const noisy = curve("2M", "hugetlb", 2 ** 21, [[2 ** 30, 128]], 6);
-    expect(latencyFinding([base, noisy]).replaceAll("\u00a0", " ")).toBe(
-      "No page size is clearly faster than base pages over 1 GiB.",
+    expect(plain(latencyFinding([base, noisy]))).toBe("2M is not clearly faster than base pages over 1 GiB.");
+  });
+  it("says what was not measured", () => {
+    const thp = curve("THP", "thp", 2 ** 21, [[2 ** 30, 128]], 6);
+    const missing = (backing: string, pageBytes: number): RunCurve => ({
+      ...curve(backing, "hugetlb", pageBytes, []),
+      status: "stopped",
+      reason: "the time limit was reached",
+    });
+    const stopped = [missing("2M", 2 ** 21), missing("1G", 2 ** 30)];
+    expect(plain(latencyFinding([base, thp, ...stopped]))).toBe(
+      "THP is not clearly faster than base pages over 1 GiB; 2M and 1G were not measured.",
     );
+    expect(plain(latencyFinding([base, huge, missing("1G", 2 ** 30)]))).toMatch(/; 1G was not measured\.$/);
+  });
+  it("names the footprint of each comparison", () => {
+    const thp = curve("THP", "thp", 2 ** 21, [[2 ** 30, 128]], 6);
+    const short = curve("2M", "hugetlb", 2 ** 21, [[2 ** 20, 5]]);
+    expect(plain(latencyFinding([base, thp, short]))).toBe(
+      "THP is not clearly faster than base pages over 1 GiB, 2M not over 1 MiB.",
+    );
+  });
+  it("prefers a clear gain to a larger one inside the noise", () => {
+    const noisy = curve("1G", "hugetlb", 2 ** 30, [[2 ** 30, 90]], 60);
+    expect(latencyFinding([base, huge, noisy])).toMatch(/^2\sMiB pages make a read/);
   });
 });
 

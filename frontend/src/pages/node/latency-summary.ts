@@ -1,10 +1,12 @@
 import type { PairedDelta, RunCurve } from "@/api/types";
-import { curveBacking, measuredCurves } from "@/components/curves/curve-series";
+import { curveBacking, curveShort, measuredCurves, missingCurves } from "@/components/curves/curve-series";
 import { backingLabel } from "@/lib/page-size";
 import { formatBytes, formatNs, formatPercentChange } from "@/lib/units";
 
 export interface LatencySaving {
   backing: string;
+  /** The backing's short name: "THP", "2M". */
+  short: string;
   footprintBytes: number;
   baseNs: number;
   /** Negative when the huge page is faster. */
@@ -69,6 +71,7 @@ export function latencySavings(
     const below = (high: number | null, low: number | null) => low !== null && high !== null && high < low;
     savings.push({
       backing: backingLabel(curveBacking(curve), curve.page_bytes ?? 0),
+      short: curveShort(curve),
       footprintBytes: shared.x,
       baseNs: basePoint.ns_p50,
       deltaNs: paired?.delta_ns ?? shared.ns_p50 - basePoint.ns_p50,
@@ -80,15 +83,42 @@ export function latencySavings(
   return savings;
 }
 
-/** The card's finding: which backing saves most, or that none does. */
+/** "THP", "THP and 2M", "THP, 2M and 1G". */
+function joined(names: readonly string[]): string {
+  return names.length < 2 ? names.join() : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}
+
+/** "; 2M and 1G were not measured": what a reader would look for and not find among the curves. */
+function notMeasured(curves: readonly RunCurve[]): string {
+  const names = [...new Set(missingCurves(curves).map(curveShort))];
+  if (names.length === 0) return "";
+  return `; ${joined(names)} ${names.length === 1 ? "was" : "were"} not measured`;
+}
+
+/** "THP and 2M are not clearly faster than base pages over 16 MiB": each backing with the footprint it was compared at. */
+function noneIsFaster(savings: readonly LatencySaving[]): string {
+  const byFootprint = new Map<number, string[]>();
+  for (const { short, footprintBytes } of savings) {
+    byFootprint.set(footprintBytes, [...(byFootprint.get(footprintBytes) ?? []), short]);
+  }
+  return [...byFootprint]
+    .sort(([a], [b]) => b - a)
+    .map(([footprint, names], index) => {
+      const over = `over ${formatBytes(footprint)}`;
+      if (index > 0) return `${joined(names)} not ${over}`;
+      return `${joined(names)} ${names.length === 1 ? "is" : "are"} not clearly faster than base pages ${over}`;
+    })
+    .join(", ");
+}
+
+/** The card's finding: which backing saves most, or that none does, and which were not measured. */
 export function latencyFinding(curves: readonly RunCurve[], deltas: readonly PairedDelta[] = []): string {
   const savings = latencySavings(curves, deltas);
   if (savings.length === 0) return "What does a page size buy on this node?";
-  const best = savings.reduce((a, b) => (b.deltaNs < a.deltaNs ? b : a));
+  const faster = savings.filter(({ deltaNs, isClear }) => isClear && deltaNs < 0);
+  if (faster.length === 0) return `${noneIsFaster(savings)}${notMeasured(curves)}.`;
+  const best = faster.reduce((a, b) => (b.deltaNs < a.deltaNs ? b : a));
   const at = `over ${formatBytes(best.footprintBytes)}`;
-  if (best.deltaNs >= 0 || !best.isClear) {
-    return `No page size is clearly faster than base pages ${at}.`;
-  }
   const change = formatPercentChange(best.deltaNs / best.baseNs);
-  return `${best.backing} ${best.backing.startsWith("THP") ? "makes" : "make"} a read ${at} ${formatNs(-best.deltaNs)} faster than base pages (${change}).`;
+  return `${best.backing} ${best.backing.startsWith("THP") ? "makes" : "make"} a read ${at} ${formatNs(-best.deltaNs)} faster than base pages (${change})${notMeasured(curves)}.`;
 }

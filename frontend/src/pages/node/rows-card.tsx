@@ -1,11 +1,13 @@
 import { SegmentedControl, Table } from "@mantine/core";
 import { useState } from "react";
 import type { RowMeasurement } from "@/api/types";
+import { curveBacking } from "@/components/curves/curve-series";
+import { NotMeasured } from "@/components/curves/missing-curves";
 import { QuestionCard } from "@/components/ui/question-card";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, Unknown } from "@/components/ui/values";
 import { formatCount, formatPercentChange } from "@/lib/units";
-import { changeToBase, type RowsCase, rowsFinding, rowsPivot } from "./rows-table";
+import { changeToBase, type RowsCase, rowsFinding, rowsPivot, unmeasuredBackings } from "./rows-table";
 
 type Metric = "rows" | "page_tables";
 
@@ -14,6 +16,8 @@ export function RowsCard({ measurements }: { measurements: readonly RowMeasureme
   const [metric, setMetric] = useState<Metric>("rows");
   const pivot = rowsPivot(measurements);
   if (pivot.cases.length === 0) return null;
+  const unmeasured = unmeasuredBackings(pivot);
+  const backings = pivot.backings.filter((name) => unmeasured.every(({ backing }) => backing !== name));
   return (
     <QuestionCard
       title={rowsFinding(pivot)}
@@ -37,7 +41,7 @@ export function RowsCard({ measurements }: { measurements: readonly RowMeasureme
             <Table.Tr>
               <Table.Th>Way of reading</Table.Th>
               <Table.Th className="hp-num">Workers</Table.Th>
-              {pivot.backings.map((backing) => (
+              {backings.map((backing) => (
                 <Table.Th key={backing} className="hp-num">
                   {backing} {metric === "rows" ? "(rows/s)" : ""}
                 </Table.Th>
@@ -51,7 +55,7 @@ export function RowsCard({ measurements }: { measurements: readonly RowMeasureme
                   {found.name}
                 </Table.Th>
                 <Table.Td className="hp-num">{formatCount(found.workers)}</Table.Td>
-                {pivot.backings.map((backing) => (
+                {backings.map((backing) => (
                   <Table.Td key={backing} className="hp-num">
                     <Cell found={found} backing={backing} metric={metric} />
                   </Table.Td>
@@ -61,6 +65,14 @@ export function RowsCard({ measurements }: { measurements: readonly RowMeasureme
           </Table.Tbody>
         </Table>
       </TableScroll>
+      <NotMeasured
+        items={unmeasured.map((measurement) => ({
+          key: measurement.backing,
+          pageBytes: measurement.page_bytes ?? 0,
+          kind: curveBacking({ backing: measurement.backing, backing_kind: null }),
+          reason: measurement.reason ?? measurement.status ?? "no reason was given",
+        }))}
+      />
     </QuestionCard>
   );
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { RowMeasurement } from "@/api/types";
-import { changeToBase, rowsFinding, rowsPivot } from "./rows-table";
+import { changeToBase, rowsFinding, rowsPivot, unmeasuredBackings } from "./rows-table";
 
 const measurement = (over: Partial<RowMeasurement>): RowMeasurement => ({
   row_bytes: 128,
@@ -55,4 +55,16 @@ describe("rowsPivot", () => {
       "How many rows a second does each page size read?",
     );
   });
+});
+
+it("names the backings that no case was measured on", () => {
+  const pivot = rowsPivot([
+    measurement({}),
+    measurement({ backing: "1G", page_bytes: 2 ** 30, rows_per_second: null, reason: "no free page" }),
+    measurement({ backing: "2M", page_bytes: 2 ** 21, rows_per_second: null }),
+    measurement({ backing: "2M", page_bytes: 2 ** 21, mode: "processes" }),
+  ]);
+  expect(unmeasuredBackings(pivot).map(({ backing, reason }) => [backing, reason])).toEqual([
+    ["1G", "no free page"],
+  ]);
 });

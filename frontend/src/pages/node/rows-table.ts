@@ -55,6 +55,15 @@ export function rowsPivot(measurements: readonly RowMeasurement[]): RowsPivot {
   };
 }
 
+/** Backings that no case could be measured on, each with one measurement that says why. */
+export function unmeasuredBackings(pivot: RowsPivot): RowMeasurement[] {
+  return pivot.backings.flatMap((backing) => {
+    const tried = pivot.cases.flatMap((found) => found.cells.get(backing) ?? []);
+    if (tried.some((measurement) => measurement.rows_per_second !== null)) return [];
+    return tried.slice(0, 1);
+  });
+}
+
 /** The change of rows per second against base pages in the same case; null when either is unknown. */
 export function changeToBase(found: RowsCase, backing: string): number | null {
   const base = found.cells.get("4K")?.rows_per_second;

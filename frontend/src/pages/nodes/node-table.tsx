@@ -10,8 +10,8 @@ import { formatShare } from "@/lib/units";
 /** Nodes as a table: what they are, what is reserved, and what stands out. */
 export function NodeTable({ nodes, now }: { nodes: readonly NodeSummary[]; now: Date }) {
   return (
-    <TableScroll label="Nodes" minWidth={860}>
-      <Table highlightOnHover verticalSpacing={8}>
+    <TableScroll label="Nodes" minWidth={760}>
+      <Table highlightOnHover verticalSpacing={8} horizontalSpacing={6}>
         <Table.Thead>
           <Table.Tr>
             <Table.Th>Node</Table.Th>

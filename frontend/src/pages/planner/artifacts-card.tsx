@@ -12,10 +12,13 @@ const KIND_TITLES: Record<string, string> = {
   sysctl: "sysctl",
   kernel_command_line: "Kernel command line",
   cmdline: "Kernel command line",
+  numa_script: "NUMA script",
+  tmpfiles: "tmpfiles.d",
   systemd: "systemd",
   kubernetes: "Kubernetes",
   pod: "Pod",
   postgresql: "PostgreSQL",
+  postgresql_conf: "postgresql.conf",
 };
 
 function kindTitle(kind: string): string {

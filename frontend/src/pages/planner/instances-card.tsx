@@ -6,6 +6,8 @@ import { StateText } from "@/components/ui/states";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes } from "@/components/ui/values";
 import { formatBytes, formatCount } from "@/lib/units";
+import { ChoiceComparison } from "./choice-comparison";
+import { whyWithoutPoints } from "./choice-points";
 import classes from "./instances-card.module.css";
 
 /** What each database needs, why at this page size, and what to write into its configuration. */
@@ -37,7 +39,8 @@ function Instance({ instance }: { instance: InstancePlan }) {
           {demand.engine} {demand.version}
         </span>
       </div>
-      <p className={classes.why}>{instance.why}</p>
+      <p className={classes.why}>{whyWithoutPoints(instance)}</p>
+      <ChoiceComparison instance={instance} />
       {demand.wants_pool && demand.segments.length > 0 && <SegmentTable instance={instance} />}
       <dl className={classes.figures}>
         <Figure name="Lost to rounding" value={<Bytes value={demand.waste_bytes} />} />
@@ -52,12 +55,6 @@ function Instance({ instance }: { instance: InstancePlan }) {
         />
         {demand.error_pages > 0 && (
           <Figure name="Rule's error" value={`± ${formatCount(demand.error_pages)} pages`} />
-        )}
-        {instance.runner_up && (
-          <Figure
-            name="Runner-up"
-            value={`${instance.runner_up.page_bytes ? formatBytes(instance.runner_up.page_bytes) : "base pages"}: ${instance.runner_up.why}`}
-          />
         )}
       </dl>
       <Advice instance={instance} />

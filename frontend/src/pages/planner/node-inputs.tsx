@@ -157,7 +157,7 @@ export function PolicyInputs({
         How careful?
       </h2>
       <div className={classes.pair}>
-        {text("slack", "Slack on each pool", "1%")}
+        {text("slack", "Slack per pool", "1%")}
         {text("risk", "Accepted risk", "1%")}
       </div>
       <div className={classes.pair}>

@@ -1,0 +1,54 @@
+import type { BacktestRow } from "@/api/types";
+
+/** A result that the model predicted and that has a published figure to compare with. */
+export type PredictedRow = BacktestRow & {
+  predicted_percent: NonNullable<BacktestRow["predicted_percent"]>;
+  published_percent: number;
+};
+
+/** The results of one source, by verdict. */
+export interface BacktestGroup {
+  source: string;
+  inside: PredictedRow[];
+  outside: PredictedRow[];
+  /** Outside of the range, and above what the physics of translation can give. */
+  unexplained: PredictedRow[];
+  /** No inputs for the model, or no published figure. */
+  unpredicted: BacktestRow[];
+}
+
+function isPredicted(row: BacktestRow): row is PredictedRow {
+  return row.predicted_percent !== null && row.published_percent !== null;
+}
+
+/** Misses weigh most, then what could be predicted at all. */
+function rank(group: BacktestGroup): number {
+  if (group.unexplained.length > 0) return 0;
+  if (group.outside.length > 0) return 1;
+  return group.inside.length > 0 ? 2 : 3;
+}
+
+/** One group a source; sources with misses first, else in the server's order. */
+export function backtestGroups(items: readonly BacktestRow[]): BacktestGroup[] {
+  const groups = new Map<string, BacktestGroup>();
+  for (const row of items) {
+    const group = groups.get(row.source) ?? {
+      source: row.source,
+      inside: [],
+      outside: [],
+      unexplained: [],
+      unpredicted: [],
+    };
+    groups.set(row.source, group);
+    if (!isPredicted(row)) group.unpredicted.push(row);
+    else if (row.status === "inside") group.inside.push(row);
+    else if (row.status === "unexplained") group.unexplained.push(row);
+    else group.outside.push(row);
+  }
+  return [...groups.values()].sort((a, b) => rank(a) - rank(b));
+}
+
+/** The reasons of some rows, each once, in their order. */
+export function reasonsOf(rows: readonly BacktestRow[]): string[] {
+  return [...new Set(rows.flatMap(({ reason }) => reason ?? []))];
+}
