@@ -81,7 +81,7 @@ function FleetStats({ fleet, more }: { fleet: FleetSummary; more: boolean }) {
       />
       <Stat label="Memory" value={<Bytes value={fleet.memoryBytes} />} />
       <Stat
-        label="In huge page pools"
+        label="In huge pages"
         value={<Bytes value={fleet.reservedBytes} />}
         note={`${formatShare(fleet.reservedBytes / fleet.memoryBytes)} of memory`}
       />
