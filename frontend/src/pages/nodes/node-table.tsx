@@ -62,7 +62,10 @@ function NodeRow({ node, now }: { node: NodeSummary; now: Date }) {
           <span style={{ color: "var(--hp-text-dim)" }}>None reserved</span>
         ) : (
           filled.map((pool) => (
-            <div key={pool.page_bytes} style={{ display: "flex", gap: 8, alignItems: "center", paddingBlock: 1 }}>
+            <div
+              key={pool.page_bytes}
+              style={{ display: "flex", gap: 8, alignItems: "center", paddingBlock: 1 }}
+            >
               <PageSizeBadge pageBytes={pool.page_bytes} kind="hugetlb" />
               <Pages count={pool.nr_hugepages} pageBytes={pool.page_bytes} />
             </div>
