@@ -9,31 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.artifacts.base import Artifact, one_line, slug, unique_kinds, with_pool
+from hugeplan.planner.kubernetes import huge_page_limits
 from hugeplan.planner.model import MIB, InstancePlan, Plan, PlanRequest
-from hugeplan.planner.pages import ceil_to_multiple, kubernetes_resource_name
+from hugeplan.planner.pages import ceil_to_multiple
 from hugeplan.planner.units import format_kubernetes_bytes
 
 #: Server processes and caches beside the connections, on top of what the plan counts.
 SERVER_BYTES = 256 * MIB
-
-
-def huge_page_limit_bytes(planned: InstancePlan) -> int:
-    """Limit for one instance: its pages and the rule's error bar, whole pages."""
-    demand = planned.demand
-    return (demand.pages + demand.error_pages) * demand.page_bytes
-
-
-def huge_page_limits(planned: InstancePlan, plan: Plan) -> dict[str, int]:
-    """Bytes by resource: the instance's own size, then the smaller huge pages that it takes too and the plan reserves.
-
-    A size without a limit in the pod cannot be used there, even when the node has free pages of it.
-    """
-    reserved = {pool.page_bytes for pool in plan.pools if pool.pages}
-    limits = {kubernetes_resource_name(planned.demand.page_bytes): huge_page_limit_bytes(planned)}
-    for size, pages in planned.demand.also_pages:
-        if size in reserved:
-            limits[kubernetes_resource_name(size)] = size * pages
-    return limits
 
 
 def memory_limit_bytes(planned: InstancePlan) -> int | None:
@@ -52,7 +34,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     found = with_pool(plan, request)
     kinds = unique_kinds("pod", (planned.name for _, planned in found))
     for kind, (_, planned) in zip(kinds, found, strict=True):
-        limits = huge_page_limits(planned, plan)
+        limits = huge_page_limits(planned.demand, plan.pools)
         resource = next(iter(limits))
         pages = [f"    {name}: {format_kubernetes_bytes(size)}" for name, size in limits.items()]
         memory = memory_limit_bytes(planned)

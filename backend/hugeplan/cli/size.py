@@ -9,13 +9,14 @@ from typing import Final
 
 from hugeplan.planner.engines import ENGINES, DemandContext, Engine, context_with_page_size, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import MIB, DatabaseInstance, Demand
+from hugeplan.planner.model import DatabaseInstance, Demand
 from hugeplan.planner.pages import (
     base_page_sizes,
     canonical_architecture,
     counted_pages,
     huge_page_sizes,
     page_label,
+    usual_default_size,
 )
 from hugeplan.planner.units import (
     format_bytes,
@@ -105,9 +106,11 @@ def _context(arguments: argparse.Namespace) -> DemandContext:
         if arguments.base_page_size is not None:
             base = parse_page_size(arguments.base_page_size, "--base-page-size")
         sizes = huge_page_sizes(arch, base)
-        default = 2 * MIB if 2 * MIB in sizes else sizes[0]
         context = DemandContext(
-            arch=arch, base_page_bytes=base, huge_page_sizes_bytes=sizes, default_huge_page_bytes=default
+            arch=arch,
+            base_page_bytes=base,
+            huge_page_sizes_bytes=sizes,
+            default_huge_page_bytes=usual_default_size(base, sizes),
         )
     default = context.default_huge_page_bytes
     if arguments.default_page_size is not None:

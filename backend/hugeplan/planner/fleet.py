@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
+from hugeplan.planner.choosing import margin_bytes
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.kubernetes import resolve_reservations
 from hugeplan.planner.ledger import free_bytes, free_bytes_by_node, kernel_bytes, sum_bytes
 from hugeplan.planner.model import LedgerKind, NodeFacts, Plan, PlanRequest
-from hugeplan.planner.plan import margin_bytes, plan
+from hugeplan.planner.plan import plan
 from hugeplan.planner.pools import pages_in_use
 from hugeplan.planner.risk import tenant_bytes
 

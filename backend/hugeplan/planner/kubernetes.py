@@ -13,6 +13,7 @@ from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import (
     GIB,
     MIB,
+    Demand,
     Explanation,
     KubernetesView,
     NodeFacts,
@@ -188,6 +189,21 @@ def phantom_eviction_bytes(pool_bytes: int, hugepage_aware_eviction: bool | None
 def regular_room_bytes(mem_bytes: int, pool_bytes: int) -> int:
     """Ordinary memory for pods and system together: MemTotal - pools, whatever the kubelet reports."""
     return mem_bytes - pool_bytes
+
+
+def huge_page_limits(demand: Demand, pools: Sequence[PoolPlan]) -> dict[str, int]:
+    """Limits of one instance's pod in bytes by resource: its own size with the rule's error bar, then smaller ones.
+
+    The smaller huge pages are those that it takes too and that the plan reserves: a size without a limit in the pod
+    cannot be used there, even when the node has free pages of it.
+    """
+    reserved = {pool.page_bytes for pool in pools if pool.pages}
+    own = (demand.pages + demand.error_pages) * demand.page_bytes
+    limits = {kubernetes_resource_name(demand.page_bytes): own}
+    for size, pages in demand.also_pages:
+        if size in reserved:
+            limits[kubernetes_resource_name(size)] = size * pages
+    return limits
 
 
 def kubernetes_view(node: NodeFacts, reservations: Reservations, pools: Sequence[PoolPlan]) -> KubernetesView:

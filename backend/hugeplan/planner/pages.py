@@ -5,7 +5,7 @@ There is one function for each direction of rounding, so that a reader sees at t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hugeplan.planner.errors import PageSizeError
@@ -26,6 +26,10 @@ HUGE_PAGE_SIZES: Final[Mapping[tuple[str, int], tuple[int, ...]]] = {
     ("riscv64", 4 * KIB): (64 * KIB, 2 * MIB, GIB),
     ("s390x", 4 * KIB): (MIB, 2 * GIB),
 }
+
+#: The kernel's default huge page size by base page size: its PMD size, base page / 8 entries times the base page.
+#: POWER's radix has 2M and IBM Z 1M at this level, the smallest sizes in the table above.
+_PMD_SIZES: Final[Mapping[int, int]] = {4 * KIB: 2 * MIB, 16 * KIB: 32 * MIB, 64 * KIB: 512 * MIB}
 
 #: Names people use for the architectures above.
 ARCHITECTURE_ALIASES: Final[Mapping[str, str]] = {
@@ -61,6 +65,15 @@ def huge_page_sizes(arch: str, base_page_bytes: int) -> tuple[int, ...]:
         allowed = ", ".join(format_iec_bytes(size) for size in base_page_sizes(arch))
         raise PageSizeError("base_page_size", format_iec_bytes(base_page_bytes), f"{allowed} on {name}")
     return sizes
+
+
+def usual_default_size(base_page_bytes: int, sizes_bytes: Sequence[int]) -> int:
+    """The kernel's default huge page size where ``default_hugepagesz`` does not name one.
+
+    ``sizes_bytes``: the huge page sizes of the node, in any order. Where the PMD size is not among them, the smallest.
+    """
+    usual = _PMD_SIZES.get(base_page_bytes, 2 * MIB)
+    return usual if usual in sizes_bytes or not sizes_bytes else min(sizes_bytes)
 
 
 def require_huge_page_size(page_bytes: int, arch: str, base_page_bytes: int, field: str = "page_size") -> int:

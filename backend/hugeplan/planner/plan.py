@@ -7,26 +7,24 @@ ledger that all findings look at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hugeplan.planner.candidates import Candidate, Prospect, demand_at, prospect, tables_bytes
+from hugeplan.planner.candidates import Candidate, Prospect
 from hugeplan.planner.check import check_request
+from hugeplan.planner.choosing import Scene, decide, scene_of
 from hugeplan.planner.claims import (
     Claims,
     instance_claims,
     page_cache_claim,
     page_cache_wish,
-    private_claim,
-    shared_claims,
 )
-from hugeplan.planner.engines import DemandContext, engine_named
-from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.engines import engine_named
 from hugeplan.planner.findings import findings_of
 from hugeplan.planner.findings.base import FindingInputs
 from hugeplan.planner.forecast import forecasts
-from hugeplan.planner.kubernetes import NodeReserved, gke_huge_page_cap_bytes, kubernetes_view, resolve_reservations
-from hugeplan.planner.ledger import Claim, build_ledger, free_bytes, sum_bytes
+from hugeplan.planner.kubernetes import kubernetes_view
+from hugeplan.planner.ledger import build_ledger, free_bytes, sum_bytes
 from hugeplan.planner.model import (
     DatabaseInstance,
     InstancePlan,
@@ -35,38 +33,18 @@ from hugeplan.planner.model import (
     NodeFacts,
     Plan,
     PlanRequest,
-    Policy,
     PoolPlan,
 )
 from hugeplan.planner.net_memory import net_memory
 from hugeplan.planner.pools import Placed, place, pool_plans
-from hugeplan.planner.reservation import Budgets, Option, OptionSet, Selection, select
-from hugeplan.planner.risk import risk, tenant_demand
+from hugeplan.planner.reservation import Selection
+from hugeplan.planner.risk import risk_of
 from hugeplan.planner.sentences import headline, why_instance
-from hugeplan.planner.sizing import Ranged, SizedPool, at_minimum, at_size, is_ranged, size_pools
+from hugeplan.planner.sizing import SizedPool
 from hugeplan.planner.units import format_bytes
 
-#: Free memory that a plan leaves where the policy does not say: one per cent of MemTotal.
-FREE_MARGIN_PERCENT = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scene:
-    """What stays the same while instances are weighed."""
-
-    request: PlanRequest
-    context: DemandContext
-    reserved: NodeReserved
-    shared: Claims
-    margin_bytes: int
-
-    @property
-    def node(self) -> NodeFacts:
-        return self.request.node
-
-    @property
-    def policy(self) -> Policy:
-        return self.request.policy
+#: Parts of the ledger that the risk looks at instead of taking them as planned.
+_GIVES_WAY = (LedgerKind.TENANTS, LedgerKind.PAGE_CACHE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +59,8 @@ class _Chosen:
 def plan(request: PlanRequest) -> Plan:
     """The plan for one node. Raises PlannerError with the field's path for input that cannot be planned."""
     check_request(request)
-    scene = _scene(request)
-    prospects, selection, sized = _decide(scene)
+    scene = scene_of(request)
+    prospects, selection, sized = decide(scene)
     chosen = [
         _Chosen(prospect=p, candidate=p.candidates[i], sized=sized.get(p.instance.name))
         for p, i in zip(prospects, selection.chosen, strict=True)
@@ -90,129 +68,12 @@ def plan(request: PlanRequest) -> Plan:
     return _assemble(scene, chosen, selection)
 
 
-#: Rounds of sizing pools for page sizes and choosing page sizes for pools; two reach a fixed point but for ties.
-_ROUNDS = 2
-
-
-def _decide(scene: _Scene) -> tuple[tuple[Prospect, ...], Selection, dict[str, SizedPool]]:
-    """Page sizes for all instances, and pools for the ranged ones, each chosen with the other."""
-    smallest = tuple(at_minimum(instance) for instance in scene.request.databases)
-    at_least = prospects = _prospects(scene, smallest)
-    selection = _select(scene, prospects)
-    sized: dict[str, SizedPool] = {}
-    if not any(is_ranged(instance) for instance in smallest):
-        return prospects, selection, sized
-    for _ in range(_ROUNDS):
-        before = selection.chosen  # candidates stand in the same order whatever the pool
-        sized = _size(scene, at_least, before)
-        prospects = _prospects(scene, _at_sizes(scene, sized, at_least, before))
-        selection = _select(scene, prospects)
-        if selection.chosen == before:
-            break
-    return prospects, selection, sized
-
-
-def margin_bytes(request: PlanRequest) -> int:
-    """Free memory that a plan leaves: the policy's, else one per cent of MemTotal."""
-    margin = request.policy.free_margin_bytes
-    return request.node.mem_total_bytes * FREE_MARGIN_PERCENT // 100 if margin is None else margin
-
-
-def _scene(request: PlanRequest) -> _Scene:
-    reserved = resolve_reservations(request.reservations, request.node.mem_total_bytes)
-    return _Scene(
-        request=request,
-        context=DemandContext.of_node(request.node),
-        reserved=reserved,
-        shared=shared_claims(request, reserved),
-        margin_bytes=margin_bytes(request),
-    )
-
-
-def _prospects(scene: _Scene, instances: Sequence[DatabaseInstance]) -> tuple[Prospect, ...]:
-    found = []
-    for index, instance in enumerate(instances):
-        try:
-            found.append(prospect(scene.node, instance, scene.policy, scene.context))
-        except PlannerError as error:
-            raise error.within(f"databases[{index}]") from error
-    return tuple(found)
-
-
-def _select(scene: _Scene, prospects: Sequence[Prospect]) -> Selection:
-    """Page sizes with the highest total score that fit. Sizes that cannot be had are left out."""
-    by_node, total = _room(scene, prospects)
-    sets = []
-    for p in prospects:
-        # An option that cannot be had costs more than there is, so that it is taken only when nothing else is open.
-        closed = scene.node.mem_total_bytes * 2 if any(c.obstacle is None for c in p.candidates) else 0
-        sets.append(
-            OptionSet(
-                tuple(Option(c.cost_bytes + (closed if c.obstacle else 0), c.score) for c in p.candidates),
-                p.instance.numa_node,
-            )
-        )
-    return select(sets, Budgets(by_node, total - scene.margin_bytes))
-
-
-def _room(scene: _Scene, prospects: Iterable[Prospect]) -> tuple[dict[int, int], int]:
-    """Memory for segments and page tables: by NUMA node (bound claims taken off) and in total (all of them)."""
-    private = (private_claim(p) for p in prospects)
-    claims: list[Claim] = [*scene.shared.claims, *(claim for claim in private if claim is not None)]
+def _place_all(scene: Scene, chosen: Sequence[_Chosen], own: Sequence[Claims]) -> tuple[list[Placed], list[Placed]]:
+    """Pages of every pool instance on NUMA nodes, and its smaller huge pages: bound first, then larger pages first."""
     by_node = {numa.id: numa.mem_total_bytes for numa in scene.node.numa}
-    for claim in claims:
+    for claim in (*scene.shared.claims, *(claim for part in own for claim in part.claims)):
         if claim.numa_node is not None:
             by_node[claim.numa_node] -= claim.bytes
-    return by_node, scene.node.mem_total_bytes - sum(claim.bytes for claim in claims)
-
-
-def _size(scene: _Scene, prospects: Sequence[Prospect], picks: Sequence[int]) -> dict[str, SizedPool]:
-    """Pools for the ranged instances from what the fixed ones and the tenants' risk leave."""
-    chosen = [(p, p.candidates[i]) for p, i in zip(prospects, picks, strict=True)]
-    by_node, total = _room(scene, prospects)
-    total -= scene.margin_bytes
-    demand = tenant_demand(scene.request.tenants)
-    if demand.tenants:
-        planned = sum(claim.bytes for claim in scene.shared.claims if claim.kind is LedgerKind.TENANTS)
-        total -= max(0, demand.quantile_bytes(scene.policy.risk) - planned)
-    if scene.request.reservations.provider == "gke":
-        total = min(total, gke_huge_page_cap_bytes(scene.node.mem_total_bytes))
-    ranged = []
-    for p, candidate in chosen:
-        total -= candidate.cost_bytes
-        if p.instance.numa_node is not None:
-            by_node[p.instance.numa_node] -= candidate.cost_bytes
-        if is_ranged(p.instance):
-            ranged.append(Ranged(instance=p.instance, page_bytes=candidate.page_bytes, numa_node=p.instance.numa_node))
-
-    def cost(instance: DatabaseInstance, page_bytes: int) -> int:
-        demand = demand_at(instance, page_bytes, scene.context)
-        own = demand.segment_bytes + sum(size * pages for size, pages in demand.also_pages)
-        return own + int(own * scene.policy.slack_fraction) + tables_bytes(scene.node, demand)
-
-    answers, _ = size_pools(ranged, cost, by_node, total)
-    return {item.instance.name: answer for item, answer in zip(ranged, answers, strict=True)}
-
-
-def _at_sizes(
-    scene: _Scene, sized: dict[str, SizedPool], prospects: Sequence[Prospect], picks: Sequence[int]
-) -> tuple[DatabaseInstance, ...]:
-    """The instances at their sizes; ``sized`` takes up what filling the last page changed."""
-    instances = []
-    for p, i in zip(prospects, picks, strict=True):
-        instance = p.instance
-        if instance.name in sized:
-            page_bytes = p.candidates[i].page_bytes
-            instance, sized[instance.name] = at_size(
-                instance, sized[instance.name], page_bytes, scene.context, scene.policy
-            )
-        instances.append(instance)
-    return tuple(instances)
-
-
-def _place_all(scene: _Scene, chosen: Sequence[_Chosen]) -> tuple[list[Placed], list[Placed]]:
-    """Pages of every pool instance on NUMA nodes, and its smaller huge pages: bound first, then larger pages first."""
-    by_node, _ = _room(scene, (c.prospect for c in chosen))
     placed: list[Placed] = [Placed(0, {}, {})] * len(chosen)
     besides: list[Placed] = []
     order = sorted(
@@ -227,12 +88,23 @@ def _place_all(scene: _Scene, chosen: Sequence[_Chosen]) -> tuple[list[Placed], 
     for i, demand in order:
         spot = place(demand, chosen[i].prospect.instance.numa_node, scene.node, scene.policy, by_node)
         for numa_id, pages in spot.pages.items():
-            by_node[numa_id] -= pages * spot.page_bytes
+            by_node[numa_id] -= pages * spot.page_bytes + spot.slack_bytes.get(numa_id, 0)
         if demand is chosen[i].candidate.demand:
             placed[i] = spot
         else:
             besides.append(spot)
     return placed, besides
+
+
+def _bound_room(scene: Scene, own: Sequence[Claims], pools: Sequence[PoolPlan]) -> dict[int, int]:
+    """What pools and all that is bound to a NUMA node leave of it for the tenants that are bound to it."""
+    room = {numa.id: numa.mem_total_bytes for numa in scene.node.numa}
+    for pool in pools:
+        room[pool.numa_node] -= pool.pages * pool.page_bytes
+    for claim in (*scene.shared.claims, *(claim for part in own for claim in part.claims)):
+        if claim.numa_node is not None and claim.kind not in _GIVES_WAY:
+            room[claim.numa_node] -= claim.bytes
+    return room
 
 
 def _instance_plan(item: _Chosen, spot: Placed, node: NodeFacts) -> InstancePlan:
@@ -255,16 +127,16 @@ def _instance_plan(item: _Chosen, spot: Placed, node: NodeFacts) -> InstancePlan
     )
 
 
-def _assemble(scene: _Scene, chosen: Sequence[_Chosen], selection: Selection) -> Plan:
+def _assemble(scene: Scene, chosen: Sequence[_Chosen], selection: Selection) -> Plan:
     request, node = scene.request, scene.node
-    placed, besides = _place_all(scene, chosen)
+    own = [instance_claims(item.prospect, item.candidate, node) for item in chosen]
+    placed, besides = _place_all(scene, chosen, own)
     pools = pool_plans([spot for spot in (*placed, *besides) if spot.pages], node, scene.policy)
     instances = tuple(_instance_plan(item, spot, node) for item, spot in zip(chosen, placed, strict=True))
-    own = [instance_claims(item.prospect, item.candidate, node) for item in chosen]
     ledger, wishes = _ledger(scene, chosen, own, pools)
-    room_for_tenants = free_bytes(ledger) + sum_bytes(ledger, LedgerKind.TENANTS, LedgerKind.PAGE_CACHE)
+    room_for_tenants = free_bytes(ledger) + sum_bytes(ledger, *_GIVES_WAY)
     kubernetes = kubernetes_view(node, request.reservations, pools) if request.reservations.kubernetes else None
-    verdict = risk(request.tenants, room_for_tenants, scene.policy)
+    verdict = risk_of(scene.tenants, room_for_tenants, scene.policy, _bound_room(scene, own, pools))
     gains = tuple(gain for item in chosen for gain in item.prospect.gains)
     net = net_memory(node, pools, instances, [part for item in chosen for part in item.candidate.smaller])
     findings = findings_of(
@@ -312,7 +184,7 @@ def _as_planned(item: _Chosen) -> DatabaseInstance:
 
 
 def _ledger(
-    scene: _Scene, chosen: Sequence[_Chosen], own: Sequence[Claims], pools: Sequence[PoolPlan]
+    scene: Scene, chosen: Sequence[_Chosen], own: Sequence[Claims], pools: Sequence[PoolPlan]
 ) -> tuple[Ledger, Mapping[str, tuple[int, int]]]:
     """The ledger, and by instance the page cache (wanted, granted): granted from what is free above the margin."""
     claims = [*scene.shared.claims, *(claim for part in own for claim in part.claims)]
@@ -330,7 +202,7 @@ def _ledger(
     return build_ledger(scene.node, claims, pools), granted
 
 
-def _assumptions(scene: _Scene, chosen: Sequence[_Chosen], selection: Selection) -> tuple[str, ...]:
+def _assumptions(scene: Scene, chosen: Sequence[_Chosen], selection: Selection) -> tuple[str, ...]:
     found = list(scene.shared.assumptions)
     if scene.policy.free_margin_bytes is None:
         found.append(f"free margin: {format_bytes(scene.margin_bytes)} (1 % of MemTotal)")
@@ -342,7 +214,7 @@ def _assumptions(scene: _Scene, chosen: Sequence[_Chosen], selection: Selection)
     return tuple(found)
 
 
-def _unknowns(scene: _Scene, own: Sequence[Claims], chosen: Sequence[_Chosen]) -> tuple[str, ...]:
+def _unknowns(scene: Scene, own: Sequence[Claims], chosen: Sequence[_Chosen]) -> tuple[str, ...]:
     found = [*scene.shared.unknowns, *(unknown for part in own for unknown in part.unknowns)]
     if scene.node.hvo_enabled is None and any(c.candidate.is_pool for c in chosen):
         found.append("whether HVO (hugetlb_free_vmemmap) is on: the struct pages it would return are left out")

@@ -9,14 +9,14 @@ moments at which all tenants together were above the room, where all were measur
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hugeplan.planner.forecast import trend
-from hugeplan.planner.model import Policy, Range, Risk, Tenant
+from hugeplan.planner.model import NumaRisk, Policy, Range, Risk, Tenant
 from hugeplan.planner.units import format_bytes
 
 #: Days ahead at which growing tenants are judged: about the time between two reviews of a node.
@@ -28,6 +28,7 @@ _BINS_PER_COPY = 8
 _QUANTILES = 1024
 _EVEN_VALUES = 513
 _CONFIDENCE = 0.95
+_ROUNDING = 1e-9  # of a probability that equals the policy
 
 Floats = NDArray[np.float64]
 
@@ -70,7 +71,14 @@ class TenantDemand:
 
     def quantile_bytes(self, probability: float) -> int:
         """Demand that is exceeded with at most ``probability`` when copies move together (the safe side)."""
-        return int(np.ceil(_joint_quantiles(self.tenants, np.asarray([1.0 - probability]))[0]))
+        at = np.linspace(0.0, 1.0, _QUANTILES + 1)  # as :func:`_joint_tail` sees it, so that both agree
+        return int(np.ceil(np.interp(1.0 - probability, at, _joint_quantiles(self.tenants, at)))) + 1
+
+    def bound_to(self, numa_node: int) -> TenantDemand:
+        """The part of the demand that is bound to one NUMA node."""
+        own = tuple((tenant, use) for tenant, use in self.tenants if tenant.numa_node == numa_node)
+        measured = [use.measured for _, use in own if use.measured]
+        return TenantDemand(own, (), min(measured) if measured else None)
 
 
 def copy_use(tenant: Tenant) -> CopyUse | None:
@@ -128,32 +136,77 @@ def tenant_bytes(tenant: Tenant, probability: float) -> int | None:
     return None if per_copy is None else tenant.count * per_copy
 
 
-def risk(tenants: Sequence[Tenant], room_bytes: int, policy: Policy) -> Risk:
-    """P(tenants need more than ``room_bytes``), the memory left for them by pools and everything else."""
-    demand = tenant_demand(tenants)
+def risk(
+    tenants: Sequence[Tenant], room_bytes: int, policy: Policy, room_by_node: Mapping[int, int] | None = None
+) -> Risk:
+    """:func:`risk_of` for tenants whose demand was not worked out yet."""
+    return risk_of(tenant_demand(tenants), room_bytes, policy, room_by_node)
+
+
+def risk_of(
+    demand: TenantDemand, room_bytes: int, policy: Policy, room_by_node: Mapping[int, int] | None = None
+) -> Risk:
+    """P(tenants need more than ``room_bytes``), the memory left for them by pools and everything else.
+
+    ``room_by_node``: what each NUMA node leaves for the tenants bound to it; a node can run out by itself, however
+    much is free elsewhere. How the nodes go together is unknown, so the sum of all is the upper bound.
+    """
+    nodes = numa_risks(demand, room_by_node or {})
     if demand.unknown:
         names = ", ".join(demand.unknown)
         return Risk(probability=None, policy=policy.risk, meets_policy=None, basis=f"nothing is known of {names}")
     if not demand.tenants:
-        probability = 0.0 if room_bytes >= 0 else 1.0
+        probability = 0.0 if room_bytes >= 0 and not nodes else 1.0
         return Risk(
             probability=Range(probability, probability, probability),
             policy=policy.risk,
             meets_policy=probability <= policy.risk,
             basis="no tenants described: only the ledger's fixed parts count",
+            numa_nodes=nodes,
         )
-    found = demand.probability_above(room_bytes)
+    found = _together(demand.probability_above(room_bytes), nodes)
     meets: bool | None = None
-    if found.high <= policy.risk:
+    if found.high <= policy.risk + _ROUNDING:
         meets = True
-    elif found.likely > policy.risk:
+    elif found.likely > policy.risk + _ROUNDING:
         meets = False
     basis = "; ".join(f"{tenant.name} x {tenant.count}: {use.basis}" for tenant, use in demand.tenants)
+    bound = "".join(
+        f"; NUMA node {node.numa_node}: {node.probability.likely:.2g}, what is bound to it against"
+        f" {format_bytes(node.room_bytes)} of its room"
+        for node in nodes
+    )
     return Risk(
         probability=found,
         policy=policy.risk,
         meets_policy=meets,
-        basis=f"tenants against {format_bytes(room_bytes)} of room; {basis}; copies independent to moving together",
+        basis=f"tenants against {format_bytes(room_bytes)} of room; {basis}; copies independent to moving together"
+        f"{bound}",
+        numa_nodes=nodes,
+    )
+
+
+def numa_risks(demand: TenantDemand, room_by_node: Mapping[int, int]) -> tuple[NumaRisk, ...]:
+    """Every NUMA node with tenants bound to it, or whose fixed parts alone do not fit. None where there is but one."""
+    if len(room_by_node) < 2:
+        return ()
+    found = []
+    for numa_node, room in sorted(room_by_node.items()):
+        own = demand.bound_to(numa_node)
+        if own.tenants:
+            found.append(NumaRisk(numa_node=numa_node, room_bytes=room, probability=own.probability_above(float(room))))
+        elif room < 0:
+            found.append(NumaRisk(numa_node=numa_node, room_bytes=room, probability=Range(1.0, 1.0, 1.0)))
+    return tuple(found)
+
+
+def _together(whole: Range, nodes: Sequence[NumaRisk]) -> Range:
+    """P(the node or one of its NUMA nodes runs out): at least the largest, at most the sum."""
+    parts = [whole, *(node.probability for node in nodes)]
+    return Range(
+        max(part.low for part in parts),
+        max(part.likely for part in parts),
+        min(1.0, sum(part.high for part in parts)),
     )
 
 

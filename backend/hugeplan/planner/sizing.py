@@ -8,8 +8,11 @@ goes where it is worth most
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Final
 
 from hugeplan.planner.candidates import demand_at
 from hugeplan.planner.engines import DemandContext, Engine, engine_named
@@ -23,6 +26,11 @@ from hugeplan.planner.units import format_bytes, format_iec_bytes, format_mysql_
 
 #: Steps that the widest range is cut into at most: 256 steps of a 12 GiB range are 48 MiB each.
 MAX_STEPS = 256
+
+#: Where the cost of a pool is looked at to tell an even rise from stairs, as shares of its range.
+_PROBES: Final = (0.13, 0.38, 0.71)
+#: Sizes at which the cost of a pool that rises in stairs is worked out.
+_STAIRS_SEEN: Final = 64
 
 #: (instance, page size) -> bytes that the instance takes in all.
 Cost = Callable[[DatabaseInstance, int], int]
@@ -123,8 +131,25 @@ def _pool_grid(item: Ranged, cost: Cost, step: int) -> tuple[int, ...]:
     if high <= low:
         return (low,)
     steps = max(1, ceil_pages(_cost_range(item, cost), step))
-    whole = [low + (high - low) * k // steps // MIB * MIB for k in range(1, steps)]
-    return (low, *(max(low, size) for size in whole), high)
+    if _rises_evenly(item, cost):
+        whole = [low + (high - low) * k // steps // MIB * MIB for k in range(1, steps)]
+        return (low, *(max(low, size) for size in whole), high)
+    parts = min(steps, _STAIRS_SEEN)
+    sizes = [low, *(max(low, low + (high - low) * k // parts // MIB * MIB) for k in range(1, parts)), high]
+    costs = list(accumulate((cost(with_pool(item.instance, size), item.page_bytes) for size in sizes), max))
+    return tuple(sizes[bisect_right(costs, costs[0] + k * step) - 1] for k in range(steps + 1))
+
+
+def _rises_evenly(item: Ranged, cost: Cost) -> bool:
+    """Whether the cost rises in proportion to the pool, to a page. Pools in chunks or granules rise in stairs."""
+    low, high = item.instance.pool_min_bytes or 0, item.instance.pool_max_bytes or 0
+    first, whole = cost(with_pool(item.instance, low), item.page_bytes), _cost_range(item, cost)
+    for part in _PROBES:
+        size = min(high, low + int((high - low) * part) // MIB * MIB + MIB)
+        even = first + whole * (size - low) // (high - low)
+        if abs(cost(with_pool(item.instance, size), item.page_bytes) - even) > max(item.page_bytes, whole // 1000):
+            return False
+    return True
 
 
 def _cost_range(item: Ranged, cost: Cost) -> int:

@@ -27,7 +27,13 @@ from hugeplan.planner.model import (
     Tenant,
     Workload,
 )
-from hugeplan.planner.pages import canonical_architecture, huge_page_sizes, page_label, require_huge_page_size
+from hugeplan.planner.pages import (
+    canonical_architecture,
+    huge_page_sizes,
+    page_label,
+    require_huge_page_size,
+    usual_default_size,
+)
 from hugeplan.scenario_file.documents import (
     DatabaseDocument,
     HardwareDocument,
@@ -45,8 +51,6 @@ RunReader = Callable[[str], HardwareFacts]
 #: Finds a processor in the catalogue: (facts as given) -> facts with what the catalogue adds.
 CatalogueReader = Callable[[HardwareFacts], HardwareFacts]
 
-#: The kernel's default huge page size is its PMD size: base page / 8 entries of 8 bytes, times the base page.
-_DEFAULT_SIZES = {4 * KIB: 2 * MIB, 16 * KIB: 32 * MIB, 64 * KIB: 512 * MIB}
 #: POWER radix has 2M and 1G, hash 16M and 16G; current Linux on POWER9 and later uses radix unless told otherwise.
 _PPC64_RADIX = (2 * MIB, GIB)
 
@@ -148,8 +152,7 @@ def _default_size(document: NodeDocument, base: int, known: tuple[int, ...]) -> 
             labels = ", ".join(page_label(size) for size in known)
             raise PageSizeError("node.default_huge_page_size", page_label(given), f"one of {labels}")
         return given
-    usual = _DEFAULT_SIZES.get(base, 2 * MIB)
-    return usual if usual in known or not known else known[0]
+    return usual_default_size(base, known)
 
 
 def _numa(document: NodeDocument, sizes: tuple[int, ...]) -> tuple[NumaNode, ...]:

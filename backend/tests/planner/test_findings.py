@@ -88,6 +88,8 @@ def mariadb(**fields: object) -> DatabaseInstance:
 
 
 BIG = node((NumaNode(id=0, mem_total_bytes=64 * GIB),))
+MARIADB_1G = replace(mariadb(), page_bytes=GIB)  # four pages of 1G, and 131 of 2M for its caches and log buffers
+MARIADB_LIMIT = replace(MARIADB_1G, pod_hugepages_limit_bytes=4 * GIB)
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,12 @@ CASES = (
     Case("buffer_pool_mistaken_for_segment", UNKNOWN, request()),
     Case("buffer_pool_mistaken_for_segment", OK, request(node(pools(PAGES)))),
     Case("buffer_pool_mistaken_for_segment", WRONG, request(node(pools(2048))), "2,048"),
+    Case(
+        "buffer_pool_mistaken_for_segment",
+        WRONG,
+        request(node(pools(2048)), database(), MARIADB_1G),
+        "not the segments (2,254)",
+    ),
     Case("pool_idle", UNKNOWN, request()),
     Case("pool_idle", OK, request(node(pools(PAGES)))),
     Case("pool_idle", LOOK, request(node(pools(PAGES + 512))), "512 pages of 2M (1 GiB)"),
@@ -184,6 +192,13 @@ CASES = (
         request(node(), database(pod_hugepages_limit_bytes=5 * GIB + 1), reservations=KUBERNETES),
         "not a whole number",
     ),
+    Case(
+        "pod_limit_below_segment",
+        UNKNOWN,
+        request(BIG, MARIADB_LIMIT, reservations=KUBERNETES),
+        "smaller mappings take hugepages-2Mi",
+    ),
+    Case("pod_limit_below_segment", OK, request(BIG, MARIADB_LIMIT, reservations=KUBERNETES), "covers"),
     Case("pod_memory", None, request(tenants=(Tenant(name="x", request_bytes=GIB),))),
     Case("pod_memory", OK, request(tenants=(Tenant(name="x", limit_bytes=GIB),), reservations=KUBERNETES)),
     Case("pod_memory", UNKNOWN, request(tenants=(Tenant(name="x"),), reservations=KUBERNETES)),
@@ -215,7 +230,9 @@ CASES = (
     ),
     Case("numa_imbalance", None, request()),
     Case("numa_imbalance", OK, request(node(pools(0, PAGES)), database(numa_node=1))),
-    Case("numa_imbalance", LOOK, request(node(pools(0, 0))), "not bound"),
+    Case("numa_imbalance", LOOK, request(node(pools(0, 0))), "main is not bound to a NUMA node: about 50 % of its"),
+    Case("numa_imbalance", LOOK, request(node(pools(0, 0, 0, 0))), "about 75 % of its accesses"),
+    Case("numa_imbalance", LOOK, request(node(pools(0, 0)), database(), mariadb()), "main, blog are not bound"),
     Case("numa_imbalance", WRONG, request(node(pools(PAGES, 0)), database(numa_node=1)), "not where it is needed"),
     Case("fragmentation", OK, request()),
     Case("fragmentation", UNKNOWN, request(policy=RUNTIME)),

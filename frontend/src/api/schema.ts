@@ -1793,6 +1793,19 @@ export interface components {
             /** Resv Hugepages */
             resv_hugepages: number | null;
         };
+        /**
+         * NumaRisk
+         * @description Probability that one NUMA node cannot hold what is bound to it; ``room_bytes`` is left for tenants bound there.
+         *
+         *     Whatever is not bound is taken to lie elsewhere: the kernel falls back to another node before it gives up.
+         */
+        NumaRisk: {
+            /** Numa Node */
+            numa_node: number;
+            /** Room Bytes */
+            room_bytes: number;
+            probability: components["schemas"]["Range"];
+        };
         /** Page[NodeSummary] */
         Page_NodeSummary_: {
             /** Items */
@@ -2296,6 +2309,9 @@ export interface components {
         /**
          * Risk
          * @description Probability that ordinary memory runs out under the plan. None: cannot be said, ``basis`` says why.
+         *
+         *     ``probability`` is for the node as a whole and for each NUMA node that something is bound to; ``numa_nodes`` are
+         *     those NUMA nodes by themselves, empty on a node with one.
          */
         Risk: {
             probability: components["schemas"]["Range"] | null;
@@ -2305,6 +2321,11 @@ export interface components {
             meets_policy: boolean | null;
             /** Basis */
             basis: string;
+            /**
+             * Numa Nodes
+             * @default []
+             */
+            numa_nodes: components["schemas"]["NumaRisk"][];
         };
         /**
          * Role

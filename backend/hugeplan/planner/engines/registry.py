@@ -10,8 +10,8 @@ from typing import Final
 from hugeplan.planner.engines import advice, db2, generic, jvm, mariadb, mysql, oracle, postgresql
 from hugeplan.planner.engines.base import DemandContext, Engine, closest_hint, require_page_size
 from hugeplan.planner.errors import PlannerError, UnknownEngineError
-from hugeplan.planner.model import MIB, DatabaseInstance, Demand
-from hugeplan.planner.pages import HUGE_PAGE_SIZES
+from hugeplan.planner.model import DatabaseInstance, Demand
+from hugeplan.planner.pages import HUGE_PAGE_SIZES, usual_default_size
 
 _TABLE: Final = (
     postgresql.ENGINE,
@@ -44,9 +44,11 @@ def context_with_page_size(page_bytes: int) -> DemandContext:
     """A node of the first architecture that has this page size; x86-64 where none has it."""
     for (arch, base), sizes in HUGE_PAGE_SIZES.items():
         if page_bytes == base or page_bytes in sizes:
-            default = 2 * MIB if 2 * MIB in sizes else sizes[0]
             return DemandContext(
-                arch=arch, base_page_bytes=base, huge_page_sizes_bytes=sizes, default_huge_page_bytes=default
+                arch=arch,
+                base_page_bytes=base,
+                huge_page_sizes_bytes=sizes,
+                default_huge_page_bytes=usual_default_size(base, sizes),
             )
     return DemandContext()
 

@@ -33,11 +33,14 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             continue
         unbound = [i.name for i, p in inputs.with_pool if p.demand.page_bytes == page_bytes and i.numa_node is None]
         if unbound:
+            who, whose = ("is", "its") if len(unbound) == 1 else ("are", "their")
+            elsewhere = round(100 * (len(numa) - 1) / len(numa))  # running on any node, its pages on any other
             yield attention(
                 CODE,
                 label,
                 "Some pages will be used from another NUMA node",
-                f"{', '.join(unbound)} is not bound to a NUMA node: about half of its accesses go to another node.",
+                f"{', '.join(unbound)} {who} not bound to a NUMA node: about {elsewhere} % of {whose} accesses go to"
+                " another node.",
                 "Bind each database to one node where its memory fits, or interleave it on purpose.",
                 evidence=evidence,
             )

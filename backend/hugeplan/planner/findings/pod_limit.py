@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, computed, given, ok, unknown, wrong
+from hugeplan.planner.kubernetes import huge_page_limits
 from hugeplan.planner.model import Finding
-from hugeplan.planner.pages import kubernetes_resource_name
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
 
 CODE = "pod_limit_below_segment"
@@ -18,10 +18,11 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         return
     for instance, planned in inputs.with_pool:
         demand = planned.demand
-        need = (demand.pages + demand.error_pages) * demand.page_bytes
-        resource = kubernetes_resource_name(demand.page_bytes)
+        limits = huge_page_limits(demand, inputs.pools)
+        resource, need = next(iter(limits.items()))
         limit = instance.pod_hugepages_limit_bytes
-        fix = f"Set {resource}: {format_kubernetes_bytes(need)} as request and limit of the container."
+        wanted = ", ".join(f"{name}: {format_kubernetes_bytes(size)}" for name, size in limits.items())
+        fix = f"Set {wanted} as request and limit of the container."
         evidence = (
             computed("needed", format_bytes(need)),
             given("limit", limit if limit is None else format_bytes(limit)),
@@ -60,4 +61,13 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                 "The pod may use all pages of the segment",
                 "The limit covers the segment.",
                 evidence=evidence,
+            )
+        others = [name for name in limits if name != resource]
+        if others and limit is not None:
+            yield unknown(
+                CODE,
+                instance.name,
+                "Whether the pod may use its smaller huge pages is not known",
+                f"Its smaller mappings take {' and '.join(others)}; what the pod may use of these is not given.",
+                fix,
             )

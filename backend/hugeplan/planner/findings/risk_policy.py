@@ -40,6 +40,12 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         )
     else:
         reason = f"Likely {p.likely:.2g}, above the policy of {risk.policy:g}: no plan with these pools meets it."
+        worst = max(risk.numa_nodes, key=lambda node: node.probability.likely, default=None)
+        if worst is not None and worst.probability.likely > risk.policy:
+            reason += (
+                f" NUMA node {worst.numa_node} alone runs out with {worst.probability.likely:.2g}: what is bound to it"
+                " cannot use the others."
+            )
         yield wrong(
             CODE, name, "Ordinary memory runs out more often than the policy allows", reason, _FIX, evidence=evidence
         )

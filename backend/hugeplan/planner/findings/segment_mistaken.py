@@ -16,7 +16,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     sizes = sorted({planned.demand.page_bytes for _, planned in inputs.with_pool})
     for page_bytes in sizes:
         own = [planned.demand for _, planned in inputs.with_pool if planned.demand.page_bytes == page_bytes]
-        demand = sum(d.pages for d in own)
+        besides = sum(dict(planned.demand.also_pages).get(page_bytes, 0) for _, planned in inputs.with_pool)
+        demand = sum(d.pages for d in own) + besides
         buffers = sum(ceil_pages(d.pool_bytes, page_bytes) for d in own if d.pool_bytes is not None)
         pools = [pool for pool in inputs.pools if pool.page_bytes == page_bytes]
         subject = ", ".join(i.name for i, p in inputs.with_pool if p.demand.page_bytes == page_bytes)

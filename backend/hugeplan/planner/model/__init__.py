@@ -56,6 +56,7 @@ from hugeplan.planner.model.result import (
     InstancePlan,
     KubernetesView,
     NetMemory,
+    NumaRisk,
     Plan,
     Risk,
 )
@@ -101,6 +102,7 @@ __all__ = [
     "NodeSample",
     "NumaMemory",
     "NumaNode",
+    "NumaRisk",
     "Plan",
     "PlanRequest",
     "Policy",

@@ -83,13 +83,30 @@ class NetMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NumaRisk:
+    """Probability that one NUMA node cannot hold what is bound to it; ``room_bytes`` is left for tenants bound there.
+
+    Whatever is not bound is taken to lie elsewhere: the kernel falls back to another node before it gives up.
+    """
+
+    numa_node: int
+    room_bytes: int
+    probability: Range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
-    """Probability that ordinary memory runs out under the plan. None: cannot be said, ``basis`` says why."""
+    """Probability that ordinary memory runs out under the plan. None: cannot be said, ``basis`` says why.
+
+    ``probability`` is for the node as a whole and for each NUMA node that something is bound to; ``numa_nodes`` are
+    those NUMA nodes by themselves, empty on a node with one.
+    """
 
     probability: Range | None
     policy: float
     meets_policy: bool | None
     basis: str
+    numa_nodes: tuple[NumaRisk, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
