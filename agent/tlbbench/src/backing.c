@@ -292,7 +292,21 @@ static void touch_pages(void *context)
     }
 }
 
-static int touch_arena(struct arena *arena, struct verdict *verdict)
+/* Gives back what lies behind the first `bytes`, rounded up to whole pages. */
+static void cut_arena(struct arena *arena, size_t bytes)
+{
+    const size_t page = (size_t)arena->backing.page_bytes;
+    const size_t kept = (bytes + page - 1) / page * page;
+
+    if (kept < arena->bytes) {
+        (void)munmap(arena->base + kept, arena->mapped_bytes - kept);
+        arena->bytes = kept;
+        arena->mapped_bytes = kept;
+    }
+}
+
+/* Stops touching when `seconds` are over, and cuts the arena there. */
+static int touch_arena(struct arena *arena, double seconds, struct verdict *verdict)
 {
     const uint64_t start_ns = timing_now_ns();
 
@@ -309,8 +323,11 @@ static int touch_arena(struct arena *arena, struct verdict *verdict)
             verdict_set(verdict, STATUS_SIGBUS, "SIGBUS: a promised page of %s could not be had", arena->backing.name);
             return -1;
         }
+        arena->touch_seconds = (double)(timing_now_ns() - start_ns) / 1e9;
+        if (arena->touch_seconds > seconds) {
+            cut_arena(arena, done + touch.bytes);
+        }
     }
-    arena->touch_seconds = (double)(timing_now_ns() - start_ns) / 1e9;
     return 0;
 }
 
@@ -343,6 +360,12 @@ static char *map_backing(const struct backing *backing, size_t bytes, struct ver
 
 int arena_open(struct arena *arena, const struct backing *backing, size_t bytes, int node, struct verdict *verdict)
 {
+    return arena_open_within(arena, backing, bytes, node, INFINITY, verdict);
+}
+
+int arena_open_within(struct arena *arena, const struct backing *backing, size_t bytes, int node, double seconds,
+                      struct verdict *verdict)
+{
     const size_t page = (size_t)backing->page_bytes;
 
     *arena = (struct arena){.backing = *backing, .granted_fraction = NAN};
@@ -355,7 +378,7 @@ int arena_open(struct arena *arena, const struct backing *backing, size_t bytes,
     }
     arena->base = arena->mapped;
     bind_to_node(arena->base, arena->bytes, node);
-    if (touch_arena(arena, verdict) != 0) {
+    if (touch_arena(arena, seconds, verdict) != 0) {
         arena_close(arena);
         return -1;
     }

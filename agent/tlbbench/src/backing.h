@@ -19,7 +19,7 @@ struct backing {
 /* A private anonymous mapping, touched with non-zero data. */
 struct arena {
     char *base;   /* aligned to page_bytes */
-    size_t bytes; /* as asked for */
+    size_t bytes; /* as asked for, in whole pages */
     struct backing backing;
     double granted_fraction; /* part that smaps shows to be of page_bytes; NAN = unknown */
     double touch_seconds;    /* the first touch of it all */
@@ -38,6 +38,11 @@ void backing_explain_errno(int error, const char *doing, uint64_t bytes, struct 
  * 0 binds the memory to that NUMA node. On failure returns -1 with the reason and leaves nothing mapped. THP that was
  * not granted in full succeeds with STATUS_THP_NOT_GRANTED in `verdict`. */
 int arena_open(struct arena *arena, const struct backing *backing, size_t bytes, int node, struct verdict *verdict);
+
+/* The same, but touching stops after about `seconds`: arena->bytes is what was touched by then, some tens of MiB at
+ * least. Memory that the host of a guest has not given yet is slow to touch, and only touching it tells. */
+int arena_open_within(struct arena *arena, const struct backing *backing, size_t bytes, int node, double seconds,
+                      struct verdict *verdict);
 void arena_close(struct arena *arena);
 
 /* An unnamed file of `bytes`; page_bytes 0 = base pages, else hugetlb pages of that size. Returns the descriptor or -1.

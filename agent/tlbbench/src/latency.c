@@ -365,12 +365,12 @@ static uint64_t shared_footprint(const struct session *session, const struct lat
     return bytes < plan->footprints[plan->footprint_count - 1] ? bytes : plan->footprints[plan->footprint_count - 1];
 }
 
-int latency_measure(const struct session *session, struct latency_result *result)
+int latency_measure_curves(const struct session *session, struct latency_result *result)
 {
     struct backing backings[SESSION_BACKINGS_MAX];
     struct work work = {.session = session, .result = result};
 
-    *result = (struct latency_result){0};
+    *result = (struct latency_result){.pressure.verdict = {STATUS_SKIPPED, "the measurement did not come to it"}};
     make_plan(session, &work.plan);
     work.series_count = session_list_backings(session, backings);
     work.series = calloc(work.series_count, sizeof(*work.series));

@@ -3,6 +3,7 @@
 
 #include "document.h"
 #include "ladder.h"
+#include "latency_pressure.h"
 #include "results_json.h"
 #include "statistics.h"
 
@@ -148,6 +149,7 @@ void latency_result_free(struct latency_result *result)
 {
     curve_list_free(&result->curves);
     free(result->deltas);
+    pressure_result_free(&result->pressure);
     *result = (struct latency_result){0};
 }
 
@@ -171,6 +173,7 @@ void latency_to_json(struct json *j, const char *key, const struct latency_resul
         json_end_object(j);
     }
     json_end_array(j);
+    pressure_to_json(j, "pressure", &result->pressure);
     json_u64(j, "peak_mapped_bytes", result->peak_mapped_bytes);
     json_end_object(j);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The working state of latency_measure(): one series a backing, one cell a layout and footprint. Not for other modules.
+/* The working state of latency_measure_curves(): one series a backing, one cell a layout and footprint. Not for other modules.
  */
 #ifndef TLBBENCH_LATENCY_SERIES_H
 #define TLBBENCH_LATENCY_SERIES_H
@@ -48,6 +48,9 @@ struct latency_plan {
     unsigned batches;
     double batch_seconds;
 };
+
+/* latency_measure() without the pressure. */
+int latency_measure_curves(const struct session *session, struct latency_result *result);
 
 /* True when the plan has this point for a backing of `bytes`. */
 bool latency_plan_has(const struct latency_plan *plan, enum latency_layout layout, size_t point, uint64_t bytes);

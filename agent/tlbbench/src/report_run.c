@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 
+#include "report_pressure.h"
 #include "report_rows.h"
 #include "report_verdict.h"
 #include "tlb.h"
@@ -151,6 +152,7 @@ static void report_latency(FILE *out, const struct latency_result *latency)
         if (is_first)
             report_delta_table(out, latency, latency->deltas[i].layout);
     }
+    report_pressure(out, &latency->pressure);
 }
 
 static void report_scatter(FILE *out, const struct scatter_result *scatter)

@@ -272,8 +272,10 @@ void report_missing(FILE *out, const struct run_result *run)
     }
     if (run->geometry != NULL)
         say_curves(&missing, &run->geometry->curves);
-    if (run->latency != NULL)
+    if (run->latency != NULL) {
         say_curves(&missing, &run->latency->curves);
+        say_missing(&missing, "latency under pressure", &run->latency->pressure.verdict);
+    }
     for (size_t i = 0; run->rows != NULL && i < run->rows->measurement_count; i++) {
         char what[40];
 

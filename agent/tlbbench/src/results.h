@@ -169,11 +169,35 @@ struct paired_delta {
     unsigned pairs;
 };
 
+/* A random access timed alone, with other cache lines read between two of them. */
+struct pressure_point {
+    char backing[16]; /* compared with base pages */
+    enum backing_kind kind;
+    uint64_t page_bytes;
+    uint64_t footprint_bytes;
+    unsigned lines_between;
+    double base_ns_p50, ns_p50; /* medians of the batches; an empty timed pair subtracted */
+    double delta_ns;            /* mean over the pairs, this backing minus base pages; negative = faster */
+    double ci95_low_ns, ci95_high_ns;
+    unsigned pairs;
+};
+
+struct pressure_result {
+    struct verdict verdict;
+    uint64_t region_bytes;   /* that the lines between are read from; 0 = nothing was measured */
+    char region_backing[16]; /* empty = nothing was measured */
+    struct pressure_point *points;
+    size_t point_count;
+    uint64_t peak_mapped_bytes;
+    double duration_seconds;
+};
+
 struct latency_result {
     struct verdict verdict;
     struct curve_list curves;
     struct paired_delta *deltas;
     size_t delta_count;
+    struct pressure_result pressure;
     uint64_t peak_mapped_bytes;
 };
 

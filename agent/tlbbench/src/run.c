@@ -108,7 +108,12 @@ static struct verdict *latency_verdict(struct run_result *result)
 
 static bool latency_is_partial(const struct session *session, const struct run_result *result)
 {
-    return curves_miss(session, &result->latency->curves);
+    const enum status pressure = result->latency->pressure.verdict.status;
+
+    /* Without a large page the curves say whose it is; without a size to compare with there was nothing to do. */
+    return curves_miss(session, &result->latency->curves) ||
+           (pressure != STATUS_SKIPPED && pressure != STATUS_NO_FREE_HUGEPAGES && pressure != STATUS_THP_NOT_GRANTED &&
+            is_missing(session, pressure, 0));
 }
 
 static int measure_rows(const struct session *session, struct run_result *result)
@@ -152,7 +157,7 @@ static bool scatter_is_partial(const struct session *session, const struct run_r
 
 static const struct section SECTIONS[] = {
     {"geometry", COMMAND_GEOMETRY, 5, 8, 25, measure_geometry, geometry_verdict, geometry_is_partial},
-    {"latency", COMMAND_LATENCY, 15, 15, 130, measure_latency, latency_verdict, latency_is_partial},
+    {"latency", COMMAND_LATENCY, 15, 18, 145, measure_latency, latency_verdict, latency_is_partial},
     {"rows", COMMAND_ROWS, 30, 27, 105, measure_rows, rows_verdict, rows_is_partial},
     {"scatter", COMMAND_SCATTER, 5, 5, 20, measure_scatter, scatter_verdict, scatter_is_partial},
 };

@@ -54,6 +54,19 @@ def latency_document() -> None:
                 assert point["ns_min"] <= point["ns_p10"] <= point["ns_p50"] <= point["ns_p90"], point
 
 
+def pressure_document() -> None:
+    """What cannot be measured leaves a status and a reason, and no points."""
+    small = measured("latency")["latency"]["pressure"]
+    assert small["lines_per_page"] == 16, small
+    assert small["points"] or small["status"] != "ok", "ok and empty"
+    assert (small["region_bytes"] == 0) == (small["region_backing"] is None), small
+    alone = measured("latency", "--page-sizes", "4K")
+    assert alone["latency"]["pressure"]["status"] == "skipped", alone["latency"]["pressure"]
+    assert alone["latency"]["pressure"]["reason"], "skipped without a reason"
+    assert alone["latency"]["pressure"]["points"] == []
+    assert alone["latency"]["status"] != "ok" or alone["exit_status"] == 0, "a size that was not asked for is missing"
+
+
 def rows_document() -> None:
     rows = measured("rows", "--row-bytes", "128,16K", "--workers", "1,4", "--page-sizes", "4K,thp")["rows"]
     done = [item for item in rows["measurements"] if item["status"] == "ok"]
@@ -190,6 +203,7 @@ def nothing_is_left() -> None:
 CASES: list[tuple[str, Callable[[], None]]] = [
     ("geometry's document", geometry_document),
     ("latency's document", latency_document),
+    ("the pressure's part of the document", pressure_document),
     ("rows' document", rows_document),
     ("scatter's document", scatter_document),
     ("run's document", run_document),

@@ -135,6 +135,28 @@ def latency_curves() -> None:
         assert delta["ci95_low_ns"] <= delta["delta_ns"] <= delta["ci95_high_ns"], delta
 
 
+def pressure_points() -> None:
+    """Transparent huge pages need no pool. What the numbers are depends on the machine; how they hang together does not."""
+    made = suite.document("latency", "--page-sizes", f"{PAGE},thp", "--max-memory", "1G", "--time-limit", "30")
+    pressure = made["latency"]["pressure"]
+    if pressure["status"] in ("skipped", "noisy", "stopped", "thp_not_granted", "memory_limit", "unsupported"):
+        raise suite.Skip(f"no pressure here: {pressure['status']}: {pressure['reason']}")
+    assert pressure["status"] == "ok", pressure
+    assert 64 * MIB <= pressure["region_bytes"] <= 256 * MIB, pressure["region_bytes"]
+    assert made["latency"]["peak_mapped_bytes"] <= 1024 * MIB, made["latency"]["peak_mapped_bytes"]
+    keys = {(point["backing"], point["footprint_bytes"], point["lines_between"]) for point in pressure["points"]}
+    assert len(keys) == len(pressure["points"]), "a point twice"
+    assert keys >= {("THP", 64 * MIB, between) for between in (0, 64, 256, 1024)}, keys
+    for point in pressure["points"]:
+        assert point["pairs"] >= 3, point
+        assert point["ci95_low_ns"] <= point["delta_ns"] <= point["ci95_high_ns"], point
+        # No access to memory is faster than a cycle, and none takes a microsecond on its median.
+        assert 0 < point["ns_p50"] < 1000 and 0 < point["base_ns_p50"] < 1000, point
+    # 64 MiB of lines leave the caches when a thousand others are read between: this much holds everywhere.
+    base = {point["lines_between"]: point["base_ns_p50"] for point in pressure["points"]}
+    assert base[1024] > base[0], base
+
+
 # --- what holds it back ----------------------------------------------------------------------------------------------
 
 
@@ -285,6 +307,7 @@ CASES: list[tuple[str, Callable[[], None]]] = [
     ("geometry stays small", geometry_stays_small),
     ("page tables of processes are right to 2 percent", page_tables_of_processes),
     ("latency curves", latency_curves),
+    ("latency under pressure", pressure_points),
     ("--max-memory too small is named", memory_limit_is_named),
     ("RLIMIT_AS is named", address_space_limit_is_named),
     ("a cgroup limit is named", cgroup_limit_is_named),
