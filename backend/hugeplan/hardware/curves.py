@@ -12,6 +12,7 @@ from hugeplan.planner.model import (
     EffectiveGranule,
     HardwareFacts,
     LatencyCurve,
+    PressurePoint,
     Source,
     TlbLevel,
 )
@@ -49,6 +50,7 @@ def hardware_facts_of(document: Mapping[str, Any]) -> HardwareFacts:
         levels=(*levels, *_missing_levels(levels, entry)),
         granules=tuple(_granules(geometry.get("effective_granule") or ())),
         curves=tuple(_curves((document.get("latency") or {}).get("curves") or ())),
+        pressure=tuple(_pressure((document.get("latency") or {}).get("pressure") or {})),
     )
 
 
@@ -139,3 +141,23 @@ def _points(rows: Iterable[Mapping[str, Any]]) -> Iterable[CurvePoint]:
             continue
         low, high = _number(row.get("ns_p10")), _number(row.get("ns_p90"))
         yield CurvePoint(int(footprint), median, median if low is None else low, median if high is None else high)
+
+
+def _pressure(section: Mapping[str, Any]) -> Iterator[PressurePoint]:
+    """Paired differences under cache pressure. ``delta_ns`` is large minus base, so a saving is its opposite."""
+    lines_per_page = _number(section.get("lines_per_page")) or 1.0
+    for row in section.get("points") or ():
+        delta, period = _number(row.get("delta_ns")), _number(row.get("period_ns"))
+        low, high = _number(row.get("ci95_low_ns")), _number(row.get("ci95_high_ns"))
+        if delta is None or period is None or low is None or high is None:
+            continue
+        yield PressurePoint(
+            backing=row["backing"],
+            page_bytes=row["page_bytes"],
+            footprint_bytes=row["footprint_bytes"],
+            lines_between=row["lines_between"],
+            pages_between=row["lines_between"] / lines_per_page,
+            period_ns=period,
+            saving_ns=-delta,
+            half_width_ns=(high - low) / 2.0,
+        )

@@ -160,17 +160,17 @@ def _predict(
 def _saving(profile: TouchProfile, hardware: HardwareFacts, page_bytes: int, processes: int) -> Range:
     """The planner's saving for a profile, over the granules that are possible."""
     node = NodeFacts(name="published", numa=(NumaNode(id=0, mem_total_bytes=GIB),), cpus=processes, hardware=hardware)
-    scenarios = scenarios_of(hardware, node.base_page_bytes, page_bytes)
-    machines = tuple(machine_of(node, scenario, page_bytes, processes) for scenario in scenarios)
+    scenarios = scenarios_of(hardware, node.base_page_bytes, page_bytes, node.arch)
+    machines = tuple(machine_of(node, scenario, page_bytes, processes, processes) for scenario in scenarios)
     return over_scenarios(savings(profile, machines, described=True)).ns
 
 
 def _uniform_reads(
-    footprint_bytes: float, *, exposed: Range, near: float = 0.0, place_bytes: float = 64.0
+    footprint_bytes: float, operation_ns: Range, *, exposed: Range, near: float = 0.0, place_bytes: float = 64.0
 ) -> TouchProfile:
     """A loop that does nothing but read uniform random places, one an operation."""
     region = TouchRegion("read", footprint_bytes, max(1.0, footprint_bytes / place_bytes), place_bytes, 1.0, near)
-    return TouchProfile((region,), 0.0, 0.0, 0.0, (1.0, 1.0), (), exposed)
+    return TouchProfile((region,), 0.0, 0.0, 0.0, (1.0, 1.0), (), operation_ns, exposed)
 
 
 def _percent(operation_ns: float, saving_ns: float, bound: float = NESTED_BOUND) -> float:
@@ -181,21 +181,34 @@ def _percent(operation_ns: float, saving_ns: float, bound: float = NESTED_BOUND)
 
 def _access(inputs: Mapping[str, Any], hardware: HardwareFacts) -> Range:
     """A measured ns per random read at 4K: the saving over it."""
-    profile = _uniform_reads(inputs["footprint_bytes"], exposed=CHAINED if inputs["dependent"] else INDEPENDENT)
-    saving = _saving(profile, hardware, inputs["large_page_bytes"], 1)
     cost = float(inputs["operation_ns"])
+    exposed = CHAINED if inputs["dependent"] else INDEPENDENT
+    profile = _uniform_reads(inputs["footprint_bytes"], Range(cost, cost, cost), exposed=exposed)
+    saving = _saving(profile, hardware, inputs["large_page_bytes"], 1)
     bound = NATIVE_BOUND if hardware.virtualised is False else NESTED_BOUND
     low, likely, high = (_percent(cost, ns, bound) for ns in (saving.low, saving.likely, saving.high))
     return Range(low, likely, high)
+
+
+def _row_read_ns(stream_ns: float) -> Range:
+    """Time of a row read without its translation: the first line, the rest of the row, the message."""
+    parts = [(LINE_NS.low, MESSAGE_NS.low), (LINE_NS.likely, MESSAGE_NS.likely), (LINE_NS.high, MESSAGE_NS.high)]
+    return Range(*(line + message + stream_ns for line, message in parts))
 
 
 def _rows(inputs: Mapping[str, Any], hardware: HardwareFacts) -> Range:
     """Row reads without a published cost: from message-bound (low) to memory-bound (high), see oracles 6 and 7."""
     width = int(inputs["row_bytes"])
     pages = expected_pages_touched(width, 4096)
-    profile = _uniform_reads(inputs["footprint_bytes"], exposed=INDEPENDENT, near=pages - 1.0, place_bytes=float(width))
-    saving = _saving(profile, hardware, inputs["large_page_bytes"], inputs["processes"])
     stream = width / STREAM_BYTES_PER_NS
+    profile = _uniform_reads(
+        inputs["footprint_bytes"],
+        _row_read_ns(stream),
+        exposed=INDEPENDENT,
+        near=pages - 1.0,
+        place_bytes=float(width),
+    )
+    saving = _saving(profile, hardware, inputs["large_page_bytes"], inputs["processes"])
 
     def cost(line_ns: float, message_ns: float, saved_ns: float) -> float:
         # What the operation costs at 4K: the data, the message, and the translation that large pages would save.
@@ -210,7 +223,12 @@ def _rows(inputs: Mapping[str, Any], hardware: HardwareFacts) -> Range:
 
 def _rows_1g(inputs: Mapping[str, Any], hardware: HardwareFacts) -> Range:
     """1G over 2M: the difference of both sizes' savings against 4K, over what is left of the operation."""
-    profile = _uniform_reads(inputs["footprint_bytes"], exposed=INDEPENDENT, place_bytes=float(inputs["row_bytes"]))
+    profile = _uniform_reads(
+        inputs["footprint_bytes"],
+        _row_read_ns(inputs["row_bytes"] / STREAM_BYTES_PER_NS),
+        exposed=INDEPENDENT,
+        place_bytes=float(inputs["row_bytes"]),
+    )
     at_2m = _saving(profile, hardware, 2 << 20, inputs["processes"])
     at_1g = _saving(profile, hardware, inputs["large_page_bytes"], inputs["processes"])
     # Both savings share their largest uncertainty, the base walk; their difference is compared bound by bound.

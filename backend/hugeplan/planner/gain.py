@@ -144,17 +144,26 @@ class Scenario:
     price: WalkPrice
 
 
-def scenarios_of(hardware: HardwareFacts | None, base_page_bytes: int, page_bytes: int) -> tuple[Scenario, ...]:
+def scenarios_of(
+    hardware: HardwareFacts | None, base_page_bytes: int, page_bytes: int, arch: str
+) -> tuple[Scenario, ...]:
     """One scenario when the granule is known; two, whole page and base page, when a guest was not probed."""
     granule = granule_of(hardware, page_bytes)
     candidates = (granule,) if granule is not None else (base_page_bytes, page_bytes)
     return tuple(
-        Scenario(max(g, base_page_bytes), *walk_price(hardware, base_page_bytes, page_bytes, max(g, base_page_bytes)))
-        for g in candidates
+        Scenario(covered, *walk_price(hardware, base_page_bytes, page_bytes, covered, arch))
+        for covered in (max(g, base_page_bytes) for g in candidates)
     )
 
 
-def machine_of(node: NodeFacts, scenario: Scenario, page_bytes: int, processes: int) -> Machine:
+def busy_cores(node: NodeFacts, instance: DatabaseInstance) -> float:
+    """Cores that run the instance's operations at the same time; one where nothing says how many are active."""
+    active = max(1, instance.workload.active_connections or 1)
+    return float(min(active, node.cpus or active))
+
+
+def machine_of(node: NodeFacts, scenario: Scenario, page_bytes: int, processes: int, busy: float) -> Machine:
+    """What the saving needs to know of a node under one scenario."""
     cores = node.cpus or processes
     measured = node.hardware.l2_hit_penalty_ns if node.hardware else None
     return Machine(
@@ -168,6 +177,7 @@ def machine_of(node: NodeFacts, scenario: Scenario, page_bytes: int, processes: 
         l1_miss_ns=l1_miss_ns(measured),
         processes=float(processes),
         processes_per_core=max(1.0, processes / max(1, cores)),
+        busy_cores=busy,
     )
 
 
@@ -192,10 +202,11 @@ def _savings(
         if page_bytes > node.base_page_bytes:
             alike = cases_of.setdefault(touched_bytes(demand), [])
             profile = alike[0].profile if alike else touches_of(instance, demand)
-            scenarios = scenarios_of(node.hardware, node.base_page_bytes, page_bytes)
+            scenarios = scenarios_of(node.hardware, node.base_page_bytes, page_bytes, node.arch)
             alike.append(_Case(page_bytes, demand, profile, *active_processes(instance, demand), scenarios))
     for cases in cases_of.values():
-        machines = [tuple(machine_of(node, s, c.page_bytes, c.processes) for s in c.scenarios) for c in cases]
+        busy = busy_cores(node, instance)
+        machines = [tuple(machine_of(node, s, c.page_bytes, c.processes, busy) for s in c.scenarios) for c in cases]
         flat = tuple(machine for group in machines for machine in group)
         found = iter(savings(cases[0].profile, flat, _is_described(instance)))
         for case, group in zip(cases, machines, strict=True):

@@ -1,21 +1,23 @@
 """Nanoseconds of translation that one operation saves when shared memory moves to a larger page size.
 
 Per kind of place: how often its TLB entry is missing (Che over all the pages an operation touches), how often its
-page-table entry is no longer in the cache (Che over data lines and page-table lines, private tables counted once a
-process), and what such a walk costs on this node. The range adds independent uncertainties in quadrature.
+page-table entry is no longer in the cache (Che over data lines, page-table lines and the lines that neighbours bring
+while the operation runs; private tables counted once a process), and what such a walk costs on this node. The range adds independent uncertainties in quadrature.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
 
 from hugeplan.planner.model import Range
 from hugeplan.planner.places import places_of
+from hugeplan.planner.pressure_fit import nested_line_bytes
 from hugeplan.planner.touches import TouchProfile
 from hugeplan.planner.walk_price import ASSUMED_L1_MISS_NS, Reach, WalkPrice
-from hugeplan.planner.walks import ALL_ENTRIES, HALF_THE_ENTRIES, Sight, Walks, walks_of
+from hugeplan.planner.walks import ALL_ENTRIES, HALF_THE_ENTRIES, Cache, Sight, Walks, walks_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Machine:
 
     ``table_line_bytes``: memory covered by one line of leaf entries, base size then large size.
     ``processes``: private page tables that compete; ``processes_per_core``: address spaces that take turns.
+    ``busy_cores``: cores that run operations at the same time.
     """
 
     base: Reach
@@ -33,6 +36,7 @@ class Machine:
     l1_miss_ns: float
     processes: float
     processes_per_core: float
+    busy_cores: float
 
     @property
     def fractured(self) -> bool:
@@ -40,16 +44,39 @@ class Machine:
         return self.large.granule_bytes < self.large.page_bytes
 
 
-def _sights(machine: Machine) -> tuple[Sight, Sight]:
-    """A machine's base size and large size. A fractured large size is priced by the difference of the two walks."""
-    price = machine.price
+class _CacheCase(IntEnum):
+    """Which of a machine's caches: the inner one, the outer one, and the outer one with less and with more room."""
+
+    INNER = 0
+    OUTER = 1
+    LESS_ROOM = 2
+    MORE_ROOM = 3
+
+
+def _caches(machine: Machine, operation_ns: Range) -> tuple[Cache, ...]:
+    """The caches by ``_CacheCase``. Neighbours fill the outer one while an operation of the busy cores runs.
+
+    Less room: a smaller cache, neighbours at their busiest, and the longest operation; more room the other way round.
+    """
+    price, foreign = machine.price, machine.price.foreign_lines_per_ns
     smaller, larger = price.cache_factors
-    caches = (price.inner_cache_bytes, price.cache_bytes, price.cache_bytes * smaller, price.cache_bytes * larger)
+    per_core = 1.0 / max(1.0, machine.busy_cores)
+    return (
+        Cache(price.inner_cache_bytes),
+        Cache(price.cache_bytes, foreign.likely * operation_ns.likely * per_core),
+        Cache(price.cache_bytes * smaller, foreign.high * operation_ns.high * per_core),
+        Cache(price.cache_bytes * larger, foreign.low * operation_ns.low * per_core),
+    )
+
+
+def _sights(machine: Machine, caches: tuple[Cache, ...]) -> tuple[Sight, Sight]:
+    """A machine's base size and large size. A fractured large size is priced by the difference of the two walks."""
     base_line, large_line = machine.table_line_bytes
+    nested = nested_line_bytes(base_line) if machine.price.nested else 0
     shared = (machine.processes, machine.processes_per_core)
     return (
-        Sight(machine.base, base_line, caches, *shared),
-        Sight(machine.large, large_line, () if machine.fractured else caches, *shared),
+        Sight(machine.base, base_line, nested, caches, *shared),
+        Sight(machine.large, large_line, 0, () if machine.fractured else caches, *shared),
     )
 
 
@@ -59,13 +86,16 @@ class _Crossing:
 
     profile: TouchProfile
     machine: Machine
+    caches: tuple[Cache, ...]
     base: tuple[Walks, ...]
     large: tuple[Walks, ...]
 
-    def saving_ns(self, cache_bytes: float, bound: str = "likely", entries: int = ALL_ENTRIES) -> float:
-        """Saving of an operation as far as it waits for walks, for one cache size and one bound of a walk's price."""
+    def saving_ns(
+        self, cache: _CacheCase = _CacheCase.OUTER, bound: str = "likely", entries: int = ALL_ENTRIES
+    ) -> float:
+        """Saving of an operation as far as it waits for walks, for one case of cache and one bound of a walk's price."""
         price = self.machine.price
-        before = self._translation_ns(self.base[entries], getattr(price.cached, bound), cache_bytes, bound)
+        before = self._translation_ns(self.base[entries], getattr(price.cached, bound), cache, bound)
         if self.machine.fractured:
             # Both sizes miss alike and the price is already the difference of the two walks.
             saved = before - self.large[entries].l1_misses * self.machine.l1_miss_ns
@@ -73,17 +103,17 @@ class _Crossing:
             # The dearer the base walk is taken to be, the cheaper the large one, and the other way round.
             opposite = {"low": "high", "likely": "likely", "high": "low"}[bound]
             large_walk = getattr(price.large, opposite)
-            saved = before - self._translation_ns(self.large[entries], large_walk, cache_bytes, bound)
+            saved = before - self._translation_ns(self.large[entries], large_walk, cache, bound)
         return self.profile.exposed.likely * saved
 
-    def _translation_ns(self, walks: Walks, cached_ns: float, cache_bytes: float, bound: str) -> float:
+    def _translation_ns(self, walks: Walks, cached_ns: float, cache: _CacheCase, bound: str) -> float:
         """Translation time of one operation: first-level misses, and walks by where their entry is found."""
         price = self.machine.price
         return (
             walks.l1_misses * self.machine.l1_miss_ns
             + walks.walks * cached_ns
-            + walks.uncached[price.inner_cache_bytes] * float(getattr(price.inner, bound))
-            + walks.uncached[cache_bytes] * float(getattr(price.uncached, bound))
+            + walks.uncached[self.caches[_CacheCase.INNER]] * float(getattr(price.inner, bound))
+            + walks.uncached[self.caches[cache]] * float(getattr(price.uncached, bound))
         )
 
     def switched_warm_ns(self) -> float:
@@ -104,7 +134,7 @@ class _Crossing:
         price, walks = self.machine.price, self.base[ALL_ENTRIES]
         if not price.measured or walks.fetches <= 0.0:
             return False
-        return walks.uncached[price.cache_bytes] / walks.fetches > price.max_uncached + 0.05
+        return walks.uncached[self.caches[_CacheCase.OUTER]] / walks.fetches > price.max_uncached + 0.05
 
 
 def scattered_loss_ns(profile: TouchProfile, machine: Machine) -> float:
@@ -143,33 +173,32 @@ def savings(profile: TouchProfile, machines: tuple[Machine, ...], described: boo
         described: the reader gave a working set or a skew. If not, a scattered hot set cannot be ruled out and the
             range reaches down to its loss.
     """
-    sights = [_sights(machine) for machine in machines]
+    caches = [_caches(machine, profile.operation_ns) for machine in machines]
+    sights = [_sights(machine, of) for machine, of in zip(machines, caches, strict=True)]
     walks = walks_of(places_of(profile), [sight for pair in sights for sight in pair])
     crossings = [
-        _Crossing(profile, machine, walks[base], walks[large])
-        for machine, (base, large) in zip(machines, sights, strict=True)
+        _Crossing(profile, machine, of, walks[base], walks[large])
+        for machine, of, (base, large) in zip(machines, caches, sights, strict=True)
     ]
     return tuple(Saving(_saving_range(crossing, described), crossing.is_extrapolated()) for crossing in crossings)
 
 
 def _saving_range(crossing: _Crossing, described: bool) -> Range:
     profile, machine, saving_ns = crossing.profile, crossing.machine, crossing.saving_ns
-    cache = machine.price.cache_bytes
-    smaller, larger = machine.price.cache_factors
-    likely = saving_ns(cache)
+    likely = saving_ns()
     down, up = profile.uncertainty
     below = [
         likely * (1.0 - profile.exposed.low / profile.exposed.likely),
         likely * (1.0 - down),
-        likely - saving_ns(cache, "low"),
-        likely - saving_ns(cache * larger),
+        likely - saving_ns(bound="low"),
+        likely - saving_ns(_CacheCase.MORE_ROOM),
     ]
     above = [
         likely * (profile.exposed.high / profile.exposed.likely - 1.0),
         likely * (up - 1.0),
-        saving_ns(cache, "high") - likely,
-        saving_ns(cache * smaller) - likely,
-        saving_ns(cache, entries=HALF_THE_ENTRIES) - likely,
+        saving_ns(bound="high") - likely,
+        saving_ns(_CacheCase.LESS_ROOM) - likely,
+        saving_ns(entries=HALF_THE_ENTRIES) - likely,
         crossing.switched_warm_ns(),
     ]
     low = likely - math.sqrt(sum(max(0.0, d) ** 2 for d in below))

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from hugeplan.planner.model import DatabaseInstance, Demand, Range, Source, Term
+from hugeplan.planner.model import DatabaseInstance, Demand, Range, Source, Term, Workload
 
 DEFAULT_ROW_BYTES = 128
 
@@ -25,6 +25,24 @@ block): nearly all of it; an out-of-order core hides some behind independent wor
 INDEPENDENT = Range(0.1, 0.4, 1.0)
 """The same for reads whose addresses do not depend on each other: several walks run at once (2 to 6 walkers) and most
 of their time hides behind other reads. Assumed."""
+
+
+CLIENT_OPERATION_NS = Range(8_000.0, 20_000.0, 60_000.0)
+"""CPU time of a client's short operation on one core, assumed where no throughput is given: a PostgreSQL key lookup by
+prepared statement took 21 microseconds with its client (docs/model.md)."""
+
+SERVER_OPERATION_NS = Range(2_000.0, 4_000.0, 10_000.0)
+"""The same for one step of a loop inside the server; PostgreSQL's took 4 to 5.5 microseconds."""
+
+PROGRAM_OPERATION_NS = Range(100.0, 500.0, 5_000.0)
+"""The same for a program that reads its own memory. Assumed."""
+
+_OPERATION_NS: Mapping[str, Range] = {
+    "nested_loop": SERVER_OPERATION_NS,
+    "scan": SERVER_OPERATION_NS,
+    "vector_search": PROGRAM_OPERATION_NS,
+    "random_access": PROGRAM_OPERATION_NS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +77,8 @@ class TouchProfile:
     ``warm_pages`` are base pages of shared memory used by every operation (locks, process array, counters);
     ``private_pages`` are hot pages outside shared memory, which take room in the TLB but keep their page size.
     ``uncertainty`` scales the touches down and up for the range. ``inputs`` says where each figure came from.
-    ``exposed`` is the share of a walk that the operation waits for.
+    ``exposed`` is the share of a walk that the operation waits for. ``operation_ns``: how long an operation keeps a
+    core, which is the time that neighbours have to replace cache lines.
     """
 
     regions: tuple[TouchRegion, ...]
@@ -68,6 +87,7 @@ class TouchProfile:
     zipf_s: float
     uncertainty: tuple[float, float]
     inputs: tuple[Term, ...]
+    operation_ns: Range
     exposed: Range = CHAINED
 
     @property
@@ -85,6 +105,7 @@ class _DataSet:
     pool_bytes: int
     zipf_s: float
     inputs: tuple[Term, ...]
+    operation_ns: Range
 
 
 def touched_bytes(demand: Demand) -> int:
@@ -108,8 +129,27 @@ def _data_set(instance: DatabaseInstance, demand: Demand) -> _DataSet:
             Term("row_bytes", f"{row}", given[workload.row_bytes is not None]),
             Term("working_set_bytes", f"{working_set}", given[workload.working_set_bytes is not None]),
             Term("zipf_s", f"{zipf:g}", given[workload.zipf_s is not None]),
+            *_assumed_operation(workload),
         ),
+        operation_ns=operation_ns(workload),
     )
+
+
+def operation_ns(workload: Workload) -> Range:
+    """Time an operation keeps a core: from the given throughput per busy core, else assumed by its class."""
+    rate = workload.operations_per_second_per_busy_core
+    if rate is not None and rate > 0.0:
+        return Range(1e9 / rate, 1e9 / rate, 1e9 / rate)
+    return _OPERATION_NS.get(workload.operation_class or "", CLIENT_OPERATION_NS)
+
+
+def _assumed_operation(workload: Workload) -> tuple[Term, ...]:
+    """The input that says an operation's time was assumed; nothing where it was given, since the percentage lists it."""
+    if workload.operations_per_second_per_busy_core:
+        return ()
+    assumed = operation_ns(workload)
+    text = f"{assumed.low / 1000:g} to {assumed.high / 1000:g} microseconds"
+    return (Term("time of an operation", text, Source.ASSUMED),)
 
 
 def _next_power_of_two(value: float) -> int:
@@ -202,6 +242,7 @@ def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> TouchPr
         zipf_s=data.zipf_s,
         uncertainty=(0.85, 1.2),  # counted pages were 10 to 18 % above these
         inputs=(*data.inputs, Term("cold touches per lookup", "8 to 11", Source.COMPUTED, reference)),
+        operation_ns=data.operation_ns,
     )
 
 
@@ -229,7 +270,7 @@ def innodb_key_lookup(instance: DatabaseInstance, demand: Demand) -> TouchProfil
             TouchRegion("inner page", blocks * block, inner, block, 1.0, 2.0, 12.0),
         ]
     term = Term("cold touches per lookup", "3 to 5", Source.ASSUMED, "InnoDB buffer pool and page layout")
-    return TouchProfile(tuple(regions), 20.0, 400.0, data.zipf_s, (0.5, 1.5), (*data.inputs, term))
+    return TouchProfile(tuple(regions), 20.0, 400.0, data.zipf_s, (0.5, 1.5), (*data.inputs, term), data.operation_ns)
 
 
 def block_engine_key_lookup(instance: DatabaseInstance, demand: Demand) -> TouchProfile:
@@ -244,7 +285,7 @@ def block_engine_key_lookup(instance: DatabaseInstance, demand: Demand) -> Touch
         TouchRegion("block", blocks * block, blocks, block, 2.0, 0.75, 8.0, popularity),
     )
     term = Term("cold touches per lookup", "6", Source.ASSUMED, "hash bucket, header and block of leaf and row")
-    return TouchProfile(regions, 20.0, 400.0, data.zipf_s, (0.5, 1.5), (*data.inputs, term))
+    return TouchProfile(regions, 20.0, 400.0, data.zipf_s, (0.5, 1.5), (*data.inputs, term), data.operation_ns)
 
 
 def generic_lookup(instance: DatabaseInstance, demand: Demand) -> TouchProfile:
@@ -256,7 +297,7 @@ def generic_lookup(instance: DatabaseInstance, demand: Demand) -> TouchProfile:
     near = min(place, 65536.0) / 4096.0
     region = TouchRegion("row", places * place, places, place, 2.0, near if place > 4096 else 0.0, 2.0, popularity)
     term = Term("cold touches per lookup", "2", Source.ASSUMED, "no rule for this engine")
-    return TouchProfile((region,), 5.0, 300.0, data.zipf_s, (0.5, 4.0), (*data.inputs, term))
+    return TouchProfile((region,), 5.0, 300.0, data.zipf_s, (0.5, 4.0), (*data.inputs, term), data.operation_ns)
 
 
 def given_touches(instance: DatabaseInstance, demand: Demand, touches: float) -> TouchProfile:
@@ -266,7 +307,7 @@ def given_touches(instance: DatabaseInstance, demand: Demand, touches: float) ->
     popularity = max(1, data.working_set_bytes // data.row_bytes) if data.zipf_s > 0 else None
     region = TouchRegion("cold touch", float(data.working_set_bytes), places, 64.0, touches, 0.0, 1.0, popularity)
     term = Term("cold_touches_per_operation", f"{touches:g}", Source.GIVEN)
-    return TouchProfile((region,), 0.0, 300.0, data.zipf_s, (0.9, 1.1), (*data.inputs, term))
+    return TouchProfile((region,), 0.0, 300.0, data.zipf_s, (0.9, 1.1), (*data.inputs, term), data.operation_ns)
 
 
 _RULES: Mapping[str, Callable[[DatabaseInstance, Demand], TouchProfile]] = {

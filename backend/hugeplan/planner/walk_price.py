@@ -1,10 +1,10 @@
 """What one page walk costs on a node, as a function of how often its page-table entry is still cached.
 
-From the node's measured curves where there are any: the difference of two page sizes over footprint is fitted as
-``a + b (1 - h)``, h being the hit rate of leaf page-table lines in the last-level cache (two-class Che), with the
-cache's effective size free. The data's own latency cancels in the difference. Outside the measured hit rates the
-fitted line goes on and the result says so. Without curves the same shape is filled with assumed latencies.
-Source: sheet sections 4 and 10.
+Best from accesses measured under cache pressure (:mod:`hugeplan.planner.pressure_fit`). Else from the node's plain
+curves: the difference of two page sizes over footprint is fitted as ``a + b (1 - h)``, h being the hit rate of leaf
+page-table lines in the last-level cache (two-class Che), with the cache's effective size free. The data's own latency
+cancels in the difference. Outside the measured hit rates the fitted line goes on and the result says so. Without
+curves the same shape is filled with assumed latencies. Source: sheet sections 4 and 10.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from hugeplan.planner.model import Confidence, HardwareFacts, LatencyCurve, Range, Source, Term
 from hugeplan.planner.page_tables import leaf_entry_bytes
+from hugeplan.planner.pressure_fit import Walker, fit_pressure, nested_line_bytes
 from hugeplan.planner.translation import CACHE_LINE_BYTES, page_table_cache, uniform_miss
 
 MIB = 1 << 20
@@ -31,6 +32,13 @@ ASSUMED_LARGE_WALK_NS = Range(3.0, 6.0, 25.0)  # one entry from the second- or l
 ASSUMED_L1_MISS_NS = Range(1.5, 2.3, 3.0)
 ASSUMED_L2_BYTES = 1 * MIB
 ASSUMED_CACHE_BYTES = 32 * MIB
+ASSUMED_FOREIGN_LINES_PER_NS = {True: Range(0.0, 0.02, 0.15), False: Range(0.0, 0.002, 0.02)}
+"""Lines a ns that neighbours bring into the shared last-level cache: in a guest (True), on bare metal. 0.1 a ns, that
+is 6 GB/s, was measured in a guest on a shared host (docs/model.md); nothing is known of a node that was not measured."""
+
+MEASURED_FOREIGN_FACTORS = (0.4, 2.5)
+"""Neighbours come and go: their rate while a database runs may be this much below or above the measured one."""
+
 MEASURED_CACHE_FACTORS = (0.125, 2.0)
 """A chase has the cache to itself. An engine shares it with its own code and rows, and on a shared host with
 neighbours: page tables may keep as little as an eighth of what the chase's did. Assumed, on the safe side."""
@@ -62,7 +70,9 @@ class WalkPrice:
     ``inner_cache_bytes`` and ``cache_bytes``; a fit to curves has an inner step in its upper bound alone. ``large`` is
     the large size's walk (zero for a fractured guest, where only the difference is known and both sizes miss alike).
     ``cache_factors``: by how much the cache left to page tables may be smaller and larger.
-    ``max_uncached`` is the largest 1 - h that was measured; beyond it the line is extrapolated.
+    ``foreign_lines_per_ns``: lines that neighbours bring into the outer cache. ``nested``: a walk also reads the
+    host's entry for the guest's page table, which may be in memory as well.
+    ``max_uncached``: most references of a walk out of the cache that were measured; beyond it is extrapolated.
     """
 
     cached: Range
@@ -72,6 +82,8 @@ class WalkPrice:
     inner_cache_bytes: float
     cache_bytes: float
     cache_factors: tuple[float, float]
+    foreign_lines_per_ns: Range
+    nested: bool
     max_uncached: float
     measured: bool
     confidence: Confidence
@@ -245,6 +257,8 @@ def _from_curves(hardware: HardwareFacts, base: Reach, large: Reach, fractured: 
         large=large_walk,
         cache_bytes=fit.cache_bytes if source is Source.MEASURED else ASSUMED_CACHE_BYTES,
         cache_factors=MEASURED_CACHE_FACTORS,
+        foreign_lines_per_ns=_assumed_neighbours(hardware),
+        nested=False,
         max_uncached=fit.max_uncached,
         measured=True,
         confidence=Confidence.HIGH if source is Source.MEASURED else Confidence.MEDIUM,
@@ -255,6 +269,56 @@ def _from_curves(hardware: HardwareFacts, base: Reach, large: Reach, fractured: 
             Term("cache that holds page-table entries", f"{fit.cache_bytes / MIB:.0f} MiB", source),
         ),
     )
+
+
+def _assumed_neighbours(hardware: HardwareFacts | None) -> Range:
+    return ASSUMED_FOREIGN_LINES_PER_NS[hardware is None or hardware.virtualised is not False]
+
+
+def _from_pressure(hardware: HardwareFacts, base: Reach, large: Reach, arch: str, fractured: bool) -> WalkPrice | None:
+    """The fit to accesses under cache pressure, of the size asked, else of the nearest below it."""
+    sizes = {p.page_bytes for p in hardware.pressure if base.page_bytes < p.page_bytes <= large.page_bytes}
+    if not sizes:
+        return None
+    of_size = [p for p in hardware.pressure if p.page_bytes == max(sizes)]
+    in_pool = [p for p in of_size if p.backing.upper() != "THP"] or of_size
+    large_walk = Range(0.0, 0.0, 0.0) if fractured else ASSUMED_LARGE_WALK_NS
+    walkers = [_walker(reach, base.page_bytes, arch, nested=fractured) for reach in (base, large)]
+    fit = fit_pressure(in_pool, *walkers, large_walk.likely, fractured=fractured)
+    if fit is None:
+        return None
+    cached, uncached = (
+        Range(max(0.0, value - 2.0 * error), value, value + 2.0 * error)
+        for value, error in ((fit.cached_ns, fit.cached_error_ns), (fit.uncached_ns, fit.uncached_error_ns))
+    )
+    foreign = fit.foreign_lines_per_ns
+    smaller, larger = MEASURED_FOREIGN_FACTORS
+    return WalkPrice(
+        cached=cached,
+        inner=Range(0.0, 0.0, 0.0),
+        inner_cache_bytes=ASSUMED_L2_BYTES,
+        uncached=uncached,
+        large=large_walk,
+        cache_bytes=fit.cache_bytes,
+        cache_factors=(0.5, 1.5),
+        foreign_lines_per_ns=Range(smaller * foreign, foreign, larger * foreign),
+        nested=fractured,
+        max_uncached=fit.max_uncached,
+        measured=True,
+        confidence=Confidence.HIGH,
+        inputs=(
+            Term("accesses under pressure", f"{fit.points}, up to {fit.largest_bytes} bytes", Source.MEASURED),
+            Term("walk with its entry cached, against the large size", f"{cached.likely:.1f} ns", Source.MEASURED),
+            Term("added by each of its reads from memory", f"{uncached.likely:.1f} ns", Source.MEASURED),
+            Term("cache that holds page-table entries", f"{fit.cache_bytes / MIB:.0f} MiB", Source.MEASURED),
+            Term("neighbours' lines in that cache", f"{1000 * foreign:.0f} a microsecond", Source.MEASURED),
+        ),
+    )
+
+
+def _walker(reach: Reach, base_page_bytes: int, arch: str, *, nested: bool) -> Walker:
+    line = table_line_bytes(reach.page_bytes, base_page_bytes, arch)
+    return Walker(reach.entries, reach.granule_bytes, line, nested_line_bytes(line) if nested else 0)
 
 
 def _from_assumptions(hardware: HardwareFacts | None, fractured: bool) -> WalkPrice:
@@ -273,6 +337,8 @@ def _from_assumptions(hardware: HardwareFacts | None, fractured: bool) -> WalkPr
         inner_cache_bytes=ASSUMED_L2_BYTES,
         cache_bytes=ASSUMED_CACHE_BYTES,
         cache_factors=(0.25, 4.0),
+        foreign_lines_per_ns=_assumed_neighbours(hardware),
+        nested=False,
         max_uncached=0.0,
         measured=False,
         confidence=Confidence.LOW,
@@ -296,13 +362,15 @@ def _step(near: Range, far: Range) -> Range:
 
 @lru_cache(maxsize=512)
 def walk_price(
-    hardware: HardwareFacts | None, base_page_bytes: int, page_bytes: int, granule_bytes: int
+    hardware: HardwareFacts | None, base_page_bytes: int, page_bytes: int, granule_bytes: int, arch: str
 ) -> tuple[Reach, Reach, WalkPrice]:
     """(base reach, large reach, walk price) of a node for one large size whose effective granule is given."""
     fractured = granule_bytes < page_bytes
     base = reach_of(hardware, base_page_bytes, base_page_bytes)
     large = reach_of(hardware, page_bytes, granule_bytes)
-    price = _from_curves(hardware, base, large, fractured) if hardware is not None else None
+    price = None
+    if hardware is not None:
+        price = _from_pressure(hardware, base, large, arch, fractured) or _from_curves(hardware, base, large, fractured)
     return base, large, price or _from_assumptions(hardware, fractured)
 
 

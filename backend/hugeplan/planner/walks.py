@@ -1,7 +1,7 @@
 """How often translation fails an operation: TLB misses, page walks, and walks whose entry is not in a cache.
 
-Counted at every page size, with all the TLB's entries and with a part of them, and for several cache sizes at once:
-Che's approximation is solved for all of them together. What each of them costs is :mod:`hugeplan.planner.saving`'s.
+Counted at every page size, with all the TLB's entries and with a part of them, and for several caches at once: Che's
+approximation is solved for all of them together. What each of them costs is :mod:`hugeplan.planner.saving`'s.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from hugeplan.planner.places import Places
+from hugeplan.planner.pressure_fit import FOREIGN_LINES
 from hugeplan.planner.translation import CACHE_LINE_BYTES, Floats, characteristic_times, lru_misses
 from hugeplan.planner.walk_price import Reach
 
@@ -26,23 +27,33 @@ Source: sheet section 2 (SMT). Whether a sibling is busy cannot be seen from a g
 
 
 @dataclass(frozen=True, slots=True)
+class Cache:
+    """A cache in which page-table lines may be, and the lines that neighbours put there during one operation."""
+
+    bytes: float
+    foreign_lines: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Sight:
     """One page size of a node as an operation meets it.
 
-    ``table_line_bytes``: memory covered by one line of leaf entries. ``cache_bytes``: caches in which an entry may be.
-    ``processes``: private page tables that compete; ``processes_per_core``: address spaces that take turns.
+    ``table_line_bytes``: memory covered by one line of leaf entries. ``nested_line_bytes``: by one line of the host's
+    entries for the guest's page tables; 0: those cost nothing. ``caches``: where entries may be. ``processes``:
+    private page tables that compete; ``processes_per_core``: address spaces that take turns.
     """
 
     reach: Reach
     table_line_bytes: int
-    cache_bytes: tuple[float, ...]
+    nested_line_bytes: int
+    caches: tuple[Cache, ...]
     processes: float
     processes_per_core: float
 
 
 @dataclass(frozen=True, slots=True)
 class Walks:
-    """Per operation: first-level misses, walks, and by cache size the walks whose leaf entry is not in that cache.
+    """Per operation: first-level misses, walks, and by cache the walks' references that are not in that cache.
 
     ``fetches``: walks to a place's first page; near touches find their entry in the line just read. ``warm_m2``: miss
     rate of the pages every operation uses.
@@ -51,7 +62,7 @@ class Walks:
     l1_misses: float
     walks: float
     fetches: float
-    uncached: Mapping[float, float]
+    uncached: Mapping[Cache, float]
     warm_m2: float
 
 
@@ -119,37 +130,51 @@ def _warm_items(places: Places, sight: Sight) -> float:
 
 def _uncached(
     places: Places, sights: Sequence[Sight], misses: Sequence[_TlbMisses]
-) -> list[tuple[dict[float, float], ...]]:
-    """Walks whose leaf entry is not in a cache, by cache size: Che over the lines of tables and of data.
+) -> list[tuple[dict[Cache, float], ...]]:
+    """References of walks that are not in a cache, by cache: Che over lines of tables, of data and of neighbours.
 
     Private tables are counted once a process.
     """
+    found = [tuple(dict.fromkeys(sight.caches, 0.0) for _ in ENTRY_SHARES) for sight in sights]
     data = places.in_units_of(CACHE_LINE_BYTES)
-    data_rates = np.broadcast_to(_ratio(data.lines, data.items), (len(ENTRY_SHARES), len(data.items)))
+    data_rates = _ratio(data.lines, data.items)
     rates, counts, weights, asked = [], [], [], []
-    for index, (sight, missed) in enumerate(zip(sights, misses, strict=True)):
-        if not sight.cache_bytes or not missed.m2.any():
+    for sight, missed, sums in zip(sights, misses, found, strict=True):
+        if not sight.caches or not missed.m2.any():
             continue
-        table = places.in_units_of(sight.table_line_bytes)
-        walked = missed.m2[:, table.region]
-        lines = table.items * sight.processes
-        rates += [*np.hstack((walked * _ratio(table.units, lines), data_rates))]
-        counts += [np.concatenate((lines, data.items))] * len(ENTRY_SHARES)
-        weights += [*(walked * table.places)]
-        asked.append(index)
-    found = [tuple(dict.fromkeys(sight.cache_bytes, 0.0) for _ in ENTRY_SHARES) for sight in sights]
+        for walked, beyond in zip(missed.m2, sums, strict=True):
+            lines, table_rates, fetched = _table_lines(places, sight, walked)
+            for cache in sight.caches:
+                rates.append(np.concatenate((table_rates, data_rates, [cache.foreign_lines / FOREIGN_LINES])))
+                counts.append(np.concatenate((lines, data.items, [FOREIGN_LINES])))
+                weights.append(fetched)
+                asked.append((beyond, cache))
     if not asked:
         return found
-    caches = np.array([sights[index].cache_bytes for index in asked for _ in ENTRY_SHARES])
-    systems = _rows(rates)
-    times = characteristic_times(systems, _rows(counts), caches / CACHE_LINE_BYTES)
-    tables = _rows(weights)
-    width = tables.shape[1]
-    beyond = (lru_misses(systems[:, :width], times) @ tables[..., np.newaxis])[..., 0].tolist()
-    for position, index in enumerate(asked):
-        for share, sums in enumerate(beyond[position * len(ENTRY_SHARES) :][: len(ENTRY_SHARES)]):
-            found[index][share].update(zip(sights[index].cache_bytes, sums, strict=True))
+    systems, tables = _rows(rates), _rows(weights)
+    capacities = np.array([[cache.bytes / CACHE_LINE_BYTES] for _, cache in asked])
+    times = characteristic_times(systems, _rows(counts), capacities)
+    missed_lines = lru_misses(systems[:, : tables.shape[1]], times)[:, 0]
+    for (beyond, cache), total in zip(asked, (missed_lines * tables).sum(axis=1).tolist(), strict=True):
+        beyond[cache] = total
     return found
+
+
+def _table_lines(places: Places, sight: Sight, walked: Floats) -> tuple[Floats, Floats, Floats]:
+    """Lines of page tables by class, how often an operation reads one of them, and its reads of the whole class.
+
+    Leaf entries first, then the host's entries for the guest's tables where those count. ``walked``: walks per page
+    touched of each region.
+    """
+    lines, rates, fetched = [], [], []
+    for line_bytes in (sight.table_line_bytes, sight.nested_line_bytes):
+        if line_bytes:
+            table = places.in_units_of(line_bytes)
+            share = walked[table.region]
+            lines.append(table.items * sight.processes)
+            rates.append(share * _ratio(table.units, lines[-1]))
+            fetched.append(share * table.places)
+    return np.concatenate(lines), np.concatenate(rates), np.concatenate(fetched)
 
 
 def _rows(arrays: Sequence[Floats]) -> Floats:

@@ -19,6 +19,7 @@ from hugeplan.planner.model.hardware import (
     EffectiveGranule,
     HardwareFacts,
     LatencyCurve,
+    PressurePoint,
     TlbLevel,
 )
 from hugeplan.planner.model.ledger import (
@@ -108,6 +109,7 @@ __all__ = [
     "Policy",
     "Pool",
     "PoolPlan",
+    "PressurePoint",
     "ProcessMemory",
     "Range",
     "Reservations",

@@ -57,6 +57,28 @@ class LatencyCurve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PressurePoint:
+    """What a large page saved one random access while other cache lines were read, or time passed, in between.
+
+    Attributes:
+        backing, page_bytes: the large page, compared with base pages.
+        footprint_bytes: memory the accesses are spread over.
+        lines_between, pages_between: other cache lines read between two accesses, and the base pages they lie in.
+        period_ns: mean time from one access to the next.
+        saving_ns, half_width_ns: ns less per access with the large page, and half of its 95 % interval.
+    """
+
+    backing: str
+    page_bytes: int
+    footprint_bytes: int
+    lines_between: int
+    pages_between: float
+    period_ns: float
+    saving_ns: float
+    half_width_ns: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HardwareFacts:
     """What is known of a node's translation hardware, measured first, catalogue second."""
 
@@ -71,3 +93,4 @@ class HardwareFacts:
     levels: tuple[TlbLevel, ...] = ()
     granules: tuple[EffectiveGranule, ...] = ()
     curves: tuple[LatencyCurve, ...] = ()
+    pressure: tuple[PressurePoint, ...] = ()
