@@ -143,7 +143,7 @@ def _points(rows: Iterable[Mapping[str, Any]]) -> Iterable[CurvePoint]:
         yield CurvePoint(int(footprint), median, median if low is None else low, median if high is None else high)
 
 
-def _pressure(section: Mapping[str, Any]) -> Iterator[PressurePoint]:
+def _pressure(section: Mapping[str, Any]) -> Iterable[PressurePoint]:
     """Paired differences under cache pressure. ``delta_ns`` is large minus base, so a saving is its opposite."""
     lines_per_page = _number(section.get("lines_per_page")) or 1.0
     for row in section.get("points") or ():

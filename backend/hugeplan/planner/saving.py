@@ -2,7 +2,8 @@
 
 Per kind of place: how often its TLB entry is missing (Che over all the pages an operation touches), how often its
 page-table entry is no longer in the cache (Che over data lines, page-table lines and the lines that neighbours bring
-while the operation runs; private tables counted once a process), and what such a walk costs on this node. The range adds independent uncertainties in quadrature.
+while the operation runs; private tables counted once a process), and what such a walk costs on this node. The range
+adds independent uncertainties in quadrature.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class _Crossing:
     def saving_ns(
         self, cache: _CacheCase = _CacheCase.OUTER, bound: str = "likely", entries: int = ALL_ENTRIES
     ) -> float:
-        """Saving of an operation as far as it waits for walks, for one case of cache and one bound of a walk's price."""
+        """Saving of an operation as far as it waits for walks, for one case of cache and one bound of a price."""
         price = self.machine.price
         before = self._translation_ns(self.base[entries], getattr(price.cached, bound), cache, bound)
         if self.machine.fractured:

@@ -144,7 +144,7 @@ def operation_ns(workload: Workload) -> Range:
 
 
 def _assumed_operation(workload: Workload) -> tuple[Term, ...]:
-    """The input that says an operation's time was assumed; nothing where it was given, since the percentage lists it."""
+    """The input that says an operation's time was assumed; nothing where it was given (the percentage lists it)."""
     if workload.operations_per_second_per_busy_core:
         return ()
     assumed = operation_ns(workload)

@@ -34,7 +34,7 @@ ASSUMED_L2_BYTES = 1 * MIB
 ASSUMED_CACHE_BYTES = 32 * MIB
 ASSUMED_FOREIGN_LINES_PER_NS = {True: Range(0.0, 0.02, 0.15), False: Range(0.0, 0.002, 0.02)}
 """Lines a ns that neighbours bring into the shared last-level cache: in a guest (True), on bare metal. 0.1 a ns, that
-is 6 GB/s, was measured in a guest on a shared host (docs/model.md); nothing is known of a node that was not measured."""
+is 6 GB/s, was measured in a guest on a shared host (docs/model.md); of other nodes nothing is known."""
 
 MEASURED_FOREIGN_FACTORS = (0.4, 2.5)
 """Neighbours come and go: their rate while a database runs may be this much below or above the measured one."""
@@ -283,8 +283,8 @@ def _from_pressure(hardware: HardwareFacts, base: Reach, large: Reach, arch: str
     of_size = [p for p in hardware.pressure if p.page_bytes == max(sizes)]
     in_pool = [p for p in of_size if p.backing.upper() != "THP"] or of_size
     large_walk = Range(0.0, 0.0, 0.0) if fractured else ASSUMED_LARGE_WALK_NS
-    walkers = [_walker(reach, base.page_bytes, arch, nested=fractured) for reach in (base, large)]
-    fit = fit_pressure(in_pool, *walkers, large_walk.likely, fractured=fractured)
+    small_walker, large_walker = (_walker(reach, base.page_bytes, arch, nested=fractured) for reach in (base, large))
+    fit = fit_pressure(in_pool, small_walker, large_walker, large_walk.likely, fractured=fractured)
     if fit is None:
         return None
     cached, uncached = (

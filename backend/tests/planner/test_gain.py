@@ -23,6 +23,7 @@ from hugeplan.planner.model import (
     LatencyCurve,
     NodeFacts,
     NumaNode,
+    PressurePoint,
     Source,
     TlbLevel,
     Workload,
@@ -147,10 +148,11 @@ def test_the_percentage_is_the_saving_over_the_given_cost() -> None:
     assert gain.confidence is Confidence.HIGH
 
 
-def test_a_dearer_operation_gains_the_same_ns_and_a_smaller_share() -> None:
+def test_a_dearer_operation_gains_some_more_ns_and_a_smaller_share() -> None:
+    """The longer an operation takes, the more of its page-table lines neighbours replace before the next one."""
     cheap = gain_of(hardware(), KEY_LOOKUP)
     dear = gain_of(hardware(), replace(KEY_LOOKUP, operations_per_second_per_busy_core=5_000.0))
-    assert cheap.saving_ns_per_operation == dear.saving_ns_per_operation
+    assert 1.0 < dear.saving_ns_per_operation.likely / cheap.saving_ns_per_operation.likely < 2.0
     assert cheap.speedup is not None
     assert dear.speedup is not None
     assert cheap.speedup.likely > dear.speedup.likely > 1.0
@@ -210,9 +212,51 @@ def test_outside_the_measured_footprints_it_says_so() -> None:
 
 
 def test_private_page_tables_make_large_pages_worth_more() -> None:
-    few = gain_of(hardware(), replace(KEY_LOOKUP, active_connections=1), cpus=64)
-    many = gain_of(hardware(), replace(KEY_LOOKUP, active_connections=64), connections=64, cpus=64)
+    few = gain_of(hardware(), replace(KEY_LOOKUP, active_connections=1), cpus=1)
+    many = gain_of(hardware(), replace(KEY_LOOKUP, active_connections=64), connections=64, cpus=1)
     assert many.saving_ns_per_operation.likely > 1.2 * few.saving_ns_per_operation.likely
+
+
+def pressure_points(saving_ns: float, *, page_bytes: int = M2) -> tuple[PressurePoint, ...]:
+    """A node on which every walk of base pages costs the same, wherever its entry is."""
+    return tuple(
+        PressurePoint(
+            backing="2M",
+            page_bytes=page_bytes,
+            footprint_bytes=footprint,
+            lines_between=lines,
+            pages_between=lines / 16,
+            period_ns=200.0 + 4.0 * lines,
+            saving_ns=saving_ns * (1.0 - 2048 * K4 / footprint),
+            half_width_ns=1.0,
+        )
+        for footprint in (128 * MIB, 512 * MIB, 2 * GIB)
+        for lines in (0, 64, 1024)
+    )
+
+
+def test_accesses_under_pressure_are_preferred_to_plain_curves() -> None:
+    plain = gain_of(hardware(granule=K4), KEY_LOOKUP)
+    pressed = gain_of(replace(hardware(granule=K4), pressure=pressure_points(150.0)), KEY_LOOKUP)
+    assert pressed.saving_ns_per_operation.likely > plain.saving_ns_per_operation.likely
+    assert {"accesses under pressure", "neighbours' lines in that cache"} <= {term.name for term in pressed.inputs}
+    assert "curves" not in {term.name for term in pressed.inputs}
+
+
+def test_too_few_points_under_pressure_leave_the_curves() -> None:
+    few = replace(hardware(granule=K4), pressure=pressure_points(150.0)[:4])
+    assert gain_of(few, KEY_LOOKUP) == gain_of(hardware(granule=K4), KEY_LOOKUP)
+
+
+def test_points_of_a_larger_size_say_nothing_about_a_smaller_one() -> None:
+    other = replace(hardware(granule=K4), pressure=pressure_points(150.0, page_bytes=GIB))
+    assert gain_of(other, KEY_LOOKUP) == gain_of(hardware(granule=K4), KEY_LOOKUP)
+
+
+def test_an_operation_whose_time_is_not_given_says_what_was_assumed() -> None:
+    unknown = gain_of(hardware(), replace(KEY_LOOKUP, operations_per_second_per_busy_core=None))
+    assert Source.ASSUMED in {term.source for term in unknown.inputs if term.name == "time of an operation"}
+    assert "time of an operation" not in {term.name for term in gain_of(hardware(), KEY_LOOKUP).inputs}
 
 
 def test_few_large_entries_and_an_undescribed_working_set_include_a_loss() -> None:

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hugeplan.planner import translation as tr
-from hugeplan.planner.model import GIB, KIB, MIB, Source
+from hugeplan.planner.model import GIB, KIB, MIB, Range, Source
 from hugeplan.planner.places import Places, _zipf_groups
 from hugeplan.planner.touches import TouchProfile, TouchRegion
 from hugeplan.planner.walk_price import Reach
-from hugeplan.planner.walks import ALL_ENTRIES, HALF_THE_ENTRIES, Sight, walks_of
+from hugeplan.planner.walks import ALL_ENTRIES, HALF_THE_ENTRIES, Cache, Sight, walks_of
 
 ROWS = 20_000_000
 PROFILE = TouchProfile(
@@ -28,12 +28,16 @@ PROFILE = TouchProfile(
     zipf_s=0.9,
     uncertainty=(0.8, 1.2),
     inputs=(),
+    operation_ns=Range(20_000.0, 20_000.0, 20_000.0),
 )
 
 
-def sight(page_bytes: int, entries: float) -> Sight:
+CACHES = tuple(Cache(float(mib * MIB)) for mib in (1, 32, 8, 128))
+
+
+def sight(page_bytes: int, entries: float, *, nested: int = 0, caches: tuple[Cache, ...] = CACHES) -> Sight:
     reach = Reach(page_bytes, page_bytes, 64.0, entries, Source.ASSUMED)
-    return Sight(reach, 8 * page_bytes, (1.0 * MIB, 32.0 * MIB, 8.0 * MIB, 128.0 * MIB), 8.0, 1.0)
+    return Sight(reach, 8 * page_bytes, nested, caches, 8.0, 1.0)
 
 
 SMALL, LARGE, HUGE = sight(4 * KIB, 2048.0), sight(2 * MIB, 1024.0), sight(GIB, 16.0)
@@ -68,18 +72,39 @@ def test_walks_do_not_depend_on_what_is_solved_beside_them() -> None:
         alone = walks_of(Places(PROFILE), (one,))[one]
         for share in (ALL_ENTRIES, HALF_THE_ENTRIES):
             assert together[one][share].walks == pytest.approx(alone[share].walks, rel=1e-10)
-            assert together[one][share].uncached == pytest.approx(alone[share].uncached, rel=1e-10)
+            for cache in CACHES:
+                assert together[one][share].uncached[cache] == pytest.approx(alone[share].uncached[cache], rel=1e-10)
 
 
 def test_walks_have_the_order_that_physics_asks_for() -> None:
     found = walks_of(Places(PROFILE), (SMALL, LARGE))
     for walks in (*found[SMALL], *found[LARGE]):
-        by_size = [walks.uncached[size] for size in sorted(walks.uncached)]
+        by_size = [walks.uncached[cache] for cache in sorted(walks.uncached, key=lambda cache: cache.bytes)]
         assert by_size == sorted(by_size, reverse=True)
         assert by_size[0] <= walks.walks <= walks.l1_misses
     for page in (SMALL, LARGE):
         assert found[page][HALF_THE_ENTRIES].walks > found[page][ALL_ENTRIES].walks
     assert found[LARGE][ALL_ENTRIES].walks < found[SMALL][ALL_ENTRIES].walks
+
+
+def test_neighbours_push_page_table_lines_out() -> None:
+    caches = tuple(Cache(32.0 * MIB, foreign) for foreign in (0.0, 100.0, 1000.0, 1e6))
+    busy = walks_of(Places(PROFILE), (sight(4 * KIB, 2048.0, caches=caches),))
+    (walks, _) = next(iter(busy.values()))
+    beyond = [walks.uncached[cache] for cache in caches]
+    assert beyond == sorted(beyond)
+    assert beyond[-1] == pytest.approx(walks.fetches, rel=0.01)  # nothing stays: every walk's entry is in memory
+
+
+def test_host_entries_for_page_tables_are_references_of_their_own() -> None:
+    quiet, busy = Cache(32.0 * MIB, 0.0), Cache(32.0 * MIB, 1e6)
+    one = sight(4 * KIB, 2048.0, caches=(quiet, busy))
+    two = sight(4 * KIB, 2048.0, nested=2 * MIB, caches=(quiet, busy))
+    found = walks_of(Places(PROFILE), (one, two))
+    flat, nested = found[one][ALL_ENTRIES], found[two][ALL_ENTRIES]
+    assert nested.walks == flat.walks
+    assert flat.uncached[quiet] < nested.uncached[quiet] < 1.5 * flat.uncached[quiet]  # one line for 64: mostly cached
+    assert nested.uncached[busy] == pytest.approx(2.0 * flat.uncached[busy], rel=0.02)
 
 
 @pytest.mark.parametrize("rows_per_unit", [1, 8, 1000, ROWS])
