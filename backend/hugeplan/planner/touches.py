@@ -164,6 +164,7 @@ PG_INDEX_ROW_BYTES = 16 + 4  # nbtree tuple of an 8-byte key, and its line point
 PG_LEAF_FILL, PG_INNER_FILL = 0.90, 0.70  # nbtree defaults at build time
 PG_TUPLE_OVERHEAD_BYTES = 24 + 8 + 4  # heap tuple header, an 8-byte key, line pointer
 PG_TOAST_THRESHOLD_BYTES, PG_TOAST_CHUNK_BYTES = 2000, 1996
+PG_LEAF_LINES = 16.0  # a binary search's; leaf and heap together were 23 lines in a traced server (docs/model.md)
 PG_WARM_PAGES, PG_PRIVATE_PAGES = 30.0, 420.0  # counted on PostgreSQL 15 with referenced bits
 
 
@@ -217,10 +218,10 @@ def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> TouchPr
     def blocks(name: str, count: float, near: float, lines: float, span: float) -> TouchRegion:
         return TouchRegion(name, span, count, PG_BLOCK, 1.0, near, lines, popularity_rows)
 
-    row_lines = 2 + data.row_bytes / 64 if inline else 3.0
+    row_lines = 5 + data.row_bytes / 64 if inline else 6.0  # header, line pointer, tuple header, the row
     regions = [
         *_postgresql_block_lookup("leaf", leaf_blocks, data, 1.0),
-        blocks("leaf block", leaf_blocks, 1.0, 10.0, leaf_blocks * PG_BLOCK),
+        blocks("leaf block", leaf_blocks, 1.0, PG_LEAF_LINES, leaf_blocks * PG_BLOCK),
         *_postgresql_block_lookup("heap", heap_blocks, data, 1.0),
         blocks("heap block", heap_blocks, min(1.0, 0.5 + data.row_bytes / PG_BLOCK), row_lines, heap_blocks * PG_BLOCK),
     ]
@@ -233,7 +234,9 @@ def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> TouchPr
         )
     if inner_blocks > 1.0:
         regions += _scattered(_postgresql_block_lookup("inner", inner_blocks, data, 1.0), data)
-        regions.append(TouchRegion("inner block", leaf_blocks * PG_BLOCK, inner_blocks, PG_BLOCK, 1.0, 1.0, 10.0))
+        regions.append(
+            TouchRegion("inner block", leaf_blocks * PG_BLOCK, inner_blocks, PG_BLOCK, 1.0, 1.0, PG_LEAF_LINES)
+        )
     reference = "PostgreSQL storage/buffer, nbtree and heap; counted on a real server"
     return TouchProfile(
         regions=tuple(regions),

@@ -1309,6 +1309,11 @@ export interface components {
              * @default []
              */
             curves: components["schemas"]["LatencyCurve"][];
+            /**
+             * Pressure
+             * @default []
+             */
+            pressure: components["schemas"]["PressurePoint"][];
         };
         /**
          * Health
@@ -2120,6 +2125,35 @@ export interface components {
             likely: number;
             /** High */
             high: number;
+        };
+        /**
+         * PressurePoint
+         * @description What a large page saved one random access while other cache lines were read, or time passed, in between.
+         *
+         *     Attributes:
+         *         backing, page_bytes: the large page, compared with base pages.
+         *         footprint_bytes: memory the accesses are spread over.
+         *         lines_between, pages_between: other cache lines read between two accesses, and the base pages they lie in.
+         *         period_ns: mean time from one access to the next.
+         *         saving_ns, half_width_ns: ns less per access with the large page, and half of its 95 % interval.
+         */
+        PressurePoint: {
+            /** Backing */
+            backing: string;
+            /** Page Bytes */
+            page_bytes: number;
+            /** Footprint Bytes */
+            footprint_bytes: number;
+            /** Lines Between */
+            lines_between: number;
+            /** Pages Between */
+            pages_between: number;
+            /** Period Ns */
+            period_ns: number;
+            /** Saving Ns */
+            saving_ns: number;
+            /** Half Width Ns */
+            half_width_ns: number;
         };
         /**
          * ProcessMemory
