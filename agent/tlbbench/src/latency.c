@@ -29,21 +29,6 @@ enum {
 /* Part of the time that may go into mapping and touching. */
 #define MAP_SHARE 0.4
 
-const char *latency_layout_name(enum latency_layout layout)
-{
-    static const char *const names[] = {
-        [LAYOUT_LINE_PER_PAGE] = "line_per_page", [LAYOUT_RANDOM_64B] = "random_64b", [LAYOUT_PACKED] = "packed"};
-
-    return names[layout];
-}
-
-bool latency_plan_has(const struct latency_plan *plan, enum latency_layout layout, size_t point, uint64_t bytes)
-{
-    const uint64_t footprint = plan->footprints[point];
-
-    return footprint <= bytes && footprint <= plan->layout_max_bytes[layout] && point % plan->layout_every[layout] == 0;
-}
-
 /* --- one cell ------------------------------------------------------------------------------------------------- */
 
 /* Linking visits the nodes in the order of the cycle, so the walk starts where a lap would be the longest ago. Caches
@@ -103,6 +88,15 @@ static double seconds_since(uint64_t start_ns)
     return (double)(timing_now_ns() - start_ns) / 1e9;
 }
 
+/* What a mapping may take of the first round. Memory that the host of a guest has not given yet is slow to touch: such
+ * a backing gets smaller footprints, instead of leaving no time for any. */
+static double touch_seconds(const struct work *work, const struct latency_series *series)
+{
+    return isnan(series->granted_fraction)
+               ? work->budget_seconds / (double)(work->plan.rounds * (work->series_count + 1))
+               : INFINITY;
+}
+
 /* Maps a fresh arena for a series. A backing that cannot be had is lost with its reason, the others go on; -1 = stop.
  */
 static int open_arena(struct work *work, size_t index, uint64_t bytes, struct verdict *verdict)
@@ -114,7 +108,8 @@ static int open_arena(struct work *work, size_t index, uint64_t bytes, struct ve
     if (series->bytes == 0) {
         return 0;
     }
-    if (arena_open(arena, &series->backing, (size_t)bytes, work->session->options->numa_node, &found) != 0) {
+    if (arena_open_within(arena, &series->backing, (size_t)bytes, work->session->options->numa_node,
+                          touch_seconds(work, series), &found) != 0) {
         if (found.status == STATUS_STOPPED) {
             *verdict = found;
             return -1;
@@ -125,6 +120,11 @@ static int open_arena(struct work *work, size_t index, uint64_t bytes, struct ve
     }
     if (found.status != STATUS_OK) {
         series->verdict = found;
+    }
+    while (arena->bytes < bytes && series->bytes > arena->bytes) {
+        series->bytes /= 2;
+        (void)snprintf(series->verdict.reason, sizeof(series->verdict.reason),
+                       "touching this memory takes long here: larger footprints were left out");
     }
     if (isnan(series->granted_fraction) || arena->granted_fraction < series->granted_fraction) {
         series->granted_fraction = arena->granted_fraction;

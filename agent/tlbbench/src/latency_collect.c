@@ -20,6 +20,13 @@ enum {
 /* A paired difference is narrow when its half interval is below this share of the base latency. */
 #define NARROW_SHARE 0.05
 
+bool latency_plan_has(const struct latency_plan *plan, enum latency_layout layout, size_t point, uint64_t bytes)
+{
+    const uint64_t footprint = plan->footprints[point];
+
+    return footprint <= bytes && footprint <= plan->layout_max_bytes[layout] && point % plan->layout_every[layout] == 0;
+}
+
 static int add_curve(const struct latency_plan *plan, struct latency_series *series, enum latency_layout layout,
                      struct latency_result *result)
 {

@@ -3,6 +3,14 @@
 
 enum { LINE_BYTES = 64 };
 
+const char *latency_layout_name(enum latency_layout layout)
+{
+    static const char *const names[] = {
+        [LAYOUT_LINE_PER_PAGE] = "line_per_page", [LAYOUT_RANDOM_64B] = "random_64b", [LAYOUT_PACKED] = "packed"};
+
+    return names[layout];
+}
+
 struct nodes {
     char *base;
     uint64_t page_bytes; /* LINE_BYTES for the dense layouts */

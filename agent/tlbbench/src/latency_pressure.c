@@ -62,7 +62,7 @@ static double weigh(const struct work *work)
     double weight = 0;
 
     for (size_t index = 0; index < work->series_count; index++) {
-        for (size_t slot = 0; slot < PRESSURE_FOOTPRINTS * PRESSURE_DEPTHS; slot++) {
+        for (size_t slot = 0; slot < PRESSURE_SLOTS; slot++) {
             const size_t depth = slot % PRESSURE_DEPTHS;
             const bool has = pressure_plan_has(&work->plan, &work->series[index], slot / PRESSURE_DEPTHS, depth);
 
@@ -145,11 +145,11 @@ static int measure_pair(struct work *work, struct pressure_series *series, const
 static int measure_pass(struct work *work, struct pressure_series *series, const struct arena *arena, unsigned turn,
                         struct verdict *verdict)
 {
-    uint32_t order[PRESSURE_FOOTPRINTS * PRESSURE_DEPTHS];
+    uint32_t order[PRESSURE_SLOTS];
     struct rng rng = rng_new(work->session->options->seed, 0x9e550000u + turn);
     size_t count = 0;
 
-    for (uint32_t slot = 0; slot < PRESSURE_FOOTPRINTS * PRESSURE_DEPTHS; slot++) {
+    for (uint32_t slot = 0; slot < PRESSURE_SLOTS; slot++) {
         if (pressure_plan_has(&work->plan, series, slot / PRESSURE_DEPTHS, slot % PRESSURE_DEPTHS)) {
             order[count++] = slot;
         }

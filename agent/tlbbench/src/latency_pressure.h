@@ -23,6 +23,7 @@ void pressure_to_json(struct json *j, const char *key, const struct pressure_res
 enum {
     PRESSURE_FOOTPRINTS = 8, /* 16 MiB to 2 GiB by doubling */
     PRESSURE_DEPTHS = 5,     /* how many lines are read between */
+    PRESSURE_SLOTS = PRESSURE_FOOTPRINTS * PRESSURE_DEPTHS,
     PRESSURE_PAIRS_MAX = 16,
     PRESSURE_PAIRS_MIN = 3,  /* fewer tell nothing */
     PRESSURE_PAIRS_FULL = 5, /* what every point should have */

@@ -89,6 +89,23 @@ static void stop_and_touch(void *context)
 }
 
 /* A page behind the end of its file is the same to a program as a huge page that the kernel cannot find. */
+/* No time at all: the first piece is touched, and nothing is left mapped behind it. */
+static void touching_stops_in_time(struct harness *h)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const struct backing backing = {.kind = BACKING_BASE, .page_bytes = page, .name = "base"};
+    struct verdict verdict;
+    struct arena arena;
+
+    CHECK_I64(arena_open_within(&arena, &backing, 256 * MIB, -1, 0, &verdict), 0);
+    CHECK_I64(verdict.status, STATUS_OK);
+    CHECK(arena.bytes > 0 && arena.bytes < 256 * MIB && arena.bytes % page == 0);
+    CHECK_U64(arena.mapped_bytes, arena.bytes);
+    CHECK_U64(*(uint64_t *)(arena.base + arena.bytes - page), (arena.bytes - page) % (64 * MIB) + 1);
+    CHECK(arena.granted_fraction == 1);
+    arena_close(&arena);
+}
+
 static void sigbus_becomes_a_value(struct harness *h)
 {
     struct verdict verdict = {.status = STATUS_OK};
@@ -292,6 +309,7 @@ static void scatter_crossings(struct harness *h)
 static const struct harness_case CASES[] = {
     {"smaps of a range", smaps_of_a_range},
     {"base pages are proved", base_pages_are_proved},
+    {"touching stops in time", touching_stops_in_time},
     {"SIGBUS becomes a value", sigbus_becomes_a_value},
     {"an unguarded SIGBUS ends the process", unguarded_sigbus_ends_the_process},
     {"RLIMIT_AS is named", address_space_limit_is_named},

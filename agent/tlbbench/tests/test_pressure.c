@@ -109,6 +109,38 @@ static void the_counter_keeps_time(struct harness *h)
         harness_fail(h, __FILE__, __LINE__, "a millisecond by the counter took %.0f ns", best);
 }
 
+/* The same loop over lines that the first cache holds, and over 64 MiB with 64 other lines read between. */
+static void far_accesses_take_longer(struct harness *h)
+{
+    enum { NEAR_LINES = 64, ACCESSES = 2000 };
+    char *const base = aligned_alloc(PRESSURE_PIECE_BYTES, 64 * MIB);
+    const struct pressure_region region = {base, 64 * MIB / PRESSURE_PIECE_BYTES};
+    struct pressure_probe near = {.base = base, .lines = NEAR_LINES, .region = &region, .access = rng_new(1, 1)};
+    struct pressure_probe far = {.base = base,
+                                 .lines = 64 * MIB / PRESSURE_LINE_BYTES,
+                                 .region = &region,
+                                 .lines_between = 64,
+                                 .access = rng_new(1, 2),
+                                 .between = rng_new(1, 3)};
+    struct counter_scale scale;
+    double near_ns;
+    double far_ns;
+
+    if (base == NULL)
+        abort();
+    memset(base, 1, 64 * MIB);
+    if (!counter_calibrate(&scale)) {
+        harness_skip(h, "this processor has no counter that can be read in order");
+    } else if (!pressure_time(&near, &scale, ACCESSES, 1, &near_ns) ||
+               !pressure_time(&far, &scale, ACCESSES, 1, &far_ns)) {
+        harness_skip(h, "the machine is too busy: too few accesses were left alone");
+    } else if (!harness_is_emulated()) {
+        CHECK(near_ns > -20 && near_ns < 50);
+        CHECK(far_ns > near_ns + 10 && far_ns < 2000);
+    }
+    free(base);
+}
+
 static void the_plan_keeps_the_memory_limit(struct harness *h)
 {
     static const uint64_t caches[] = {8 * MIB, 32 * MIB, 320 * MIB, 1152 * MIB};
@@ -267,6 +299,7 @@ static const struct harness_case CASES[] = {
     {"all lines between are read", all_lines_between_are_read},
     {"the lines read of a page differ", lines_of_a_page_differ},
     {"the counter keeps time", the_counter_keeps_time},
+    {"far accesses take longer", far_accesses_take_longer},
     {"the plan keeps the memory limit", the_plan_keeps_the_memory_limit},
     {"pairs become points", pairs_become_points},
     {"the status says what is missing", the_status_says_what_is_missing},

@@ -62,6 +62,53 @@ BREAKS = {
 }
 
 
+PRESSURE = {
+    "status": "ok",
+    "reason": None,
+    "region_bytes": 536870912,
+    "region_backing": "THP",
+    "lines_per_page": 16,
+    "points": [
+        {
+            "backing": "2M",
+            "backing_kind": "hugetlb",
+            "page_bytes": 2097152,
+            "footprint_bytes": 67108864,
+            "lines_between": 0,
+            "base_ns_p50": 144.5,
+            "ns_p50": 140,
+            "delta_ns": -4.5,
+            "ci95_low_ns": -6,
+            "ci95_high_ns": -3,
+            "pairs": 6,
+        }
+    ],
+}
+PRESSURE_BREAKS = {
+    "no status": remove(["status"]),
+    "no points": remove(["points"]),
+    "a point without its footprint": remove(["points", 0, "footprint_bytes"]),
+    "a page of no bytes": replace(["points", 0, "page_bytes"], 0),
+    "less than no lines": replace(["points", 0, "lines_between"], -1),
+    "an unknown kind": replace(["points", 0, "backing_kind"], "slab"),
+    "a point of no pairs": replace(["points", 0, "pairs"], 0),
+    "a difference in words": replace(["points", 0, "delta_ns"], "-4.5 ns"),
+}
+
+
+def pressure_is_checked() -> None:
+    """Documents of programs before the pressure are valid, and so are those with it; broken ones are not."""
+    made = example()
+    made["latency"] = {"status": "ok", "reason": None, "curves": [], "paired_deltas": []}
+    suite.validate(made)
+    made["latency"]["pressure"] = PRESSURE
+    suite.validate(made)
+    for name, change in PRESSURE_BREAKS.items():
+        broken = copy.deepcopy(made)
+        change(broken["latency"]["pressure"])
+        assert suite.schema_problems(broken), f"{name} passed"
+
+
 def example() -> Any:
     with suite.temporary() as directory:
         return suite.document("info", "--root", suite.unpack("cgroup-v1", directory))
@@ -103,6 +150,7 @@ if __name__ == "__main__":
         [
             ("is a schema", is_a_schema),
             ("broken documents are caught", breaks_are_caught),
+            ("the pressure is checked, and may be absent", pressure_is_checked),
             ("extra fields are allowed", extra_fields_are_allowed),
             ("names match the source", names_match_the_source),
         ],

@@ -119,6 +119,28 @@ def run(**changes: Any) -> dict[str, Any]:
                     "ci95_high_ns": -31,
                 }
             ],
+            "pressure": {
+                "status": "ok",
+                "reason": None,
+                "region_bytes": 512 * MIB,
+                "region_backing": "2M",
+                "lines_per_page": 16,
+                "points": [
+                    {
+                        "backing": "2M",
+                        "backing_kind": "hugetlb",
+                        "page_bytes": 2 * MIB,
+                        "footprint_bytes": 512 * MIB,
+                        "lines_between": 64,
+                        "base_ns_p50": 364.0,
+                        "ns_p50": 257.0,
+                        "delta_ns": -107.0,
+                        "ci95_low_ns": -120.0,
+                        "ci95_high_ns": -94.0,
+                        "pairs": 6,
+                    }
+                ],
+            },
         },
         "vendor_extension": {"kept": True},
     } | changes
