@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
+from hugeplan.planner.engines import settings
 from hugeplan.planner.engines.base import (
     DemandContext,
     DemandParts,
@@ -18,12 +19,11 @@ from hugeplan.planner.engines.base import (
     OnShortage,
     PageChoice,
     PoolUse,
-    SettingKind,
-    SettingSpec,
+    Remarks,
     build_demand,
     require_version,
 )
-from hugeplan.planner.engines.settings import Dialect, Value, read_settings
+from hugeplan.planner.engines.settings import Dialect, SettingTable, Value
 from hugeplan.planner.errors import UnitError
 from hugeplan.planner.model import GIB, MIB, DatabaseInstance, Demand, SettingAdvice
 from hugeplan.planner.units import format_iec_bytes, parse_mysql_bytes
@@ -165,19 +165,17 @@ def _parse_memory(unit_bytes: int, text: str | int, field: str) -> int:
 def _demand(engine: NoPoolEngine, instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:
     """No pages at any size; the engine's memory is ordinary memory."""
     version = require_version(instance.version, engine.versions, engine.default_version, engine.title)
-    values = read_settings(_specs(engine), instance.settings, _dialect(engine))
+    values = _table(engine).read(instance.settings)
     memory = _memory_bytes(engine, values, context)
     parts = DemandParts(
         segments=(),
-        version=instance.version or engine.default_version,
+        default_version=engine.default_version,
         pool_bytes=None,
+        remarks=Remarks(settings=engine.advice(version), notes=(engine.note,)),
         wants_pool=False,
-        connections=instance.connections,
         private_fixed_bytes=memory,
-        settings=engine.advice(version),
-        notes=(engine.note,),
     )
-    return build_demand(engine.name, page_bytes, parts)
+    return build_demand(instance, page_bytes, parts)
 
 
 def _memory_bytes(engine: NoPoolEngine, values: Mapping[str, Value], context: DemandContext) -> int | None:
@@ -189,15 +187,15 @@ def _memory_bytes(engine: NoPoolEngine, values: Mapping[str, Value], context: De
     return engine.default_memory(context.mem_total_bytes)
 
 
-def _specs(engine: NoPoolEngine) -> tuple[SettingSpec, ...]:
-    return (SettingSpec(name=engine.memory_setting, kind=SettingKind.BYTES, summary=engine.memory_summary, minimum=0),)
+@cache
+def _table(engine: NoPoolEngine) -> SettingTable:
+    """The one setting that gives an engine's memory."""
 
-
-def _dialect(engine: NoPoolEngine) -> Dialect:
     def canonical(name: str) -> str:
         return engine.memory_setting if name.strip().lower() == engine.memory_setting.lower() else name.strip()
 
-    return Dialect(engine.title, partial(_parse_memory, engine.memory_unit_bytes), format_iec_bytes, canonical)
+    dialect = Dialect(engine.title, partial(_parse_memory, engine.memory_unit_bytes), format_iec_bytes, canonical)
+    return SettingTable((settings.size(engine.memory_setting, engine.memory_summary),), dialect)
 
 
 def _pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:  # noqa: ARG001 - one shape for all
@@ -209,7 +207,7 @@ def _engine(row: NoPoolEngine) -> Engine:
         name=row.name,
         title=row.title,
         versions=row.versions,
-        settings=_specs(row),
+        settings=_table(row).specs,
         page_choice=PageChoice.NONE,
         demand=partial(_demand, row),
         pool_use=_pool_use,

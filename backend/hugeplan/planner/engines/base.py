@@ -130,47 +130,57 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Remarks:
+    """What a rule says beside its count: its error bar, settings to write, sizes that fit whole pages, notes."""
+
+    error_pages: int = 0
+    settings: tuple[SettingAdvice, ...] = ()
+    fits: tuple[FitSuggestion, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DemandParts:
-    """What a rule found out; :func:`build_demand` turns it into a Demand."""
+    """What a rule found out; :func:`build_demand` turns it into a Demand.
+
+    ``connections`` is what the settings say; a count given with the instance goes before it.
+    """
 
     segments: tuple[Segment, ...]
-    version: str | None
+    default_version: str | None
     pool_bytes: int | None
-    error_pages: int = 0
+    remarks: Remarks
     wants_pool: bool = True
     private_bytes_per_connection: int | None = None
     connections: int | None = None
     process_per_connection: bool = False
     page_cache_bytes: int | None = None
-    settings: tuple[SettingAdvice, ...] = ()
-    fits: tuple[FitSuggestion, ...] = ()
-    notes: tuple[str, ...] = ()
     also_pages: tuple[tuple[int, int], ...] = ()
     private_fixed_bytes: int | None = None
 
 
-def build_demand(engine: str, page_bytes: int, parts: DemandParts) -> Demand:
+def build_demand(instance: DatabaseInstance, page_bytes: int, parts: DemandParts) -> Demand:
     """A Demand whose totals are the sums of its segments."""
     segment_bytes = sum(segment.segment_bytes * segment.count for segment in parts.segments)
     pages = sum(segment.pages for segment in parts.segments)
     return Demand(
-        engine=engine,
-        version=parts.version,
+        engine=instance.engine,
+        version=instance.version or parts.default_version,
         page_bytes=page_bytes,
         wants_pool=parts.wants_pool,
         segments=parts.segments,
         segment_bytes=segment_bytes,
         pages=pages,
-        error_pages=parts.error_pages,
+        error_pages=parts.remarks.error_pages,
         waste_bytes=pages * page_bytes - segment_bytes,
         pool_bytes=parts.pool_bytes,
         private_bytes_per_connection=parts.private_bytes_per_connection,
-        connections=parts.connections,
+        connections=parts.connections if instance.connections is None else instance.connections,
         process_per_connection=parts.process_per_connection,
         page_cache_bytes=parts.page_cache_bytes,
-        settings=parts.settings,
-        fits=parts.fits,
-        notes=parts.notes,
+        settings=parts.remarks.settings,
+        fits=parts.remarks.fits,
+        notes=parts.remarks.notes,
         also_pages=parts.also_pages,
         private_fixed_bytes=parts.private_fixed_bytes,
     )
@@ -185,6 +195,20 @@ def whole_mapping(name: str, size_bytes: int, page_bytes: int, explanation: Expl
         pages=count * ceil_pages(size_bytes, page_bytes),
         explanation=explanation,
     )
+
+
+def equal_mappings(name: str, size_bytes: int, count: int, page_bytes: int, reference: str) -> Segment:
+    """``count`` mappings of one size, explained by nothing but that."""
+    explanation = Explanation(
+        formula="pages = mappings x ceil(mapping / page)",
+        inputs=(
+            computed("mapping", size_bytes),
+            computed("mappings", count, is_bytes=False),
+            given("page", page_bytes),
+        ),
+        reference=reference,
+    )
+    return whole_mapping(name, size_bytes, page_bytes, explanation, count)
 
 
 def given(name: str, value: int, *, is_bytes: bool = True) -> Term:

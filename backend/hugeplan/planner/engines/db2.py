@@ -7,9 +7,11 @@ used without any reservation; 16M and 16G pages are reserved.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from hugeplan.planner.engines import settings
 from hugeplan.planner.engines.base import (
     DemandContext,
     DemandParts,
@@ -17,14 +19,13 @@ from hugeplan.planner.engines.base import (
     OnShortage,
     PageChoice,
     PoolUse,
-    SettingKind,
-    SettingSpec,
+    Remarks,
     build_demand,
     given,
     require_version,
     whole_mapping,
 )
-from hugeplan.planner.engines.settings import Dialect, integer, read_settings
+from hugeplan.planner.engines.settings import Dialect, SettingTable, Value, integer, lowered
 from hugeplan.planner.errors import SettingValueError
 from hugeplan.planner.model import GIB, KIB, MIB, DatabaseInstance, Demand, Explanation, SettingAdvice
 from hugeplan.planner.pages import ceil_pages, page_label
@@ -88,13 +89,11 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     Errors: UnknownVersionError, UnknownSettingError, SettingValueError or UnitError, naming the setting.
     """
     require_version(instance.version, VERSIONS, DEFAULT_VERSION, "Db2")
-    values = read_settings(SETTINGS, instance.settings, _DIALECT)
+    values = _TABLE.read(instance.settings)
     memory_bytes = integer(values, "database_memory", 0)
     if memory_bytes == 0:
         raise SettingValueError("settings.database_memory", "not set", "a number of 4 kB pages or a size such as 8G")
-    aix = values.get("platform") == "aix"
     huge = page_bytes > context.base_page_bytes
-    regions = str(values.get("db2_large_page_mem", "DB"))
     segment = whole_mapping(
         "database memory",
         memory_bytes,
@@ -107,16 +106,22 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     )
     parts = DemandParts(
         segments=(segment,),
-        version=instance.version or DEFAULT_VERSION,
+        default_version=DEFAULT_VERSION,
         pool_bytes=memory_bytes,
-        error_pages=_error_pages(regions, page_bytes) if huge else 0,
-        connections=instance.connections,
-        process_per_connection=False,
+        remarks=_remarks(values, memory_bytes, page_bytes, context) if huge else Remarks(),
         private_bytes_per_connection=MIB,
-        settings=_advice(memory_bytes, page_bytes, context) if huge else (),
-        notes=_notes(regions, memory_bytes, page_bytes, context, aix=aix) if huge else (),
     )
-    return build_demand("db2", page_bytes, parts)
+    return build_demand(instance, page_bytes, parts)
+
+
+def _remarks(values: Mapping[str, Value], memory_bytes: int, page_bytes: int, context: DemandContext) -> Remarks:
+    aix = values.get("platform") == "aix"
+    regions = str(values.get("db2_large_page_mem", "DB"))
+    return Remarks(
+        error_pages=_error_pages(regions, page_bytes),
+        settings=_advice(memory_bytes, page_bytes, context, aix=aix),
+        notes=_notes(regions, memory_bytes, page_bytes, context, aix=aix),
+    )
 
 
 def _error_pages(regions: str, page_bytes: int) -> int:
@@ -124,7 +129,7 @@ def _error_pages(regions: str, page_bytes: int) -> int:
     return ceil_pages((256 if "*" in regions else 64) * MIB, page_bytes)
 
 
-def _advice(memory_bytes: int, page_bytes: int, context: DemandContext) -> tuple[SettingAdvice, ...]:
+def _advice(memory_bytes: int, page_bytes: int, context: DemandContext, *, aix: bool) -> tuple[SettingAdvice, ...]:
     suffix = ":16GB" if page_bytes == _AIX_HUGE_PAGE_BYTES else ""
     advice = [
         SettingAdvice(
@@ -136,12 +141,15 @@ def _advice(memory_bytes: int, page_bytes: int, context: DemandContext) -> tuple
             reason="With large pages it is not tuned by itself; give it as a number of 4 kB pages.",
         ),
     ]
-    if context.mem_total_bytes is not None:
+    if context.mem_total_bytes is not None and not aix:
         least = linux_ipc_minimums(context.mem_total_bytes, context.base_page_bytes)
-        advice += [
-            SettingAdvice(name="kernel.shmmax", value=str(least.shmmax_bytes), reason="At least all memory."),
-            SettingAdvice(name="kernel.shmall", value=str(least.shmall_pages), reason="Twice all memory, in pages."),
-        ]
+        rows = (
+            ("kernel.shmmax", least.shmmax_bytes, "At least all memory."),
+            ("kernel.shmall", least.shmall_pages, "Twice all memory, in pages."),
+            ("kernel.shmmni", least.shmmni, "256 for each GiB of memory."),
+            ("kernel.msgmni", least.msgmni, "1,024 for each GiB of memory."),
+        )
+        advice += [SettingAdvice(name=name, value=str(value), reason=reason) for name, value, reason in rows]
     return tuple(advice)
 
 
@@ -165,36 +173,19 @@ def _notes(regions: str, memory_bytes: int, page_bytes: int, context: DemandCont
 
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """The default size only; on a shortage Db2 starts with base pages."""
-    values = read_settings(SETTINGS, instance.settings, _DIALECT)
+    values = _TABLE.read(instance.settings)
     off = instance.page_bytes == 0 or not str(values.get("db2_large_page_mem", "DB"))
     return PoolUse(
         page_sizes_bytes=() if off else (context.default_huge_page_bytes,), on_shortage=OnShortage.BASE_PAGES
     )
 
 
-def _lower(name: str) -> str:
-    return name.strip().lower()
-
-
-_DIALECT: Final = Dialect("Db2", parse_database_memory, format_mysql_bytes, _lower)
-
 SETTINGS: Final = (
-    SettingSpec(
-        name="database_memory",
-        kind=SettingKind.BYTES,
-        summary="Shared memory of the database; a bare number counts 4 kB pages.",
-        minimum=MIB,
-    ),
-    SettingSpec(
-        name="db2_large_page_mem",
-        kind=SettingKind.TEXT,
-        summary="Regions on large pages: DB, DB:16GB or *.",
-        default="DB",
-    ),
-    SettingSpec(
-        name="platform", kind=SettingKind.ENUM, summary="Operating system.", default="linux", choices=_PLATFORMS
-    ),
+    settings.size("database_memory", "Shared memory of the database; a bare number counts 4 kB pages.", minimum=MIB),
+    settings.text("db2_large_page_mem", "Regions on large pages: DB, DB:16GB or *.", "DB"),
+    settings.choice("platform", "Operating system.", "linux", _PLATFORMS),
 )
+_TABLE: Final = SettingTable(SETTINGS, Dialect("Db2", parse_database_memory, format_mysql_bytes, lowered))
 
 ENGINE: Final = Engine(
     name="db2",

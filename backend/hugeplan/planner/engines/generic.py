@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hugeplan.planner.engines import settings
 from hugeplan.planner.engines.base import (
     DemandContext,
     DemandParts,
@@ -11,13 +12,12 @@ from hugeplan.planner.engines.base import (
     OnShortage,
     PageChoice,
     PoolUse,
-    SettingKind,
-    SettingSpec,
+    Remarks,
     build_demand,
     given,
     whole_mapping,
 )
-from hugeplan.planner.engines.settings import Dialect, integer, read_settings
+from hugeplan.planner.engines.settings import Dialect, SettingTable, integer, optional
 from hugeplan.planner.errors import SettingValueError
 from hugeplan.planner.model import DatabaseInstance, Demand, Explanation
 from hugeplan.planner.units import format_iec_bytes, parse_iec_bytes
@@ -27,7 +27,7 @@ VERSIONS: Final = ("any",)
 
 def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:  # noqa: ARG001 - one shape for all
     """Each mapping rounded up on its own. Errors: UnknownSettingError, SettingValueError or UnitError."""
-    values = read_settings(SETTINGS, instance.settings, _DIALECT)
+    values = _TABLE.read(instance.settings)
     size_bytes = integer(values, "segment_size", 0)
     if size_bytes == 0:
         raise SettingValueError("settings.segment_size", "not set", "a size such as 8GiB")
@@ -43,16 +43,15 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         ),
         count,
     )
-    private = values.get("private_per_connection")
     parts = DemandParts(
         segments=(segment,),
-        version=instance.version,
+        default_version=None,
         pool_bytes=size_bytes * count,
-        private_bytes_per_connection=None if private is None else int(private),
-        connections=instance.connections,
+        remarks=Remarks(),
+        private_bytes_per_connection=optional(values, "private_per_connection"),
         process_per_connection=bool(values.get("process_per_connection", False)),
     )
-    return build_demand("generic", page_bytes, parts)
+    return build_demand(instance, page_bytes, parts)
 
 
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
@@ -61,31 +60,13 @@ def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     return PoolUse(page_sizes_bytes=(size,) if size else (), on_shortage=OnShortage.REFUSE)
 
 
-_DIALECT: Final = Dialect("a generic segment", parse_iec_bytes, format_iec_bytes)
-
 SETTINGS: Final = (
-    SettingSpec(name="segment_size", kind=SettingKind.BYTES, summary="Size of one mapping.", minimum=1),
-    SettingSpec(
-        name="segments",
-        kind=SettingKind.INTEGER,
-        summary="How many mappings.",
-        default="1",
-        minimum=1,
-        maximum=1_000_000,
-    ),
-    SettingSpec(
-        name="private_per_connection",
-        kind=SettingKind.BYTES,
-        summary="Base-page memory of one connection.",
-        minimum=0,
-    ),
-    SettingSpec(
-        name="process_per_connection",
-        kind=SettingKind.BOOLEAN,
-        summary="Whether each connection is a process that maps the segments.",
-        default="off",
-    ),
+    settings.size("segment_size", "Size of one mapping.", minimum=1),
+    settings.count("segments", "How many mappings.", "1", minimum=1, maximum=1_000_000),
+    settings.size("private_per_connection", "Base-page memory of one connection."),
+    settings.switch("process_per_connection", "Whether each connection is a process that maps the segments.", "off"),
 )
+_TABLE: Final = SettingTable(SETTINGS, Dialect("a generic segment", parse_iec_bytes, format_iec_bytes))
 
 ENGINE: Final = Engine(
     name="generic",

@@ -8,10 +8,12 @@ code cache as a whole, the side tables only where a table is at least one page.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from hugeplan.planner.engines import settings
 from hugeplan.planner.engines.base import (
     DemandContext,
     DemandParts,
@@ -19,14 +21,12 @@ from hugeplan.planner.engines.base import (
     OnShortage,
     PageChoice,
     PoolUse,
-    SettingKind,
-    SettingSpec,
+    Remarks,
     build_demand,
-    computed,
-    given,
+    equal_mappings,
     require_version,
 )
-from hugeplan.planner.engines.settings import Dialect, Value, integer, read_settings
+from hugeplan.planner.engines.settings import Dialect, SettingTable, Value, integer
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import (
     GIB,
@@ -34,9 +34,7 @@ from hugeplan.planner.model import (
     MIB,
     DatabaseInstance,
     Demand,
-    Explanation,
     FitSuggestion,
-    Segment,
     SettingAdvice,
 )
 from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages, floor_to_multiple, page_label
@@ -56,6 +54,7 @@ _SEGMENTED_CODE_CACHE_BYTES: Final = 240 * MIB
 _NON_METHOD_CODE_BYTES: Final = 5_826_188
 _NO_CARD_COUNTS_SINCE: Final = 21  # G1 dropped the hot card cache (JDK-8225409)
 _THREAD_STACK_BYTES: Final = MIB
+_REFERENCE: Final = "OpenJDK src/hotspot, Universe::reserve_heap, CodeCache::page_size, g1CollectedHeap.cpp"
 _TRACED_MAJORS: Final = frozenset({17, 21, 25})
 
 
@@ -137,8 +136,8 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
 
     Errors: UnknownVersionError, UnknownSettingError, SettingValueError or UnitError, naming the setting.
     """
-    version = require_version(instance.version, VERSIONS, DEFAULT_VERSION, "the JVM")
-    values = read_settings(SETTINGS, instance.settings, _DIALECT)
+    version = require_version(release_of(instance.version), VERSIONS, DEFAULT_VERSION, "the JVM")
+    values = _TABLE.read(instance.settings)
     huge = page_bytes > context.base_page_bytes
     sizes = tuple(size for size in context.huge_page_sizes_bytes if size <= page_bytes) if huge else ()
     heap_bytes = _heap_bytes(values, context)
@@ -157,19 +156,28 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
             smaller[region.page_bytes] = smaller.get(region.page_bytes, 0) + pages
     also = tuple(sorted(smaller.items()))
     parts = DemandParts(
-        segments=tuple(_segment(region, page_bytes) for region in wanted),
-        version=instance.version or DEFAULT_VERSION,
+        segments=tuple(
+            equal_mappings(region.name, region.size_bytes, region.count, page_bytes, _REFERENCE) for region in wanted
+        ),
+        default_version=DEFAULT_VERSION,
         pool_bytes=heap_bytes,
-        error_pages=_error_pages(collector, heap.size_bytes, int(version), page_bytes) if huge else 0,
+        remarks=Remarks(
+            error_pages=_error_pages(collector, heap.size_bytes, int(version), page_bytes),
+            settings=_advice(page_bytes, heap_bytes),
+            fits=_fits(heap_bytes, page_bytes),
+            notes=_notes(collector, also, page_bytes),
+        )
+        if huge
+        else Remarks(),
         private_bytes_per_connection=_THREAD_STACK_BYTES,
-        connections=instance.connections,
-        process_per_connection=False,
-        settings=_advice(page_bytes, heap_bytes) if huge else (),
-        fits=_fits(heap_bytes, page_bytes) if huge else (),
-        notes=_notes(collector, also, page_bytes) if huge else (),
         also_pages=also,
     )
-    return build_demand("jvm", page_bytes, parts)
+    return build_demand(instance, page_bytes, parts)
+
+
+def release_of(version: str | None) -> str | None:
+    """A release as it is counted since 9: 8 of ``1.8.0_392``, which older virtual machines print."""
+    return None if version is None else re.sub(r"^1\.(\d+)", r"\1", version.strip())
 
 
 def collector_of(values: Mapping[str, Value], context: DemandContext) -> str:
@@ -193,24 +201,6 @@ def _heap_bytes(values: Mapping[str, Value], context: DemandContext) -> int:
             "settings.Xmx", "", "a heap size such as 8g, or the node's memory (its quarter is the default)"
         )
     return context.mem_total_bytes // 4
-
-
-def _segment(region: Region, page_bytes: int) -> Segment:
-    return Segment(
-        name=region.name,
-        segment_bytes=region.size_bytes,
-        count=region.count,
-        pages=region.count * ceil_pages(region.size_bytes, page_bytes),
-        explanation=Explanation(
-            formula="pages = regions x ceil(region / page)",
-            inputs=(
-                computed("region", region.size_bytes),
-                computed("regions", region.count, is_bytes=False),
-                given("page", page_bytes),
-            ),
-            reference="OpenJDK src/hotspot, Universe::reserve_heap, CodeCache::page_size, g1CollectedHeap.cpp",
-        ),
-    )
 
 
 def _error_pages(collector: str, heap_bytes: int, major: int, page_bytes: int) -> int:
@@ -270,7 +260,7 @@ def _notes(collector: str, also: tuple[tuple[int, int], ...], page_bytes: int) -
 
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """LargePageSizeInBytes is the largest size tried, by default the kernel's default size; smaller ones after it."""
-    values = read_settings(SETTINGS, instance.settings, _DIALECT)
+    values = _TABLE.read(instance.settings)
     largest = integer(values, "LargePageSizeInBytes", 0) or instance.page_bytes or context.default_huge_page_bytes
     off = instance.page_bytes == 0 or values.get("UseLargePages") is False
     sizes = tuple(sorted((s for s in context.huge_page_sizes_bytes if s <= largest), reverse=True))
@@ -286,39 +276,18 @@ def option_name(name: str) -> str:
     return stripped
 
 
-_DIALECT: Final = Dialect("the JVM", parse_jvm_bytes, format_mysql_bytes, option_name)
-
 SETTINGS: Final = (
-    SettingSpec(name="Xmx", kind=SettingKind.BYTES, summary="Largest heap.", minimum=2 * MIB),
-    SettingSpec(name="MaxHeapSize", kind=SettingKind.BYTES, summary="The same as Xmx.", minimum=2 * MIB),
-    SettingSpec(name="Xms", kind=SettingKind.BYTES, summary="Heap at start.", minimum=MIB, matters=False),
-    SettingSpec(
-        name="ReservedCodeCacheSize",
-        kind=SettingKind.BYTES,
-        summary="Code cache.",
-        default="240m",
-        minimum=2 * MIB,
-        maximum=2 * GIB,
-    ),
-    SettingSpec(
-        name="LargePageSizeInBytes", kind=SettingKind.BYTES, summary="Largest page size to use.", minimum=64 * KIB
-    ),
-    SettingSpec(name="gc", kind=SettingKind.ENUM, summary="Garbage collector.", default="G1", choices=COLLECTORS),
-    *(
-        SettingSpec(name=f"Use{name}GC", kind=SettingKind.BOOLEAN, summary=f"Choose the {name} collector.")
-        for name in COLLECTORS
-    ),
-    SettingSpec(
-        name="UseLargePages", kind=SettingKind.BOOLEAN, summary="Whether huge pages are asked for.", default="off"
-    ),
-    SettingSpec(
-        name="AlwaysPreTouch",
-        kind=SettingKind.BOOLEAN,
-        summary="Touch the heap at start.",
-        default="off",
-        matters=False,
-    ),
+    settings.size("Xmx", "Largest heap.", minimum=2 * MIB),
+    settings.size("MaxHeapSize", "The same as Xmx.", minimum=2 * MIB),
+    settings.size("Xms", "Heap at start.", minimum=MIB, matters=False),
+    settings.size("ReservedCodeCacheSize", "Code cache.", "240m", minimum=2 * MIB, maximum=2 * GIB),
+    settings.size("LargePageSizeInBytes", "Largest page size to use.", minimum=64 * KIB),
+    settings.choice("gc", "Garbage collector.", "G1", COLLECTORS),
+    *(settings.switch(f"Use{name}GC", f"Choose the {name} collector.") for name in COLLECTORS),
+    settings.switch("UseLargePages", "Whether huge pages are asked for.", "off"),
+    settings.switch("AlwaysPreTouch", "Touch the heap at start.", "off", matters=False),
 )
+_TABLE: Final = SettingTable(SETTINGS, Dialect("the JVM", parse_jvm_bytes, format_mysql_bytes, option_name))
 
 ENGINE: Final = Engine(
     name="jvm",

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from hugeplan.planner.engines import settings
 from hugeplan.planner.engines.base import (
     DemandContext,
     DemandParts,
@@ -21,23 +22,19 @@ from hugeplan.planner.engines.base import (
     OnShortage,
     PageChoice,
     PoolUse,
-    SettingKind,
-    SettingSpec,
+    Remarks,
     build_demand,
-    computed,
-    given,
+    equal_mappings,
     require_version,
 )
 from hugeplan.planner.engines.mariadb_variables import VARIABLES
-from hugeplan.planner.engines.settings import Dialect, Value, integer, read_settings, underscored
+from hugeplan.planner.engines.settings import Dialect, SettingTable, Value, integer, underscored
 from hugeplan.planner.model import (
     KIB,
     MIB,
     DatabaseInstance,
     Demand,
-    Explanation,
     FitSuggestion,
-    Segment,
     SettingAdvice,
 )
 from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages, floor_to_multiple, page_label
@@ -62,6 +59,7 @@ _LOG_BUFFER_BYTES: Final = 16 * MIB
 _LOG_BUFFER_MIN_BYTES: Final = 2 * MIB
 _LOG_BUFFERS: Final = 2
 _CONNECTIONS: Final = 151
+_REFERENCE: Final = "MariaDB mysys/my_largepage.c, my_large_malloc and my_large_virtual_alloc"
 
 # What a cache keeps beside each block, so that fewer blocks fit; from traced sizes of the real server (see module).
 _KEY_CACHE_OVERHEAD_BYTES: Final = 228
@@ -170,7 +168,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
 
     Errors: UnknownVersionError, UnknownSettingError, SettingValueError or UnitError, naming the setting.
     """
-    values = read_settings(SETTINGS, instance.settings, _DIALECT)
+    values = _TABLE.read(instance.settings)
     huge = page_bytes > context.base_page_bytes
     offered = tuple(size for size in context.huge_page_sizes_bytes if size <= page_bytes) if huge else ()
     mappings = large_mappings(values, instance.version, offered)
@@ -179,47 +177,28 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     for mapping in mappings:
         size = largest_page_that_fits(mapping.size_bytes, offered) if huge else page_bytes
         if size == page_bytes or mapping is mappings[0]:
-            segments.append(_segment(mapping, page_bytes))
+            segments.append(equal_mappings(mapping.name, mapping.size_bytes, mapping.count, page_bytes, _REFERENCE))
         elif size is not None:
             smaller[size] = smaller.get(size, 0) + mapping.count * ceil_pages(mapping.size_bytes, size)
     also = tuple(sorted(smaller.items()))
     parts = DemandParts(
         segments=tuple(segments),
-        version=instance.version or DEFAULT_VERSION,
+        default_version=DEFAULT_VERSION,
         pool_bytes=integer(values, "innodb_buffer_pool_size", _POOL_BYTES),
-        error_pages=_error_pages(mappings, page_bytes) if huge else 0,
+        remarks=Remarks(
+            error_pages=_error_pages(mappings, page_bytes),
+            settings=_advice(page_bytes),
+            fits=fit_suggestions(mappings[0], page_bytes),
+            notes=_notes(instance.version, mappings, values, page_bytes, also, context),
+        )
+        if huge
+        else Remarks(),
         private_bytes_per_connection=_THREAD_PRIVATE_BYTES,
-        connections=(
-            instance.connections
-            if instance.connections is not None
-            else integer(values, "max_connections", _CONNECTIONS)
-        ),
-        process_per_connection=False,
+        connections=integer(values, "max_connections", _CONNECTIONS),
         page_cache_bytes=0,  # InnoDB keeps its own cache and does not count on the kernel's
-        settings=_advice(page_bytes) if huge else (),
-        fits=fit_suggestions(mappings[0], page_bytes) if huge else (),
-        notes=_notes(instance.version, mappings, values, page_bytes, also, context) if huge else (),
         also_pages=also,
     )
-    return build_demand("mariadb", page_bytes, parts)
-
-
-def _segment(mapping: LargeMapping, page_bytes: int) -> Segment:
-    return Segment(
-        name=mapping.name,
-        segment_bytes=mapping.size_bytes,
-        count=mapping.count,
-        pages=mapping.count * ceil_pages(mapping.size_bytes, page_bytes),
-        explanation=Explanation(
-            formula="pages = mappings x ceil(mapping / page)",
-            inputs=(
-                computed("mapping", mapping.size_bytes),
-                computed("mappings", mapping.count, is_bytes=False),
-                given("page", page_bytes),
-            ),
-            reference="MariaDB mysys/my_largepage.c, my_large_malloc and my_large_virtual_alloc",
-        ),
-    )
+    return build_demand(instance, page_bytes, parts)
 
 
 def _error_pages(mappings: tuple[LargeMapping, ...], page_bytes: int) -> int:
@@ -297,93 +276,40 @@ def _notes(  # noqa: PLR0917 - one line for each fact a note can be about
 
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """Every size, the largest first."""
-    values = read_settings(SETTINGS, instance.settings, _DIALECT)
+    values = _TABLE.read(instance.settings)
     off = instance.page_bytes == 0 or values.get("large_pages") is False
     sizes = tuple(sorted(context.huge_page_sizes_bytes, reverse=True))
     return PoolUse(page_sizes_bytes=() if off else sizes, on_shortage=OnShortage.BASE_PAGES, within_mapping=True)
 
 
-_DIALECT: Final = Dialect("MariaDB", parse_mysql_bytes, format_mysql_bytes, underscored, VARIABLES)
-
 SETTINGS: Final = (
-    SettingSpec(
-        name="innodb_buffer_pool_size",
-        kind=SettingKind.BYTES,
-        summary="The buffer pool, in whole extents of 8 MiB.",
-        default="128M",
-        minimum=2 * MIB,
+    settings.size("innodb_buffer_pool_size", "The buffer pool, in whole extents of 8 MiB.", "128M", minimum=2 * MIB),
+    settings.size(
+        "innodb_buffer_pool_size_max", "How far the pool may grow; has no effect with large pages.", matters=False
     ),
-    SettingSpec(
-        name="innodb_buffer_pool_size_max",
-        kind=SettingKind.BYTES,
-        summary="How far the pool may grow; has no effect with large pages.",
-        minimum=0,
-        matters=False,
+    settings.size(
+        "innodb_buffer_pool_chunk_size",
+        "Unit in which older versions map the pool; 0 is a 64th of it. Newer versions ignore it.",
+        "0",
     ),
-    SettingSpec(
-        name="innodb_buffer_pool_chunk_size",
-        kind=SettingKind.BYTES,
-        summary="Unit in which older versions map the pool; 0 is a 64th of it. Newer versions ignore it.",
-        default="0",
-        minimum=0,
-    ),
-    SettingSpec(
-        name="innodb_log_buffer_size",
-        kind=SettingKind.BYTES,
-        summary="Each of two log buffers; both use huge pages.",
-        default="16M",
-        minimum=256 * KIB,
-    ),
-    SettingSpec(
-        name="key_buffer_size",
-        kind=SettingKind.BYTES,
-        summary="MyISAM key cache; uses huge pages.",
-        default="128M",
-        minimum=0,
-    ),
-    SettingSpec(
-        name="key_cache_block_size",
-        kind=SettingKind.BYTES,
-        summary="Block of the MyISAM key cache.",
-        default="1024",
-        minimum=512,
-        maximum=16 * KIB,
-    ),
-    SettingSpec(
-        name="aria_pagecache_buffer_size",
-        kind=SettingKind.BYTES,
-        summary="Aria page cache; uses huge pages.",
-        default="128M",
-        minimum=128 * KIB,
-    ),
-    SettingSpec(
-        name="large_pages", kind=SettingKind.BOOLEAN, summary="Whether huge pages are asked for.", default="OFF"
-    ),
-    SettingSpec(
-        name="max_connections",
-        kind=SettingKind.INTEGER,
-        summary="Client connections.",
-        default="151",
-        minimum=1,
-        maximum=100_000,
-    ),
-    SettingSpec(
-        name="innodb_page_size",
-        kind=SettingKind.BYTES,
-        summary="InnoDB's block size; not an OS page size.",
-        default="16K",
+    settings.size("innodb_log_buffer_size", "Each of two log buffers; both use huge pages.", "16M", minimum=256 * KIB),
+    settings.size("key_buffer_size", "MyISAM key cache; uses huge pages.", "128M"),
+    settings.size("key_cache_block_size", "Block of the MyISAM key cache.", "1024", minimum=512, maximum=16 * KIB),
+    settings.size("aria_pagecache_buffer_size", "Aria page cache; uses huge pages.", "128M", minimum=128 * KIB),
+    settings.switch("large_pages", "Whether huge pages are asked for.", "OFF"),
+    settings.count("max_connections", "Client connections.", "151", minimum=1, maximum=100_000),
+    settings.size(
+        "innodb_page_size",
+        "InnoDB's block size; not an OS page size.",
+        "16K",
         minimum=4 * KIB,
         maximum=64 * KIB,
         matters=False,
     ),
-    SettingSpec(
-        name="innodb_buffer_pool_instances",
-        kind=SettingKind.INTEGER,
-        summary="Ignored since 10.5.",
-        minimum=0,
-        maximum=64,
-        matters=False,
-    ),
+    settings.count("innodb_buffer_pool_instances", "Ignored since 10.5.", minimum=0, maximum=64, matters=False),
+)
+_TABLE: Final = SettingTable(
+    SETTINGS, Dialect("MariaDB", parse_mysql_bytes, format_mysql_bytes, underscored, VARIABLES)
 )
 
 ENGINE: Final = Engine(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from hugeplan.planner.engines import settings
 from hugeplan.planner.engines.base import (
     DemandContext,
     DemandParts,
@@ -18,14 +19,14 @@ from hugeplan.planner.engines.base import (
     OnShortage,
     PageChoice,
     PoolUse,
-    SettingKind,
-    SettingSpec,
+    Remarks,
     build_demand,
     computed,
     require_version,
+    whole_mapping,
 )
 from hugeplan.planner.engines.mysql_variables import VARIABLES
-from hugeplan.planner.engines.settings import Dialect, Value, integer, read_settings, underscored
+from hugeplan.planner.engines.settings import Dialect, SettingTable, Value, integer, underscored
 from hugeplan.planner.errors import SettingValueError
 from hugeplan.planner.model import (
     GIB,
@@ -35,7 +36,6 @@ from hugeplan.planner.model import (
     Demand,
     Explanation,
     FitSuggestion,
-    Segment,
     SettingAdvice,
 )
 from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, page_label
@@ -59,6 +59,10 @@ DESCRIPTOR_BYTES: Final = 392
 _DESCRIPTOR_9_BYTES: Final = 368
 _DESCRIPTOR_BYTES_LOW: Final = 360
 _DESCRIPTOR_BYTES_HIGH: Final = 400
+
+_LARGE_PAGES_ON: Final = SettingAdvice(
+    name="large_pages", value="ON", reason="InnoDB asks for huge pages only with it."
+)
 
 # A connection's own buffers (sort, join, read) are allocated when needed; thread stack and net buffer always.
 _THREAD_PRIVATE_BYTES: Final = MIB + 16 * KIB + 256 * KIB
@@ -144,13 +148,6 @@ def metadata_bytes_of(version: str, base_page_bytes: int) -> int:
     return 0 if version in _SYSV_VERSIONS else max(_METADATA_BYTES, base_page_bytes)
 
 
-_DIALECT: Final = Dialect("MySQL", parse_mysql_bytes, format_mysql_bytes, underscored, VARIABLES)
-
-
-def _settings(settings: Mapping[str, str]) -> dict[str, Value]:
-    return read_settings(SETTINGS, settings, _DIALECT)
-
-
 def pool_of(values: Mapping[str, Value], version: str, cpus: int | None) -> InnodbPool:
     """The buffer pool that the settings give."""
     pool_bytes = integer(values, "innodb_buffer_pool_size", _POOL_BYTES)
@@ -172,41 +169,36 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     Errors: UnknownVersionError, UnknownSettingError, SettingValueError or UnitError, naming the setting.
     """
     version = require_version(instance.version, VERSIONS, DEFAULT_VERSION, "MySQL")
-    values = _settings(instance.settings)
+    values = _TABLE.read(instance.settings)
     pool = pool_of(values, version, context.cpus)
     metadata = metadata_bytes_of(version, context.base_page_bytes)
     descriptor = descriptor_bytes_of(version)
     mapping_bytes = chunk_mapping_bytes(pool.chunk_bytes, pool.page_size_bytes, descriptor) + metadata
-    segment = Segment(
-        name="InnoDB buffer pool chunk",
-        segment_bytes=mapping_bytes,
-        count=pool.chunks,
-        pages=pool.chunks * ceil_pages(mapping_bytes, page_bytes),
-        explanation=_explanation(pool, descriptor, mapping_bytes, page_bytes),
+    segment = whole_mapping(
+        "InnoDB buffer pool chunk",
+        mapping_bytes,
+        page_bytes,
+        _explanation(pool, descriptor, mapping_bytes, page_bytes),
+        pool.chunks,
     )
     huge = page_bytes > context.base_page_bytes
     parts = DemandParts(
         segments=(segment,),
-        version=instance.version or DEFAULT_VERSION,
+        default_version=DEFAULT_VERSION,
         pool_bytes=pool.pool_bytes,
-        error_pages=_error_pages(pool, page_bytes, version, values, metadata),
+        remarks=Remarks(
+            error_pages=_error_pages(pool, page_bytes, version, values, metadata),
+            settings=(_LARGE_PAGES_ON,),
+            fits=fit_suggestions(pool, page_bytes, descriptor, metadata),
+            notes=_notes(pool, values, page_bytes, context),
+        )
+        if huge
+        else Remarks(),
         private_bytes_per_connection=_THREAD_PRIVATE_BYTES,
-        connections=(
-            instance.connections
-            if instance.connections is not None
-            else integer(values, "max_connections", _CONNECTIONS)
-        ),
-        process_per_connection=False,
+        connections=integer(values, "max_connections", _CONNECTIONS),
         page_cache_bytes=0,  # InnoDB keeps its own cache and does not count on the kernel's
-        settings=(
-            (SettingAdvice(name="large_pages", value="ON", reason="InnoDB asks for huge pages only with it."),)
-            if huge
-            else ()
-        ),
-        fits=fit_suggestions(pool, page_bytes) if huge else (),
-        notes=_notes(pool, values, page_bytes, context) if huge else (),
     )
-    return build_demand("mysql", page_bytes, parts)
+    return build_demand(instance, page_bytes, parts)
 
 
 def _error_pages(
@@ -224,7 +216,13 @@ def _error_pages(
     return max(high - here, here - low) + ceil_pages(caches, page_bytes)
 
 
-def fitting_chunk_bytes(chunk_bytes: int, page_size_bytes: int, page_bytes: int) -> int | None:
+def fitting_chunk_bytes(
+    chunk_bytes: int,
+    page_size_bytes: int,
+    page_bytes: int,
+    descriptor_bytes: int = DESCRIPTOR_BYTES,
+    metadata_bytes: int = _METADATA_BYTES,
+) -> int | None:
     """The largest chunk, in whole MiB, that with descriptors and metadata fills the whole pages in ``chunk_bytes``.
 
     1 GiB on 1G pages: 1000M needs one page where 1024M needs two. None when the chunk is smaller than a page.
@@ -234,18 +232,25 @@ def fitting_chunk_bytes(chunk_bytes: int, page_size_bytes: int, page_bytes: int)
         pages = 1
     limit = pages * page_bytes
     megabytes = limit // MIB
-    while megabytes > 0 and chunk_pages(megabytes * MIB, page_size_bytes, page_bytes) > pages:
+    while (
+        megabytes > 0
+        and chunk_pages(megabytes * MIB, page_size_bytes, page_bytes, descriptor_bytes, metadata_bytes) > pages
+    ):
         megabytes -= 1
     return megabytes * MIB if megabytes > 0 else None
 
 
-def fit_suggestions(pool: InnodbPool, page_bytes: int) -> tuple[FitSuggestion, ...]:
+def fit_suggestions(
+    pool: InnodbPool, page_bytes: int, descriptor_bytes: int = DESCRIPTOR_BYTES, metadata_bytes: int = _METADATA_BYTES
+) -> tuple[FitSuggestion, ...]:
     """innodb_buffer_pool_chunk_size that fills whole pages, when it wastes less than today's."""
-    chunk = fitting_chunk_bytes(max(pool.chunk_bytes, page_bytes), pool.page_size_bytes, page_bytes)
+    chunk = fitting_chunk_bytes(
+        max(pool.chunk_bytes, page_bytes), pool.page_size_bytes, page_bytes, descriptor_bytes, metadata_bytes
+    )
     if chunk is None or chunk == pool.chunk_bytes:
         return ()
     fitted = aligned_pool(pool.pool_bytes, min(chunk, pool.pool_bytes), pool.instances, pool.page_size_bytes)
-    before, after = _waste_bytes(pool, page_bytes), _waste_bytes(fitted, page_bytes)
+    before, after = (_waste_bytes(p, page_bytes, descriptor_bytes, metadata_bytes) for p in (pool, fitted))
     if fitted.chunk_bytes != chunk or before - after < max(page_bytes, pool.pool_bytes // 100):
         return ()
     return (
@@ -263,8 +268,8 @@ def fit_suggestions(pool: InnodbPool, page_bytes: int) -> tuple[FitSuggestion, .
     )
 
 
-def _waste_bytes(pool: InnodbPool, page_bytes: int) -> int:
-    mapping = chunk_mapping_bytes(pool.chunk_bytes, pool.page_size_bytes) + _METADATA_BYTES
+def _waste_bytes(pool: InnodbPool, page_bytes: int, descriptor_bytes: int, metadata_bytes: int) -> int:
+    mapping = chunk_mapping_bytes(pool.chunk_bytes, pool.page_size_bytes, descriptor_bytes) + metadata_bytes
     return pool.chunks * (ceil_pages(mapping, page_bytes) * page_bytes - mapping)
 
 
@@ -308,7 +313,7 @@ def _notes(pool: InnodbPool, values: Mapping[str, Value], page_bytes: int, conte
 
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """Only the default size, each chunk on its own."""
-    values = _settings(instance.settings)
+    values = _TABLE.read(instance.settings)
     off = instance.page_bytes == 0 or values.get("large_pages") is False
     return PoolUse(
         page_sizes_bytes=() if off else (context.default_huge_page_bytes,), on_shortage=OnShortage.BASE_PAGES
@@ -316,73 +321,32 @@ def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
 
 
 SETTINGS: Final = (
-    SettingSpec(
-        name="innodb_buffer_pool_size",
-        kind=SettingKind.BYTES,
-        summary="The buffer pool.",
-        default="128M",
-        minimum=_POOL_MIN_BYTES,
-        maximum=2**63 - 1,
-    ),
-    SettingSpec(
-        name="innodb_buffer_pool_chunk_size",
-        kind=SettingKind.BYTES,
-        summary="Unit in which the pool is mapped and resized.",
-        default="128M",
+    settings.size("innodb_buffer_pool_size", "The buffer pool.", "128M", minimum=_POOL_MIN_BYTES, maximum=2**63 - 1),
+    settings.size(
+        "innodb_buffer_pool_chunk_size",
+        "Unit in which the pool is mapped and resized.",
+        "128M",
         minimum=MIB,
         maximum=2**63 - 1,
     ),
-    SettingSpec(
-        name="innodb_buffer_pool_instances",
-        kind=SettingKind.INTEGER,
-        summary="Parts of the pool; each has whole chunks.",
-        minimum=1,
-        maximum=64,
+    settings.count("innodb_buffer_pool_instances", "Parts of the pool; each has whole chunks.", minimum=1, maximum=64),
+    settings.size(
+        "innodb_page_size", "InnoDB's block size; not an OS page size.", "16K", minimum=4 * KIB, maximum=64 * KIB
     ),
-    SettingSpec(
-        name="innodb_page_size",
-        kind=SettingKind.BYTES,
-        summary="InnoDB's block size; not an OS page size.",
-        default="16K",
-        minimum=4 * KIB,
-        maximum=64 * KIB,
-    ),
-    SettingSpec(
-        name="large_pages", kind=SettingKind.BOOLEAN, summary="Whether huge pages are asked for.", default="OFF"
-    ),
-    SettingSpec(
-        name="max_connections",
-        kind=SettingKind.INTEGER,
-        summary="Client connections.",
-        default="151",
-        minimum=1,
-        maximum=100_000,
-    ),
-    SettingSpec(
-        name="key_buffer_size",
-        kind=SettingKind.BYTES,
-        summary="MyISAM key cache; on base pages since 8.0.",
-        default="8M",
-        minimum=0,
-        matters=False,
-    ),
-    SettingSpec(
-        name="innodb_numa_interleave",
-        kind=SettingKind.BOOLEAN,
-        summary="Spread the pool over NUMA nodes.",
-        default="OFF",
-        matters=False,
-    ),
-    SettingSpec(
-        name="innodb_log_buffer_size",
-        kind=SettingKind.BYTES,
-        summary="Log buffer, on base pages.",
-        default="64M",
+    settings.switch("large_pages", "Whether huge pages are asked for.", "OFF"),
+    settings.count("max_connections", "Client connections.", "151", minimum=1, maximum=100_000),
+    settings.size("key_buffer_size", "MyISAM key cache; on base pages since 8.0.", "8M", matters=False),
+    settings.switch("innodb_numa_interleave", "Spread the pool over NUMA nodes.", "OFF", matters=False),
+    settings.size(
+        "innodb_log_buffer_size",
+        "Log buffer, on base pages.",
+        "64M",
         minimum=256 * KIB,
         maximum=4 * GIB - 1,
         matters=False,
     ),
 )
+_TABLE: Final = SettingTable(SETTINGS, Dialect("MySQL", parse_mysql_bytes, format_mysql_bytes, underscored, VARIABLES))
 
 ENGINE: Final = Engine(
     name="mysql",
@@ -393,7 +357,6 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="innodb_buffer_pool_size",
-    process_per_connection=False,
     aliases=("percona",),
     summary="The InnoDB buffer pool, one mapping a chunk, on the default huge page size only.",
 )

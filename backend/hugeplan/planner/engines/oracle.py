@@ -6,9 +6,11 @@ Two counts exist and both are given: what the instance really takes, and what th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from hugeplan.planner.engines import settings
 from hugeplan.planner.engines.base import (
     DemandContext,
     DemandParts,
@@ -16,16 +18,16 @@ from hugeplan.planner.engines.base import (
     OnShortage,
     PageChoice,
     PoolUse,
-    SettingKind,
-    SettingSpec,
+    Remarks,
     build_demand,
     computed,
     given,
     require_version,
+    whole_mapping,
 )
-from hugeplan.planner.engines.settings import Dialect, Value, integer, read_settings
+from hugeplan.planner.engines.settings import Dialect, SettingTable, Value, integer, lowered, optional
 from hugeplan.planner.errors import SettingValueError
-from hugeplan.planner.model import GIB, KIB, MIB, DatabaseInstance, Demand, Explanation, Segment, SettingAdvice
+from hugeplan.planner.model import GIB, KIB, MIB, DatabaseInstance, Demand, Explanation, SettingAdvice
 from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages, floor_pages
 from hugeplan.planner.units import format_bytes, format_mysql_bytes, parse_oracle_bytes
 
@@ -42,7 +44,7 @@ _GRANULES: Final = (
     (128 * GIB, 256 * MIB),
 )
 _LARGEST_GRANULE: Final = 512 * MIB
-_FIXED_SEGMENT_PAGES: Final = 1  # the small fixed segment beside the granules takes a page of its own
+_FIXED_SEGMENT_BYTES: Final = 2 * MIB  # the small fixed segment beside the granules takes a page of its own
 _SCRIPT_REFUSES_BELOW_BYTES: Final = 100_000_000
 _AIX_REGION_BYTES: Final = 16 * MIB
 _USE_LARGE_PAGES: Final = ("TRUE", "FALSE", "AUTO", "ONLY", "AUTO_ONLY")
@@ -82,44 +84,51 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
 
     Errors: UnknownVersionError, UnknownSettingError, SettingValueError or UnitError, naming the setting.
     """
-    version = require_version(instance.version, VERSIONS, DEFAULT_VERSION, "Oracle Database")
-    values = read_settings(SETTINGS, instance.settings, _DIALECT)
+    version = require_version(release_of(instance.version), VERSIONS, DEFAULT_VERSION, "Oracle Database")
+    values = _TABLE.read(instance.settings)
     sga_bytes = sga_of(values)
     huge = page_bytes > context.base_page_bytes
     granule = granule_bytes(sga_bytes)
     rounded = ceil_to_multiple(sga_bytes, granule)
     segments = (
-        Segment(
-            name="SGA",
-            segment_bytes=rounded,
-            count=1,
-            pages=ceil_pages(rounded, page_bytes),
-            explanation=Explanation(
+        whole_mapping(
+            "SGA",
+            rounded,
+            page_bytes,
+            Explanation(
                 formula="pages = ceil(ceil(SGA, granule) / page) + 1",
                 inputs=(given("SGA", sga_bytes), computed("granule", granule), given("page", page_bytes)),
                 reference="My Oracle Support 947152.1 (granules); instance alert log, Large Pages used",
             ),
         ),
-        Segment(
-            name="fixed SGA segment",
-            segment_bytes=page_bytes * _FIXED_SEGMENT_PAGES if huge else 2 * MIB,
-            count=1,
-            pages=_FIXED_SEGMENT_PAGES if huge else ceil_pages(2 * MIB, page_bytes),
-            explanation=Explanation("one page", (given("page", page_bytes),), "instance alert log, Large Pages used"),
+        whole_mapping(
+            "fixed SGA segment",
+            _FIXED_SEGMENT_BYTES,
+            page_bytes,
+            Explanation("one page", (given("page", page_bytes),), "instance alert log, Large Pages used"),
         ),
     )
     parts = DemandParts(
         segments=segments,
-        version=instance.version or DEFAULT_VERSION,
+        default_version=DEFAULT_VERSION,
         pool_bytes=integer(values, "db_cache_size", 0) or sga_bytes,
-        error_pages=_error_pages(sga_bytes, granule, page_bytes) if huge else 0,
-        connections=instance.connections if instance.connections is not None else _optional(values, "processes"),
+        remarks=Remarks(
+            error_pages=_error_pages(sga_bytes, granule, page_bytes),
+            settings=_advice(rounded, context),
+            notes=_notes(version, values, rounded, page_bytes),
+        )
+        if huge
+        else Remarks(),
+        connections=optional(values, "processes"),
         process_per_connection=True,
-        private_fixed_bytes=_optional(values, "pga_aggregate_target"),
-        settings=_advice(rounded, context) if huge else (),
-        notes=_notes(version, values, rounded, page_bytes) if huge else (),
+        private_fixed_bytes=optional(values, "pga_aggregate_target"),
     )
-    return build_demand("oracle", page_bytes, parts)
+    return build_demand(instance, page_bytes, parts)
+
+
+def release_of(version: str | None) -> str | None:
+    """A release without the letters that its marketing name ends with: 19 of ``19c``, 23 of ``23ai``."""
+    return None if version is None else re.sub(r"^(\d+(?:\.\d+)?)(?:c|g|i|ai)$", r"\1", version.strip().lower())
 
 
 def _error_pages(sga_bytes: int, granule: int, page_bytes: int) -> int:
@@ -137,11 +146,6 @@ def sga_of(values: Mapping[str, Value]) -> int:
         shown = "memory_target only" if integer(values, "memory_target", 0) else "not set"
         raise SettingValueError("settings.sga_target", shown, "a size such as 8G, with memory_target = 0")
     return sga
-
-
-def _optional(values: Mapping[str, Value], name: str) -> int | None:
-    value = values.get(name)
-    return None if value is None else int(value)
 
 
 def _advice(sga_bytes: int, context: DemandContext) -> tuple[SettingAdvice, ...]:
@@ -195,45 +199,25 @@ def _notes(version: str, values: Mapping[str, Value], sga_bytes: int, page_bytes
 
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """Only the default size (SHM_HUGETLB). ONLY refuses, TRUE takes what there is."""
-    values = read_settings(SETTINGS, instance.settings, _DIALECT)
+    values = _TABLE.read(instance.settings)
     mode = str(values.get("use_large_pages", "TRUE"))
     off = mode == "FALSE" or instance.page_bytes == 0 or integer(values, "memory_target", 0) > 0
     shortage = OnShortage.REFUSE if mode in {"ONLY", "AUTO_ONLY"} else OnShortage.PARTIAL
     return PoolUse(page_sizes_bytes=() if off else (context.default_huge_page_bytes,), on_shortage=shortage)
 
 
-def _lower(name: str) -> str:
-    return name.strip().lower()
-
-
-_DIALECT: Final = Dialect("Oracle Database", parse_oracle_bytes, format_mysql_bytes, _lower)
-
 SETTINGS: Final = (
-    SettingSpec(name="sga_max_size", kind=SettingKind.BYTES, summary="The SGA that is mapped.", minimum=0),
-    SettingSpec(name="sga_target", kind=SettingKind.BYTES, summary="The SGA that is used.", minimum=0),
-    SettingSpec(name="db_cache_size", kind=SettingKind.BYTES, summary="Least size of the buffer cache.", minimum=0),
-    SettingSpec(
-        name="memory_target",
-        kind=SettingKind.BYTES,
-        summary="Automatic memory management; excludes huge pages.",
-        minimum=0,
-    ),
-    SettingSpec(name="memory_max_target", kind=SettingKind.BYTES, summary="Upper limit of memory_target.", minimum=0),
-    SettingSpec(
-        name="pga_aggregate_target", kind=SettingKind.BYTES, summary="Private memory of all sessions.", minimum=0
-    ),
-    SettingSpec(name="pga_aggregate_limit", kind=SettingKind.BYTES, summary="Hard limit of the PGA.", minimum=0),
-    SettingSpec(
-        name="processes", kind=SettingKind.INTEGER, summary="Processes, also of clients.", minimum=6, maximum=65_535
-    ),
-    SettingSpec(
-        name="use_large_pages",
-        kind=SettingKind.ENUM,
-        summary="Whether the SGA uses huge pages.",
-        default="TRUE",
-        choices=_USE_LARGE_PAGES,
-    ),
+    settings.size("sga_max_size", "The SGA that is mapped."),
+    settings.size("sga_target", "The SGA that is used."),
+    settings.size("db_cache_size", "Least size of the buffer cache."),
+    settings.size("memory_target", "Automatic memory management; excludes huge pages."),
+    settings.size("memory_max_target", "Upper limit of memory_target."),
+    settings.size("pga_aggregate_target", "Private memory of all sessions."),
+    settings.size("pga_aggregate_limit", "Hard limit of the PGA."),
+    settings.count("processes", "Processes, also of clients.", minimum=6, maximum=65_535),
+    settings.choice("use_large_pages", "Whether the SGA uses huge pages.", "TRUE", _USE_LARGE_PAGES),
 )
+_TABLE: Final = SettingTable(SETTINGS, Dialect("Oracle Database", parse_oracle_bytes, format_mysql_bytes, lowered))
 
 ENGINE: Final = Engine(
     name="oracle",

@@ -23,6 +23,7 @@ from hugeplan.planner.engines.base import (
     OnShortage,
     PageChoice,
     PoolUse,
+    Remarks,
     build_demand,
     computed,
 )
@@ -81,22 +82,24 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     buffers_bytes = settings.shared_buffers * shmem.BLOCK_BYTES
     parts = DemandParts(
         segments=(segment,),
-        version=instance.version or DEFAULT_VERSION,
+        default_version=DEFAULT_VERSION,
         pool_bytes=buffers_bytes,
-        error_pages=error_pages(size_bytes, uncertainty, page_bytes, context.base_page_bytes),
+        remarks=Remarks(
+            error_pages=error_pages(size_bytes, uncertainty, page_bytes, context.base_page_bytes),
+            settings=advice(values, page_bytes, context),
+            fits=(
+                fit_suggestions(layout_major, settings, page_bytes, capped=capped)
+                if page_bytes > context.base_page_bytes
+                else ()
+            ),
+            notes=_notes((major, minor), settings, values, page_bytes, unknown),
+        ),
         private_bytes_per_connection=private_bytes_per_connection(values),
-        connections=instance.connections if instance.connections is not None else settings.max_connections,
+        connections=settings.max_connections,
         process_per_connection=True,
         page_cache_bytes=page_cache_bytes(values, buffers_bytes),
-        settings=advice(values, page_bytes, context),
-        fits=(
-            fit_suggestions(layout_major, settings, page_bytes, capped=capped)
-            if page_bytes > context.base_page_bytes
-            else ()
-        ),
-        notes=_notes((major, minor), settings, values, page_bytes, unknown),
     )
-    return build_demand("postgresql", page_bytes, parts)
+    return build_demand(instance, page_bytes, parts)
 
 
 def _require_possible_processes(processes: int, settings: shmem.ShmemSettings) -> None:
@@ -345,6 +348,8 @@ def _notes(
         notes.append("huge_pages = try falls back to base pages without a message; set it to on.")
     if str(values.get("huge_pages", "try")) == "off":
         notes.append("huge_pages = off: this instance uses no huge page until it is set to on.")
+    if str(values.get("shared_memory_type", "mmap")) != "mmap":
+        notes.append("shared_memory_type is not mmap: on Linux this instance uses no huge page until it is.")
     given_size = values.get("huge_page_size")
     if given_size not in {None, 0} and int(given_size or 0) != page_bytes:
         notes.append(
@@ -381,7 +386,8 @@ def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     values, _, _ = _read(major, tuple(sorted(instance.settings.items())))
     mode = str(values.get("huge_pages", "try"))
     named = int(values.get("huge_page_size", 0)) or instance.page_bytes or context.default_huge_page_bytes
-    sizes = () if mode == "off" or instance.page_bytes == 0 else (named,)
+    anonymous = str(values.get("shared_memory_type", "mmap")) == "mmap"  # no other type maps huge pages on Linux
+    sizes = () if mode == "off" or instance.page_bytes == 0 or not anonymous else (named,)
     shortage = OnShortage.REFUSE if mode == "on" else OnShortage.BASE_PAGES
     return PoolUse(page_sizes_bytes=sizes, on_shortage=shortage)
 

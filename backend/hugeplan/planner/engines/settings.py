@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 from hugeplan.planner.engines.base import SettingKind, SettingSpec, closest_hint, parse_boolean, parse_enum
@@ -28,24 +30,86 @@ class Dialect:
     without_a_rule: frozenset[str] = frozenset()
 
 
-def read_settings(specs: tuple[SettingSpec, ...], settings: Mapping[str, str], dialect: Dialect) -> dict[str, Value]:
-    """The given settings by canonical name, each in its kind: bytes, count, boolean or text.
+class SettingTable:
+    """An engine's settings and its dialect: reads what is given, remembering it, because a plan asks often."""
 
-    Errors: UnknownSettingError for a name that is not in the table, SettingValueError or UnitError for a value.
-    """
-    table = {spec.name: spec for spec in specs}
-    values: dict[str, Value] = {}
-    for given_name, text in settings.items():
-        name = dialect.canonical_name(given_name)
-        spec = table.get(name)
-        if spec is None and name in dialect.without_a_rule:
-            continue
-        if spec is None:
-            raise UnknownSettingError(
-                f"settings.{given_name}", given_name, f"a setting of {dialect.engine}{closest_hint(name, table)}"
-            )
-        values[name] = read_value(spec, text, dialect)
-    return values
+    def __init__(self, specs: tuple[SettingSpec, ...], dialect: Dialect) -> None:
+        self.specs = specs
+        self._dialect = dialect
+        self._by_name = {spec.name: spec for spec in specs}
+        self._read = lru_cache(maxsize=1024)(self._read_items)
+
+    def read(self, settings: Mapping[str, str]) -> Mapping[str, Value]:
+        """The given settings by canonical name, each in its kind: bytes, count, boolean or text.
+
+        Errors: UnknownSettingError for a name that is not in the table, SettingValueError or UnitError for a value.
+        """
+        return self._read(tuple(settings.items()))
+
+    def _read_items(self, settings: tuple[tuple[str, str], ...]) -> Mapping[str, Value]:
+        values: dict[str, Value] = {}
+        for given_name, text in settings:
+            name = self._dialect.canonical_name(given_name)
+            spec = self._by_name.get(name)
+            if spec is not None:
+                values[name] = read_value(spec, text, self._dialect)
+            elif name not in self._dialect.without_a_rule:
+                hint = closest_hint(name, self._by_name)
+                raise UnknownSettingError(
+                    f"settings.{given_name}", given_name, f"a setting of {self._dialect.engine}{hint}"
+                )
+        return MappingProxyType(values)
+
+
+def size(
+    name: str,
+    summary: str,
+    default: str | None = None,
+    *,
+    minimum: int = 0,
+    maximum: int | None = None,
+    matters: bool = True,
+) -> SettingSpec:
+    """A row of an engine's table: memory, its bounds in bytes."""
+    return SettingSpec(
+        name=name,
+        kind=SettingKind.BYTES,
+        summary=summary,
+        default=default,
+        minimum=minimum,
+        maximum=maximum,
+        matters=matters,
+    )
+
+
+def count(
+    name: str, summary: str, default: str | None = None, *, minimum: int, maximum: int, matters: bool = True
+) -> SettingSpec:
+    """A row of an engine's table: a whole number."""
+    return SettingSpec(
+        name=name,
+        kind=SettingKind.INTEGER,
+        summary=summary,
+        default=default,
+        minimum=minimum,
+        maximum=maximum,
+        matters=matters,
+    )
+
+
+def switch(name: str, summary: str, default: str | None = None, *, matters: bool = True) -> SettingSpec:
+    """A row of an engine's table: on or off."""
+    return SettingSpec(name=name, kind=SettingKind.BOOLEAN, summary=summary, default=default, matters=matters)
+
+
+def text(name: str, summary: str, default: str) -> SettingSpec:
+    """A row of an engine's table: free text."""
+    return SettingSpec(name=name, kind=SettingKind.TEXT, summary=summary, default=default)
+
+
+def choice(name: str, summary: str, default: str, choices: tuple[str, ...]) -> SettingSpec:
+    """A row of an engine's table: one of a few words."""
+    return SettingSpec(name=name, kind=SettingKind.ENUM, summary=summary, default=default, choices=choices)
 
 
 def read_value(spec: SettingSpec, text: str, dialect: Dialect) -> Value:
@@ -77,3 +141,14 @@ def integer(values: Mapping[str, Value], name: str, default: int) -> int:
 def underscored(name: str) -> str:
     """MySQL's and MariaDB's names: options may be written with dashes."""
     return name.strip().lower().replace("-", "_")
+
+
+def optional(values: Mapping[str, Value], name: str) -> int | None:
+    """A count or a size that was given; None where it was not."""
+    value = values.get(name)
+    return None if value is None else int(value)
+
+
+def lowered(name: str) -> str:
+    """Names that count in either case, as Oracle's and Db2's."""
+    return name.strip().lower()
