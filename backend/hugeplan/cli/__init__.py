@@ -59,7 +59,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the return value is the process's exit status."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = _with_settings_joined(list(sys.argv[1:] if arguments is None else arguments))
     parser = _parser(given)
     parsed = parser.parse_args(given)
     if parsed.command is None:
@@ -85,6 +85,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             EXIT_FAILED,
         )
     return status
+
+
+def _with_settings_joined(given: list[str]) -> list[str]:
+    """``--set -Xmx=8g`` as ``--set=-Xmx=8g``: argparse takes a word with a dash for an option."""
+    words: list[str] = []
+    for word in given:
+        if words and words[-1] == "--set" and word.startswith("-"):
+            words[-1] = f"--set={word}"
+        else:
+            words.append(word)
+    return words
 
 
 def _row(name: str) -> Command:

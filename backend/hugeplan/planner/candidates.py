@@ -183,8 +183,13 @@ def tables_bytes(node: NodeFacts, demand: Demand) -> int:
     """
     processes = max(1, demand.connections or 1) if demand.process_per_connection else 1
     return sum(
-        segment.count
-        * page_table_bytes(segment.segment_bytes, demand.page_bytes, node.base_page_bytes, processes, arch=node.arch)
+        page_table_bytes(
+            segment.segment_bytes * segment.count,  # equal mappings are made one after another and lie side by side
+            demand.page_bytes,
+            node.base_page_bytes,
+            processes,
+            arch=node.arch,
+        )
         for segment in demand.segments
     )
 
@@ -295,6 +300,9 @@ def obstacle(node: NodeFacts, engine: Engine, policy: Policy, demand: Demand, *,
     if engine.page_choice is PageChoice.DEFAULT and size != node.default_huge_page_bytes:
         default = page_label(node.default_huge_page_bytes)
         return f"{engine.title} can use only the kernel's default huge page size ({default}), not {label}"
+    largest = max((segment.segment_bytes for segment in demand.segments), default=0)
+    if engine.page_choice is PageChoice.LARGEST_FIRST and largest < size:
+        return f"{engine.title} takes only pages that a mapping fills; its largest here is {format_bytes(largest)}"
     if not gigantic or policy.reserve_at == "boot":
         return None
     have = sum(pages for (_, page), pages in present_pages(node).items() if page == size)

@@ -141,3 +141,20 @@ def test_a_closed_pipe_is_no_traceback() -> None:
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("shared_buffers")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arch", "base", "default"), [("aarch64", "64K", "512M"), ("aarch64", "16K", "32M"), ("s390x", "4K", "1M")]
+)
+def test_the_default_size_follows_the_base_page(
+    capsys: pytest.CaptureFixture[str], arch: str, base: str, default: str
+) -> None:
+    assert main(["size", "mysql", "--arch", arch, "--base-page-size", base]) == 0
+    printed = capsys.readouterr().out
+    assert f"pages of {default}" in printed or f"page of {default}" in printed
+    assert "need default_hugepagesz" not in printed
+
+
+def test_a_setting_may_begin_with_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["size", "jvm", "--set", "-Xmx=8g", "--set", "-XX:+UseZGC=true", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["segments"][0]["segment_bytes"] == 8 * 1024**3

@@ -155,6 +155,25 @@ class TestChoice:
             in found.instances[0].why
         )
 
+    def test_mariadb_takes_no_page_above_its_largest_mapping(self) -> None:
+        """Before 10.11.12 a pool of 10 GiB is mapped in chunks of 160 MiB: 64 pages of 1G would stay idle."""
+        chunked = mariadb(version="10.11.5", page_bytes=GIB)
+        found = plan(PlanRequest(node=node_of(128 * GIB), databases=(chunked,)))
+        finding = next(f for f in found.findings if f.code == "page_size_not_available")
+        assert finding.state is State.WRONG
+        assert "160 MiB" in finding.reason
+        chosen = plan(PlanRequest(node=node_of(128 * GIB), databases=(mariadb(version="10.11.5"),)))
+        assert chosen.instances[0].page_bytes == 2 * MIB
+        whole = plan(PlanRequest(node=node_of(128 * GIB), databases=(mariadb(version="10.11.12", page_bytes=GIB),)))
+        assert next(p.demand_pages for p in whole.pools if p.page_bytes == GIB) == 10
+
+    def test_page_tables_of_chunks_are_those_of_one_mapping(self) -> None:
+        """The ledger and the gain speak of the same page tables."""
+        found = plan(PlanRequest(node=node_of(128 * GIB), databases=(mysql(pool="48G"),)))
+        huge = next(g for g in found.gains if g.page_bytes == 2 * MIB and g.backing == "2M")
+        assert found.instances[0].page_tables_huge_bytes == huge.page_tables_bytes
+        assert sum_bytes(found.ledger, LedgerKind.PAGE_TABLES) == huge.page_tables_bytes
+
     def test_1g_after_boot_needs_cma_or_present_pages(self) -> None:
         runtime = Policy(reserve_at="runtime", allowed_page_bytes=(GIB,))
         plain = plan(PlanRequest(node=node_of(64 * GIB), databases=(postgresql(),), policy=runtime))

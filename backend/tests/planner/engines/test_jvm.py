@@ -118,3 +118,9 @@ def test_monotone_and_large_enough(heap_mib: int, more: int, gc: str, page_bytes
     after = demand(page_bytes=page_bytes, Xmx=f"{heap_mib + more}m", gc=gc)
     assert before.pages <= after.pages
     assert before.pages * page_bytes >= before.segment_bytes >= heap_mib * MIB
+
+
+def test_java_8_by_the_version_it_prints() -> None:
+    instance = DatabaseInstance(name="j", engine="jvm", version="1.8.0_392", settings={"Xmx": "8g"})
+    plain = DatabaseInstance(name="j", engine="jvm", version="8", settings={"Xmx": "8g"})
+    assert demand_of(instance, 2 * MIB).pages == demand_of(plain, 2 * MIB).pages

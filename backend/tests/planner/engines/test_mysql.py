@@ -216,3 +216,13 @@ def test_aligned_pool_is_monotone_while_the_chunk_is_not_cut(pool: int, more: in
     after = rules.aligned_pool(pool + more, chunk, instances)
     assert before.pool_bytes <= after.pool_bytes
     assert before.pool_bytes - pool < chunk * instances
+
+
+def test_a_fit_counts_with_the_versions_own_descriptor() -> None:
+    """9.x has smaller descriptors than 8.0, so 1001M still fits a 1G page, and the waste is the demand's own."""
+    for version, chunk in (("8.0", "1000M"), ("9.4", "1001M")):
+        settings = {"innodb_buffer_pool_size": "64G", "innodb_buffer_pool_chunk_size": "1G"}
+        instance = DatabaseInstance(name="m", engine="mysql", version=version, settings=settings)
+        found = demand_of(instance, GIB, DemandContext(default_huge_page_bytes=GIB))
+        assert [fit.value for fit in found.fits] == [chunk]
+        assert found.fits[0].waste_before_bytes == found.waste_bytes

@@ -82,6 +82,17 @@ class TestOracle:
         assert advice["memory_target"] == "0"
         assert advice["memlock"] == "60397977"
 
+    def test_the_fixed_segment_leaves_the_rest_of_its_page_empty(self) -> None:
+        found = demand("oracle", GIB, DemandContext(default_huge_page_bytes=GIB), sga_target="8G")
+        assert found.pages == 9
+        assert found.waste_bytes == GIB - 2 * MIB
+
+    @pytest.mark.parametrize("version", ["19c", "19", "19.3.0.0", "23ai", "21C", "11.2.0.4"])
+    def test_releases_by_the_names_they_are_sold_under(self, version: str) -> None:
+        found = demand("oracle", version=version, sga_target="8G")
+        assert found.pages == 4097
+        assert found.version == version
+
     def test_automatic_memory_management_has_no_sga(self) -> None:
         with pytest.raises(SettingValueError, match="sga_target"):
             demand("oracle", memory_target="4G")
@@ -115,6 +126,15 @@ class TestDb2:
     def test_memory_must_be_given(self) -> None:
         with pytest.raises(SettingValueError, match="database_memory"):
             demand("db2")
+
+    def test_sysctls_are_for_linux_only(self) -> None:
+        machine = DemandContext(mem_total_bytes=64 * GIB)
+        linux = {a.name: a.value for a in demand("db2", context=machine, database_memory="8G").settings}
+        assert linux["kernel.shmmax"] == str(64 * GIB)
+        assert linux["kernel.shmall"] == str(2 * 64 * GIB // 4096)
+        assert (linux["kernel.shmmni"], linux["kernel.msgmni"]) == (str(256 * 64), str(1024 * 64))
+        aix = demand("db2", context=machine, database_memory="8G", platform="aix").settings
+        assert [a.name for a in aix] == ["DB2_LARGE_PAGE_MEM", "DATABASE_MEMORY"]
 
     def test_linux_ipc_minimums(self) -> None:
         least = db2.linux_ipc_minimums(64 * GIB)

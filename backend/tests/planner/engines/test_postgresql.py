@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hugeplan.planner.engines import DemandContext, demand_of
+from hugeplan.planner.engines import DemandContext, demand_of, engine_named
 from hugeplan.planner.engines import postgresql_shmem as shmem
 from hugeplan.planner.engines.postgresql import library_bytes
 from hugeplan.planner.errors import (
@@ -302,3 +302,14 @@ def test_monotone_in_shared_buffers(values: dict[str, int], version: str, more: 
     before = demand(version, **values).segment_bytes
     after = demand(version, **{**values, "shared_buffers": values["shared_buffers"] + more}).segment_bytes
     assert after >= before + more * 8192
+
+
+def test_a_system_v_segment_takes_no_huge_page() -> None:
+    """shared_memory_type = sysv: huge_pages = try falls back at once, so nothing may be counted on (guc.c)."""
+    values = {"shared_memory_type": "sysv", "shared_buffers": "1GB"}
+    instance = DatabaseInstance(name="x", engine="postgresql", version="17", settings=values)
+    use = engine_named("postgresql").pool_use(instance, DemandContext())
+    assert use.page_sizes_bytes == ()
+    found = demand_of(instance, 2 * MIB)
+    assert any("uses no huge page" in note for note in found.notes)
+    assert {"shared_memory_type": "mmap"}.items() <= {a.name: a.value for a in found.settings}.items()
