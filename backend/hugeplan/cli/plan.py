@@ -12,14 +12,13 @@ from typing import Final
 
 from hugeplan.artifacts import Artifact, render
 from hugeplan.cli import EXIT_WRONG_INPUT, InputError
+from hugeplan.cli.files import read_run, read_text
 from hugeplan.cli.plan_text import plan_text
 from hugeplan.cli.this_node import Machine, node_facts, node_sample
-from hugeplan.hardware.curves import hardware_facts_of
 from hugeplan.planner.engines import ENGINES, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import (
     DatabaseInstance,
-    HardwareFacts,
     Plan,
     PlanRequest,
     Tenant,
@@ -105,19 +104,8 @@ def _request(arguments: argparse.Namespace) -> PlanRequest:
     )
 
 
-def _read(path: str) -> str:
-    try:
-        if path == "-":
-            return sys.stdin.read()
-        return Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start} is not UTF-8 text") from error
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-
-
 def _from_file(path: str, run: str | None) -> PlanRequest:
-    text = _read(path)
+    text = read_text(path)
     document = load(text, path)
     folder = Path() if path == "-" else Path(path).parent
     try:
@@ -133,26 +121,12 @@ def _plan_of_file(path: str, request: PlanRequest) -> Plan:
     try:
         return plan(request)
     except PlannerError as error:
-        raise InputError(str(error) if path == "-" else _with_line(path, _read(path), error)) from error
+        raise InputError(str(error) if path == "-" else _with_line(path, read_text(path), error)) from error
 
 
 def _with_line(path: str, text: str, error: PlannerError) -> str:
     line = line_of(error.field, text)
     return f"{path}: {error}" if line is None else f"{path}:{line}: {error}"
-
-
-def read_run(path: str) -> HardwareFacts:
-    """Hardware facts from a tlbbench document on disk."""
-    try:
-        document = json.loads(_read(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno}: not a tlbbench document: {error.msg}") from error
-    if not isinstance(document, dict) or document.get("schema_version") != 1:
-        raise InputError(f"{path}: not a tlbbench document with schema_version 1")
-    try:
-        return hardware_facts_of(document)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"{path}: a tlbbench document with a wrong or missing field: {error}") from error
 
 
 def _databases(arguments: argparse.Namespace) -> tuple[DatabaseInstance, ...]:

@@ -93,6 +93,8 @@ def _instances(plan: Plan) -> list[str]:
         size = "no pool" if item.page_bytes is None else f"{item.demand.pages} pages of {page_label(item.page_bytes)}"
         lines.append(f"{item.name} ({item.engine}): {size}")
         lines.append(f"  {item.why}")
+        if item.pool_benefit is not None:
+            lines.append(f"  measured throughput: {item.pool_benefit.statement}")
         lines += [f"  set {s.name} = {s.value}: {s.reason}" for s in item.demand.settings]
         lines += [
             f"  {fit.direction} {fit.setting} to {fit.value}: {format_bytes(fit.waste_before_bytes)} unused becomes"

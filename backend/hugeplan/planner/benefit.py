@@ -9,7 +9,6 @@ The curve is a description of the points it was fitted to: outside them every an
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,9 +22,6 @@ from hugeplan.planner.translation import zipf_hit
 
 MIN_POINTS = 4
 """A fit of three parameters needs at least one point more."""
-
-_UNITS = {"": GIB, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": GIB, "tib": 1 << 40}
-_NUMBER = re.compile(r"^\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,42 +194,6 @@ def _check(points: Sequence[BenefitPoint]) -> None:
             raise PlannerError("benefit.throughput", point.throughput, "a number above 0")
     if len({point.pool_bytes for point in points}) < len(points):
         raise PlannerError("benefit.pool", "a pool size given twice", "each size once")
-
-
-def parse_benefit_table(text: str, unit_bytes: int = GIB) -> tuple[BenefitPoint, ...]:
-    """Points of a pasted table: pool size and throughput per line, split by comma, semicolon, tab or blanks.
-
-    A size may carry a unit (``512MiB``); without one it is in ``unit_bytes``. A first line without numbers is a
-    heading; empty lines and lines that start with ``#`` are passed over. Raises PlannerError naming the line.
-    """
-    points: list[BenefitPoint] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        cells = [cell for cell in re.split(r"[,;\t]|\s{1,}(?=[0-9.])", line.strip()) if cell.strip()]
-        if not cells or line.lstrip().startswith("#"):
-            continue
-        if not points and not any(_NUMBER.match(cell) for cell in cells):
-            continue
-        if len(cells) < 2:
-            raise PlannerError(f"line {number}", line.strip(), "a pool size and a throughput")
-        points.append(
-            BenefitPoint(pool_bytes=_size(cells[0], number, unit_bytes), throughput=_throughput(cells[1], number))
-        )
-    return tuple(points)
-
-
-def _size(cell: str, line: int, unit_bytes: int) -> int:
-    match = _NUMBER.match(cell)
-    unit = match[2].lower() if match else ""
-    if match is None or unit not in _UNITS:
-        raise PlannerError(f"line {line}", cell.strip(), "a pool size such as 8, 8GiB or 512MiB")
-    return round(float(match[1]) * (_UNITS[unit] if unit else unit_bytes))
-
-
-def _throughput(cell: str, line: int) -> float:
-    match = _NUMBER.match(cell)
-    if match is None or match[2]:
-        raise PlannerError(f"line {line}", cell.strip(), "a throughput, a number without a unit")
-    return float(match[1])
 
 
 def points_from_workload(

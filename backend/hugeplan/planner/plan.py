@@ -36,6 +36,7 @@ from hugeplan.planner.model import (
     PoolPlan,
 )
 from hugeplan.planner.net_memory import net_memory
+from hugeplan.planner.pool_value import table_says
 from hugeplan.planner.pools import Placed, place, pool_plans
 from hugeplan.planner.reservation import Selection
 from hugeplan.planner.risk import risk_of
@@ -124,6 +125,7 @@ def _instance_plan(item: _Chosen, spot: Placed, node: NodeFacts) -> InstancePlan
         chosen=candidate.as_choice(),
         runner_up=None if runner_up is None else runner_up.as_choice(),
         why=why_instance(p, candidate, runner_up, item.sized),
+        pool_benefit=table_says(p.instance.workload.benefit_points, candidate.demand.pool_bytes),
     )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hugeplan.planner.benefit import MIN_POINTS, fit_benefit
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import BenefitPoint, Workload
+from hugeplan.planner.model import BenefitPoint, PoolBenefit, Workload
 from hugeplan.planner.units import format_bytes
 
 #: Working sets are counted in blocks of this size; only their number matters, and only for the skew.
@@ -42,6 +42,38 @@ def pool_benefit(workload: Workload, pool_bytes: Sequence[int]) -> tuple[tuple[f
         values = 10.0 * np.log2(sizes / max(1.0, float(sizes[0])))
         basis = "benefit of buffer pool not given: every doubling is taken to be worth ten points"
     return tuple(values.tolist()), basis
+
+
+def table_says(points: tuple[BenefitPoint, ...], pool_bytes: int | None) -> PoolBenefit | None:
+    """The fitted curve at the planned pool, with its knees; None where no curve can be fitted."""
+    if pool_bytes is None or len(points) < MIN_POINTS:
+        return None
+    try:
+        curve = fit_benefit(points)
+    except PlannerError:
+        return None
+    found = curve.estimate(pool_bytes)
+    slope = 0.0 if found.extrapolated and pool_bytes > curve.last_bytes else curve.marginal_per_gib(float(pool_bytes))
+    knees = tuple(curve.knee(share) for share in (0.95, 0.99))
+    at_95, at_99 = (knee.fitted_bytes or knee.measured_bytes for knee in knees)
+    return PoolBenefit(
+        points=len(points),
+        limit=curve.limit,
+        slope=curve.slope,
+        end_bytes=round(curve.end_bytes),
+        error_fraction=curve.nrmse,
+        knee_95_bytes=at_95,
+        knee_99_bytes=at_99,
+        throughput=found.throughput,
+        marginal_per_gib=slope,
+        extrapolated=found.extrapolated,
+        statement=(
+            f"{format_bytes(pool_bytes)} reach {found.throughput:.5g} of {curve.best:.5g} measured at best;"
+            f" one GiB more is worth {slope:.3g}. 95 % are reached at {format_bytes(at_95)}, 99 % at"
+            f" {format_bytes(at_99)}. The curve is off by {100 * curve.nrmse:.1f} % of the best"
+            + (f"; {found.note}, so this is extrapolated." if found.extrapolated else f": {found.note}.")
+        ),
+    )
 
 
 def _from_table(points: tuple[BenefitPoint, ...], sizes: Floats) -> tuple[Floats, str]:

@@ -28,11 +28,15 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class WinCase:
-    """One case of one machine: what was measured, and a timing for each backing (``4K``, ``THP``, ``2M``, ``1G``)."""
+    """One case of one machine: what was measured, and a timing for each backing (``4K``, ``THP``, ``2M``, ``1G``).
+
+    ``base`` is the backing that the machine's base pages have: what deltas are taken against.
+    """
 
     machine: str
     name: str
     timings: Mapping[str, Timing]
+    base: str = "4K"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +56,15 @@ class MachineSummary:
 
 @dataclass(frozen=True, slots=True)
 class WinMatrix:
-    """Shares of all cases by winning backing (``tie`` among them; they sum to 1), and one summary a machine."""
+    """Shares of all cases by winning backing (``tie`` among them; they sum to 1), and one summary a machine.
+
+    ``lowest`` are the shares by the smallest median alone, however far the intervals overlap: article E's count.
+    """
 
     cases: int
     shares: Mapping[str, float]
     machines: tuple[MachineSummary, ...]
+    lowest: Mapping[str, float]
 
     def loses(self, backing: str) -> float:
         """Share of cases that another backing wins: how often a recommendation of this one would be wrong."""
@@ -65,13 +73,18 @@ class WinMatrix:
 
 def winner(timings: Mapping[str, Timing]) -> str:
     """The backing whose interval lies wholly below all others, else ``tie``."""
-    best = min(timings, key=lambda name: timings[name].value)
+    best = fastest(timings)
     others = (timing for name, timing in timings.items() if name != best)
     return best if all(timings[best].high < other.low for other in others) else TIE
 
 
-def win_matrix(cases: Iterable[WinCase], base: str = "4K") -> WinMatrix:
-    """The matrix over all cases with at least two backings; ``base`` is what deltas are taken against."""
+def fastest(timings: Mapping[str, Timing]) -> str:
+    """The backing with the smallest value."""
+    return min(timings, key=lambda name: timings[name].value)
+
+
+def win_matrix(cases: Iterable[WinCase]) -> WinMatrix:
+    """The matrix over all cases with at least two backings."""
     usable = [case for case in cases if len(case.timings) >= 2]
     by_machine: dict[str, list[WinCase]] = defaultdict(list)
     for case in usable:
@@ -80,18 +93,22 @@ def win_matrix(cases: Iterable[WinCase], base: str = "4K") -> WinMatrix:
     names = sorted({name for case in usable for name in case.timings})
     total = len(usable)
     shares = {name: wins[name] / total for name in (*names, TIE)} if total else {}
+    medians = Counter(fastest(case.timings) for case in usable)
     return WinMatrix(
-        total, shares, tuple(_summary(machine, found, base) for machine, found in sorted(by_machine.items()))
+        cases=total,
+        shares=shares,
+        machines=tuple(_summary(machine, found) for machine, found in sorted(by_machine.items())),
+        lowest={name: medians[name] / total for name in names} if total else {},
     )
 
 
-def _summary(machine: str, cases: Sequence[WinCase], base: str) -> MachineSummary:
+def _summary(machine: str, cases: Sequence[WinCase]) -> MachineSummary:
     logs: dict[str, list[float]] = defaultdict(list)
     for case in cases:
-        if base not in case.timings:
+        if case.base not in case.timings:
             continue
         for name, timing in case.timings.items():
-            logs[name].append(math.log(timing.value / case.timings[base].value))
+            logs[name].append(math.log(timing.value / case.timings[case.base].value))
     deltas = {name: 100.0 * math.expm1(sum(values) / len(values)) for name, values in sorted(logs.items())}
     best = min(deltas, key=lambda name: deltas[name]) if len(deltas) >= 2 else None
     return MachineSummary(machine, len(cases), dict(Counter(winner(c.timings) for c in cases)), deltas, best)
@@ -99,15 +116,20 @@ def _summary(machine: str, cases: Sequence[WinCase], base: str) -> MachineSummar
 
 def cases_of_curves(machine: str, curves: Sequence[LatencyCurve]) -> tuple[WinCase, ...]:
     """Every footprint of every layout that was measured with two or more backings, as cases."""
-    found: dict[tuple[str, int], dict[str, Timing]] = defaultdict(dict)
-    for curve in curves:
+    found: dict[str, dict[str, Timing]] = defaultdict(dict)
+    for curve in sorted(curves, key=lambda curve: curve.layout):
         for point in curve.points:
-            found[curve.layout, point.footprint_bytes][curve.backing] = _timing(point)
-    return tuple(
-        WinCase(machine, f"{layout} {footprint} bytes", timings)
-        for (layout, footprint), timings in sorted(found.items())
-        if len(timings) >= 2
-    )
+            if point.ns > 0.0:
+                found[f"{curve.layout} {point.footprint_bytes} bytes"][curve.backing] = _timing(point)
+    return cases_of(machine, found, {curve.backing: curve.page_bytes for curve in curves})
+
+
+def cases_of(
+    machine: str, timings: Mapping[str, Mapping[str, Timing]], page_bytes: Mapping[str, int]
+) -> tuple[WinCase, ...]:
+    """Cases by name, those with two or more backings; the base is the backing with the smallest page."""
+    base = min(page_bytes, key=lambda backing: (page_bytes[backing], backing), default="4K")
+    return tuple(WinCase(machine, name, own, base) for name, own in timings.items() if len(own) >= 2)
 
 
 def _timing(point: CurvePoint) -> Timing:

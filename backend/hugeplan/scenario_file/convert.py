@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hugeplan.planner.benefit_table import parse_benefit_table
 from hugeplan.planner.errors import NodeFactsError, PageSizeError, PlannerError, TenantError, WorkloadError
 from hugeplan.planner.model import (
     GIB,
@@ -278,9 +279,7 @@ def _database(document: DatabaseDocument, index: int, ids: set[int]) -> Database
 
 
 def _workload(document: WorkloadDocument, where: str) -> Workload:
-    points = sorted(document.benefit, key=lambda point: point.pool)
-    if len({point.pool for point in points}) != len(points):
-        raise WorkloadError(f"{where}.workload.benefit", "a pool size given twice", "each pool size once")
+    points = _benefit_points(document, f"{where}.workload")
     return Workload(
         row_bytes=document.row_bytes,
         working_set_bytes=document.working_set,
@@ -289,8 +288,26 @@ def _workload(document: WorkloadDocument, where: str) -> Workload:
         cold_touches_per_operation=document.cold_touches_per_operation,
         operations_per_second_per_busy_core=document.operations_per_second_per_busy_core,
         operation_class=document.operation,
-        benefit_points=tuple(BenefitPoint(pool_bytes=p.pool, throughput=p.throughput) for p in points),
+        benefit_points=points,
     )
+
+
+def _benefit_points(document: WorkloadDocument, where: str) -> tuple[BenefitPoint, ...]:
+    """The measured table by rising pool size, from the list or from the pasted text."""
+    if document.benefit_table is None:
+        field = f"{where}.benefit"
+        found = tuple(BenefitPoint(pool_bytes=p.pool, throughput=p.throughput) for p in document.benefit)
+    elif document.benefit:
+        raise WorkloadError(f"{where}.benefit_table", "given beside benefit", "one of the two")
+    else:
+        field = f"{where}.benefit_table"
+        try:
+            found = parse_benefit_table(document.benefit_table)
+        except PlannerError as error:
+            raise WorkloadError(field, error.value, f"{error.field}: {error.expected}") from error
+    if len({point.pool_bytes for point in found}) != len(found):
+        raise WorkloadError(field, "a pool size given twice", "each pool size once")
+    return tuple(sorted(found, key=lambda point: point.pool_bytes))
 
 
 def _policy(document: PolicyDocument) -> Policy:

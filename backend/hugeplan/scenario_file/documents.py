@@ -114,7 +114,10 @@ class BenefitDocument(Document):
 
 
 class WorkloadDocument(Document):
-    """What a database does; leave out what is not known."""
+    """What a database does; leave out what is not known.
+
+    ``benefit_table`` is a pasted table of buffer pool size and throughput, in place of ``benefit``.
+    """
 
     row_bytes: Annotated[int, Field(ge=1, le=2**30, strict=True)] | None = None
     working_set: Memory | None = None
@@ -124,6 +127,7 @@ class WorkloadDocument(Document):
     operations_per_second_per_busy_core: Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)] | None = None
     operation: Annotated[str, Field(max_length=50)] | None = None
     benefit: Annotated[list[BenefitDocument], Field(max_length=1000)] = []
+    benefit_table: Annotated[str, Field(max_length=100_000)] | None = None
 
 
 class PoolRangeDocument(Document):

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hugeplan.planner.benefit import BenefitCurve, fit_benefit, parse_benefit_table, points_from_workload
+from hugeplan.planner.benefit import BenefitCurve, fit_benefit, points_from_workload
+from hugeplan.planner.benefit_table import parse_benefit_table
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import GIB, BenefitPoint
 

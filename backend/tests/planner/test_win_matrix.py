@@ -80,3 +80,28 @@ def test_shares_sum_to_one(values: list[dict[str, float]]) -> None:
         assert sum(matrix.shares.values()) == pytest.approx(1.0)
         assert sum(m.cases for m in matrix.machines) == matrix.cases
         assert all(sum(m.wins.values()) == m.cases for m in matrix.machines)
+
+
+def test_the_base_is_the_smallest_page_of_the_machine() -> None:
+    """A node with 64K base pages has no 4K to compare with."""
+
+    def curve(backing: str, page: int, ns: float) -> LatencyCurve:
+        points = (CurvePoint(1 << 30, ns, ns, ns),)
+        return LatencyCurve(backing=backing, page_bytes=page, layout="random_64b", points=points)
+
+    cases = cases_of_curves("arm", [curve("512M", 512 << 20, 80), curve("64K", 64 << 10, 100)])
+    summary = win_matrix(cases).machines[0]
+    assert summary.mean_delta_percent == {"512M": pytest.approx(-20.0), "64K": 0.0}
+
+
+def test_ties_still_say_whose_median_is_smallest() -> None:
+    close = {"4K": Timing(100, 90, 110), "2M": Timing(99, 89, 109)}
+    matrix = win_matrix([WinCase("a", "1", close)])
+    assert matrix.shares[TIE] == 1.0
+    assert matrix.lowest == {"4K": 0.0, "2M": 1.0}
+
+
+def test_a_point_without_a_time_is_no_case() -> None:
+    points = (CurvePoint(1 << 20, 0.0, 0.0, 0.0),)
+    curves = [LatencyCurve(backing=b, page_bytes=p, layout="l", points=points) for b, p in (("4K", 1), ("2M", 2))]
+    assert cases_of_curves("m", curves) == ()

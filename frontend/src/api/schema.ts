@@ -1349,6 +1349,8 @@ export interface components {
         /**
          * InstancePlan
          * @description The plan for one database instance: its demand at the chosen size and why not another.
+         *
+         *     ``pool_benefit`` is None without a table of at least four sizes that a curve can be fitted to.
          */
         InstancePlan: {
             /** Name */
@@ -1368,6 +1370,7 @@ export interface components {
             runner_up: components["schemas"]["Choice"] | null;
             /** Why */
             why: string;
+            pool_benefit: components["schemas"]["PoolBenefit"] | null;
         };
         /**
          * Inventory
@@ -2051,6 +2054,38 @@ export interface components {
             resv_hugepages: number | null;
             /** Surplus Hugepages */
             surplus_hugepages: number | null;
+        };
+        /**
+         * PoolBenefit
+         * @description What a measured table says of the planned buffer pool; throughputs in the table's unit.
+         *
+         *     ``limit``, ``slope`` and ``end_bytes`` are the fitted curve's parameters, ``error_fraction`` its root mean square
+         *     residual over the best throughput. The knees are the pools that reach 95 and 99 % of the best measured throughput.
+         *     ``extrapolated``: the planned pool lies outside the measured sizes.
+         */
+        PoolBenefit: {
+            /** Points */
+            points: number;
+            /** Limit */
+            limit: number;
+            /** Slope */
+            slope: number;
+            /** End Bytes */
+            end_bytes: number;
+            /** Error Fraction */
+            error_fraction: number;
+            /** Knee 95 Bytes */
+            knee_95_bytes: number;
+            /** Knee 99 Bytes */
+            knee_99_bytes: number;
+            /** Throughput */
+            throughput: number;
+            /** Marginal Per Gib */
+            marginal_per_gib: number;
+            /** Extrapolated */
+            extrapolated: boolean;
+            /** Statement */
+            statement: string;
         };
         /**
          * PoolDocument
@@ -3053,6 +3088,8 @@ export interface components {
         /**
          * WorkloadDocument
          * @description What a database does; leave out what is not known.
+         *
+         *     ``benefit_table`` is a pasted table of buffer pool size and throughput, in place of ``benefit``.
          */
         WorkloadDocument: {
             /** Row Bytes */
@@ -3074,6 +3111,8 @@ export interface components {
              * @default []
              */
             benefit: components["schemas"]["BenefitDocument"][];
+            /** Benefit Table */
+            benefit_table?: string | null;
         };
         /**
          * BreakEven

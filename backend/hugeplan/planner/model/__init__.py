@@ -59,6 +59,7 @@ from hugeplan.planner.model.result import (
     NetMemory,
     NumaRisk,
     Plan,
+    PoolBenefit,
     Risk,
 )
 from hugeplan.planner.model.words import (
@@ -108,6 +109,7 @@ __all__ = [
     "PlanRequest",
     "Policy",
     "Pool",
+    "PoolBenefit",
     "PoolPlan",
     "PressurePoint",
     "ProcessMemory",

@@ -40,8 +40,33 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PoolBenefit:
+    """What a measured table says of the planned buffer pool; throughputs in the table's unit.
+
+    ``limit``, ``slope`` and ``end_bytes`` are the fitted curve's parameters, ``error_fraction`` its root mean square
+    residual over the best throughput. The knees are the pools that reach 95 and 99 % of the best measured throughput.
+    ``extrapolated``: the planned pool lies outside the measured sizes.
+    """
+
+    points: int
+    limit: float
+    slope: float
+    end_bytes: int
+    error_fraction: float
+    knee_95_bytes: int
+    knee_99_bytes: int
+    throughput: float
+    marginal_per_gib: float
+    extrapolated: bool
+    statement: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InstancePlan:
-    """The plan for one database instance: its demand at the chosen size and why not another."""
+    """The plan for one database instance: its demand at the chosen size and why not another.
+
+    ``pool_benefit`` is None without a table of at least four sizes that a curve can be fitted to.
+    """
 
     name: str
     engine: str
@@ -53,6 +78,7 @@ class InstancePlan:
     chosen: Choice | None
     runner_up: Choice | None
     why: str
+    pool_benefit: PoolBenefit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

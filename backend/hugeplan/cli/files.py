@@ -1,0 +1,45 @@
+"""Reading files that a user names: every failure is one line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hugeplan.cli import InputError
+from hugeplan.hardware.curves import hardware_facts_of
+from hugeplan.planner.model import HardwareFacts
+
+
+def read_text(path: str) -> str:
+    """A file's text, standard input's for ``-``. InputError when there is none, or none in UTF-8."""
+    try:
+        if path == "-":
+            return sys.stdin.read()
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8 text") from error
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+
+
+def read_document(path: str) -> Mapping[str, Any]:
+    """A tlbbench document of schema_version 1 on disk."""
+    try:
+        document = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{error.lineno}: not a tlbbench document: {error.msg}") from error
+    if not isinstance(document, dict) or document.get("schema_version") != 1:
+        raise InputError(f"{path}: not a tlbbench document with schema_version 1")
+    return document
+
+
+def read_run(path: str) -> HardwareFacts:
+    """Hardware facts from a tlbbench document on disk."""
+    document = read_document(path)
+    try:
+        return hardware_facts_of(document)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"{path}: a tlbbench document with a wrong or missing field: {error}") from error
