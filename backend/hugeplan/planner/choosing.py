@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from hugeplan.planner.candidates import Prospect, demand_at, prospect, tables_bytes
 from hugeplan.planner.claims import Claims, fixed_claim, private_claim, shared_claims
-from hugeplan.planner.engines import DemandContext
+from hugeplan.planner.engines import DemandContext, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.kubernetes import NodeReserved, gke_huge_page_cap_bytes, resolve_reservations
 from hugeplan.planner.ledger import Claim
 from hugeplan.planner.model import DatabaseInstance, LedgerKind, NodeFacts, PlanRequest, Policy
 from hugeplan.planner.reservation import Budgets, Option, OptionSet, Selection, select
 from hugeplan.planner.risk import TenantDemand, tenant_demand
-from hugeplan.planner.sizing import Ranged, SizedPool, at_minimum, at_size, is_ranged, size_pools
+from hugeplan.planner.sizing import Ranged, SizedPool, at_minimum, at_size, is_ranged, size_pools, with_pool
 
 #: Free memory that a plan leaves where the policy does not say: one per cent of MemTotal.
 FREE_MARGIN_PERCENT = 1
@@ -66,6 +66,7 @@ def scene_of(request: PlanRequest) -> Scene:
 
 def decide(scene: Scene) -> tuple[tuple[Prospect, ...], Selection, dict[str, SizedPool]]:
     """Page sizes for all instances, and pools for the ranged ones, each chosen with the other."""
+    _check_ranges(scene)
     smallest = tuple(at_minimum(instance) for instance in scene.request.databases)
     at_least = prospects = _prospects(scene, smallest)
     selection = _select(scene, prospects)
@@ -90,6 +91,21 @@ def _prospects(scene: Scene, instances: Sequence[DatabaseInstance]) -> tuple[Pro
         except PlannerError as error:
             raise error.within(f"databases[{index}]") from error
     return tuple(found)
+
+
+def _check_ranges(scene: Scene) -> None:
+    """Both ends of a range are pools that the engine takes; an error names the range, not a setting nobody wrote."""
+    for index, instance in enumerate(scene.request.databases):
+        if not is_ranged(instance):
+            continue
+        field = f"settings.{engine_named(instance.engine).pool_setting}"
+        for name, size in (("min", instance.pool_min_bytes), ("max", instance.pool_max_bytes)):
+            try:
+                demand_at(with_pool(instance, size or 0), scene.node.base_page_bytes, scene.context)
+            except PlannerError as error:
+                if error.field == field:
+                    raise PlannerError(f"databases[{index}].pool_range.{name}", size, error.expected) from error
+                raise error.within(f"databases[{index}]") from error
 
 
 def _select(scene: Scene, prospects: Sequence[Prospect]) -> Selection:

@@ -121,13 +121,17 @@ def _node(document: NodeDocument, read_run: RunReader | None, from_catalogue: Ca
     elif arch == "ppc64le":
         sizes = list(_PPC64_RADIX)
     known = tuple(sorted(set(allowed if sizes is None else sizes)))
+    numa = _numa(document, known)
+    total = sum(item.mem_total_bytes for item in numa)
+    if document.kernel_used is not None and document.kernel_used > total:
+        raise NodeFactsError("node.kernel_used", document.kernel_used, f"at most the node's memory ({total})")
     return NodeFacts(
         name=document.name,
         arch=arch,
         base_page_bytes=base,
         huge_page_sizes_bytes=known,
         default_huge_page_bytes=_default_size(document, base, known),
-        numa=_numa(document, known),
+        numa=numa,
         cpus=document.cpus,
         kernel_used_bytes=document.kernel_used,
         thp_enabled=document.thp,

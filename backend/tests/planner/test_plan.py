@@ -341,6 +341,21 @@ class TestRefusals:
                 "databases[0].settings.shared_buffers",
             ),
             (PlanRequest(node=node_of(4 * GIB), databases=(postgresql(), postgresql())), "databases[1].name"),
+            (
+                PlanRequest(node=node_of(4 * GIB), databases=(postgresql(pool_min_bytes=1, pool_max_bytes=GIB),)),
+                "databases[0].pool_range.min",
+            ),
+            (
+                PlanRequest(node=node_of(4 * GIB), databases=(postgresql(pool_min_bytes=GIB, pool_max_bytes=1 << 60),)),
+                "databases[0].pool_range.max",
+            ),
+            (
+                PlanRequest(
+                    node=node_of(4 * GIB),
+                    databases=(postgresql(connections=-1, pool_min_bytes=GIB, pool_max_bytes=GIB),),
+                ),
+                "databases[0].settings.max_connections",
+            ),
             (PlanRequest(node=node_of(4 * GIB), policy=Policy(risk=0.0)), "policy.risk"),
             (
                 PlanRequest(node=node_of(4 * GIB), policy=Policy(allowed_page_bytes=(16 * MIB,))),

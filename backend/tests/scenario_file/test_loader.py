@@ -152,6 +152,7 @@ class TestContradictions:
             ("databases: []", "node"),
             ("node: {name: a}", "node.memory"),
             ("node: {memory: 0}", "node.memory"),
+            ("node: {memory: 1GiB, kernel_used: 2GiB}", "node.kernel_used"),
             ("node: {memory: 1GiB, arch: vax}", "node.arch"),
             ("node: {memory: 1GiB, base_page_size: 16KiB}", "node.base_page_size"),
             ("node: {memory: 1GiB, huge_page_sizes: [16MiB]}", "node.huge_page_sizes[0]"),
