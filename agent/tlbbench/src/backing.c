@@ -3,6 +3,7 @@
 
 #include "signals.h"
 #include "timing.h"
+#include "tlb.h"
 
 #include <errno.h>
 #include <math.h>
@@ -95,14 +96,22 @@ int64_t backing_free_pages(uint64_t page_bytes, int node)
     return count;
 }
 
+void backing_explain_pool(uint64_t page_bytes, uint64_t needed, int64_t free_pages, struct verdict *verdict)
+{
+    char text[PAGE_TEXT_BYTES];
+
+    verdict_set(verdict, STATUS_NO_FREE_HUGEPAGES, "%llu free %s of %s needed, the pool has %lld",
+                (unsigned long long)needed, needed == 1 ? "page" : "pages", page_text(page_bytes, text),
+                (long long)free_pages);
+}
+
 static void explain_hugetlb(int error, uint64_t page_bytes, uint64_t bytes, struct verdict *verdict)
 {
     const int64_t free_pages = backing_free_pages(page_bytes, -1);
     const uint64_t needed = bytes / page_bytes;
 
     if (error == ENOMEM && free_pages >= 0 && (uint64_t)free_pages < needed) {
-        verdict_set(verdict, STATUS_NO_FREE_HUGEPAGES, "%llu free pages of %llu KiB needed, the pool has %lld",
-                    (unsigned long long)needed, (unsigned long long)(page_bytes / 1024), (long long)free_pages);
+        backing_explain_pool(page_bytes, needed, free_pages, verdict);
         return;
     }
     backing_explain_errno(error, "mapping huge pages", bytes, verdict);
@@ -195,53 +204,7 @@ char *backing_map_file_aligned(int fd, size_t bytes, uint64_t alignment, struct 
     return base;
 }
 
-/* --- proof ---------------------------------------------------------------------------------------------------- */
-
-void backing_parse_smaps_line(struct backing_proof_parser *parser, const char *line)
-{
-    struct backing_proof *const proof = &parser->proof;
-    unsigned long long first, last;
-    char field[32];
-
-    if (sscanf(line, "%llx-%llx ", &first, &last) == 2) {
-        parser->inside = first >= parser->start && last <= parser->end;
-        return;
-    }
-    if (!parser->inside || sscanf(line, "%31[A-Za-z_]: %llu", field, &first) != 2) {
-        return;
-    }
-    const uint64_t bytes = (uint64_t)first * 1024;
-
-    if (strcmp(field, "Rss") == 0) {
-        proof->rss_bytes += bytes;
-    } else if (strcmp(field, "AnonHugePages") == 0) {
-        proof->anon_huge_bytes += bytes;
-    } else if (strcmp(field, "ShmemPmdMapped") == 0) {
-        proof->shmem_huge_bytes += bytes;
-    } else if (strcmp(field, "Private_Hugetlb") == 0 || strcmp(field, "Shared_Hugetlb") == 0) {
-        proof->hugetlb_bytes += bytes;
-    } else if (strcmp(field, "KernelPageSize") == 0) {
-        proof->kernel_page_bytes = bytes;
-    }
-}
-
-int backing_read_proof(const char *start, size_t bytes, struct backing_proof *proof)
-{
-    struct backing_proof_parser parser = {.start = (uint64_t)(uintptr_t)start,
-                                          .end = (uint64_t)(uintptr_t)start + bytes};
-    char line[512];
-    FILE *const file = fopen("/proc/self/smaps", "re");
-
-    if (file == NULL) {
-        return -1;
-    }
-    while (fgets(line, sizeof(line), file) != NULL) {
-        backing_parse_smaps_line(&parser, line);
-    }
-    (void)fclose(file);
-    *proof = parser.proof;
-    return 0;
-}
+/* --- arenas --------------------------------------------------------------------------------------------------- */
 
 static double granted_fraction(const struct arena *arena)
 {
@@ -261,8 +224,6 @@ static double granted_fraction(const struct arena *arena)
     }
     return NAN;
 }
-
-/* --- arenas --------------------------------------------------------------------------------------------------- */
 
 static void bind_to_node(char *base, size_t bytes, int node)
 {

@@ -81,6 +81,9 @@ void backing_parse_smaps_line(struct backing_proof_parser *parser, const char *l
 /* Free pages of this hugetlb size right now; `node` < 0 = all nodes. -1 when unknown. */
 int64_t backing_free_pages(uint64_t page_bytes, int node);
 
+/* Says in `verdict` that a pool has too few free pages. */
+void backing_explain_pool(uint64_t page_bytes, uint64_t needed, int64_t free_pages, struct verdict *verdict);
+
 /* Kilobytes of a field of /proc/self/status ("VmPTE", "VmRSS") in bytes; UINT64_MAX when unknown. */
 uint64_t backing_status_bytes(const char *field);
 

@@ -16,8 +16,33 @@
         FOLLOW_ONCE;                                                                                                   \
     } while (0)
 
+static void walk_table(struct chase *chase, uint64_t accesses)
+{
+    const uint32_t *const offsets = chase->offsets;
+    const char *const base = chase->base;
+    const uint64_t count = chase->count;
+    uint64_t next = chase->next;
+    uint64_t zero = 0;
+
+    for (uint64_t left = (accesses + CHASE_UNROLL - 1) / CHASE_UNROLL * CHASE_UNROLL; left > 0;) {
+        const uint64_t part = count - next < left ? count - next : left;
+
+        for (const uint64_t end = next + part; next < end; next++) {
+            zero = *(const volatile uint64_t *)(base + offsets[next + zero]);
+        }
+        left -= part;
+        next = next == count ? 0 : next;
+    }
+    __asm__ volatile("" : : "r"(zero));
+    chase->next = next;
+}
+
 void chase_walk(struct chase *chase, uint64_t accesses)
 {
+    if (chase->offsets != NULL) {
+        walk_table(chase, accesses);
+        return;
+    }
     void *position = chase->position;
 
     for (uint64_t done = 0; done < accesses; done += CHASE_UNROLL) {

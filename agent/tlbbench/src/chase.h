@@ -10,12 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where a chase stands between batches. */
+/* Where a chase stands between batches. It follows pointers, or a table over memory that holds nothing but zeroes:
+ * then each load's value is added to the place in the table of the next, which waits for it in that way. */
 struct chase {
-    void *position;
+    void *position;          /* the next pointer; without use where there is a table */
+    const uint32_t *offsets; /* NULL = pointers; else byte offsets from `base`, in the order of the visits */
+    uint64_t count;          /* offsets in the table */
+    uint64_t next;           /* place of the next one */
+    const char *base;
 };
 
-/* Follows `accesses` pointers, rounded up to a multiple of CHASE_UNROLL. */
+/* Makes `accesses` loads, rounded up to a multiple of CHASE_UNROLL. */
 enum { CHASE_UNROLL = 32 };
 void chase_walk(struct chase *chase, uint64_t accesses);
 

@@ -38,7 +38,7 @@ static char *part_line(const struct parts *parts, size_t part)
     return parts->base + part * parts->part_bytes + (part * 37 + part / COLOURS) % COLOURS * LINE_BYTES;
 }
 
-static void *link_parts(void *context, bool packed, size_t count, struct rng *rng, uint32_t *order)
+static struct chase link_parts(void *context, bool packed, size_t count, struct rng *rng, uint32_t *order)
 {
     const struct parts *const parts = context;
 
@@ -54,7 +54,8 @@ static void *link_parts(void *context, bool packed, size_t count, struct rng *rn
 
         memcpy(line, &next, sizeof(next));
     }
-    return packed ? parts->base + (size_t)order[0] * LINE_BYTES : part_line(parts, order[0]);
+    return (struct chase){.position =
+                              packed ? parts->base + (size_t)order[0] * LINE_BYTES : part_line(parts, order[0])};
 }
 
 /* Measures the ladder over the parts. Returns the number of parts at the knee, 0 when there is none; negative on
@@ -181,6 +182,9 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
 
     if (free_pages == 1) {
         bytes = backing->kind == BACKING_HUGETLB ? (size_t)backing->page_bytes : bytes;
+    }
+    if (!session_allows(work->session, backing, 0, bytes, &granule->verdict)) {
+        return;
     }
     if (arena_open(&arena, backing, bytes, work->session->options->numa_node, &verdict) != 0) {
         granule->verdict = verdict;

@@ -2,6 +2,7 @@
 #include "ladder.h"
 
 #include "statistics.h"
+#include "translations.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -39,9 +40,9 @@ void ladder_add_point(struct ladder *ladder, uint64_t pages)
     ladder->count++;
 }
 
-static void time_side(struct ladder_samples *samples, void *start, uint64_t pages, const struct ladder_effort *effort)
+static void time_side(struct ladder_samples *samples, struct chase chase, uint64_t pages,
+                      const struct ladder_effort *effort)
 {
-    struct chase chase = {start};
     const uint64_t laps = WARM_LAPS * pages;
 
     chase_walk(&chase, laps > WARM_ACCESSES_MIN ? laps : WARM_ACCESSES_MIN);
@@ -156,8 +157,10 @@ static int measure_round(struct ladder *ladder, size_t first_cell, unsigned roun
             return -1;
         }
         if (effort->control) {
+            translations_drop();
             time_side(&cell->packed, link(context, true, cell->pages, &rng, order), cell->pages, effort);
         }
+        translations_drop();
         time_side(&cell->view, link(context, false, cell->pages, &rng, order), cell->pages, effort);
     }
     if (stolen_round(ticks, start_ns, session->cpu)) {
@@ -194,9 +197,10 @@ int ladder_measure(struct ladder *ladder, ladder_link *link, void *context, cons
     return measure_from(ladder, 0, link, context, effort, session, verdict);
 }
 
-static void *link_window(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order)
+static struct chase link_window(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order)
 {
-    return packed ? window_link_packed(context, pages, rng, order) : window_link_view(context, pages, rng, order);
+    return (struct chase){.position = packed ? window_link_packed(context, pages, rng, order)
+                                             : window_link_view(context, pages, rng, order)};
 }
 
 int ladder_measure_window(struct ladder *ladder, struct window *window, const struct ladder_effort *effort,
@@ -208,16 +212,22 @@ int ladder_measure_window(struct ladder *ladder, struct window *window, const st
     return ladder_measure(ladder, link_window, window, effort, session, verdict);
 }
 
-int ladder_extend_window(struct ladder *ladder, uint64_t pages, struct window *window,
-                         const struct ladder_effort *effort, const struct session *session, struct verdict *verdict)
+int ladder_extend(struct ladder *ladder, uint64_t pages, ladder_link *link, void *context,
+                  const struct ladder_effort *effort, const struct session *session, struct verdict *verdict)
 {
     const size_t first_cell = ladder->count;
 
     ladder_add_point(ladder, pages);
+    return measure_from(ladder, first_cell, link, context, effort, session, verdict);
+}
+
+int ladder_extend_window(struct ladder *ladder, uint64_t pages, struct window *window,
+                         const struct ladder_effort *effort, const struct session *session, struct verdict *verdict)
+{
     if (window_map(window, pages, verdict) != 0) {
         return -1;
     }
-    return measure_from(ladder, first_cell, link_window, window, effort, session, verdict);
+    return ladder_extend(ladder, pages, link_window, window, effort, session, verdict);
 }
 
 static double chosen(const struct point_stats *stats, enum ladder_statistic statistic)

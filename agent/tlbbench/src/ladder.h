@@ -48,8 +48,8 @@ struct ladder_effort {
 /* Adds a point unless it is there; keeps the points ascending. */
 void ladder_add_point(struct ladder *ladder, uint64_t pages);
 
-/* Links and times one cycle: returns the start position for `pages` pages. */
-typedef void *ladder_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
+/* Links one cycle of `pages` pages and returns its start. `order` has room for as many and stays until it is timed. */
+typedef struct chase ladder_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
 
 /* Measures all points. Returns 0; -1 when stopped or noisy, with the reason (points measured so far keep their
  * samples). */
@@ -61,6 +61,8 @@ int ladder_measure_window(struct ladder *ladder, struct window *window, const st
                           const struct session *session, struct verdict *verdict);
 
 /* Adds one longer cycle to a ladder that was measured and measures it alone. */
+int ladder_extend(struct ladder *ladder, uint64_t pages, ladder_link *link, void *context,
+                  const struct ladder_effort *effort, const struct session *session, struct verdict *verdict);
 int ladder_extend_window(struct ladder *ladder, uint64_t pages, struct window *window,
                          const struct ladder_effort *effort, const struct session *session, struct verdict *verdict);
 

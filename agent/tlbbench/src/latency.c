@@ -3,6 +3,7 @@
 
 #include "signals.h"
 #include "statistics.h"
+#include "translations.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,63 +12,17 @@
 
 enum {
     LINE_BYTES = 64,
-    FOOTPRINT_MIN_BYTES = 64 << 10,
-    PROBE_BYTES = 16 << 20,
-    POINTS_MIN = 4,                 /* of every plan, however slow the machine is */
-    WARM_LAPS_NODES = 65536,        /* short cycles are walked twice before they are timed */
-    QUICK_WARM_LAP_NODES = 1 << 18, /* longer ones once, up to here: 1 GiB of base pages */
-    FULL_WARM_LAP_NODES = 1 << 22,
-    WARM_ACCESSES = 8192, /* the longest: their first nodes were linked so long ago that no cache holds them */
-    DISTURBED_TRIES = 4,
+    POINTS_MIN = 4,             /* of every plan, however slow the machine is */
+    PLACED_NODES_MAX = 1 << 14, /* cycles up to this length are linked anew, at another place, for every batch */
+    SLOW_POINTS = 10,           /* of a plan: cycles that a last-level cache may or may not hold take laps to settle */
 };
-
-#define GIB (1ull << 30)
-#define MIB (1ull << 20)
 
 /* The rest of the time that the rounds may plan with: linking and faults vary. */
 #define PLAN_SHARE 0.9
-/* Part of the time that may go into mapping and touching. */
+/* Part of the time that may go into walking cycles until they are steady. */
+#define WARM_SHARE 0.25
+/* At most, of a round's time, for mapping what it measures. */
 #define MAP_SHARE 0.4
-
-/* --- one cell ------------------------------------------------------------------------------------------------- */
-
-/* Linking visits the nodes in the order of the cycle, so the walk starts where a lap would be the longest ago. Caches
- * that other guests share lose lines with time as well, so a lap at the pace of the walk is worth its time where the
- * lines could stay. */
-static uint64_t warm_accesses(const struct latency_plan *plan, uint64_t nodes)
-{
-    if (nodes <= WARM_LAPS_NODES) {
-        return 2 * nodes;
-    }
-    return nodes <= plan->warm_lap_nodes ? nodes : WARM_ACCESSES;
-}
-
-static void measure_cell(struct latency_cell *cell, const struct latency_plan *plan, unsigned round, void *start,
-                         uint64_t nodes)
-{
-    struct chase chase = {start};
-    double medians[LATENCY_SAMPLES_MAX];
-    size_t kept = 0;
-
-    chase_walk(&chase, warm_accesses(plan, nodes));
-    if (cell->accesses == 0) {
-        cell->accesses = chase_batch_accesses(&chase, plan->batch_seconds);
-    }
-    for (unsigned batch = 0; batch < plan->batches; batch++) {
-        bool quiet = false;
-        double ns = NAN;
-
-        for (unsigned try = 0; try < DISTURBED_TRIES && !quiet && !signals_stop_requested(); try++) {
-            quiet = chase_time_batch(&chase, cell->accesses, &ns);
-            cell->dropped += quiet ? 0 : 1;
-        }
-        if (quiet && cell->count < LATENCY_SAMPLES_MAX) {
-            cell->samples[cell->count++] = ns;
-            medians[kept++] = ns;
-        }
-    }
-    cell->round_ns[round] = statistics_median(medians, kept);
-}
 
 /* --- rounds ----------------------------------------------------------------------------------------------------- */
 
@@ -79,8 +34,8 @@ struct work {
     struct latency_result *result;
     struct arena arenas[SESSION_BACKINGS_MAX]; /* base NULL = not mapped */
     uint64_t shared_bytes;                     /* footprints up to this are measured with all backings mapped at once */
-    uint64_t start_ns;
-    double budget_seconds;
+    uint64_t start_ns;                         /* of the first round, its memory mapped */
+    double round_seconds;                      /* that the first round may measure for */
 };
 
 static double seconds_since(uint64_t start_ns)
@@ -97,6 +52,16 @@ static double touch_seconds(const struct work *work, const struct latency_series
                : INFINITY;
 }
 
+static uint64_t mapped_bytes(const struct work *work)
+{
+    uint64_t bytes = 0;
+
+    for (size_t index = 0; index < work->series_count; index++) {
+        bytes += work->arenas[index].base != NULL ? work->arenas[index].bytes : 0;
+    }
+    return bytes;
+}
+
 /* Maps a fresh arena for a series. A backing that cannot be had is lost with its reason, the others go on; -1 = stop.
  */
 static int open_arena(struct work *work, size_t index, uint64_t bytes, struct verdict *verdict)
@@ -106,6 +71,11 @@ static int open_arena(struct work *work, size_t index, uint64_t bytes, struct ve
     struct verdict found;
 
     if (series->bytes == 0) {
+        return 0;
+    }
+    if (!session_allows(work->session, &series->backing, mapped_bytes(work),
+                        latency_round_up(bytes, series->backing.page_bytes), &series->verdict)) {
+        series->bytes = 0;
         return 0;
     }
     if (arena_open_within(arena, &series->backing, (size_t)bytes, work->session->options->numa_node,
@@ -134,10 +104,9 @@ static int open_arena(struct work *work, size_t index, uint64_t bytes, struct ve
 
 static void close_arenas(struct work *work)
 {
-    uint64_t bytes = 0;
+    const uint64_t bytes = mapped_bytes(work);
 
     for (size_t index = 0; index < work->series_count; index++) {
-        bytes += work->arenas[index].base != NULL ? work->arenas[index].bytes : 0;
         arena_close(&work->arenas[index]);
     }
     if (bytes > work->result->peak_mapped_bytes) {
@@ -145,13 +114,29 @@ static void close_arenas(struct work *work)
     }
 }
 
-/* One layout and footprint on every backing that is mapped, in random order: the pairs lie milliseconds apart. */
-static int measure_point(struct work *work, enum latency_layout layout, size_t point, unsigned round, struct rng *rng,
-                         struct verdict *verdict)
+/* Places of `footprint` bytes that every backing which has the point can offer. */
+static uint64_t common_places(const struct work *work, enum latency_layout layout, size_t point)
 {
     const uint64_t footprint = work->plan.footprints[point];
-    const uint64_t base_page_bytes = work->session->base_page_bytes;
-    const uint64_t seed = rng_mix(work->session->options->seed * 64 + round) ^ rng_mix((uint64_t)layout * 1000 + point);
+    uint64_t bytes = footprint <= work->shared_bytes ? work->shared_bytes : UINT64_MAX;
+
+    for (size_t index = 0; index < work->series_count; index++) {
+        const struct latency_series *const series = &work->series[index];
+
+        if (latency_plan_has(&work->plan, layout, point, series->bytes) && series->bytes < bytes) {
+            bytes = series->bytes;
+        }
+    }
+    return bytes / footprint;
+}
+
+/* Times one placement of a point on every backing that is mapped, in random order: the pairs lie milliseconds apart. */
+static int measure_placement(struct work *work, enum latency_layout layout, size_t point, unsigned batches,
+                             uint64_t seed, struct rng *rng, struct verdict *verdict)
+{
+    const uint64_t footprint = work->plan.footprints[point];
+    const uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? LINE_BYTES : work->session->base_page_bytes;
+    const uint64_t offset = seed % common_places(work, layout, point) * footprint;
     uint32_t order[SESSION_BACKINGS_MAX];
 
     for (uint32_t index = 0; index < work->series_count; index++) {
@@ -166,19 +151,56 @@ static int measure_point(struct work *work, enum latency_layout layout, size_t p
             return -1;
         }
         if (arena->base != NULL && latency_plan_has(&work->plan, layout, point, series->bytes)) {
-            void *const start = latency_link(arena->base, footprint, base_page_bytes, layout, seed);
-
-            measure_cell(&series->cells[layout][point], &work->plan, round, start,
-                         footprint / (layout == LAYOUT_RANDOM_64B ? LINE_BYTES : base_page_bytes));
+            translations_drop();
+            latency_measure_cell(
+                &series->cells[layout][point], &work->plan, batches,
+                latency_link(arena->base + offset, footprint, work->session->base_page_bytes, layout, seed),
+                footprint / node_bytes);
         }
     }
     return 0;
 }
 
-/* True when the first round has used more than its share of the section's time. */
+/* One layout and footprint. Which physical pages a short cycle got decides which cache sets its lines share, and freed
+ * pages come back in the next round: so its place in the arena changes, and with every batch. */
+static int measure_point(struct work *work, enum latency_layout layout, size_t point, unsigned round, struct rng *rng,
+                         struct verdict *verdict)
+{
+    const uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? LINE_BYTES : work->session->base_page_bytes;
+    const bool is_short = work->plan.footprints[point] / node_bytes <= PLACED_NODES_MAX;
+    const unsigned placements = is_short ? work->plan.batches : 1;
+    size_t first[SESSION_BACKINGS_MAX] = {0};
+    int status = 0;
+
+    for (size_t index = 0; index < work->series_count; index++) {
+        first[index] = work->series[index].cells[layout][point].count;
+    }
+    for (unsigned placement = 0; placement < placements && status == 0; placement++) {
+        const uint64_t seed = rng_mix(work->session->options->seed * 64 + round) ^
+                              rng_mix(((uint64_t)layout * 1000 + point) * 64 + placement);
+
+        status = measure_placement(work, layout, point, work->plan.batches / placements, seed, rng, verdict);
+    }
+    for (size_t index = 0; index < work->series_count; index++) {
+        latency_end_round(&work->series[index].cells[layout][point], first[index], round);
+    }
+    return status;
+}
+
+/* Called when the memory of the first round is mapped. That takes longest the first time, when a hypervisor may have to
+ * find the memory, too; so it is not held against the round. */
+static void start_clock(struct work *work, double map_seconds)
+{
+    const double left = PLAN_SHARE * deadline_remaining_seconds(work->session->deadline) / work->plan.rounds;
+
+    work->start_ns = timing_now_ns();
+    work->round_seconds = left - fmin(map_seconds, MAP_SHARE * left);
+}
+
+/* True when the first round has measured for longer than its share of the section's time. */
 static bool is_too_slow(const struct work *work)
 {
-    return seconds_since(work->start_ns) > PLAN_SHARE * work->budget_seconds / work->plan.rounds;
+    return seconds_since(work->start_ns) > work->round_seconds;
 }
 
 /* Leaves out the footprints from `point` on: a few rounds of less are a measurement, one round of all is none. */
@@ -235,12 +257,16 @@ static int measure_round(struct work *work, unsigned round, struct verdict *verd
     struct rng rng = rng_new(work->session->options->seed, 0x1a7e0000u + round);
     const uint64_t largest = work->plan.footprints[work->plan.footprint_count - 1];
     const size_t first = (size_t)rng_below(&rng, work->series_count);
+    const uint64_t start_ns = timing_now_ns();
     int status = 0;
 
     for (size_t index = 0; index < work->series_count && status == 0; index++) {
         const uint64_t bytes = work->series[index].bytes;
 
         status = open_arena(work, index, bytes < work->shared_bytes ? bytes : work->shared_bytes, verdict);
+    }
+    if (round == 0) {
+        start_clock(work, seconds_since(start_ns));
     }
     if (status == 0) {
         status = measure_points(work, 0, work->shared_bytes, round, &rng, verdict);
@@ -281,97 +307,13 @@ static int measure_rounds(struct work *work, struct verdict *verdict)
     return 0;
 }
 
-/* --- plan ------------------------------------------------------------------------------------------------------- */
-
-static void make_plan(const struct session *session, struct latency_plan *plan)
-{
-    const bool full = session->options->profile == PROFILE_FULL;
-    const uint64_t largest = full ? 4 * GIB : GIB;
-
-    *plan = (struct latency_plan){
-        .layout_max_bytes = {largest, full ? 4 * GIB : 128 * MIB, largest},
-        .layout_every = {1, full ? 1 : 2, full ? 2 : 4},
-        .warm_lap_nodes = full ? FULL_WARM_LAP_NODES : QUICK_WARM_LAP_NODES,
-        .rounds = full ? 7 : 5,
-        .batches = 3,
-        .batch_seconds = full ? 2e-3 : 1.2e-3,
-    };
-    for (uint64_t bytes = FOOTPRINT_MIN_BYTES; bytes <= largest && bytes <= session->memory_bytes; bytes *= 2) {
-        plan->footprints[plan->footprint_count++] = bytes;
-    }
-}
-
-/* How much of this backing there is: all that is planned, or what the pool has free. */
-static void size_series(const struct session *session, const struct latency_plan *plan, struct latency_series *series)
-{
-    const uint64_t largest = plan->footprints[plan->footprint_count - 1];
-    const struct backing *const backing = &series->backing;
-    const int64_t free_pages = backing_free_pages(backing->page_bytes, session->options->numa_node);
-
-    series->bytes = largest;
-    series->granted_fraction = NAN;
-    series->verdict = (struct verdict){.status = STATUS_OK};
-    for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++) {
-        for (size_t point = 0; point < LATENCY_POINTS_MAX; point++) {
-            for (unsigned round = 0; round < LATENCY_ROUNDS_MAX; round++) {
-                series->cells[layout][point].round_ns[round] = NAN;
-            }
-        }
-    }
-    if (backing->kind != BACKING_HUGETLB) {
-        return;
-    }
-    if (free_pages <= 0) {
-        series->bytes = 0;
-        verdict_set(&series->verdict, STATUS_NO_FREE_HUGEPAGES, "the pool of %s pages has no free page", backing->name);
-    } else if (backing->page_bytes > session->memory_bytes) {
-        series->bytes = 0;
-        verdict_set(&series->verdict, STATUS_MEMORY_LIMIT, "one %s page is more than the %llu MiB that may be used",
-                    backing->name, (unsigned long long)(session->memory_bytes / MIB));
-    } else if ((uint64_t)free_pages * backing->page_bytes < largest) {
-        series->bytes = (uint64_t)free_pages * backing->page_bytes;
-        (void)snprintf(series->verdict.reason, sizeof(series->verdict.reason),
-                       "the pool has %lld free pages: larger footprints were left out", (long long)free_pages);
-    }
-}
-
-/* Seconds to map and touch a byte of base pages, from a small arena; 0 when that failed. */
-static double touch_seconds_per_byte(const struct session *session, const struct backing *base)
-{
-    struct verdict verdict;
-    struct arena arena;
-
-    if (arena_open(&arena, base, PROBE_BYTES, session->options->numa_node, &verdict) != 0) {
-        return 0;
-    }
-    const double seconds = arena.touch_seconds / (double)arena.bytes;
-
-    arena_close(&arena);
-    return seconds;
-}
-
-/* Largest footprint that all backings can have at the same time, and that leaves most of the time for measuring. */
-static uint64_t shared_footprint(const struct session *session, const struct latency_plan *plan,
-                                 const struct backing *base, size_t backings)
-{
-    const double per_byte = touch_seconds_per_byte(session, base) * (double)(backings * plan->rounds);
-    const double allowed = MAP_SHARE * deadline_remaining_seconds(session->deadline);
-    uint64_t bytes = FOOTPRINT_MIN_BYTES;
-
-    while (2 * bytes * backings <= session->memory_bytes && 2 * bytes <= GIB &&
-           per_byte * 2 * (double)bytes <= allowed) {
-        bytes *= 2;
-    }
-    return bytes < plan->footprints[plan->footprint_count - 1] ? bytes : plan->footprints[plan->footprint_count - 1];
-}
-
 int latency_measure_curves(const struct session *session, struct latency_result *result)
 {
     struct backing backings[SESSION_BACKINGS_MAX];
     struct work work = {.session = session, .result = result};
 
     *result = (struct latency_result){.pressure.verdict = {STATUS_SKIPPED, "the measurement did not come to it"}};
-    make_plan(session, &work.plan);
+    latency_make_plan(session, &work.plan);
     work.series_count = session_list_backings(session, backings);
     work.series = calloc(work.series_count, sizeof(*work.series));
     if (work.series == NULL || work.plan.footprint_count == 0) {
@@ -381,11 +323,12 @@ int latency_measure_curves(const struct session *session, struct latency_result 
     }
     for (size_t index = 0; index < work.series_count; index++) {
         work.series[index].backing = backings[index];
-        size_series(session, &work.plan, &work.series[index]);
+        latency_size_series(session, &work.plan, &work.series[index]);
     }
-    work.start_ns = timing_now_ns();
     work.budget_seconds = deadline_remaining_seconds(session->deadline);
-    work.shared_bytes = shared_footprint(session, &work.plan, &backings[0], work.series_count);
+    work.plan.warm_seconds =
+        WARM_SHARE * work.budget_seconds / work.plan.rounds / SLOW_POINTS / (double)work.series_count;
+    work.shared_bytes = latency_shared_footprint(session, &work.plan, work.series, work.series_count);
     if (measure_rounds(&work, &result->verdict) == 0) {
         result->verdict.status = STATUS_OK;
         session_report_progress(session, 1.0);

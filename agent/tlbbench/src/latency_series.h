@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The working state of latency_measure_curves(): one series a backing, one cell a layout and footprint. Not for other modules.
+/* The working state of latency_measure_curves(): one series a backing, one cell a layout and footprint. Not for others.
  */
 #ifndef TLBBENCH_LATENCY_SERIES_H
 #define TLBBENCH_LATENCY_SERIES_H
@@ -43,7 +43,7 @@ struct latency_plan {
     size_t footprint_count;
     uint64_t layout_max_bytes[LAYOUT_COUNT];
     unsigned layout_every[LAYOUT_COUNT]; /* only every n-th footprint */
-    uint64_t warm_lap_nodes;             /* cycles up to this length are walked whole before they are timed */
+    double warm_seconds;                 /* at most, for one cycle to become steady before it is timed */
     unsigned rounds;
     unsigned batches;
     double batch_seconds;
@@ -51,6 +51,25 @@ struct latency_plan {
 
 /* latency_measure() without the pressure. */
 int latency_measure_curves(const struct session *session, struct latency_result *result);
+
+uint64_t latency_round_up(uint64_t bytes, uint64_t page_bytes);
+
+/* Footprints, rounds and batches of the profile, as far as the memory allowed reaches. */
+void latency_make_plan(const struct session *session, struct latency_plan *plan);
+
+/* How much of its backing a series has: all that is planned, or what the pool has free. */
+void latency_size_series(const struct session *session, const struct latency_plan *plan, struct latency_series *series);
+
+/* Largest footprint that all backings can have at the same time, and that leaves most of the time for measuring. */
+uint64_t latency_shared_footprint(const struct session *session, const struct latency_plan *plan,
+                                  const struct latency_series *series, size_t series_count);
+
+/* Walks a new cycle of `nodes` until it is steady, then times `batches` batches of it. */
+void latency_measure_cell(struct latency_cell *cell, const struct latency_plan *plan, unsigned batches, void *start,
+                          uint64_t nodes);
+
+/* Stores the round's median, of the samples from `first` on. */
+void latency_end_round(struct latency_cell *cell, size_t first, unsigned round);
 
 /* True when the plan has this point for a backing of `bytes`. */
 bool latency_plan_has(const struct latency_plan *plan, enum latency_layout layout, size_t point, uint64_t bytes);

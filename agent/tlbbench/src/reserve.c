@@ -3,13 +3,13 @@
 
 #include "backing.h"
 #include "document.h"
+#include "reserve_journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ const struct reserve_places RESERVE_SYSTEM = {.sysfs = "/sys", .journal_dir = NU
 
 static const char JOURNAL_HEAD[] = "tlbbench reservation 1, boot ";
 
-enum { BOOT_ID_BYTES = 40, DIRECTORIES = 3, JOURNAL_BYTES_MAX = 8192, LOCK_TRIES = 8 };
+enum { JOURNAL_BYTES_MAX = 8192 };
 
 /* --- pools -------------------------------------------------------------------------------------------------------- */
 
@@ -96,145 +96,18 @@ static int restore_pool(const struct reserve_places *places, const struct reserv
     return count == current ? 0 : write_pool(places, pool, count);
 }
 
-/* --- the journal -------------------------------------------------------------------------------------------------- */
-
-void reserve_format_line(const struct reserve_pool *pool, char line[RESERVE_LINE_BYTES])
-{
-    (void)snprintf(line, RESERVE_LINE_BYTES, "pool page_bytes=%llu node=%d former=%lld target=%lld.\n",
-                   (unsigned long long)pool->page_bytes, pool->node, (long long)pool->former, (long long)pool->target);
-}
-
-bool reserve_parse_line(const char *line, struct reserve_pool *pool)
-{
-    unsigned long long page_bytes;
-    long long former, target;
-    int node;
-    char end = 0;
-
-    if (sscanf(line, "pool page_bytes=%llu node=%d former=%lld target=%lld%c", &page_bytes, &node, &former, &target,
-               &end) != 5 ||
-        end != '.' || former < 0 || target < former || node < -1 || page_bytes == 0) {
-        return false;
-    }
-    *pool = (struct reserve_pool){
-        .page_bytes = page_bytes, .node = node, .former = former, .target = target, .got = target};
-    return true;
-}
-
-static void read_boot_id(char boot_id[BOOT_ID_BYTES])
-{
-    FILE *const file = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-    boot_id[0] = '\0';
-    if (file == NULL) {
-        return;
-    }
-    if (fscanf(file, "%39s", boot_id) != 1) {
-        boot_id[0] = '\0';
-    }
-    (void)fclose(file);
-}
-
-/* The n-th directory that may hold a journal; false when that one does not exist here. */
-static bool journal_directory(const struct reserve_places *places, unsigned number, char path[RESERVE_PATH_BYTES])
-{
-    const char *const runtime = getenv("XDG_RUNTIME_DIR");
-    const char *const temporary = getenv("TMPDIR");
-
-    if (places->journal_dir != NULL) {
-        (void)snprintf(path, RESERVE_PATH_BYTES, "%s", places->journal_dir);
-        return number == 0;
-    }
-    switch (number) {
-    case 0:
-        (void)snprintf(path, RESERVE_PATH_BYTES, "/run/tlbbench");
-        return true;
-    case 1:
-        (void)snprintf(path, RESERVE_PATH_BYTES, "%.200s/tlbbench", runtime != NULL ? runtime : "");
-        return runtime != NULL && runtime[0] == '/';
-    default:
-        (void)snprintf(path, RESERVE_PATH_BYTES, "%.200s/tlbbench-%u",
-                       temporary != NULL && temporary[0] == '/' ? temporary : "/tmp", (unsigned)geteuid());
-        return true;
-    }
-}
-
-/* A journal is obeyed with the caller's rights, so nobody else may be able to plant one. */
-static bool is_private_directory(const char *path)
-{
-    struct stat found;
-
-    return lstat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
-           (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
-static void journal_path(const char *directory, char path[RESERVE_PATH_BYTES])
-{
-    (void)snprintf(path, RESERVE_PATH_BYTES, "%.240s/journal", directory);
-}
-
-/* Opens and locks the journal at `path`. Returns the descriptor; -1 with errno EWOULDBLOCK when a living run holds it.
- */
-static int lock_journal(const char *path, int flags)
-{
-    for (unsigned try = 0; try < LOCK_TRIES; try++) {
-        struct stat opened, named;
-        const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
-
-        if (fd < 0) {
-            return -1;
-        }
-        if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-            const int error = errno;
-
-            (void)close(fd);
-            errno = error;
-            return -1;
-        }
-        /* Its last owner may have removed it between our open and our lock: then this file is nobody's journal. */
-        if (fstat(fd, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino &&
-            opened.st_dev == named.st_dev) {
-            return fd;
-        }
-        (void)close(fd);
-    }
-    errno = EWOULDBLOCK;
-    return -1;
-}
-
-static void remove_journal(const char *path)
-{
-    char directory[RESERVE_PATH_BYTES];
-
-    (void)unlink(path);
-    (void)snprintf(directory, sizeof(directory), "%s", path);
-    char *const slash = strrchr(directory, '/');
-
-    if (slash != NULL) {
-        *slash = '\0';
-        (void)rmdir(directory); /* stays when somebody else's file is in it */
-    }
-}
-
-static int append_synced(int fd, const char *text)
-{
-    const size_t length = strlen(text);
-
-    return write(fd, text, length) == (ssize_t)length && fsync(fd) == 0 ? 0 : -1;
-}
-
 /* --- recovery ----------------------------------------------------------------------------------------------------- */
 
 /* Restores the pools that the journal's text names. Returns their number, or -1 when one could not be written. */
 static int replay(const struct reserve_places *places, char *text)
 {
-    char head[sizeof(JOURNAL_HEAD) + BOOT_ID_BYTES];
-    char boot_id[BOOT_ID_BYTES];
+    char head[sizeof(JOURNAL_HEAD) + RESERVE_BOOT_ID_BYTES];
+    char boot_id[RESERVE_BOOT_ID_BYTES];
     char *rest = NULL;
     int restored = 0;
     bool failed = false;
 
-    read_boot_id(boot_id);
+    reserve_journal_boot_id(boot_id);
     (void)snprintf(head, sizeof(head), "%s%s", JOURNAL_HEAD, boot_id);
     char *line = strtok_r(text, "\n", &rest);
 
@@ -255,7 +128,7 @@ static int replay(const struct reserve_places *places, char *text)
 static int recover_journal(const struct reserve_places *places, const char *path)
 {
     char text[JOURNAL_BYTES_MAX];
-    const int fd = lock_journal(path, 0);
+    const int fd = reserve_journal_lock(path, 0);
 
     if (fd < 0) {
         return 0; /* none, or its owner lives */
@@ -266,7 +139,7 @@ static int recover_journal(const struct reserve_places *places, const char *path
     const int restored = replay(places, text);
 
     if (restored >= 0) {
-        remove_journal(path);
+        reserve_journal_remove(path);
     }
     (void)close(fd);
     return restored;
@@ -276,14 +149,14 @@ int reservation_recover(const struct reserve_places *places)
 {
     int total = 0;
 
-    for (unsigned number = 0; number < DIRECTORIES; number++) {
+    for (unsigned number = 0; number < RESERVE_JOURNAL_DIRECTORIES; number++) {
         char directory[RESERVE_PATH_BYTES];
         char path[RESERVE_PATH_BYTES];
 
-        if (!journal_directory(places, number, directory) || !is_private_directory(directory)) {
+        if (!reserve_journal_directory(places, number, directory) || !reserve_journal_is_private(directory)) {
             continue;
         }
-        journal_path(directory, path);
+        reserve_journal_path(directory, path);
         const int restored = recover_journal(places, path);
 
         if (restored < 0) {
@@ -299,17 +172,17 @@ int reservation_recover(const struct reserve_places *places)
 
 static int open_new_journal(struct reservation *reservation)
 {
-    for (unsigned number = 0; number < DIRECTORIES; number++) {
+    for (unsigned number = 0; number < RESERVE_JOURNAL_DIRECTORIES; number++) {
         char directory[RESERVE_PATH_BYTES];
 
-        if (!journal_directory(&reservation->places, number, directory)) {
+        if (!reserve_journal_directory(&reservation->places, number, directory)) {
             continue;
         }
-        if ((mkdir(directory, 0700) != 0 && errno != EEXIST) || !is_private_directory(directory)) {
+        if ((mkdir(directory, 0700) != 0 && errno != EEXIST) || !reserve_journal_is_private(directory)) {
             continue;
         }
-        journal_path(directory, reservation->journal_path);
-        reservation->journal_fd = lock_journal(reservation->journal_path, O_CREAT);
+        reserve_journal_path(directory, reservation->journal_path);
+        reservation->journal_fd = reserve_journal_lock(reservation->journal_path, O_CREAT);
         if (reservation->journal_fd >= 0) {
             return 0;
         }
@@ -327,16 +200,16 @@ static int open_new_journal(struct reservation *reservation)
 
 int reservation_begin(struct reservation *reservation, const struct reserve_places *places)
 {
-    char head[sizeof(JOURNAL_HEAD) + BOOT_ID_BYTES + 1];
-    char boot_id[BOOT_ID_BYTES];
+    char head[sizeof(JOURNAL_HEAD) + RESERVE_BOOT_ID_BYTES + 1];
+    char boot_id[RESERVE_BOOT_ID_BYTES];
 
     *reservation = (struct reservation){.places = *places, .journal_fd = -1};
     if (open_new_journal(reservation) != 0) {
         return -1;
     }
-    read_boot_id(boot_id);
+    reserve_journal_boot_id(boot_id);
     (void)snprintf(head, sizeof(head), "%s%s\n", JOURNAL_HEAD, boot_id);
-    if (ftruncate(reservation->journal_fd, 0) != 0 || append_synced(reservation->journal_fd, head) != 0) {
+    if (ftruncate(reservation->journal_fd, 0) != 0 || reserve_journal_append(reservation->journal_fd, head) != 0) {
         verdict_set(&reservation->verdict, STATUS_FAILED, "--reserve: the journal cannot be written: %s",
                     strerror(errno));
         (void)reservation_end(reservation);
@@ -364,7 +237,7 @@ void reservation_take(struct reservation *reservation, uint64_t page_bytes, int 
                                   .target = former + (free_pages - free_now),
                                   .got = former};
     reserve_format_line(pool, line);
-    if (append_synced(reservation->journal_fd, line) != 0) {
+    if (reserve_journal_append(reservation->journal_fd, line) != 0) {
         verdict_set(&reservation->verdict, STATUS_FAILED, "--reserve: the journal cannot be written: %s",
                     strerror(errno));
         return;
@@ -394,7 +267,7 @@ int reservation_end(struct reservation *reservation)
         }
     }
     if (status == 0) {
-        remove_journal(reservation->journal_path);
+        reserve_journal_remove(reservation->journal_path);
     }
     (void)close(reservation->journal_fd);
     reservation->journal_fd = -1;

@@ -231,7 +231,11 @@ struct row_measurement {
 struct break_even {
     uint64_t page_bytes; /* of the huge pages */
     uint64_t segment_bytes;
-    int64_t connections; /* base page tables cost more than the reservation wastes from here on; -1 = unknown */
+    int64_t connections; /* from here on the tables saved are more than rounding and idle pages hold; -1 = unknown */
+    int64_t connections_per_idle_page;   /* that pay for one more page of the pool that nobody uses; -1 = unknown */
+    uint64_t rounding_bytes;             /* of the segment's last page */
+    uint64_t idle_pool_bytes;            /* free in the pool, as it was found, beside the segment */
+    uint64_t saved_bytes_per_connection; /* base page tables less huge ones, all touched; UINT64_MAX = unknown */
     char text[REASON_BYTES];
 };
 

@@ -2,6 +2,7 @@
 #include "rows.h"
 
 #include "chase.h"
+#include "rows_break_even.h"
 #include "rows_worker.h"
 
 #include <math.h>
@@ -276,60 +277,6 @@ static int measure_specs(struct work *work, struct verdict *verdict)
     return 0;
 }
 
-/* --- break-even --------------------------------------------------------------------------------------------------- */
-
-/* Page-table bytes of one process that touched the whole segment; UINT64_MAX when not measured. */
-static uint64_t tables_of(const struct rows_result *result, enum backing_kind kind, uint64_t page_bytes)
-{
-    for (size_t index = 0; index < result->measurement_count; index++) {
-        const struct row_measurement *const item = &result->measurements[index];
-
-        if (item->kind == kind && item->page_bytes == page_bytes && item->mode == MODE_PROCESSES &&
-            item->vm_pte_bytes_per_process != UINT64_MAX) {
-            return item->vm_pte_bytes_per_process;
-        }
-    }
-    return UINT64_MAX;
-}
-
-static void fill_break_even(const struct work *work, const struct rows_segment *segment, struct break_even *item)
-{
-    const uint64_t base = tables_of(work->result, BACKING_BASE, work->session->base_page_bytes);
-    const uint64_t huge = tables_of(work->result, BACKING_HUGETLB, segment->backing.page_bytes);
-    const uint64_t wasted = segment->mapped_bytes - segment->bytes;
-
-    *item = (struct break_even){
-        .page_bytes = segment->backing.page_bytes, .segment_bytes = segment->bytes, .connections = -1};
-    if (base == UINT64_MAX || huge == UINT64_MAX || base <= huge) {
-        (void)snprintf(item->text, sizeof(item->text),
-                       "unknown: page tables of processes were not measured for %s and base pages",
-                       segment->backing.name);
-        return;
-    }
-    item->connections = (int64_t)(wasted / (base - huge) + 1);
-    (void)snprintf(
-        item->text, sizeof(item->text),
-        "%s pages waste %llu KiB of this segment by rounding; a connection costs %llu KiB of page tables with base "
-        "pages and %llu KiB with %s",
-        segment->backing.name, (unsigned long long)(wasted >> 10), (unsigned long long)(base >> 10),
-        (unsigned long long)(huge >> 10), segment->backing.name);
-}
-
-static int compute_break_even(struct work *work)
-{
-    work->result->break_evens = calloc(work->segment_count, sizeof(*work->result->break_evens));
-    if (work->result->break_evens == NULL) {
-        return -1;
-    }
-    for (size_t index = 0; index < work->segment_count; index++) {
-        if (work->segments[index].backing.kind == BACKING_HUGETLB &&
-            work->segments[index].verdict.status == STATUS_OK) {
-            fill_break_even(work, &work->segments[index], &work->result->break_evens[work->result->break_even_count++]);
-        }
-    }
-    return 0;
-}
-
 static int open_segments(struct work *work, struct verdict *verdict)
 {
     struct backing backings[SESSION_BACKINGS_MAX];
@@ -339,7 +286,8 @@ static int open_segments(struct work *work, struct verdict *verdict)
     for (size_t index = 0; index < count; index++) {
         struct rows_segment *const segment = &work->segments[work->segment_count++];
 
-        if (rows_segment_open(segment, &backings[index], bytes, work->session, verdict) != 0) {
+        if (rows_segment_open(segment, &backings[index], bytes, work->result->peak_mapped_bytes, work->session,
+                              verdict) != 0) {
             return -1;
         }
         work->result->peak_mapped_bytes += segment->fd >= 0 || segment->arena.base != NULL ? segment->mapped_bytes : 0;
@@ -361,7 +309,8 @@ int rows_measure(const struct session *session, struct rows_result *result)
         result->verdict.status = STATUS_OK;
         session_report_progress(session, 1.0);
     }
-    const int status = compute_break_even(&work);
+    const int status =
+        rows_find_break_even(work.result, work.segments, work.segment_count, work.session->base_page_bytes);
 
     for (size_t index = 0; index < work.segment_count; index++) {
         rows_segment_close(&work.segments[index]);

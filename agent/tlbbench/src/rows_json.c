@@ -52,6 +52,10 @@ void rows_to_json(struct json *j, const char *key, const struct rows_result *res
         json_u64(j, "page_bytes", item->page_bytes);
         json_u64(j, "segment_bytes", item->segment_bytes);
         json_i64_or_null(j, "connections", item->connections);
+        json_i64_or_null(j, "connections_per_idle_page", item->connections_per_idle_page);
+        json_u64(j, "rounding_bytes", item->rounding_bytes);
+        json_u64(j, "idle_pool_bytes", item->idle_pool_bytes);
+        bytes_or_null(j, "saved_bytes_per_connection", item->saved_bytes_per_connection);
         json_string(j, "text", item->text);
         json_end_object(j);
     }

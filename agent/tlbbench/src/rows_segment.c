@@ -77,7 +77,15 @@ static int open_private_thp(struct rows_segment *segment, const struct session *
     return 0;
 }
 
-int rows_segment_open(struct rows_segment *segment, const struct backing *backing, size_t bytes,
+/* What the pool, as it was found, holds beyond the segment: nothing else than huge pages can use it meanwhile. */
+static uint64_t idle_pool_bytes(const struct session *session, uint64_t page_bytes, uint64_t pages)
+{
+    const struct pool *const pool = environment_pool(session->environment, page_bytes);
+
+    return pool != NULL && pool->free > (int64_t)pages ? ((uint64_t)pool->free - pages) * page_bytes : 0;
+}
+
+int rows_segment_open(struct rows_segment *segment, const struct backing *backing, size_t bytes, uint64_t taken_bytes,
                       const struct session *session, struct verdict *verdict)
 {
     const size_t page = (size_t)backing->page_bytes;
@@ -85,12 +93,17 @@ int rows_segment_open(struct rows_segment *segment, const struct backing *backin
 
     *segment = (struct rows_segment){.backing = *backing, .fd = -1, .bytes = bytes};
     segment->mapped_bytes = (bytes + page - 1) / page * page;
-    if (is_hugetlb && backing_free_pages(page, session->options->numa_node) < (int64_t)(segment->mapped_bytes / page)) {
-        verdict_set(&segment->verdict, STATUS_NO_FREE_HUGEPAGES, "%zu free pages of %s needed, the pool has %lld",
-                    segment->mapped_bytes / page, backing->name,
-                    (long long)backing_free_pages(page, session->options->numa_node));
+    const uint64_t pages = segment->mapped_bytes / page;
+    const int64_t free_pages = is_hugetlb ? backing_free_pages(page, session->options->numa_node) : 0;
+
+    if (is_hugetlb && free_pages < (int64_t)pages) {
+        backing_explain_pool(page, pages, free_pages, &segment->verdict);
         return 0;
     }
+    if (!session_allows(session, backing, taken_bytes, segment->mapped_bytes, &segment->verdict)) {
+        return 0;
+    }
+    segment->idle_pool_bytes = is_hugetlb ? idle_pool_bytes(session, page, pages) : 0;
     segment->fd = backing_memfd(is_hugetlb ? page : 0, segment->mapped_bytes, &segment->verdict);
     if (segment->fd < 0) {
         return 0;

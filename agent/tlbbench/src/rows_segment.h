@@ -14,11 +14,13 @@ struct rows_segment {
     int fd;                 /* -1 with a private arena */
     size_t bytes;           /* of the segment; what is mapped is rounded up to whole pages */
     size_t mapped_bytes;
-    struct arena arena; /* THP where the kernel refuses it to shared memory: threads only */
+    uint64_t idle_pool_bytes; /* free in the pool beside the segment before anything was reserved for it */
+    struct arena arena;       /* THP where the kernel refuses it to shared memory: threads only */
 };
 
-/* Creates and fills the segment; says in segment->verdict why it cannot be had. Returns -1 only when asked to stop. */
-int rows_segment_open(struct rows_segment *segment, const struct backing *backing, size_t bytes,
+/* Creates and fills the segment beside others that take `taken_bytes`; says in segment->verdict why it cannot be had.
+ * Returns -1 only when asked to stop. */
+int rows_segment_open(struct rows_segment *segment, const struct backing *backing, size_t bytes, uint64_t taken_bytes,
                       const struct session *session, struct verdict *verdict);
 void rows_segment_close(struct rows_segment *segment);
 

@@ -9,6 +9,7 @@
 #include "reserve.h"
 #include "rows.h"
 #include "scatter.h"
+#include "sections.h"
 #include "session.h"
 #include "signals.h"
 #include "tlb.h"
@@ -28,140 +29,6 @@ enum { LOW_PRIORITY_NICE = 5 };
 #define RESERVE_QUICK_BYTES (1ull << 30)
 #define RESERVE_FULL_BYTES (4ull << 30)
 #define RESERVE_FEW_BYTES (4ull << 20) /* geometry and scatter map the same few pages many times */
-
-struct section {
-    const char *name;
-    enum command_id command;
-    double quick_seconds, run_quick_seconds; /* alone, and as a part of `run`, whose sum stays below 60 s */
-    double full_seconds;                     /* the sum stays below 5 min */
-    int (*measure)(const struct session *session, struct run_result *result);
-    struct verdict *(*verdict)(struct run_result *result);
-    bool (*is_partial)(const struct session *session, const struct run_result *result);
-};
-
-/* --- what counts as partial ------------------------------------------------------------------------------------ */
-
-/* A size whose pool was never filled is a fact about the node; one that was asked for, or whose pool is used up, is
- * missing. */
-static bool is_missing(const struct session *session, enum status status, uint64_t page_bytes)
-{
-    const struct pool *const pool = environment_pool(session->environment, page_bytes);
-
-    switch (status) {
-    case STATUS_OK:
-    case STATUS_FRACTURED:
-    case STATUS_NOT_REACHED:
-    case STATUS_CPUID_HIDDEN:
-        return false;
-    case STATUS_THP_NOT_GRANTED: /* the kernel's settings, where nobody asked for THP by name */
-        return session->options->thp;
-    case STATUS_NO_FREE_HUGEPAGES:
-        return session->options->page_size_count > 0 || (pool != NULL && pool->nr > 0);
-    default:
-        return true;
-    }
-}
-
-static bool curves_miss(const struct session *session, const struct curve_list *curves)
-{
-    for (size_t index = 0; index < curves->count; index++) {
-        if (is_missing(session, curves->items[index].verdict.status, curves->items[index].page_bytes)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static int measure_geometry(const struct session *session, struct run_result *result)
-{
-    result->geometry = calloc(1, sizeof(*result->geometry));
-    return result->geometry == NULL ? -1 : geometry_measure(session, result->geometry);
-}
-
-static struct verdict *geometry_verdict(struct run_result *result)
-{
-    return &result->geometry->verdict;
-}
-
-static bool geometry_is_partial(const struct session *session, const struct run_result *result)
-{
-    const struct geometry_result *const geometry = result->geometry;
-
-    for (size_t index = 0; index < geometry->granule_count; index++) {
-        if (is_missing(session, geometry->granules[index].verdict.status, geometry->granules[index].page_bytes)) {
-            return true;
-        }
-    }
-    return curves_miss(session, &geometry->curves);
-}
-
-static int measure_latency(const struct session *session, struct run_result *result)
-{
-    result->latency = calloc(1, sizeof(*result->latency));
-    return result->latency == NULL ? -1 : latency_measure(session, result->latency);
-}
-
-static struct verdict *latency_verdict(struct run_result *result)
-{
-    return &result->latency->verdict;
-}
-
-static bool latency_is_partial(const struct session *session, const struct run_result *result)
-{
-    const enum status pressure = result->latency->pressure.verdict.status;
-
-    /* Without a large page the curves say whose it is; without a size to compare with there was nothing to do. */
-    return curves_miss(session, &result->latency->curves) ||
-           (pressure != STATUS_SKIPPED && pressure != STATUS_NO_FREE_HUGEPAGES && pressure != STATUS_THP_NOT_GRANTED &&
-            is_missing(session, pressure, 0));
-}
-
-static int measure_rows(const struct session *session, struct run_result *result)
-{
-    result->rows = calloc(1, sizeof(*result->rows));
-    return result->rows == NULL ? -1 : rows_measure(session, result->rows);
-}
-
-static struct verdict *rows_verdict(struct run_result *result)
-{
-    return &result->rows->verdict;
-}
-
-static bool rows_is_partial(const struct session *session, const struct run_result *result)
-{
-    for (size_t index = 0; index < result->rows->measurement_count; index++) {
-        const struct row_measurement *const item = &result->rows->measurements[index];
-
-        if (is_missing(session, item->verdict.status, item->page_bytes)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static int measure_scatter(const struct session *session, struct run_result *result)
-{
-    result->scatter = calloc(1, sizeof(*result->scatter));
-    return result->scatter == NULL ? -1 : scatter_measure(session, result->scatter);
-}
-
-static struct verdict *scatter_verdict(struct run_result *result)
-{
-    return &result->scatter->verdict;
-}
-
-static bool scatter_is_partial(const struct session *session, const struct run_result *result)
-{
-    return curves_miss(session, &result->scatter->curves);
-}
-
-static const struct section SECTIONS[] = {
-    {"geometry", COMMAND_GEOMETRY, 5, 8, 25, measure_geometry, geometry_verdict, geometry_is_partial},
-    {"latency", COMMAND_LATENCY, 15, 18, 145, measure_latency, latency_verdict, latency_is_partial},
-    {"rows", COMMAND_ROWS, 30, 27, 105, measure_rows, rows_verdict, rows_is_partial},
-    {"scatter", COMMAND_SCATTER, 5, 5, 20, measure_scatter, scatter_verdict, scatter_is_partial},
-};
-enum { SECTION_COUNT = sizeof(SECTIONS) / sizeof(SECTIONS[0]) };
 
 /* --- sections -------------------------------------------------------------------------------------------------- */
 

@@ -122,7 +122,7 @@ static int measure_aliased(struct work *work, const struct backing *backing, str
     return status;
 }
 
-static void *link_arena(void *context, bool packed, size_t count, struct rng *rng, uint32_t *order)
+static struct chase link_arena(void *context, bool packed, size_t count, struct rng *rng, uint32_t *order)
 {
     const struct arena *const arena = context;
     const size_t page = (size_t)arena->backing.page_bytes;
@@ -131,7 +131,7 @@ static void *link_arena(void *context, bool packed, size_t count, struct rng *rn
     char *previous = NULL;
 
     if (count == 0) {
-        return arena->base;
+        return (struct chase){.position = arena->base};
     }
     for (size_t line = 0; line < count; line++) {
         order[line] = (uint32_t)line;
@@ -149,7 +149,7 @@ static void *link_arena(void *context, bool packed, size_t count, struct rng *rn
         first = step == 0 ? node : first;
         previous = node;
     }
-    return first;
+    return (struct chase){.position = first};
 }
 
 static int measure_thp(struct work *work, const struct backing *backing, struct verdict *verdict)
@@ -236,6 +236,10 @@ static int measure_backing(struct work *work, const struct backing *backing, con
     make_ladder(work, work->base, lines);
     if (work->huge->count < 2) {
         verdict_set(&verdict, STATUS_MEMORY_LIMIT, "the memory allowed holds too few %s pages", backing->name);
+        keep_curve(work, NULL, backing, backing, &verdict);
+        return 0;
+    }
+    if (backing->kind == BACKING_HUGETLB && !session_allows(work->session, backing, 0, backing->page_bytes, &verdict)) {
         keep_curve(work, NULL, backing, backing, &verdict);
         return 0;
     }

@@ -58,6 +58,26 @@ size_t session_list_backings(const struct session *session, struct backing backi
     return count;
 }
 
+bool session_allows(const struct session *session, const struct backing *backing, uint64_t mapped_bytes, uint64_t bytes,
+                    struct verdict *verdict)
+{
+    const unsigned long long mib = 1ull << 20;
+
+    if (mapped_bytes <= session->memory_bytes && bytes <= session->memory_bytes - mapped_bytes) {
+        return true;
+    }
+    if (backing->page_bytes > session->memory_bytes) {
+        verdict_set(verdict, STATUS_MEMORY_LIMIT, "one %s page is more than the %llu MiB that may be used",
+                    backing->name, (unsigned long long)session->memory_bytes / mib);
+    } else {
+        verdict_set(verdict, STATUS_MEMORY_LIMIT,
+                    "%llu MiB in %s pages do not fit: %llu MiB may be used, %llu MiB are taken",
+                    (unsigned long long)bytes / mib, backing->name, (unsigned long long)session->memory_bytes / mib,
+                    (unsigned long long)mapped_bytes / mib);
+    }
+    return false;
+}
+
 /* Size of the data or unified cache of the highest level up to `level_max`; 0 when the kernel lists none. */
 static uint64_t read_cache_bytes(int level_max)
 {

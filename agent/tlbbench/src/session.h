@@ -37,6 +37,10 @@ void session_report_progress(const struct session *session, double fraction);
 enum { SESSION_BACKINGS_MAX = 8 };
 size_t session_list_backings(const struct session *session, struct backing backings[SESSION_BACKINGS_MAX]);
 
+/* True when `bytes` more of a backing may be mapped beside the `mapped_bytes` that are; else `verdict` says why not. */
+bool session_allows(const struct session *session, const struct backing *backing, uint64_t mapped_bytes, uint64_t bytes,
+                    struct verdict *verdict);
+
 /* First-level data cache of the core in bytes, from the kernel; 32 KiB when it says nothing. */
 uint64_t session_l1_data_bytes(void);
 

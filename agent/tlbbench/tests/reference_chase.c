@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An independent dependent chase to compare `tlbbench latency` with. It shares no code with tlbbench on purpose: its
- * own shuffled table, its own mapping, whole laps, no guard, best of several mappings.
+ * own shuffled table, its own mapping, whole laps where they are short, no guard, best of several mappings.
  *
- *   reference_chase BYTES page|line base|thp|hugetlb [PAGE_BYTES]     prints ns per access (best and median of 5
- * mappings)
+ *   reference_chase BYTES page|line base|thp|hugetlb [PAGE_BYTES [PLACES [ACCESSES [ARENA_BYTES]]]]
+ *
+ * prints ns per access: best, median and all of PLACES fresh cycles (5; at most 64). Each is walked for ACCESSES loads
+ * (4000000) to become steady and then timed over as many. With ARENA_BYTES each lies somewhere in a mapping of that
+ * size; without it each has a mapping of its own, which tends to get the pages that the one before gave back.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -13,9 +16,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { MAPPINGS = 5, LINE = 64 };
+enum { PLACES = 5, PLACES_MAX = 64, ACCESSES = 4000000, LINE = 64 };
 
-static uint64_t state = 0x2545f4914f6cdd1du;
+static uint64_t state;
 
 static uint64_t draw(void)
 {
@@ -60,24 +63,39 @@ static char *map(size_t bytes, const char *kind, size_t page)
 
 int main(int argc, char **argv)
 {
-    double results[MAPPINGS];
+    double results[PLACES_MAX];
 
     if (argc < 4)
         return 2;
+    state = (uint64_t)now() | 1; /* another order in every run, as in every mapping */
     const size_t bytes = strtoull(argv[1], NULL, 0);
     const size_t step = strcmp(argv[2], "page") == 0 ? 4096 : LINE;
     const size_t page = argc > 4 ? strtoull(argv[4], NULL, 0) : 4096;
     const size_t count = bytes / step;
+    const int places = argc > 5 ? atoi(argv[5]) : PLACES;
+    const size_t wanted = argc > 6 ? strtoull(argv[6], NULL, 0) : ACCESSES;
+    const size_t arena = argc > 7 ? strtoull(argv[7], NULL, 0) : bytes;
+    if (places < 1 || places > PLACES_MAX || wanted == 0 || count == 0 || arena < bytes)
+        return 2;
     uint32_t *const order = malloc(count * sizeof(*order));
+    char *const dropped = map(1u << 20, "base", 4096);
+    char *all = NULL;
 
-    for (int mapping = 0; mapping < MAPPINGS; mapping++) {
-        char *const base = map(bytes, argv[3], page);
+    if (dropped == MAP_FAILED)
+        return 1;
+    memset(dropped, 1, 1u << 20);
 
-        if (base == MAP_FAILED || order == NULL) {
-            perror("map");
-            return 1;
+    for (int place = 0; place < places; place++) {
+        if (all == NULL) {
+            all = map(arena, argv[3], page);
+            if (all == MAP_FAILED || order == NULL) {
+                perror("map");
+                return 1;
+            }
+            memset(all, 1, arena);
         }
-        memset(base, 1, bytes);
+        char *const base = all + draw() % (arena / bytes) * bytes;
+
         for (size_t i = 0; i < count; i++)
             order[i] = (uint32_t)i;
         for (size_t i = count - 1; i > 0; i--) {
@@ -87,6 +105,10 @@ int main(int argc, char **argv)
             order[i] = order[j];
             order[j] = t;
         }
+        /* Pages of earlier places stay in the TLBs otherwise, as they do not after the munmap of a mapping. */
+        (void)mprotect(dropped, 1u << 20, PROT_NONE);
+        (void)mprotect(dropped, 1u << 20, PROT_READ | PROT_WRITE);
+        memset(dropped, 1, 1u << 20);
         /* One line a page at a random line; or every line. */
         char *first = NULL, *previous = NULL;
         for (size_t i = 0; i < count; i++) {
@@ -99,20 +121,26 @@ int main(int argc, char **argv)
             previous = node;
         }
         *(char **)previous = first;
-        const size_t accesses = count < 4000000 ? 4000000 / count * count : count;
+        const size_t accesses = count < wanted ? wanted / count * count : wanted;
         char *position = first;
 
-        for (size_t i = 0; i < count; i++) /* one lap to warm */
+        for (size_t i = 0; i < accesses; i++)
             position = *(char **)position;
         const double start = now();
 
         for (size_t i = 0; i < accesses; i++)
             position = *(char **)position;
-        results[mapping] = (now() - start) / (double)accesses;
+        results[place] = (now() - start) / (double)accesses;
         __asm__ volatile("" : : "r"(position));
-        (void)munmap(base, bytes);
+        if (arena == bytes) {
+            (void)munmap(all, (arena + page - 1) / page * page);
+            all = NULL;
+        }
     }
-    qsort(results, MAPPINGS, sizeof(results[0]), ascending);
-    printf("%zu %s %s best %.3f median %.3f\n", bytes, argv[2], argv[3], results[0], results[MAPPINGS / 2]);
+    qsort(results, (size_t)places, sizeof(results[0]), ascending);
+    printf("%zu %s %s best %.3f median %.3f all", bytes, argv[2], argv[3], results[0], results[places / 2]);
+    for (int place = 0; place < places; place++)
+        printf(" %.3f", results[place]);
+    printf("\n");
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "budget.h"
 #include "harness.h"
+#include "rows_break_even.h"
 #include "rows_worker.h"
 #include "scatter.h"
 #include "signals.h"
@@ -11,6 +12,7 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -255,7 +257,8 @@ static void workers_that_die_are_told(struct harness *h)
     static struct options options;
     static struct environment environment;
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    struct session session = {.options = &options, .environment = &environment, .base_page_bytes = page};
+    struct session session = {
+        .options = &options, .environment = &environment, .base_page_bytes = page, .memory_bytes = 64 * MIB};
     const struct backing backing = {.kind = BACKING_BASE, .page_bytes = page, .name = "base"};
 
     timing_list_cpus(&session.cpus, &session.cpus);
@@ -267,7 +270,7 @@ static void workers_that_die_are_told(struct harness *h)
         struct verdict verdict = {.status = STATUS_OK};
         struct rows_segment segment;
 
-        CHECK(rows_segment_open(&segment, &backing, 16 * MIB, &session, &verdict) == 0);
+        CHECK(rows_segment_open(&segment, &backing, 16 * MIB, 48 * MIB, &session, &verdict) == 0);
         CHECK(segment.verdict.status == STATUS_OK);
         CHECK(rows_run(&segment, &spec, 0.02, &session, &measurement) == 0);
         CHECK(measurement.verdict.status == STATUS_OK);
@@ -280,6 +283,68 @@ static void workers_that_die_are_told(struct harness *h)
         CHECK(isnan(measurement.rows_per_second));
         rows_segment_close(&segment);
     }
+}
+
+static void memory_allowed_is_kept(struct harness *h)
+{
+    static struct options options;
+    static struct environment environment;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const struct session session = {
+        .options = &options, .environment = &environment, .base_page_bytes = page, .memory_bytes = 64 * MIB};
+    const struct backing base = {.kind = BACKING_BASE, .page_bytes = page, .name = "base"};
+    const struct backing huge = {.kind = BACKING_HUGETLB, .page_bytes = 1024 * MIB, .name = "1G"};
+    struct verdict verdict = {.status = STATUS_OK};
+    struct rows_segment segment;
+
+    CHECK(session_allows(&session, &base, 32 * MIB, 32 * MIB, &verdict) && verdict.status == STATUS_OK);
+    CHECK(!session_allows(&session, &base, 32 * MIB, 32 * MIB + page, &verdict));
+    CHECK(verdict.status == STATUS_MEMORY_LIMIT);
+    CHECK(strcmp(verdict.reason, "32 MiB in base pages do not fit: 64 MiB may be used, 32 MiB are taken") == 0);
+    CHECK(!session_allows(&session, &huge, 0, huge.page_bytes, &verdict));
+    CHECK(strcmp(verdict.reason, "one 1G page is more than the 64 MiB that may be used") == 0);
+    CHECK(rows_segment_open(&segment, &base, 16 * MIB, 56 * MIB, &session, &verdict) == 0);
+    CHECK(segment.verdict.status == STATUS_MEMORY_LIMIT && segment.fd < 0);
+    rows_segment_close(&segment);
+}
+
+static void pools_are_explained(struct harness *h)
+{
+    struct verdict verdict;
+
+    backing_explain_pool(1024 * MIB, 1, 0, &verdict);
+    CHECK(verdict.status == STATUS_NO_FREE_HUGEPAGES);
+    CHECK(strcmp(verdict.reason, "1 free page of 1G needed, the pool has 0") == 0);
+    backing_explain_pool(2 * MIB, 8, 1, &verdict);
+    CHECK(strcmp(verdict.reason, "8 free pages of 2M needed, the pool has 1") == 0);
+}
+
+static void break_even(struct harness *h)
+{
+    struct row_measurement measured[2] = {
+        {.kind = BACKING_BASE, .page_bytes = 4096, .mode = MODE_PROCESSES, .vm_pte_bytes_per_process = 516 * 1024},
+        {.kind = BACKING_HUGETLB, .page_bytes = 2 * MIB, .mode = MODE_PROCESSES, .vm_pte_bytes_per_process = 4096}};
+    struct rows_segment segment = {.backing = {.kind = BACKING_HUGETLB, .page_bytes = 2 * MIB, .name = "2M"},
+                                   .fd = -1,
+                                   .bytes = 255 * MIB,
+                                   .mapped_bytes = 256 * MIB,
+                                   .idle_pool_bytes = 6 * MIB};
+    struct rows_result result = {.measurements = measured, .measurement_count = 2};
+
+    CHECK(rows_break_even_connections(0, 512) == 1);
+    CHECK(rows_break_even_connections(511, 512) == 1 && rows_break_even_connections(512, 512) == 2);
+    CHECK(rows_find_break_even(&result, &segment, 1, 4096) == 0 && result.break_even_count == 1);
+    CHECK(result.break_evens[0].saved_bytes_per_connection == 512 * 1024);
+    CHECK(result.break_evens[0].rounding_bytes == MIB && result.break_evens[0].idle_pool_bytes == 6 * MIB);
+    CHECK(result.break_evens[0].connections == 15); /* 14 save exactly the 7 MiB that are held */
+    CHECK(result.break_evens[0].connections_per_idle_page == 4);
+    free(result.break_evens);
+    result.break_evens = NULL;
+    result.break_even_count = 0;
+    measured[1].vm_pte_bytes_per_process = UINT64_MAX;
+    CHECK(rows_find_break_even(&result, &segment, 1, 4096) == 0);
+    CHECK(result.break_evens[0].connections == -1 && strncmp(result.break_evens[0].text, "unknown", 7) == 0);
+    free(result.break_evens);
 }
 
 static void row_buckets(struct harness *h)
@@ -316,6 +381,9 @@ static const struct harness_case CASES[] = {
     {"memory budgets", memory_budgets},
     {"cycles of a window are whole", window_cycles_are_whole},
     {"workers that die are told", workers_that_die_are_told},
+    {"the memory allowed is kept", memory_allowed_is_kept},
+    {"pools are explained", pools_are_explained},
+    {"break-even connections", break_even},
     {"buckets of row times", row_buckets},
     {"crossings of scatter ladders", scatter_crossings},
 };

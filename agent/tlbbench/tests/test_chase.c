@@ -3,11 +3,14 @@
 
 #include "harness.h"
 #include "latency_series.h"
+#include "zero_view.h"
 #include "zipf.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void shuffle_is_a_permutation(struct harness *h)
 {
@@ -109,7 +112,7 @@ static void latency_cycles_are_whole(struct harness *h)
 static void walk_follows_the_pointers(struct harness *h)
 {
     void *ring[8];
-    struct chase chase = {&ring[0]};
+    struct chase chase = {.position = &ring[0]};
 
     for (unsigned index = 0; index < 8; index++) {
         ring[index] = &ring[(index + 3) % 8];
@@ -118,6 +121,68 @@ static void walk_follows_the_pointers(struct harness *h)
     CHECK(chase.position == &ring[CHASE_UNROLL * 3 % 8]);
     chase_walk(&chase, 1); /* rounded up to a whole unrolled step */
     CHECK(chase.position == &ring[2 * CHASE_UNROLL * 3 % 8]);
+}
+
+static void walk_follows_a_table(struct harness *h)
+{
+    enum { COUNT = 5 };
+    static const char zeroes[64];
+    static const uint32_t offsets[COUNT] = {32, 0, 8, 56, 16};
+    struct chase chase = {.offsets = offsets, .count = COUNT, .base = zeroes};
+
+    chase_walk(&chase, CHASE_UNROLL);
+    CHECK_U64(chase.next, CHASE_UNROLL % COUNT);
+    chase_walk(&chase, 1);
+    CHECK_U64(chase.next, 2 * CHASE_UNROLL % COUNT);
+}
+
+/* Resident bytes of this process in files and private memory; 0 where /proc says nothing. */
+static uint64_t resident_bytes(void)
+{
+    unsigned long long pages = 0;
+    FILE *const file = fopen("/proc/self/statm", "re");
+
+    if (file != NULL) {
+        if (fscanf(file, "%*u %llu", &pages) != 1) {
+            pages = 0;
+        }
+        (void)fclose(file);
+    }
+    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void pages_of_zeroes_take_no_memory(struct harness *h)
+{
+    enum { PAGES = 8192 };
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint32_t *const order = malloc(PAGES * sizeof(*order));
+    bool *const seen = calloc(PAGES, sizeof(*seen));
+    struct rng rng = rng_new(1, 1);
+    struct zero_view view;
+    struct verdict verdict;
+
+    memset(order, 1, PAGES * sizeof(*order));
+    CHECK(zero_view_open(&view, page, PAGES, &verdict) == 0);
+    const uint64_t before = resident_bytes();
+    struct chase chase = zero_view_link(&view, false, PAGES, &rng, order);
+
+    for (size_t step = 0; step < PAGES; step++) {
+        const uint64_t at = order[step] / page;
+
+        CHECK(at < PAGES && !seen[at] && order[step] % 64 == 0);
+        seen[at < PAGES ? at : 0] = true;
+    }
+    chase_walk(&chase, 2 * PAGES);
+    if (before > 0) {
+        CHECK(resident_bytes() < before + (1u << 20)); /* counted, the pages would be 32 MiB and more */
+    }
+    chase = zero_view_link(&view, true, PAGES, &rng, order);
+    for (size_t step = 0; step < PAGES; step++) {
+        CHECK(order[step] < page);
+    }
+    zero_view_close(&view);
+    free(order);
+    free(seen);
 }
 
 static void zipf_has_the_right_popularity(struct harness *h)
@@ -155,6 +220,8 @@ static const struct harness_case CASES[] = {
     {"a permutation without a table has no stride", tableless_permutation_has_no_stride},
     {"cycles of the latency layouts are whole", latency_cycles_are_whole},
     {"a walk follows the pointers", walk_follows_the_pointers},
+    {"a walk follows a table", walk_follows_a_table},
+    {"pages of zeroes take no memory", pages_of_zeroes_take_no_memory},
     {"Zipf ranks have the right popularity", zipf_has_the_right_popularity},
 };
 

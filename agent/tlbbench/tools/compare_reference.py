@@ -1,0 +1,201 @@
+"""Compares `tlbbench latency` with an independent dependent chase in the same minutes.
+
+Rounds alternate: one run of `tlbbench latency`, then `tests/reference_chase.c` (own shuffle, own mappings, whole laps,
+no code in common) for every point of its curves. Both are bound to one core. A point's figure is the median over the
+rounds on either side. Where memory shares a cache with other guests, a figure moves from round to round by more than the
+method could: so the spread of each side by itself stands beside the ratio, and a difference counts only beyond both.
+
+    tools/compare_reference.py --tlbbench build/tlbbench --rounds 5
+    tools/compare_reference.py --rounds 2 --profile full --max-memory 9G      # up to 4 GiB
+
+Pages of hugetlb sizes are compared as far as the pools have free ones (both programs use the same pages in turn).
+Standard library only. Exit status 0: every point agrees or scatters; 1: a point differs beyond its scatter; 2: usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HOME = Path(__file__).resolve().parents[1]
+MIB = 1 << 20
+GIB = 1 << 30
+TOLERANCE = 0.10
+LAYOUTS = {"line_per_page": "page", "random_64b": "line"}
+
+
+@dataclass
+class Point:
+    """Medians of the rounds of one page size, layout and footprint, in ns per access."""
+
+    tlbbench: list[float] = field(default_factory=list)
+    chase: list[float] = field(default_factory=list)
+
+
+Key = tuple[str, str, int]  # backing, layout, footprint in bytes
+
+
+def spread(values: list[float]) -> float:
+    """Distance of the quartiles over the median (of the extremes where there are fewer than four values)."""
+    if len(values) < 2:
+        return 0.0
+    low, high = min(values), max(values)
+    if len(values) >= 4:
+        low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return (high - low) / statistics.median(values)
+
+
+def verdict(point: Point) -> str:
+    """agrees: medians within 10 %. scatters: a side's own rounds lie further apart than the sides do. differs: else."""
+    ratio = statistics.median(point.tlbbench) / statistics.median(point.chase)
+    if abs(ratio - 1) <= TOLERANCE:
+        return "agrees"
+    return "scatters" if abs(ratio - 1) <= max(spread(point.tlbbench), spread(point.chase)) else "differs"
+
+
+def build_chase(place: str) -> str:
+    program = str(Path(place) / "reference_chase")
+    compiler = os.environ.get("CC", "cc")
+    subprocess.run([compiler, "-O2", "-o", program, str(HOME / "tests" / "reference_chase.c")], check=True)
+    return program
+
+
+def run_tlbbench(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
+    command = [arguments.tlbbench, "latency", "--json", "--profile", arguments.profile, "--seed", str(seed)]
+    command += ["--cpus", str(arguments.cpu), "--keep-priority"]
+    for option in ("max_memory", "page_sizes", "time_limit"):
+        if getattr(arguments, option):
+            command += ["--" + option.replace("_", "-"), getattr(arguments, option)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 3):
+        sys.exit(f"compare_reference: tlbbench failed: {done.stderr.strip()}")
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def effort_for(footprint: int, layout: str) -> tuple[int, int]:
+    """Places and loads of each: short cycles get more places, since each has its own luck in the caches."""
+    nodes = footprint // (4096 if layout == "line_per_page" else 64)
+    if footprint > GIB:
+        return 1, 2_000_000
+    return (9, 1_000_000) if nodes <= 1 << 16 else (3, 2_000_000)
+
+
+def arena_for(footprint: int, kind: str, page_bytes: int) -> int:
+    """Half a GiB to lie in, or what the pool has free."""
+    arena = 512 * MIB
+    if kind == "hugetlb":
+        pool = Path(f"/sys/kernel/mm/hugepages/hugepages-{page_bytes // 1024}kB/free_hugepages")
+        arena = min(arena, int(pool.read_text()) * page_bytes) if pool.is_file() else 0
+    return max(arena, footprint)
+
+
+def run_chase(program: str, key: Key, kind: str, page_bytes: int) -> float | None:
+    _, layout, footprint = key
+    places, accesses = effort_for(footprint, layout)
+    command = [program, str(footprint), LAYOUTS[layout], kind, str(page_bytes), str(places), str(accesses)]
+    command.append(str(arena_for(footprint, kind, page_bytes)))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return None
+    words = done.stdout.split()
+    return float(words[words.index("median") + 1])
+
+
+def compare_round(arguments: argparse.Namespace, program: str, number: int, points: dict[Key, Point]) -> None:
+    document = run_tlbbench(arguments, number + 1)
+    for curve in document["latency"]["curves"]:
+        if curve["layout"] not in LAYOUTS:
+            continue
+        if not curve["points"]:
+            print(f"round {number + 1}: {curve['name']}: {curve['status']}: {curve['reason']}", flush=True)
+        for measured in curve["points"]:
+            key = (curve["backing"], curve["layout"], measured["x"])
+            if not arguments.from_bytes <= measured["x"] <= arguments.to_bytes:
+                continue
+            found = run_chase(program, key, curve["backing_kind"], curve["page_bytes"])
+            if found is not None:
+                point = points.setdefault(key, Point())
+                point.tlbbench.append(measured["ns_p50"])
+                point.chase.append(found)
+
+
+def size_text(count: int) -> str:
+    return f"{count // GIB} GiB" if count >= GIB else f"{count // MIB} MiB" if count >= MIB else f"{count >> 10} KiB"
+
+
+def print_points(points: dict[Key, Point]) -> int:
+    counts = {"agrees": 0, "scatters": 0, "differs": 0}
+    print("pages layout         footprint    chase  spread  tlbbench  spread  ratio")
+    for key in sorted(points, key=lambda item: (item[1], item[2], item[0])):
+        point = points[key]
+        found = verdict(point)
+        counts[found] += 1
+        chase, ours = statistics.median(point.chase), statistics.median(point.tlbbench)
+        print(
+            f"{key[0]:5} {key[1]:14} {size_text(key[2]):>9} {chase:8.2f} {spread(point.chase):7.1%} "
+            f"{ours:9.2f} {spread(point.tlbbench):7.1%} {ours / chase:6.3f} {'' if found == 'agrees' else found}"
+        )
+    print(f"{len(points)} points: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+    return 1 if counts["differs"] else 0
+
+
+def read_points(path: str | None) -> dict[Key, Point]:
+    """Rounds that an earlier call left in the file."""
+    if path is None or not Path(path).is_file():
+        return {}
+    return {
+        (row["backing"], row["layout"], row["footprint_bytes"]): Point(row["tlbbench_ns"], row["chase_ns"])
+        for row in json.loads(Path(path).read_text())
+    }
+
+
+def read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tlbbench", default=str(HOME.parent / "build" / "tlbbench"), help="program to compare")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--profile", choices=("quick", "full"), default="quick")
+    parser.add_argument("--max-memory", help="for tlbbench: what all page sizes may take at once")
+    parser.add_argument("--page-sizes", help="for tlbbench: for example 4K,THP,2M,1G")
+    parser.add_argument("--time-limit", help="for tlbbench, seconds")
+    parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)), help="core for both sides")
+    parser.add_argument("--from-bytes", type=int, default=0, help="smallest footprint compared")
+    parser.add_argument("--to-bytes", type=int, default=1 << 62, help="largest footprint compared")
+    parser.add_argument("--json", dest="json_path", help="file for all rounds; what it already holds counts too")
+    arguments = parser.parse_args()
+    if arguments.rounds < 1:
+        parser.error(f"--rounds: {arguments.rounds} is not valid; valid: 1 and more")
+    if arguments.cpu not in os.sched_getaffinity(0):
+        parser.error(f"--cpu: {arguments.cpu} is not valid; valid: {sorted(os.sched_getaffinity(0))}")
+    return arguments
+
+
+def main() -> int:
+    arguments = read_arguments()
+    points = read_points(arguments.json_path)
+    with tempfile.TemporaryDirectory() as place:
+        program = build_chase(place)
+        os.sched_setaffinity(0, {arguments.cpu})
+        for number in range(arguments.rounds):
+            compare_round(arguments, program, number, points)
+            print(f"round {number + 1} of {arguments.rounds} done", file=sys.stderr, flush=True)
+    if arguments.json_path:
+        rows = [
+            dict(zip(("backing", "layout", "footprint_bytes"), key, strict=True))
+            | {"chase_ns": point.chase, "tlbbench_ns": point.tlbbench}
+            for key, point in sorted(points.items())
+        ]
+        Path(arguments.json_path).write_text(json.dumps(rows, indent=1) + "\n")
+    return print_points(points)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
