@@ -36,6 +36,7 @@ struct work {
     uint64_t shared_bytes;                     /* footprints up to this are measured with all backings mapped at once */
     uint64_t start_ns;                         /* of the first round, its memory mapped */
     double round_seconds;                      /* that the first round may measure for */
+    double budget_seconds;                     /* of all rounds */
 };
 
 static double seconds_since(uint64_t start_ns)
@@ -48,7 +49,8 @@ static double seconds_since(uint64_t start_ns)
 static double touch_seconds(const struct work *work, const struct latency_series *series)
 {
     return isnan(series->granted_fraction)
-               ? work->budget_seconds / (double)(work->plan.rounds * (work->series_count + 1))
+               ? work->budget_seconds /
+                     (double)(work->plan.rounds * (latency_live_series(work->series, work->series_count) + 1))
                : INFINITY;
 }
 
@@ -326,8 +328,8 @@ int latency_measure_curves(const struct session *session, struct latency_result 
         latency_size_series(session, &work.plan, &work.series[index]);
     }
     work.budget_seconds = deadline_remaining_seconds(session->deadline);
-    work.plan.warm_seconds =
-        WARM_SHARE * work.budget_seconds / work.plan.rounds / SLOW_POINTS / (double)work.series_count;
+    work.plan.warm_seconds = WARM_SHARE * work.budget_seconds / work.plan.rounds / SLOW_POINTS /
+                             (double)latency_live_series(work.series, work.series_count);
     work.shared_bytes = latency_shared_footprint(session, &work.plan, work.series, work.series_count);
     if (measure_rounds(&work, &result->verdict) == 0) {
         result->verdict.status = STATUS_OK;

@@ -104,11 +104,22 @@ static uint64_t all_bytes(const struct latency_series *series, size_t series_cou
     return bytes;
 }
 
+size_t latency_live_series(const struct latency_series *series, size_t series_count)
+{
+    size_t live = 0;
+
+    for (size_t index = 0; index < series_count; index++) {
+        live += series[index].bytes > 0 ? 1 : 0;
+    }
+    return live;
+}
+
 uint64_t latency_shared_footprint(const struct session *session, const struct latency_plan *plan,
                                   const struct latency_series *series, size_t series_count)
 {
     const uint64_t largest = plan->footprints[plan->footprint_count - 1];
-    const double per_byte = touch_seconds_per_byte(session, &series[0].backing) * (double)(series_count * plan->rounds);
+    const double per_byte = touch_seconds_per_byte(session, &series[0].backing) *
+                            (double)(latency_live_series(series, series_count) * plan->rounds);
     const double allowed = MAP_SHARE * deadline_remaining_seconds(session->deadline);
     uint64_t bytes = FOOTPRINT_MIN_BYTES;
 

@@ -60,6 +60,9 @@ void latency_make_plan(const struct session *session, struct latency_plan *plan)
 /* How much of its backing a series has: all that is planned, or what the pool has free. */
 void latency_size_series(const struct session *session, const struct latency_plan *plan, struct latency_series *series);
 
+/* Series whose backing can be had. */
+size_t latency_live_series(const struct latency_series *series, size_t series_count);
+
 /* Largest footprint that all backings can have at the same time, and that leaves most of the time for measuring. */
 uint64_t latency_shared_footprint(const struct session *session, const struct latency_plan *plan,
                                   const struct latency_series *series, size_t series_count);
