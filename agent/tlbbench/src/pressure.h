@@ -48,9 +48,9 @@ uint64_t pressure_read_lines(const struct pressure_region *region, struct rng *r
  * TLBs hold what they will hold while timing. */
 void pressure_warm(struct pressure_probe *probe, uint64_t lines, double seconds);
 
-/* Ns of a timed access, an empty pair of readings subtracted, over `accesses` accesses or as many as fit into `seconds`,
- * at least some hundreds: the median over parts of the mean of each. Parts that the noise guard rejects are left out.
- * Returns false when too few remained or a stop was asked for. */
+/* Ns of a timed access, an empty pair of readings subtracted, over `accesses` accesses or as many as fit into
+ * `seconds`, at least some hundreds: the median over parts of the mean of each. Parts that the noise guard rejects are
+ * left out. Returns false when too few remained or a stop was asked for. */
 bool pressure_time(struct pressure_probe *probe, const struct counter_scale *scale, uint64_t accesses, double seconds,
                    double *ns);
 
