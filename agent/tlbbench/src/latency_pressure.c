@@ -19,9 +19,6 @@
 /* Below this the large pages are too few to be named after. */
 #define GRANTED_MIN 0.95
 
-/* Long distances between two accesses make a batch longer; with none the walk needs a long time to fill the caches. */
-static const double WEIGHTS[PRESSURE_DEPTHS] = {2, 1, 1, 2, 4};
-
 struct work {
     const struct session *session;
     struct pressure_plan plan;
@@ -66,7 +63,7 @@ static double weigh(const struct work *work)
             const size_t depth = slot % PRESSURE_DEPTHS;
             const bool has = pressure_plan_has(&work->plan, &work->series[index], slot / PRESSURE_DEPTHS, depth);
 
-            weight += has ? 2 * WEIGHTS[depth] : 0;
+            weight += has ? 2 * PRESSURE_DEPTH[depth].weight : 0;
         }
     }
     return weight;
@@ -94,21 +91,23 @@ struct point {
 };
 
 static bool measure_batch(struct work *work, const struct arena *arena, struct point point, uint64_t seed,
-                          uint64_t step, double *ns)
+                          uint64_t step, struct pressure_time *time)
 {
-    const double seconds = WEIGHTS[point.depth] * batch_seconds(work);
+    const struct pressure_depth *const depth = &PRESSURE_DEPTH[point.depth];
+    const double seconds = depth->weight * batch_seconds(work);
     struct pressure_probe probe = {
         .base = arena->base,
         .lines = pressure_footprint(point.footprint) / PRESSURE_LINE_BYTES,
         .region = &work->region,
-        .lines_between = PRESSURE_LINES_BETWEEN[point.depth],
+        .lines_between = depth->lines_between,
+        .wait_ticks = (uint64_t)(depth->wait_ns * work->scale.ticks_per_ns),
         .access = rng_new(seed, 0),
         .between = rng_new(seed, step), /* other lines than the batch before, whose lines a cache may still hold */
     };
 
     pressure_warm(&probe, work->plan.warm_lines, WARM_SHARE * seconds);
-    work->weight_done += WEIGHTS[point.depth];
-    return pressure_time(&probe, &work->scale, work->plan.accesses, (1 - WARM_SHARE) * seconds, ns);
+    work->weight_done += depth->weight;
+    return pressure_measure(&probe, &work->scale, work->plan.accesses, (1 - WARM_SHARE) * seconds, time);
 }
 
 /* Base pages and large pages back to back, in turns which of them comes first. */
@@ -118,7 +117,7 @@ static int measure_pair(struct work *work, struct pressure_series *series, const
     struct pressure_cell *const cell = &series->cells[point.footprint][point.depth];
     const uint64_t seed = rng_mix(work->session->options->seed * 1024 + turn) ^
                           rng_mix(0x9e55u + point.footprint * PRESSURE_DEPTHS + point.depth);
-    double ns[2]; /* base, large */
+    struct pressure_time times[2]; /* base, large */
     bool quiet = true;
 
     for (unsigned step = 0; step < 2; step++) {
@@ -127,11 +126,13 @@ static int measure_pair(struct work *work, struct pressure_series *series, const
         if (session_must_stop(work->session, verdict)) {
             return -1;
         }
-        quiet = measure_batch(work, side == 0 ? &work->base_arena : arena, point, seed, step + 1, &ns[side]) && quiet;
+        quiet =
+            measure_batch(work, side == 0 ? &work->base_arena : arena, point, seed, step + 1, &times[side]) && quiet;
     }
     if (quiet && cell->pairs < PRESSURE_PAIRS_MAX) {
-        cell->base_ns[cell->pairs] = ns[0];
-        cell->ns[cell->pairs++] = ns[1];
+        cell->base_ns[cell->pairs] = times[0].ns;
+        cell->ns[cell->pairs] = times[1].ns;
+        cell->period_ns[cell->pairs++] = (times[0].period_ns + times[1].period_ns) / 2;
     } else {
         cell->dropped++;
     }

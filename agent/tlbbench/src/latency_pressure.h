@@ -22,13 +22,20 @@ void pressure_to_json(struct json *j, const char *key, const struct pressure_res
 
 enum {
     PRESSURE_FOOTPRINTS = 8, /* 16 MiB to 2 GiB by doubling */
-    PRESSURE_DEPTHS = 5,     /* how many lines are read between */
+    PRESSURE_DEPTHS = 8,     /* what happens between two accesses */
     PRESSURE_SLOTS = PRESSURE_FOOTPRINTS * PRESSURE_DEPTHS,
     PRESSURE_PAIRS_MAX = 16,
     PRESSURE_PAIRS_MIN = 3,  /* fewer tell nothing */
     PRESSURE_PAIRS_FULL = 5, /* what every point should have */
 };
-extern const unsigned PRESSURE_LINES_BETWEEN[PRESSURE_DEPTHS];
+
+/* Between two accesses: lines read, then time spun. Neighbours replace lines of a shared cache while time passes. */
+struct pressure_depth {
+    unsigned lines_between;
+    unsigned wait_ns;
+    double weight; /* of a batch: long distances make it longer */
+};
+extern const struct pressure_depth PRESSURE_DEPTH[PRESSURE_DEPTHS];
 
 uint64_t pressure_footprint(size_t index);
 
@@ -37,7 +44,7 @@ struct pressure_plan {
     uint64_t region_bytes;   /* 0 = the memory allowed is too little */
     uint64_t base_bytes;     /* largest footprint; 0 = none fits */
     unsigned footprint_mask; /* bit i: pressure_footprint(i) is measured where it fits, beside the largest */
-    unsigned depth_mask;     /* bit i: PRESSURE_LINES_BETWEEN[i] is measured */
+    unsigned depth_mask;     /* bit i: PRESSURE_DEPTH[i] is measured */
     unsigned mappings;       /* fresh mappings of everything */
     unsigned passes;         /* over all points, for each mapping */
     uint64_t accesses;       /* of a batch at most */
@@ -56,6 +63,7 @@ uint64_t pressure_largest_footprint(const struct pressure_plan *plan, uint64_t m
 struct pressure_cell {
     double base_ns[PRESSURE_PAIRS_MAX];
     double ns[PRESSURE_PAIRS_MAX];
+    double period_ns[PRESSURE_PAIRS_MAX];
     unsigned pairs;
     unsigned dropped;
 };

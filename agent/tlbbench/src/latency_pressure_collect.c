@@ -17,6 +17,7 @@ static int add_point(const struct pressure_series *series, size_t footprint, siz
     double differences[PRESSURE_PAIRS_MAX];
     double base[PRESSURE_PAIRS_MAX];
     double large[PRESSURE_PAIRS_MAX];
+    double period[PRESSURE_PAIRS_MAX];
 
     if (grown == NULL) {
         return -1;
@@ -25,6 +26,7 @@ static int add_point(const struct pressure_series *series, size_t footprint, siz
     for (unsigned pair = 0; pair < cell->pairs; pair++) {
         base[pair] = cell->base_ns[pair];
         large[pair] = cell->ns[pair];
+        period[pair] = cell->period_ns[pair];
         differences[pair] = large[pair] - base[pair];
     }
     const struct mean_interval interval = statistics_mean_interval(differences, cell->pairs);
@@ -33,7 +35,9 @@ static int add_point(const struct pressure_series *series, size_t footprint, siz
     *point = (struct pressure_point){.kind = series->backing.kind,
                                      .page_bytes = series->backing.page_bytes,
                                      .footprint_bytes = pressure_footprint(footprint),
-                                     .lines_between = PRESSURE_LINES_BETWEEN[depth],
+                                     .lines_between = PRESSURE_DEPTH[depth].lines_between,
+                                     .wait_ns = PRESSURE_DEPTH[depth].wait_ns,
+                                     .period_ns = statistics_median(period, cell->pairs),
                                      .base_ns_p50 = statistics_median(base, cell->pairs),
                                      .ns_p50 = statistics_median(large, cell->pairs),
                                      .delta_ns = interval.mean,
@@ -120,6 +124,8 @@ void pressure_to_json(struct json *j, const char *key, const struct pressure_res
         json_u64(j, "page_bytes", point->page_bytes);
         json_u64(j, "footprint_bytes", point->footprint_bytes);
         json_u64(j, "lines_between", point->lines_between);
+        json_u64(j, "wait_ns", point->wait_ns);
+        json_double(j, "period_ns", point->period_ns);
         json_double(j, "base_ns_p50", point->base_ns_p50);
         json_double(j, "ns_p50", point->ns_p50);
         json_double(j, "delta_ns", point->delta_ns);

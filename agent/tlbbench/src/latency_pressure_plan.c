@@ -11,15 +11,21 @@
 #define REGION_MIN_BYTES (16 * MIB)
 #define FOOTPRINT_MIN_BYTES (16 * MIB)
 
-const unsigned PRESSURE_LINES_BETWEEN[PRESSURE_DEPTHS] = {0, 16, 64, 256, 1024};
+/* With nothing between, the walk needs long to fill the caches. */
+const struct pressure_depth PRESSURE_DEPTH[PRESSURE_DEPTHS] = {
+    {0, 0, 2}, {16, 0, 1}, {64, 0, 1}, {256, 0, 2}, {1024, 0, 4}, {16, 2000, 2}, {16, 8000, 3}, {16, 20000, 5},
+};
 
 /* Bits of struct pressure_plan. */
 enum {
     FULL_FOOTPRINTS = 1u << 1 | 1u << 3 | 1u << 5 | 1u << 7, /* 32, 128, 512 MiB, 2 GiB */
     QUICK_FOOTPRINTS = 1u << 2 | 1u << 5,                    /* 64, 512 MiB */
-    FULL_DEPTHS = 0x1f,
-    QUICK_DEPTHS = 0x1d, /* not 16 */
+    FULL_DEPTHS = 0xff,
+    QUICK_DEPTHS = 0xfd, /* not 16 without a wait */
 };
+
+/* Larger footprints have no page-table line in a cache after any of the waits. */
+#define WAIT_FOOTPRINT_MAX_BYTES (512 * MIB)
 
 /* Replacement is not exact: one visit of as many lines as the cache has leaves some of the old ones. */
 #define WARM_CACHES 1.5
@@ -96,5 +102,6 @@ bool pressure_plan_has(const struct pressure_plan *plan, const struct pressure_s
     const uint64_t bytes = pressure_footprint(footprint);
 
     return (plan->depth_mask >> depth & 1) != 0 &&
+           (PRESSURE_DEPTH[depth].wait_ns == 0 || bytes <= WAIT_FOOTPRINT_MAX_BYTES) &&
            (bytes == series->bytes || (bytes < series->bytes && (plan->footprint_mask >> footprint & 1) != 0));
 }

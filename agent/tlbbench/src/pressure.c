@@ -44,6 +44,15 @@ uint64_t pressure_read_lines(const struct pressure_region *region, struct rng *r
     return sum;
 }
 
+/* Spins without touching memory. Where the counter is not known there is no wait either. */
+static void wait_ticks(uint64_t ticks)
+{
+    const uint64_t start = ticks > 0 ? counter_read() : 0;
+
+    while (ticks > 0 && counter_read() - start < ticks) {
+    }
+}
+
 void pressure_warm(struct pressure_probe *probe, uint64_t lines, double seconds)
 {
     const uint64_t start_ns = timing_now_ns();
@@ -55,8 +64,9 @@ void pressure_warm(struct pressure_probe *probe, uint64_t lines, double seconds)
 
         (void)*(const volatile uint64_t *)(probe->base + line * PRESSURE_LINE_BYTES);
         (void)pressure_read_lines(probe->region, &probe->between, probe->lines_between);
+        wait_ticks(probe->wait_ticks);
         unchecked += each;
-        if (unchecked >= WARM_CHECK_LINES) {
+        if (unchecked >= WARM_CHECK_LINES || probe->wait_ticks > 0) {
             unchecked = 0;
             if (signals_stop_requested() || (double)(timing_now_ns() - start_ns) > seconds * 1e9) {
                 return;
@@ -69,10 +79,12 @@ struct part {
     uint64_t ticks;
     uint64_t accesses;    /* that ticks holds */
     uint64_t interrupted; /* left out */
+    uint64_t whole_ticks; /* of the part, everything between the accesses included */
 };
 
 static struct part time_part(struct pressure_probe *probe, uint64_t accesses, uint64_t interrupted_ticks)
 {
+    const uint64_t part_start = counter_read();
     struct part part = {0};
     uint64_t carried = 0;
     uint64_t zero = 0;
@@ -97,17 +109,20 @@ static struct part time_part(struct pressure_probe *probe, uint64_t accesses, ui
         }
         /* The next reading of the counter waits for these, so that they do not delay the access after it. */
         (void)pressure_read_lines(probe->region, &probe->between, probe->lines_between);
+        wait_ticks(probe->wait_ticks);
     }
+    part.whole_ticks = counter_read() - part_start;
     return part;
 }
 
-bool pressure_time(struct pressure_probe *probe, const struct counter_scale *scale, uint64_t accesses, double seconds,
-                   double *ns)
+bool pressure_measure(struct pressure_probe *probe, const struct counter_scale *scale, uint64_t accesses,
+                      double seconds, struct pressure_time *time)
 {
     const uint64_t start_ns = timing_now_ns();
     const uint64_t interrupted_ticks = (uint64_t)(INTERRUPTED_NS * scale->ticks_per_ns);
-    uint64_t part_accesses = PART_LINES / (probe->lines_between + 8) + 1;
-    double means[PARTS_MAX]; /* ticks */
+    uint64_t part_accesses = probe->wait_ticks > 0 ? PART_ACCESSES_MIN : PART_LINES / (probe->lines_between + 8) + 1;
+    double means[PARTS_MAX];   /* ticks */
+    double periods[PARTS_MAX]; /* ticks */
     size_t parts = 0;
     double elapsed_ns = 0;
     struct part sum = {0};
@@ -121,6 +136,7 @@ bool pressure_time(struct pressure_probe *probe, const struct counter_scale *sca
         const struct part part = time_part(probe, part_accesses, interrupted_ticks);
 
         if (timing_guard_end(&guard, &wall_ns) && part.accesses > 0) {
+            periods[parts] = (double)part.whole_ticks / (double)part_accesses;
             means[parts++] = (double)part.ticks / (double)part.accesses;
             sum.accesses += part.accesses;
             sum.interrupted += part.interrupted;
@@ -132,6 +148,7 @@ bool pressure_time(struct pressure_probe *probe, const struct counter_scale *sca
     if (sum.accesses < ACCESSES_MIN || sum.interrupted * INTERRUPTED_SHARE > sum.accesses) {
         return false;
     }
-    *ns = (statistics_median(means, parts) - scale->empty_ticks) / scale->ticks_per_ns;
+    time->ns = (statistics_median(means, parts) - scale->empty_ticks) / scale->ticks_per_ns;
+    time->period_ns = statistics_median(periods, parts) / scale->ticks_per_ns;
     return true;
 }

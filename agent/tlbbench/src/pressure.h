@@ -29,7 +29,8 @@ struct pressure_probe {
     uint64_t lines;
     const struct pressure_region *region;
     unsigned lines_between;
-    struct rng access; /* the same seed visits the same lines, whatever the backing */
+    uint64_t wait_ticks; /* of the time counter, spun after the lines between */
+    struct rng access;   /* the same seed visits the same lines, whatever the backing */
     struct rng between;
 };
 
@@ -48,10 +49,16 @@ uint64_t pressure_read_lines(const struct pressure_region *region, struct rng *r
  * TLBs hold what they will hold while timing. */
 void pressure_warm(struct pressure_probe *probe, uint64_t lines, double seconds);
 
-/* Ns of a timed access, an empty pair of readings subtracted, over `accesses` accesses or as many as fit into
- * `seconds`, at least some hundreds: the median over parts of the mean of each. Parts that the noise guard rejects are
- * left out. Returns false when too few remained or a stop was asked for. */
-bool pressure_time(struct pressure_probe *probe, const struct counter_scale *scale, uint64_t accesses, double seconds,
-                   double *ns);
+/* Of one batch: ns of a timed access, an empty pair of readings subtracted, and from one access to the next. */
+struct pressure_time {
+    double ns;
+    double period_ns;
+};
+
+/* Times `accesses` accesses or as many as fit into `seconds`, at least some hundreds: medians over parts of the mean of
+ * each. Parts that the noise guard rejects are left out. Returns false when too few remained or a stop was asked for.
+ */
+bool pressure_measure(struct pressure_probe *probe, const struct counter_scale *scale, uint64_t accesses,
+                      double seconds, struct pressure_time *time);
 
 #endif

@@ -9,34 +9,46 @@
 
 enum { MOST_COLUMNS = 8 };
 
+/* What happens between two accesses. */
+struct column {
+    unsigned wait_ns;
+    unsigned lines_between;
+};
+
 struct columns {
-    unsigned lines_between[MOST_COLUMNS];
+    struct column items[MOST_COLUMNS];
     size_t count;
 };
 
-static void add_column(struct columns *columns, unsigned lines_between)
+static bool is_after(struct column a, struct column b)
+{
+    return a.wait_ns > b.wait_ns || (a.wait_ns == b.wait_ns && a.lines_between > b.lines_between);
+}
+
+/* Keeps them sorted: without a wait first. */
+static void add_column(struct columns *columns, struct column column)
 {
     size_t at = columns->count;
 
     for (size_t i = 0; i < columns->count; i++)
-        if (columns->lines_between[i] == lines_between)
+        if (!is_after(columns->items[i], column) && !is_after(column, columns->items[i]))
             return;
     if (columns->count == MOST_COLUMNS)
         return;
-    for (; at > 0 && columns->lines_between[at - 1] > lines_between; at--)
-        columns->lines_between[at] = columns->lines_between[at - 1];
-    columns->lines_between[at] = lines_between;
+    for (; at > 0 && is_after(columns->items[at - 1], column); at--)
+        columns->items[at] = columns->items[at - 1];
+    columns->items[at] = column;
     columns->count++;
 }
 
 static const struct pressure_point *find(const struct pressure_result *pressure, const struct pressure_point *row,
-                                         unsigned lines_between)
+                                         struct column column)
 {
     for (size_t i = 0; i < pressure->point_count; i++) {
         const struct pressure_point *p = &pressure->points[i];
 
         if (strcmp(p->backing, row->backing) == 0 && p->footprint_bytes == row->footprint_bytes &&
-            p->lines_between == lines_between)
+            p->lines_between == column.lines_between && p->wait_ns == column.wait_ns)
             return p;
     }
     return NULL;
@@ -61,7 +73,7 @@ static void report_row(FILE *out, const struct pressure_result *pressure, const 
 
     (void)fprintf(out, "  %-6s %10s", row->backing, size_text((int64_t)row->footprint_bytes, size));
     for (size_t c = 0; c < columns->count; c++) {
-        const struct pressure_point *p = find(pressure, row, columns->lines_between[c]);
+        const struct pressure_point *p = find(pressure, row, columns->items[c]);
 
         if (p == NULL || !isfinite(p->delta_ns))
             (void)fprintf(out, " %9s ", "?");
@@ -69,6 +81,17 @@ static void report_row(FILE *out, const struct pressure_result *pressure, const 
             (void)fprintf(out, " %9.1f%c", -p->delta_ns, p->ci95_low_ns > 0 || p->ci95_high_ns < 0 ? '*' : ' ');
     }
     (void)fputc('\n', out);
+}
+
+static void report_column(FILE *out, struct column column)
+{
+    char text[32];
+
+    if (column.wait_ns == 0)
+        (void)snprintf(text, sizeof(text), "%u", column.lines_between);
+    else
+        (void)snprintf(text, sizeof(text), "%u+%uus", column.lines_between, column.wait_ns / 1000);
+    (void)fprintf(out, " %9s ", text);
 }
 
 void report_pressure(FILE *out, const struct pressure_result *pressure)
@@ -79,19 +102,21 @@ void report_pressure(FILE *out, const struct pressure_result *pressure)
     if (pressure->point_count == 0)
         return;
     for (size_t i = 0; i < pressure->point_count; i++)
-        add_column(&columns, pressure->points[i].lines_between);
+        add_column(&columns, (struct column){pressure->points[i].wait_ns, pressure->points[i].lines_between});
     (void)fprintf(
         out,
         "\nsaving under pressure (ns per access against base pages, negative is slower, * = the 95 %% interval "
-        "leaves out 0)\n  %-6s %10s  by cache lines read between two accesses, from %s of %s pages\n  %17s",
+        "leaves out 0)\n  %-6s %10s  by cache lines read between two accesses, from %s of %s pages (+us: and a wait)\n "
+        " %17s",
         "pages", "footprint", size_text((int64_t)pressure->region_bytes, size), pressure->region_backing, "");
     for (size_t c = 0; c < columns.count; c++)
-        (void)fprintf(out, " %9u ", columns.lines_between[c]);
+        report_column(out, columns.items[c]);
     (void)fputc('\n', out);
     for (size_t i = 0; i < pressure->point_count; i++)
         if (is_first_of_row(pressure, i))
             report_row(out, pressure, &pressure->points[i], &columns);
-    (void)fputs("  What a page walk costs a program that reads other data in between: the more it reads, the fewer "
-                "page-table lines\n  stay in the caches. A database is nearer the right-hand columns.\n",
+    (void)fputs("  What a page walk costs a program that reads other data in between: the more it reads and the "
+                "longer it\n  takes, the fewer page-table lines stay in the caches. A database is nearer the "
+                "right-hand columns.\n",
                 out);
 }

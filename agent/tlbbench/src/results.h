@@ -176,6 +176,8 @@ struct pressure_point {
     uint64_t page_bytes;
     uint64_t footprint_bytes;
     unsigned lines_between;
+    unsigned wait_ns;           /* spun idle between two accesses */
+    double period_ns;           /* from one access to the next, all included; mean of both sides */
     double base_ns_p50, ns_p50; /* medians of the batches; an empty timed pair subtracted */
     double delta_ns;            /* mean over the pairs, this backing minus base pages; negative = faster */
     double ci95_low_ns, ci95_high_ns;

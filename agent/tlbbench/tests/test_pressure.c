@@ -112,7 +112,7 @@ static void the_counter_keeps_time(struct harness *h)
 /* The same loop over lines that the first cache holds, and over 64 MiB with 64 other lines read between. */
 static void far_accesses_take_longer(struct harness *h)
 {
-    enum { NEAR_LINES = 64, ACCESSES = 2000 };
+    enum { NEAR_LINES = 64, ACCESSES = 2000, WAIT_NS = 3000 };
     char *const base = aligned_alloc(PRESSURE_PIECE_BYTES, 64 * MIB);
     const struct pressure_region region = {base, 64 * MIB / PRESSURE_PIECE_BYTES};
     struct pressure_probe near = {.base = base, .lines = NEAR_LINES, .region = &region, .access = rng_new(1, 1)};
@@ -122,21 +122,30 @@ static void far_accesses_take_longer(struct harness *h)
                                  .lines_between = 64,
                                  .access = rng_new(1, 2),
                                  .between = rng_new(1, 3)};
+    struct pressure_probe slow = far;
     struct counter_scale scale;
-    double near_ns;
-    double far_ns;
+    struct pressure_time near_time;
+    struct pressure_time far_time;
+    struct pressure_time slow_time;
 
     if (base == NULL)
         abort();
     memset(base, 1, 64 * MIB);
     if (!counter_calibrate(&scale)) {
         harness_skip(h, "this processor has no counter that can be read in order");
-    } else if (!pressure_time(&near, &scale, ACCESSES, 1, &near_ns) ||
-               !pressure_time(&far, &scale, ACCESSES, 1, &far_ns)) {
+        free(base);
+        return;
+    }
+    slow.wait_ticks = (uint64_t)(WAIT_NS * scale.ticks_per_ns);
+    if (!pressure_measure(&near, &scale, ACCESSES, 1, &near_time) ||
+        !pressure_measure(&far, &scale, ACCESSES, 1, &far_time) ||
+        !pressure_measure(&slow, &scale, ACCESSES, 1, &slow_time)) {
         harness_skip(h, "the machine is too busy: too few accesses were left alone");
     } else if (!harness_is_emulated()) {
-        CHECK(near_ns > -20 && near_ns < 50);
-        CHECK(far_ns > near_ns + 10 && far_ns < 2000);
+        CHECK(near_time.ns > -20 && near_time.ns < 50);
+        CHECK(far_time.ns > near_time.ns + 10 && far_time.ns < 2000);
+        CHECK(far_time.period_ns > far_time.ns && near_time.period_ns > near_time.ns);
+        CHECK(slow_time.period_ns > WAIT_NS + slow_time.ns && slow_time.period_ns < WAIT_NS + 50 * far_time.period_ns);
     }
     free(base);
 }
@@ -199,8 +208,8 @@ static void pairs_become_points(struct harness *h)
     struct pressure_series *const series = two_megabytes();
     struct pressure_result result = {.verdict = {.status = STATUS_STOPPED}};
 
-    series->cells[2][0] =
-        (struct pressure_cell){.base_ns = {100, 101, 102, 103, 184}, .ns = {90, 91, 92, 93, 174}, .pairs = 5};
+    series->cells[2][0] = (struct pressure_cell){
+        .base_ns = {100, 101, 102, 103, 184}, .ns = {90, 91, 92, 93, 174}, .period_ns = {7, 8, 9, 9, 99}, .pairs = 5};
     series->cells[5][4] = (struct pressure_cell){.base_ns = {500, 510, 520}, .ns = {400, 400, 400}, .pairs = 3};
     series->cells[5][0] = (struct pressure_cell){.base_ns = {1, 2}, .ns = {1, 2}, .pairs = 2};
     CHECK_I64(pressure_collect(&plan, series, 1, &result), 0);
@@ -214,6 +223,7 @@ static void pairs_become_points(struct harness *h)
         CHECK(small->base_ns_p50 == 102 && small->ns_p50 == 92 && small->delta_ns == -10);
         CHECK(small->ci95_low_ns == -10 && small->ci95_high_ns == -10);
         CHECK_U64(small->pairs, 5);
+        CHECK(small->period_ns == 9);
         CHECK_TEXT(small->backing, "2M");
         CHECK(large->delta_ns == -110);
         /* Three differences of standard deviation 10: 4.303 * 10 / sqrt(3) = 24.84. */
@@ -240,9 +250,9 @@ static void the_status_says_what_is_missing(struct harness *h)
         enum status status;
         size_t points;
     } tries[] = {
-        {STATUS_OK, 6, 0, STATUS_OK, 8},           {STATUS_STOPPED, 6, 0, STATUS_OK, 8},
-        {STATUS_STOPPED, 4, 0, STATUS_STOPPED, 8}, {STATUS_STOPPED, 2, 0, STATUS_STOPPED, 0},
-        {STATUS_OK, 2, 4, STATUS_NOISY, 0},        {STATUS_NO_MEMORY, 0, 0, STATUS_NO_MEMORY, 0},
+        {STATUS_OK, 6, 0, STATUS_OK, 14},           {STATUS_STOPPED, 6, 0, STATUS_OK, 14},
+        {STATUS_STOPPED, 4, 0, STATUS_STOPPED, 14}, {STATUS_STOPPED, 2, 0, STATUS_STOPPED, 0},
+        {STATUS_OK, 2, 4, STATUS_NOISY, 0},         {STATUS_NO_MEMORY, 0, 0, STATUS_NO_MEMORY, 0},
     };
     const struct pressure_plan plan = pressure_make_plan(false, 5500 * MIB, 32 * MIB);
     struct pressure_series *const series = two_megabytes();
@@ -269,12 +279,13 @@ static void the_status_says_what_is_missing(struct harness *h)
 static void the_table_shows_savings(struct harness *h)
 {
     struct pressure_point points[] = {
-        {"2M", BACKING_HUGETLB, P2M, 64 * MIB, 0, 20, 18, -2, -5, 1, 6},
-        {"2M", BACKING_HUGETLB, P2M, 64 * MIB, 1024, 300, 190, -110.25, -120, -100, 6},
-        {"2M", BACKING_HUGETLB, P2M, 512 * MIB, 1024, 300, 310, 10, 5, 15, 6},
+        {"2M", BACKING_HUGETLB, P2M, 64 * MIB, 0, 0, 190, 20, 18, -2, -5, 1, 6},
+        {"2M", BACKING_HUGETLB, P2M, 64 * MIB, 1024, 0, 9000, 300, 190, -110.25, -120, -100, 6},
+        {"2M", BACKING_HUGETLB, P2M, 512 * MIB, 1024, 0, 9000, 300, 310, 10, 5, 15, 6},
+        {"2M", BACKING_HUGETLB, P2M, 512 * MIB, 16, 20000, 20500, 300, 140, -160, -170, -150, 6},
     };
     const struct pressure_result pressure = {
-        .points = points, .point_count = 3, .region_bytes = 512 * MIB, .region_backing = "2M"};
+        .points = points, .point_count = 4, .region_bytes = 512 * MIB, .region_backing = "2M"};
     const struct pressure_result none = {.verdict = {.status = STATUS_MEMORY_LIMIT}};
     char *text = NULL;
     size_t length = 0;
