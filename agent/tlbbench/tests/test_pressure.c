@@ -299,8 +299,9 @@ static void the_table_shows_savings(struct harness *h)
     report_pressure(out, &pressure);
     (void)fclose(out);
     CHECK(strstr(text, "from 512 MiB of 2M pages") != NULL);
-    CHECK(strstr(text, "  2M         64 MiB       2.0      110.2*\n") != NULL);
-    CHECK(strstr(text, "  2M        512 MiB         ?      -10.0*\n") != NULL);
+    CHECK(strstr(text, "  2M         64 MiB       2.0      110.2*         ? \n") != NULL);
+    CHECK(strstr(text, "  2M        512 MiB         ?      -10.0*     160.0*\n") != NULL);
+    CHECK(strstr(text, "         0       1024    16+20us \n") != NULL);
     CHECK(strstr(text, "A database is nearer the right-hand columns.") != NULL);
     free(text);
 }

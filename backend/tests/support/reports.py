@@ -132,6 +132,8 @@ def run(**changes: Any) -> dict[str, Any]:
                         "page_bytes": 2 * MIB,
                         "footprint_bytes": 512 * MIB,
                         "lines_between": 64,
+                        "wait_ns": 0,
+                        "period_ns": 950.0,
                         "base_ns_p50": 364.0,
                         "ns_p50": 257.0,
                         "delta_ns": -107.0,
