@@ -28,7 +28,7 @@ _ROUNDS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What stays the same while instances are weighed."""
+    """What stays the same while instances are weighed; ``beyond`` is what :func:`beyond_the_plan` says."""
 
     request: PlanRequest
     context: DemandContext
@@ -36,6 +36,7 @@ class Scene:
     shared: Claims
     margin_bytes: int
     tenants: TenantDemand
+    beyond: tuple[int, dict[int, int]]
 
     @property
     def node(self) -> NodeFacts:
@@ -53,15 +54,34 @@ def margin_bytes(request: PlanRequest) -> int:
 
 
 def scene_of(request: PlanRequest) -> Scene:
+    """The scene of a request that was checked."""
     reserved = resolve_reservations(request.reservations, request.node.mem_total_bytes)
+    shared, tenants = shared_claims(request, reserved), tenant_demand(request.tenants)
     return Scene(
         request=request,
         context=DemandContext.of_node(request.node),
         reserved=reserved,
-        shared=shared_claims(request, reserved),
+        shared=shared,
         margin_bytes=margin_bytes(request),
-        tenants=tenant_demand(request.tenants),
+        tenants=tenants,
+        beyond=beyond_the_plan(request, tenants, shared.claims),
     )
+
+
+def beyond_the_plan(request: PlanRequest, demand: TenantDemand, claims: Sequence[Claim]) -> tuple[int, dict[int, int]]:
+    """What tenants may need beyond what the ledger sets aside, at the policy's risk: in all, and bound by NUMA node."""
+    planned = [claim for claim in claims if claim.kind is LedgerKind.TENANTS]
+
+    def more(part: TenantDemand, own: Iterable[Claim]) -> int:
+        if not part.tenants:
+            return 0
+        return max(0, part.quantile_bytes(request.policy.risk) - sum(claim.bytes for claim in own))
+
+    by_node = {
+        numa.id: more(demand.bound_to(numa.id), (c for c in planned if c.numa_node == numa.id))
+        for numa in request.node.numa
+    }
+    return more(demand, planned), by_node
 
 
 def decide(scene: Scene) -> tuple[tuple[Prospect, ...], Selection, dict[str, SizedPool]]:
@@ -121,7 +141,7 @@ def _select(scene: Scene, prospects: Sequence[Prospect]) -> Selection:
                 p.instance.numa_node,
             )
         )
-    more, more_by_node = _beyond_the_plan(scene)
+    more, more_by_node = scene.beyond
     if more > scene.margin_bytes or any(more_by_node.values()):
         within = Budgets(
             {i: size - more_by_node[i] for i, size in by_node.items()}, total - max(more, scene.margin_bytes)
@@ -130,22 +150,6 @@ def _select(scene: Scene, prospects: Sequence[Prospect]) -> Selection:
         if safe.fits:
             return safe
     return select(sets, Budgets(by_node, total - scene.margin_bytes))
-
-
-def _beyond_the_plan(scene: Scene) -> tuple[int, dict[int, int]]:
-    """What tenants may need beyond what the ledger sets aside, at the policy's risk: in all, and bound by NUMA node."""
-    planned = [claim for claim in scene.shared.claims if claim.kind is LedgerKind.TENANTS]
-
-    def more(demand: TenantDemand, claims: Iterable[Claim]) -> int:
-        if not demand.tenants:
-            return 0
-        return max(0, demand.quantile_bytes(scene.policy.risk) - sum(claim.bytes for claim in claims))
-
-    by_node = {
-        numa.id: more(scene.tenants.bound_to(numa.id), (c for c in planned if c.numa_node == numa.id))
-        for numa in scene.node.numa
-    }
-    return more(scene.tenants, planned), by_node
 
 
 def _room(scene: Scene, prospects: Iterable[Prospect]) -> tuple[dict[int, int], int]:
@@ -163,7 +167,7 @@ def _size(scene: Scene, prospects: Sequence[Prospect], picks: Sequence[int]) -> 
     """Pools for the ranged instances from what the fixed ones and the tenants' risk leave."""
     chosen = [(p, p.candidates[i]) for p, i in zip(prospects, picks, strict=True)]
     by_node, total = _room(scene, prospects)
-    more, more_by_node = _beyond_the_plan(scene)
+    more, more_by_node = scene.beyond
     by_node = {i: size - more_by_node[i] for i, size in by_node.items()}
     total -= scene.margin_bytes + more
     if scene.request.reservations.provider == "gke":

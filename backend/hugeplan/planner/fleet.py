@@ -2,7 +2,8 @@
 
 Nodes are of one shape when they differ only in how much memory their NUMA nodes and their kernel have. More memory
 never takes an option away, and the difference of two candidates' scores moves one way with memory (it is a + b / m).
-So when the least and the most memory of a group lead to the same pools, every node between has these pools too;
+So when the least and the most memory of a group lead to the same pools and the same verdict on risk (choices are
+made within the risk where any choice allows it), every node between has these pools too;
 else the group is halved. Each group keeps the whole plan of its smallest node; each node its own free memory.
 """
 
@@ -111,7 +112,9 @@ def _agree(work: _Work, members: list[int]) -> bool:
     if any(free < 0 for free in free_bytes_by_node(low.ledger).values()):
         return False
     high = work.plan(replace(template, node=_extreme(nodes, least=False), sample=None), members[0])
-    return _decision(low) == _decision(high)
+    # Page sizes are chosen within the risk where any choice allows it: between a node where none does and one where
+    # one does lie nodes that give pages up for it, though both ends have the same pools.
+    return _decision(low) == _decision(high) and low.risk.meets_policy == high.risk.meets_policy
 
 
 def _memory(node: NodeFacts) -> tuple[object, ...]:

@@ -81,6 +81,29 @@ class TestFleet:
             assert line.free_bytes == free_bytes(own.ledger)
             assert line.fits == all(free_bytes(own.ledger, n.id) >= 0 for n in request.node.numa)
 
+    def test_nodes_between_that_give_pages_up_for_the_risk_are_found(self) -> None:
+        """Little memory: 2M pages, no choice is safe. More: base pages, because they are. Most: 2M pages again."""
+        database = DatabaseInstance(
+            name="my", engine="mysql", version="8.0", settings={"innodb_buffer_pool_size": "8G"}
+        )
+        tenant = Tenant(name="app", request_bytes=2 * GIB, limit_bytes=4 * GIB)
+        policy = Policy(free_margin_bytes=0, slack_fraction=0.05)
+        requests = [
+            PlanRequest(
+                node=NodeFacts(
+                    name=f"n{size}", numa=(NumaNode(id=0, mem_total_bytes=size * MIB),), kernel_used_bytes=512 * MIB
+                ),
+                tenants=(tenant,), databases=(database,), policy=policy,
+            )
+            for size in range(12_800, 14_000, 50)
+        ]  # fmt: skip
+        fleet = plan_fleet(requests)
+        shared = [fleet.groups[line.group].plan.instances[0].page_bytes for line in fleet.nodes]
+        own = [plan(request).instances[0].page_bytes for request in requests]
+        assert shared == own
+        assert own[0] == own[-1] == 2 * MIB
+        assert None in own
+
     def test_like_nodes_share_one_plan(self) -> None:
         rng = random.Random(1)
         requests = [
