@@ -17,7 +17,7 @@ import numpy as np
 
 from hugeplan.planner.model import Confidence, HardwareFacts, LatencyCurve, Range, Source, Term
 from hugeplan.planner.page_tables import leaf_entry_bytes
-from hugeplan.planner.pressure_fit import Walker, fit_pressure, nested_line_bytes
+from hugeplan.planner.pressure_fit import PressureFit, Walker, fit_pressure, nested_line_bytes
 from hugeplan.planner.translation import CACHE_LINE_BYTES, page_table_cache, uniform_miss
 
 MIB = 1 << 20
@@ -35,6 +35,9 @@ ASSUMED_CACHE_BYTES = 32 * MIB
 ASSUMED_FOREIGN_LINES_PER_NS = {True: Range(0.0, 0.02, 0.15), False: Range(0.0, 0.002, 0.02)}
 """Lines a ns that neighbours bring into the shared last-level cache: in a guest (True), on bare metal. 0.1 a ns, that
 is 6 GB/s, was measured in a guest on a shared host (docs/model.md); of other nodes nothing is known."""
+
+POOR_FIT = 2.5
+"""Residual of a pressure fit, in errors of its points, from which on its confidence is not high."""
 
 MEASURED_FOREIGN_FACTORS = (0.4, 2.5)
 """Neighbours come and go: their rate while a database runs may be this much below or above the measured one."""
@@ -275,16 +278,26 @@ def _assumed_neighbours(hardware: HardwareFacts | None) -> Range:
     return ASSUMED_FOREIGN_LINES_PER_NS[hardware is None or hardware.virtualised is not False]
 
 
-def _from_pressure(hardware: HardwareFacts, base: Reach, large: Reach, arch: str, fractured: bool) -> WalkPrice | None:
-    """The fit to accesses under cache pressure, of the size asked, else of the nearest below it."""
-    sizes = {p.page_bytes for p in hardware.pressure if base.page_bytes < p.page_bytes <= large.page_bytes}
-    if not sizes:
-        return None
-    of_size = [p for p in hardware.pressure if p.page_bytes == max(sizes)]
-    in_pool = [p for p in of_size if p.backing.upper() != "THP"] or of_size
-    large_walk = Range(0.0, 0.0, 0.0) if fractured else ASSUMED_LARGE_WALK_NS
+def _pressure_fit(
+    hardware: HardwareFacts, base: Reach, large: Reach, arch: str, large_walk_ns: float, *, fractured: bool
+) -> PressureFit | None:
+    """The fit of the size asked, else of the nearest below it that has enough points; a pool before THP."""
     small_walker, large_walker = (_walker(reach, base.page_bytes, arch, nested=fractured) for reach in (base, large))
-    fit = fit_pressure(in_pool, small_walker, large_walker, large_walk.likely, fractured=fractured)
+    sizes = {p.page_bytes for p in hardware.pressure if base.page_bytes < p.page_bytes <= large.page_bytes}
+    for size in sorted(sizes, reverse=True):
+        of_size = [p for p in hardware.pressure if p.page_bytes == size]
+        pooled = [p for p in of_size if p.backing.upper() != "THP"]
+        for points in (pooled, of_size):
+            fit = fit_pressure(points, small_walker, large_walker, large_walk_ns, fractured=fractured)
+            if fit is not None:
+                return fit
+    return None
+
+
+def _from_pressure(hardware: HardwareFacts, base: Reach, large: Reach, arch: str, fractured: bool) -> WalkPrice | None:
+    """The price from accesses under cache pressure; None where too few were measured."""
+    large_walk = Range(0.0, 0.0, 0.0) if fractured else ASSUMED_LARGE_WALK_NS
+    fit = _pressure_fit(hardware, base, large, arch, large_walk.likely, fractured=fractured)
     if fit is None:
         return None
     cached, uncached = (
@@ -305,7 +318,7 @@ def _from_pressure(hardware: HardwareFacts, base: Reach, large: Reach, arch: str
         nested=fractured,
         max_uncached=fit.max_uncached,
         measured=True,
-        confidence=Confidence.HIGH,
+        confidence=Confidence.HIGH if fit.residual < POOR_FIT else Confidence.MEDIUM,
         inputs=(
             Term("accesses under pressure", f"{fit.points}, up to {fit.largest_bytes} bytes", Source.MEASURED),
             Term("walk with its entry cached, against the large size", f"{cached.likely:.1f} ns", Source.MEASURED),

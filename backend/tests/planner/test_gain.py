@@ -247,6 +247,22 @@ def test_too_few_points_under_pressure_leave_the_curves() -> None:
     assert gain_of(few, KEY_LOOKUP) == gain_of(hardware(granule=K4), KEY_LOOKUP)
 
 
+def test_a_larger_size_with_few_points_takes_those_of_the_next_smaller() -> None:
+    points = (*pressure_points(150.0), *pressure_points(90.0, page_bytes=GIB)[:3])
+    facts = replace(hardware(granule=K4), pressure=points)
+    node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB),), cpus=8, hardware=facts)
+    instance = DatabaseInstance(name="db", engine="postgresql", connections=8, workload=KEY_LOOKUP)
+    small, large = (gains(node, instance, {size: demand(size)})[0] for size in (M2, GIB))
+    assert large.saving_ns_per_operation.likely == pytest.approx(small.saving_ns_per_operation.likely, rel=0.02)
+
+
+def test_a_fit_that_scatters_is_not_of_high_confidence() -> None:
+    sure = replace(hardware(granule=K4), pressure=pressure_points(150.0))
+    wild = tuple(replace(p, saving_ns=p.saving_ns * (0.1 if i % 2 else 2.0)) for i, p in enumerate(sure.pressure))
+    assert gain_of(sure, KEY_LOOKUP).confidence is Confidence.HIGH
+    assert gain_of(replace(sure, pressure=wild), KEY_LOOKUP).confidence is Confidence.MEDIUM
+
+
 def test_points_of_a_larger_size_say_nothing_about_a_smaller_one() -> None:
     other = replace(hardware(granule=K4), pressure=pressure_points(150.0, page_bytes=GIB))
     assert gain_of(other, KEY_LOOKUP) == gain_of(hardware(granule=K4), KEY_LOOKUP)
