@@ -16,6 +16,10 @@ static const struct ladder_effort FULL_EFFORT = {.rounds = 9, .batches = 5, .bat
 /* An attempt that finds the first level takes about this long; less time left is better spent on reporting. */
 #define RETRY_SECONDS 1.0
 
+/* A core is held by others when a ladder got less than this share of it; shorter ones say too little. */
+#define HELD_CPU_SHARE 0.9
+#define LOOK_NS_MIN 3e7
+
 /* Sharing a line counts as costly from here: twice what placement noise does to an L1 hit. */
 #define SHARED_LINE_COST_SHARE 0.10
 
@@ -24,8 +28,24 @@ enum {
     CALIBRATION_PAGES = 32, /* below every first-level TLB in the catalogue, above what one cache line holds */
 };
 
+/* Other work that came after the core was chosen makes a ladder slow long before it makes it noisy, and the time runs
+ * out: then the core that idles most now is taken. */
+static void leave_held_core(struct geometry_work *work)
+{
+    const double wall_ns = (double)(timing_now_ns() - work->wall_ns);
+    const double cpu_ns = (double)(timing_thread_cpu_ns() - work->cpu_ns);
+
+    if (work->movable != NULL && work->wall_ns != 0 && wall_ns > LOOK_NS_MIN && cpu_ns < HELD_CPU_SHARE * wall_ns) {
+        work->movable->cpu = timing_choose_cpu(&work->movable->cpus);
+        (void)timing_pin_cpu(work->movable->cpu);
+    }
+    work->wall_ns = timing_now_ns();
+    work->cpu_ns = timing_thread_cpu_ns();
+}
+
 void geometry_start_ladder(struct geometry_work *work)
 {
+    leave_held_core(work);
     work->ladder->count = 0;
     work->ladder->seed = ++work->stream;
 }
@@ -190,6 +210,7 @@ int geometry_measure(const struct session *session, struct geometry_result *resu
     struct session quieter = *session;
     struct geometry_work work = {
         .session = &quieter,
+        .movable = &quieter,
         .result = result,
         .ladder = calloc(1, sizeof(*work.ladder)),
         .effort = session->options->profile == PROFILE_FULL ? FULL_EFFORT : QUICK_EFFORT,

@@ -14,13 +14,15 @@ struct geometry_work {
     struct ladder *ladder; /* reused by every step */
     struct ladder_effort effort;
     enum window_slots slots;
-    double l1_hit_ns;     /* NAN until known */
-    uint64_t l1_entries;  /* of base pages; 0 = unknown */
-    double l2_penalty_ns; /* NAN = unknown */
-    uint64_t stream;      /* a new random stream for every ladder */
+    double l1_hit_ns;         /* NAN until known */
+    uint64_t l1_entries;      /* of base pages; 0 = unknown */
+    double l2_penalty_ns;     /* NAN = unknown */
+    uint64_t stream;          /* a new random stream for every ladder */
+    struct session *movable;  /* `session`, whose core is changed when other work holds it; NULL = stay */
+    uint64_t wall_ns, cpu_ns; /* when the last ladder started; 0 = none has */
 };
 
-/* Clears the ladder for a new one with its own random stream. */
+/* Clears the ladder for a new one with its own random stream; leaves a core that other work held during the last. */
 void geometry_start_ladder(struct geometry_work *work);
 
 /* Keeps a copy of the ladder in the result's curves. `packed` selects the control. */

@@ -14,7 +14,8 @@ enum {
     LINE_BYTES = 64,
     POINTS_MIN = 4,             /* of every plan, however slow the machine is */
     PLACED_NODES_MAX = 1 << 14, /* cycles up to this length are linked anew, at another place, for every batch */
-    SLOW_POINTS = 10,           /* of a plan: cycles that a last-level cache may or may not hold take laps to settle */
+    QUICK_SLOW_POINTS = 10,     /* of a plan: cycles that a last-level cache may or may not hold take laps to settle */
+    FULL_SLOW_POINTS = 24,
 };
 
 /* The rest of the time that the rounds may plan with: linking and faults vary. */
@@ -328,7 +329,9 @@ int latency_measure_curves(const struct session *session, struct latency_result 
         latency_size_series(session, &work.plan, &work.series[index]);
     }
     work.budget_seconds = deadline_remaining_seconds(session->deadline);
-    work.plan.warm_seconds = WARM_SHARE * work.budget_seconds / work.plan.rounds / SLOW_POINTS /
+    const int slow_points = session->options->profile == PROFILE_FULL ? FULL_SLOW_POINTS : QUICK_SLOW_POINTS;
+
+    work.plan.warm_seconds = WARM_SHARE * work.budget_seconds / work.plan.rounds / slow_points /
                              (double)latency_live_series(work.series, work.series_count);
     work.shared_bytes = latency_shared_footprint(session, &work.plan, work.series, work.series_count);
     if (measure_rounds(&work, &result->verdict) == 0) {

@@ -13,6 +13,10 @@ enum {
 #define GIB (1ull << 30)
 #define MIB (1ull << 20)
 
+/* Linking every line of 4 GiB takes ten seconds, of every page size in every round: only where there is this much time.
+ */
+#define LONG_SECONDS 600.0
+
 /* Part of the time that may go into mapping and touching. */
 #define MAP_SHARE 0.4
 
@@ -25,9 +29,12 @@ void latency_make_plan(const struct session *session, struct latency_plan *plan)
 {
     const bool full = session->options->profile == PROFILE_FULL;
     const uint64_t largest = full ? 4 * GIB : GIB;
+    const uint64_t random = !full                                                          ? 128 * MIB
+                            : deadline_remaining_seconds(session->deadline) > LONG_SECONDS ? largest
+                                                                                           : GIB;
 
     *plan = (struct latency_plan){
-        .layout_max_bytes = {largest, full ? 4 * GIB : 128 * MIB, largest},
+        .layout_max_bytes = {largest, random, largest},
         .layout_every = {1, full ? 1 : 2, full ? 2 : 4},
         .rounds = full ? 7 : 5,
         .batches = 3,
