@@ -73,11 +73,13 @@ def _caches(machine: Machine, operation_ns: Range) -> tuple[Cache, ...]:
 def _sights(machine: Machine, caches: tuple[Cache, ...]) -> tuple[Sight, Sight]:
     """A machine's base size and large size. A fractured large size is priced by the difference of the two walks."""
     base_line, large_line = machine.table_line_bytes
+    inner = caches[: _CacheCase.OUTER] if machine.price.inner.high > 0.0 else ()
+    looked_at = ((*inner, *caches[_CacheCase.OUTER :]), (*inner, caches[_CacheCase.OUTER]))
     nested = nested_line_bytes(base_line) if machine.price.nested else 0
     shared = (machine.processes, machine.processes_per_core)
     return (
-        Sight(machine.base, base_line, nested, caches, *shared),
-        Sight(machine.large, large_line, 0, () if machine.fractured else caches, *shared),
+        Sight(machine.base, base_line, nested, looked_at, *shared),
+        Sight(machine.large, large_line, 0, ((), ()) if machine.fractured else looked_at, *shared),
     )
 
 
@@ -113,7 +115,7 @@ class _Crossing:
         return (
             walks.l1_misses * self.machine.l1_miss_ns
             + walks.walks * cached_ns
-            + walks.uncached[self.caches[_CacheCase.INNER]] * float(getattr(price.inner, bound))
+            + walks.uncached.get(self.caches[_CacheCase.INNER], 0.0) * float(getattr(price.inner, bound))
             + walks.uncached[self.caches[cache]] * float(getattr(price.uncached, bound))
         )
 

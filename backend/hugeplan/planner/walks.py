@@ -39,14 +39,15 @@ class Sight:
     """One page size of a node as an operation meets it.
 
     ``table_line_bytes``: memory covered by one line of leaf entries. ``nested_line_bytes``: by one line of the host's
-    entries for the guest's page tables; 0: those cost nothing. ``caches``: where entries may be. ``processes``:
-    private page tables that compete; ``processes_per_core``: address spaces that take turns.
+    entries for the guest's page tables; 0: those cost nothing. ``caches``: where entries may be, with all the TLB's
+    entries and with half of them. ``processes``: private page tables that compete; ``processes_per_core``: address
+    spaces that take turns.
     """
 
     reach: Reach
     table_line_bytes: int
     nested_line_bytes: int
-    caches: tuple[Cache, ...]
+    caches: tuple[tuple[Cache, ...], tuple[Cache, ...]]
     processes: float
     processes_per_core: float
 
@@ -135,16 +136,16 @@ def _uncached(
 
     Private tables are counted once a process.
     """
-    found = [tuple(dict.fromkeys(sight.caches, 0.0) for _ in ENTRY_SHARES) for sight in sights]
+    found = [tuple(dict.fromkeys(of_share, 0.0) for of_share in sight.caches) for sight in sights]
     data = places.in_units_of(CACHE_LINE_BYTES)
     data_rates = _ratio(data.lines, data.items)
     rates, counts, weights, asked = [], [], [], []
     for sight, missed, sums in zip(sights, misses, found, strict=True):
-        if not sight.caches or not missed.m2.any():
-            continue
         for walked, beyond in zip(missed.m2, sums, strict=True):
+            if not beyond or not walked.any():
+                continue
             lines, table_rates, fetched = _table_lines(places, sight, walked)
-            for cache in sight.caches:
+            for cache in beyond:
                 rates.append(np.concatenate((table_rates, data_rates, [cache.foreign_lines / FOREIGN_LINES])))
                 counts.append(np.concatenate((lines, data.items, [FOREIGN_LINES])))
                 weights.append(fetched)

@@ -37,7 +37,7 @@ CACHES = tuple(Cache(float(mib * MIB)) for mib in (1, 32, 8, 128))
 
 def sight(page_bytes: int, entries: float, *, nested: int = 0, caches: tuple[Cache, ...] = CACHES) -> Sight:
     reach = Reach(page_bytes, page_bytes, 64.0, entries, Source.ASSUMED)
-    return Sight(reach, 8 * page_bytes, nested, caches, 8.0, 1.0)
+    return Sight(reach, 8 * page_bytes, nested, (caches, caches), 8.0, 1.0)
 
 
 SMALL, LARGE, HUGE = sight(4 * KIB, 2048.0), sight(2 * MIB, 1024.0), sight(GIB, 16.0)
