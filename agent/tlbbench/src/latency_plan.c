@@ -36,7 +36,7 @@ void latency_make_plan(const struct session *session, struct latency_plan *plan)
     *plan = (struct latency_plan){
         .layout_max_bytes = {largest, random, largest},
         .layout_every = {1, full ? 1 : 2, full ? 2 : 4},
-        .rounds = full ? 7 : 5,
+        .rounds = 5,
         .batches = 3,
         .batch_seconds = full ? 2e-3 : 1.2e-3,
     };
