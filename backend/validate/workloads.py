@@ -75,6 +75,17 @@ def cases(clients: Sequence[int], *, nested_loop: bool, exclusive: bool = False)
     return (*made, *((Case("nested loop", 0, alone, exclusive),) if nested_loop else ()))
 
 
+def clients_per_cpu(case: Case) -> dict[int, int]:
+    """How many clients each CPU gets: as equal as can be, none where there are fewer clients than CPUs."""
+    whole, rest = divmod(case.clients, len(case.cpus))
+    shares = {cpu: whole + (1 if index < rest else 0) for index, cpu in enumerate(case.cpus)}
+    return {cpu: count for cpu, count in shares.items() if count}
+
+
+def _application(cpu: int) -> str:
+    return f"hugeplan validate cpu {cpu}"
+
+
 def workers(server: Server, case: Case) -> Workers:
     """Connections of a case on a running server, warmed when entered."""
     return Pgbench(server, case) if case.clients else NestedLoop(server, case)
@@ -111,12 +122,12 @@ def _cpu_ns(pids: Sequence[int]) -> int:
     return total
 
 
-def _pin(pids: Sequence[int], case: Case) -> None:
-    """Keep processes on the case's CPUs; an exclusive case also runs before everything of ordinary priority."""
+def _pin(pids: Sequence[int], cpus: Sequence[int], *, exclusive: bool) -> None:
+    """Keep processes on CPUs; exclusive ones also run before everything of ordinary priority."""
     for pid in pids:
         for task in Path(f"/proc/{pid}/task").iterdir():
-            os.sched_setaffinity(int(task.name), case.cpus)
-            if case.exclusive:
+            os.sched_setaffinity(int(task.name), cpus)
+            if exclusive:
                 os.sched_setscheduler(int(task.name), os.SCHED_FIFO, os.sched_param(10))
 
 
@@ -150,6 +161,10 @@ class Pgbench:
 
     The measurement holds the lock alone. Letting go of it admits every waiting client; asking for it again waits
     until all have passed, and whoever finishes its batch waits behind.
+
+    Every CPU has a pgbench of its own for its share of the clients, and their backends stay there too. Left to the
+    scheduler, a client and its backend sit together or apart for seconds at a time, and an operation's CPU time
+    differs by a third between the two.
     """
 
     page_bytes: int
@@ -164,17 +179,26 @@ class Pgbench:
         script.write_text(self._script(), encoding="utf-8")
         self.control = server.connect()
         self.control.execute("select pg_advisory_lock(%s)", (GATE,))
-        threads = str(min(case.clients, len(case.cpus)))
-        arguments = ["-h", str(server.folder), "-U", "postgres", "-n", "-M", "prepared", "-D", "warm=0", "-D", "left=0"]
-        arguments += ["-f", str(script), "-c", str(case.clients), "-j", threads, "-T", "36000", "postgres"]
-        command = server.command("pgbench", *arguments)
-        self.client = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+        shares = clients_per_cpu(case)
+        self.clients = {cpu: self._start(script, cpu, count) for cpu, count in shares.items()}
         backends = self._wait_for_all()
-        self.pids = [*backends, self.client.pid]
-        _pin(self.pids, case)
+        self.pids = [*backends, *(client.pid for client in self.clients.values())]
+        for cpu, client in self.clients.items():
+            _pin([*self._backends_of(cpu), client.pid], [cpu], exclusive=case.exclusive)
         self.page_bytes = kernel_page_bytes(backends[0])
         self.batch()
         return self
+
+    def _start(self, script: Path, cpu: int, count: int) -> subprocess.Popen[bytes]:
+        arguments = ["-h", str(self.server.folder), "-U", "postgres", "-n", "-M", "prepared"]
+        arguments += ["-D", "warm=0", "-D", "left=0", "-f", str(script), "-c", str(count), "-j", "1", "-T", "36000"]
+        command = self.server.command("pgbench", *arguments, "postgres")
+        named = os.environ | {"PGAPPNAME": _application(cpu)}
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=named)  # noqa: S603
+
+    def _backends_of(self, cpu: int) -> list[int]:
+        query = "select pid from pg_stat_activity where application_name = %s"
+        return [int(str(row[0])) for row in self.control.execute(query, (_application(cpu),)).fetchall()]
 
     def _script(self) -> str:
         return (
@@ -190,7 +214,7 @@ class Pgbench:
         found: list[int] = []
 
         def all_wait() -> bool:
-            if self.client.poll() is not None:
+            if any(client.poll() is not None for client in self.clients.values()):
                 raise ServerError("pgbench ended before its time; see the server's log")
             found[:] = [int(str(row[0])) for row in self.control.execute(query).fetchall()]
             return len(found) == self.case.clients
@@ -210,8 +234,10 @@ class Pgbench:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.client.send_signal(signal.SIGTERM)
-        self.client.wait()
+        for client in self.clients.values():
+            client.send_signal(signal.SIGTERM)
+        for client in self.clients.values():
+            client.wait()
         self.control.close()
 
 
@@ -230,7 +256,7 @@ class NestedLoop:
         self.connection.execute("set max_parallel_workers_per_gather = 0")
         self.pid = self.connection.info.backend_pid
         self.connection.execute(_warm_sql(self.server))
-        _pin([self.pid], self.case)
+        _pin([self.pid], self.case.cpus, exclusive=self.case.exclusive)
         self.page_bytes = kernel_page_bytes(self.pid)
         self.count = 20_000
         self.count = max(10_000, int(self.batch().rate))  # about a second's worth

@@ -39,6 +39,9 @@ is 6 GB/s, was measured in a guest on a shared host (docs/model.md); of other no
 POOR_FIT = 2.5
 """Residual of a pressure fit, in errors of its points, from which on its confidence is not high."""
 
+MEASURED_MEMORY_SHARE = 0.3
+"""Neighbours' traffic moves memory's latency too: one node's fits gave 113 to 199 ns within an hour (docs/model.md)."""
+
 MEASURED_FOREIGN_FACTORS = (0.4, 2.5)
 """Neighbours come and go: their rate while a database runs may be this much below or above the measured one."""
 
@@ -300,10 +303,9 @@ def _from_pressure(hardware: HardwareFacts, base: Reach, large: Reach, arch: str
     fit = _pressure_fit(hardware, base, large, arch, large_walk.likely, fractured=fractured)
     if fit is None:
         return None
-    cached, uncached = (
-        Range(max(0.0, value - 2.0 * error), value, value + 2.0 * error)
-        for value, error in ((fit.cached_ns, fit.cached_error_ns), (fit.uncached_ns, fit.uncached_error_ns))
-    )
+    cached = _around(fit.cached_ns, 2.0 * fit.cached_error_ns)
+    moved = MEASURED_MEMORY_SHARE * fit.uncached_ns
+    uncached = _around(fit.uncached_ns, math.hypot(moved, 2.0 * fit.uncached_error_ns))
     foreign = fit.foreign_lines_per_ns
     smaller, larger = MEASURED_FOREIGN_FACTORS
     return WalkPrice(
@@ -327,6 +329,10 @@ def _from_pressure(hardware: HardwareFacts, base: Reach, large: Reach, arch: str
             Term("neighbours' lines in that cache", f"{1000 * foreign:.0f} a microsecond", Source.MEASURED),
         ),
     )
+
+
+def _around(value: float, half_width: float) -> Range:
+    return Range(max(0.0, value - half_width), value, value + half_width)
 
 
 def _walker(reach: Reach, base_page_bytes: int, arch: str, *, nested: bool) -> Walker:

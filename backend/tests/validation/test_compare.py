@@ -11,7 +11,7 @@ from validate.compare import Prediction, judge, noise_of, predict
 from validate.pairs import Pair, median_speedup, standard_error
 from validate.pools import CannotReserveError, pool_folder, reserved
 from validate.server import GIB, Shape
-from validate.workloads import Batch, Case, cases
+from validate.workloads import Batch, Case, cases, clients_per_cpu
 
 CASE = Case("nested loop", 0, (0,))
 M2 = 2 << 20
@@ -87,3 +87,11 @@ def test_pages_that_do_not_exist_are_refused_by_name() -> None:
     assert pool_folder(M2) == Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
     with pytest.raises(CannotReserveError, match="12288"), reserved(12288, 1):
         pytest.fail("no such page size")
+
+
+@pytest.mark.parametrize(
+    ("clients", "cpus", "expected"),
+    [(8, (0, 1), {0: 4, 1: 4}), (5, (0, 1), {0: 3, 1: 2}), (1, (3,), {3: 1}), (2, (0, 1, 2), {0: 1, 1: 1})],
+)
+def test_every_cpu_has_its_share_of_clients(clients: int, cpus: tuple[int, ...], expected: dict[int, int]) -> None:
+    assert clients_per_cpu(Case("some clients", clients, cpus)) == expected
