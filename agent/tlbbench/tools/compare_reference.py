@@ -2,8 +2,8 @@
 
 Rounds alternate: one run of `tlbbench latency`, then `tests/reference_chase.c` (own shuffle, own mappings, whole laps,
 no code in common) for every point of its curves. Both are bound to one core. A point's figure is the median over the
-rounds on either side. Where memory shares a cache with other guests, a figure moves from round to round by more than the
-method could: so the spread of each side by itself stands beside the ratio, and a difference counts only beyond both.
+rounds on either side. Where memory shares a cache with other guests, a figure moves from round to round by more than
+the method could, so the spread of each side by itself stands beside the ratio; a difference counts only beyond both.
 
     tools/compare_reference.py --tlbbench build/tlbbench --rounds 5
     tools/compare_reference.py --rounds 2 --profile full --max-memory 9G      # up to 4 GiB
