@@ -144,11 +144,42 @@ class PairedDelta(DocumentModel):
     ci95_high_ns: FiniteFloat | None = None
 
 
+class PressurePointDocument(DocumentModel):
+    """One access timed alone after ``lines_between`` other lines were read and ``wait_ns`` passed.
+
+    ``delta_ns`` is this backing minus base pages; negative is faster. Documents of earlier programs never waited.
+    """
+
+    backing: Word
+    backing_kind: Word | None = None
+    page_bytes: PageBytes
+    footprint_bytes: ByteCount
+    lines_between: SmallCount
+    wait_ns: Annotated[int, Field(ge=0, le=10**12)] = 0
+    period_ns: Nanoseconds | None = None
+    base_ns_p50: Nanoseconds | None = None
+    ns_p50: Nanoseconds | None = None
+    delta_ns: FiniteFloat | None = None
+    ci95_low_ns: FiniteFloat | None = None
+    ci95_high_ns: FiniteFloat | None = None
+    pairs: SmallCount | None = None
+
+
+class Pressure(SectionPart):
+    """What an access costs when a program reads other cache lines, or time passes, between two of them."""
+
+    region_bytes: ByteCount | None = None
+    region_backing: Word | None = None
+    lines_per_page: SmallCount | None = None
+    points: list[PressurePointDocument] = Field(default=[], max_length=MAX_POINTS)
+
+
 class Latency(SectionPart):
-    """Latency over footprint for each backing."""
+    """Latency over footprint for each backing. ``pressure`` is null in documents of earlier programs."""
 
     curves: list[Curve] = Field(default=[], max_length=MAX_CURVES)
     paired_deltas: list[PairedDelta] = Field(default=[], max_length=MAX_MEASUREMENTS)
+    pressure: Pressure | None = None
 
 
 class RowMeasurement(DocumentModel):

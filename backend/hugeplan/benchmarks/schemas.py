@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from hugeplan.api.schemas import ResponseModel
-from hugeplan.benchmarks.document import Curve, Environment, Geometry, PairedDelta, Rows, Scatter
+from hugeplan.benchmarks.document import Curve, Environment, Geometry, PairedDelta, Pressure, Rows, Scatter
 
 
 class RunSection(ResponseModel):
@@ -44,6 +44,7 @@ class RunDetail(Run):
     geometry: Geometry | None
     curves: list[RunCurve]
     paired_deltas: list[PairedDelta]
+    pressure: Pressure | None
     rows: Rows | None
     scatter: Scatter | None
 
@@ -60,8 +61,9 @@ class ComparedCurve(ResponseModel):
 
 
 class RunComparison(ResponseModel):
-    """Runs side by side. Geometry and curves are in the order in which the runs were asked for."""
+    """Runs side by side. Geometry, pressure and curves are in the order in which the runs were asked for."""
 
     runs: list[Run]
     geometries: list[Geometry | None]
+    pressures: list[Pressure | None]
     curves: list[ComparedCurve]

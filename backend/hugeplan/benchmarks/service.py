@@ -120,6 +120,7 @@ async def get_run(session: ReadSession, run_id: UUID) -> RunDetail:
         geometry=_geometry_without_curves(document),
         curves=curves,
         paired_deltas=document.latency.paired_deltas if document.latency else [],
+        pressure=document.latency.pressure if document.latency else None,
         rows=document.rows,
         scatter=document.scatter.model_copy(update={"curves": []}) if document.scatter else None,
     )
@@ -133,6 +134,7 @@ async def compare_runs(session: ReadSession, run_ids: Sequence[UUID]) -> RunComp
     for run_id in run_ids:
         if run_id not in found:
             raise NotFoundError(f"There is no run {run_id}.")
+    documents = [parse_document(found[run_id][0]) for run_id in run_ids]
     by_key: dict[tuple[str, str, str, str, str | None], list[RunCurve | None]] = {}
     positions = {run_id: index for index, run_id in enumerate(run_ids)}
     for row in await repository.get_curves(session, run_ids):
@@ -140,7 +142,8 @@ async def compare_runs(session: ReadSession, run_ids: Sequence[UUID]) -> RunComp
         by_key.setdefault(key, [None] * len(run_ids))[positions[row.run_id]] = _curve(row)
     return RunComparison(
         runs=[_run(*found[run_id]) for run_id in run_ids],
-        geometries=[_geometry_without_curves(parse_document(found[run_id][0])) for run_id in run_ids],
+        geometries=[_geometry_without_curves(document) for document in documents],
+        pressures=[document.latency.pressure if document.latency else None for document in documents],
         curves=[
             ComparedCurve(section=section, name=name, x_name=x_name, backing=backing, layout=layout, curves=curves)
             for (section, name, x_name, backing, layout), curves in sorted(

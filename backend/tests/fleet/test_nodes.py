@@ -246,6 +246,7 @@ class TestRuns:
         assert [{k: v for k, v in c.items() if k != "section"} for c in found["curves"]] == expected
         assert found["geometry"]["curves"] == []
         assert found["paired_deltas"][0]["delta_ns"] == -35.1
+        assert found["pressure"] == sent["latency"]["pressure"]
         assert found["rows"] is None
         listed = (await viewer.get(f"{NODES}/{receipt['node_id']}/runs")).json()["items"]
         assert [item["id"] for item in listed] == [receipt["run_id"]]
@@ -266,6 +267,16 @@ class TestRuns:
         assert curves[1]["points"] == []
         assert curves[1]["reason"] == "no free 1G pages"
 
+    async def test_a_point_of_an_earlier_program_never_waited(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        sent = run()
+        for absent in ("wait_ns", "period_ns"):
+            del sent["latency"]["pressure"]["points"][0][absent]
+        receipt = await post(service, report(run=sent))
+        [point] = (await viewer.get(f"/api/v1/runs/{receipt['run_id']}")).json()["pressure"]["points"]
+        assert (point["wait_ns"], point["period_ns"]) == (0, None)
+
     async def test_compare_aligns_curves_in_the_order_asked(self, service: Service, viewer: httpx.AsyncClient) -> None:
         first = await post(service, report(run=run()))
         only_4k = run(latency={"status": "ok", "curves": [curve("4K", 4096)]})
@@ -276,6 +287,7 @@ class TestRuns:
         present = {(row["section"], row["backing"]): [c is not None for c in row["curves"]] for row in answer["curves"]}
         assert present[("latency", "4K")] == [True, True]
         assert present[("latency", "2M")] == [False, True]
+        assert answer["pressures"] == [None, run()["latency"]["pressure"]]
 
     async def test_compare_needs_two_different_known_runs(self, service: Service, viewer: httpx.AsyncClient) -> None:
         receipt = await post(service, report(run=run()))

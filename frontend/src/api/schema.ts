@@ -2162,6 +2162,27 @@ export interface components {
             high: number;
         };
         /**
+         * Pressure
+         * @description What an access costs when a program reads other cache lines, or time passes, between two of them.
+         */
+        Pressure: {
+            /** Status */
+            status: string | null;
+            /** Reason */
+            reason: string | null;
+            /** Region Bytes */
+            region_bytes: number | null;
+            /** Region Backing */
+            region_backing: string | null;
+            /** Lines Per Page */
+            lines_per_page: number | null;
+            /**
+             * Points
+             * @default []
+             */
+            points: components["schemas"]["PressurePointDocument"][];
+        };
+        /**
          * PressurePoint
          * @description What a large page saved one random access while other cache lines were read, or time passed, in between.
          *
@@ -2189,6 +2210,46 @@ export interface components {
             saving_ns: number;
             /** Half Width Ns */
             half_width_ns: number;
+        };
+        /**
+         * PressurePointDocument
+         * @description One access timed alone after ``lines_between`` other lines were read and ``wait_ns`` passed.
+         *
+         *     ``delta_ns`` is this backing minus base pages; negative is faster. Documents of earlier programs never waited.
+         */
+        PressurePointDocument: {
+            /** Backing */
+            backing: string;
+            /** Backing Kind */
+            backing_kind: string | null;
+            /**
+             * Page Bytes
+             * @description A page size in bytes
+             */
+            page_bytes: number;
+            /** Footprint Bytes */
+            footprint_bytes: number;
+            /** Lines Between */
+            lines_between: number;
+            /**
+             * Wait Ns
+             * @default 0
+             */
+            wait_ns: number;
+            /** Period Ns */
+            period_ns: number | null;
+            /** Base Ns P50 */
+            base_ns_p50: number | null;
+            /** Ns P50 */
+            ns_p50: number | null;
+            /** Delta Ns */
+            delta_ns: number | null;
+            /** Ci95 Low Ns */
+            ci95_low_ns: number | null;
+            /** Ci95 High Ns */
+            ci95_high_ns: number | null;
+            /** Pairs */
+            pairs: number | null;
         };
         /**
          * ProcessMemory
@@ -2499,13 +2560,15 @@ export interface components {
         };
         /**
          * RunComparison
-         * @description Runs side by side. Geometry and curves are in the order in which the runs were asked for.
+         * @description Runs side by side. Geometry, pressure and curves are in the order in which the runs were asked for.
          */
         RunComparison: {
             /** Runs */
             runs: components["schemas"]["Run"][];
             /** Geometries */
             geometries: (components["schemas"]["Geometry"] | null)[];
+            /** Pressures */
+            pressures: (components["schemas"]["Pressure"] | null)[];
             /** Curves */
             curves: components["schemas"]["ComparedCurve"][];
         };
@@ -2578,6 +2641,7 @@ export interface components {
             curves: components["schemas"]["RunCurve"][];
             /** Paired Deltas */
             paired_deltas: components["schemas"]["PairedDelta"][];
+            pressure: components["schemas"]["Pressure"] | null;
             rows: components["schemas"]["Rows"] | null;
             scatter: components["schemas"]["Scatter"] | null;
         };
@@ -3551,7 +3615,7 @@ export interface components {
         };
         /**
          * Latency
-         * @description Latency over footprint for each backing.
+         * @description Latency over footprint for each backing. ``pressure`` is null in documents of earlier programs.
          */
         ReportDocument_Latency: {
             /**
@@ -3574,6 +3638,8 @@ export interface components {
              * @default []
              */
             paired_deltas: components["schemas"]["ReportDocument_PairedDelta"][];
+            /** @default null */
+            pressure: components["schemas"]["ReportDocument_Pressure"] | null;
         };
         /**
          * NumaPool
@@ -3670,6 +3736,106 @@ export interface components {
              * @default null
              */
             cycles: number | null;
+        };
+        /**
+         * Pressure
+         * @description What an access costs when a program reads other cache lines, or time passes, between two of them.
+         */
+        ReportDocument_Pressure: {
+            /**
+             * Status
+             * @default null
+             */
+            status: string | null;
+            /**
+             * Reason
+             * @default null
+             */
+            reason: string | null;
+            /**
+             * Region Bytes
+             * @default null
+             */
+            region_bytes: number | null;
+            /**
+             * Region Backing
+             * @default null
+             */
+            region_backing: string | null;
+            /**
+             * Lines Per Page
+             * @default null
+             */
+            lines_per_page: number | null;
+            /**
+             * Points
+             * @default []
+             */
+            points: components["schemas"]["ReportDocument_PressurePointDocument"][];
+        };
+        /**
+         * PressurePointDocument
+         * @description One access timed alone after ``lines_between`` other lines were read and ``wait_ns`` passed.
+         *
+         *     ``delta_ns`` is this backing minus base pages; negative is faster. Documents of earlier programs never waited.
+         */
+        ReportDocument_PressurePointDocument: {
+            /** Backing */
+            backing: string;
+            /**
+             * Backing Kind
+             * @default null
+             */
+            backing_kind: string | null;
+            /**
+             * Page Bytes
+             * @description A page size in bytes
+             */
+            page_bytes: number;
+            /** Footprint Bytes */
+            footprint_bytes: number;
+            /** Lines Between */
+            lines_between: number;
+            /**
+             * Wait Ns
+             * @default 0
+             */
+            wait_ns: number;
+            /**
+             * Period Ns
+             * @default null
+             */
+            period_ns: number | null;
+            /**
+             * Base Ns P50
+             * @default null
+             */
+            base_ns_p50: number | null;
+            /**
+             * Ns P50
+             * @default null
+             */
+            ns_p50: number | null;
+            /**
+             * Delta Ns
+             * @default null
+             */
+            delta_ns: number | null;
+            /**
+             * Ci95 Low Ns
+             * @default null
+             */
+            ci95_low_ns: number | null;
+            /**
+             * Ci95 High Ns
+             * @default null
+             */
+            ci95_high_ns: number | null;
+            /**
+             * Pairs
+             * @default null
+             */
+            pairs: number | null;
         };
         /**
          * ProcessMemory
