@@ -32,27 +32,31 @@ uint64_t timing_thread_cpu_ns(void)
     return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-static long involuntary_switches(void)
+long timing_involuntary_switches(void)
 {
     struct rusage usage;
 
     return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
+/* Reading the processor time makes the kernel account the slice, so a task whose slice is used up is switched away right
+ * there. Such a switch lies outside the batch only if this clock is read first and last: it costs no batch then, and the
+ * batch behind it starts with a fresh slice. */
 void timing_guard_begin(struct timing_guard *guard)
 {
-    guard->switches = involuntary_switches();
     guard->cpu_ns = timing_thread_cpu_ns();
+    guard->switches = timing_involuntary_switches();
     guard->wall_ns = timing_now_ns();
 }
 
 bool timing_guard_end(const struct timing_guard *guard, double *wall_ns)
 {
     const uint64_t wall = timing_now_ns() - guard->wall_ns;
+    const long switches = timing_involuntary_switches();
     const uint64_t cpu = timing_thread_cpu_ns() - guard->cpu_ns;
 
     *wall_ns = (double)wall;
-    return (double)cpu >= TIMING_CPU_SHARE_MIN * (double)wall && involuntary_switches() == guard->switches;
+    return (double)cpu >= TIMING_CPU_SHARE_MIN * (double)wall && switches == guard->switches;
 }
 
 /* One "cpu" line of /proc/stat: user nice system idle iowait irq softirq steal. */

@@ -15,6 +15,9 @@ uint64_t timing_now_ns(void);
 /* CLOCK_THREAD_CPUTIME_ID in nanoseconds: stands still while another task or guest has the core. */
 uint64_t timing_thread_cpu_ns(void);
 
+/* How often the scheduler took the core from this thread. */
+long timing_involuntary_switches(void);
+
 /* The guard notes the clocks and the involuntary switches when a batch starts. */
 struct timing_guard {
     uint64_t wall_ns;
