@@ -24,6 +24,8 @@ export type RunCurve = Schemas["RunCurve"];
 export type CurvePoint = Schemas["CurvePointDocument"];
 export type RunComparison = Schemas["RunComparison"];
 export type PairedDelta = Schemas["PairedDelta"];
+export type Pressure = Schemas["Pressure"];
+export type PressurePoint = Schemas["PressurePointDocument"];
 export type RowMeasurement = Schemas["RowMeasurement"];
 
 export type Plan = Schemas["Plan"];

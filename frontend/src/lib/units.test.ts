@@ -7,6 +7,8 @@ import {
   formatDuration,
   formatNs,
   formatNsDelta,
+  formatNsInterval,
+  formatNsWithin,
   formatPages,
   formatPercentChange,
   formatRatio,
@@ -39,6 +41,19 @@ describe("golden vectors", () => {
       expect(plain(formatPages(pages, size))).toBe(text);
     },
   );
+});
+
+describe("the precision an interval deserves", () => {
+  it.each(golden.ns_interval as [number, number, string][])("%s to %s is %s", (low, high, text) => {
+    expect(plain(formatNsInterval({ low, high }))).toBe(text);
+  });
+  it("rounds a value as its interval does, and never to a zero that it is not", () => {
+    expect(plain(formatNsWithin(14.26, { low: 5.1, high: 28.4 }))).toBe("14 ns");
+    expect(plain(formatNsWithin(738.7, { low: 0, high: 1265 }))).toBe("700 ns");
+    expect(plain(formatNsWithin(0.3, { low: 0, high: 28 }))).toBe("0.3 ns");
+    expect(plain(formatNsWithin(0, { low: 0, high: 28 }))).toBe("0 ns");
+    expect(formatNsWithin(null, { low: 0, high: 1 })).toBe("unknown");
+  });
 });
 
 describe("signs and exactness", () => {

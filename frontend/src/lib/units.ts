@@ -80,10 +80,46 @@ export function formatNsDelta(ns: Maybe<number>): string {
   return ns >= 0.05 ? `+${formatNs(ns)}` : formatNs(ns);
 }
 
-/** A ratio: 1.16 -> "×1.16". */
+interface Interval {
+  low: number;
+  high: number;
+}
+
+/** The finest step an interval deserves: a power of ten, at most a quarter of its width, at least a tenth. */
+function stepOf({ low, high }: Interval): number {
+  const quarter = Math.abs(high - low) / 4;
+  return quarter < 1 ? 0.1 : 10 ** Math.floor(Math.log10(quarter));
+}
+
+/** To a step; what is not zero but rounds to it keeps its first digit: (0.4, 1) -> "0.4". */
+function toStep(value: number, step: number): string {
+  const size = Math.abs(value);
+  const rounded = Math.round(size / step) * step;
+  const sign = value < 0 ? MINUS : "";
+  if (rounded === 0 && size > 0) {
+    return size < 0.01 ? (value < 0 ? `${MINUS}0.01` : "<0.01") : `${sign}${Number(size.toPrecision(1))}`;
+  }
+  const digits = step < 1 ? 1 : 0;
+  return `${sign}${rounded.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
+}
+
+/** Nanoseconds as exact as their interval allows: 14.26 within 5.1 to 28.4 -> "14 ns". */
+export function formatNsWithin(ns: Maybe<number>, interval: Interval): string {
+  return isUnknown(ns) ? UNKNOWN : `${toStep(ns, stepOf(interval))}${NBSP}ns`;
+}
+
+/** An interval, to the precision of its width or of another one: "5 to 28 ns". */
+export function formatNsInterval(interval: Interval, precision: Interval = interval): string {
+  const step = stepOf(precision);
+  const [low, high] = [toStep(interval.low, step), toStep(interval.high, step)];
+  return `${low === high ? "" : `${low} to `}${high}${NBSP}ns`;
+}
+
+/** A ratio: 1.16 -> "×1.16"; with a third decimal where two would hide that it is not one. */
 export function formatRatio(ratio: Maybe<number>): string {
   if (isUnknown(ratio)) return UNKNOWN;
-  return `${TIMES}${ratio.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+  const digits = ratio !== 1 && Math.abs(ratio - 1) < 0.005 ? 3 : 2;
+  return `${TIMES}${ratio.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
 }
 
 /** A change as a signed percentage: 0.162 -> "+16%"; below 10% with one decimal. */

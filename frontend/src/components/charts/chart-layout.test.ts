@@ -1,5 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { endLabels, largestValue, log2Ticks, placeReferences, valueTicks, xDomain } from "./chart-layout";
+import {
+  axisPosition,
+  axisValue,
+  endLabels,
+  largestValue,
+  log2Ticks,
+  placeReferences,
+  smallestValue,
+  valueTicks,
+  xDomain,
+} from "./chart-layout";
 import type { ChartRow, ChartSeries } from "./chart-types";
 
 const series = (key: string): ChartSeries => ({
@@ -13,8 +23,8 @@ const series = (key: string): ChartSeries => ({
 describe("axes", () => {
   it("puts footprints on their logarithm", () => {
     const rows: ChartRow[] = [65536, 2 ** 30].map((x) => ({ x, values: {} }));
-    expect(xDomain(rows, "log2")).toEqual([16, 30]);
-    expect(xDomain([], "log2")).toEqual([0, 1]);
+    expect(xDomain(rows, { scale: "log2" })).toEqual([16, 30]);
+    expect(xDomain([], { scale: "log2" })).toEqual([0, 1]);
   });
   it("labels whole powers of two and thins them when narrow", () => {
     expect(log2Ticks([16, 20], 1000)).toEqual([16, 17, 18, 19, 20]);
@@ -25,8 +35,25 @@ describe("axes", () => {
     expect(valueTicks(9.3)).toEqual([0, 2, 4, 6, 8, 10]);
     expect(valueTicks(0)).toEqual([0, 1]);
   });
-  it("counts the upper end of an interval", () => {
-    expect(largestValue([{ x: 1, values: { a: 5, b: null }, ranges: { a: [4, 9] } }], ["a", "b"])).toBe(9);
+  it("counts the ends of an interval", () => {
+    const rows = [{ x: 1, values: { a: 5, b: null }, ranges: { a: [-4, 9] as const } }];
+    expect(largestValue(rows, ["a", "b"])).toBe(9);
+    expect(smallestValue(rows, ["a", "b"])).toBe(-4);
+    expect(smallestValue([{ x: 1, values: { a: 5 } }], ["a"])).toBe(0);
+  });
+  it("goes below zero as far as values do, with zero among the ticks", () => {
+    expect(valueTicks(130, 5, -8)).toEqual([0, 50, 100, 150]);
+    expect(valueTicks(130, 5, -70)).toEqual([-50, 0, 50, 100, 150]);
+    expect(valueTicks(0, 5, -9.3)).toEqual([-8, -6, -4, -2, 0]);
+  });
+  it("has a place for zero on a symlog axis, and finds back to the x", () => {
+    const axis = { scale: "symlog", knee: 8 } as const;
+    const lines = [0, 16, 64, 256, 1024];
+    const positions = lines.map((x) => axisPosition(x, axis));
+    expect(positions[0]).toBe(0);
+    const gaps = positions.slice(1).map((position, index) => position - (positions[index] ?? 0));
+    expect(Math.max(...gaps) / Math.min(...gaps)).toBeLessThan(1.3);
+    expect(positions.map((position) => axisValue(position, axis))).toEqual(lines);
   });
 });
 
@@ -36,7 +63,7 @@ describe("labels at the end of lines", () => {
       { x: 1, values: { a: 50, b: 51, c: 10 } },
       { x: 2, values: { a: 50, b: 51, c: 10 } },
     ];
-    const labels = endLabels(rows, [series("a"), series("b"), series("c")], 100, 200, 15);
+    const labels = endLabels(rows, [series("a"), series("b"), series("c")], [0, 100], 200, 15);
     expect(labels.map((label) => label.key)).toEqual(["b", "a", "c"]);
     expect(labels[0]?.y).toBeCloseTo(98);
     expect(labels[1]?.y).toBeCloseTo(113);
@@ -47,7 +74,7 @@ describe("labels at the end of lines", () => {
       { x: 1, values: { a: 50, b: 50 } },
       { x: 2, values: { a: 50, b: null } },
     ];
-    const labels = endLabels(rows, [series("a"), series("b")], 100, 200, 15);
+    const labels = endLabels(rows, [series("a"), series("b")], [0, 100], 200, 15);
     expect(labels.map(({ key, x, y }) => [key, x, y])).toEqual([
       ["a", 2, 100],
       ["b", 1, 100],
@@ -55,7 +82,7 @@ describe("labels at the end of lines", () => {
   });
   it("stays inside the plot when lines end at the bottom", () => {
     const rows: ChartRow[] = [{ x: 1, values: { a: 0, b: 1 } }];
-    const labels = endLabels(rows, [series("a"), series("b")], 100, 200, 15);
+    const labels = endLabels(rows, [series("a"), series("b")], [0, 100], 200, 15);
     expect(labels.map((label) => label.y)).toEqual([185, 200]);
   });
 });

@@ -1,13 +1,23 @@
 import type { ChartAxis, ChartReference, ChartRow, ChartSeries } from "./chart-types";
 
-/** Where x lies on the axis: a log2 axis is drawn as a linear one over the logarithm. */
-export function axisPosition(x: number, scale: ChartAxis["scale"]): number {
+/** What decides where an x lies. */
+type AxisScale = Pick<ChartAxis, "scale" | "knee">;
+
+/** Where x lies on the axis: a logarithmic axis is drawn as a linear one over the logarithm. */
+export function axisPosition(x: number, { scale, knee = 1 }: AxisScale): number {
+  if (scale === "symlog") return Math.log2(1 + x / knee);
   return scale === "log2" ? Math.log2(x) : x;
 }
 
+/** The x at a position: the inverse of `axisPosition`. */
+export function axisValue(position: number, { scale, knee = 1 }: AxisScale): number {
+  if (scale === "symlog") return Math.round(knee * (2 ** position - 1));
+  return scale === "log2" ? 2 ** position : position;
+}
+
 /** The first and the last x that any series has a value at. */
-export function xDomain(rows: readonly ChartRow[], scale: ChartAxis["scale"]): [number, number] {
-  const positions = rows.map((row) => axisPosition(row.x, scale)).filter(Number.isFinite);
+export function xDomain(rows: readonly ChartRow[], axis: AxisScale): [number, number] {
+  const positions = rows.map((row) => axisPosition(row.x, axis)).filter(Number.isFinite);
   if (positions.length === 0) return [0, 1];
   const low = Math.min(...positions);
   const high = Math.max(...positions);
@@ -25,16 +35,20 @@ export function log2Ticks(domain: readonly [number, number], width: number, minG
   return ticks;
 }
 
-/** A round upper end of a value axis that starts at zero, and its ticks. */
-export function valueTicks(max: number, wanted = 5): number[] {
-  if (!(max > 0)) return [0, 1];
-  const rough = max / wanted;
+/**
+ * Ticks of a value axis, zero always among them. The last one is the axis' upper end; below zero there are ticks only
+ * as far as values go, so that an interval that just crosses zero takes no room.
+ */
+export function valueTicks(max: number, wanted = 5, min = 0): number[] {
+  if (!(max > 0 || min < 0)) return [0, 1];
+  const rough = (Math.max(max, 0) - min) / wanted;
   const magnitude = 10 ** Math.floor(Math.log10(rough));
   const step =
     [1, 2, 2.5, 5, 10].map((factor) => factor * magnitude).find((candidate) => candidate >= rough) ?? rough;
   const ticks: number[] = [];
-  for (let index = 0; index === 0 || (ticks.at(-1) ?? 0) < max; index += 1) {
-    ticks.push(Number((index * step).toPrecision(12)));
+  const first = -Math.floor(-min / step);
+  for (let index = first; index <= 0 || (ticks.at(-1) ?? 0) < max; index += 1) {
+    ticks.push(Number((index * step).toPrecision(12)) || 0);
   }
   return ticks;
 }
@@ -50,6 +64,17 @@ export function largestValue(rows: readonly ChartRow[], keys: readonly string[])
   return largest;
 }
 
+/** The smallest value of the rows, intervals included; zero when none lies below it. */
+export function smallestValue(rows: readonly ChartRow[], keys: readonly string[]): number {
+  let smallest = 0;
+  for (const row of rows) {
+    for (const key of keys) {
+      smallest = Math.min(smallest, row.values[key] ?? 0, row.ranges?.[key]?.[0] ?? 0);
+    }
+  }
+  return smallest;
+}
+
 export interface EndLabel {
   key: string;
   /** The x of the line's last point: lines that end at different x stand apart by themselves. */
@@ -62,7 +87,7 @@ export interface EndLabel {
 export function endLabels(
   rows: readonly ChartRow[],
   series: readonly ChartSeries[],
-  yMax: number,
+  [yMin, yMax]: readonly [number, number],
   plotHeight: number,
   gap = 15,
 ): EndLabel[] {
@@ -71,7 +96,8 @@ export function endLabels(
     const last = rows.findLast((row) => row.values[key] !== null && row.values[key] !== undefined);
     const value = last?.values[key];
     if (!last || value === null || value === undefined) continue;
-    byX.set(last.x, [...(byX.get(last.x) ?? []), { key, x: last.x, y: plotHeight * (1 - value / yMax) }]);
+    const y = (plotHeight * (yMax - value)) / (yMax - yMin);
+    byX.set(last.x, [...(byX.get(last.x) ?? []), { key, x: last.x, y }]);
   }
   return [...byX.values()].flatMap((labels) => spread(labels, plotHeight, gap));
 }

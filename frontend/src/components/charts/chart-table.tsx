@@ -30,7 +30,7 @@ export function ChartTable({ title, rows, series, xAxis, valueAxis }: ChartTable
         <Table.Tbody>
           {rows.map((row) => (
             <Table.Tr key={row.x}>
-              <Table.Td className="hp-num">{xAxis.format(row.x)}</Table.Td>
+              <Table.Td className="hp-num">{(xAxis.describe ?? xAxis.format)(row.x)}</Table.Td>
               {series.map(({ key }) => {
                 const value = row.values[key];
                 return (

@@ -17,7 +17,7 @@ export function ChartTooltip({ row, series, xAxis, valueAxis, baseline }: ChartT
   return (
     <div className={classes.tooltip}>
       <table>
-        <caption>{xAxis.format(row.x)}</caption>
+        <caption>{(xAxis.describe ?? xAxis.format)(row.x)}</caption>
         <tbody>
           {series.map(({ key, label, color, marker }) => {
             const value = row.values[key] ?? null;

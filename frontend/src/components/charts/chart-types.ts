@@ -26,8 +26,12 @@ export interface ChartReference {
 
 export interface ChartAxis {
   label: string;
-  scale: "log2" | "linear" | "time";
+  /** "symlog" is logarithmic from `knee` on and nearly linear below it, so that zero has a place. */
+  scale: "log2" | "symlog" | "linear" | "time";
   format: (value: number) => string;
+  /** How tooltips and tables write an x, where a tick's text is too short to stand alone. */
+  describe?: (value: number) => string;
+  knee?: number;
 }
 
 /** How values are written in tooltips, tables and differences. */

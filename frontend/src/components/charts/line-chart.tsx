@@ -6,11 +6,13 @@ import { StateText } from "@/components/ui/states";
 import { token } from "@/theme/tokens";
 import {
   axisPosition,
+  axisValue,
   endLabels,
   largestValue,
   log2Ticks,
   type PlacedReference,
   placeReferences,
+  smallestValue,
   valueTicks,
   xDomain,
 } from "./chart-layout";
@@ -41,7 +43,7 @@ const MIN_WIDTH = 320;
 
 /**
  * The one wrapper around Recharts: margins, axes, tooltip, legend, references, keyboard access, and the table view of
- * the same rows. Values start at zero; nothing is animated.
+ * the same rows. Zero is always on the value axis; nothing is animated.
  */
 export function LineChart(props: LineChartProps) {
   const { title, rows, series, xAxis, valueAxis, references = [], baseline, height = 340 } = props;
@@ -123,34 +125,47 @@ interface PlotProps
 
 function usePlotLayout({ rows, series, xAxis, references, width, height }: PlotProps) {
   return useMemo(() => {
-    const domain = xDomain(rows, xAxis.scale);
+    const domain = xDomain(rows, xAxis);
+    const keys = series.map(({ key }) => key);
     const right = Math.max(16, ...series.map(({ short }) => short.length * 7.5 + 14));
     const plotWidth = width - AXIS_WIDTH - right;
     const toPixel = (x: number) =>
-      ((axisPosition(x, xAxis.scale) - domain[0]) / (domain[1] - domain[0])) * plotWidth;
+      ((axisPosition(x, xAxis) - domain[0]) / (domain[1] - domain[0])) * plotWidth;
     const inside = references.filter(({ x }) => {
-      const position = axisPosition(x, xAxis.scale);
+      const position = axisPosition(x, xAxis);
       return position >= domain[0] && position <= domain[1];
     });
     const placed = placeReferences(inside, toPixel, plotWidth);
     const lanes = placed.reduce((most, { lane }) => Math.max(most, lane + 1), 0);
     const top = 10 + lanes * LANE_HEIGHT;
-    const ticks = valueTicks(
-      largestValue(
-        rows,
-        series.map(({ key }) => key),
-      ),
-    );
-    const yMax = ticks.at(-1) ?? 1;
-    const labels = endLabels(rows, series, yMax, height - top - AXIS_HEIGHT);
-    return { domain, right, plotWidth, placed, top, ticks, yMax, labels, toPixel };
+    const yMin = smallestValue(rows, keys);
+    const ticks = valueTicks(largestValue(rows, keys), 5, yMin);
+    const range = [yMin, ticks.at(-1) ?? 1] as const;
+    const labels = endLabels(rows, series, range, height - top - AXIS_HEIGHT);
+    return {
+      domain,
+      right,
+      placed,
+      top,
+      ticks,
+      range,
+      labels,
+      toPixel,
+      xTicks: xTicks(rows, xAxis, plotWidth),
+    };
   }, [rows, series, xAxis, references, width, height]);
+}
+
+/** A log2 axis has ticks at powers of two, a symlog axis where something was measured; others leave it to the chart. */
+function xTicks(rows: readonly ChartRow[], xAxis: ChartAxis, plotWidth: number): number[] | undefined {
+  if (xAxis.scale === "log2") return log2Ticks(xDomain(rows, xAxis), plotWidth);
+  if (xAxis.scale === "symlog") return rows.map((row) => axisPosition(row.x, xAxis));
+  return undefined;
 }
 
 function Plot(props: PlotProps) {
   const { rows, series, xAxis, valueAxis, baseline, width, height } = props;
-  const { domain, right, plotWidth, placed, top, ticks, yMax, labels, toPixel } = usePlotLayout(props);
-  const log = xAxis.scale === "log2";
+  const { domain, right, placed, top, ticks, range, labels, toPixel, xTicks } = usePlotLayout(props);
   return (
     <>
       <ComposedChart
@@ -163,19 +178,19 @@ function Plot(props: PlotProps) {
         <CartesianGrid vertical={false} stroke={token("grid")} />
         <XAxis
           type="number"
-          dataKey={(row: ChartRow) => axisPosition(row.x, xAxis.scale)}
+          dataKey={(row: ChartRow) => axisPosition(row.x, xAxis)}
           domain={domain}
-          ticks={log ? log2Ticks(domain, plotWidth) : undefined}
-          tickFormatter={(position: number) => xAxis.format(log ? 2 ** position : position)}
+          ticks={xTicks}
+          tickFormatter={(position: number) => xAxis.format(axisValue(position, xAxis))}
           tick={{ fill: token("axis"), fontSize: 12 }}
           tickLine={false}
-          axisLine={{ stroke: token("border-strong") }}
+          axisLine={range[0] < 0 ? false : { stroke: token("border-strong") }}
           height={AXIS_HEIGHT}
           minTickGap={12}
-          interval={log ? 0 : "preserveStartEnd"}
+          interval={xAxis.scale === "log2" ? 0 : "preserveStartEnd"}
         />
         <YAxis
-          domain={[0, yMax]}
+          domain={[...range]}
           ticks={ticks}
           tickFormatter={(value: number) => value.toLocaleString("en-US")}
           tick={{ fill: token("axis"), fontSize: 12 }}
@@ -183,10 +198,11 @@ function Plot(props: PlotProps) {
           axisLine={false}
           width={AXIS_WIDTH}
         />
+        {range[0] < 0 && <ReferenceLine y={0} stroke={token("border-strong")} />}
         {placed.map((reference) => (
           <ReferenceLine
             key={`${reference.label}:${reference.x}`}
-            x={axisPosition(reference.x, xAxis.scale)}
+            x={axisPosition(reference.x, xAxis)}
             stroke={reference.color ?? token("reference")}
             strokeDasharray="2 3"
             label={({ viewBox }) => <ReferenceLabel reference={reference} viewBox={viewBox} />}

@@ -23,7 +23,7 @@ export function curveBacking(curve: Pick<RunCurve, "backing" | "backing_kind">):
   return curve.backing.toUpperCase() === "4K" ? "base" : "hugetlb";
 }
 
-function markerOf(kind: BackingKind, pageBytes: number): MarkerShape {
+export function markerOf(kind: BackingKind, pageBytes: number): MarkerShape {
   if (kind === "base") return "circle";
   if (kind === "thp") return "square";
   return pageBytes >= 2 ** 30 ? "diamond" : "triangle";
@@ -31,7 +31,10 @@ function markerOf(kind: BackingKind, pageBytes: number): MarkerShape {
 
 const KIND_ORDER: Record<BackingKind, number> = { base: 0, thp: 1, hugetlb: 2 };
 
-function byBacking(a: RunCurve, b: RunCurve): number {
+type Backed = Pick<RunCurve, "backing" | "backing_kind" | "page_bytes">;
+
+/** Base pages first, then transparent huge pages, then pools by size. */
+export function byBacking(a: Backed, b: Backed): number {
   const kinds = KIND_ORDER[curveBacking(a)] - KIND_ORDER[curveBacking(b)];
   return kinds || (a.page_bytes ?? 0) - (b.page_bytes ?? 0);
 }
@@ -47,7 +50,7 @@ export function missingCurves(curves: readonly RunCurve[]): RunCurve[] {
 }
 
 /** The short name of a curve's backing: "4K", "THP", "2M". */
-export function curveShort(curve: RunCurve): string {
+export function curveShort(curve: Backed): string {
   if (curveBacking(curve) === "thp") return "THP";
   return curve.page_bytes ? pageSizeShort(curve.page_bytes) : curve.backing;
 }

@@ -9,7 +9,15 @@ const STATUS_WORDS: Record<string, string> = {
   skipped: "skipped",
   stopped: "stopped before its turn",
   noisy: "too noisy to report",
+  memory_limit: "it would take more memory than may be used",
+  no_memory: "there was no memory for it",
+  unsupported: "this processor cannot do it",
 };
+
+/** Why something was not measured: the program's own words, else what its status means. */
+export function statusReason({ status, reason }: { status: string | null; reason: string | null }): string {
+  return reason ?? STATUS_WORDS[status ?? ""] ?? status ?? "no reason was given";
+}
 
 /** What was asked for and not measured, with the reason. A missing line is never just absent. */
 export function MissingCurves({ curves }: { curves: readonly RunCurve[] }) {
@@ -19,7 +27,7 @@ export function MissingCurves({ curves }: { curves: readonly RunCurve[] }) {
         key: `${curve.backing}:${curve.layout}:${curve.name}`,
         pageBytes: curve.page_bytes ?? 0,
         kind: curveBacking(curve),
-        reason: curve.reason ?? STATUS_WORDS[curve.status] ?? curve.status,
+        reason: statusReason(curve),
       }))}
     />
   );

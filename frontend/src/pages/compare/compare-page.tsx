@@ -16,6 +16,7 @@ import { formatAbsolute } from "@/lib/units";
 import { FOOTPRINT_AXIS, NS_AXIS } from "../node/latency-card";
 import { comparableBackings, comparableLayouts, comparedSeries, runLabels, runLetter } from "./compare-rows";
 import { GeometryDifferences } from "./geometry-differences";
+import { PressureComparison } from "./pressure-comparison";
 
 const MOST_RUNS = 6;
 const MOST_NODES = 40;
@@ -144,6 +145,7 @@ function Comparison({ comparison }: { comparison: RunComparison }) {
           empty="These runs have no latency curves in common."
         />
       </QuestionCard>
+      <PressureComparison comparison={comparison} />
       <GeometryDifferences comparison={comparison} />
     </>
   );

@@ -32,6 +32,7 @@ const base = { section: "latency", name: "n", x_name: "footprint_bytes", layout:
 const comparison: RunComparison = {
   runs: [run("a", "db-7", "2026-11-20T12:00:00Z"), run("b", "db-7", "2026-11-20T13:00:00Z")],
   geometries: [null, null],
+  pressures: [null, null],
   curves: [
     { ...base, backing: "2M", curves: [curve("2M", 3), null] },
     { ...base, backing: "4K", curves: [curve("4K", 5), curve("4K", 6)] },

@@ -18,7 +18,8 @@ export function runLetter(index: number): string {
   return String.fromCharCode(65 + index);
 }
 
-const MARKERS: readonly MarkerShape[] = ["circle", "square", "triangle", "diamond"];
+/** A run has the same marker in every chart. */
+export const RUN_MARKERS: readonly MarkerShape[] = ["circle", "square", "triangle", "diamond"];
 export const MOST_SERIES = 20;
 
 export interface ComparedSeries {
@@ -72,7 +73,10 @@ export function comparedSeries(
     compared.curves.forEach((curve, index) => {
       if (!hasPoints(curve)) return;
       const series = curveSeries(curve, `${index}:${compared.backing}`, `${runLetter(index)} `);
-      found.push({ curve, series: { ...series, marker: MARKERS[index % MARKERS.length] ?? "circle" } });
+      found.push({
+        curve,
+        series: { ...series, marker: RUN_MARKERS[index % RUN_MARKERS.length] ?? "circle" },
+      });
     });
   }
   return found.slice(0, MOST_SERIES);

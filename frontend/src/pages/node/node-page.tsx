@@ -19,6 +19,7 @@ import { LatencyCard } from "./latency-card";
 import { memoryBars } from "./memory-parts";
 import { nodeHeadline } from "./node-headline";
 import { PoolsCard } from "./pools-card";
+import { PressureCard } from "./pressure-card";
 import { ProcessesCard } from "./processes-card";
 import { RowsCard } from "./rows-card";
 import { RunsCard } from "./runs-card";
@@ -95,6 +96,7 @@ function RunCurves({ runId, node }: { runId: string; node: NodeDetail }) {
       {(run) => (
         <>
           <LatencyCard run={run} levels={node.geometry?.levels ?? []} basePageBytes={base} />
+          <PressureCard run={run} basePageBytes={base} />
           <RowsCard measurements={run.rows?.measurements ?? []} />
           <ScatterCard run={run} />
         </>
