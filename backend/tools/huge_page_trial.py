@@ -12,7 +12,6 @@ reserved for each trial and given back afterwards; that needs root. A trial that
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
 import re
@@ -26,13 +25,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from hugeplan_agent.pool_reservation import ReservationError, reservation
+
 from hugeplan.planner.engines import DemandContext, demand_of
 from hugeplan.planner.model import MIB, DatabaseInstance
 
 PAGE_BYTES = 2 * MIB
 POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
 READY_SECONDS = 60
-LOCK_SECONDS = int(os.environ.get("HUGEPLAN_HUGE_PAGES_LOCK_SECONDS", "60"))
 _NOBODY = 65534
 SPARE_PAGES = (8, 400, 400)
 #: What servers write when they get no huge page: MariaDB and JVMs 17 and later, whose start-up check maps one page.
@@ -78,39 +78,22 @@ def _read(path: Path) -> int:
 
 
 @contextmanager
-def exclusive() -> Iterator[None]:
-    """One program of this machine at a time reserves pages; whoever waits too long gives up and says so."""
-    path = Path(os.environ.get("HUGEPLAN_HUGE_PAGES_LOCK", Path(tempfile.gettempdir()) / "hugeplan-huge-pages.lock"))
-    end = time.monotonic() + LOCK_SECONDS
-    with path.open("a") as handle:
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if time.monotonic() > end:
-                    raise CannotRunError(f"another program held {path.name} for {LOCK_SECONDS} s") from error
-                time.sleep(0.2)
-        yield
-
-
-@contextmanager
 def reserved(pages: int) -> Iterator[int]:
-    """``pages`` more in the 2M pool for as long as the block runs: the pool's size. Others' pages stay as they are."""
+    """``pages`` more in the 2M pool for as long as the block runs: the pool's size. Others' pages stay as they are.
+
+    One program of this project at a time reserves pages; what a killed one left is given back first (see
+    ``hugeplan_agent.pool_reservation``). Whoever waits too long gives up and says so.
+    """
     if not POOL.is_dir():
         raise CannotRunError("this kernel has no 2M huge pages")
-    before = _read(POOL / "nr_hugepages")
     try:
-        (POOL / "nr_hugepages").write_text(str(before + pages))
-    except OSError as error:
-        raise CannotRunError(f"huge pages cannot be reserved: {error.strerror}") from error
-    try:
-        got = _read(POOL / "nr_hugepages") - before
-        if got < pages:
-            raise CannotRunError(f"the kernel gave {got} of {pages} pages; memory is fragmented or short")
-        yield before + pages
-    finally:
-        (POOL / "nr_hugepages").write_text(str(before))
+        with reservation() as held:
+            got = held.grow(PAGE_BYTES, pages)
+            if got < pages:
+                raise CannotRunError(f"the kernel gave {got} of {pages} pages; memory is fragmented or short")
+            yield _read(POOL / "nr_hugepages")
+    except ReservationError as problem:
+        raise CannotRunError(str(problem)) from problem
 
 
 def huge_mappings(pid: int) -> list[int]:
@@ -325,18 +308,11 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     done = list(trials(arguments.engine, arguments.mariadbd))
-    try:
-        with exclusive():
-            for trial in done:
-                if trial.reason is None:
-                    run(trial)
-                if not arguments.json:
-                    print(_line(trial), flush=True)
-    except CannotRunError as error:
-        for trial in done:
-            trial.reason = trial.reason or str(error)
-            if not arguments.json:
-                print(_line(trial))
+    for trial in done:
+        if trial.reason is None:
+            run(trial)
+        if not arguments.json:
+            print(_line(trial), flush=True)
     if arguments.json:
         print(json.dumps([asdict(trial) for trial in done], indent=2))
     states = {trial.status for trial in done}

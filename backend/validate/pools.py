@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-HUGE_PAGES = Path("/sys/kernel/mm/hugepages")
+from hugeplan_agent.pool_reservation import SYSTEM, ReservationError, read_count, reservation
+
 ATTEMPTS = 5
 
 
@@ -17,44 +17,39 @@ class CannotReserveError(Exception):
 
 def pool_folder(page_bytes: int) -> Path:
     """The kernel's folder for one page size."""
-    return HUGE_PAGES / f"hugepages-{page_bytes // 1024}kB"
-
-
-def read_count(page_bytes: int, name: str) -> int:
-    """One counter of the pool: ``nr_hugepages``, ``free_hugepages``, ``resv_hugepages``."""
-    return int((pool_folder(page_bytes) / name).read_text(encoding="ascii"))
+    return SYSTEM.pool(page_bytes)
 
 
 @contextmanager
 def reserved(page_bytes: int, pages: int) -> Iterator[int]:
-    """At least ``pages`` free pages for the time of the block; yields the pool's size. Restores the former size."""
-    folder = pool_folder(page_bytes)
-    if not folder.is_dir():
+    """At least ``pages`` free pages for the time of the block; yields the pool's size.
+
+    Taken under the lock and the journal of ``hugeplan_agent.pool_reservation``, so that no other writer of this project
+    changes the pool meanwhile and the pages come back even after SIGKILL, at the next start of one of them.
+    """
+    if not pool_folder(page_bytes).is_dir():
         raise CannotReserveError(f"this kernel has no huge pages of {page_bytes} bytes")
-    counter = folder / "nr_hugepages"
-    former = read_count(page_bytes, "nr_hugepages")
-    wanted = former + max(0, pages - read_count(page_bytes, "free_hugepages"))
-    if wanted > former and not os.access(counter, os.W_OK):
-        raise CannotReserveError(
-            f"{wanted - former} more huge pages are needed and {counter} is not writable (not root)"
-        )
     try:
-        # The kernel gives what it finds at once; dropping clean page cache and compacting finds more.
-        for _ in range(ATTEMPTS):
-            if read_count(page_bytes, "free_hugepages") >= pages:
-                break
-            for name, value in (("drop_caches", "3"), ("compact_memory", "1")):
-                knob = Path("/proc/sys/vm") / name
-                if os.access(knob, os.W_OK):
-                    knob.write_text(value, encoding="ascii")
-            counter.write_text(str(wanted), encoding="ascii")
-        free = read_count(page_bytes, "free_hugepages")
-        if free < pages:
-            raise CannotReserveError(f"asked the kernel for {pages} huge pages, {free} are free")
-        yield read_count(page_bytes, "nr_hugepages")
-    finally:
-        if wanted > former:
-            counter.write_text(str(former), encoding="ascii")
+        with reservation() as held:
+            # The kernel gives what it finds at once; dropping clean page cache and compacting finds more.
+            for _ in range(ATTEMPTS):
+                missing = pages - read_count(page_bytes, "free_hugepages")
+                if missing <= 0:
+                    break
+                _make_room()
+                held.grow(page_bytes, missing)
+            free = read_count(page_bytes, "free_hugepages")
+            if free < pages:
+                raise CannotReserveError(f"asked the kernel for {pages} huge pages, {free} are free")
+            yield read_count(page_bytes, "nr_hugepages")
+    except ReservationError as problem:
+        raise CannotReserveError(str(problem)) from problem
+
+
+def _make_room() -> None:
+    for name, value in (("drop_caches", "3"), ("compact_memory", "1")):
+        with suppress(OSError):  # not root: the pool's own refusal says so
+            (Path("/proc/sys/vm") / name).write_text(value, encoding="ascii")
 
 
 def memory_available_bytes() -> int:

@@ -5,15 +5,56 @@
 #include "options.h"
 #include "reserve.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_PARTIAL = 3 };
 
-static int fail(const char *error, int status)
+/* One line, whatever was in the value that it quotes. */
+static int fail(char *error, int status)
 {
+    for (char *c = error; *c != '\0'; c++)
+        if (iscntrl((unsigned char)*c))
+            *c = '?';
     (void)fprintf(stderr, "tlbbench: %s\n", error);
     return (int)status;
+}
+
+/* A journal or a segment must not become standard output because that was closed: what is closed stays unwritable. */
+static void occupy_standard_streams(void)
+{
+    int fd = 0;
+
+    do
+        fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        (void)close(fd);
+}
+
+static int finish_output(char error[OPTIONS_ERROR_BYTES])
+{
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return EXIT_DONE;
+    (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));
+    return fail(error, EXIT_FAILED);
+}
+
+/* A run with --reserve that was killed left its pools to the next start, whatever that is. */
+static void recover(const struct options *options)
+{
+    if (options->root[0] != '\0' || options->command == COMMAND_DECODE)
+        return;
+    const int restored = reservation_recover(&RESERVE_SYSTEM);
+
+    if (restored > 0)
+        (void)fputs("tlbbench: restored the huge page pools of a run that was killed\n", stderr);
+    if (restored < 0)
+        (void)fputs("tlbbench: the huge page pools of a run that was killed could not be restored\n", stderr);
 }
 
 static int observe(const struct options *options)
@@ -32,13 +73,14 @@ int main(int argc, char **argv)
     struct options options;
     char error[OPTIONS_ERROR_BYTES];
 
+    occupy_standard_streams();
     switch (options_parse(&options, argc, argv, error)) {
     case OPTIONS_HELP:
         options_print_help(stdout);
-        return EXIT_DONE;
+        return finish_output(error);
     case OPTIONS_VERSION:
         (void)puts("tlbbench " TLBBENCH_VERSION);
-        return EXIT_DONE;
+        return finish_output(error);
     case OPTIONS_ERROR:
         return fail(error, EXIT_USAGE);
     case OPTIONS_OK:
@@ -46,9 +88,7 @@ int main(int argc, char **argv)
     }
     if (options.output == OUTPUT_AUTO)
         options.output = isatty(STDOUT_FILENO) ? OUTPUT_TEXT : OUTPUT_JSON;
-    /* A run with --reserve that was killed left its pools to the next start, whatever that is. */
-    if (options.root[0] == '\0' && options.command != COMMAND_DECODE && reservation_recover(&RESERVE_SYSTEM) != 0)
-        (void)fputs("tlbbench: restored the huge page pools of a run that was killed\n", stderr);
+    recover(&options);
     if (options.command == COMMAND_INFO || options.command == COMMAND_DECODE)
         return observe(&options);
     const int status = measure_print(&options, stdout, error);

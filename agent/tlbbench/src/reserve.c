@@ -17,7 +17,7 @@ const struct reserve_places RESERVE_SYSTEM = {.sysfs = "/sys", .journal_dir = NU
 
 static const char JOURNAL_HEAD[] = "tlbbench reservation 1, boot ";
 
-enum { JOURNAL_BYTES_MAX = 8192 };
+enum { JOURNAL_BYTES_MAX = 8192, OPEN_TRIES = 8 };
 
 /* --- pools -------------------------------------------------------------------------------------------------------- */
 
@@ -53,6 +53,16 @@ static int64_t read_pool(const struct reserve_places *places, uint64_t page_byte
     return count;
 }
 
+/* Pages of the pool without those that the kernel lends beyond its count (surplus), which go by themselves. What is
+ * written to nr_hugepages is this count; what is read there has the surplus in it. */
+static int64_t read_persistent(const struct reserve_places *places, uint64_t page_bytes, int node)
+{
+    const int64_t all = read_pool(places, page_bytes, node, "nr_hugepages");
+    const int64_t surplus = read_pool(places, page_bytes, node, "surplus_hugepages");
+
+    return all < 0 || surplus < 0 || surplus > all ? all : all - surplus;
+}
+
 /* Returns 0 or -1 (errno). The kernel stops at a signal or when it finds no more pages, so the caller reads the count
  * back. */
 static int write_pool(const struct reserve_places *places, const struct reserve_pool *pool, int64_t count)
@@ -75,18 +85,18 @@ static int write_pool(const struct reserve_places *places, const struct reserve_
     return written == length ? 0 : -1;
 }
 
-int64_t reserve_restored_count(int64_t former, int64_t target, int64_t current)
+int64_t reserve_restored_count(int64_t former, int64_t held, int64_t current)
 {
-    if (current > target) {
-        return former + (current - target);
+    if (current > held) {
+        return former + (current - held);
     }
     return current < former ? current : former;
 }
 
 static int restore_pool(const struct reserve_places *places, const struct reserve_pool *pool)
 {
-    const int64_t current = read_pool(places, pool->page_bytes, pool->node, "nr_hugepages");
-    const int64_t count = reserve_restored_count(pool->former, pool->target, current);
+    const int64_t current = read_persistent(places, pool->page_bytes, pool->node);
+    const int64_t count = reserve_restored_count(pool->former, pool->held, current);
 
     if (current < 0) {
         return -1;
@@ -98,13 +108,28 @@ static int restore_pool(const struct reserve_places *places, const struct reserv
 
 /* --- recovery ----------------------------------------------------------------------------------------------------- */
 
+/* Adds a journal line's pool, or replaces what an earlier line said of it. */
+static void note_pool(const struct reserve_pool *pool, struct reserve_pool pools[RESERVE_POOLS_MAX], size_t *count)
+{
+    for (size_t index = 0; index < *count; index++) {
+        if (pools[index].page_bytes == pool->page_bytes && pools[index].node == pool->node) {
+            pools[index] = *pool;
+            return;
+        }
+    }
+    if (*count < RESERVE_POOLS_MAX) {
+        pools[(*count)++] = *pool;
+    }
+}
+
 /* Restores the pools that the journal's text names. Returns their number, or -1 when one could not be written. */
 static int replay(const struct reserve_places *places, char *text)
 {
     char head[sizeof(JOURNAL_HEAD) + RESERVE_BOOT_ID_BYTES];
     char boot_id[RESERVE_BOOT_ID_BYTES];
+    struct reserve_pool pools[RESERVE_POOLS_MAX];
+    size_t count = 0;
     char *rest = NULL;
-    int restored = 0;
     bool failed = false;
 
     reserve_journal_boot_id(boot_id);
@@ -118,25 +143,33 @@ static int replay(const struct reserve_places *places, char *text)
         struct reserve_pool pool;
 
         if (reserve_parse_line(line, &pool)) {
-            failed = restore_pool(places, &pool) != 0 || failed;
-            restored++;
+            note_pool(&pool, pools, &count);
         }
     }
-    return failed ? -1 : restored;
+    for (size_t index = count; index > 0; index--) {
+        failed = restore_pool(places, &pools[index - 1]) != 0 || failed;
+    }
+    return failed ? -1 : (int)count;
+}
+
+/* Gives back what the journal names that is open and locked as `fd`. The same results. */
+static int replay_journal(const struct reserve_places *places, int fd)
+{
+    char text[JOURNAL_BYTES_MAX];
+    const ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
+
+    text[length > 0 ? length : 0] = '\0';
+    return replay(places, text);
 }
 
 static int recover_journal(const struct reserve_places *places, const char *path)
 {
-    char text[JOURNAL_BYTES_MAX];
     const int fd = reserve_journal_lock(path, 0);
 
     if (fd < 0) {
         return 0; /* none, or its owner lives */
     }
-    const ssize_t length = read(fd, text, sizeof(text) - 1);
-
-    text[length > 0 ? length : 0] = '\0';
-    const int restored = replay(places, text);
+    const int restored = replay_journal(places, fd);
 
     if (restored >= 0) {
         reserve_journal_remove(path);
@@ -178,16 +211,21 @@ static int open_new_journal(struct reservation *reservation)
         if (!reserve_journal_directory(&reservation->places, number, directory)) {
             continue;
         }
-        if ((mkdir(directory, 0700) != 0 && errno != EEXIST) || !reserve_journal_is_private(directory)) {
-            continue;
-        }
         reserve_journal_path(directory, reservation->journal_path);
-        reservation->journal_fd = reserve_journal_lock(reservation->journal_path, O_CREAT);
+        for (unsigned try = 0; try < OPEN_TRIES && reservation->journal_fd < 0; try++) {
+            if ((mkdir(directory, 0700) != 0 && errno != EEXIST) || !reserve_journal_is_private(directory)) {
+                break;
+            }
+            reservation->journal_fd = reserve_journal_lock(reservation->journal_path, O_CREAT);
+            if (reservation->journal_fd < 0 && errno != ENOENT) {
+                break; /* ENOENT: the last owner removed the directory between the two */
+            }
+        }
         if (reservation->journal_fd >= 0) {
             return 0;
         }
         if (errno == EWOULDBLOCK) {
-            verdict_set(&reservation->verdict, STATUS_SKIPPED, "--reserve: another tlbbench holds a reservation (%s)",
+            verdict_set(&reservation->verdict, STATUS_SKIPPED, "--reserve: another program holds huge pages (%s)",
                         reservation->journal_path);
             return -1;
         }
@@ -207,6 +245,14 @@ int reservation_begin(struct reservation *reservation, const struct reserve_plac
     if (open_new_journal(reservation) != 0) {
         return -1;
     }
+    /* Its owner may have died between our start, when it was still locked, and now. */
+    if (replay_journal(places, reservation->journal_fd) < 0) {
+        verdict_set(&reservation->verdict, STATUS_FAILED,
+                    "--reserve: the pages that a killed run left cannot be given back (%s)", reservation->journal_path);
+        (void)close(reservation->journal_fd);
+        reservation->journal_fd = -1;
+        return -1;
+    }
     reserve_journal_boot_id(boot_id);
     (void)snprintf(head, sizeof(head), "%s%s\n", JOURNAL_HEAD, boot_id);
     if (ftruncate(reservation->journal_fd, 0) != 0 || reserve_journal_append(reservation->journal_fd, head) != 0) {
@@ -218,24 +264,46 @@ int reservation_begin(struct reservation *reservation, const struct reserve_plac
     return 0;
 }
 
+/* Writes the pool that stands in the journal by now, and notes there what the kernel made of it. */
+static void raise_pool(struct reservation *reservation, struct reserve_pool *pool)
+{
+    char line[RESERVE_LINE_BYTES];
+
+    if (write_pool(&reservation->places, pool, pool->target) != 0) {
+        verdict_set(&reservation->verdict,
+                    errno == EACCES || errno == EPERM || errno == EROFS ? STATUS_NOT_PERMITTED : STATUS_FAILED,
+                    "--reserve: the pool of %llu KiB pages cannot be written: %s",
+                    (unsigned long long)(pool->page_bytes / 1024), strerror(errno));
+    }
+    pool->got = read_persistent(&reservation->places, pool->page_bytes, pool->node);
+    if (pool->got < pool->former || pool->got == pool->target) {
+        return;
+    }
+    pool->held = pool->got;
+    struct reserve_pool noted = *pool;
+
+    noted.target = pool->got;
+    reserve_format_line(&noted, line);
+    (void)reserve_journal_append(reservation->journal_fd, line); /* without it the target counts, as before the write */
+}
+
 void reservation_take(struct reservation *reservation, uint64_t page_bytes, int node, int64_t free_pages)
 {
     const struct reserve_places *const places = &reservation->places;
-    const int64_t former = read_pool(places, page_bytes, node, "nr_hugepages");
+    const int64_t former = read_persistent(places, page_bytes, node);
+    const int64_t all = read_pool(places, page_bytes, node, "nr_hugepages");
     const int64_t free_now = read_pool(places, page_bytes, node, "free_hugepages");
     char line[RESERVE_LINE_BYTES];
 
-    if (reservation->journal_fd < 0 || former < 0 || free_now < 0 || free_now >= free_pages ||
+    if (reservation->journal_fd < 0 || former < 0 || all < 0 || free_now < 0 || free_now >= free_pages ||
         reservation->pool_count == RESERVE_POOLS_MAX) {
         return;
     }
     struct reserve_pool *const pool = &reservation->pools[reservation->pool_count];
+    const int64_t target = all + (free_pages - free_now);
 
-    *pool = (struct reserve_pool){.page_bytes = page_bytes,
-                                  .node = node,
-                                  .former = former,
-                                  .target = former + (free_pages - free_now),
-                                  .got = former};
+    *pool = (struct reserve_pool){
+        .page_bytes = page_bytes, .node = node, .former = former, .target = target, .got = former, .held = target};
     reserve_format_line(pool, line);
     if (reserve_journal_append(reservation->journal_fd, line) != 0) {
         verdict_set(&reservation->verdict, STATUS_FAILED, "--reserve: the journal cannot be written: %s",
@@ -243,13 +311,7 @@ void reservation_take(struct reservation *reservation, uint64_t page_bytes, int 
         return;
     }
     reservation->pool_count++;
-    if (write_pool(places, pool, pool->target) != 0) {
-        verdict_set(&reservation->verdict,
-                    errno == EACCES || errno == EPERM || errno == EROFS ? STATUS_NOT_PERMITTED : STATUS_FAILED,
-                    "--reserve: the pool of %llu KiB pages cannot be written: %s",
-                    (unsigned long long)(page_bytes / 1024), strerror(errno));
-    }
-    pool->got = read_pool(places, page_bytes, node, "nr_hugepages");
+    raise_pool(reservation, pool);
 }
 
 int reservation_end(struct reservation *reservation)

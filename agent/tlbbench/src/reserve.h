@@ -2,10 +2,15 @@
 /*
  * --reserve: huge pages taken from the kernel for the measurement, and given back on every exit.
  *
- * Before a pool is written, its former count goes into a journal that is synced to its file system. The owner holds a
- * lock on the journal, and forked workers inherit it, so the lock is free exactly when nobody uses the pages any more.
- * An orderly exit gives the pages back and removes the journal; after SIGKILL the next start finds the journal unlocked
- * and does the same. A journal of an earlier boot is only removed: pools do not survive a boot.
+ * Before a pool is written, its former count goes into a journal that is synced to its file system, and what the kernel
+ * made of the wish goes there afterwards. The owner holds a lock on the journal, and forked workers inherit it, so the
+ * lock is free exactly when nobody uses the pages any more. An orderly exit gives the pages back and removes the
+ * journal; after SIGKILL the next start finds the journal unlocked and does the same. A journal of an earlier boot is
+ * only removed: pools do not survive a boot.
+ *
+ * Everything in this project that writes a pool does so under this lock and through this journal
+ * (agent/hugeplan_agent/pool_reservation.py is the other program's side), so that one writer never takes another's
+ * pages for the former count, and whoever starts next mends what either left.
  *
  * The journal lies in /run/tlbbench, else in $XDG_RUNTIME_DIR/tlbbench, else in $TMPDIR (or /tmp) as tlbbench-UID: the
  * first of these that can be created and belongs to the caller alone.
@@ -35,10 +40,11 @@ extern const struct reserve_places RESERVE_SYSTEM;
 
 struct reserve_pool {
     uint64_t page_bytes;
-    int node; /* -1 = the machine-wide count, where the kernel has no nodes */
-    int64_t former;
+    int node;       /* -1 = the machine-wide count, where the kernel has no nodes */
+    int64_t former; /* persistent pages: those in use beyond the count, as overcommit gives them, are not in it */
     int64_t target;
-    int64_t got; /* what the kernel made of it */
+    int64_t got;  /* what the kernel made of it; -1 = not readable */
+    int64_t held; /* the count that means nobody else has changed the pool since: what was got, else the target */
 };
 
 struct reservation {
@@ -50,7 +56,8 @@ struct reservation {
     char journal_path[RESERVE_PATH_BYTES];
 };
 
-/* Opens the journal. Returns 0; -1 with the reason in the verdict (no rights, another tlbbench holds a reservation). */
+/* Opens the journal, and first gives back what an owner that was killed left in it. Returns 0; -1 with the reason in
+ * the verdict (no rights, another program holds a reservation, its pages could not be given back). */
 int reservation_begin(struct reservation *reservation, const struct reserve_places *places);
 
 /* Raises the pool of this size on `node` (-1 = machine-wide) until `free_pages` are free. Never lowers it. */
@@ -64,11 +71,12 @@ int reservation_end(struct reservation *reservation);
  * pool could not be written. Journals of living runs are left alone. */
 int reservation_recover(const struct reserve_places *places);
 
-/* Count to write when a pool that was raised from `former` to `target` now has `current`: the former count, plus what
- * others added and less what they took meanwhile. */
-int64_t reserve_restored_count(int64_t former, int64_t target, int64_t current);
+/* Count to write when a pool that was raised from `former` to `held` now has `current`: the former count, plus what
+ * others added. A count that others set below the former stays. */
+int64_t reserve_restored_count(int64_t former, int64_t held, int64_t current);
 
-/* A journal line and its parser; a line that was cut short does not parse. */
+/* A journal line and its parser; a line that was cut short does not parse. A later line of a pool replaces the earlier
+ * one; its target is what was held. */
 void reserve_format_line(const struct reserve_pool *pool, char line[RESERVE_LINE_BYTES]);
 bool reserve_parse_line(const char *line, struct reserve_pool *pool);
 

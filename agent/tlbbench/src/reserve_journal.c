@@ -31,7 +31,7 @@ bool reserve_parse_line(const char *line, struct reserve_pool *pool)
         return false;
     }
     *pool = (struct reserve_pool){
-        .page_bytes = page_bytes, .node = node, .former = former, .target = target, .got = target};
+        .page_bytes = page_bytes, .node = node, .former = former, .target = target, .got = target, .held = target};
     return true;
 }
 
@@ -128,7 +128,16 @@ void reserve_journal_remove(const char *path)
 
 int reserve_journal_append(int fd, const char *text)
 {
+    const off_t end = lseek(fd, 0, SEEK_END);
     const size_t length = strlen(text);
 
-    return write(fd, text, length) == (ssize_t)length && fsync(fd) == 0 ? 0 : -1;
+    errno = ENOSPC; /* what a short write means; others set their own */
+    if (end < 0 || (write(fd, text, length) == (ssize_t)length && fsync(fd) == 0)) {
+        return end < 0 ? -1 : 0;
+    }
+    const int error = errno;
+    const int cut = ftruncate(fd, end); /* half a line would spoil the next one */
+
+    errno = cut == 0 ? error : errno;
+    return -1;
 }

@@ -23,6 +23,8 @@ REPOSITORY = HOME.parents[1]
 FIXTURES = TESTS / "fixtures"
 GOLDEN = TESTS / "golden"
 
+sys.path.insert(0, str(REPOSITORY / "agent"))  # hugeplan_agent: the standard library only, too
+
 
 class Skip(Exception):
     """Raised by a case that cannot run here; its text is the reason."""

@@ -18,6 +18,8 @@ from typing import Any
 
 import suite
 
+from hugeplan_agent.pool_reservation import reservation
+
 MIB = 1 << 20
 POOL_2M = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
 CGROUP_V1 = Path("/sys/fs/cgroup/memory")
@@ -255,10 +257,8 @@ def full_pool(pages: int) -> Iterator[None]:
     """Fills the 2M pool: reserves pages and maps all that are free."""
     if os.geteuid() != 0 or not POOL_2M.is_dir():
         raise suite.Skip("filling a pool needs root and a 2M pool")
-    count = POOL_2M / "nr_hugepages"
-    former = int(count.read_text())
-    count.write_text(str(former + pages))
-    try:
+    with reservation() as pool:
+        pool.grow(2 * MIB, pages)
         free = int((POOL_2M / "free_hugepages").read_text())
         if free == 0:
             raise suite.Skip("the kernel found no 2M page")
@@ -267,8 +267,6 @@ def full_pool(pages: int) -> Iterator[None]:
             held[offset] = 1
         yield
         held.close()
-    finally:
-        count.write_text(str(former))
 
 
 def full_pool_is_named() -> None:

@@ -97,7 +97,7 @@ static void fake_close(const struct fake *fake)
 static void restored_counts(struct harness *h)
 {
     CHECK_I64(reserve_restored_count(10, 50, 50), 10); /* as we left it */
-    CHECK_I64(reserve_restored_count(10, 50, 30), 10); /* the kernel found fewer, or we were killed on the way */
+    CHECK_I64(reserve_restored_count(10, 50, 30), 10); /* we were killed on the way, or somebody took twenty */
     CHECK_I64(reserve_restored_count(10, 50, 10), 10);
     CHECK_I64(reserve_restored_count(10, 50, 60), 20); /* somebody added ten */
     CHECK_I64(reserve_restored_count(10, 50, 4), 4);   /* somebody took them away already */
@@ -167,6 +167,97 @@ static void second_run_is_refused(struct harness *h)
     fake_close(&fake);
 }
 
+/* Ends as a kill would: nothing is given back. */
+static void run_and_die(const struct fake *fake, int64_t pages)
+{
+    const pid_t child = fork();
+
+    if (child == 0) {
+        struct reservation reservation;
+
+        if (reservation_begin(&reservation, &fake->places) == 0) {
+            reservation_take(&reservation, 2097152, -1, pages);
+        }
+        _exit(0);
+    }
+    (void)waitpid(child, NULL, 0);
+}
+
+/* The lock of a killed run can come free between the look for such runs at the start and the reservation. */
+static void next_reservation_mends_too(struct harness *h)
+{
+    struct fake fake;
+    struct reservation reservation;
+
+    if (!fake_open(&fake, 4, 0)) {
+        harness_skip(h, "no temporary folder");
+        return;
+    }
+    run_and_die(&fake, 60);
+    CHECK_I64(read_count(&fake, "nr_hugepages"), 64);
+    CHECK(reservation_begin(&reservation, &fake.places) == 0);
+    CHECK_I64(read_count(&fake, "nr_hugepages"), 4);
+    reservation_take(&reservation, 2097152, -1, 10);
+    CHECK_I64(read_count(&fake, "nr_hugepages"), 14);
+    CHECK(reservation_end(&reservation) == 0);
+    CHECK_I64(read_count(&fake, "nr_hugepages"), 4);
+    fake_close(&fake);
+}
+
+/* Pages lent beyond the count go by themselves: they are not part of what is written back. */
+static void surplus_is_not_kept(struct harness *h)
+{
+    struct fake fake;
+    struct reservation reservation;
+
+    if (!fake_open(&fake, 5, 0)) {
+        harness_skip(h, "no temporary folder");
+        return;
+    }
+    set_count(&fake, "surplus_hugepages", 5);
+    CHECK(reservation_begin(&reservation, &fake.places) == 0);
+    reservation_take(&reservation, 2097152, -1, 10);
+    CHECK_I64(read_count(&fake, "nr_hugepages"), 15); /* five in use, ten free */
+    CHECK_I64(reservation.pools[0].former, 0);
+    /* The kernel counts the five in while there is room, which the folder here does not. */
+    reservation.pools[0].held = 15;
+    set_count(&fake, "surplus_hugepages", 0);
+    CHECK(reservation_end(&reservation) == 0);
+    CHECK_I64(read_count(&fake, "nr_hugepages"), 0);
+    fake_close(&fake);
+}
+
+/* The kernel found fewer pages than were asked for, then others added some: theirs stay. */
+static void others_pages_stay(struct harness *h)
+{
+    struct fake fake;
+
+    if (!fake_open(&fake, 1, 1)) {
+        harness_skip(h, "no temporary folder");
+        return;
+    }
+    char boot_id[64] = "";
+    FILE *const file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    char text[256];
+
+    if (file != NULL) {
+        if (fscanf(file, "%63s", boot_id) != 1) {
+            boot_id[0] = '\0';
+        }
+        (void)fclose(file);
+    }
+    (void)snprintf(text, sizeof(text),
+                   "tlbbench reservation 1, boot %s\npool page_bytes=2097152 node=-1 former=1 target=500.\n"
+                   "pool page_bytes=2097152 node=-1 former=1 target=300.\n",
+                   boot_id);
+    make_folders(fake.journals);
+    write_text(fake.journal, text);
+    set_count(&fake, "nr_hugepages", 320);
+    CHECK_I64(reservation_recover(&fake.places), 1);
+    CHECK_I64(read_count(&fake, "nr_hugepages"), 21);
+    fake_close(&fake);
+}
+
 static void killed_run_is_recovered(struct harness *h)
 {
     struct fake fake;
@@ -175,17 +266,7 @@ static void killed_run_is_recovered(struct harness *h)
         harness_skip(h, "no temporary folder");
         return;
     }
-    const pid_t child = fork();
-
-    if (child == 0) {
-        struct reservation reservation;
-
-        if (reservation_begin(&reservation, &fake.places) == 0) {
-            reservation_take(&reservation, 2097152, -1, 60);
-        }
-        _exit(0); /* as a kill would: nothing is given back */
-    }
-    (void)waitpid(child, NULL, 0);
+    run_and_die(&fake, 60);
     CHECK_I64(read_count(&fake, "nr_hugepages"), 64);
     CHECK_I64(reservation_recover(&fake.places), 1);
     CHECK_I64(read_count(&fake, "nr_hugepages"), 4);
@@ -237,6 +318,9 @@ static const struct harness_case CASES[] = {
     {"takes and gives back", takes_and_gives_back},
     {"a second run is refused", second_run_is_refused},
     {"a killed run is recovered", killed_run_is_recovered},
+    {"the next reservation mends too", next_reservation_mends_too},
+    {"surplus is not kept", surplus_is_not_kept},
+    {"others' pages stay", others_pages_stay},
     {"a journal of another boot is dropped", journal_of_another_boot_is_dropped},
     {"a planted journal is not obeyed", planted_journal_is_not_obeyed},
 };
