@@ -24,6 +24,8 @@ enum {
 #define WARM_SHARE 0.25
 /* At most, of a round's time, for mapping what it measures. */
 #define MAP_SHARE 0.4
+/* Part of the whole time that one mapping may take where its footprint was asked for. */
+#define ASKED_MAP_SHARE 0.25
 
 /* --- rounds ----------------------------------------------------------------------------------------------------- */
 
@@ -49,6 +51,9 @@ static double seconds_since(uint64_t start_ns)
  * a backing gets smaller footprints, instead of leaving no time for any. */
 static double touch_seconds(const struct work *work, const struct latency_series *series)
 {
+    if (work->session->options->footprint_count > 0) {
+        return ASKED_MAP_SHARE * work->budget_seconds;
+    }
     return isnan(series->granted_fraction)
                ? work->budget_seconds /
                      (double)(work->plan.rounds * (latency_live_series(work->series, work->series_count) + 1))
@@ -118,7 +123,7 @@ static void close_arenas(struct work *work)
 }
 
 /* Places of `footprint` bytes that every backing which has the point can offer. */
-static uint64_t common_places(const struct work *work, enum latency_layout layout, size_t point)
+static uint64_t common_places(const struct work *work, enum latency_curve layout, size_t point)
 {
     const uint64_t footprint = work->plan.footprints[point];
     uint64_t bytes = footprint <= work->shared_bytes ? work->shared_bytes : UINT64_MAX;
@@ -134,7 +139,7 @@ static uint64_t common_places(const struct work *work, enum latency_layout layou
 }
 
 /* Times one placement of a point on every backing that is mapped, in random order: the pairs lie milliseconds apart. */
-static int measure_placement(struct work *work, enum latency_layout layout, size_t point, unsigned batches,
+static int measure_placement(struct work *work, enum latency_curve layout, size_t point, unsigned batches,
                              uint64_t seed, struct rng *rng, struct verdict *verdict)
 {
     const uint64_t footprint = work->plan.footprints[point];
@@ -166,7 +171,7 @@ static int measure_placement(struct work *work, enum latency_layout layout, size
 
 /* One layout and footprint. Which physical pages a short cycle got decides which cache sets its lines share, and freed
  * pages come back in the next round: so its place in the arena changes, and with every batch. */
-static int measure_point(struct work *work, enum latency_layout layout, size_t point, unsigned round, struct rng *rng,
+static int measure_point(struct work *work, enum latency_curve layout, size_t point, unsigned round, struct rng *rng,
                          struct verdict *verdict)
 {
     const uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? LINE_BYTES : work->session->base_page_bytes;
@@ -211,6 +216,9 @@ static void cut_plan(struct work *work, size_t point)
 {
     const uint64_t largest = work->plan.footprints[point - 1];
 
+    (void)snprintf(work->result->verdict.reason, sizeof(work->result->verdict.reason),
+                   "the time allowed ended at %llu MiB: larger footprints were left out",
+                   (unsigned long long)(largest >> 20));
     work->plan.footprint_count = point;
     work->shared_bytes = work->shared_bytes < largest ? work->shared_bytes : largest;
     for (size_t index = 0; index < work->series_count; index++) {
@@ -261,9 +269,10 @@ static int measure_round(struct work *work, unsigned round, struct verdict *verd
     const uint64_t largest = work->plan.footprints[work->plan.footprint_count - 1];
     const size_t first = (size_t)rng_below(&rng, work->series_count);
     const uint64_t start_ns = timing_now_ns();
+    const bool has_shared = work->plan.footprints[0] <= work->shared_bytes;
     int status = 0;
 
-    for (size_t index = 0; index < work->series_count && status == 0; index++) {
+    for (size_t index = 0; has_shared && index < work->series_count && status == 0; index++) {
         const uint64_t bytes = work->series[index].bytes;
 
         status = open_arena(work, index, bytes < work->shared_bytes ? bytes : work->shared_bytes, verdict);
@@ -289,7 +298,7 @@ static int measure_round(struct work *work, unsigned round, struct verdict *verd
     return status;
 }
 
-/* At least the planned rounds; then more while a paired difference is uncertain and the time allows another one. */
+/* The planned rounds, or as many whole ones as the time allows; then more while a paired difference is uncertain. */
 static int measure_rounds(struct work *work, struct verdict *verdict)
 {
     const unsigned planned = work->plan.rounds;
@@ -301,9 +310,14 @@ static int measure_rounds(struct work *work, struct verdict *verdict)
         if (measure_round(work, round, verdict) != 0) {
             return -1;
         }
-        if (round + 1 >= planned &&
-            (latency_is_narrow(&work->plan, work->series, work->series_count) ||
-             seconds_since(start_ns) > PLAN_SHARE * deadline_remaining_seconds(work->session->deadline))) {
+        const bool is_last = seconds_since(start_ns) > PLAN_SHARE * deadline_remaining_seconds(work->session->deadline);
+
+        if (round + 1 < planned && is_last) {
+            work->plan.rounds = round + 1;
+            (void)snprintf(verdict->reason, sizeof(verdict->reason), "the time allowed was enough for %u of %u rounds",
+                           round + 1, planned);
+        }
+        if (is_last || (round + 1 >= planned && latency_is_narrow(&work->plan, work->series, work->series_count))) {
             break;
         }
     }
@@ -315,14 +329,22 @@ int latency_measure_curves(const struct session *session, struct latency_result 
     struct backing backings[SESSION_BACKINGS_MAX];
     struct work work = {.session = session, .result = result};
 
-    *result = (struct latency_result){.pressure.verdict = {STATUS_SKIPPED, "the measurement did not come to it"}};
     latency_make_plan(session, &work.plan);
     work.series_count = session_list_backings(session, backings);
     work.series = calloc(work.series_count, sizeof(*work.series));
-    if (work.series == NULL || work.plan.footprint_count == 0) {
-        free(work.series);
+    if (work.series == NULL) {
         verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
-        return work.series == NULL ? -1 : 0;
+        return -1;
+    }
+    if (work.plan.left_out_bytes > 0) {
+        verdict_set(&result->verdict, STATUS_MEMORY_LIMIT,
+                    "footprints from %llu MiB on are more than the %llu MiB that may be used",
+                    (unsigned long long)(work.plan.left_out_bytes >> 20),
+                    (unsigned long long)(session->memory_bytes >> 20));
+    }
+    if (work.plan.footprint_count == 0) {
+        free(work.series);
+        return 0;
     }
     for (size_t index = 0; index < work.series_count; index++) {
         work.series[index].backing = backings[index];
@@ -335,7 +357,6 @@ int latency_measure_curves(const struct session *session, struct latency_result 
                              (double)latency_live_series(work.series, work.series_count);
     work.shared_bytes = latency_shared_footprint(session, &work.plan, work.series, work.series_count);
     if (measure_rounds(&work, &result->verdict) == 0) {
-        result->verdict.status = STATUS_OK;
         session_report_progress(session, 1.0);
     }
     const int status = latency_collect(&work.plan, work.series, work.series_count, result);

@@ -20,14 +20,14 @@ enum {
 /* A paired difference is narrow when its half interval is below this share of the base latency. */
 #define NARROW_SHARE 0.05
 
-bool latency_plan_has(const struct latency_plan *plan, enum latency_layout layout, size_t point, uint64_t bytes)
+bool latency_plan_has(const struct latency_plan *plan, enum latency_curve layout, size_t point, uint64_t bytes)
 {
     const uint64_t footprint = plan->footprints[point];
 
     return footprint <= bytes && footprint <= plan->layout_max_bytes[layout] && point % plan->layout_every[layout] == 0;
 }
 
-static int add_curve(const struct latency_plan *plan, struct latency_series *series, enum latency_layout layout,
+static int add_curve(const struct latency_plan *plan, struct latency_series *series, enum latency_curve layout,
                      struct latency_result *result)
 {
     struct curve *const curve = curve_list_add(&result->curves);
@@ -36,13 +36,12 @@ static int add_curve(const struct latency_plan *plan, struct latency_series *ser
     if (curve == NULL) {
         return -1;
     }
-    (void)snprintf(curve->name, sizeof(curve->name), "latency %s %s", latency_layout_name(layout),
-                   series->backing.name);
+    (void)snprintf(curve->name, sizeof(curve->name), "latency %s %s", latency_curve_name(layout), series->backing.name);
     memcpy(curve->backing, series->backing.name, sizeof(curve->backing));
     curve->x_name = "footprint_bytes";
     curve->kind = series->backing.kind;
     curve->page_bytes = series->backing.page_bytes;
-    curve->layout = latency_layout_name(layout);
+    curve->layout = latency_curve_name(layout);
     curve->granted_fraction = series->granted_fraction;
     curve->verdict = series->verdict;
     curve->points = calloc(plan->footprint_count, sizeof(*curve->points));
@@ -104,7 +103,7 @@ bool latency_is_narrow(const struct latency_plan *plan, const struct latency_ser
 }
 
 static int add_delta(const struct latency_plan *plan, const struct latency_series *base,
-                     const struct latency_series *series, enum latency_layout layout, size_t point,
+                     const struct latency_series *series, enum latency_curve layout, size_t point,
                      struct latency_result *result)
 {
     double differences[LATENCY_ROUNDS_MAX];
@@ -120,7 +119,7 @@ static int add_delta(const struct latency_plan *plan, const struct latency_serie
         return -1;
     }
     result->deltas = grown;
-    grown[result->delta_count] = (struct paired_delta){.layout = latency_layout_name(layout),
+    grown[result->delta_count] = (struct paired_delta){.layout = latency_curve_name(layout),
                                                        .x = plan->footprints[point],
                                                        .delta_ns = interval.mean,
                                                        .ci95_low_ns = interval.low,
@@ -146,6 +145,9 @@ int latency_collect(const struct latency_plan *plan, struct latency_series *seri
     /* Summarising sorts the samples, so the curves come last. */
     for (size_t index = 0; index < series_count; index++) {
         for (unsigned layout = 0; layout < LAYOUT_COUNT && status == 0; layout++) {
+            if (plan->layout_max_bytes[layout] == 0) {
+                continue;
+            }
             status = add_curve(plan, &series[index], layout, result);
         }
     }

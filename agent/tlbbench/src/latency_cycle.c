@@ -3,14 +3,6 @@
 
 enum { LINE_BYTES = 64 };
 
-const char *latency_layout_name(enum latency_layout layout)
-{
-    static const char *const names[] = {
-        [LAYOUT_LINE_PER_PAGE] = "line_per_page", [LAYOUT_RANDOM_64B] = "random_64b", [LAYOUT_PACKED] = "packed"};
-
-    return names[layout];
-}
-
 struct nodes {
     char *base;
     uint64_t page_bytes; /* LINE_BYTES for the dense layouts */
@@ -25,7 +17,7 @@ static char *node_at(const struct nodes *nodes, uint64_t index)
     return nodes->base + index * nodes->page_bytes + line * LINE_BYTES;
 }
 
-void *latency_link(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_layout layout, uint64_t seed)
+void *latency_link(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_curve layout, uint64_t seed)
 {
     const uint64_t count = footprint / (layout == LAYOUT_RANDOM_64B ? LINE_BYTES : base_page_bytes);
     const struct nodes nodes = {base, layout == LAYOUT_LINE_PER_PAGE ? base_page_bytes : LINE_BYTES, seed};

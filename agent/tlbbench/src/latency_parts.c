@@ -20,11 +20,24 @@ static void report_part(void *context, double fraction)
     session_report_progress(part->whole, part->from + part->share * fraction);
 }
 
+static bool wants_curves(const struct session *session)
+{
+    return (session->options->curves & (OPTION_BIT(LAYOUT_COUNT) - 1)) != 0;
+}
+
+static bool wants_pressure(const struct session *session)
+{
+    return (session->options->curves & OPTION_BIT(LATENCY_PRESSURE)) != 0;
+}
+
 static double pressure_seconds(const struct session *session, double whole_seconds)
 {
     const double most = session->options->profile == PROFILE_FULL ? FULL_PRESSURE_SECONDS : QUICK_PRESSURE_SECONDS;
-    const double share = PRESSURE_SHARE * whole_seconds;
+    const double share = wants_curves(session) ? PRESSURE_SHARE * whole_seconds : whole_seconds;
 
+    if (!wants_pressure(session)) {
+        return 0;
+    }
     return share < most ? share : most;
 }
 
@@ -39,8 +52,13 @@ int latency_measure(const struct session *session, struct latency_result *result
     part.progress = report_part;
     part.progress_context = &progress;
     part.deadline = deadline_after(whole_seconds - seconds);
-    if (latency_measure_curves(&part, result) != 0) {
+    *result = (struct latency_result){.pressure.verdict = {STATUS_SKIPPED, "the measurement did not come to it"}};
+    if (wants_curves(session) && latency_measure_curves(&part, result) != 0) {
         return -1;
+    }
+    if (!wants_pressure(session)) {
+        verdict_set(&result->pressure.verdict, STATUS_SKIPPED, "--curves left it out");
+        return 0;
     }
     progress = (struct part_progress){session, 1 - share, share};
     part.deadline = deadline_earlier(session->deadline, deadline_after(seconds));

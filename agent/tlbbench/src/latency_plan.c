@@ -25,6 +25,24 @@ uint64_t latency_round_up(uint64_t bytes, uint64_t page_bytes)
     return (bytes + page_bytes - 1) / page_bytes * page_bytes;
 }
 
+/* The footprints that were asked for, every one in every layout. */
+static void list_footprints(const struct session *session, struct latency_plan *plan)
+{
+    const struct options *const options = session->options;
+
+    for (size_t index = 0; index < options->footprint_count; index++) {
+        if (options->footprints[index] > session->memory_bytes) {
+            plan->left_out_bytes = options->footprints[index];
+            break;
+        }
+        plan->footprints[plan->footprint_count++] = options->footprints[index];
+    }
+    for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++) {
+        plan->layout_max_bytes[layout] = UINT64_MAX;
+        plan->layout_every[layout] = 1;
+    }
+}
+
 void latency_make_plan(const struct session *session, struct latency_plan *plan)
 {
     const bool full = session->options->profile == PROFILE_FULL;
@@ -40,8 +58,17 @@ void latency_make_plan(const struct session *session, struct latency_plan *plan)
         .batches = 3,
         .batch_seconds = full ? 2e-3 : 1.2e-3,
     };
-    for (uint64_t bytes = FOOTPRINT_MIN_BYTES; bytes <= largest && bytes <= session->memory_bytes; bytes *= 2) {
-        plan->footprints[plan->footprint_count++] = bytes;
+    if (session->options->footprint_count > 0) {
+        list_footprints(session, plan);
+    } else {
+        for (uint64_t bytes = FOOTPRINT_MIN_BYTES; bytes <= largest && bytes <= session->memory_bytes; bytes *= 2) {
+            plan->footprints[plan->footprint_count++] = bytes;
+        }
+    }
+    for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++) {
+        if ((session->options->curves & OPTION_BIT(layout)) == 0) {
+            plan->layout_max_bytes[layout] = 0;
+        }
     }
 }
 
@@ -128,9 +155,10 @@ uint64_t latency_shared_footprint(const struct session *session, const struct la
     const double per_byte = touch_seconds_per_byte(session, &series[0].backing) *
                             (double)(latency_live_series(series, series_count) * plan->rounds);
     const double allowed = MAP_SHARE * deadline_remaining_seconds(session->deadline);
+    const uint64_t most = session->options->footprint_count > 0 ? largest : GIB;
     uint64_t bytes = FOOTPRINT_MIN_BYTES;
 
-    while (all_bytes(series, series_count, 2 * bytes) <= session->memory_bytes && 2 * bytes <= GIB &&
+    while (bytes < most && all_bytes(series, series_count, 2 * bytes) <= session->memory_bytes &&
            per_byte * 2 * (double)bytes <= allowed) {
         bytes *= 2;
     }

@@ -11,14 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum latency_layout {
-    LAYOUT_LINE_PER_PAGE, /* one line in every base page, at a random line of it */
-    LAYOUT_RANDOM_64B,    /* every line */
-    LAYOUT_PACKED,        /* as many lines as the first, side by side: the cache-only control */
-    LAYOUT_COUNT,
-};
-const char *latency_layout_name(enum latency_layout layout);
-
 enum { LATENCY_POINTS_MAX = 24, LATENCY_ROUNDS_MAX = 12, LATENCY_SAMPLES_MAX = 64 };
 
 struct latency_cell {
@@ -41,12 +33,13 @@ struct latency_series {
 struct latency_plan {
     uint64_t footprints[LATENCY_POINTS_MAX];
     size_t footprint_count;
-    uint64_t layout_max_bytes[LAYOUT_COUNT];
-    unsigned layout_every[LAYOUT_COUNT]; /* only every n-th footprint */
-    double warm_seconds;                 /* at most, for one cycle to become steady before it is timed */
+    uint64_t layout_max_bytes[LAYOUT_COUNT]; /* 0 = a layout that was not asked for */
+    unsigned layout_every[LAYOUT_COUNT];     /* only every n-th footprint */
+    double warm_seconds;                     /* at most, for one cycle to become steady before it is timed */
     unsigned rounds;
     unsigned batches;
     double batch_seconds;
+    uint64_t left_out_bytes; /* smallest footprint that was asked for and is more than the memory allowed; 0 = none */
 };
 
 /* latency_measure() without the pressure. */
@@ -75,7 +68,7 @@ void latency_measure_cell(struct latency_cell *cell, const struct latency_plan *
 void latency_end_round(struct latency_cell *cell, size_t first, unsigned round);
 
 /* True when the plan has this point for a backing of `bytes`. */
-bool latency_plan_has(const struct latency_plan *plan, enum latency_layout layout, size_t point, uint64_t bytes);
+bool latency_plan_has(const struct latency_plan *plan, enum latency_curve layout, size_t point, uint64_t bytes);
 
 /* True when every paired difference is known to a twentieth of the latency it belongs to. */
 bool latency_is_narrow(const struct latency_plan *plan, const struct latency_series *series, size_t series_count);
@@ -86,6 +79,6 @@ int latency_collect(const struct latency_plan *plan, struct latency_series *seri
 
 /* Links the cycle of a layout over the first `footprint` bytes of `base` and returns its first node. The nodes
  * and their order depend on `seed` alone, not on the backing. */
-void *latency_link(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_layout layout, uint64_t seed);
+void *latency_link(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_curve layout, uint64_t seed);
 
 #endif

@@ -14,6 +14,7 @@
 #define MAX_PAGE_BYTES (UINT64_C(16) << 30) /* POWER's 16 GiB page */
 #define MIN_ROW_BYTES UINT64_C(16)          /* a key and a pointer */
 #define MAX_ROW_BYTES (UINT64_C(1) << 20)
+#define MIN_FOOTPRINT_BYTES (UINT64_C(64) << 10) /* and the step: whole pages wherever base pages have up to 64K */
 #define MAX_WORKERS 1024
 #define MAX_NUMA_NODE 1023 /* MAX_NUMNODES of Linux is 1 << 10 */
 
@@ -248,6 +249,47 @@ static bool read_segment(struct options *options, const char *value)
            options->segment_bytes <= MAX_MEMORY_BYTES;
 }
 
+/* Kept rising; what is listed twice is measured once. */
+static bool read_footprint(struct options *options, const char *item)
+{
+    uint64_t bytes = 0;
+    size_t place = 0;
+
+    if (!parse_size(item, &bytes) || bytes < MIN_FOOTPRINT_BYTES || bytes > MAX_MEMORY_BYTES ||
+        bytes % MIN_FOOTPRINT_BYTES != 0)
+        return false;
+    while (place < options->footprint_count && options->footprints[place] < bytes)
+        place++;
+    if (place < options->footprint_count && options->footprints[place] == bytes)
+        return true;
+    if (options->footprint_count == OPTIONS_MAX_LIST)
+        return false;
+    memmove(&options->footprints[place + 1], &options->footprints[place],
+            (options->footprint_count - place) * sizeof options->footprints[0]);
+    options->footprints[place] = bytes;
+    options->footprint_count++;
+    return true;
+}
+
+static bool read_footprints(struct options *options, const char *value)
+{
+    return read_list(options, value, read_footprint);
+}
+
+static bool read_curve(struct options *options, const char *item)
+{
+    const char *names[LATENCY_CURVE_COUNT];
+
+    for (unsigned curve = 0; curve < LATENCY_CURVE_COUNT; curve++)
+        names[curve] = latency_curve_name((enum latency_curve)curve);
+    return add_named(&options->curves, names, LATENCY_CURVE_COUNT, item);
+}
+
+static bool read_curves(struct options *options, const char *value)
+{
+    return read_list(options, value, read_curve);
+}
+
 const struct option_spec option_specs[] = {
     {"--json", NULL, FOR_ALL, NULL, "print the JSON document (the default when standard output is no terminal)",
      read_json},
@@ -276,6 +318,10 @@ const struct option_spec option_specs[] = {
     {"--read", "LIST", FOR_ROWS, "header, row, index_then_row", "what is read of a row (default: all)", read_reads},
     {"--segment", "SIZE", FOR_ROWS, "1M to 64T", "bytes of the shared segment (default: as large as allowed)",
      read_segment},
+    {"--footprints", "LIST", FOR_LATENCY, "multiples of 64K up to 64T, separated by commas, at most 16",
+     "footprints of the curves (default: the profile's ladder)", read_footprints},
+    {"--curves", "LIST", FOR_LATENCY, "line_per_page, random_64b, packed, pressure", "what is measured (default: all)",
+     read_curves},
     {"--root", "DIR", FOR(COMMAND_INFO), "a directory that holds proc and sys",
      "read a captured tree instead of the running system", read_root},
     {"--processes", NULL, FOR(COMMAND_INFO), NULL, "add the page use of every process", read_processes},

@@ -9,6 +9,7 @@
 #define FOR_MEASURING                                                                                                  \
     (FOR(COMMAND_GEOMETRY) | FOR(COMMAND_LATENCY) | FOR(COMMAND_ROWS) | FOR(COMMAND_SCATTER) | FOR(COMMAND_RUN))
 #define FOR_ROWS (FOR(COMMAND_ROWS) | FOR(COMMAND_RUN))
+#define FOR_LATENCY (FOR(COMMAND_LATENCY) | FOR(COMMAND_RUN))
 #define FOR_ALL (FOR_MEASURING | FOR(COMMAND_INFO) | FOR(COMMAND_DECODE))
 
 struct option_spec {

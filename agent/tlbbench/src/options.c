@@ -116,6 +116,8 @@ static void complete(struct options *options)
         options->modes = OPTION_BIT(MODE_THREADS) | OPTION_BIT(MODE_PROCESSES);
     if (options->keys == 0)
         options->keys = OPTION_BIT(KEYS_UNIFORM) | OPTION_BIT(KEYS_ZIPF);
+    if (options->curves == 0)
+        options->curves = OPTION_BIT(LATENCY_CURVE_COUNT) - 1;
     if (options->reads == 0)
         options->reads = OPTION_BIT(READ_HEADER) | OPTION_BIT(READ_ROW) | OPTION_BIT(READ_INDEX_THEN_ROW);
 }

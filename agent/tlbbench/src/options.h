@@ -63,6 +63,10 @@ struct options {
     unsigned keys;          /* OPTION_BIT(enum row_keys) */
     unsigned reads;         /* OPTION_BIT(enum row_read) */
     uint64_t segment_bytes; /* 0 = as large as allowed */
+    /* latency: rising, each once; footprint_count 0 = the profile's ladder. */
+    uint64_t footprints[OPTIONS_MAX_LIST];
+    size_t footprint_count;
+    unsigned curves; /* OPTION_BIT(enum latency_curve) */
 };
 
 enum options_status { OPTIONS_OK, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_ERROR };

@@ -100,6 +100,20 @@ static enum options_status check_memory(const struct options *options, const str
     return OPTIONS_OK;
 }
 
+/* Against what may be used at most: what is free by then is the document's to say. */
+static enum options_status check_footprints(const struct options *options, const struct environment *environment,
+                                            char error[OPTIONS_ERROR_BYTES])
+{
+    const int64_t total = environment->memory.mem_total_bytes;
+    const uint64_t most = options->max_memory_bytes != 0 ? options->max_memory_bytes : total > 0 ? (uint64_t)total : 0;
+    const uint64_t largest = options->footprint_count > 0 ? options->footprints[options->footprint_count - 1] : 0;
+
+    if (most > 0 && largest > most)
+        return fail(error, "--footprints: %" PRIu64 " bytes do not fit the memory allowed; valid: 64K to %" PRIu64,
+                    largest, most);
+    return OPTIONS_OK;
+}
+
 static enum options_status check_rows(const struct options *options, char error[OPTIONS_ERROR_BYTES])
 {
     uint64_t segment = options->segment_bytes != 0 ? options->segment_bytes : options->max_memory_bytes;
@@ -124,6 +138,8 @@ enum options_status options_check(const struct options *options, const struct en
         status = check_cpus(options, error);
     if (status == OPTIONS_OK)
         status = check_memory(options, environment, error);
+    if (status == OPTIONS_OK)
+        status = check_footprints(options, environment, error);
     return status == OPTIONS_OK ? check_rows(options, error) : status;
 }
 

@@ -79,6 +79,16 @@ const char *row_keys_name(enum row_keys keys)
     return names[keys];
 }
 
+const char *latency_curve_name(enum latency_curve curve)
+{
+    static const char *const names[LATENCY_CURVE_COUNT] = {[LAYOUT_LINE_PER_PAGE] = "line_per_page",
+                                                           [LAYOUT_RANDOM_64B] = "random_64b",
+                                                           [LAYOUT_PACKED] = "packed",
+                                                           [LATENCY_PRESSURE] = "pressure"};
+
+    return names[curve];
+}
+
 const char *row_read_name(enum row_read read)
 {
     static const char *const names[] = {

@@ -170,6 +170,17 @@ struct paired_delta {
 };
 
 /* A random access timed alone, with other cache lines read between two of them. */
+/* How the lines of a cycle lie in its footprint; and what `latency` measures beside the curves of cycles. */
+enum latency_curve {
+    LAYOUT_LINE_PER_PAGE, /* one line in every base page, at a random line of it */
+    LAYOUT_RANDOM_64B,    /* every line */
+    LAYOUT_PACKED,        /* as many lines as the first, side by side: the cache-only control */
+    LAYOUT_COUNT,
+    LATENCY_PRESSURE = LAYOUT_COUNT,
+    LATENCY_CURVE_COUNT,
+};
+const char *latency_curve_name(enum latency_curve curve);
+
 struct pressure_point {
     char backing[16]; /* compared with base pages */
     enum backing_kind kind;

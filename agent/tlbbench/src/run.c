@@ -167,7 +167,9 @@ static int64_t pages_wanted(const struct session *session, uint64_t page_bytes)
     const bool large =
         options->command == COMMAND_RUN || options->command == COMMAND_LATENCY || options->command == COMMAND_ROWS;
     const size_t backings = session->environment->pool_count + 2;
-    const uint64_t most = options->profile == PROFILE_FULL ? RESERVE_FULL_BYTES : RESERVE_QUICK_BYTES;
+    const uint64_t largest = options->footprint_count > 0 ? options->footprints[options->footprint_count - 1] : 0;
+    const uint64_t profile = options->profile == PROFILE_FULL ? RESERVE_FULL_BYTES : RESERVE_QUICK_BYTES;
+    const uint64_t most = largest > profile ? largest : profile;
     uint64_t bytes = session->memory_bytes / backings;
 
     bytes = bytes > most ? most : bytes;

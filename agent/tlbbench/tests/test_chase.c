@@ -71,7 +71,7 @@ static void tableless_permutation_has_no_stride(struct harness *h)
     CHECK(most < 40); /* one each is expected of a random order, 4095 of a stride */
 }
 
-static void check_cycle(struct harness *h, enum latency_layout layout, uint64_t nodes)
+static void check_cycle(struct harness *h, enum latency_curve layout, uint64_t nodes)
 {
     enum { BYTES = 1 << 20, PAGE = 4096 };
     char *const base = aligned_alloc(PAGE, BYTES);

@@ -67,6 +67,29 @@ def pressure_document() -> None:
     assert alone["latency"]["status"] != "ok" or alone["exit_status"] == 0, "a size that was not asked for is missing"
 
 
+def latency_of_what_is_asked_for() -> None:
+    asked = ("--footprints", "40M,1M", "--curves", "packed,random_64b")
+    latency = measured("latency", "--page-sizes", "4K,thp", *asked)["latency"]
+    assert {curve["layout"] for curve in latency["curves"]} == {"packed", "random_64b"}, latency["curves"]
+    for curve in latency["curves"]:
+        assert {point["x"] for point in curve["points"]} <= {1 << 20, 40 << 20}, curve
+    assert latency["pressure"]["status"] == "skipped", latency["pressure"]
+    assert "--curves" in latency["pressure"]["reason"], latency["pressure"]
+    only = measured("latency", "--page-sizes", "4K,thp", "--curves", "pressure")["latency"]
+    assert only["curves"] == [], only["curves"]
+    assert only["paired_deltas"] == [], only["paired_deltas"]
+    made = suite.document("latency", "--page-sizes", "4K", "--footprints", "1M," + most_memory(), "--time-limit", "4")
+    assert made["exit_status"] == 3, made["exit_status"]
+    assert made["latency"]["status"] == "memory_limit", made["latency"]
+    assert made["latency"]["curves"][0]["points"], "a footprint that fits was lost with one that does not"
+
+
+def most_memory() -> str:
+    """All of this machine's memory, which is never free: a footprint that may be asked for and cannot be had."""
+    total_kib = int(Path("/proc/meminfo").read_text().split()[1])
+    return f"{total_kib // 64 * 64}K"
+
+
 def rows_document() -> None:
     rows = measured("rows", "--row-bytes", "128,16K", "--workers", "1,4", "--page-sizes", "4K,thp")["rows"]
     done = [item for item in rows["measurements"] if item["status"] == "ok"]
@@ -203,6 +226,7 @@ def nothing_is_left() -> None:
 CASES: list[tuple[str, Callable[[], None]]] = [
     ("geometry's document", geometry_document),
     ("latency's document", latency_document),
+    ("latency of what is asked for", latency_of_what_is_asked_for),
     ("the pressure's part of the document", pressure_document),
     ("rows' document", rows_document),
     ("scatter's document", scatter_document),

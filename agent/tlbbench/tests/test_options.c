@@ -39,7 +39,24 @@ static void defaults(struct harness *h)
     CHECK_U64(options.modes, OPTION_BIT(MODE_THREADS) | OPTION_BIT(MODE_PROCESSES));
     CHECK_U64(options.keys, OPTION_BIT(KEYS_UNIFORM) | OPTION_BIT(KEYS_ZIPF));
     CHECK_U64(options.reads, OPTION_BIT(READ_HEADER) | OPTION_BIT(READ_ROW) | OPTION_BIT(READ_INDEX_THEN_ROW));
+    CHECK_U64(options.curves, OPTION_BIT(LATENCY_CURVE_COUNT) - 1);
+    CHECK_U64(options.footprint_count, 0);
     CHECK(!options.reserve);
+}
+
+static void footprints_rise_and_stand_once(struct harness *h)
+{
+    struct options options;
+    char error[OPTIONS_ERROR_BYTES];
+    char line[] = "latency --footprints 4G,64K,96M,64K --footprints 1M --curves pressure,random_64b";
+
+    CHECK(parse(&options, line, error) == OPTIONS_OK);
+    CHECK_U64(options.footprint_count, 4);
+    CHECK_U64(options.footprints[0], UINT64_C(64) << 10);
+    CHECK_U64(options.footprints[1], UINT64_C(1) << 20);
+    CHECK_U64(options.footprints[2], UINT64_C(96) << 20);
+    CHECK_U64(options.footprints[3], UINT64_C(4) << 30);
+    CHECK_U64(options.curves, OPTION_BIT(LATENCY_PRESSURE) | OPTION_BIT(LAYOUT_RANDOM_64B));
 }
 
 static void values(struct harness *h)
@@ -135,6 +152,11 @@ static void against_the_machine(struct harness *h)
         {"rows --row-bytes 64K --segment 2M",
          "--row-bytes: rows of 65536 bytes do not fit a segment of 2097152 bytes 64 times; valid: 16 to 32768"},
         {"rows --row-bytes 32K --segment 2M", NULL},
+        {"latency --footprints 64K,1G --max-memory 1G", NULL},
+        {"latency --footprints 64K,2G --max-memory 1G",
+         "--footprints: 2147483648 bytes do not fit the memory allowed; valid: 64K to 1073741824"},
+        {"latency --footprints 32G",
+         "--footprints: 34359738368 bytes do not fit the memory allowed; valid: 64K to 17179869184"},
     };
     struct environment *e = machine();
 
@@ -158,6 +180,7 @@ static void against_the_machine(struct harness *h)
 static const struct harness_case cases[] = {
     {"defaults", defaults},
     {"values", values},
+    {"footprints rise and stand once", footprints_rise_and_stand_once},
     {"only THP", only_thp},
     {"errors name option, value and range", errors_name_option_value_and_range},
     {"a long value is cut", a_long_value_is_cut},

@@ -55,6 +55,15 @@ BAD = [
     (["rows", "--segment", "0"], "--segment", "1M to 64T"),
     (["rows", "--segment", "60T"], "--segment", "1M to"),
     (["rows", "--workers", ",".join("1" * 17)], "--workers", "at most 16"),
+    (["rows", "--footprints", "1M"], "--footprints", "--help"),
+    (["latency", "--footprints", "32K"], "--footprints", "multiples of 64K"),
+    (["latency", "--footprints", "1000000"], "--footprints", "multiples of 64K"),
+    (["latency", "--footprints", "65T"], "--footprints", "up to 64T"),
+    (["latency", "--footprints", "1M,"], "--footprints", "multiples of 64K"),
+    (["latency", "--footprints", ",".join(f"{64 * n}K" for n in range(1, 18))], "--footprints", "at most 16"),
+    (["latency", "--footprints", "64T"], "--footprints", "64K to"),
+    (["latency", "--curves", "all"], "--curves", "line_per_page, random_64b, packed, pressure"),
+    (["latency", "--curves", ""], "--curves", "line_per_page"),
 ]
 
 

@@ -1,12 +1,13 @@
 """Compares `tlbbench latency` with an independent dependent chase in the same minutes.
 
-Rounds alternate: one run of `tlbbench latency`, then `tests/reference_chase.c` (own shuffle, own mappings, whole laps,
-no code in common) for every point of its curves. Both are bound to one core. A point's figure is the median over the
-rounds on either side. Where memory shares a cache with other guests, a figure moves from round to round by more than
-the method could, so the spread of each side by itself stands beside the ratio; a difference counts only beyond both.
+A round takes one footprint and layout after the other: `tlbbench latency` of that point alone, then
+`tests/reference_chase.c` (own shuffle, own mappings, whole laps, no code in common) for every page size, seconds later.
+Both are bound to one core. A point's ratio is the median over the rounds of tlbbench / chase of one round, since what
+other guests leave of a shared cache moves from minute to minute by more than the method could; the spread of either
+side by itself over the rounds stands beside it, and a difference counts only beyond both.
 
     tools/compare_reference.py --tlbbench build/tlbbench --rounds 5
-    tools/compare_reference.py --rounds 2 --profile full --max-memory 9G      # up to 4 GiB
+    tools/compare_reference.py --footprints 2G,4G --max-memory 14G --time-limit 90
 
 Pages of hugetlb sizes are compared as far as the pools have free ones (both programs use the same pages in turn).
 Standard library only. Exit status 0: every point agrees or scatters; 1: a point differs beyond its scatter; 2: usage.
@@ -29,6 +30,7 @@ HOME = Path(__file__).resolve().parents[1]
 MIB = 1 << 20
 GIB = 1 << 30
 TOLERANCE = 0.10
+FOOTPRINTS = "64K,256K,1M,4M,8M,16M,32M,64M,128M,256M,512M,1G"
 LAYOUTS = {"line_per_page": "page", "random_64b": "line"}
 
 
@@ -53,9 +55,13 @@ def spread(values: list[float]) -> float:
     return (high - low) / statistics.median(values)
 
 
+def ratio_of(point: Point) -> float:
+    return statistics.median(ours / chase for ours, chase in zip(point.tlbbench, point.chase, strict=True))
+
+
 def verdict(point: Point) -> str:
-    """agrees: medians within 10 %. scatters: a side's own rounds lie further apart than the sides do. differs: else."""
-    ratio = statistics.median(point.tlbbench) / statistics.median(point.chase)
+    """agrees: ratio within 10 % of 1. scatters: a side's own rounds lie further apart than that. differs: else."""
+    ratio = ratio_of(point)
     if abs(ratio - 1) <= TOLERANCE:
         return "agrees"
     return "scatters" if abs(ratio - 1) <= max(spread(point.tlbbench), spread(point.chase)) else "differs"
@@ -68,9 +74,9 @@ def build_chase(place: str) -> str:
     return program
 
 
-def run_tlbbench(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
-    command = [arguments.tlbbench, "latency", "--json", "--profile", arguments.profile, "--seed", str(seed)]
-    command += ["--cpus", str(arguments.cpu), "--keep-priority"]
+def run_tlbbench(arguments: argparse.Namespace, seed: int, footprint: str, layout: str) -> dict[str, Any]:
+    command = [arguments.tlbbench, "latency", "--json", "--seed", str(seed), "--cpus", str(arguments.cpu)]
+    command += ["--keep-priority", "--footprints", footprint, "--curves", layout]
     for option in ("max_memory", "page_sizes", "time_limit"):
         if getattr(arguments, option):
             command += ["--" + option.replace("_", "-"), getattr(arguments, option)]
@@ -85,13 +91,13 @@ def effort_for(footprint: int, layout: str) -> tuple[int, int]:
     """Places and loads of each: short cycles get more places, since each has its own luck in the caches."""
     nodes = footprint // (4096 if layout == "line_per_page" else 64)
     if footprint > GIB:
-        return 1, 2_000_000
+        return (5, 4_000_000) if layout == "line_per_page" else (2, 2_000_000)
     return (9, 1_000_000) if nodes <= 1 << 16 else (3, 2_000_000)
 
 
 def arena_for(footprint: int, kind: str, page_bytes: int) -> int:
-    """Half a GiB to lie in, or what the pool has free."""
-    arena = 512 * MIB
+    """Half a GiB to lie in, or more than the footprint (which keeps the mapping), or what the pool has free."""
+    arena = max(512 * MIB, footprint + 2 * MIB)
     if kind == "hugetlb":
         pool = Path(f"/sys/kernel/mm/hugepages/hugepages-{page_bytes // 1024}kB/free_hugepages")
         arena = min(arena, int(pool.read_text()) * page_bytes) if pool.is_file() else 0
@@ -110,22 +116,24 @@ def run_chase(program: str, key: Key, kind: str, page_bytes: int) -> float | Non
     return float(words[words.index("median") + 1])
 
 
-def compare_round(arguments: argparse.Namespace, program: str, number: int, points: dict[Key, Point]) -> None:
-    document = run_tlbbench(arguments, number + 1)
+def compare_point(program: str, document: dict[str, Any], points: dict[Key, Point]) -> None:
+    """Chases every page size of a document that has one point a curve."""
     for curve in document["latency"]["curves"]:
-        if curve["layout"] not in LAYOUTS:
-            continue
         if not curve["points"]:
-            print(f"round {number + 1}: {curve['name']}: {curve['status']}: {curve['reason']}", flush=True)
+            print(f"{curve['name']}: {curve['status']}: {curve['reason']}", flush=True)
         for measured in curve["points"]:
             key = (curve["backing"], curve["layout"], measured["x"])
-            if not arguments.from_bytes <= measured["x"] <= arguments.to_bytes:
-                continue
             found = run_chase(program, key, curve["backing_kind"], curve["page_bytes"])
             if found is not None:
                 point = points.setdefault(key, Point())
                 point.tlbbench.append(measured["ns_p50"])
                 point.chase.append(found)
+
+
+def compare_round(arguments: argparse.Namespace, program: str, number: int, points: dict[Key, Point]) -> None:
+    for footprint in arguments.footprints.split(","):
+        for layout in arguments.layouts.split(","):
+            compare_point(program, run_tlbbench(arguments, number + 1, footprint, layout), points)
 
 
 def size_text(count: int) -> str:
@@ -142,7 +150,7 @@ def print_points(points: dict[Key, Point]) -> int:
         chase, ours = statistics.median(point.chase), statistics.median(point.tlbbench)
         print(
             f"{key[0]:5} {key[1]:14} {size_text(key[2]):>9} {chase:8.2f} {spread(point.chase):7.1%} "
-            f"{ours:9.2f} {spread(point.tlbbench):7.1%} {ours / chase:6.3f} {'' if found == 'agrees' else found}"
+            f"{ours:9.2f} {spread(point.tlbbench):7.1%} {ratio_of(point):6.3f} {'' if found == 'agrees' else found}"
         )
     print(f"{len(points)} points: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
     return 1 if counts["differs"] else 0
@@ -162,13 +170,12 @@ def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tlbbench", default=str(HOME.parent / "build" / "tlbbench"), help="program to compare")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--profile", choices=("quick", "full"), default="quick")
+    parser.add_argument("--footprints", default=FOOTPRINTS, help=f"for tlbbench (default: {FOOTPRINTS})")
+    parser.add_argument("--layouts", default=",".join(LAYOUTS), help="for tlbbench --curves")
     parser.add_argument("--max-memory", help="for tlbbench: what all page sizes may take at once")
     parser.add_argument("--page-sizes", help="for tlbbench: for example 4K,THP,2M,1G")
-    parser.add_argument("--time-limit", help="for tlbbench, seconds")
+    parser.add_argument("--time-limit", default="12", help="for tlbbench, seconds a point (default: 12)")
     parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)), help="core for both sides")
-    parser.add_argument("--from-bytes", type=int, default=0, help="smallest footprint compared")
-    parser.add_argument("--to-bytes", type=int, default=1 << 62, help="largest footprint compared")
     parser.add_argument("--json", dest="json_path", help="file for all rounds; what it already holds counts too")
     arguments = parser.parse_args()
     if arguments.rounds < 1:
