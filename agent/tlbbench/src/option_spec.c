@@ -63,12 +63,15 @@ static bool read_page_size(struct options *options, const char *item)
     uint64_t bytes = 0;
 
     if (strcmp(item, "thp") == 0 || strcmp(item, "THP") == 0) {
+        const bool is_first = !options->thp;
+
         options->thp = true;
-        return true;
+        return is_first;
     }
     if (!parse_size(item, &bytes) || bytes < MIN_PAGE_BYTES || bytes > MAX_PAGE_BYTES || (bytes & (bytes - 1)) != 0)
         return false;
-    if (options->page_size_count == OPTIONS_MAX_LIST)
+    if (options->page_size_count == OPTIONS_MAX_LIST ||
+        (options->page_size_count > 0 && options_want_page_size(options, bytes)))
         return false;
     options->page_sizes[options->page_size_count++] = bytes;
     return true;
@@ -166,6 +169,9 @@ static bool read_row_width(struct options *options, const char *item)
 
     if (!parse_size(item, &bytes) || bytes < MIN_ROW_BYTES || bytes > MAX_ROW_BYTES || bytes % 8 != 0)
         return false;
+    for (size_t i = 0; i < options->row_bytes_count; i++)
+        if (options->row_bytes[i] == bytes)
+            return false;
     if (options->row_bytes_count == OPTIONS_MAX_LIST)
         return false;
     options->row_bytes[options->row_bytes_count++] = bytes;
@@ -183,6 +189,9 @@ static bool read_worker_count(struct options *options, const char *item)
 
     if (!parse_u64(item, &workers) || workers < 1 || workers > MAX_WORKERS)
         return false;
+    for (size_t i = 0; i < options->workers_count; i++)
+        if (options->workers[i] == workers)
+            return false;
     if (options->workers_count == OPTIONS_MAX_LIST)
         return false;
     options->workers[options->workers_count++] = (unsigned)workers;
@@ -194,13 +203,15 @@ static bool read_workers(struct options *options, const char *value)
     return read_list(options, value, read_worker_count);
 }
 
-/* Adds the bit of the name found in `names`; false when it is not there. */
+/* Adds the bit of the name found in `names`; false when it is not there or is in the set already. */
 static bool add_named(unsigned *set, const char *const *names, size_t count, const char *item)
 {
     for (size_t i = 0; i < count; i++) {
         if (strcmp(item, names[i]) == 0) {
+            const bool is_first = (*set & OPTION_BIT(i)) == 0;
+
             *set |= OPTION_BIT(i);
-            return true;
+            return is_first;
         }
     }
     return false;
@@ -261,7 +272,7 @@ static bool read_footprint(struct options *options, const char *item)
     while (place < options->footprint_count && options->footprints[place] < bytes)
         place++;
     if (place < options->footprint_count && options->footprints[place] == bytes)
-        return true;
+        return false;
     if (options->footprint_count == OPTIONS_MAX_LIST)
         return false;
     memmove(&options->footprints[place + 1], &options->footprints[place],
@@ -295,9 +306,10 @@ const struct option_spec option_specs[] = {
      read_json},
     {"--text", NULL, FOR_ALL, NULL, "print the readable report (the default on a terminal)", read_text},
     {"--profile", "NAME", FOR_MEASURING, "quick or full", "how much to measure (default: quick)", read_profile},
-    {"--page-sizes", "LIST", FOR_MEASURING, "powers of two from 4K to 16G, and thp, separated by commas, at most 16",
+    {"--page-sizes", "LIST", FOR_MEASURING,
+     "powers of two from 4K to 16G, and thp, separated by commas, at most 16, none twice",
      "page sizes to measure (default: all that the machine has)", read_page_sizes},
-    {"--max-memory", "SIZE", FOR_MEASURING, "1M to 64T",
+    {"--max-memory", "SIZE", FOR_MEASURING, "1M to 64T, a whole number of bytes, K, M, G or T",
      "most memory to use (default: 25 % of MemAvailable, less in a cgroup)", read_max_memory},
     {"--time-limit", "SECONDS", FOR_MEASURING, "0.1 to 3600", "stop measuring after this time", read_time_limit},
     {"--cpus", "LIST", FOR_MEASURING, "CPU numbers such as 0-3,8", "CPUs to measure on (default: those allowed)",
@@ -309,19 +321,20 @@ const struct option_spec option_specs[] = {
     {"--keep-priority", NULL, FOR_MEASURING, NULL, "do not lower the priority (nice, SCHED_BATCH)", read_keep_priority},
     {"--progress", "WHEN", FOR_MEASURING, "auto, always or never",
      "progress lines on standard error (default: auto, when it is a terminal)", read_progress},
-    {"--row-bytes", "LIST", FOR_ROWS, "multiples of 8 from 16 to 1M, separated by commas, at most 16",
+    {"--row-bytes", "LIST", FOR_ROWS, "multiples of 8 from 16 to 1M, separated by commas, at most 16, none twice",
      "row widths (default: 128,8K,16K)", read_row_bytes},
-    {"--workers", "LIST", FOR_ROWS, "1 to 1024, separated by commas, at most 16",
+    {"--workers", "LIST", FOR_ROWS, "1 to 1024, separated by commas, at most 16, none twice",
      "numbers of concurrent workers (default: the profile's ladder)", read_workers},
-    {"--mode", "LIST", FOR_ROWS, "threads, processes", "kinds of workers (default: both)", read_modes},
-    {"--keys", "LIST", FOR_ROWS, "uniform, zipf", "distributions of the keys (default: both)", read_keys},
-    {"--read", "LIST", FOR_ROWS, "header, row, index_then_row", "what is read of a row (default: all)", read_reads},
-    {"--segment", "SIZE", FOR_ROWS, "1M to 64T", "bytes of the shared segment (default: as large as allowed)",
-     read_segment},
-    {"--footprints", "LIST", FOR_LATENCY, "multiples of 64K up to 64T, separated by commas, at most 16",
+    {"--mode", "LIST", FOR_ROWS, "threads, processes, none twice", "kinds of workers (default: both)", read_modes},
+    {"--keys", "LIST", FOR_ROWS, "uniform, zipf, none twice", "distributions of the keys (default: both)", read_keys},
+    {"--read", "LIST", FOR_ROWS, "header, row, index_then_row, none twice", "what is read of a row (default: all)",
+     read_reads},
+    {"--segment", "SIZE", FOR_ROWS, "1M to 64T, a whole number of bytes, K, M, G or T",
+     "bytes of the shared segment (default: as large as allowed)", read_segment},
+    {"--footprints", "LIST", FOR_LATENCY, "multiples of 64K up to 64T, separated by commas, at most 16, none twice",
      "footprints of the curves (default: the profile's ladder)", read_footprints},
-    {"--curves", "LIST", FOR_LATENCY, "line_per_page, random_64b, packed, pressure", "what is measured (default: all)",
-     read_curves},
+    {"--curves", "LIST", FOR_LATENCY, "line_per_page, random_64b, packed, pressure, none twice",
+     "what is measured (default: all)", read_curves},
     {"--root", "DIR", FOR(COMMAND_INFO), "a directory that holds proc and sys",
      "read a captured tree instead of the running system", read_root},
     {"--processes", NULL, FOR(COMMAND_INFO), NULL, "add the page use of every process", read_processes},

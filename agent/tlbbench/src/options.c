@@ -58,7 +58,37 @@ static const struct option_spec *find_spec(const char *text, size_t length)
     return NULL;
 }
 
-static enum options_status read_option(struct options *options, int argc, char **argv, int *index,
+/* Options that ask for different output. */
+static const char *const EXCLUSIVE[][2] = {
+    {"--json", "--text"}, {"--registers", "--json"}, {"--registers", "--text"}, {"--registers", "--processes"}};
+
+static bool is_given(uint64_t given, const char *name)
+{
+    const struct option_spec *const spec = find_spec(name, strlen(name));
+
+    return spec != NULL && (given >> (unsigned)(spec - option_specs) & 1) != 0;
+}
+
+/* Notes that an option was given. One value too many is a slip of the finger: which one is meant is not guessed. */
+static enum options_status note_given(uint64_t *given, const struct option_spec *spec, char error[OPTIONS_ERROR_BYTES])
+{
+    if (spec->value != NULL && is_given(*given, spec->name)) {
+        (void)snprintf(error, OPTIONS_ERROR_BYTES, "%s: given more than once; valid: once, %s", spec->name,
+                       spec->range);
+        return OPTIONS_ERROR;
+    }
+    *given |= UINT64_C(1) << (unsigned)(spec - option_specs);
+    for (size_t i = 0; i < sizeof EXCLUSIVE / sizeof EXCLUSIVE[0]; i++) {
+        if (is_given(*given, EXCLUSIVE[i][0]) && is_given(*given, EXCLUSIVE[i][1])) {
+            (void)snprintf(error, OPTIONS_ERROR_BYTES, "%s: not together with %s; valid: one of the two",
+                           EXCLUSIVE[i][0], EXCLUSIVE[i][1]);
+            return OPTIONS_ERROR;
+        }
+    }
+    return OPTIONS_OK;
+}
+
+static enum options_status read_option(struct options *options, int argc, char **argv, int *index, uint64_t *given,
                                        char error[OPTIONS_ERROR_BYTES])
 {
     const char *text = argv[*index];
@@ -77,6 +107,8 @@ static enum options_status read_option(struct options *options, int argc, char *
                        commands[options->command].name);
         return OPTIONS_ERROR;
     }
+    if (note_given(given, spec, error) != OPTIONS_OK)
+        return OPTIONS_ERROR;
     if (spec->value == NULL)
         return value == NULL && spec->read(options, "") ? OPTIONS_OK : fail(error, spec->name, value, "no value");
     if (value == NULL) {
@@ -124,6 +156,8 @@ static void complete(struct options *options)
 
 enum options_status options_parse(struct options *options, int argc, char **argv, char error[OPTIONS_ERROR_BYTES])
 {
+    uint64_t given = 0; /* a bit for each option */
+
     set_defaults(options);
     error[0] = '\0';
     if (argc < 2)
@@ -134,7 +168,7 @@ enum options_status options_parse(struct options *options, int argc, char **argv
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return OPTIONS_HELP;
         if (argv[i][0] == '-' && argv[i][1] != '\0')
-            status = read_option(options, argc, argv, &i, error);
+            status = read_option(options, argc, argv, &i, &given, error);
         else if (options->command == COMMAND_DECODE && options->file == NULL)
             options->file = argv[i];
         else

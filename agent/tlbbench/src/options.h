@@ -33,6 +33,7 @@ enum option_progress { PROGRESS_AUTO, PROGRESS_ALWAYS, PROGRESS_NEVER };
 enum {
     OPTIONS_MAX_LIST = 16,
     OPTIONS_ERROR_BYTES = 320,
+    OPTIONS_MIN_ROWS = 64, /* fewer are no table: every read would hit the same cache lines */
 };
 
 struct options {

@@ -11,9 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Fewer rows than this are no table: every read would hit the same cache lines. */
-#define MIN_ROWS 64
-
 __attribute__((format(printf, 2, 3))) static enum options_status fail(char error[OPTIONS_ERROR_BYTES],
                                                                       const char *format, ...)
 {
@@ -119,11 +116,11 @@ static enum options_status check_rows(const struct options *options, char error[
     uint64_t segment = options->segment_bytes != 0 ? options->segment_bytes : options->max_memory_bytes;
 
     for (size_t i = 0; i < options->row_bytes_count; i++)
-        if (segment != 0 && options->row_bytes[i] > segment / MIN_ROWS)
+        if (segment != 0 && options->row_bytes[i] > segment / OPTIONS_MIN_ROWS)
             return fail(error,
                         "--row-bytes: rows of %" PRIu64 " bytes do not fit a segment of %" PRIu64
                         " bytes %d times; valid: 16 to %" PRIu64,
-                        options->row_bytes[i], segment, MIN_ROWS, segment / MIN_ROWS);
+                        options->row_bytes[i], segment, OPTIONS_MIN_ROWS, segment / OPTIONS_MIN_ROWS);
     return OPTIONS_OK;
 }
 

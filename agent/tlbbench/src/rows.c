@@ -194,6 +194,12 @@ static int measure_one(struct work *work, const struct rows_segment *segment, co
         verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the result");
         return -1;
     }
+    if (measurement->verdict.status == STATUS_OK && rows_count(segment->bytes, spec->row_bytes) < OPTIONS_MIN_ROWS) {
+        verdict_set(&measurement->verdict, STATUS_MEMORY_LIMIT,
+                    "a segment of %llu MiB, as the memory allows, does not hold %d rows of %llu bytes",
+                    (unsigned long long)segment->bytes >> 20, OPTIONS_MIN_ROWS, (unsigned long long)spec->row_bytes);
+        return 0;
+    }
     if (segment->fd < 0 && segment->arena.base != NULL) {
         if (spec->mode == MODE_PROCESSES) {
             verdict_set(&measurement->verdict, STATUS_THP_NOT_GRANTED,

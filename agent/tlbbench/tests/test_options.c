@@ -98,7 +98,7 @@ static void errors_name_option_value_and_range(struct harness *h)
     char line[] = "run --max-memory 12Q";
 
     CHECK(parse(&options, line, error) == OPTIONS_ERROR);
-    CHECK_TEXT(error, "--max-memory: '12Q' is not valid; valid: 1M to 64T");
+    CHECK_TEXT(error, "--max-memory: '12Q' is not valid; valid: 1M to 64T, a whole number of bytes, K, M, G or T");
 }
 
 static void a_long_value_is_cut(struct harness *h)

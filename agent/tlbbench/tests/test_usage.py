@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -54,7 +56,6 @@ BAD = [
     (["rows", "--read", "all"], "--read", "header, row, index_then_row"),
     (["rows", "--segment", "0"], "--segment", "1M to 64T"),
     (["rows", "--segment", "60T"], "--segment", "1M to"),
-    (["rows", "--workers", ",".join("1" * 17)], "--workers", "at most 16"),
     (["rows", "--footprints", "1M"], "--footprints", "--help"),
     (["latency", "--footprints", "32K"], "--footprints", "multiples of 64K"),
     (["latency", "--footprints", "1000000"], "--footprints", "multiples of 64K"),
@@ -64,6 +65,28 @@ BAD = [
     (["latency", "--footprints", "64T"], "--footprints", "64K to"),
     (["latency", "--curves", "all"], "--curves", "line_per_page, random_64b, packed, pressure"),
     (["latency", "--curves", ""], "--curves", "line_per_page"),
+    (["rows", "--workers", ",".join(map(str, range(1, 18)))], "--workers", "at most 16"),
+    (["rows", "--segment", "2G", "--max-memory", "1G"], "--segment", "1M to 1073741824"),
+    (["geometry", "--max-memory", "1.5G"], "--max-memory", "a whole number"),
+    (["geometry", "--max-memory", "0x40000000"], "--max-memory", "1M to 64T"),
+    (["geometry", "--max-memory", "\uff11G"], "--max-memory", "1M to 64T"),
+    (["geometry", "--max-memory="], "--max-memory", "1M to 64T"),
+    (["geometry", "--seed", "18446744073709551616"], "--seed", "18446744073709551615"),
+    (["geometry", "--seed", "1\n2"], "--seed", "18446744073709551615"),
+    (["geometry", "--a\nb\x1b[2J"], "--a?b?[2J", "--help"),
+    (["geometry", "--seed"], "--seed", "18446744073709551615"),
+    # Which of two values is meant is not guessed.
+    (["geometry", "--seed", "1", "--seed", "2"], "--seed", "once"),
+    (["rows", "--workers", "1,2,1"], "--workers", "none twice"),
+    (["rows", "--row-bytes", "128,128"], "--row-bytes", "none twice"),
+    (["rows", "--mode", "threads,threads"], "--mode", "none twice"),
+    (["geometry", "--page-sizes", "2M,2048K"], "--page-sizes", "none twice"),
+    (["geometry", "--page-sizes", "thp,THP"], "--page-sizes", "none twice"),
+    (["geometry", "--json", "--text"], "--text", "one of the two"),
+    (["info", "--registers", "--processes"], "--registers", "one of the two"),
+    (["run", "--root", "/"], "--root", "--help"),
+    (["latency", "--curves", "packed,packed"], "--curves", "none twice"),
+    (["latency", "--footprints", "1M,1024K"], "--footprints", "none twice"),
 ]
 
 
@@ -95,6 +118,19 @@ def help_lists_everything() -> None:
         assert f"\n  {option}" in done.stdout, option
 
 
+def unwritable_output_is_named() -> None:
+    for arguments in (["--help"], ["--version"], ["info"], ["scatter", "--time-limit", "0.1"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [*suite.tlbbench(), *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            )
+        assert done.returncode == 1, (arguments, done.returncode)
+        assert done.stderr == "tlbbench: the output cannot be written: No space left on device\n", done.stderr
+        shell = shlex.join([*suite.tlbbench(), *arguments]) + " >&-"
+        done = subprocess.run(["sh", "-c", shell], stderr=subprocess.PIPE, text=True, check=False)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1), (arguments, done.returncode, done.stderr)
+
+
 def help_comes_anywhere() -> None:
     for arguments in (["--help"], ["-h"], ["help"], ["run", "--help"], ["info", "--json", "-h"]):
         done = suite.run(*arguments)
@@ -110,6 +146,7 @@ def version_is_the_documents() -> None:
 CASES: list[tuple[str, Callable[[], None]]] = [
     ("help lists commands and options", help_lists_everything),
     ("help comes at any place", help_comes_anywhere),
+    ("output that cannot be written is named", unwritable_output_is_named),
     ("the version is the document's", version_is_the_documents),
     *(
         (f"refuses '{' '.join(arguments)[:60]}'", partial(refuse, arguments, names, valid))
