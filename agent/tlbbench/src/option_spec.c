@@ -260,7 +260,7 @@ static bool read_segment(struct options *options, const char *value)
            options->segment_bytes <= MAX_MEMORY_BYTES;
 }
 
-/* Kept rising; what is listed twice is measured once. */
+/* Kept rising. */
 static bool read_footprint(struct options *options, const char *item)
 {
     uint64_t bytes = 0;

@@ -149,7 +149,7 @@ CASES: list[tuple[str, Callable[[], None]]] = [
     ("output that cannot be written is named", unwritable_output_is_named),
     ("the version is the document's", version_is_the_documents),
     *(
-        (f"refuses '{' '.join(arguments)[:60]}'", partial(refuse, arguments, names, valid))
+        (f"refuses {' '.join(arguments)[:60]!a}", partial(refuse, arguments, names, valid))
         for arguments, names, valid in BAD
     ),
 ]
