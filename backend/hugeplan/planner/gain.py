@@ -314,6 +314,11 @@ def _confidence(scenarios: tuple[Scenario, ...], described: bool, basis: Source)
     return Confidence.MEDIUM
 
 
+def _whole_ns(ns: float) -> str:
+    """Whole nanoseconds; what is less than a half keeps its first digit, so that it does not read as nothing."""
+    return f"{ns:.1g}" if 0.0 < abs(ns) < 0.5 else str(round(ns))
+
+
 def _statement(
     page_bytes: int,
     saving: Range,
@@ -325,7 +330,7 @@ def _statement(
     known: bool,
 ) -> str:
     label = page_label(page_bytes)
-    low, likely, high = (round(ns) for ns in (saving.low, saving.likely, saving.high))  # whole: no "-0"
+    low, likely, high = (_whole_ns(ns) for ns in (saving.low, saving.likely, saving.high))
     sentences = [
         f"{label} pages: {likely} ns less per operation ({low} to {high}), "
         f"from {profile.cold_touches:.1f} cold places touched."

@@ -58,6 +58,8 @@ def table_says(points: tuple[BenefitPoint, ...], pool_bytes: int | None) -> Pool
     at_95, at_99 = (knee.fitted_bytes or knee.measured_bytes for knee in knees)
     return PoolBenefit(
         points=len(points),
+        measured=curve.points,
+        pool_bytes=pool_bytes,
         limit=curve.limit,
         slope=curve.slope,
         end_bytes=round(curve.end_bytes),
@@ -68,12 +70,18 @@ def table_says(points: tuple[BenefitPoint, ...], pool_bytes: int | None) -> Pool
         marginal_per_gib=slope,
         extrapolated=found.extrapolated,
         statement=(
-            f"{format_bytes(pool_bytes)} reach {found.throughput:.5g} of {curve.best:.5g} measured at best;"
-            f" one GiB more is worth {slope:.3g}. 95 % are reached at {format_bytes(at_95)}, 99 % at"
+            f"{format_bytes(pool_bytes)} reach {_plain(found.throughput)} of {_plain(curve.best)} measured at best;"
+            f" one GiB more is worth {_plain(slope)}. 95 % are reached at {format_bytes(at_95)}, 99 % at"
             f" {format_bytes(at_99)}. The curve is off by {100 * curve.nrmse:.1f} % of the best"
             + (f"; {found.note}, so this is extrapolated." if found.extrapolated else f": {found.note}.")
         ),
     )
+
+
+def _plain(value: float) -> str:
+    """Three significant digits, written out: 134037 -> "134,000"."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= 100.0 else f"{rounded:g}"
 
 
 def _from_table(points: tuple[BenefitPoint, ...], sizes: Floats) -> tuple[Floats, str]:

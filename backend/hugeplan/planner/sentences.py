@@ -24,8 +24,8 @@ def headline(
         problem = f"This does not fit {node.name}: {format_bytes(-missing)} are missing{where}."
         return f"{problem} {_reserve(node, wanted)}".strip()
     if wanted and risk.meets_policy is False and risk.probability is not None:
-        chance = f"{risk.probability.likely:.2g}, above the policy's {risk.policy:g}"
-        return f"{_reserve(node, wanted)} But ordinary memory then runs out with probability {chance}."
+        chance = f"{100 * risk.probability.likely:.2g} %, above the accepted {100 * risk.policy:g} %"
+        return f"{_reserve(node, wanted)} But the risk that ordinary memory runs out is then {chance}."
     if wanted:
         return _reserve(node, wanted)
     if not instances:

@@ -321,7 +321,7 @@ class TestHeadline:
         tenants = (Tenant(name="app", request_bytes=GIB, limit_bytes=40 * GIB),)
         found = plan(PlanRequest(node=node_of(32 * GIB), tenants=tenants, databases=(postgresql(),)))
         assert found.risk.meets_policy is False
-        assert "But ordinary memory then runs out with probability" in found.headline
+        assert "But the risk that ordinary memory runs out is then" in found.headline
 
 
 class TestRefusals:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hugeplan.planner.model import GIB, BenefitPoint, Workload
-from hugeplan.planner.pool_value import hit_ratio, measured_points, pool_benefit
+from hugeplan.planner.pool_value import hit_ratio, measured_points, pool_benefit, table_says
 from hugeplan.planner.reservation import is_concave
 
 
@@ -39,6 +39,20 @@ class TestTable:
         points = table((1, 10.0), (2, 90.0), (4, 60.0), (8, 95.0), (16, 50.0))
         values, _ = pool_benefit(Workload(benefit_points=points), [k * GIB for k in range(1, 20)])
         assert all(b >= a - 1e-9 for a, b in itertools.pairwise(values))
+
+
+class TestWhatTheTableSays:
+    def test_points_by_size_and_figures_written_out(self) -> None:
+        points = table((45, 127828.82), (5, 42427.57), (25, 108077.56), (15, 78991.67), (75, 133184.7))
+        found = table_says(points, 8 * GIB)
+        assert found is not None
+        assert found.pool_bytes == 8 * GIB
+        assert [p.pool_bytes // GIB for p in found.measured] == [5, 15, 25, 45, 75]
+        assert "of 133,000 measured at best" in found.statement
+        assert "e+" not in found.statement
+
+    def test_fewer_than_four_sizes_make_no_curve(self) -> None:
+        assert table_says(table((1, 50.0), (2, 60.0), (3, 100.0)), GIB) is None
 
 
 class TestWorkingSet:

@@ -592,6 +592,16 @@ export interface components {
             throughput: number;
         };
         /**
+         * BenefitPoint
+         * @description One row of a throughput-over-pool-size table.
+         */
+        BenefitPoint: {
+            /** Pool Bytes */
+            pool_bytes: number;
+            /** Throughput */
+            throughput: number;
+        };
+        /**
          * BreakEven
          * @description From how many connections on the page tables saved outweigh the pages reserved.
          */
@@ -2059,6 +2069,7 @@ export interface components {
          * PoolBenefit
          * @description What a measured table says of the planned buffer pool; throughputs in the table's unit.
          *
+         *     ``measured`` are the table's points by size, ``pool_bytes`` is the planned pool.
          *     ``limit``, ``slope`` and ``end_bytes`` are the fitted curve's parameters, ``error_fraction`` its root mean square
          *     residual over the best throughput. The knees are the pools that reach 95 and 99 % of the best measured throughput.
          *     ``extrapolated``: the planned pool lies outside the measured sizes.
@@ -2066,6 +2077,10 @@ export interface components {
         PoolBenefit: {
             /** Points */
             points: number;
+            /** Measured */
+            measured: components["schemas"]["BenefitPoint"][];
+            /** Pool Bytes */
+            pool_bytes: number;
             /** Limit */
             limit: number;
             /** Slope */

@@ -38,6 +38,7 @@ export type Gain = Schemas["Gain"];
 export type Finding = Schemas["Finding"];
 export type Choice = Schemas["Choice"];
 export type InstancePlan = Schemas["InstancePlan"];
+export type PoolBenefit = Schemas["PoolBenefit"];
 export type Term = Schemas["Term"];
 export type Explanation = Schemas["Explanation"];
 

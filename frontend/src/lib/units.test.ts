@@ -14,6 +14,7 @@ import {
   formatRatio,
   formatRelative,
   formatShare,
+  formatThroughput,
 } from "./units";
 import golden from "./units.golden.json";
 
@@ -62,6 +63,14 @@ describe("signs and exactness", () => {
     expect(plain(formatBytesDelta(-12582912))).toBe("−12 MiB");
     expect(plain(formatNsDelta(3.14))).toBe("+3.1 ns");
     expect(plain(formatNsDelta(-0.01))).toBe("0.0 ns");
+  });
+  it("writes a throughput of any unit without an exponent", () => {
+    expect([134037.09, 3183.19, 0.0421, null].map(formatThroughput)).toEqual([
+      "134,000",
+      "3,180",
+      "0.0421",
+      "unknown",
+    ]);
   });
   it("keeps every byte in the exact form", () => {
     expect(formatBytesExact(8901591040)).toBe("8,901,591,040 bytes");

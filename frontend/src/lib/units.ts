@@ -115,6 +115,12 @@ export function formatNsInterval(interval: Interval, precision: Interval = inter
   return `${low === high ? "" : `${low} to `}${high}${NBSP}ns`;
 }
 
+/** A throughput in a unit that only its owner knows: three digits, no exponent. 134037 -> "134,000". */
+export function formatThroughput(value: Maybe<number>): string {
+  if (isUnknown(value)) return UNKNOWN;
+  return value.toLocaleString("en-US", { maximumSignificantDigits: 3 });
+}
+
 /** A ratio: 1.16 -> "×1.16"; with a third decimal where two would hide that it is not one. */
 export function formatRatio(ratio: Maybe<number>): string {
   if (isUnknown(ratio)) return UNKNOWN;

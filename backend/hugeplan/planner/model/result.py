@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hugeplan.planner.model.demand import Demand
 from hugeplan.planner.model.ledger import Ledger, PoolPlan
+from hugeplan.planner.model.request import BenefitPoint
 from hugeplan.planner.model.words import Confidence, Explanation, Range, State, Term
 
 
@@ -43,12 +44,15 @@ class Choice:
 class PoolBenefit:
     """What a measured table says of the planned buffer pool; throughputs in the table's unit.
 
+    ``measured`` are the table's points by size, ``pool_bytes`` is the planned pool.
     ``limit``, ``slope`` and ``end_bytes`` are the fitted curve's parameters, ``error_fraction`` its root mean square
     residual over the best throughput. The knees are the pools that reach 95 and 99 % of the best measured throughput.
     ``extrapolated``: the planned pool lies outside the measured sizes.
     """
 
     points: int
+    measured: tuple[BenefitPoint, ...]
+    pool_bytes: int
     limit: float
     slope: float
     end_bytes: int

@@ -19,14 +19,15 @@ export function ChartTooltip({ row, series, xAxis, valueAxis, baseline }: ChartT
       <table>
         <caption>{(xAxis.describe ?? xAxis.format)(row.x)}</caption>
         <tbody>
-          {series.map(({ key, label, color, marker }) => {
+          {series.map(({ key, label, color, marker, isPoints }) => {
             const value = row.values[key] ?? null;
+            if (isPoints && value === null) return null;
             const range = row.ranges?.[key];
             const showDelta = baseline !== undefined && key !== baseline && value !== null && base != null;
             return (
               <tr key={key}>
                 <th scope="row">
-                  <SeriesMark shape={marker} color={color} />
+                  <SeriesMark marker={marker} color={color} isPoints={isPoints} />
                   {label}
                 </th>
                 <td>{value === null ? UNKNOWN : valueAxis.format(value)}</td>

@@ -5,9 +5,9 @@ export interface ChartRow {
   ranges?: Record<string, readonly [low: number, high: number] | null>;
 }
 
-export type MarkerShape = "circle" | "square" | "triangle" | "diamond";
+export type MarkerShape = "circle" | "square" | "triangle" | "diamond" | "none";
 
-/** A line of a chart. The marker's shape says the same as the colour. */
+/** A line of a chart, or points without a line. The marker's shape says the same as the colour. */
 export interface ChartSeries {
   key: string;
   label: string;
@@ -15,6 +15,7 @@ export interface ChartSeries {
   short: string;
   color: string;
   marker: MarkerShape;
+  isPoints?: boolean;
 }
 
 /** A labelled vertical line, such as what a TLB level reaches. */

@@ -3,11 +3,17 @@ import type { ReactNode } from "react";
 import { Unknown } from "@/components/ui/values";
 import classes from "./interval-chart.module.css";
 
+interface IntervalRange {
+  low: number;
+  likely: number;
+  high: number;
+}
+
 export interface IntervalRow {
   key: string;
   name: ReactNode;
   /** Null when the value is not known; `why` says so. */
-  range: { low: number; likely: number; high: number } | null;
+  range: IntervalRange | null;
   color: string;
   /** A value from elsewhere, drawn as a diamond on the same scale. */
   mark?: number | null;
@@ -22,7 +28,10 @@ interface IntervalChartProps {
   valueHeader: string;
   extraHeaders?: readonly string[];
   rows: readonly IntervalRow[];
-  format: (value: number) => string;
+  /** A value; its range says how exact it is. */
+  format: (value: number, range: IntervalRange) => string;
+  /** The two ends, where they are not just two values. */
+  formatInterval?: (range: IntervalRange) => string;
   /** One line a row, for long lists. */
   compact?: boolean;
 }
@@ -46,6 +55,7 @@ export function IntervalChart({
   extraHeaders = [],
   rows,
   format,
+  formatInterval = (range) => `${format(range.low, range)} to ${format(range.high, range)}`,
   compact = false,
 }: IntervalChartProps) {
   const [low, high] = intervalDomain(rows);
@@ -101,10 +111,8 @@ export function IntervalChart({
               <td className={classes.number}>
                 {range ? (
                   <>
-                    <strong>{format(range.likely)}</strong>
-                    <div className={classes.range}>
-                      {format(range.low)} to {format(range.high)}
-                    </div>
+                    <strong>{format(range.likely, range)}</strong>
+                    <div className={classes.range}>{formatInterval(range)}</div>
                   </>
                 ) : (
                   <Unknown why={why} />

@@ -26,6 +26,8 @@ interface LineChartProps {
   /** What the chart shows, for screen readers and for its table. */
   title: string;
   rows: readonly ChartRow[];
+  /** The rows of the table view, where a curve is drawn finer than it is told. */
+  tableRows?: readonly ChartRow[];
   series: readonly ChartSeries[];
   xAxis: ChartAxis;
   valueAxis: ValueAxis;
@@ -66,7 +68,7 @@ export function LineChart(props: LineChartProps) {
           style={{ border: 0, margin: 0, padding: 0 }}
           aria-label="Series shown"
         >
-          {series.map(({ key, label, color, marker }) => (
+          {series.map(({ key, label, color, marker, isPoints }) => (
             <button
               key={key}
               type="button"
@@ -74,7 +76,7 @@ export function LineChart(props: LineChartProps) {
               aria-pressed={!hidden.includes(key)}
               onClick={() => toggle(key)}
             >
-              <SeriesMark shape={marker} color={color} />
+              <SeriesMark marker={marker} color={color} isPoints={isPoints} />
               {label}
             </button>
           ))}
@@ -91,7 +93,13 @@ export function LineChart(props: LineChartProps) {
         />
       </div>
       {view === "table" ? (
-        <ChartTable title={title} rows={rows} series={shown} xAxis={xAxis} valueAxis={valueAxis} />
+        <ChartTable
+          title={title}
+          rows={props.tableRows ?? rows}
+          series={shown}
+          xAxis={xAxis}
+          valueAxis={valueAxis}
+        />
       ) : (
         <>
           <div className={classes.axisTitle}>{valueAxis.label}</div>
@@ -240,13 +248,13 @@ function Plot(props: PlotProps) {
             connectNulls
           />
         ))}
-        {series.map(({ key, label, color, marker }) => (
+        {series.map(({ key, label, color, marker, isPoints }) => (
           <Line
             key={key}
             name={label}
             dataKey={(row: ChartRow) => row.values[key] ?? null}
             stroke={color}
-            strokeWidth={2}
+            strokeWidth={isPoints ? 0 : 2}
             isAnimationActive={false}
             connectNulls
             dot={({ cx, cy, index }) =>
@@ -259,7 +267,7 @@ function Plot(props: PlotProps) {
                   x={cx}
                   y={cy}
                   color={color}
-                  size={rows.length > 60 ? 0 : 3.2}
+                  size={!isPoints && rows.length > 60 ? 0 : 3.2}
                 />
               )
             }

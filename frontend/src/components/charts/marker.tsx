@@ -1,4 +1,4 @@
-import type { MarkerShape } from "./chart-types";
+import type { ChartSeries, MarkerShape } from "./chart-types";
 
 /** A point of a line. The shape carries the series as the colour does. */
 export function Marker({
@@ -14,6 +14,7 @@ export function Marker({
   color: string;
   size?: number;
 }) {
+  if (shape === "none") return null;
   const common = { fill: color, stroke: "var(--hp-surface)", strokeWidth: 1 };
   if (shape === "circle") return <circle cx={x} cy={y} r={size} {...common} />;
   if (shape === "square")
@@ -27,11 +28,11 @@ export function Marker({
 }
 
 /** The series' mark as it stands in legends, tables and tooltips. */
-export function SeriesMark({ shape, color }: { shape: MarkerShape; color: string }) {
+export function SeriesMark({ marker, color, isPoints }: Pick<ChartSeries, "marker" | "color" | "isPoints">) {
   return (
     <svg width={22} height={12} aria-hidden="true" focusable="false" style={{ flex: "none" }}>
-      <line x1={0} x2={22} y1={6} y2={6} stroke={color} strokeWidth={2} />
-      <Marker shape={shape} x={11} y={6} color={color} />
+      {!isPoints && <line x1={0} x2={22} y1={6} y2={6} stroke={color} strokeWidth={2} />}
+      <Marker shape={marker} x={11} y={6} color={color} />
     </svg>
   );
 }

@@ -1,7 +1,14 @@
 import type { Gain, Plan } from "@/api/types";
 import { StateBadge } from "@/components/ui/badges";
 import { Bytes, Pages, Unknown } from "@/components/ui/values";
-import { formatBytes, formatBytesDelta, formatNs, formatRatio, formatShare } from "@/lib/units";
+import {
+  formatBytes,
+  formatBytesDelta,
+  formatNsInterval,
+  formatNsWithin,
+  formatRatio,
+  formatShare,
+} from "@/lib/units";
 import classes from "./answer.module.css";
 import { overcommitBytes } from "./ledger-parts";
 
@@ -87,12 +94,12 @@ function Buys({ plan }: { plan: Plan }) {
       <dd className={classes.big}>Nothing</dd>
     );
   }
-  const { low, likely, high } = best.saving_ns_per_operation;
+  const saving = best.saving_ns_per_operation;
   return (
     <>
-      <dd className={classes.big}>{formatNs(likely)} an operation</dd>
+      <dd className={classes.big}>{formatNsWithin(saving.likely, saving)} an operation</dd>
       <dd>
-        {formatNs(low)} to {formatNs(high)} on {best.instance}
+        {formatNsInterval(saving)} on {best.instance}
         {best.speedup
           ? `, ${formatRatio(best.speedup.low)} to ${formatRatio(best.speedup.high)}.`
           : ". Give its operations a second for a percentage."}
@@ -116,12 +123,23 @@ function Sure({ plan }: { plan: Plan }) {
         )}
       </dd>
       <dd>
-        {risk.meets_policy === true && `Within the accepted ${formatShare(risk.policy)}. `}
-        {risk.meets_policy === false && `Above the accepted ${formatShare(risk.policy)}. `}
+        {riskSentence(plan)}
         {best && `Confidence in the gain: ${best.confidence}. `}
         {plan.unknowns.length > 0 &&
           `${plan.unknowns.length} unknown${plan.unknowns.length === 1 ? "" : "s"}, listed below.`}
       </dd>
     </>
   );
+}
+
+/** How the risk stands to the policy; without tenants, that there was nobody to run out of memory. */
+export function riskSentence({ ledger, risk }: Pick<Plan, "ledger" | "risk">): string {
+  const { probability, meets_policy: meets, policy } = risk;
+  if (!probability) return "";
+  if (probability.high === 0 && !ledger.parts.some(({ kind }) => kind === "tenants"))
+    return "No tenant is described, so only fixed parts count. ";
+  const upTo = probability.high > probability.likely ? `Up to ${formatShare(probability.high)}. ` : "";
+  if (meets === true) return `${upTo}Within the accepted ${formatShare(policy)}. `;
+  if (meets === false) return `${upTo}Above the accepted ${formatShare(policy)}. `;
+  return `${upTo}Whether that is within the accepted ${formatShare(policy)} is open. `;
 }

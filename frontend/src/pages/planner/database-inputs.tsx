@@ -1,10 +1,11 @@
-import { ActionIcon, NativeSelect, Select, TextInput } from "@mantine/core";
+import { ActionIcon, NativeSelect, Select, Textarea, TextInput } from "@mantine/core";
 import type { EngineInfo, EngineSetting } from "@/api/types";
 import { TrashIcon } from "@/components/ui/icons";
 import { formatBytes, GIB, KIB, MIB } from "@/lib/units";
 import { splitSettings } from "./engine-settings";
 import type { FieldErrors } from "./field-errors";
-import type { DatabaseForm } from "./planner-form";
+import { NumaNodeInput } from "./numa-node-input";
+import { type DatabaseForm, TABLE_CHARACTERS } from "./planner-form";
 import classes from "./planner-form.module.css";
 
 interface DatabaseInputsProps {
@@ -12,6 +13,7 @@ interface DatabaseInputsProps {
   index: number;
   engines: readonly EngineInfo[];
   hugePageSizes: readonly number[];
+  numaNodes: number;
   errors: FieldErrors;
   kubernetes: boolean;
   onChange: (database: DatabaseForm) => void;
@@ -81,6 +83,12 @@ export function DatabaseInputs(props: DatabaseInputsProps) {
           error={at("page_size")}
         />
       </div>
+      <NumaNodeInput
+        count={props.numaNodes}
+        value={database.numa_node}
+        onChange={(value) => set({ numa_node: value })}
+        error={at("numa_node")}
+      />
       <WorkloadInputs {...props} />
     </fieldset>
   );
@@ -204,6 +212,19 @@ function WorkloadInputs({ database, index, errors, kubernetes, onChange }: Datab
           "Operations a second per busy core",
           "unknown: gives a wider range",
         )}
+        <Textarea
+          label="Measured throughput by pool size"
+          description="Paste two columns. Four sizes or more make a curve."
+          placeholder={"8GiB, 12000\n16GiB, 17500"}
+          autosize
+          minRows={2}
+          maxRows={8}
+          maxLength={TABLE_CHARACTERS}
+          spellCheck={false}
+          value={workload.benefit_table ?? ""}
+          onChange={(event) => set({ workload: { ...workload, benefit_table: event.currentTarget.value } })}
+          error={at("workload.benefit_table")}
+        />
         {kubernetes && (
           <TextInput
             label="Pod's hugepages limit"

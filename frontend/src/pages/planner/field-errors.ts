@@ -39,19 +39,29 @@ export function inputPaths(
   }
   for (const name of ["slack", "risk", "reserve_at", "free_margin"]) paths.add(`policy.${name}`);
   databases.forEach(({ settings }, index) => {
-    const names = ["name", "engine", "version", "connections", "page_size", "pod_hugepages_limit"];
+    const names = [
+      "name",
+      "engine",
+      "version",
+      "connections",
+      "page_size",
+      "numa_node",
+      "pod_hugepages_limit",
+    ];
     const workload = [
       "row_bytes",
       "working_set",
       "active_connections",
       "operations_per_second_per_busy_core",
+      "benefit_table",
     ];
     for (const name of names) paths.add(`databases.${index}.${name}`);
     for (const name of workload) paths.add(`databases.${index}.workload.${name}`);
     for (const name of Object.keys(settings)) paths.add(`databases.${index}.settings.${name}`);
   });
   for (let index = 0; index < tenants; index += 1) {
-    for (const name of ["name", "kind", "count", "request", "limit"]) paths.add(`tenants.${index}.${name}`);
+    for (const name of ["name", "kind", "count", "request", "limit", "numa_node"])
+      paths.add(`tenants.${index}.${name}`);
   }
   return paths;
 }

@@ -5,7 +5,7 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
 import { Bytes } from "@/components/ui/values";
 import { type BackingKind, pageSizeColor } from "@/lib/page-size";
-import { formatNs, formatRatio } from "@/lib/units";
+import { formatNsInterval, formatNsWithin, formatRatio } from "@/lib/units";
 
 function kindOf(gain: Gain): BackingKind {
   if (gain.backing.toUpperCase() === "THP") return "thp";
@@ -38,7 +38,8 @@ export function GainsCard({ plan }: { plan: Plan }) {
               nameHeader="Page size"
               valueHeader="Saving"
               extraHeaders={["Speedup", "Page tables"]}
-              format={(ns) => formatNs(ns)}
+              format={(ns, range) => formatNsWithin(ns, range)}
+              formatInterval={formatNsInterval}
               rows={gains.map((gain) => ({
                 key: gain.backing,
                 name: (
@@ -77,7 +78,9 @@ function gainsTitle(plan: Plan): string {
   if (!best) return "What would each page size buy?";
   if (best.saving_ns_per_operation.likely <= 0)
     return "No page size is likely to make an operation faster here.";
-  return `${best.backing} pages would save ${best.instance} about ${formatNs(best.saving_ns_per_operation.likely)} per operation.`;
+  const saving = best.saving_ns_per_operation;
+  const what = best.backing === "THP" ? "THP" : `${best.backing} pages`;
+  return `${what} would save ${best.instance} about ${formatNsWithin(saving.likely, saving)} per operation.`;
 }
 
 function Statements({ gains }: { gains: readonly Gain[] }) {

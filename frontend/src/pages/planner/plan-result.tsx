@@ -14,18 +14,23 @@ import { KubernetesCard } from "./kubernetes-card";
 import { LedgerCard } from "./ledger-card";
 import { NotesCard } from "./notes-card";
 import classes from "./planner-form.module.css";
+import { PoolBenefitCard } from "./pool-benefit-card";
+import { RiskCard } from "./risk-card";
 
 interface PlanResultProps {
   preview: UseQueryResult<PlanPreview>;
   problem: ApiError | null;
   /** Errors that belong to no input of the form. */
   unplaced: readonly FieldError[];
+  /** Databases with a pasted table of throughput. */
+  tables: readonly string[];
   nodeId: string | null;
   isWaiting: boolean;
 }
 
 /** The plan, live. A wrong input keeps the last plan in sight, dimmed, and says what to mend. */
-export function PlanResult({ preview, problem, unplaced, nodeId, isWaiting }: PlanResultProps) {
+export function PlanResult(props: PlanResultProps) {
+  const { preview, problem, unplaced, tables, nodeId, isWaiting } = props;
   const data = useLastGood(preview.data);
   const onlyFields = problem !== null && problem.fieldErrors.length > 0 && unplaced.length === 0;
   return (
@@ -47,7 +52,14 @@ export function PlanResult({ preview, problem, unplaced, nodeId, isWaiting }: Pl
           <CardSkeleton height={140} />
         </>
       )}
-      {data && <Cards data={data} nodeId={nodeId} stale={preview.isPlaceholderData || problem !== null} />}
+      {data && (
+        <Cards
+          data={data}
+          tables={tables}
+          nodeId={nodeId}
+          stale={preview.isPlaceholderData || problem !== null}
+        />
+      )}
     </div>
   );
 }
@@ -59,14 +71,21 @@ function useLastGood(data: PlanPreview | undefined): PlanPreview | undefined {
   return data ?? last;
 }
 
-function Cards({ data, nodeId, stale }: { data: PlanPreview; nodeId: string | null; stale: boolean }) {
+interface CardsProps extends Pick<PlanResultProps, "tables" | "nodeId"> {
+  data: PlanPreview;
+  stale: boolean;
+}
+
+function Cards({ data, tables, nodeId, stale }: CardsProps) {
   const { plan, artifacts } = data;
   return (
     <div className={classes.result} data-stale={stale}>
       <Answer plan={plan} />
       <LedgerCard plan={plan} nodeId={nodeId} />
+      <RiskCard plan={plan} />
       <FindingsCard plan={plan} />
       <GainsCard plan={plan} />
+      <PoolBenefitCard plan={plan} tables={tables} />
       <ArtifactsCard artifacts={artifacts} />
       <InstancesCard plan={plan} />
       <ForecastsCard plan={plan} />

@@ -14,6 +14,24 @@ describe("toScenario", () => {
     expect(toScenario(form, false).node).toEqual({ name: "node", memory: "32GiB", cpus: 16 });
     expect(toScenario(form, true)).not.toHaveProperty("node");
   });
+  it("sends a pasted table as it is, and a NUMA node as a number", () => {
+    const database = {
+      ...newDatabase([]),
+      numa_node: "1",
+      workload: { benefit_table: "8GiB, 12000\n16GiB, 17500\n" },
+    };
+    const form = { ...initialForm(), databases: [database] };
+    expect(toScenario(form, true).databases).toEqual([
+      {
+        name: "main",
+        engine: "postgresql",
+        numa_node: 1,
+        workload: { benefit_table: "8GiB, 12000\n16GiB, 17500" },
+      },
+    ]);
+    expect(readForm(form).databases[0]?.workload).toEqual(database.workload);
+    expect(fromScenario(toScenario(form, true)).notShown).toEqual([]);
+  });
   it("keeps settings verbatim and gives wrong numbers to the server as they are", () => {
     const database = {
       ...newDatabase([]),

@@ -6,6 +6,8 @@ import { z } from "zod";
  */
 const text = z.string().max(500).catch("");
 const flag = z.boolean().catch(false);
+/** A pasted table lives in the address too; what is longer belongs into a scenario file. */
+export const TABLE_CHARACTERS = 8000;
 
 const workloadForm = z
   .object({
@@ -13,6 +15,7 @@ const workloadForm = z
     working_set: text,
     active_connections: text,
     operations_per_second_per_busy_core: text,
+    benefit_table: z.string().max(TABLE_CHARACTERS).catch(""),
   })
   .partial();
 
@@ -23,6 +26,7 @@ const databaseForm = z.object({
   settings: z.record(z.string(), text).catch({}),
   connections: text.optional(),
   page_size: text.optional(),
+  numa_node: text.optional(),
   pod_hugepages_limit: text.optional(),
   workload: workloadForm.optional().catch(undefined),
 });
@@ -33,6 +37,7 @@ const tenantForm = z.object({
   count: text,
   request: text,
   limit: text,
+  numa_node: text.optional(),
 });
 
 const nodeForm = z.object({ memory: text, cpus: text, arch: text }).partial();
@@ -136,12 +141,14 @@ function databaseDocument(database: DatabaseForm): Json {
     ),
     connections: wholeNumber(database.connections),
     page_size: trimmed(database.page_size),
+    numa_node: wholeNumber(database.numa_node),
     pod_hugepages_limit: trimmed(database.pod_hugepages_limit),
     workload: filled({
       row_bytes: wholeNumber(workload.row_bytes),
       working_set: trimmed(workload.working_set),
       active_connections: wholeNumber(workload.active_connections),
       operations_per_second_per_busy_core: decimalNumber(workload.operations_per_second_per_busy_core),
+      benefit_table: trimmed(workload.benefit_table),
     }),
   });
 }
@@ -153,6 +160,7 @@ function tenantDocument(tenant: TenantForm): Json {
     count: wholeNumber(tenant.count),
     request: trimmed(tenant.request),
     limit: trimmed(tenant.limit),
+    numa_node: wholeNumber(tenant.numa_node),
   });
 }
 

@@ -121,6 +121,7 @@ function Planner({ engines, nodes, open }: PlannerProps) {
             engines={engines}
             errors={errors}
             hugePageSizes={hugePageSizes}
+            numaNodes={node?.numa_node_count ?? 1}
           />
           <NodeInputs
             nodes={nodes}
@@ -130,13 +131,14 @@ function Planner({ engines, nodes, open }: PlannerProps) {
             onNode={setNodeId}
             onChange={setForm}
           />
-          <TenantGroup form={form} setForm={setForm} errors={errors} />
+          <TenantGroup form={form} setForm={setForm} errors={errors} numaNodes={node?.numa_node_count ?? 1} />
           <PolicyInputs form={form} errors={errors} onChange={setForm} />
         </div>
         <PlanResult
           preview={preview}
           problem={problem}
           unplaced={elsewhere}
+          tables={tablesGiven(settled)}
           nodeId={nodeId}
           isWaiting={settled !== form}
         />
@@ -145,7 +147,15 @@ function Planner({ engines, nodes, open }: PlannerProps) {
   );
 }
 
+/** The databases that a table of throughput was pasted for. */
+function tablesGiven(form: PlannerForm): string[] {
+  return form.databases
+    .filter(({ workload }) => workload?.benefit_table?.trim())
+    .map(({ name }) => name.trim());
+}
+
 interface GroupProps {
+  numaNodes: number;
   form: PlannerForm;
   setForm: (form: PlannerForm) => void;
   errors: FieldErrors;
@@ -158,7 +168,7 @@ function replaceAt<T>(items: readonly T[], index: number, item: T): T[] {
 function DatabaseGroup(
   props: GroupProps & { engines: readonly EngineInfo[]; hugePageSizes: readonly number[] },
 ) {
-  const { form, setForm, engines, errors, hugePageSizes } = props;
+  const { form, setForm, engines, errors, hugePageSizes, numaNodes } = props;
   const set = (databases: PlannerForm["databases"]) => setForm({ ...form, databases });
   return (
     <section className={classes.group} aria-labelledby="planner-databases">
@@ -182,6 +192,7 @@ function DatabaseGroup(
           index={index}
           engines={engines}
           hugePageSizes={hugePageSizes}
+          numaNodes={numaNodes}
           errors={errors}
           kubernetes={form.reservations.kubernetes ?? false}
           onChange={(changed) => set(replaceAt(form.databases, index, changed))}
@@ -192,7 +203,7 @@ function DatabaseGroup(
   );
 }
 
-function TenantGroup({ form, setForm, errors }: GroupProps) {
+function TenantGroup({ form, setForm, errors, numaNodes }: GroupProps) {
   const set = (tenants: PlannerForm["tenants"]) => setForm({ ...form, tenants });
   return (
     <section className={classes.group} aria-labelledby="planner-tenants">
@@ -214,6 +225,7 @@ function TenantGroup({ form, setForm, errors }: GroupProps) {
           key={index}
           tenant={tenant}
           index={index}
+          numaNodes={numaNodes}
           errors={errors}
           onChange={(changed) => set(replaceAt(form.tenants, index, changed))}
           onRemove={() => set(form.tenants.filter((_, position) => position !== index))}

@@ -1,12 +1,14 @@
 import { ActionIcon, NativeSelect, TextInput } from "@mantine/core";
 import { TrashIcon } from "@/components/ui/icons";
 import type { FieldErrors } from "./field-errors";
+import { NumaNodeInput } from "./numa-node-input";
 import type { TenantForm } from "./planner-form";
 import classes from "./planner-form.module.css";
 
 interface TenantInputsProps {
   tenant: TenantForm;
   index: number;
+  numaNodes: number;
   errors: FieldErrors;
   onChange: (tenant: TenantForm) => void;
   onRemove: () => void;
@@ -19,7 +21,7 @@ const KINDS = [
 ];
 
 /** One co-located consumer of ordinary memory. */
-export function TenantInputs({ tenant, index, errors, onChange, onRemove }: TenantInputsProps) {
+export function TenantInputs({ tenant, index, numaNodes, errors, onChange, onRemove }: TenantInputsProps) {
   const at = (field: string) => errors.at(`tenants.${index}.${field}`);
   const text = (field: "name" | "count" | "request" | "limit", label: string, placeholder: string) => (
     <TextInput
@@ -55,6 +57,12 @@ export function TenantInputs({ tenant, index, errors, onChange, onRemove }: Tena
         {text("request", "Request", "6Gi")}
         {text("limit", "Limit", "8Gi")}
       </div>
+      <NumaNodeInput
+        count={numaNodes}
+        value={tenant.numa_node}
+        onChange={(value) => onChange({ ...tenant, numa_node: value })}
+        error={at("numa_node")}
+      />
     </fieldset>
   );
 }

@@ -1,0 +1,85 @@
+import { lazy, Suspense } from "react";
+import type { Plan, PoolBenefit } from "@/api/types";
+import { SourceBadge } from "@/components/ui/badges";
+import { QuestionCard } from "@/components/ui/question-card";
+import { CardSkeleton } from "@/components/ui/skeletons";
+import { StateText } from "@/components/ui/states";
+import { Bytes } from "@/components/ui/values";
+import { formatBytes, formatShare, formatThroughput } from "@/lib/units";
+import classes from "./instances-card.module.css";
+
+// The chart library is large and most plans have no table: it is loaded with the first curve.
+const PoolBenefitChart = lazy(() => import("./pool-benefit-chart"));
+
+interface PoolBenefitCardProps {
+  plan: Plan;
+  /** Databases that a table was pasted for: one without a curve is told why. */
+  tables: readonly string[];
+}
+
+/** What the pasted tables say of the planned buffer pools. */
+export function PoolBenefitCard({ plan, tables }: PoolBenefitCardProps) {
+  return plan.instances.map(({ name, pool_benefit: benefit }) => {
+    if (benefit) return <Benefit key={name} name={name} benefit={benefit} />;
+    if (!tables.includes(name)) return null;
+    return (
+      <QuestionCard key={name} title={`What would more buffer pool bring ${name}?`}>
+        <StateText>
+          Unknown: a curve needs at least four measured pool sizes, and an engine with a buffer pool.
+        </StateText>
+      </QuestionCard>
+    );
+  });
+}
+
+/** The best throughput that was measured; it need not be at the largest pool. */
+function best(benefit: PoolBenefit): number {
+  return Math.max(...benefit.measured.map(({ throughput }) => throughput));
+}
+
+export function benefitTitle(name: string, benefit: PoolBenefit): string {
+  const reached = formatShare(benefit.throughput / best(benefit));
+  const pool = formatBytes(benefit.pool_bytes);
+  if (benefit.extrapolated)
+    return `${pool} of buffer pool lie outside what was measured for ${name}: about ${reached} of the best throughput.`;
+  return `With ${pool} of buffer pool ${name} reaches ${reached} of the best measured throughput; 95% take ${formatBytes(benefit.knee_95_bytes)}.`;
+}
+
+function Benefit({ name, benefit }: { name: string; benefit: PoolBenefit }) {
+  return (
+    <QuestionCard
+      title={benefitTitle(name, benefit)}
+      description={`From the table of ${benefit.points} pool sizes, in its own unit of throughput.`}
+    >
+      <Suspense fallback={<CardSkeleton height={240} />}>
+        <PoolBenefitChart name={name} benefit={benefit} />
+      </Suspense>
+      <dl className={classes.figures}>
+        <Figure name="Throughput at the planned pool" source={benefit.extrapolated ? "assumed" : "computed"}>
+          {formatThroughput(benefit.throughput)}
+        </Figure>
+        <Figure name="One GiB more brings" source={benefit.extrapolated ? "assumed" : "computed"}>
+          {formatThroughput(benefit.marginal_per_gib)} (
+          {formatShare(benefit.marginal_per_gib / best(benefit))} of the best)
+        </Figure>
+        <Figure name="99% of the best take" source="computed">
+          <Bytes value={benefit.knee_99_bytes} />
+        </Figure>
+        <Figure name="The curve is off by" source="computed">
+          {formatShare(benefit.error_fraction)} of the best
+        </Figure>
+      </dl>
+    </QuestionCard>
+  );
+}
+
+function Figure(props: { name: string; source: "computed" | "assumed"; children: React.ReactNode }) {
+  return (
+    <div>
+      <dt>
+        {props.name} <SourceBadge source={props.source} />
+      </dt>
+      <dd>{props.children}</dd>
+    </div>
+  );
+}

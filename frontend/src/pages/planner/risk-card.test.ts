@@ -1,0 +1,55 @@
+import { describe, expect, it } from "vitest";
+import type { Plan } from "@/api/types";
+import { riskSentence } from "./answer";
+import { riskTitle } from "./risk-card";
+
+const range = (low: number, likely: number, high: number) => ({ low, likely, high });
+const numa = (numa_node: number, likely: number, high = likely, room_bytes = 2 ** 30) => ({
+  numa_node,
+  room_bytes,
+  probability: range(0, likely, high),
+});
+const plan = (risk: Partial<Plan["risk"]>, kinds: string[] = ["tenants"]): Plan =>
+  ({
+    risk: {
+      probability: range(0, 0, 0),
+      policy: 0.01,
+      meets_policy: true,
+      basis: "",
+      numa_nodes: [],
+      ...risk,
+    },
+    ledger: { parts: kinds.map((kind) => ({ kind })) },
+  }) as Plan;
+const plain = (text: string) => text.replaceAll("\u00a0", " ");
+
+describe("riskTitle", () => {
+  it("names the NUMA node that is worst off, against what is accepted", () => {
+    expect(riskTitle(plan({ numa_nodes: [numa(0, 0), numa(1, 0.207)] }))).toBe(
+      "NUMA node 1 runs out with a risk of 20.7%.",
+    );
+    expect(riskTitle(plan({ numa_nodes: [numa(0, 0), numa(1, 0.004, 0.03)] }))).toBe(
+      "NUMA node 1 may run out: the risk is up to 3%.",
+    );
+    expect(riskTitle(plan({ numa_nodes: [numa(0, 0), numa(1, 0)] }))).toBe(
+      "No NUMA node runs out by itself.",
+    );
+    expect(plain(riskTitle(plan({ numa_nodes: [numa(1, 1, 1, -(2 ** 30))] })))).toBe(
+      "NUMA node 1 lacks 1 GiB.",
+    );
+  });
+});
+
+describe("riskSentence", () => {
+  it("does not call a plan without tenants safe", () => {
+    expect(riskSentence(plan({}, ["kernel"]))).toBe("No tenant is described, so only fixed parts count. ");
+  });
+  it("gives the upper end, and says when it is open", () => {
+    const risk = { probability: range(0, 0.004, 0.02) };
+    expect(riskSentence(plan({ ...risk, meets_policy: null }))).toBe(
+      "Up to 2%. Whether that is within the accepted 1% is open. ",
+    );
+    expect(riskSentence(plan({ ...risk, meets_policy: false }))).toBe("Up to 2%. Above the accepted 1%. ");
+    expect(riskSentence(plan({ probability: null }))).toBe("");
+  });
+});
