@@ -13,7 +13,12 @@
 #define HAVE_CPUID 1
 #endif
 
-enum { LINE_BYTES = 256 };
+enum {
+    LINE_BYTES = 256,
+    /* Only the first processor's lines are read, and none has so many: this ends the reading of /dev/zero. */
+    MOST_LINES = 1 << 16,
+    QUOTE_BYTES = 48,
+};
 
 const struct cpuid_registers *cpuid_find(const struct cpuid_dump *dump, uint32_t leaf, uint32_t subleaf)
 {
@@ -107,23 +112,43 @@ int cpuid_capture(struct cpuid_dump *dump)
 
 #endif
 
-/* Reads "0x" and hexadecimal digits that fit 32 bits, and moves *text behind them. */
-static bool read_hex(const char **text, uint32_t *value)
+/* Copies up to 63 bytes; what is not printable ASCII becomes a space, so that no dump can forge a line. */
+static void copy_text(char *out, size_t size, const char *raw, size_t length)
 {
-    char *end = NULL;
+    char clean[64];
 
-    if (strncmp(*text, "0x", 2) != 0 || !isxdigit((unsigned char)(*text)[2]))
-        return false;
-    unsigned long long number = strtoull(*text, &end, 16);
+    memcpy(clean, raw, length);
+    for (size_t i = 0; i < length; i++)
+        if (clean[i] != '\0' && !isprint((unsigned char)clean[i]))
+            clean[i] = ' ';
+    clean[length] = '\0';
+    (void)parse_trimmed(clean, out, size);
+}
 
-    if (number > UINT32_MAX)
+/* Reads "0x" and hexadecimal digits, and moves *text behind them. `digits` is how many there must be, 0 = up to 8. A
+ * register always has eight: a line that was cut off must not pass as a smaller number. */
+static bool read_hex(const char **text, unsigned digits, uint32_t *value)
+{
+    const char *p = *text;
+    uint32_t number = 0;
+    unsigned count = 0;
+
+    if (p[0] != '0' || (p[1] != 'x' && p[1] != 'X'))
         return false;
-    *value = (uint32_t)number;
-    *text = end;
+    for (p += 2; isxdigit((unsigned char)*p); p++) {
+        if (++count > 8)
+            return false;
+        number =
+            number << 4 | (uint32_t)(isdigit((unsigned char)*p) ? *p - '0' : tolower((unsigned char)*p) - 'a' + 10);
+    }
+    if (count == 0 || (digits != 0 && count != digits))
+        return false;
+    *value = number;
+    *text = p;
     return true;
 }
 
-static bool read_named(const char **text, const char *name, uint32_t *value)
+static bool read_register(const char **text, const char *name, uint32_t *value)
 {
     size_t length = strlen(name);
 
@@ -132,59 +157,114 @@ static bool read_named(const char **text, const char *name, uint32_t *value)
     if (strncmp(*text, name, length) != 0)
         return false;
     *text += length;
-    return read_hex(text, value);
+    return read_hex(text, 8, value);
 }
 
-static bool read_line(const char *text, struct cpuid_leaf *leaf)
+static bool read_registers(const char *text, struct cpuid_leaf *leaf)
 {
     struct cpuid_registers *r = &leaf->registers;
 
-    if (!read_hex(&text, &leaf->leaf) || *text++ != ' ' || !read_hex(&text, &leaf->subleaf) || *text++ != ':')
+    if (!read_hex(&text, 0, &leaf->leaf) || *text++ != ' ' || !read_hex(&text, 0, &leaf->subleaf) || *text++ != ':')
         return false;
-    return read_named(&text, "eax=", &r->eax) && read_named(&text, "ebx=", &r->ebx) &&
-           read_named(&text, "ecx=", &r->ecx) && read_named(&text, "edx=", &r->edx) && *text == '\0';
+    return read_register(&text, "eax=", &r->eax) && read_register(&text, "ebx=", &r->ebx) &&
+           read_register(&text, "ecx=", &r->ecx) && read_register(&text, "edx=", &r->edx) && *text == '\0';
+}
+
+/* Where a dump is being read. */
+struct reading {
+    FILE *in;
+    struct cpuid_dump *dump;
+    char line[LINE_BYTES];
+    unsigned number; /* of the line */
+    unsigned pieces; /* of lines, as long as the buffer */
+    char *error;
+};
+
+enum line_result { LINE_TAKEN, LINE_NEXT_PROCESSOR, LINE_BAD };
+
+static enum line_result refuse(struct reading *reading, const char *text)
+{
+    char quote[QUOTE_BYTES];
+
+    copy_text(quote, sizeof quote, text, strnlen(text, sizeof quote - 8));
+    (void)snprintf(
+        reading->error, CPUID_ERROR_BYTES,
+        "line %u: '%s' is not valid; valid: 0xLEAF 0xSUBLEAF: eax=0x.. ebx=0x.. ecx=0x.. edx=0x.. with eight "
+        "digits a register",
+        reading->number, quote);
+    return LINE_BAD;
+}
+
+static enum line_result take_leaf(struct reading *reading, const struct cpuid_leaf *leaf)
+{
+    const struct cpuid_registers *earlier = cpuid_find(reading->dump, leaf->leaf, leaf->subleaf);
+
+    if (earlier != NULL && leaf->leaf == 0 && leaf->subleaf == 0 && reading->dump->count > 1)
+        return LINE_NEXT_PROCESSOR; /* dumps that were put together without a header between them */
+    if (earlier != NULL && memcmp(earlier, &leaf->registers, sizeof *earlier) == 0)
+        return LINE_TAKEN;
+    if (earlier != NULL)
+        (void)snprintf(reading->error, CPUID_ERROR_BYTES,
+                       "line %u: leaf 0x%08" PRIx32 " 0x%02" PRIx32
+                       " comes a second time with other values; valid: each once for a processor",
+                       reading->number, leaf->leaf, leaf->subleaf);
+    else if (cpuid_add(reading->dump, leaf->leaf, leaf->subleaf, leaf->registers) == 0)
+        return LINE_TAKEN;
+    else
+        (void)snprintf(reading->error, CPUID_ERROR_BYTES, "line %u: too many leaves; valid: up to %d", reading->number,
+                       (int)CPUID_MAX_LEAVES);
+    return LINE_BAD;
+}
+
+/* A line of blanks may be longer than the buffer and comes in pieces; anything else so long is no register line. */
+static enum line_result take_line(struct reading *reading)
+{
+    char text[LINE_BYTES];
+    const char *line = reading->line;
+    struct cpuid_leaf leaf;
+
+    if (reading->number == 1 && strncmp(line, "\xEF\xBB\xBF", 3) == 0)
+        line += 3; /* the mark that some editors put before UTF-8 text */
+    if (parse_trimmed(line, text, sizeof text) == 0)
+        return LINE_TAKEN;
+    if (strncmp(text, "CPU", 3) == 0)
+        return reading->dump->count > 0 ? LINE_NEXT_PROCESSOR : LINE_TAKEN;
+    return read_registers(text, &leaf) ? take_leaf(reading, &leaf) : refuse(reading, text);
+}
+
+static enum line_result read_lines(struct reading *reading)
+{
+    enum line_result result = LINE_TAKEN;
+    bool begins = true;
+
+    while (result == LINE_TAKEN && fgets(reading->line, sizeof reading->line, reading->in) != NULL) {
+        size_t length = strlen(reading->line);
+
+        reading->number += begins;
+        begins = length > 0 && reading->line[length - 1] == '\n';
+        result = take_line(reading);
+        if (result == LINE_TAKEN && ++reading->pieces > MOST_LINES) {
+            (void)snprintf(reading->error, CPUID_ERROR_BYTES, "it is too large for a register dump");
+            result = LINE_BAD;
+        }
+    }
+    return result;
 }
 
 int cpuid_read(struct cpuid_dump *dump, FILE *in, char error[CPUID_ERROR_BYTES])
 {
-    char line[LINE_BYTES];
-    char text[LINE_BYTES];
-    unsigned number = 0;
+    struct reading reading = {.in = in, .dump = dump, .error = error};
 
     memset(dump, 0, sizeof *dump);
-    while (fgets(line, sizeof line, in) != NULL) {
-        struct cpuid_leaf leaf;
+    enum line_result result = read_lines(&reading);
 
-        number++;
-        if (parse_trimmed(line, text, sizeof text) == 0)
-            continue;
-        if (strncmp(text, "CPU", 3) == 0) {
-            if (dump->count > 0)
-                break; /* the next logical CPU */
-            continue;
-        }
-        if (!read_line(text, &leaf)) {
-            (void)snprintf(
-                error, CPUID_ERROR_BYTES,
-                "line %u: '%.40s' is not valid; valid: 0xLEAF 0xSUBLEAF: eax=0x.. ebx=0x.. ecx=0x.. edx=0x..", number,
-                text);
-            cpuid_free(dump);
-            return -1;
-        }
-        if (cpuid_add(dump, leaf.leaf, leaf.subleaf, leaf.registers) != 0) {
-            (void)snprintf(error, CPUID_ERROR_BYTES, "line %u: too many leaves; valid: up to %d", number,
-                           (int)CPUID_MAX_LEAVES);
-            cpuid_free(dump);
-            return -1;
-        }
-    }
-    if (ferror(in) != 0 || dump->count == 0) {
+    if (result != LINE_BAD && ferror(in) == 0 && dump->count > 0)
+        return 0;
+    if (result != LINE_BAD)
         (void)snprintf(error, CPUID_ERROR_BYTES, "%s",
                        ferror(in) != 0 ? "it cannot be read" : "it holds no CPUID registers");
-        cpuid_free(dump);
-        return -1;
-    }
-    return 0;
+    cpuid_free(dump);
+    return -1;
 }
 
 void cpuid_write(const struct cpuid_dump *dump, FILE *out)
@@ -203,19 +283,6 @@ static void put_register(char *text, uint32_t value)
 {
     for (int i = 0; i < 4; i++)
         text[i] = (char)(value >> (8 * i) & 0xFF);
-}
-
-/* Copies text from registers; what is not printable ASCII becomes a space, so that no dump can forge a line. */
-static void copy_text(char *out, size_t size, const char *raw, size_t length)
-{
-    char clean[64];
-
-    memcpy(clean, raw, length);
-    for (size_t i = 0; i < length; i++)
-        if (clean[i] != '\0' && !isprint((unsigned char)clean[i]))
-            clean[i] = ' ';
-    clean[length] = '\0';
-    (void)parse_trimmed(clean, out, size);
 }
 
 static void read_brand(const struct cpuid_dump *dump, struct cpuid_identity *identity)

@@ -10,7 +10,7 @@
 
 enum {
     CPUID_MAX_LEAVES = 1024, /* the longest real dumps have below 200 for one logical CPU */
-    CPUID_ERROR_BYTES = 160,
+    CPUID_ERROR_BYTES = 200,
 };
 
 struct cpuid_registers {
@@ -39,7 +39,8 @@ int cpuid_capture(struct cpuid_dump *dump);
 /* Reads the text layout of Todd Allen's `cpuid -r`:
  *     CPU 0:
  *        0x00000000 0x00: eax=0x00000010 ebx=0x68747541 ecx=0x444d4163 edx=0x69746e65
- * Only the first logical CPU is taken. Returns 0, or -1 with one line in `error`. */
+ * Only the first logical CPU is taken; a register has eight digits, and a leaf that comes twice must say the same.
+ * Returns 0, or -1 with one line in `error`. */
 int cpuid_read(struct cpuid_dump *dump, FILE *in, char error[CPUID_ERROR_BYTES]);
 
 /* Writes the same layout. */

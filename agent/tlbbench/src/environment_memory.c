@@ -2,6 +2,7 @@
 #include "environment_parts.h"
 
 #include "parse.h"
+#include "text.h"
 #include "tree.h"
 
 #include <stdio.h>
@@ -44,6 +45,7 @@ bool colon_value(const char *text, const char *key, char *value, size_t size)
                     left = size - 1;
                 memcpy(value, p + 1 + skip, left);
                 value[left] = '\0';
+                text_clean(value);
                 return true;
             }
         }
@@ -108,6 +110,7 @@ void bracketed_choice(const char *text, char *choice, size_t size)
         length = size - 1;
     memcpy(choice, open + 1, length);
     choice[length] = '\0';
+    text_clean(choice);
 }
 
 static void read_choice(const struct environment *environment, const char *name, char *choice, size_t size)

@@ -297,8 +297,8 @@ static int64_t read_midr(const char *root)
     uint64_t midr = 0;
 
     if (!tree_read_line(root, "/sys/devices/system/cpu/cpu0/regs/identification/midr_el1", text, sizeof text) ||
-        !parse_u64(text, &midr) || midr > UINT32_MAX)
-        return UNKNOWN;
+        !parse_u64(text, &midr) || midr == 0 || midr > UINT32_MAX)
+        return UNKNOWN; /* no implementer has the number 0 */
     return (int64_t)midr;
 }
 

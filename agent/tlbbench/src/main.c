@@ -4,8 +4,8 @@
 #include "measure.h"
 #include "options.h"
 #include "reserve.h"
+#include "text.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,12 +14,10 @@
 
 enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_PARTIAL = 3 };
 
-/* One line, whatever was in the value that it quotes. */
-static int fail(char *error, int status)
+/* One line, whatever an argument or a file held: no control character reaches the terminal. */
+static int fail(char error[OPTIONS_ERROR_BYTES], int status)
 {
-    for (char *c = error; *c != '\0'; c++)
-        if (iscntrl((unsigned char)*c))
-            *c = '?';
+    text_clean(error);
     (void)fprintf(stderr, "tlbbench: %s\n", error);
     return (int)status;
 }

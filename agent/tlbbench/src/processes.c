@@ -56,7 +56,8 @@ static void read_rollup(const char *root, struct process_pages *process)
     if (tree_read(root, path, text, sizeof text) >= 0)
         process_smaps_rollup_parse(text, process);
     else
-        process->denied = errno == EACCES || errno == EPERM;
+        /* A captured tree lacks what its user was not allowed to read. */
+        process->denied = errno == EACCES || errno == EPERM || (root[0] != '\0' && errno == ENOENT);
 }
 
 static void add_process(const char *name, void *context)

@@ -14,3 +14,10 @@ void text_append(char *text, size_t size, const char *format, ...)
     (void)vsnprintf(text + used, size - used, format, arguments);
     va_end(arguments);
 }
+
+void text_clean(char *text)
+{
+    for (unsigned char *p = (unsigned char *)text; *p != '\0'; p++)
+        if (*p < 0x20 || *p == 0x7F)
+            *p = '?';
+}

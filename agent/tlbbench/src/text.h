@@ -8,4 +8,7 @@
 /* Appends to the NUL-terminated `text` in a buffer of `size` bytes. */
 void text_append(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Replaces control characters by '?', so that no file, name or argument can drive a terminal or forge a line. */
+void text_clean(char *text);
+
 #endif

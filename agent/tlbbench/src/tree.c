@@ -2,6 +2,7 @@
 #include "tree.h"
 
 #include "parse.h"
+#include "text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -29,7 +30,7 @@ ssize_t tree_read(const char *root, const char *path, char *text, size_t size)
     text[0] = '\0';
     if (!join(root, path, joined))
         return -1;
-    int fd = open(joined, O_RDONLY | O_CLOEXEC);
+    int fd = open(joined, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a captured tree may hold a FIFO: do not wait for it */
 
     if (fd < 0)
         return -1;
@@ -88,6 +89,7 @@ bool tree_read_line(const char *root, const char *path, char *text, size_t size)
         }
     }
     (void)parse_trimmed(raw, text, size);
+    text_clean(text);
     return true;
 }
 

@@ -129,26 +129,73 @@ def first_processor_only() -> None:
     assert [level["entries"] for level in made["geometry"]["levels"] if level["source"] == "cpuid"] == [64]
 
 
+def leaf(number: int, subleaf: int = 0, edx: str = "0x00000004") -> str:
+    return f"   0x{number:08x} 0x{subleaf:02x}: eax=0x00000001 ebx=0x00000002 ecx=0x00000003 edx={edx}\n"
+
+
+def spellings_are_accepted() -> None:
+    """What mail programs, editors and other hands do to a dump."""
+    want = decode_text(SAPPHIRE_RAPIDS)["geometry"]
+    lines = SAPPHIRE_RAPIDS.splitlines(keepends=True)
+    for name, text in {
+        "CRLF": SAPPHIRE_RAPIDS.replace("\n", "\r\n"),
+        "capital digits": SAPPHIRE_RAPIDS.replace("756e6547", "756E6547").replace("00feff01", "00FEFF01"),
+        "capital X": SAPPHIRE_RAPIDS.replace("0x", "0X"),
+        "no header": "".join(lines[1:]),
+        "no last line end": SAPPHIRE_RAPIDS.rstrip("\n"),
+        "a byte order mark": "\ufeff" + SAPPHIRE_RAPIDS,
+        "every line twice": "".join(line * 2 for line in lines),
+        "blank lines": "\n \n" + SAPPHIRE_RAPIDS.replace("\n", "\n\n"),
+        "a second dump without a header": SAPPHIRE_RAPIDS
+        + "".join(lines[1:]).replace("0x00040001", "0x00080001").replace("eax=0x000806f8", "eax=0x000806f4"),
+    }.items():
+        assert decode_text(text)["geometry"] == want, name
+
+
 def bad_dumps_are_refused() -> None:
     for text, complaint in [
         ("", "no CPUID registers"),
         ("CPU 0:\n", "no CPUID registers"),
         ("hello\n", "line 1"),
-        ("CPU 0:\n   0x0 0x0: eax=0x1 ebx=0x2 ecx=0x3\n", "line 2"),
-        ("CPU 0:\n   0x0 0x0: eax=0x1ffffffff ebx=0x2 ecx=0x3 edx=0x4\n", "line 2"),
-        ("CPU 0:\n" + "   0x0 0x0: eax=0x1 ebx=0x2 ecx=0x3 edx=0x4\n" * 1100, "too many leaves"),
+        ("CPU 0:\n   0x00000000 0x00: eax=0x00000001 ebx=0x00000002 ecx=0x00000003\n", "line 2"),
+        ("CPU 0:\n" + leaf(0, edx="0x1ffffffff"), "line 2"),
+        ("CPU 0:\n" + leaf(0) + leaf(1, edx="0x0000"), "line 3"),  # cut off: not the number 0
+        ("CPU 0:\n" + leaf(0) + leaf(1) + leaf(1, edx="0x00000005"), "line 4"),
+        ("CPU 0:\n" + "".join(leaf(number) for number in range(1100)), "too many leaves"),
+        ("CPU 0:\n" + "x" * 100_000 + "\n", "line 2"),
+        ("CPU 0:\n   \x1b[31m\x07\n", "line 2"),
+        ("\n" * 100_000, "too large"),
     ]:
         done = suite.run("decode", "-", text=text)
         assert done.returncode == 1, (text[:40], done.returncode)
         assert done.stdout == ""
         assert done.stderr.count("\n") == 1, done.stderr
         assert complaint in done.stderr, done.stderr
+        assert done.stderr.rstrip("\n").isprintable(), repr(done.stderr)
 
 
-def absent_file_is_refused() -> None:
-    done = suite.run("decode", "/nonexistent/dump.txt")
-    assert done.returncode == 1
-    assert "/nonexistent/dump.txt" in done.stderr
+def absent_files_are_refused() -> None:
+    with suite.temporary() as directory:
+        for path, complaint in [
+            ("/nonexistent/dump.txt", "/nonexistent/dump.txt"),
+            ("/nonexistent/\x1b[31m\nnext", "No such file"),
+            (directory, "cannot be read"),
+            ("/dev/zero", "too large"),
+            ("/dev/null", "no CPUID registers"),
+        ]:
+            done = suite.run("decode", path)
+            assert done.returncode == 1, path
+            assert done.stderr.count("\n") == 1, done.stderr
+            assert complaint in done.stderr, done.stderr
+            assert done.stderr.rstrip("\n").isprintable(), repr(done.stderr)
+
+
+def registers_decode_to_the_same() -> None:
+    """What `info --registers` prints of this machine decodes to what `info` itself says of its levels."""
+    registers = suite.run("info", "--registers")
+    if "0x" not in registers.stdout:
+        raise suite.Skip("this processor has no CPUID")
+    assert decode_text(registers.stdout)["geometry"]["levels"] == suite.document("info")["geometry"]["levels"]
 
 
 def all_dumps() -> list[tuple[str, Callable[[], None]]]:
@@ -175,6 +222,8 @@ if __name__ == "__main__":
             ("a known error of CPUID is flagged", known_errors_are_flagged),
             ("only the first processor counts", first_processor_only),
             ("bad dumps are refused in one line", bad_dumps_are_refused),
-            ("an absent file is refused", absent_file_is_refused),
+            ("other spellings of a dump are accepted", spellings_are_accepted),
+            ("what is no file is refused", absent_files_are_refused),
+            ("--registers decodes to what info says", registers_decode_to_the_same),
         ],
     )
