@@ -2,17 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # Capture what `tlbbench info` reads of this machine, as one text file to look through and to send.
 #
-#   capture.sh [--processes] [--tlbbench PROGRAM] > node.tree   capture (no root needed)
-#   capture.sh --unpack node.tree DIR                           make a tree for `tlbbench info --root DIR`
+#   capture.sh [OPTION]... > node.tree   capture (no root needed)
+#       --tlbbench PROGRAM               take the CPUID registers with it (default: the one on the PATH)
+#       --processes                      add the page use of every process, with its name
+#       --whole-command-line             keep the values of all kernel parameters
+#   capture.sh --unpack node.tree DIR    make a tree for `tlbbench info --root DIR`
 #
 # The file holds "=== path" lines, each followed by the file's lines behind a "|"; "=== path hex" holds bytes in
-# hexadecimal. It contains the kernel command line: look whether that holds secrets before you send it.
+# hexadecimal. Of the kernel command line the values that concern memory and processors are kept, of the others only the
+# names; names of control groups are replaced by their depth. No host name, address, serial number or argument of a
+# process is read. Look through the file before you send it all the same.
 set -eu
 LC_ALL=C # awk must write bytes, not characters
 export LC_ALL
 
 usage() {
-    echo "usage: capture.sh [--processes] [--tlbbench PROGRAM] > FILE | capture.sh --unpack FILE DIR" >&2
+    echo "usage: capture.sh [--processes] [--whole-command-line] [--tlbbench PROGRAM] > FILE" >&2
+    echo "       capture.sh --unpack FILE DIR" >&2
     exit 2
 }
 
@@ -30,9 +36,50 @@ hex_file() {
     printf '\n'
 }
 
+# Small systems have no getconf: the first mapping of this shell is its program, in base pages.
+page_size() {
+    getconf PAGESIZE 2>/dev/null || awk '/^KernelPageSize:/ { print $2 * 1024; exit }' /proc/self/smaps
+}
+
 capture_facts() {
     printf '=== capture.txt\n|machine: %s\n|release: %s\n|page_size: %s\n' \
-        "$(uname -m)" "$(uname -r)" "$(getconf PAGESIZE)"
+        "$(uname -m)" "$(uname -r)" "$(page_size)"
+}
+
+# Kernel parameters whose values are kept; those that `tlbbench info` prints are the same.
+parameters='hugepagesz hugepages default_hugepagesz hugetlb_cma hugetlb_free_vmemmap transparent_hugepage
+    transparent_hugepage_shmem thp_anon thp_shmem numa numa_balancing mem movablecore kernelcore isolcpus nohz_full
+    maxcpus nr_cpus nosmt mitigations pti nopti kpti gbpages nogbpages nokaslr init_on_alloc init_on_free
+    processor.max_cstate intel_idle.max_cstate intel_pstate amd_pstate tsc clocksource iommu intel_iommu amd_iommu'
+
+# Values in quotes may hold blanks: the quote ends the word. What follows "--" is for init.
+capture_command_line() {
+    if [ "$whole_command_line" = yes ]; then
+        text_file /proc/cmdline
+        return 0
+    fi
+    [ -r /proc/cmdline ] || return 0
+    printf '=== proc/cmdline\n'
+    awk -v kept="$parameters" '
+        function flush(    at, name) {
+            if (word == "") return
+            at = index(word, "=")
+            name = at ? substr(word, 1, at - 1) : word
+            if (word == "--") of_init = 1
+            else if (of_init || name !~ /^[A-Za-z0-9_.-]+$/) word = "..."
+            else if (at && !(name in keep)) word = name "=..."
+            out = out (out == "" ? "" : " ") word
+            word = ""
+        }
+        BEGIN { n = split(kept, names); for (i = 1; i <= n; i++) keep[names[i]] = 1 }
+        {
+            for (i = 1; i <= length($0); i++) {
+                c = substr($0, i, 1)
+                if (c == "\"") quoted = !quoted
+                if (!quoted && (c == " " || c == "\t")) flush(); else word = word c
+            }
+            flush(); print "|" out; exit
+        }' /proc/cmdline
 }
 
 capture_cpuid() {
@@ -52,29 +99,52 @@ capture_cpuinfo() {
          END { if (tail[n] ~ /^MMU/) for (i = (n > 5 ? n - 4 : 1); i <= n; i++) print "|" tail[i] }' /proc/cpuinfo
 }
 
+# "/a/b" becomes "/1/2": the names of groups are those of containers, services and users.
+by_depth() {
+    printf '%s\n' "$1" | awk -F / '{ out = ""; for (i = 2; i <= NF; i++) if ($i != "") out = out "/" (i - 1); print out }'
+}
+
+group_file() {
+    [ -r "$1/$3" ] || return 0
+    printf '=== %s/%s\n|%s\n' "${2#/}" "$3" "$(head -n 1 "$1/$3")"
+}
+
 capture_cgroup() {
-    text_file /proc/self/cgroup
+    [ -r /proc/self/cgroup ] || return 0
     memory_path=$(sed -n 's/^[0-9]*:\([^:]*,\)\{0,1\}memory\(,[^:]*\)\{0,1\}:\(.*\)/\3/p' /proc/self/cgroup | head -n 1)
     mount=/sys/fs/cgroup/memory
     names='memory.limit_in_bytes memory.usage_in_bytes'
+    line='1:memory:'
     if [ -z "$memory_path" ]; then
         memory_path=$(sed -n 's/^0:://p' /proc/self/cgroup | head -n 1)
         mount=/sys/fs/cgroup
         names='memory.max memory.current'
+        line='0::'
     fi
-    path=$memory_path
+    [ -n "$memory_path" ] || return 0
+    case $memory_path in */..*) memory_path=/ ;; esac # a group outside this namespace, whose files are not visible
+    path=${memory_path%/}
+    depths=$(by_depth "$path")
+    printf '=== proc/self/cgroup\n|%s%s\n' "$line" "${depths:-/}"
     while :; do
-        [ "$path" = / ] && path=
-        for name in $names; do text_file "$mount$path/$name"; done
+        for name in $names; do group_file "$mount$path" "$mount$(by_depth "$path")" "$name"; done
         [ -n "$path" ] || break
         path=${path%/*}
     done
 }
 
+# Only the lines that are needed: status also names the user and the groups.
+process_file() {
+    content=$(grep -E "$2" "$1" 2>/dev/null) || return 0
+    printf '=== %s\n' "${1#/}"
+    printf '%s\n' "$content" | sed 's/^/|/'
+}
+
 capture_processes() {
     for directory in /proc/[0-9]*; do
-        text_file "$directory/status"
-        text_file "$directory/smaps_rollup"
+        process_file "$directory/status" '^(Name|VmSize|VmRSS|VmPTE|HugetlbPages):'
+        process_file "$directory/smaps_rollup" \
+            '^(Pss|AnonHugePages|ShmemPmdMapped|FilePmdMapped|Shared_Hugetlb|Private_Hugetlb):'
     done
 }
 
@@ -82,7 +152,7 @@ capture() {
     capture_facts
     capture_cpuid
     capture_cpuinfo
-    text_file /proc/cmdline
+    capture_command_line
     text_file /proc/meminfo
     capture_cgroup
     for file in /sys/devices/system/cpu/online /sys/devices/system/cpu/cpu0/regs/identification/midr_el1 \
@@ -106,15 +176,16 @@ capture() {
 # Paths are taken only when they stay below DIR.
 unpack() {
     [ -r "$1" ] || { echo "capture.sh: $1 cannot be read" >&2; exit 1; }
-    awk -v root="$2" '
+    TLBBENCH_TREE=$2 awk '
         function finish() { if (path != "") close(path) }
+        { sub(/\r$/, "") } # mail programs add them
         /^=== / {
             finish(); name = $2; hex = ($3 == "hex")
             if (name ~ /(^|\/)\.\.(\/|$)/ || name ~ /^\// || name ~ /[^A-Za-z0-9_.,:@+\/-]/) {
                 print "capture.sh: line " NR ": unsafe path " name > "/dev/stderr"; exit 1
             }
-            path = root "/" name; directory = path; sub(/\/[^\/]*$/, "", directory)
-            if (system("mkdir -p \"" directory "\"") != 0) exit 1
+            path = ENVIRON["TLBBENCH_TREE"] "/" name; directory = "/" name; sub(/\/[^\/]*$/, "", directory)
+            if (system("mkdir -p -- \"$TLBBENCH_TREE" directory "\"") != 0) exit 1
             printf "" > path; next
         }
         /^\|/ {
@@ -130,10 +201,12 @@ unpack() {
 }
 
 processes=no
+whole_command_line=no
 tlbbench=$(command -v tlbbench 2>/dev/null || true)
 while [ $# -gt 0 ]; do
     case $1 in
     --processes) processes=yes ;;
+    --whole-command-line) whole_command_line=yes ;;
     --tlbbench)
         [ $# -ge 2 ] || usage
         tlbbench=$2

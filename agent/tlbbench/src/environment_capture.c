@@ -55,11 +55,8 @@ static uint64_t read_smaps_page(const struct environment *environment)
 
 static void read_cpuid(struct environment *environment)
 {
-    char path[TREE_PATH_BYTES];
     char error[CPUID_ERROR_BYTES];
-
-    (void)snprintf(path, sizeof path, "%s%s", environment->root, CAPTURE_CPUID);
-    FILE *dump = fopen(path, "re");
+    FILE *dump = tree_open(environment->root, CAPTURE_CPUID);
 
     if (dump == NULL)
         return;

@@ -13,8 +13,8 @@ enum {
     /* The first CPU's block is enough; the file grows by more than 1 KiB a CPU. POWER names the machine in the last
      * lines, after all CPUs. */
     CPUINFO_BYTES = 1 << 20,
-    /* Most nodes below /cpus of a device tree that are looked at. */
-    CELL_BYTES = 16,
+    CELL_BYTES = 16,            /* more than a device tree's cell has */
+    DEVICE_TREE_MOST_WAYS = 64, /* more than any second-level TLB has */
 };
 
 static void copy(char *out, size_t size, const char *text)
@@ -284,7 +284,10 @@ static void read_device_tree(struct environment *environment)
         s->page_bytes[0] = environment->base_page_bytes;
         s->page_count = 1;
         s->entries = size;
-        s->ways = sets == 1 ? TLB_WAYS_FULL : sets > 1 && size % sets == 0 ? (int)(size / sets) : TLB_WAYS_UNKNOWN;
+        /* Some firmware writes the ways where the sets belong (POWER9: 4 for 256): what no TLB has stays unknown. */
+        s->ways = sets == 1                                                              ? TLB_WAYS_FULL
+                  : sets > 1 && size % sets == 0 && size / sets <= DEVICE_TREE_MOST_WAYS ? (int)(size / sets)
+                                                                                         : TLB_WAYS_UNKNOWN;
         s->note = "the device tree does not name the page sizes";
         (void)snprintf(s->origin, sizeof s->origin, "%s", properties[i].size);
         environment->device_tree_tlb_count++;

@@ -95,7 +95,7 @@ static int print_text(const struct observation *o, const struct known_tlbs *know
         report_environment(out, o->environment);
     report_levels(out, o->environment, &known->levels, known->disagreements, known->disagreement_count);
     if (known->verdict.reason[0] != '\0')
-        (void)fprintf(out, "\nCPUID says nothing of the TLBs: %s\n", known->verdict.reason);
+        report_wrapped(out, "  -", 4, "CPUID says nothing: %s", known->verdict.reason);
     if (o->processes != NULL)
         report_processes(out, o->processes);
     return fflush(out) == 0 ? 0 : -1;

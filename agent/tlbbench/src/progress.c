@@ -14,6 +14,8 @@
 /* Below this the time left would be a guess. */
 #define LEAST_DONE 0.02
 
+enum { LINE_COLUMNS = 48 };
+
 void progress_start(struct progress *progress, FILE *out)
 {
     memset(progress, 0, sizeof *progress);
@@ -52,7 +54,8 @@ void progress_report(void *context, double fraction_of_section)
     progress->printed_ns = now;
     (void)progress_text(progress->section, progress->done_before + progress->share * fraction_of_section,
                         (double)(now - progress->start_ns) / 1e9, text);
-    (void)fprintf(progress->out, progress->overwrites ? "\r%s \x1b[K" : "%s\n", text);
+    /* Blanks instead of an escape sequence erase what stood there: every terminal knows them. */
+    (void)fprintf(progress->out, progress->overwrites ? "\r%-*s" : "%-.*s\n", LINE_COLUMNS, text);
     (void)fflush(progress->out);
 }
 
@@ -60,6 +63,6 @@ void progress_end(struct progress *progress)
 {
     if (progress->out == NULL || !progress->overwrites)
         return;
-    (void)fputs("\r\x1b[K", progress->out);
+    (void)fprintf(progress->out, "\r%*s\r", LINE_COLUMNS, "");
     (void)fflush(progress->out);
 }

@@ -2,115 +2,118 @@
 #include "report.h"
 
 #include "catalogue.h"
+#include "text.h"
 #include "tlb.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPORT_MOST_PROCESSES = 15, WAYS_TEXT_BYTES = 32 };
-
-static const uint64_t SIZE_4M = UINT64_C(4) << 20;
-
-char *size_text(int64_t bytes, char text[SIZE_TEXT_BYTES])
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-
-    if (bytes < 0) {
-        (void)snprintf(text, SIZE_TEXT_BYTES, "?");
-        return text;
-    }
-    while (value >= 1024 && unit + 1 < sizeof units / sizeof units[0]) {
-        value /= 1024;
-        unit++;
-    }
-    (void)snprintf(text, SIZE_TEXT_BYTES, unit == 0 || value == (double)(int64_t)value ? "%.0f %s" : "%.1f %s", value,
-                   units[unit]);
-    return text;
-}
+enum { REPORT_MOST_PROCESSES = 15 };
 
 static const char *known(const char *text)
 {
     return text[0] != '\0' ? text : "?";
 }
 
+/* Prints one line of the header. */
+#define HEADER(label, ...) report_wrapped(out, label, REPORT_LABEL_COLUMNS, __VA_ARGS__)
+
+static void identity_text(const struct processor *p, char text[ENV_TEXT_BYTES])
+{
+    text[0] = '\0';
+    if (p->family != UNKNOWN)
+        (void)snprintf(text, ENV_TEXT_BYTES, " (%s family %d model %d stepping %d)", known(p->vendor), p->family,
+                       p->model, p->stepping);
+    else if (p->midr != UNKNOWN)
+        (void)snprintf(text, ENV_TEXT_BYTES, " (MIDR 0x%08" PRIx64 ")", (uint64_t)p->midr);
+    else if (p->pvr != UNKNOWN)
+        (void)snprintf(text, ENV_TEXT_BYTES, " (PVR 0x%08" PRIx64 ")", (uint64_t)p->pvr);
+}
+
 void report_processor(FILE *out, const struct environment *e)
 {
     const struct processor *p = &e->processor;
+    char identity[ENV_TEXT_BYTES];
+    char cpus[48] = "";
 
-    (void)fprintf(out, "processor     %s", known(p->brand[0] != '\0' ? p->brand : p->vendor));
-    if (p->family != UNKNOWN)
-        (void)fprintf(out, " (%s family %d model %d stepping %d)", known(p->vendor), p->family, p->model, p->stepping);
-    else if (p->midr != UNKNOWN)
-        (void)fprintf(out, " (MIDR 0x%08" PRIx64 ")", (uint64_t)p->midr);
-    else if (p->pvr != UNKNOWN)
-        (void)fprintf(out, " (PVR 0x%08" PRIx64 ")", (uint64_t)p->pvr);
-    (void)fprintf(out, ", %s", known(p->architecture));
+    identity_text(p, identity);
     if (p->cpus_online != UNKNOWN)
-        (void)fprintf(out, ", %d CPU%s online", p->cpus_online, p->cpus_online == 1 ? "" : "s");
-    (void)fputc('\n', out);
+        (void)snprintf(cpus, sizeof cpus, ", %d CPU%s online", p->cpus_online, p->cpus_online == 1 ? "" : "s");
+    HEADER("processor", "%s%s, %s%s", known(p->brand[0] != '\0' ? p->brand : p->vendor), identity,
+           known(p->architecture), cpus);
     if (p->catalogue != NULL)
-        (void)fprintf(out, "catalogue     %s (%s%s%s)\n", p->catalogue->id, p->catalogue->uarch,
-                      p->catalogue->products != NULL ? "; " : "",
-                      p->catalogue->products != NULL ? p->catalogue->products : "");
+        HEADER("catalogue", "%s (%s%s%s)", p->catalogue->id, p->catalogue->uarch,
+               p->catalogue->products != NULL ? "; " : "",
+               p->catalogue->products != NULL ? p->catalogue->products : "");
     else
-        (void)fputs("catalogue     this processor is not in it\n", out);
-    (void)fputs("hypervisor    ", out);
+        HEADER("catalogue", "this processor is not in it");
     switch (e->hypervisor.state) {
     case HYPERVISOR_PRESENT:
-        (void)fprintf(out, "%s\n", e->hypervisor.name[0] != '\0' ? e->hypervisor.name : "yes, unnamed");
+        HEADER("hypervisor", "%s", e->hypervisor.name[0] != '\0' ? e->hypervisor.name : "yes, unnamed");
         break;
     case HYPERVISOR_ABSENT:
-        (void)fputs("none\n", out);
+        HEADER("hypervisor", "none");
         break;
     case HYPERVISOR_UNKNOWN:
-        (void)fputs("unknown\n", out);
+        HEADER("hypervisor", "unknown");
         break;
     }
 }
 
-static void count_cell(FILE *out, int64_t count)
+static void count_cell(FILE *out, int columns, int64_t count)
 {
     if (count == UNKNOWN)
-        (void)fprintf(out, " %10s", "?");
+        (void)fprintf(out, " %*s", columns, "?");
     else
-        (void)fprintf(out, " %10" PRId64, count);
+        (void)fprintf(out, " %*" PRId64, columns, count);
+}
+
+static void report_pool(FILE *out, const struct pool *pool, bool by_node)
+{
+    char page[PAGE_TEXT_BYTES];
+
+    (void)fprintf(out, "  %-5s %-4s", page_text(pool->page_bytes, page), "all");
+    count_cell(out, 8, pool->nr);
+    count_cell(out, 8, pool->free);
+    count_cell(out, 8, pool->reserved);
+    count_cell(out, 8, pool->surplus);
+    count_cell(out, 10, pool->overcommit);
+    (void)fputc('\n', out);
+    for (size_t n = 0; by_node && n < pool->numa_count; n++) {
+        (void)fprintf(out, "  %-5s %-4d", page, pool->numa[n].node);
+        count_cell(out, 8, pool->numa[n].nr);
+        count_cell(out, 8, pool->numa[n].free);
+        (void)fprintf(out, " %8s", "");
+        count_cell(out, 8, pool->numa[n].surplus);
+        (void)fputc('\n', out);
+    }
 }
 
 static void report_pools(FILE *out, const struct environment *e)
 {
-    char page[PAGE_TEXT_BYTES];
-
-    (void)fputs("huge pages   ", out);
-    if (e->pool_count == 0) {
-        (void)fputs(" none: this kernel has no hugetlb\n", out);
+    if (e->pool_count == 0)
         return;
-    }
+    (void)fputs("pools (pages)\n  size  node    total     free reserved  surplus overcommit\n", out);
     for (size_t i = 0; i < e->pool_count; i++)
-        (void)fprintf(out, " %s%s", page_text(e->pools[i].page_bytes, page),
-                      e->pools[i].page_bytes == e->default_huge_bytes ? " (default)" : "");
-    (void)fputs("\npools         size  node         nr       free   reserved    surplus overcommit\n", out);
-    for (size_t i = 0; i < e->pool_count; i++) {
-        const struct pool *pool = &e->pools[i];
+        report_pool(out, &e->pools[i], e->node_count > 1);
+}
 
-        (void)fprintf(out, "              %-5s %-4s", page_text(pool->page_bytes, page), "all");
-        count_cell(out, pool->nr);
-        count_cell(out, pool->free);
-        count_cell(out, pool->reserved);
-        count_cell(out, pool->surplus);
-        count_cell(out, pool->overcommit);
-        (void)fputc('\n', out);
-        for (size_t n = 0; e->node_count > 1 && n < pool->numa_count; n++) {
-            (void)fprintf(out, "              %-5s %-4d", page, pool->numa[n].node);
-            count_cell(out, pool->numa[n].nr);
-            count_cell(out, pool->numa[n].free);
-            (void)fprintf(out, " %10s", "");
-            count_cell(out, pool->numa[n].surplus);
-            (void)fputc('\n', out);
-        }
-    }
+static void report_page_sizes(FILE *out, const struct environment *e)
+{
+    char page[PAGE_TEXT_BYTES];
+    char text[ENV_TEXT_BYTES * 4] = "";
+
+    HEADER("base pages", "%s", e->base_page_bytes != 0 ? page_text(e->base_page_bytes, page) : "?");
+    for (size_t i = 0; i < e->pool_count; i++)
+        text_append(text, sizeof text, "%s%s%s", i > 0 ? ", " : "", page_text(e->pools[i].page_bytes, page),
+                    e->pools[i].page_bytes == e->default_huge_bytes ? " (default)" : "");
+    HEADER("huge pages", "%s", e->pool_count > 0 ? text : "none: this kernel has no hugetlb");
+    if (e->thp.enabled[0] == '\0')
+        HEADER("THP", "not in this kernel");
+    else
+        HEADER("THP", "%s, defrag %s, shmem %s, page %s", e->thp.enabled, known(e->thp.defrag),
+               known(e->thp.shmem_enabled), e->thp_bytes != 0 ? page_text(e->thp_bytes, page) : "?");
 }
 
 static void report_memory(FILE *out, const struct environment *e)
@@ -120,140 +123,114 @@ static void report_memory(FILE *out, const struct environment *e)
     char b[SIZE_TEXT_BYTES];
     char c[SIZE_TEXT_BYTES];
 
-    (void)fprintf(out, "memory        %s total, %s available, %s page tables\n", size_text(m->mem_total_bytes, a),
-                  size_text(m->mem_available_bytes, b), size_text(m->page_tables_bytes, c));
-    (void)fprintf(out, "              %s transparent huge, %s in pools\n", size_text(m->anon_huge_pages_bytes, a),
-                  size_text(m->hugetlb_bytes, b));
+    HEADER("memory", "%s total, %s available", size_text(m->mem_total_bytes, a), size_text(m->mem_available_bytes, b));
+    HEADER("", "%s page tables, %s transparent huge, %s in pools", size_text(m->page_tables_bytes, a),
+           size_text(m->anon_huge_pages_bytes, b), size_text(m->hugetlb_bytes, c));
     if (m->direct_map_4k_bytes != UNKNOWN)
-        (void)fprintf(out, "direct map    4K %s, 2M %s, 1G %s\n", size_text(m->direct_map_4k_bytes, a),
-                      size_text(m->direct_map_2m_bytes, b), size_text(m->direct_map_1g_bytes, c));
-    for (size_t i = 0; i < e->node_count; i++)
-        (void)fprintf(out, "NUMA node %-3d CPUs %s, %s total, %s free\n", e->nodes[i].id, known(e->nodes[i].cpus),
-                      size_text(e->nodes[i].mem_total_bytes, a), size_text(e->nodes[i].mem_free_bytes, b));
+        HEADER("direct map", "4K %s, 2M %s, 1G %s", size_text(m->direct_map_4k_bytes, a),
+               size_text(m->direct_map_2m_bytes, b), size_text(m->direct_map_1g_bytes, c));
+    for (size_t i = 0; i < e->node_count; i++) {
+        char label[REPORT_LABEL_COLUMNS + 8];
+
+        (void)snprintf(label, sizeof label, "NUMA node %d", e->nodes[i].id);
+        HEADER(label, "CPUs %s, %s total, %s free", e->nodes[i].cpus[0] != '\0' ? e->nodes[i].cpus : "none",
+               size_text(e->nodes[i].mem_total_bytes, a), size_text(e->nodes[i].mem_free_bytes, b));
+    }
     if (e->numa_truncated)
-        (void)fprintf(out, "              more nodes than %d: the rest is left out\n", (int)ENV_MAX_NODES);
+        HEADER("", "more nodes than %d: the rest is left out", (int)ENV_MAX_NODES);
     if (e->cgroup.version == UNKNOWN)
-        (void)fputs("cgroup        unknown\n", out);
+        HEADER("cgroup", "unknown");
     else if (e->cgroup.memory_limit_bytes == UNKNOWN)
-        (void)fprintf(out, "cgroup        version %d, no memory limit\n", e->cgroup.version);
+        HEADER("cgroup", "version %d, no memory limit", e->cgroup.version);
     else
-        (void)fprintf(out, "cgroup        version %d, memory limit %s, used %s\n", e->cgroup.version,
-                      size_text(e->cgroup.memory_limit_bytes, a), size_text(e->cgroup.memory_current_bytes, b));
+        HEADER("cgroup", "version %d, memory limit %s, used %s", e->cgroup.version,
+               size_text(e->cgroup.memory_limit_bytes, a), size_text(e->cgroup.memory_current_bytes, b));
 }
 
-void report_environment(FILE *out, const struct environment *e)
+/* Kernel parameters that change what is measured here; capture.sh keeps the values of the same. */
+static bool concerns_memory(const char *word, size_t length)
 {
-    char page[PAGE_TEXT_BYTES];
+    static const char *const names[] = {"hugepagesz",
+                                        "hugepages",
+                                        "default_hugepagesz",
+                                        "hugetlb_cma",
+                                        "hugetlb_free_vmemmap",
+                                        "transparent_hugepage",
+                                        "transparent_hugepage_shmem",
+                                        "thp_anon",
+                                        "thp_shmem",
+                                        "numa",
+                                        "numa_balancing",
+                                        "mem",
+                                        "movablecore",
+                                        "kernelcore",
+                                        "isolcpus",
+                                        "nohz_full",
+                                        "maxcpus",
+                                        "nr_cpus",
+                                        "nosmt",
+                                        "mitigations",
+                                        "pti",
+                                        "nopti",
+                                        "kpti",
+                                        "gbpages",
+                                        "nogbpages",
+                                        "nokaslr",
+                                        "init_on_alloc",
+                                        "init_on_free",
+                                        "processor.max_cstate",
+                                        "intel_idle.max_cstate",
+                                        "intel_pstate",
+                                        "amd_pstate",
+                                        "tsc",
+                                        "clocksource",
+                                        "iommu",
+                                        "intel_iommu",
+                                        "amd_iommu"};
+    const char *equals = memchr(word, '=', length);
+    size_t name_length = equals != NULL ? (size_t)(equals - word) : length;
 
-    report_processor(out, e);
-    (void)fprintf(out, "kernel        %s\n", known(e->kernel_release));
-    (void)fprintf(out, "command line  %s\n", known(e->kernel_command_line));
-    (void)fprintf(out, "base pages    %s\n", e->base_page_bytes != 0 ? page_text(e->base_page_bytes, page) : "?");
-    report_pools(out, e);
-    if (e->thp.enabled[0] == '\0')
-        (void)fputs("THP           not in this kernel\n", out);
-    else
-        (void)fprintf(out, "THP           %s, defrag %s, shmem %s, page %s\n", e->thp.enabled, known(e->thp.defrag),
-                      known(e->thp.shmem_enabled), e->thp_bytes != 0 ? page_text(e->thp_bytes, page) : "?");
-    report_memory(out, e);
-}
-
-static bool is_disputed(const struct tlb_level *level, const struct disagreement *disagreements, size_t count)
-{
-    if (level->kind == TLB_INSTRUCTION || level->kind == TLB_STORE)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if (disagreements[i].level == level->level && disagreements[i].page_bytes == level->page_bytes)
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strlen(names[i]) == name_length && strncmp(word, names[i], name_length) == 0)
             return true;
     return false;
 }
 
-static void ways_text(const struct tlb_level *level, char text[WAYS_TEXT_BYTES])
+/* The parameters that matter, and how many do not; "--" ends the kernel's and begins those of init. */
+static void report_command_line(FILE *out, const struct environment *e)
 {
-    if (level->ways == TLB_WAYS_FULL)
-        (void)snprintf(text, WAYS_TEXT_BYTES, "full");
-    else if (level->ways == TLB_WAYS_UNKNOWN)
-        (void)snprintf(text, WAYS_TEXT_BYTES, "?");
-    else if (level->ways_max > level->ways)
-        (void)snprintf(text, WAYS_TEXT_BYTES, "%d-%d", level->ways, level->ways_max);
-    else
-        (void)snprintf(text, WAYS_TEXT_BYTES, "%d", level->ways);
-}
+    char text[ENV_COMMAND_LINE_BYTES] = "";
+    size_t others = 0;
+    bool of_kernel = true;
 
-static void entries_text(const struct tlb_level *level, char text[40])
-{
-    if (level->entries == TLB_ENTRIES_UNKNOWN)
-        (void)snprintf(text, 40, "?");
-    else if (level->entries_min != level->entries_max)
-        (void)snprintf(text, 40, "%u (%u-%u)", level->entries, level->entries_min, level->entries_max);
-    else
-        (void)snprintf(text, 40, "%u", level->entries);
-}
+    for (const char *word = e->kernel_command_line; *word != '\0';) {
+        size_t length = strcspn(word, " \t");
 
-/* Data before instructions, then page size, then the sources of the same thing beside each other. */
-static int by_level(const void *a, const void *b)
-{
-    const struct tlb_level *x = *(const struct tlb_level *const *)a;
-    const struct tlb_level *y = *(const struct tlb_level *const *)b;
-    int x_instruction = x->kind == TLB_INSTRUCTION;
-    int y_instruction = y->kind == TLB_INSTRUCTION;
-
-    if (x_instruction != y_instruction)
-        return x_instruction - y_instruction;
-    if (x->level != y->level)
-        return x->level < y->level ? -1 : 1;
-    if (x->page_bytes != y->page_bytes)
-        return x->page_bytes < y->page_bytes ? -1 : 1;
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    return (x->source > y->source) - (x->source < y->source);
-}
-
-static void report_level(FILE *out, const struct tlb_level *level, bool disputed)
-{
-    char page[PAGE_TEXT_BYTES];
-    char ways[WAYS_TEXT_BYTES];
-    char entries[40];
-
-    ways_text(level, ways);
-    entries_text(level, entries);
-    (void)fprintf(out, "%c L%-4u %-7s %-5s %-16s %-5s %-11s %s", disputed ? '!' : ' ', level->level,
-                  tlb_kind_name(level->kind), page_text(level->page_bytes, page), entries, ways,
-                  fact_source_name(level->source), confidence_name(level->confidence));
-    if (level->note[0] != '\0')
-        (void)fprintf(out, "%*s%s", (int)(12 - strlen(confidence_name(level->confidence))), "", level->note);
-    (void)fputc('\n', out);
-}
-
-/* The document lists every page size of the processor; the table those that this kernel can map. */
-static bool kernel_has(const struct environment *e, uint64_t page_bytes)
-{
-    if (e->base_page_bytes == 0 || e->pool_count == 0)
-        return page_bytes != SIZE_4M; /* unknown: all but 4M, which no 64-bit kernel maps */
-    return page_bytes == e->base_page_bytes || page_bytes == e->thp_bytes || environment_pool(e, page_bytes) != NULL;
-}
-
-void report_levels(FILE *out, const struct environment *environment, const struct tlb_level_list *levels,
-                   const struct disagreement *disagreements, size_t disagreement_count)
-{
-    const struct tlb_level **sorted = calloc(levels->count + 1, sizeof(struct tlb_level *));
-
-    if (sorted == NULL) {
-        (void)fputs("\nTLBs: no memory to sort them\n", out);
-        return;
+        of_kernel = of_kernel && !(length == 2 && strncmp(word, "--", 2) == 0);
+        if (of_kernel && concerns_memory(word, length))
+            text_append(text, sizeof text, "%s%.*s", text[0] != '\0' ? " " : "", (int)length, word);
+        else
+            others++;
+        word += length;
+        word += strspn(word, " \t");
     }
-    for (size_t i = 0; i < levels->count; i++)
-        sorted[i] = &levels->items[i];
-    qsort(sorted, levels->count, sizeof sorted[0], by_level);
-    (void)fputs("\nTLBs\n  level kind    pages entries          ways  source      confidence  note\n", out);
-    for (size_t i = 0; i < levels->count; i++)
-        if (kernel_has(environment, sorted[i]->page_bytes))
-            report_level(out, sorted[i], is_disputed(sorted[i], disagreements, disagreement_count));
-    free(sorted);
-    if (levels->count == 0)
-        (void)fputs("  nothing is known\n", out);
-    for (size_t i = 0; i < disagreement_count; i++)
-        (void)fprintf(out, "%s  ! %s\n", i == 0 ? "\ndisagreements\n" : "", disagreements[i].text);
+    if (e->kernel_command_line[0] == '\0')
+        HEADER("command line", "?");
+    else if (others > 0)
+        HEADER("command line", "%s%s%zu%s (--json lists all)", text, text[0] != '\0' ? " and " : "", others,
+               text[0] != '\0' ? " other words" : " words, none about memory");
+    else
+        HEADER("command line", "%s", text);
+}
+
+void report_environment(FILE *out, const struct environment *e)
+{
+    report_processor(out, e);
+    HEADER("kernel", "%s", known(e->kernel_release));
+    report_command_line(out, e);
+    report_page_sizes(out, e);
+    report_memory(out, e);
+    report_pools(out, e);
 }
 
 static int by_rss(const void *a, const void *b)
@@ -264,20 +241,30 @@ static int by_rss(const void *a, const void *b)
     return (x->rss_bytes < y->rss_bytes) - (x->rss_bytes > y->rss_bytes);
 }
 
+/* The kernel's names have 15; a narrow terminal has no place for all. */
+static int name_columns(FILE *out)
+{
+    return report_width(out) >= 68 ? 15 : 8;
+}
+
 static void report_process(FILE *out, const struct process_pages *p)
 {
     const int64_t values[] = {p->rss_bytes, p->anon_huge_pages_bytes, p->hugetlb_bytes, p->page_tables_bytes};
     char text[SIZE_TEXT_BYTES];
+    char name[sizeof p->name];
 
-    (void)fprintf(out, "  %8d %-16.16s", p->pid, known(p->name));
+    (void)snprintf(name, sizeof name, "%s", known(p->name));
+    text_ascii(name);
+    (void)fprintf(out, "  %7d %-*.*s", p->pid, name_columns(out), name_columns(out), name);
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
-        (void)fprintf(out, " %12s", size_text(values[i], text));
-    (void)fprintf(out, "%s\n", p->denied ? "  (only partly readable)" : "");
+        (void)fprintf(out, " %9s", size_text(values[i], text));
+    (void)fprintf(out, "%s\n", p->denied ? " *" : "");
 }
 
 void report_processes(FILE *out, const struct process_list *list)
 {
     const struct process_pages **sorted = calloc(list->count + 1, sizeof(struct process_pages *));
+    bool any_denied = false;
 
     if (sorted == NULL) {
         (void)fputs("\nprocesses: no memory to sort them\n", out);
@@ -286,11 +273,18 @@ void report_processes(FILE *out, const struct process_list *list)
     for (size_t i = 0; i < list->count; i++)
         sorted[i] = &list->items[i];
     qsort(sorted, list->count, sizeof sorted[0], by_rss);
-    (void)fprintf(out, "\nprocesses (%zu, the largest first)\n  %8s %-16s %12s %12s %12s %12s\n", list->count, "pid",
-                  "name", "resident", "THP", "hugetlb", "page tables");
-    for (size_t i = 0; i < list->count && i < REPORT_MOST_PROCESSES; i++)
+    if (list->count == 0)
+        (void)fputs("\nprocesses: none could be read\n", out);
+    else
+        (void)fprintf(out, "\nprocesses (%zu, the largest first)\n  %7s %-*s %9s %9s %9s %9s\n", list->count, "pid",
+                      name_columns(out), "name", "resident", "THP", "hugetlb", "tables");
+    for (size_t i = 0; i < list->count && i < REPORT_MOST_PROCESSES; i++) {
         report_process(out, sorted[i]);
+        any_denied = any_denied || sorted[i]->denied;
+    }
     if (list->count > REPORT_MOST_PROCESSES)
         (void)fprintf(out, "  and %zu more; --json lists all\n", list->count - REPORT_MOST_PROCESSES);
+    if (any_denied)
+        (void)fputs("  * only partly readable: not permitted\n", out);
     free(sorted);
 }

@@ -5,13 +5,10 @@
 
 #include "environment.h"
 #include "processes.h"
+#include "report_text.h"
 #include "results.h"
 
 #include <stdio.h>
-
-/* "1.5 GiB", "512 B", or "?" for a negative number. Returns `text`. */
-#define SIZE_TEXT_BYTES 32
-char *size_text(int64_t bytes, char text[SIZE_TEXT_BYTES]);
 
 /* Processor, hypervisor, kernel, page sizes, pools, THP, NUMA, memory, cgroup. */
 void report_environment(FILE *out, const struct environment *environment);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 
+#include "text.h"
 #include "tlb.h"
 
 #include <ctype.h>
@@ -9,12 +10,14 @@
 #include <string.h>
 
 enum {
-    PLOT_COLUMNS = 64,
+    PLOT_COLUMNS = 64, /* at most: a narrow terminal gets fewer */
+    PLOT_MARGIN = 12,  /* of the values and of the last label */
     PLOT_ROWS = 12,
     PLOT_MARKS = 8, /* distinct backings in one plot */
 };
 
 struct plot {
+    int columns;
     char cells[PLOT_ROWS][PLOT_COLUMNS + 1];
     double x_min, x_max; /* log2 */
     double y_max;
@@ -76,7 +79,7 @@ static void draw(struct plot *plot, const struct curve *curve, char mark)
         double across = (log2((double)point->x) - plot->x_min) / (plot->x_max - plot->x_min);
         double up = fmax(point->stats.ns_p50, 0) / plot->y_max;
         char *cell =
-            &plot->cells[PLOT_ROWS - 1 - (int)lround(up * (PLOT_ROWS - 1))][(int)lround(across * (PLOT_COLUMNS - 1))];
+            &plot->cells[PLOT_ROWS - 1 - (int)lround(up * (PLOT_ROWS - 1))][(int)lround(across * (plot->columns - 1))];
 
         if (*cell == ' ')
             *cell = mark;
@@ -95,54 +98,59 @@ static void x_text(char text[SIZE_TEXT_BYTES], const char *x_name, double log_x)
         (void)snprintf(text, SIZE_TEXT_BYTES, "%" PRIu64, x);
 }
 
+/* The last label ends where the axis ends; the middle one stands below its middle. */
 static void print_axis(FILE *out, const struct plot *plot, const char *x_name)
 {
     char left[SIZE_TEXT_BYTES];
     char middle[SIZE_TEXT_BYTES];
     char right[SIZE_TEXT_BYTES];
+    char line[PLOT_COLUMNS + 1];
 
     x_text(left, x_name, plot->x_min);
     x_text(middle, x_name, (plot->x_min + plot->x_max) / 2);
     x_text(right, x_name, plot->x_max);
-    (void)fprintf(out, "%9s+", "");
-    for (int i = 0; i < PLOT_COLUMNS; i++)
-        (void)fputc('-', out);
-    (void)fprintf(out, "\n%10s%-*s%-*s%s", "", PLOT_COLUMNS / 2 - 2, left, PLOT_COLUMNS / 2 - 6, middle, right);
-    (void)fprintf(out, "  %s\n%10s", x_name, "");
+    memset(line, '-', (size_t)plot->columns);
+    line[plot->columns] = '\0';
+    (void)fprintf(out, "%9s+%s\n", "", line);
+    memset(line, ' ', (size_t)plot->columns);
+    memcpy(line, left, strlen(left));
+    memcpy(line + (size_t)plot->columns / 2 - strlen(middle) / 2, middle, strlen(middle));
+    memcpy(line + (size_t)plot->columns - strlen(right), right, strlen(right));
+    (void)fprintf(out, "%10s%s\n%10s", "", line, "");
     for (size_t i = 0; i < plot->mark_count; i++)
         (void)fprintf(out, "%s%c = %s", i > 0 ? ", " : "", plot->marks[i], plot->backings[i]);
     (void)fputs(plot->mark_count > 1 ? ", + = several\n" : "\n", out);
 }
 
-static char *without_trailing_blanks(char *text)
+static const char *x_words(const char *x_name)
 {
-    size_t length = strlen(text);
-
-    while (length > 0 && text[length - 1] == ' ')
-        length--;
-    text[length] = '\0';
-    return text;
+    if (strcmp(x_name, "footprint_bytes") == 0)
+        return "footprint";
+    if (strcmp(x_name, "hot_lines") == 0)
+        return "hot lines";
+    return strcmp(x_name, "pages") == 0 ? "pages visited" : x_name;
 }
 
 void report_plot(FILE *out, const struct curve *const *curves, size_t count)
 {
-    struct plot plot = {.mark_count = 0};
+    struct plot plot = {.columns = (int)report_width(out) - PLOT_MARGIN};
 
+    plot.columns = plot.columns < PLOT_COLUMNS ? plot.columns : PLOT_COLUMNS;
     find_ranges(&plot, curves, count);
     if (!(plot.x_max > plot.x_min) || !(plot.y_max > 0))
         return; /* nothing to draw between */
     for (int row = 0; row < PLOT_ROWS; row++)
-        (void)snprintf(plot.cells[row], sizeof plot.cells[row], "%*s", PLOT_COLUMNS, "");
+        (void)snprintf(plot.cells[row], sizeof plot.cells[row], "%*s", plot.columns, "");
     for (size_t c = 0; c < count; c++)
         draw(&plot, curves[c], mark_of(&plot, curves[c]->backing));
-    (void)fputs("      ns per access\n", out);
+    (void)fprintf(out, "      ns per access over %s\n", x_words(curves[0]->x_name));
     for (int row = 0; row < PLOT_ROWS; row++) {
         /* Every third row carries its value. */
         if (row % 3 == 0 || row == PLOT_ROWS - 1)
             (void)fprintf(out, "%8.1f |", plot.y_max * (PLOT_ROWS - 1 - row) / (PLOT_ROWS - 1));
         else
             (void)fprintf(out, "%8s |", "");
-        (void)fprintf(out, "%s\n", without_trailing_blanks(plot.cells[row]));
+        (void)fprintf(out, "%s\n", text_without_end(plot.cells[row]));
     }
     print_axis(out, &plot, curves[0]->x_name);
 }

@@ -2,6 +2,7 @@
 #include "report_pressure.h"
 
 #include "report.h"
+#include "text.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -66,32 +67,64 @@ static bool is_first_of_row(const struct pressure_result *pressure, size_t index
 }
 
 /* A saving whose 95 % interval leaves out zero is marked. */
+static void saving_text(const struct pressure_point *p, char text[REPORT_NUMBER_BYTES])
+{
+    char number[REPORT_NUMBER_BYTES];
+
+    if (p == NULL || !isfinite(p->delta_ns)) {
+        (void)snprintf(text, REPORT_NUMBER_BYTES, "? ");
+        return;
+    }
+    const int decimals = report_decimals((p->ci95_high_ns - p->ci95_low_ns) / 2);
+
+    (void)snprintf(text, REPORT_NUMBER_BYTES, "%.16s%s", report_signed(-p->delta_ns, decimals, number),
+                   p->ci95_low_ns > 0 || p->ci95_high_ns < 0 ? "*" : " ");
+}
+
 static void report_row(FILE *out, const struct pressure_result *pressure, const struct pressure_point *row,
                        const struct columns *columns)
 {
     char size[SIZE_TEXT_BYTES];
+    char line[REPORT_NUMBER_BYTES * (MOST_COLUMNS + 1)] = "";
 
-    (void)fprintf(out, "  %-6s %10s", row->backing, size_text((int64_t)row->footprint_bytes, size));
+    text_append(line, sizeof line, "  %-4s %9s", row->backing, size_text((int64_t)row->footprint_bytes, size));
     for (size_t c = 0; c < columns->count; c++) {
-        const struct pressure_point *p = find(pressure, row, columns->items[c]);
+        char text[REPORT_NUMBER_BYTES];
 
-        if (p == NULL || !isfinite(p->delta_ns))
-            (void)fprintf(out, " %9s ", "?");
-        else
-            (void)fprintf(out, " %9.1f%c", -p->delta_ns, p->ci95_low_ns > 0 || p->ci95_high_ns < 0 ? '*' : ' ');
+        saving_text(find(pressure, row, columns->items[c]), text);
+        text_append(line, sizeof line, " %8s", text);
     }
-    (void)fputc('\n', out);
+    (void)fprintf(out, "%s\n", text_without_end(line));
 }
 
-static void report_column(FILE *out, struct column column)
+/* One line above the table: what stands in each column. */
+static void report_heading(FILE *out, const struct columns *columns, const char *first, const char *second,
+                           bool of_wait)
 {
-    char text[32];
+    char line[REPORT_NUMBER_BYTES * (MOST_COLUMNS + 1)] = "";
 
-    if (column.wait_ns == 0)
-        (void)snprintf(text, sizeof(text), "%u", column.lines_between);
-    else
-        (void)snprintf(text, sizeof(text), "%u+%uus", column.lines_between, column.wait_ns / 1000);
-    (void)fprintf(out, " %9s ", text);
+    text_append(line, sizeof line, "  %-4s %9s", first, second);
+    for (size_t c = 0; c < columns->count; c++) {
+        char text[REPORT_NUMBER_BYTES] = "-";
+
+        if (!of_wait)
+            (void)snprintf(text, sizeof text, "%u", columns->items[c].lines_between);
+        else if (columns->items[c].wait_ns > 0)
+            (void)snprintf(text, sizeof text, "%u us", columns->items[c].wait_ns / 1000);
+        text_append(line, sizeof line, " %7s ", text);
+    }
+    (void)fprintf(out, "%s\n", text_without_end(line));
+}
+
+static void report_columns(FILE *out, const struct columns *columns)
+{
+    bool any_wait = false;
+
+    for (size_t c = 0; c < columns->count; c++)
+        any_wait = any_wait || columns->items[c].wait_ns > 0;
+    report_heading(out, columns, "page", "lines", false);
+    if (any_wait)
+        report_heading(out, columns, "", "wait", true);
 }
 
 void report_pressure(FILE *out, const struct pressure_result *pressure)
@@ -103,20 +136,19 @@ void report_pressure(FILE *out, const struct pressure_result *pressure)
         return;
     for (size_t i = 0; i < pressure->point_count; i++)
         add_column(&columns, (struct column){pressure->points[i].wait_ns, pressure->points[i].lines_between});
-    (void)fprintf(
-        out,
-        "\nsaving under pressure (ns per access against base pages, negative is slower, * = the 95 %% interval "
-        "leaves out 0)\n  %-6s %10s  by cache lines read between two accesses, from %s of %s pages (+us: and a wait)\n "
-        " %17s",
-        "pages", "footprint", size_text((int64_t)pressure->region_bytes, size), pressure->region_backing, "");
-    for (size_t c = 0; c < columns.count; c++)
-        report_column(out, columns.items[c]);
     (void)fputc('\n', out);
+    report_wrapped(
+        out, "", 0,
+        "saving under pressure in ns per access against base pages (positive is faster, * = the 95 %% interval "
+        "leaves out 0), by the cache lines read from %s of %s pages, and the wait, between two accesses",
+        size_text((int64_t)pressure->region_bytes, size), pressure->region_backing);
+    report_columns(out, &columns);
     for (size_t i = 0; i < pressure->point_count; i++)
         if (is_first_of_row(pressure, i))
             report_row(out, pressure, &pressure->points[i], &columns);
-    (void)fputs("  What a page walk costs a program that reads other data in between: the more it reads and the "
-                "longer it\n  takes, the fewer page-table lines stay in the caches. A database is nearer the "
-                "right-hand columns.\n",
-                out);
+    report_wrapped(
+        out, "", 2,
+        "What a page walk costs a program that reads other data in between: the more it reads and the longer "
+        "it takes, the fewer page-table lines stay in the caches. A database is nearer the right-hand "
+        "columns.");
 }

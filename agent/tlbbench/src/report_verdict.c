@@ -2,6 +2,7 @@
 #include "report_verdict.h"
 
 #include "report.h"
+#include "report_text.h"
 #include "text.h"
 #include "tlb.h"
 
@@ -9,81 +10,160 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The difference to base pages at the largest footprint where it was measured; NULL when it was not. */
-static const struct paired_delta *largest_delta(const struct latency_result *latency, const char *backing)
+/* Half of a 95 % interval below this share of the base pages' time, or below so many ns, shows that there is no
+ * difference worth having; a wider one that holds zero shows nothing. */
+#define NARROW_SHARE 0.05
+#define NARROW_NS 0.5
+
+/* A footprint this many times smaller than the largest says nothing of large ones. */
+enum { FAR_BELOW = 8 };
+
+enum effect { EFFECT_UNKNOWN, EFFECT_FASTER, EFFECT_NONE, EFFECT_SLOWER, EFFECT_HIDDEN };
+
+/* What one page size does to the time of an access. */
+struct finding {
+    const struct paired_delta *delta; /* NULL = not measured */
+    enum effect effect;
+    bool hidden_above; /* larger footprints were measured, but their noise hides the difference */
+};
+
+/* The time of base pages at the same point; NAN when the curve lacks it. */
+static double base_ns(const struct latency_result *latency, const struct paired_delta *delta)
 {
-    const struct paired_delta *found = NULL;
+    for (size_t c = 0; c < latency->curves.count; c++) {
+        const struct curve *curve = &latency->curves.items[c];
+
+        if (curve->kind != BACKING_BASE || strcmp(curve->layout, delta->layout) != 0)
+            continue;
+        for (size_t i = 0; i < curve->point_count; i++)
+            if (curve->points[i].x == delta->x)
+                return curve->points[i].stats.ns_p50;
+    }
+    return NAN;
+}
+
+/* Only an interval that leaves out zero is a difference, and only a narrow one that holds it is none. */
+static enum effect effect_of(const struct latency_result *latency, const struct paired_delta *delta)
+{
+    const double half = (delta->ci95_high_ns - delta->ci95_low_ns) / 2;
+
+    if (delta->ci95_high_ns < 0)
+        return EFFECT_FASTER;
+    if (delta->ci95_low_ns > 0)
+        return EFFECT_SLOWER;
+    return half <= NARROW_NS || half <= NARROW_SHARE * base_ns(latency, delta) ? EFFECT_NONE : EFFECT_HIDDEN;
+}
+
+/* The packed control has all its pages in the TLB. */
+static bool tells_of(const struct paired_delta *delta, const char *backing)
+{
+    return strcmp(delta->layout, "packed") != 0 && strcmp(delta->backing, backing) == 0 && isfinite(delta->delta_ns) &&
+           isfinite(delta->ci95_low_ns) && isfinite(delta->ci95_high_ns);
+}
+
+/* The largest footprint that tells something; when none near the largest one does, that one. */
+static struct finding find_effect(const struct latency_result *latency, const char *backing)
+{
+    const struct paired_delta *largest = NULL;
+    struct finding found = {.effect = EFFECT_UNKNOWN};
 
     for (size_t i = 0; latency != NULL && i < latency->delta_count; i++) {
         const struct paired_delta *d = &latency->deltas[i];
 
-        if (strcmp(d->layout, "packed") == 0)
-            continue; /* the control, whose pages all fit */
-        if (strcmp(d->backing, backing) == 0 && isfinite(d->delta_ns) && (found == NULL || d->x > found->x))
-            found = d;
+        if (!tells_of(d, backing))
+            continue;
+        if (largest == NULL || d->x > largest->x)
+            largest = d;
+        if (effect_of(latency, d) != EFFECT_HIDDEN && (found.delta == NULL || d->x > found.delta->x))
+            found = (struct finding){.delta = d, .effect = effect_of(latency, d)};
     }
+    if (largest == NULL)
+        return found;
+    if (found.delta == NULL || found.delta->x < largest->x / FAR_BELOW)
+        return (struct finding){.delta = largest, .effect = EFFECT_HIDDEN};
+    found.hidden_above = largest->x > found.delta->x;
     return found;
 }
 
-enum effect { EFFECT_UNKNOWN, EFFECT_FASTER, EFFECT_NONE, EFFECT_SLOWER };
-
-/* Only an interval that leaves out zero is a difference. */
-static enum effect effect_of(const struct paired_delta *delta)
+static void append_numbers(char text[VERDICT_TEXT_BYTES], const struct finding *found)
 {
-    if (delta == NULL)
-        return EFFECT_UNKNOWN;
-    if (delta->ci95_high_ns < 0)
-        return EFFECT_FASTER;
-    return delta->ci95_low_ns > 0 ? EFFECT_SLOWER : EFFECT_NONE;
-}
-
-static void append_effect(char text[VERDICT_TEXT_BYTES], const struct paired_delta *delta)
-{
+    const struct paired_delta *delta = found->delta;
     char size[SIZE_TEXT_BYTES];
+    char value[REPORT_NUMBER_BYTES];
+    char low[REPORT_NUMBER_BYTES];
+    char high[REPORT_NUMBER_BYTES];
 
     if (delta == NULL)
         return;
-    text_append(text, VERDICT_TEXT_BYTES, " (%+.1f ns per access at %s, 95 %% interval %+.1f to %+.1f)",
-                delta->delta_ns, size_text((int64_t)delta->x, size), delta->ci95_low_ns, delta->ci95_high_ns);
+    const int decimals = report_decimals((delta->ci95_high_ns - delta->ci95_low_ns) / 2);
+
+    text_append(text, VERDICT_TEXT_BYTES, " (%s ns per access at %s, 95 %% interval %s to %s%s)",
+                report_signed(delta->delta_ns, decimals, value), size_text((int64_t)delta->x, size),
+                report_signed(delta->ci95_low_ns, decimals, low), report_signed(delta->ci95_high_ns, decimals, high),
+                found->hidden_above ? "; noise hides the larger footprints" : "");
 }
 
-static const char *backing_noun(const struct granule *granule)
-{
-    return granule->kind == BACKING_THP ? " (transparent)" : "";
-}
-
-static void fractured(const struct environment *environment, const struct granule *granule,
-                      const struct paired_delta *delta, char text[VERDICT_TEXT_BYTES])
+static void append_page(char text[VERDICT_TEXT_BYTES], const struct granule *granule)
 {
     char page[PAGE_TEXT_BYTES];
-    char piece[PAGE_TEXT_BYTES];
-    bool guest = environment->hypervisor.state == HYPERVISOR_PRESENT;
 
-    (void)page_text(granule->page_bytes, page);
-    (void)page_text(granule->granule_bytes, piece);
-    switch (effect_of(delta)) {
-    case EFFECT_FASTER:
-        text_append(text, VERDICT_TEXT_BYTES, "%s pages%s here shorten walks but give no TLB reach", page,
-                    backing_noun(granule));
-        break;
-    case EFFECT_SLOWER:
-        text_append(text, VERDICT_TEXT_BYTES, "%s pages%s here give no TLB reach and were slower than base pages", page,
-                    backing_noun(granule));
-        break;
-    case EFFECT_NONE:
-        text_append(text, VERDICT_TEXT_BYTES, "%s pages%s here give no TLB reach and no measured gain", page,
-                    backing_noun(granule));
-        break;
-    case EFFECT_UNKNOWN:
-        text_append(text, VERDICT_TEXT_BYTES,
-                    "%s pages%s here give no TLB reach; whether they shorten walks was not measured", page,
-                    backing_noun(granule));
-        break;
-    }
+    text_append(text, VERDICT_TEXT_BYTES, "%s pages%s", page_text(granule->page_bytes, page),
+                granule->kind == BACKING_THP ? " (transparent)" : "");
+}
+
+/* Pieces of more than a base page still reach further than base pages do. */
+static void append_reach(char text[VERDICT_TEXT_BYTES], const struct environment *environment,
+                         const struct granule *granule)
+{
+    char piece[PAGE_TEXT_BYTES];
+
+    if (environment->base_page_bytes != 0 && granule->granule_bytes > environment->base_page_bytes)
+        text_append(text, VERDICT_TEXT_BYTES, "no more TLB reach than %s pages",
+                    page_text(granule->granule_bytes, piece));
+    else
+        text_append(text, VERDICT_TEXT_BYTES, "no TLB reach");
+}
+
+static void append_cause(char text[VERDICT_TEXT_BYTES], const struct environment *environment,
+                         const struct granule *granule)
+{
+    char piece[PAGE_TEXT_BYTES];
+
     text_append(text, VERDICT_TEXT_BYTES,
-                guest ? ": the hypervisor backs the guest with %s pages" : ": the TLB holds them in pieces of %s",
-                piece);
-    append_effect(text, delta);
+                environment->hypervisor.state == HYPERVISOR_PRESENT ? ": the hypervisor backs the guest with %s pages"
+                                                                    : ": the TLB holds them in pieces of %s",
+                page_text(granule->granule_bytes, piece));
+}
+
+static void fractured(const struct environment *environment, const struct granule *granule, const struct finding *found,
+                      char text[VERDICT_TEXT_BYTES])
+{
+    static const char *const before[] = {[EFFECT_UNKNOWN] = " here give ",
+                                         [EFFECT_FASTER] = " here shorten walks but give ",
+                                         [EFFECT_NONE] = " here give ",
+                                         [EFFECT_SLOWER] = " here give ",
+                                         [EFFECT_HIDDEN] = " here give "};
+    static const char *const after[] = {[EFFECT_UNKNOWN] = "",
+                                        [EFFECT_FASTER] = "",
+                                        [EFFECT_NONE] = " and no measured gain",
+                                        [EFFECT_SLOWER] = " and were slower than base pages",
+                                        [EFFECT_HIDDEN] = ""};
+
+    append_page(text, granule);
+    if (granule->kind == BACKING_BASE) { /* nothing to compare with */
+        text_append(text, VERDICT_TEXT_BYTES, " take several TLB entries each");
+        append_cause(text, environment, granule);
+        return;
+    }
+    text_append(text, VERDICT_TEXT_BYTES, "%s", before[found->effect]);
+    append_reach(text, environment, granule);
+    text_append(text, VERDICT_TEXT_BYTES, "%s", after[found->effect]);
+    append_cause(text, environment, granule);
+    if (found->effect == EFFECT_UNKNOWN)
+        text_append(text, VERDICT_TEXT_BYTES, "; whether they shorten walks was not measured");
+    else if (found->effect == EFFECT_HIDDEN)
+        text_append(text, VERDICT_TEXT_BYTES, "; whether they shorten walks is lost in the noise");
+    append_numbers(text, found);
 }
 
 /* Entries of the last data level that holds the page size, measured first, else the best other source; 0 = unknown. */
@@ -106,45 +186,60 @@ static const struct tlb_level *last_level(const struct geometry_result *geometry
     return best;
 }
 
-static void whole(const struct geometry_result *geometry, const struct granule *granule,
-                  const struct paired_delta *delta, char text[VERDICT_TEXT_BYTES])
+static void append_level_reach(char text[VERDICT_TEXT_BYTES], const struct tlb_level *level, uint64_t page_bytes)
 {
-    const struct tlb_level *level = last_level(geometry, granule->page_bytes);
-    char page[PAGE_TEXT_BYTES];
+    const struct entries_interval about = report_entries(level);
     char reach[SIZE_TEXT_BYTES];
 
-    text_append(text, VERDICT_TEXT_BYTES, "%s pages%s: one TLB entry covers a whole page",
-                page_text(granule->page_bytes, page), backing_noun(granule));
-    if (level != NULL)
-        text_append(text, VERDICT_TEXT_BYTES, "; L%u reaches %s (%u entries, %s)", level->level,
-                    size_text((int64_t)(level->entries * granule->page_bytes), reach), level->entries,
+    if (about.is_rounded)
+        text_append(text, VERDICT_TEXT_BYTES, "the L%u TLB reaches about %s (%u to %u entries, %s)", level->level,
+                    size_about((double)about.entries * (double)page_bytes, reach), about.min, about.max,
                     fact_source_name(level->source));
-    if (granule->kind == BACKING_BASE || delta == NULL)
-        return;
-    switch (effect_of(delta)) {
-    case EFFECT_FASTER:
-        text_append(text, VERDICT_TEXT_BYTES, "; faster than base pages");
-        break;
-    case EFFECT_SLOWER:
-        text_append(text, VERDICT_TEXT_BYTES, "; slower than base pages");
-        break;
-    default:
-        text_append(text, VERDICT_TEXT_BYTES, "; no measured difference to base pages");
-        break;
-    }
-    append_effect(text, delta);
+    else
+        text_append(text, VERDICT_TEXT_BYTES, "the L%u TLB reaches %s (%u entries, %s)", level->level,
+                    size_text((int64_t)(level->entries * page_bytes), reach), level->entries,
+                    fact_source_name(level->source));
 }
 
-static void not_measured(const struct granule *granule, char text[VERDICT_TEXT_BYTES])
+/* What the difference in time says, where nothing is known of the cause. */
+static const char *effect_words(enum effect effect)
 {
-    char page[PAGE_TEXT_BYTES];
+    static const char *const words[] = {
+        [EFFECT_UNKNOWN] = "not compared with base pages",
+        [EFFECT_FASTER] = "faster than base pages",
+        [EFFECT_NONE] = "no measured difference to base pages",
+        [EFFECT_SLOWER] = "slower than base pages",
+        [EFFECT_HIDDEN] = "a difference to base pages, if any, is lost in the noise",
+    };
 
-    text_append(text, VERDICT_TEXT_BYTES, "%s pages%s were not measured: ", page_text(granule->page_bytes, page),
-                backing_noun(granule));
+    return words[effect];
+}
+
+static void whole(const struct geometry_result *geometry, const struct granule *granule, const struct finding *found,
+                  char text[VERDICT_TEXT_BYTES])
+{
+    const struct tlb_level *level = last_level(geometry, granule->page_bytes);
+
+    append_page(text, granule);
+    text_append(text, VERDICT_TEXT_BYTES, ": ");
+    if (granule->kind != BACKING_BASE)
+        text_append(text, VERDICT_TEXT_BYTES, "one TLB entry covers a whole page; ");
+    if (level != NULL)
+        append_level_reach(text, level, granule->page_bytes);
+    else
+        text_append(text, VERDICT_TEXT_BYTES, "how far the TLB reaches is not known");
+    if (granule->kind == BACKING_BASE || found->delta == NULL)
+        return;
+    text_append(text, VERDICT_TEXT_BYTES, "; %s", effect_words(found->effect));
+    append_numbers(text, found);
+}
+
+static void append_why(char text[VERDICT_TEXT_BYTES], const struct granule *granule)
+{
     switch (granule->verdict.status) {
     case STATUS_NO_FREE_HUGEPAGES:
         text_append(text, VERDICT_TEXT_BYTES,
-                    "the pool has no free page (--reserve takes them for the measurement, as root)");
+                    "the pool has too few free pages (--reserve takes them for the measurement, as root)");
         break;
     case STATUS_THP_NOT_GRANTED:
         text_append(text, VERDICT_TEXT_BYTES, "the kernel gave base pages where transparent huge pages were asked for");
@@ -155,47 +250,57 @@ static void not_measured(const struct granule *granule, char text[VERDICT_TEXT_B
     default:
         text_append(text, VERDICT_TEXT_BYTES, "%s",
                     granule->verdict.reason[0] != '\0' ? granule->verdict.reason
-                                                       : status_name(granule->verdict.status));
+                                                       : status_words(granule->verdict.status));
         break;
     }
+}
+
+/* Their place in the TLB is not known; their time may be. */
+static void not_measured(const struct granule *granule, const struct finding *found, char text[VERDICT_TEXT_BYTES])
+{
+    append_page(text, granule);
+    if (found->delta == NULL) {
+        text_append(text, VERDICT_TEXT_BYTES, " were not measured: ");
+        append_why(text, granule);
+        return;
+    }
+    text_append(text, VERDICT_TEXT_BYTES, ": %s", effect_words(found->effect));
+    append_numbers(text, found);
+    text_append(text, VERDICT_TEXT_BYTES, "; whether one TLB entry covers a page is not known: ");
+    append_why(text, granule);
 }
 
 char *verdict_sentence(const struct environment *environment, const struct geometry_result *geometry,
                        const struct latency_result *latency, const struct granule *granule,
                        char text[VERDICT_TEXT_BYTES])
 {
-    const struct paired_delta *delta = largest_delta(latency, granule->backing);
+    const struct finding found = find_effect(latency, granule->backing);
 
     text[0] = '\0';
     if (granule->verdict.status == STATUS_FRACTURED && granule->granule_bytes != 0)
-        fractured(environment, granule, delta, text);
+        fractured(environment, granule, &found, text);
     else if (granule->verdict.status == STATUS_OK)
-        whole(geometry, granule, delta, text);
+        whole(geometry, granule, &found, text);
     else
-        not_measured(granule, text);
+        not_measured(granule, &found, text);
     return text;
 }
 
 /* Without the geometry only the difference in time can be told, not why. */
 static void report_deltas(FILE *out, const struct latency_result *latency)
 {
-    static const char *const words[] = {
-        [EFFECT_UNKNOWN] = "not known",
-        [EFFECT_FASTER] = "faster than base pages",
-        [EFFECT_NONE] = "no measured difference to base pages",
-        [EFFECT_SLOWER] = "slower than base pages",
-    };
     bool first = true;
 
     for (size_t i = 0; i < latency->delta_count; i++) {
-        const struct paired_delta *delta = largest_delta(latency, latency->deltas[i].backing);
+        const struct finding found = find_effect(latency, latency->deltas[i].backing);
         char text[VERDICT_TEXT_BYTES] = "";
 
-        if (delta == NULL || delta != &latency->deltas[i])
+        if (found.delta != &latency->deltas[i])
             continue;
-        text_append(text, VERDICT_TEXT_BYTES, "%s pages: %s", delta->backing, words[effect_of(delta)]);
-        append_effect(text, delta);
-        (void)fprintf(out, "%s  %s.\n", first ? "\nverdict\n" : "", text);
+        text_append(text, VERDICT_TEXT_BYTES, "%s pages: %s", found.delta->backing, effect_words(found.effect));
+        append_numbers(text, &found);
+        (void)fputs(first ? "\nverdict\n" : "", out);
+        report_wrapped(out, "  -", 4, "%s.", text);
         first = false;
     }
 }
@@ -211,85 +316,6 @@ void report_verdicts(FILE *out, const struct environment *environment, const str
     }
     (void)fputs("\nverdict\n", out);
     for (size_t i = 0; i < run->geometry->granule_count; i++)
-        (void)fprintf(out, "  %s.\n",
-                      verdict_sentence(environment, run->geometry, run->latency, &run->geometry->granules[i], text));
-}
-
-/* --- what is missing ---------------------------------------------------------------------------------------------- */
-
-/* Things that are missing for the same reason share a line. */
-struct missing_line {
-    struct verdict verdict;
-    char names[VERDICT_TEXT_BYTES];
-};
-
-struct missing {
-    struct missing_line *lines;
-    size_t count;
-};
-
-static void say_missing(struct missing *missing, const char *what, const struct verdict *verdict)
-{
-    struct missing_line *line = NULL;
-
-    if (verdict->status == STATUS_OK || verdict->status == STATUS_FRACTURED)
-        return;
-    for (size_t i = 0; i < missing->count && line == NULL; i++)
-        if (missing->lines[i].verdict.status == verdict->status &&
-            strcmp(missing->lines[i].verdict.reason, verdict->reason) == 0)
-            line = &missing->lines[i];
-    if (line == NULL) {
-        struct missing_line *grown = realloc(missing->lines, (missing->count + 1) * sizeof *grown);
-
-        if (grown == NULL)
-            return;
-        missing->lines = grown;
-        line = &grown[missing->count++];
-        line->verdict = *verdict;
-        line->names[0] = '\0';
-    }
-    if (strstr(line->names, what) == NULL)
-        text_append(line->names, sizeof line->names, "%s%s", line->names[0] != '\0' ? ", " : "", what);
-}
-
-static void say_curves(struct missing *missing, const struct curve_list *curves)
-{
-    for (size_t i = 0; i < curves->count; i++)
-        say_missing(missing, curves->items[i].name, &curves->items[i].verdict);
-}
-
-void report_missing(FILE *out, const struct run_result *run)
-{
-    struct missing missing = {0};
-
-    for (size_t i = 0; i < run->section_count; i++)
-        say_missing(&missing, run->sections[i].name, &run->sections[i].verdict);
-    for (size_t i = 0; run->geometry != NULL && i < run->geometry->granule_count; i++) {
-        char what[40];
-
-        (void)snprintf(what, sizeof what, "effective page of %s", run->geometry->granules[i].backing);
-        say_missing(&missing, what, &run->geometry->granules[i].verdict);
-    }
-    if (run->geometry != NULL)
-        say_curves(&missing, &run->geometry->curves);
-    if (run->latency != NULL) {
-        say_curves(&missing, &run->latency->curves);
-        say_missing(&missing, "latency under pressure", &run->latency->pressure.verdict);
-    }
-    for (size_t i = 0; run->rows != NULL && i < run->rows->measurement_count; i++) {
-        char what[40];
-
-        (void)snprintf(what, sizeof what, "rows with %s pages", run->rows->measurements[i].backing);
-        say_missing(&missing, what, &run->rows->measurements[i].verdict);
-    }
-    if (run->scatter != NULL)
-        say_curves(&missing, &run->scatter->curves);
-    for (size_t i = 0; i < missing.count; i++) {
-        const struct missing_line *line = &missing.lines[i];
-
-        (void)fprintf(out, "%s  %s: %s%s%s\n", i == 0 ? "\nskipped or cut short\n" : "", line->names,
-                      status_name(line->verdict.status), line->verdict.reason[0] != '\0' ? ", " : "",
-                      line->verdict.reason);
-    }
-    free(missing.lines);
+        report_wrapped(out, "  -", 4, "%s.",
+                       verdict_sentence(environment, run->geometry, run->latency, &run->geometry->granules[i], text));
 }

@@ -9,12 +9,15 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { VERDICT_TEXT_BYTES = 400 };
+enum { VERDICT_TEXT_BYTES = 480 };
 
 /* The sentence on one granule, without the line break. Returns `text`. `latency` may be NULL. */
 char *verdict_sentence(const struct environment *environment, const struct geometry_result *geometry,
                        const struct latency_result *latency, const struct granule *granule,
                        char text[VERDICT_TEXT_BYTES]);
+
+/* A status in words, for where no reason was given. */
+const char *status_words(enum status status);
 
 void report_verdicts(FILE *out, const struct environment *environment, const struct run_result *run);
 

@@ -21,3 +21,20 @@ void text_clean(char *text)
         if (*p < 0x20 || *p == 0x7F)
             *p = '?';
 }
+
+char *text_without_end(char *text)
+{
+    size_t length = strlen(text);
+
+    while (length > 0 && text[length - 1] == ' ')
+        length--;
+    text[length] = '\0';
+    return text;
+}
+
+void text_ascii(char *text)
+{
+    for (unsigned char *p = (unsigned char *)text; *p != '\0'; p++)
+        if (*p < 0x20 || *p > 0x7E)
+            *p = '?';
+}

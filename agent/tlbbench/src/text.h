@@ -8,6 +8,12 @@
 /* Appends to the NUL-terminated `text` in a buffer of `size` bytes. */
 void text_append(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Cuts the blanks at the end of `text`, which it returns. */
+char *text_without_end(char *text);
+
+/* Replaces what is not printable ASCII by '?': for terminals whose character set is not known. */
+void text_ascii(char *text);
+
 /* Replaces control characters by '?', so that no file, name or argument can drive a terminal or forge a line. */
 void text_clean(char *text);
 

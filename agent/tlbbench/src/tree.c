@@ -22,15 +22,30 @@ static bool join(const char *root, const char *path, char joined[TREE_PATH_BYTES
     return true;
 }
 
-ssize_t tree_read(const char *root, const char *path, char *text, size_t size)
+/* A captured tree may hold a FIFO: do not wait for its other end. */
+static int open_file(const char *root, const char *path)
 {
     char joined[TREE_PATH_BYTES];
+
+    return join(root, path, joined) ? open(joined, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+}
+
+FILE *tree_open(const char *root, const char *path)
+{
+    int fd = open_file(root, path);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+
+    if (file == NULL && fd >= 0)
+        (void)close(fd);
+    return file;
+}
+
+ssize_t tree_read(const char *root, const char *path, char *text, size_t size)
+{
     size_t used = 0;
 
     text[0] = '\0';
-    if (!join(root, path, joined))
-        return -1;
-    int fd = open(joined, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a captured tree may hold a FIFO: do not wait for it */
+    int fd = open_file(root, path);
 
     if (fd < 0)
         return -1;

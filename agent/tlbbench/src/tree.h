@@ -6,9 +6,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 enum { TREE_PATH_BYTES = 4096 };
+
+/* Opens root + path for reading without waiting for anything. The caller closes it; NULL with errno when it cannot be
+ * opened. */
+FILE *tree_open(const char *root, const char *path);
 
 /* Reads root + path into `text`, NUL-terminated and cut to `size` - 1 bytes. Returns the length, or -1 (errno says
  * why). */

@@ -5,11 +5,19 @@ With --update the golden files are written anew; look at the difference before c
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import fcntl
 import json
 import os
+import platform
+import pty
+import re
+import shutil
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable
 from functools import partial
@@ -124,7 +132,9 @@ def capture_replays_the_same() -> None:
         tree = Path(directory) / "node.tree"
         script = ["sh", str(suite.HOME / "capture.sh")]
         with tree.open("w") as out:
-            subprocess.run([*script, "--tlbbench", suite.tlbbench()[-1]], stdout=out, check=True)
+            subprocess.run(
+                [*script, "--whole-command-line", "--tlbbench", suite.tlbbench()[-1]], stdout=out, check=True
+            )
         subprocess.run([*script, "--unpack", str(tree), f"{directory}/root"], check=True)
         replayed = suite.document("info", "--root", f"{directory}/root")
     direct = suite.document("info")
@@ -132,6 +142,155 @@ def capture_replays_the_same() -> None:
         assert replayed["environment"][key] == direct["environment"][key], key
     assert replayed["geometry"]["levels"] == direct["geometry"]["levels"]
     assert replayed["environment"]["cgroup"]["version"] == direct["environment"]["cgroup"]["version"]
+
+
+def shells() -> list[list[str]]:
+    """Shells that users have; sh is one of the first two."""
+    found = [[path] for name in ("dash", "bash") if (path := shutil.which(name))]
+    if busybox := shutil.which("busybox"):
+        found.append([busybox, "sh"])
+    return found
+
+
+def capture_in(shell: list[str], *options: str) -> str:
+    done = subprocess.run(
+        [*shell, str(suite.HOME / "capture.sh"), *options], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "", done.stderr
+    return done.stdout
+
+
+def capture_keeps_secrets() -> None:
+    """No value of a kernel parameter but those of memory and processors, no group's name, no host, no address."""
+    command_line = Path("/proc/cmdline").read_text(encoding="utf-8").split()
+    groups = {name for line in Path("/proc/self/cgroup").read_text().splitlines() for name in line.split("/")[1:]}
+    for shell in shells():
+        text = capture_in(shell, "--processes")
+        parts = dict(part.split("\n", 1) for part in text.split("=== ")[1:])
+        words = parts["proc/cmdline"].strip().removeprefix("|").split()
+        of_init = False
+        for captured, real in zip(words, command_line, strict=True):
+            of_init = of_init or real == "--"
+            name, _, value = captured.partition("=")
+            if of_init:
+                assert captured == ("--" if real == "--" else "..."), captured
+            elif value not in ("", "..."):
+                assert name in PARAMETERS and captured == real, captured
+        for name in groups - {""}:
+            assert name not in parts["proc/self/cgroup"], name
+            assert all(f"/{name}/" not in path.split("\n", 1)[0] for path in parts), name
+        assert platform.node() not in text or len(platform.node()) < 4
+        assert not re.search(r"\b[0-9a-f]{2}(:[0-9a-f]{2}){5}\b", text), "a hardware address"
+        for path, content in parts.items():
+            if path.startswith("proc/") and path.endswith("/status"):
+                assert {line.split(":")[0] for line in content.splitlines()} <= STATUS_LINES, content
+
+
+STATUS_LINES = {"|Name", "|VmSize", "|VmRSS", "|VmPTE", "|HugetlbPages"}
+# The names in capture.sh, which must be those that the report prints.
+PARAMETERS = re.search(r"^parameters='([^']*)'", (suite.HOME / "capture.sh").read_text(), re.MULTILINE)[1].split()
+
+
+def command_line_is_short() -> None:
+    """The report prints the parameters that matter here and counts the others; the document holds all."""
+    with suite.temporary() as directory:
+        root = suite.unpack("no-hugetlb", directory)
+        words = [f"{name}=1" for name in PARAMETERS] + ["nosmt", "quiet", "root=UUID=1", "--", "mem=secret"]
+        (Path(root) / "proc" / "cmdline").write_text(" ".join(words) + "\n")
+        report = " ".join(suite.run("info", "--text", "--root", root).stdout.split())
+        made = suite.document("info", "--root", root)
+    expected = " ".join(words[: len(PARAMETERS) + 1])
+    assert f"command line {expected} and 4 other words" in report, report
+    assert made["environment"]["kernel"]["command_line"] == " ".join(words)
+
+
+def shells_capture_alike() -> None:
+    """What does not move is the same from every shell."""
+    seen = []
+    for shell in shells():
+        parts = dict(part.split("\n", 1) for part in capture_in(shell).split("=== ")[1:])
+        seen.append({key: parts.get(key) for key in ("capture.txt", "proc/cmdline", "proc/self/cgroup")})
+        with suite.temporary() as directory:
+            roots = []
+            for name in NAMES:
+                root = f"{directory}/{name} $(touch {directory}/x)"
+                command = [
+                    *shell,
+                    str(suite.HOME / "capture.sh"),
+                    "--unpack",
+                    str(suite.FIXTURES / f"{name}.tree"),
+                    root,
+                ]
+                subprocess.run(command, check=True)
+                roots.append(root)
+                other = suite.unpack(name, directory)
+                assert subprocess.run(["diff", "-r", root, other], capture_output=True, check=False).returncode == 0
+            assert not Path(f"{directory}/x").exists()
+    assert seen, "no shell was found"
+    assert all(item == seen[0] for item in seen), seen
+
+
+def bad_trees_neither_crash_nor_invent() -> None:
+    """Files that are gone, empty, garbage, enormous or no files: what is then said is unknown, not zero."""
+    changes: dict[str, Callable[[Path], object]] = {
+        "gone": Path.unlink,
+        "empty": lambda path: path.write_bytes(b""),
+        "garbage": lambda path: path.write_bytes(bytes(range(256)) * 16),
+        "NUL bytes": lambda path: path.write_bytes(b"\0" * 5000),
+        "digits": lambda path: path.write_bytes(b"9" * 1_000_000 + b"\n"),
+        "escapes": lambda path: path.write_bytes(path.read_bytes().replace(b"\n", b"\x1b[31m\x07\n")),
+        "a folder": lambda path: (path.unlink(), path.mkdir()),
+        "a loop": lambda path: (path.unlink(), path.symlink_to(path)),
+        "a FIFO": lambda path: (path.unlink(), os.mkfifo(path)),
+    }
+    with suite.temporary() as directory:
+        root = Path(suite.unpack("x86-two-numa-nodes", directory))
+        whole = suite.document("info", "--root", str(root))["environment"]
+        files = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+        for name, change in changes.items():
+            for path in files:
+                change(path)
+            made = suite.document("info", "--processes", "--root", str(root))["environment"]
+            report = suite.run("info", "--text", "--processes", "--root", str(root))
+            assert report.returncode == 0, (name, report.stderr)
+            assert report.stdout.replace("\n", "").isprintable(), (name, report.stdout)
+            if name != "escapes":
+                assert made["memory"] == dict.fromkeys(whole["memory"]), (name, made["memory"])
+                assert made["processor"]["family"] is None, name
+                for pool in made["huge_pages"]["sizes"]:
+                    assert [pool[key] for key in ("nr", "free", "reserved")] == [None] * 3, (name, pool)
+            for path, content in files.items():
+                restore(path, content)
+
+
+def restore(path: Path, content: bytes) -> None:
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    else:
+        path.unlink(missing_ok=True)
+    path.write_bytes(content)
+
+
+def terminals_get_lines_that_fit() -> None:
+    """No line is longer than the terminal, and none than 80 columns where there is no terminal."""
+    with suite.temporary() as directory:
+        root = suite.unpack("x86-two-numa-nodes", directory)
+        command = [*suite.tlbbench(), "info", "--text", "--root", root]
+        for columns, longest in ((40, 60), (60, 60), (80, 80), (100, 100), (200, 100)):
+            main, child = pty.openpty()
+            fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+            subprocess.run(command, stdout=child, check=True)
+            os.close(child)
+            text = b""
+            with contextlib.suppress(OSError):
+                while part := os.read(main, 65536):
+                    text += part
+            os.close(main)
+            lines = text.decode().replace("\r", "").splitlines()
+            assert max(map(len, lines)) <= longest, (columns, max(lines, key=len))
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        assert max(map(len, lines)) <= 80, max(lines, key=len)
 
 
 def unpack_refuses_to_leave() -> None:
@@ -174,7 +333,12 @@ CASES: list[tuple[str, Callable[[], None]]] = [
     ("this machine", this_machine),
     ("takes less than 100 ms", is_fast),
     ("capture.sh replays the same", capture_replays_the_same),
+    ("capture.sh keeps secrets", capture_keeps_secrets),
+    ("capture.sh works in every shell", shells_capture_alike),
     ("capture.sh --unpack stays below its folder", unpack_refuses_to_leave),
+    ("bad trees neither crash nor invent", bad_trees_neither_crash_nor_invent),
+    ("the command line is short in the report", command_line_is_short),
+    ("lines fit the terminal", terminals_get_lines_that_fit),
     ("an output error is a failure", output_errors_are_failures),
 ]
 

@@ -22,16 +22,6 @@ static struct environment *guest(enum hypervisor_state state)
     return e;
 }
 
-static struct granule granule(const char *backing, enum backing_kind kind, uint64_t page_bytes, uint64_t granule_bytes,
-                              enum status status)
-{
-    struct granule made = {
-        .kind = kind, .page_bytes = page_bytes, .granule_bytes = granule_bytes, .verdict = {status, ""}};
-
-    (void)snprintf(made.backing, sizeof made.backing, "%s", backing);
-    return made;
-}
-
 static struct paired_delta delta(const char *backing, uint64_t x, double low, double middle, double high)
 {
     struct paired_delta made = {
@@ -39,92 +29,6 @@ static struct paired_delta delta(const char *backing, uint64_t x, double low, do
 
     (void)snprintf(made.backing, sizeof made.backing, "%s", backing);
     return made;
-}
-
-static void fractured_pages_are_told_by_their_effect(struct harness *h)
-{
-    static const struct {
-        double low, middle, high;
-        const char *start;
-    } tries[] = {
-        {-40, -35, -30,
-         "2M pages here shorten walks but give no TLB reach: the hypervisor backs the guest with 4K pages"},
-        {-4, 1, 5,
-         "2M pages here give no TLB reach and no measured gain: the hypervisor backs the guest with 4K pages"},
-        {2, 3, 4, "2M pages here give no TLB reach and were slower than base pages: the hypervisor backs"},
-    };
-    struct environment *e = guest(HYPERVISOR_PRESENT);
-    struct geometry_result geometry = {0};
-    const struct granule g = granule("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
-
-    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
-        struct paired_delta deltas[] = {
-            delta("2M", P2M, 100, 100, 100), /* a smaller footprint does not count */
-            delta("2M", P1G, tries[i].low, tries[i].middle, tries[i].high),
-            delta("1G", 4 * P1G, 100, 100, 100), /* nor does another page size */
-        };
-        const struct latency_result latency = {.deltas = deltas, .delta_count = 3};
-        char text[VERDICT_TEXT_BYTES];
-
-        (void)verdict_sentence(e, &geometry, &latency, &g, text);
-        if (strncmp(text, tries[i].start, strlen(tries[i].start)) != 0)
-            harness_fail(h, __FILE__, __LINE__, "'%s' does not start with '%s'", text, tries[i].start);
-    }
-    char text[VERDICT_TEXT_BYTES];
-
-    (void)verdict_sentence(e, &geometry, NULL, &g, text);
-    CHECK(strstr(text, "was not measured") != NULL);
-    free(e);
-}
-
-static void bare_metal_does_not_blame_a_hypervisor(struct harness *h)
-{
-    struct environment *e = guest(HYPERVISOR_ABSENT);
-    struct geometry_result geometry = {0};
-    const struct granule g = granule("1G", BACKING_HUGETLB, P1G, P2M, STATUS_FRACTURED);
-    char text[VERDICT_TEXT_BYTES];
-
-    (void)verdict_sentence(e, &geometry, NULL, &g, text);
-    CHECK(strstr(text, "the TLB holds them in pieces of 2M") != NULL);
-    CHECK(strstr(text, "hypervisor") == NULL);
-    free(e);
-}
-
-static void whole_pages_tell_their_reach(struct harness *h)
-{
-    struct tlb_level levels[] = {
-        {.level = 1, .kind = TLB_DATA, .page_bytes = P2M, .entries = 32, .source = SOURCE_MEASURED},
-        {.level = 2, .kind = TLB_UNIFIED, .page_bytes = P2M, .entries = 1536, .source = SOURCE_CATALOGUE},
-        {.level = 2, .kind = TLB_DATA, .page_bytes = P2M, .entries = 1024, .source = SOURCE_MEASURED},
-        {.level = 2, .kind = TLB_INSTRUCTION, .page_bytes = P2M, .entries = 9999, .source = SOURCE_MEASURED},
-        {.level = 2, .kind = TLB_DATA, .page_bytes = P4K, .entries = 2048, .source = SOURCE_MEASURED},
-    };
-    struct geometry_result geometry = {.levels = {levels, 5}};
-    struct paired_delta deltas[] = {delta("2M", P1G, -40, -35, -30)};
-    const struct latency_result latency = {.deltas = deltas, .delta_count = 1};
-    struct environment *e = guest(HYPERVISOR_PRESENT);
-    const struct granule g = granule("2M", BACKING_HUGETLB, P2M, P2M, STATUS_OK);
-    char text[VERDICT_TEXT_BYTES];
-
-    (void)verdict_sentence(e, &geometry, &latency, &g, text);
-    CHECK_TEXT(text, "2M pages: one TLB entry covers a whole page; L2 reaches 2 GiB (1024 entries, measured); faster "
-                     "than base pages (-35.0 ns per access at 1 GiB, 95 % interval -40.0 to -30.0)");
-    free(e);
-}
-
-static void what_was_not_measured_says_why(struct harness *h)
-{
-    struct geometry_result geometry = {0};
-    struct environment *e = guest(HYPERVISOR_UNKNOWN);
-    struct granule g = granule("1G", BACKING_HUGETLB, P1G, 0, STATUS_NO_FREE_HUGEPAGES);
-    char text[VERDICT_TEXT_BYTES];
-
-    CHECK(strstr(verdict_sentence(e, &geometry, NULL, &g, text), "the pool has no free page") != NULL);
-    g = granule("THP", BACKING_THP, P2M, 0, STATUS_THP_NOT_GRANTED);
-    CHECK(strstr(verdict_sentence(e, &geometry, NULL, &g, text), "2M pages (transparent) were not measured") != NULL);
-    g = granule("2M", BACKING_HUGETLB, P2M, 0, STATUS_STOPPED);
-    CHECK(strstr(verdict_sentence(e, &geometry, NULL, &g, text), "stopped") != NULL);
-    free(e);
 }
 
 /* Plots into memory; the caller frees the text. */
@@ -164,9 +68,11 @@ static void differences_are_a_table(struct harness *h)
         abort();
     report_run(out, e, &run);
     (void)fclose(out);
-    CHECK(strstr(text, "       2 MiB      -4.00*          ? \n       1 GiB      -4.00       +4.00*\n       2 GiB       "
-                       "   ?       -1.00*\n") != NULL);
-    CHECK(strstr(text, "  2M pages: faster than base pages (-1.0 ns per access at 2 GiB") != NULL);
+    CHECK(strstr(text, "\n                     THP             2M\n"
+                       "     2 MiB    -4.0 +-1.0*             ?\n"
+                       "     1 GiB        -4 +-4     +4.0 +-1.0*\n"
+                       "     2 GiB             ?   -1.00 +-0.00*\n") != NULL);
+    CHECK(strstr(text, "  - 2M pages: faster than base pages (-1.00 ns per access at 2 GiB") != NULL);
     free(text);
     free(e);
 }
@@ -183,6 +89,7 @@ static struct row_measurement row(const char *backing, enum backing_kind kind, u
                                    .ns_p50 = 100,
                                    .ns_p99 = 300,
                                    .vm_pte_bytes_per_process = UINT64_C(32) << 10,
+                                   .vm_pte_bytes_total = workers * (UINT64_C(32) << 10),
                                    .verdict = {status, ""}};
 
     (void)snprintf(made.backing, sizeof made.backing, "%s", backing);
@@ -207,9 +114,12 @@ static void rows_are_a_table(struct harness *h)
         abort();
     report_run(out, e, &run);
     (void)fclose(out);
-    CHECK(strstr(text, "       4K      THP       2M       1G  ns p50") != NULL);
-    CHECK(strstr(text, "processes       8      1.00        -     2.00     3.00     100    300     32 KiB\n") != NULL);
-    CHECK(strstr(text, "processes      64         -        -     4.00        -\n") != NULL);
+    CHECK(strstr(text, "by    4K   THP    2M    1G   ns p50    p99\n") != NULL);
+    CHECK(strstr(text, " 8 proc  1.00     -  2.00  3.00      100    300\n") != NULL);
+    CHECK(strstr(text, "64 proc     -     -  4.00     -\n") != NULL);
+    CHECK(strstr(text, "\n  processes               4K               2M               1G\n"
+                       "          8  32 KiB, 256 KiB  32 KiB, 256 KiB  32 KiB, 256 KiB\n"
+                       "         64                -    32 KiB, 2 MiB                -\n") != NULL);
     free(text);
     free(e);
 }
@@ -255,6 +165,75 @@ static void plots_survive_odd_points(struct harness *h)
     free(text);
 }
 
+static void text_of_wrapped(char **text, const char *label, size_t indent, const char *words)
+{
+    size_t length = 0;
+    FILE *out = open_memstream(text, &length);
+
+    if (out == NULL)
+        abort();
+    report_wrapped(out, label, indent, "%s", words);
+    (void)fclose(out);
+}
+
+static void long_texts_are_wrapped(struct harness *h)
+{
+    char *text = NULL;
+
+    text_of_wrapped(&text, "label", 10, "two  words ");
+    CHECK_TEXT(text, "label     two words\n");
+    free(text);
+    /* Seventy columns fit behind ten; a word more does not. */
+    text_of_wrapped(&text, "label", 10, "123456789 123456789 123456789 123456789 123456789 123456789 1234567890 12");
+    CHECK_TEXT(text, "label     123456789 123456789 123456789 123456789 123456789 123456789 1234567890\n"
+                     "          12\n");
+    free(text);
+    text_of_wrapped(&text, "", 0, "\x1b[31mred\x07 caf\xc3\xa9\n");
+    CHECK_TEXT(text, "?[31mred? caf???\n");
+    free(text);
+    text_of_wrapped(&text, "empty", 10, "");
+    CHECK_TEXT(text, "empty     \n");
+    free(text);
+}
+
+static void numbers_are_no_finer_than_their_noise(struct harness *h)
+{
+    static const struct {
+        double value, low, high;
+        const char *text;
+    } known[] = {
+        {-4.456, -4.467, -4.445, "-4.46 +-0.01*"},
+        {-4.456, -5.4, -3.6, "-4.5 +-0.9*"},
+        {-27.8, -68.9, 13.3, "-28 +-41 "},
+        {-0.001, -0.2, 0.2, "0.00 +-0.20 "},
+        {0.4, -20, 21, "0 +-20 "},
+        {3, (double)NAN, 4, "+3.0"},
+        {(double)NAN, 1, 2, "?"},
+    };
+    static const struct {
+        unsigned entries, min, max, about, about_min, about_max;
+    } levels[] = {
+        {96, 95, 97, 96, 95, 97},
+        {2048, 2048, 2048, 2048, 2048, 2048},
+        {3997, 3870, 4876, 4000, 3800, 4900},
+        {2048, 1536, 2560, 2000, 1500, 2600},
+        {1536, 1520, 1560, 1536, 1520, 1560},
+    };
+    char text[REPORT_NUMBER_BYTES];
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        CHECK_TEXT(report_interval(known[i].value, known[i].low, known[i].high, text), known[i].text);
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        const struct tlb_level level = {
+            .entries = levels[i].entries, .entries_min = levels[i].min, .entries_max = levels[i].max};
+        const struct entries_interval about = report_entries(&level);
+
+        CHECK_U64(about.entries, levels[i].about);
+        CHECK_U64(about.min, levels[i].about_min);
+        CHECK_U64(about.max, levels[i].about_max);
+    }
+}
+
 static void sizes_in_words(struct harness *h)
 {
     char text[SIZE_TEXT_BYTES];
@@ -265,6 +244,10 @@ static void sizes_in_words(struct harness *h)
     CHECK_TEXT(size_text(1536, text), "1.5 KiB");
     CHECK_TEXT(size_text((int64_t)P1G, text), "1 GiB");
     CHECK_TEXT(size_text(INT64_MAX, text), "8 EiB");
+    CHECK_TEXT(size_about(4000 * 4096.0, text), "16 MiB");
+    CHECK_TEXT(size_about(1536, text), "1.5 KiB");
+    CHECK_TEXT(size_about((double)P1G, text), "1 GiB");
+    CHECK_TEXT(size_about(763.0 * 1024, text), "760 KiB");
 }
 
 static void missing_things_are_said_once(struct harness *h)
@@ -284,19 +267,17 @@ static void missing_things_are_said_once(struct harness *h)
     }
     report_missing(out, &run);
     (void)fclose(out);
-    CHECK_TEXT(text, "\nskipped or cut short\n  latency 1G, random 1G: no_free_hugepages, the pool is empty\n");
+    CHECK_TEXT(text, "\nskipped or cut short\n  - latency of 1G pages: the pool is empty (no_free_hugepages)\n");
     free(text);
 }
 
 static const struct harness_case cases[] = {
-    {"fractured pages are told by their effect", fractured_pages_are_told_by_their_effect},
-    {"bare metal does not blame a hypervisor", bare_metal_does_not_blame_a_hypervisor},
-    {"whole pages tell their reach", whole_pages_tell_their_reach},
-    {"what was not measured says why", what_was_not_measured_says_why},
     {"differences are a table", differences_are_a_table},
     {"rows are a table", rows_are_a_table},
     {"plots show low and high", plots_show_low_and_high},
     {"plots survive odd points", plots_survive_odd_points},
+    {"long texts are wrapped", long_texts_are_wrapped},
+    {"numbers are no finer than their noise", numbers_are_no_finer_than_their_noise},
     {"sizes in words", sizes_in_words},
     {"missing things are said once", missing_things_are_said_once},
 };
