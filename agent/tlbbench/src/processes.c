@@ -17,7 +17,9 @@ static int64_t sum_known(int64_t a, int64_t b)
 {
     if (a == UNKNOWN)
         return b;
-    return b == UNKNOWN ? a : a + b;
+    if (b == UNKNOWN)
+        return a;
+    return a > INT64_MAX - b ? UNKNOWN : a + b; /* no memory is so large: what a tree claims there is not known */
 }
 
 void process_status_parse(const char *text, struct process_pages *process)
