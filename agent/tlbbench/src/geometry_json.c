@@ -16,10 +16,10 @@ static void penalties_to_json(struct json *j, const struct geometry_result *resu
         json_begin_object(j, NULL);
         json_string(j, "level", penalty->level);
         json_u64(j, "page_bytes", penalty->page_bytes);
-        json_double(j, "ns", penalty->ns);
-        json_double(j, "ns_min", penalty->ns_min);
-        json_double(j, "ns_max", penalty->ns_max);
-        json_double(j, "cycles", penalty->cycles);
+        json_duration(j, "ns", penalty->ns);
+        json_duration(j, "ns_min", penalty->ns_min);
+        json_duration(j, "ns_max", penalty->ns_max);
+        json_duration(j, "cycles", penalty->cycles);
         json_end_object(j);
     }
     json_end_array(j);

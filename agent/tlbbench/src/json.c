@@ -232,6 +232,11 @@ void json_double(struct json *j, const char *key, double value)
         j->failed = true;
 }
 
+void json_duration(struct json *j, const char *key, double value)
+{
+    json_double(j, key, value < 0 ? 0 : value);
+}
+
 void json_bool(struct json *j, const char *key, bool value)
 {
     prefix(j, key);

@@ -42,6 +42,9 @@ void json_u64(struct json *j, const char *key, uint64_t value);
 void json_i64(struct json *j, const char *key, int64_t value);
 /* Writes a number with at most 9 significant digits; NaN and infinities, which JSON lacks, are written as null. */
 void json_double(struct json *j, const char *key, double value);
+
+/* A time that was found by subtraction: noise below zero is written as zero, not finite as null. */
+void json_duration(struct json *j, const char *key, double value);
 void json_bool(struct json *j, const char *key, bool value);
 void json_null(struct json *j, const char *key);
 

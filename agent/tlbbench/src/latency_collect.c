@@ -64,6 +64,8 @@ static int add_curve(const struct latency_plan *plan, struct latency_series *ser
     if (noisy > 0 && curve->verdict.status == STATUS_OK) {
         verdict_set(&curve->verdict, STATUS_NOISY, "other work held the core at %zu points, which were left out",
                     noisy);
+    } else if (curve->point_count == 0 && curve->verdict.status == STATUS_OK) {
+        verdict_set(&curve->verdict, STATUS_STOPPED, "the time ended before a point of it was measured");
     }
     return 0;
 }

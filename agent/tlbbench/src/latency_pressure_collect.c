@@ -126,8 +126,8 @@ void pressure_to_json(struct json *j, const char *key, const struct pressure_res
         json_u64(j, "lines_between", point->lines_between);
         json_u64(j, "wait_ns", point->wait_ns);
         json_double(j, "period_ns", point->period_ns);
-        json_double(j, "base_ns_p50", point->base_ns_p50);
-        json_double(j, "ns_p50", point->ns_p50);
+        json_duration(j, "base_ns_p50", point->base_ns_p50);
+        json_duration(j, "ns_p50", point->ns_p50);
         json_double(j, "delta_ns", point->delta_ns);
         json_double(j, "ci95_low_ns", point->ci95_low_ns);
         json_double(j, "ci95_high_ns", point->ci95_high_ns);

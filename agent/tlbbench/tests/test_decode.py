@@ -109,7 +109,7 @@ def known_errors_are_flagged() -> None:
 def decode_text(text: str) -> dict[str, Any]:
     done = suite.run("decode", "-", "--json", text=text)
     assert done.returncode == 0, done.stderr
-    made: dict[str, Any] = json.loads(done.stdout)
+    made: dict[str, Any] = suite.parse(done.stdout)
     suite.validate(made)
     return made
 

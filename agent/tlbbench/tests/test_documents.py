@@ -133,9 +133,9 @@ def only_what_was_asked_for() -> None:
 def report_has_everything() -> None:
     done = suite.run("geometry", "--text", *ENOUGH)
     assert done.returncode in (0, 3), done.stderr
-    for heading in ("processor ", "hypervisor ", "huge pages ", "\nTLBs\n", "\nverdict\n"):
+    for heading in ("processor ", "hypervisor ", "huge pages ", "\nTLBs (", "\nverdict\n"):
         assert heading in done.stdout, f"no {heading!r}"
-    assert "  4K pages" in done.stdout
+    assert "  - 4K pages" in done.stdout
     assert "nan" not in done.stdout
     assert "(null)" not in done.stdout
 

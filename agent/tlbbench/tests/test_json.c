@@ -72,6 +72,8 @@ static void numbers_json_lacks_are_null(struct harness *h)
     json_double(&sink.j, NULL, (double)INFINITY);
     json_double(&sink.j, NULL, 1.5);
     json_double(&sink.j, NULL, 1e300);
+    json_duration(&sink.j, NULL, -0.25);
+    json_duration(&sink.j, NULL, (double)NAN);
     json_u64(&sink.j, NULL, UINT64_MAX);
     json_i64(&sink.j, NULL, INT64_MIN);
     json_i64_or_null(&sink.j, NULL, -1);
@@ -79,8 +81,10 @@ static void numbers_json_lacks_are_null(struct harness *h)
     json_string(&sink.j, NULL, NULL);
     json_end_array(&sink.j);
     CHECK(sink_close(&sink) == 0);
-    CHECK_TEXT(sink.text, "[\n  null,\n  null,\n  1.5,\n  1e+300,\n  18446744073709551615,\n  -9223372036854775808,\n"
-                          "  null,\n  0,\n  null\n]\n");
+    CHECK_TEXT(
+        sink.text,
+        "[\n  null,\n  null,\n  1.5,\n  1e+300,\n  0,\n  null,\n  18446744073709551615,\n  -9223372036854775808,\n"
+        "  null,\n  0,\n  null\n]\n");
     free(sink.text);
 }
 

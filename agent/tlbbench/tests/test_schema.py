@@ -103,6 +103,7 @@ PRESSURE_BREAKS = {
 def pressure_is_checked() -> None:
     """Documents of programs before the pressure are valid, and so are those with it; broken ones are not."""
     made = example()
+    made["command"], made["profile"] = "latency", "quick"
     made["latency"] = {"status": "ok", "reason": None, "curves": [], "paired_deltas": []}
     suite.validate(made)
     made["latency"]["pressure"] = PRESSURE
@@ -111,6 +112,216 @@ def pressure_is_checked() -> None:
         broken = copy.deepcopy(made)
         change(broken["latency"]["pressure"])
         assert suite.schema_problems(broken), f"{name} passed"
+
+
+POINT = {
+    "x": 65536,
+    "ns_min": 1.0,
+    "ns_p10": 1.1,
+    "ns_p50": 1.2,
+    "ns_p90": 1.3,
+    "ns_mad": 0.1,
+    "batches": 5,
+    "dropped": 0,
+}
+CURVE = {
+    "name": "latency line_per_page 2M",
+    "x_name": "footprint_bytes",
+    "backing": "2M",
+    "backing_kind": "hugetlb",
+    "page_bytes": 2097152,
+    "layout": "line_per_page",
+    "granted_fraction": 1,
+    "status": "ok",
+    "reason": None,
+    "points": [POINT],
+}
+ROW = {
+    "row_bytes": 128,
+    "keys": "uniform",
+    "read": "header",
+    "workers": 8,
+    "mode": "processes",
+    "backing": "4K",
+    "backing_kind": "base",
+    "page_bytes": 4096,
+    "segment_bytes": 268435456,
+    "rows_per_second": 1e6,
+    "ns_p50": 100,
+    "ns_p90": 200,
+    "ns_p99": 300,
+    "vm_pte_bytes_per_process": 524288,
+    "vm_pte_bytes_total": 4194304,
+    "first_touch_seconds": 0.1,
+    "status": "ok",
+    "reason": None,
+}
+BREAK_EVEN = {
+    "page_bytes": 2097152,
+    "segment_bytes": 268435456,
+    "connections": 4,
+    "connections_per_idle_page": 4,
+    "saved_bytes_per_connection": 524288,
+    "rounding_bytes": 0,
+    "idle_pool_bytes": 0,
+    "text": "2M pages save 512 KiB a connection",
+}
+DELTA = {
+    "backing": "2M",
+    "layout": "line_per_page",
+    "x": 65536,
+    "delta_ns": -1,
+    "ci95_low_ns": -2,
+    "ci95_high_ns": -0.5,
+}
+
+
+def measured() -> Any:
+    """A document as `run` writes it: every part is there."""
+    made = example()
+    made["command"], made["profile"] = "run", "quick"
+    made["rss_outside_bytes"] = 3588096
+    made["sections"] = [
+        {"name": name, "status": "ok", "reason": None, "duration_seconds": 1.5}
+        for name in ("geometry", "latency", "rows", "scatter")
+    ]
+    part = {"status": "ok", "reason": None, "peak_mapped_bytes": 4194304}
+    made["geometry"] |= {
+        "method": "aliased",
+        "alias_cost_ns": 0.1,
+        "coalescing_seen": False,
+        "coalescing": "no",
+        "peak_mapped_bytes": 4194304,
+        "effective_granule": [
+            {
+                "backing": "THP",
+                "backing_kind": "thp",
+                "page_bytes": 2097152,
+                "granule_bytes": 4096,
+                "status": "fractured",
+                "reason": "one TLB entry covers 4096 bytes",
+            }
+        ],
+        "penalty": [{"level": "l2_hit", "page_bytes": 4096, "ns": 1.6, "ns_min": 1.5, "ns_max": 1.7, "cycles": 7}],
+        "clock": {"core_hz": 4e9, "l1_hit_ns": 1, "l1_hit_cycles": 4},
+        "curves": [{**CURVE, "x_name": "pages"}],
+    }
+    made["latency"] = {**part, "curves": [CURVE], "paired_deltas": [DELTA], "pressure": PRESSURE}
+    made["rows"] = {**part, "measurements": [ROW], "break_even": [BREAK_EVEN]}
+    made["scatter"] = {
+        **part,
+        "crossing": {"hot_lines": 64, "status": "ok", "backing": "2M", "tested_min": 4, "tested_max": 256},
+        "curves": [{**CURVE, "x_name": "hot_lines"}],
+    }
+    return copy.deepcopy(made)
+
+
+# Fields that documents of this schema_version may lack: they came later, or depend on something else.
+MAY_LACK = {
+    "ways_max",
+    "latency.pressure",
+    "environment.processes",
+    "pressure.duration_seconds",
+    "rss_outside_bytes",
+    "peak_mapped_bytes",
+    "geometry.method",
+    "geometry.alias_cost_ns",
+    "geometry.coalescing_seen",
+    "geometry.coalescing",
+    "measurements.backing_kind",
+    "crossing.backing",
+    "break_even.connections_per_idle_page",
+    "break_even.saved_bytes_per_connection",
+    "break_even.rounding_bytes",
+    "break_even.idle_pool_bytes",
+    "values.cpuid",
+    "values.catalogue",
+}
+
+
+def places(made: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every field of the document, of lists only the first item."""
+    found = [path] if path else []
+    items = made.items() if isinstance(made, dict) else list(enumerate(made))[:1] if isinstance(made, list) else []
+    for key, value in items:
+        found += places(value, (*path, key))
+    return found
+
+
+def name_of(path: tuple[Any, ...]) -> tuple[str, str]:
+    """The field's name, and with that of what holds it."""
+    words = [str(key) for key in path if not isinstance(key, int)]
+    return words[-1], ".".join(words[-2:])
+
+
+def wrong_values(field: str, kept: Any) -> dict[str, Any]:
+    """What must not stand where `kept` stands, by name."""
+    wrong: dict[str, Any] = {"object": {} if isinstance(kept, dict) else {"x": 1}, "infinity": float("inf")}
+    if isinstance(kept, str):
+        wrong |= {"number": 7, "empty": ""}
+    elif isinstance(kept, bool):
+        wrong |= {"text": "yes"}
+    elif isinstance(kept, (int, float)):
+        wrong |= {"text": str(kept), "true": True}
+        if field not in ("delta_ns", "ci95_low_ns", "ci95_high_ns", "alias_cost_ns"):
+            wrong["negative"] = -1
+    elif isinstance(kept, (list, dict)):
+        wrong |= {"text": "x", "null": None}
+    return wrong
+
+
+def every_field_is_guarded() -> None:
+    """Mutation: no field of a real document can be dropped, become an object, an infinity or a wrong sign unseen."""
+    whole = measured()
+    suite.validate(whole)
+    passed = []
+    for path in places(whole):
+        holder = whole
+        for key in path[:-1]:
+            holder = holder[key]
+        kept = holder[path[-1]]
+        field, full = name_of(path)
+        if isinstance(holder, dict) and not MAY_LACK & {field, full}:
+            del holder[path[-1]]
+            if not suite.schema_problems(whole):
+                passed.append((".".join(map(str, path)), "dropped"))
+        for name, value in wrong_values(field, kept).items():
+            holder[path[-1]] = value
+            if full not in MAY_BE.get(name, ()) and not suite.schema_problems(whole):
+                passed.append((".".join(map(str, path)), name))
+        holder[path[-1]] = kept
+    assert not passed, passed
+
+
+# A null clock was not measured; a memory-only node has no CPUs; ways are a word or a number.
+MAY_BE = {
+    "null": {"geometry.clock", "latency.pressure"},
+    "empty": {"numa_nodes.cpus", "processes.name"},
+    "number": {"levels.ways", "structures.ways"},
+}
+
+
+def values_follow_the_status() -> None:
+    """Something that is "ok" has its numbers, something else its reason."""
+    for name, change in {
+        "a granule without its size": replace(["geometry", "effective_granule", 0, "granule_bytes"], None),
+        "a curve without points": replace(["latency", "curves", 0, "points"], []),
+        "a point without its median": replace(["latency", "curves", 0, "points", 0, "ns_p50"], None),
+        "rows without their speed": replace(["rows", "measurements", 0, "rows_per_second"], None),
+        "no rows a second": replace(["rows", "measurements", 0, "rows_per_second"], 0),
+        "a crossing that is nowhere": replace(["scatter", "crossing", "hot_lines"], None),
+        "a crossing that was not reached": replace(["scatter", "crossing", "status"], "not_reached"),
+        "a section without its reason": replace(["sections", 0, "status"], "stopped"),
+        "entries without their interval": replace(["geometry", "levels", 0, "entries_min"], None),
+        "a clock of no speed": replace(["geometry", "clock", "core_hz"], 0),
+        "a run without a profile": replace(["profile"], None),
+        "no sections": replace(["sections"], []),
+        "a backing that is none": replace(["latency", "curves", 0, "backing"], "huge"),
+        "no memory": replace(["environment", "memory", "mem_total_bytes"], 0),
+    }.items():
+        made = measured()
+        change(made)
+        assert suite.schema_problems(made), f"{name} passed"
 
 
 def example() -> Any:
@@ -155,6 +366,8 @@ if __name__ == "__main__":
             ("is a schema", is_a_schema),
             ("broken documents are caught", breaks_are_caught),
             ("the pressure is checked, and may be absent", pressure_is_checked),
+            ("every field is guarded", every_field_is_guarded),
+            ("values follow the status", values_follow_the_status),
             ("extra fields are allowed", extra_fields_are_allowed),
             ("names match the source", names_match_the_source),
         ],
