@@ -7,6 +7,18 @@ import { expect, type Fleet, test } from "./fixtures";
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
 
+const FULL_FORM = {
+  databases: [
+    {
+      name: "main",
+      engine: "postgresql",
+      settings: { shared_buffers: "8GB" },
+      workload: { benefit_table: "5, 42428\n15, 78992\n25, 108078\n45, 127829\n75, 133185" },
+    },
+  ],
+  tenants: [{ name: "app", kind: "pod", count: "20", request: "6Gi", limit: "8Gi", numa_node: "1" }],
+};
+
 /** Every page, and a heading or text that shows that its content has arrived. */
 const PAGES: { name: string; path: (fleet: Fleet) => string; arrived: RegExp }[] = [
   { name: "overview", path: () => "/", arrived: /Which nodes need a look/ },
@@ -18,6 +30,11 @@ const PAGES: { name: string; path: (fleet: Fleet) => string; arrived: RegExp }[]
     name: "planner",
     path: ({ numaId }) => `/planner?node=${numaId}`,
     arrived: /What does each database need/,
+  },
+  {
+    name: "planner with a table and a bound tenant",
+    path: ({ numaId }) => `/planner?node=${numaId}&form=${encodeURIComponent(JSON.stringify(FULL_FORM))}`,
+    arrived: /of the best measured throughput/,
   },
   { name: "evidence", path: () => "/evidence", arrived: /What have others published/ },
   { name: "settings", path: () => "/settings", arrived: /Who may connect/ },

@@ -11,6 +11,7 @@ test("two runs of a node are chosen on its page and drawn together", async ({ si
   await page.getByRole("link", { name: "Compare 2 runs" }).click();
   await expect(page.getByRole("heading", { name: /^How do A .* and B .* differ\?$/ })).toBeVisible();
   await expect(page.getByRole("figure", { name: "Latency of the compared runs" })).toBeVisible();
+  await expect(page.getByRole("figure", { name: /^Savings of the compared runs over/ })).toBeVisible();
   // One run twice: nothing may differ.
   await expect(page.getByRole("heading", { name: "The TLB geometries agree." })).toBeVisible();
 });

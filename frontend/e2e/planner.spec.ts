@@ -29,6 +29,45 @@ test.describe("the planner", () => {
     await expect(page.getByRole("region", { name: "The plan in one line" })).toBeVisible();
   });
 
+  test("reads a pasted table, draws its curve, and names the line it cannot read", async ({
+    signedIn: page,
+    fleet,
+    watch,
+  }) => {
+    watch.expectErrors(/422/);
+    await page.goto(`${fleet.server.url}/planner?node=${fleet.numaId}`);
+    await page.getByText("Connections and workload").click();
+    const table = page.getByLabel("Measured throughput by pool size");
+    await table.fill("5, 42428\n15, many");
+    await expect(table).toHaveAttribute("aria-invalid", "true");
+    await expect(page.getByText(/line 2: a throughput: a number above 0/)).toBeVisible();
+    await table.fill("5, 42428\n15, 78992");
+    await expect(page.getByText(/Unknown: a curve needs at least four measured pool sizes/)).toBeVisible();
+    await page.getByLabel("shared_buffers").fill("8GB");
+    await table.fill("5, 42428\n15, 78992\n25, 108078\n45, 127829\n75, 133185");
+    await expect(
+      page.getByRole("heading", { name: /^With 8\sGiB of buffer pool main reaches/ }),
+    ).toBeVisible();
+    const figure = page.getByRole("figure", { name: "Throughput of main by buffer pool size" });
+    await figure.getByText("Table", { exact: true }).click();
+    await expect(figure.getByRole("row")).toHaveCount(6);
+  });
+
+  test("shows the risk of each NUMA node that something is bound to", async ({ signedIn: page, fleet }) => {
+    await page.goto(`${fleet.server.url}/planner?node=${fleet.numaId}`);
+    await page.getByRole("button", { name: "Add a tenant" }).click();
+    const tenant = page.getByRole("group", { name: "Tenant app" });
+    await tenant.getByLabel("Copies").fill("20");
+    await tenant.getByLabel("Request").fill("6Gi");
+    await tenant.getByLabel("Limit").fill("8Gi");
+    await tenant.getByLabel("NUMA node").selectOption("1");
+    const card = page.getByRole("region", { name: /^NUMA node 1 / });
+    await expect(card.getByRole("row", { name: /^NUMA node 1/ })).toContainText("%");
+    await expect(page.getByRole("region", { name: "The plan in one line" })).toContainText(
+      "Above the accepted 1%",
+    );
+  });
+
   test("keeps the scenario in the address", async ({ signedIn: page, fleet }) => {
     await page.goto(`${fleet.server.url}/planner`);
     await page.getByLabel("shared_buffers").fill("16GB");

@@ -4,6 +4,7 @@ import {
   axisValue,
   endLabels,
   largestValue,
+  linearTicks,
   log2Ticks,
   placeReferences,
   smallestValue,
@@ -29,6 +30,13 @@ describe("axes", () => {
   it("labels whole powers of two and thins them when narrow", () => {
     expect(log2Ticks([16, 20], 1000)).toEqual([16, 17, 18, 19, 20]);
     expect(log2Ticks([16, 30], 320)).toEqual([16, 19, 22, 25, 28]);
+  });
+  it("labels sizes on a linear axis at steps of a power of two", () => {
+    const gib = 2 ** 30;
+    expect(linearTicks([5 * gib, 115 * gib], 800).map((at) => at / gib)).toEqual([
+      16, 32, 48, 64, 80, 96, 112,
+    ]);
+    expect(linearTicks([5 * gib, 115 * gib], 220).map((at) => at / gib)).toEqual([64]);
   });
   it("starts values at zero and ends above the largest", () => {
     expect(valueTicks(130)).toEqual([0, 50, 100, 150]);

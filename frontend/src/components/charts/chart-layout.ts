@@ -35,6 +35,15 @@ export function log2Ticks(domain: readonly [number, number], width: number, minG
   return ticks;
 }
 
+/** Labels at whole steps that are a power of two, as sizes in bytes are read. */
+export function linearTicks(domain: readonly [number, number], width: number, minGap = 72): number[] {
+  const count = Math.max(1, Math.floor(width / minGap));
+  const step = 2 ** Math.ceil(Math.log2((domain[1] - domain[0]) / count));
+  const ticks: number[] = [];
+  for (let at = Math.ceil(domain[0] / step) * step; at <= domain[1]; at += step) ticks.push(at);
+  return ticks;
+}
+
 /**
  * Ticks of a value axis, zero always among them. The last one is the axis' upper end; below zero there are ticks only
  * as far as values go, so that an interval that just crosses zero takes no room.

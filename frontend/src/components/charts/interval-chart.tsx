@@ -55,7 +55,10 @@ export function IntervalChart({
   extraHeaders = [],
   rows,
   format,
-  formatInterval = (range) => `${format(range.low, range)} to ${format(range.high, range)}`,
+  formatInterval = (range) => {
+    const [low, high] = [format(range.low, range), format(range.high, range)];
+    return low === high ? "" : `${low} to ${high}`;
+  },
   compact = false,
 }: IntervalChartProps) {
   const [low, high] = intervalDomain(rows);

@@ -9,6 +9,7 @@ import {
   axisValue,
   endLabels,
   largestValue,
+  linearTicks,
   log2Ticks,
   type PlacedReference,
   placeReferences,
@@ -38,7 +39,7 @@ interface LineChartProps {
   empty?: string;
 }
 
-const AXIS_WIDTH = 44;
+const MIN_AXIS_WIDTH = 44;
 const AXIS_HEIGHT = 24;
 const LANE_HEIGHT = 15;
 const MIN_WIDTH = 320;
@@ -135,8 +136,11 @@ function usePlotLayout({ rows, series, xAxis, references, width, height }: PlotP
   return useMemo(() => {
     const domain = xDomain(rows, xAxis);
     const keys = series.map(({ key }) => key);
+    const yMin = smallestValue(rows, keys);
+    const ticks = valueTicks(largestValue(rows, keys), 5, yMin);
+    const axisWidth = Math.max(MIN_AXIS_WIDTH, ...ticks.map((tick) => tickText(tick).length * 7 + 12));
     const right = Math.max(16, ...series.map(({ short }) => short.length * 7.5 + 14));
-    const plotWidth = width - AXIS_WIDTH - right;
+    const plotWidth = width - axisWidth - right;
     const toPixel = (x: number) =>
       ((axisPosition(x, xAxis) - domain[0]) / (domain[1] - domain[0])) * plotWidth;
     const inside = references.filter(({ x }) => {
@@ -146,12 +150,11 @@ function usePlotLayout({ rows, series, xAxis, references, width, height }: PlotP
     const placed = placeReferences(inside, toPixel, plotWidth);
     const lanes = placed.reduce((most, { lane }) => Math.max(most, lane + 1), 0);
     const top = 10 + lanes * LANE_HEIGHT;
-    const yMin = smallestValue(rows, keys);
-    const ticks = valueTicks(largestValue(rows, keys), 5, yMin);
     const range = [yMin, ticks.at(-1) ?? 1] as const;
     const labels = endLabels(rows, series, range, height - top - AXIS_HEIGHT);
     return {
       domain,
+      axisWidth,
       right,
       placed,
       top,
@@ -164,16 +167,22 @@ function usePlotLayout({ rows, series, xAxis, references, width, height }: PlotP
   }, [rows, series, xAxis, references, width, height]);
 }
 
-/** A log2 axis has ticks at powers of two, a symlog axis where something was measured; others leave it to the chart. */
+function tickText(value: number): string {
+  return value.toLocaleString("en-US");
+}
+
+/** Ticks at powers of two, at steps of one, or where something was measured; a time axis leaves it to the chart. */
 function xTicks(rows: readonly ChartRow[], xAxis: ChartAxis, plotWidth: number): number[] | undefined {
   if (xAxis.scale === "log2") return log2Ticks(xDomain(rows, xAxis), plotWidth);
+  if (xAxis.scale === "linear") return linearTicks(xDomain(rows, xAxis), plotWidth);
   if (xAxis.scale === "symlog") return rows.map((row) => axisPosition(row.x, xAxis));
   return undefined;
 }
 
 function Plot(props: PlotProps) {
   const { rows, series, xAxis, valueAxis, baseline, width, height } = props;
-  const { domain, right, placed, top, ticks, range, labels, toPixel, xTicks } = usePlotLayout(props);
+  const { domain, axisWidth, right, placed, top, ticks, range, labels, toPixel, xTicks } =
+    usePlotLayout(props);
   return (
     <>
       <ComposedChart
@@ -195,16 +204,16 @@ function Plot(props: PlotProps) {
           axisLine={range[0] < 0 ? false : { stroke: token("border-strong") }}
           height={AXIS_HEIGHT}
           minTickGap={12}
-          interval={xAxis.scale === "log2" ? 0 : "preserveStartEnd"}
+          interval={xAxis.scale === "log2" || xAxis.scale === "linear" ? 0 : "preserveStartEnd"}
         />
         <YAxis
           domain={[...range]}
           ticks={ticks}
-          tickFormatter={(value: number) => value.toLocaleString("en-US")}
+          tickFormatter={tickText}
           tick={{ fill: token("axis"), fontSize: 12 }}
           tickLine={false}
           axisLine={false}
-          width={AXIS_WIDTH}
+          width={axisWidth}
         />
         {range[0] < 0 && <ReferenceLine y={0} stroke={token("border-strong")} />}
         {placed.map((reference) => (
@@ -281,7 +290,7 @@ function Plot(props: PlotProps) {
           <span
             key={key}
             className={classes.endLabel}
-            style={{ top: top + y, left: AXIS_WIDTH + toPixel(x) + 8, color: line?.color }}
+            style={{ top: top + y, left: axisWidth + toPixel(x) + 8, color: line?.color }}
             aria-hidden="true"
           >
             {line?.short}

@@ -48,7 +48,7 @@ describe("MemoryMap", () => {
       within(row)
         .getAllByRole("cell")
         .map((cell) => cell.textContent?.replaceAll("\u00a0", " ")),
-    ).toEqual(["computed", "", "2 GiB", "50%"]);
+    ).toEqual(["", "2 GiB", "50%", "computed"]);
   });
 });
 

@@ -172,10 +172,10 @@ function MapTable({
         <Table.Thead>
           <Table.Tr>
             <Table.Th>Part</Table.Th>
-            <Table.Th>Source</Table.Th>
             {planned && <Table.Th className="hp-num">Now</Table.Th>}
             <Table.Th className="hp-num">{planned ? "Planned" : "Size"}</Table.Th>
             <Table.Th className="hp-num">Share</Table.Th>
+            <Table.Th>Source</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
@@ -192,11 +192,11 @@ function MapTable({
                   {part.label}
                 </span>
               </Table.Th>
+              {planned && <Table.Td className="hp-num">{bytes !== null && <Bytes value={bytes} />}</Table.Td>}
+              <SizeCells bytes={planned ? ghostBytes : bytes} totalBytes={totalBytes} />
               <Table.Td>
                 <SourceBadge source={part.source} detail={part.detail} />
               </Table.Td>
-              {planned && <Table.Td className="hp-num">{bytes !== null && <Bytes value={bytes} />}</Table.Td>}
-              <SizeCells bytes={planned ? ghostBytes : bytes} totalBytes={totalBytes} />
             </Table.Tr>
           ))}
         </Table.Tbody>

@@ -53,6 +53,15 @@ export function StateBadge({ state, text }: { state: State; text?: string }) {
   );
 }
 
+/** Marks data that was made by hand, wherever it could be taken for a machine's. */
+export function SyntheticBadge() {
+  return (
+    <Tooltip label="Made by hand: it describes no real machine.">
+      <span className={`${classes.badge} ${classes.assumed}`}>synthetic</span>
+    </Tooltip>
+  );
+}
+
 /** A square of a data colour, beside its name. `pattern` draws what is not solid. */
 export function Swatch({ color, style }: { color: string; style?: CSSProperties }) {
   return <span className={classes.swatch} style={{ background: color, ...style }} aria-hidden="true" />;

@@ -3,6 +3,8 @@ import classes from "./page-header.module.css";
 
 interface PageHeaderProps {
   title: string;
+  /** A mark beside the title. */
+  badge?: ReactNode;
   crumbs?: ReactNode;
   /** The first line: what should be done, in words with a number. */
   headline?: ReactNode;
@@ -10,7 +12,7 @@ interface PageHeaderProps {
 }
 
 /** The top of every page; it also names the browser's tab. */
-export function PageHeader({ title, crumbs, headline, actions }: PageHeaderProps) {
+export function PageHeader({ title, badge, crumbs, headline, actions }: PageHeaderProps) {
   useEffect(() => {
     document.title = `${title} - hugeplan`;
   }, [title]);
@@ -22,7 +24,10 @@ export function PageHeader({ title, crumbs, headline, actions }: PageHeaderProps
             {crumbs}
           </nav>
         )}
-        <h1 className={classes.title}>{title}</h1>
+        <div className={classes.titleLine}>
+          <h1 className={classes.title}>{title}</h1>
+          {badge}
+        </div>
         {headline && <p className={classes.headline}>{headline}</p>}
       </div>
       {actions}

@@ -29,7 +29,7 @@ export function ComparePage() {
   const comparison = useQuery(runComparisonQuery(chosen));
   const options = runs.items.map((run) => ({
     value: run.id,
-    label: `${run.node_name}, ${formatAbsolute(run.started_at)}, ${run.profile ?? run.command}`,
+    label: `${run.node_name}, ${formatAbsolute(run.started_at)}, ${run.profile ?? run.command}${runs.synthetic.has(run.node_id) ? ", synthetic" : ""}`,
   }));
   return (
     <>
@@ -68,7 +68,7 @@ export function ComparePage() {
             </EmptyState>
           ) : (
             <QueryView query={comparison} skeleton={<CardSkeleton height={340} />}>
-              {(data) => <Comparison comparison={data} />}
+              {(data) => <Comparison comparison={data} synthetic={runs.synthetic} />}
             </QueryView>
           )}
         </Stack>
@@ -78,7 +78,7 @@ export function ComparePage() {
 }
 
 /** The runs of the nodes that have any. There is no list of all runs, so each node is asked. */
-function useAllRuns(): { items: Run[]; isPending: boolean } {
+function useAllRuns(): { items: Run[]; synthetic: ReadonlySet<string>; isPending: boolean } {
   const nodes = useInfiniteQuery(nodesQuery(""));
   const measured = (nodes.data?.pages.flatMap((page) => page.items) ?? [])
     .filter((node) => node.latest_run_id !== null)
@@ -86,6 +86,7 @@ function useAllRuns(): { items: Run[]; isPending: boolean } {
   const queries = useQueries({ queries: measured.map((node) => nodeRunsQuery(node.id)) });
   return {
     items: queries.flatMap((query) => query.data?.items ?? []),
+    synthetic: new Set(measured.filter((node) => node.synthetic).map((node) => node.id)),
     isPending: nodes.isPending || queries.some((query) => query.isPending),
   };
 }
@@ -95,7 +96,22 @@ function namedRuns(comparison: RunComparison): string[] {
   return runLabels(comparison.runs).map((label, index) => `${runLetter(index)} (${label})`);
 }
 
-function Comparison({ comparison }: { comparison: RunComparison }) {
+interface ComparisonProps {
+  comparison: RunComparison;
+  /** Nodes whose reports were made by hand. */
+  synthetic: ReadonlySet<string>;
+}
+
+/** "B is synthetic." where a run was made by hand. */
+function syntheticRuns({ comparison, synthetic }: ComparisonProps): string {
+  const letters = comparison.runs.flatMap((run, index) =>
+    synthetic.has(run.node_id) ? [runLetter(index)] : [],
+  );
+  if (letters.length === 0) return "";
+  return ` ${letters.join(" and ")} ${letters.length === 1 ? "is" : "are"} synthetic.`;
+}
+
+function Comparison({ comparison, synthetic }: ComparisonProps) {
   const layouts = comparableLayouts(comparison);
   const [chosenLayout, setLayout] = useState<string | null>(null);
   const layout = chosenLayout ?? layouts[0] ?? "";
@@ -107,7 +123,7 @@ function Comparison({ comparison }: { comparison: RunComparison }) {
     <>
       <QuestionCard
         title={`How do ${namedRuns(comparison).join(" and ")} differ?`}
-        description="The colour is the page size, the marker is the run."
+        description={`The colour is the page size, the marker is the run.${syntheticRuns({ comparison, synthetic })}`}
         actions={
           <div style={{ display: "flex", flexWrap: "wrap", gap: 8 }}>
             {layouts.length > 1 && (

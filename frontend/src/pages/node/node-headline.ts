@@ -14,7 +14,8 @@ export function nodeHeadline(node: NodeDetail): string {
   const idle = largestIdlePool(node);
   if (idle) {
     const where = node.numa_node_count > 1 ? ` on NUMA node ${idle.numa_node}` : "";
-    return `Release ${formatPages(idle.nr_hugepages, idle.page_bytes)} (${formatBytes(idle.nr_hugepages * idle.page_bytes)})${where}, or start what should use them: the pool is idle.`;
+    const size = idle.nr_hugepages === 1 ? "" : ` (${formatBytes(idle.nr_hugepages * idle.page_bytes)})`;
+    return `Release ${formatPages(idle.nr_hugepages, idle.page_bytes)}${size}${where}, or start what should use them: the pool is idle.`;
   }
   const fractured = node.geometry?.effective_granule.find(
     (granule) => isFractured(granule) && granule.granule_bytes !== null,

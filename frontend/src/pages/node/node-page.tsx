@@ -5,6 +5,7 @@ import { nodeQuery } from "@/api/nodes";
 import { runQuery } from "@/api/runs";
 import type { NodeDetail } from "@/api/types";
 import { MemoryMap } from "@/components/memory-map/memory-map";
+import { SyntheticBadge } from "@/components/ui/badges";
 import { LinkButton } from "@/components/ui/link-button";
 import { PageHeader } from "@/components/ui/page-header";
 import { QueryView } from "@/components/ui/query-view";
@@ -42,6 +43,7 @@ function NodeView({ node }: { node: NodeDetail }) {
     <>
       <PageHeader
         title={node.name}
+        badge={node.synthetic && <SyntheticBadge />}
         crumbs={
           <>
             <Link to="/nodes" className="hp-link">

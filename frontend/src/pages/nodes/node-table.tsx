@@ -1,7 +1,7 @@
 import { Table } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { NodeSummary } from "@/api/types";
-import { PageSizeBadge, StateBadge } from "@/components/ui/badges";
+import { PageSizeBadge, StateBadge, SyntheticBadge } from "@/components/ui/badges";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, Known, Pages, Unknown, When } from "@/components/ui/values";
 import { isFracturedNode, nodeObservations, poolBytes } from "@/lib/node-observations";
@@ -45,7 +45,12 @@ function NodeRow({ node, now }: { node: NodeSummary; now: Date }) {
         <Link to="/nodes/$nodeId" params={{ nodeId: node.id }} className="hp-link">
           {node.name}
         </Link>
-        {node.synthetic && <span style={{ color: "var(--hp-text-dim)", fontWeight: 400 }}> (synthetic)</span>}
+        {node.synthetic && (
+          <>
+            {" "}
+            <SyntheticBadge />
+          </>
+        )}
       </Table.Th>
       <Table.Td>
         <Known value={node.cpu_brand} />

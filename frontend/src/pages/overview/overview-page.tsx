@@ -5,7 +5,7 @@ import { nodesQuery } from "@/api/nodes";
 import type { NodeSummary } from "@/api/types";
 import { MemoryMap } from "@/components/memory-map/memory-map";
 import { AddNode } from "@/components/ui/add-node";
-import { StateBadge } from "@/components/ui/badges";
+import { StateBadge, SyntheticBadge } from "@/components/ui/badges";
 import { LinkButton } from "@/components/ui/link-button";
 import { PageHeader } from "@/components/ui/page-header";
 import { QuestionCard } from "@/components/ui/question-card";
@@ -119,17 +119,23 @@ function LookAt({ fleet }: { fleet: FleetSummary }) {
                 <Table.Th scope="row" style={{ verticalAlign: "top" }}>
                   <Link to="/nodes/$nodeId" params={{ nodeId: node.id }} className="hp-link">
                     {node.name}
-                  </Link>
+                  </Link>{" "}
+                  {node.synthetic && <SyntheticBadge />}
                 </Table.Th>
                 <Table.Td>
                   <Stack gap={6}>
                     {observations.map(({ code, state, text }) => (
                       <div
                         key={`${code}:${text}`}
-                        style={{ display: "flex", gap: 8, alignItems: "flex-start" }}
+                        style={{
+                          display: "flex",
+                          flexWrap: "wrap",
+                          gap: "2px 8px",
+                          alignItems: "flex-start",
+                        }}
                       >
                         <StateBadge state={state} />
-                        <span>{text}</span>
+                        <span style={{ flex: "1 1 14rem" }}>{text}</span>
                       </div>
                     ))}
                   </Stack>
@@ -159,7 +165,8 @@ function Newest({ nodes }: { nodes: readonly NodeSummary[] }) {
               <Table.Th scope="row" fw={400}>
                 <Link to="/nodes/$nodeId" params={{ nodeId: node.id }} className="hp-link">
                   {node.name}
-                </Link>
+                </Link>{" "}
+                {node.synthetic && <SyntheticBadge />}
               </Table.Th>
               <Table.Td className="hp-num">
                 <Bytes value={node.mem_total_bytes} />

@@ -6,6 +6,7 @@ import { StateText } from "@/components/ui/states";
 import { Bytes } from "@/components/ui/values";
 import { type BackingKind, pageSizeColor } from "@/lib/page-size";
 import { formatNsInterval, formatNsWithin, formatRatio } from "@/lib/units";
+import { chosenGains } from "./answer";
 
 function kindOf(gain: Gain): BackingKind {
   if (gain.backing.toUpperCase() === "THP") return "thp";
@@ -71,10 +72,13 @@ export function GainsCard({ plan }: { plan: Plan }) {
 }
 
 function gainsTitle(plan: Plan): string {
-  const best = plan.gains.reduce<Gain | null>(
-    (a, b) => (a === null || b.saving_ns_per_operation.likely > a.saving_ns_per_operation.likely ? b : a),
-    null,
-  );
+  const [chosen] = chosenGains(plan).filter((gain) => kindOf(gain) !== "base");
+  const best =
+    chosen ??
+    plan.gains.reduce<Gain | null>(
+      (a, b) => (a === null || b.saving_ns_per_operation.likely > a.saving_ns_per_operation.likely ? b : a),
+      null,
+    );
   if (!best) return "What would each page size buy?";
   if (best.saving_ns_per_operation.likely <= 0)
     return "No page size is likely to make an operation faster here.";

@@ -35,7 +35,7 @@ export function NodeInputs({ nodes, nodeId, form, errors, onNode, onChange }: No
         data={[
           ...nodes.map((node) => ({
             value: node.id,
-            label: `${node.name}, ${formatBytes(node.mem_total_bytes)}`,
+            label: `${node.name}, ${formatBytes(node.mem_total_bytes)}${node.synthetic ? ", synthetic" : ""}`,
           })),
           { value: INLINE, label: "Describe a node here" },
         ]}

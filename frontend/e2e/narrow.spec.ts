@@ -1,0 +1,27 @@
+import { expect, type Fleet, test } from "./fixtures";
+
+const PAGES: { name: string; path: (fleet: Fleet) => string; arrived: RegExp }[] = [
+  { name: "overview", path: () => "/", arrived: /Which nodes need a look/ },
+  { name: "nodes", path: () => "/nodes", arrived: /Which node do you want to plan/ },
+  { name: "node", path: ({ guestId }) => `/nodes/${guestId}`, arrived: /other lines between two accesses/ },
+  {
+    name: "planner",
+    path: ({ numaId }) => `/planner?node=${numaId}`,
+    arrived: /What does each database need/,
+  },
+  { name: "planner without a node", path: () => "/planner", arrived: /What does each database need/ },
+  { name: "evidence", path: () => "/evidence", arrived: /What have others published/ },
+  { name: "settings", path: () => "/settings", arrived: /Who may connect/ },
+];
+
+test.describe("on a telephone no page is wider than its screen", () => {
+  test.use({ viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
+  for (const { name, path, arrived } of PAGES) {
+    test(name, async ({ signedIn: page, fleet }) => {
+      await page.goto(fleet.server.url + path(fleet));
+      await expect(page.getByText(arrived).first()).toBeVisible();
+      await expect(page.getByRole("status", { name: "Loading" })).toHaveCount(0);
+      await expect(page.locator("html")).toHaveJSProperty("scrollWidth", 390);
+    });
+  }
+});
