@@ -212,7 +212,7 @@ static void read_limit(struct environment *environment, const struct cgroup_plac
     const char *mount = place->version == 1 ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup";
     const char *limit_name = place->version == 1 ? "memory.limit_in_bytes" : "memory.max";
     const char *usage_name = place->version == 1 ? "memory.usage_in_bytes" : "memory.current";
-    char path[TREE_PATH_BYTES];
+    char path[sizeof place->path + 64]; /* tree_read refuses what is longer than a path may be */
     struct cgroup *cgroup = &environment->cgroup;
 
     (void)snprintf(path, sizeof path, "%s%s/%s", mount, place->path, limit_name);

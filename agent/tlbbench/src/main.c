@@ -12,6 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Footprints of many GiB and their page tables do not fit a smaller address space. */
+_Static_assert(sizeof(void *) == 8, "tlbbench needs a 64-bit system");
+
 enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_PARTIAL = 3 };
 
 /* One line, whatever an argument or a file held: no control character reaches the terminal. */
