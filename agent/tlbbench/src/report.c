@@ -99,6 +99,12 @@ static void report_pools(FILE *out, const struct environment *e)
         report_pool(out, &e->pools[i], e->node_count > 1);
 }
 
+/* Every kernel lists its processors in /sys: without them, what is absent there says nothing of the kernel. */
+static bool has_sys(const struct environment *e)
+{
+    return e->processor.cpus_online != UNKNOWN;
+}
+
 static void report_page_sizes(FILE *out, const struct environment *e)
 {
     char page[PAGE_TEXT_BYTES];
@@ -108,9 +114,12 @@ static void report_page_sizes(FILE *out, const struct environment *e)
     for (size_t i = 0; i < e->pool_count; i++)
         text_append(text, sizeof text, "%s%s%s", i > 0 ? ", " : "", page_text(e->pools[i].page_bytes, page),
                     e->pools[i].page_bytes == e->default_huge_bytes ? " (default)" : "");
-    HEADER("huge pages", "%s", e->pool_count > 0 ? text : "none: this kernel has no hugetlb");
+    HEADER("huge pages", "%s",
+           e->pool_count > 0 ? text
+           : has_sys(e)      ? "none: this kernel has no hugetlb"
+                             : "unknown: /sys cannot be read");
     if (e->thp.enabled[0] == '\0')
-        HEADER("THP", "not in this kernel");
+        HEADER("THP", "%s", has_sys(e) ? "not in this kernel" : "unknown: /sys cannot be read");
     else
         HEADER("THP", "%s, defrag %s, shmem %s, page %s", e->thp.enabled, known(e->thp.defrag),
                known(e->thp.shmem_enabled), e->thp_bytes != 0 ? page_text(e->thp_bytes, page) : "?");
@@ -216,9 +225,10 @@ static void report_command_line(FILE *out, const struct environment *e)
     }
     if (e->kernel_command_line[0] == '\0')
         HEADER("command line", "?");
+    else if (others > 0 && text[0] != '\0')
+        HEADER("command line", "%s and %zu other word%s (--json lists all)", text, others, others == 1 ? "" : "s");
     else if (others > 0)
-        HEADER("command line", "%s%s%zu%s (--json lists all)", text, text[0] != '\0' ? " and " : "", others,
-               text[0] != '\0' ? " other words" : " words, none about memory");
+        HEADER("command line", "%zu word%s, none about memory (--json lists all)", others, others == 1 ? "" : "s");
     else
         HEADER("command line", "%s", text);
 }

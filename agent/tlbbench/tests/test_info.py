@@ -105,6 +105,16 @@ def trees_of_others_replay() -> None:
             assert less[key] == whole[key], (name, key)
 
 
+def no_sys_is_no_claim() -> None:
+    """Where /sys cannot be read, nothing is said of what the kernel has."""
+    with suite.temporary() as directory:
+        root = suite.unpack("x86-4k-1g-pools", directory)
+        shutil.rmtree(Path(root) / "sys")
+        report = suite.run("info", "--text", "--root", root).stdout
+    assert report.count("unknown: /sys cannot be read") == 2, report
+    assert "this kernel" not in report, report
+
+
 def this_machine() -> None:
     made = suite.document("info", "--processes")
     assert made["command"] == "info"
@@ -331,6 +341,7 @@ CASES: list[tuple[str, Callable[[], None]]] = [
     ("hidden geometry is named", hidden_geometry_is_named),
     ("a masked multiplier is a disagreement", masked_multiplier_is_a_disagreement),
     ("trees without capture.sh's facts replay", trees_of_others_replay),
+    ("no /sys is no claim", no_sys_is_no_claim),
     ("this machine", this_machine),
     ("takes less than 100 ms", is_fast),
     ("capture.sh replays the same", capture_replays_the_same),
