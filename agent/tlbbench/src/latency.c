@@ -14,7 +14,7 @@ enum {
     LINE_BYTES = 64,
     POINTS_MIN = 4,             /* of every plan, however slow the machine is */
     PLACED_NODES_MAX = 1 << 14, /* cycles up to this length are linked anew, at another place, for every batch */
-    QUICK_SLOW_POINTS = 10,     /* of a plan: cycles that a last-level cache may or may not hold take laps to settle */
+    QUICK_SLOW_POINTS = 10, /* of a plan at most: cycles that a last-level cache may hold or not take laps to settle */
     FULL_SLOW_POINTS = 24,
 };
 
@@ -324,6 +324,20 @@ static int measure_rounds(struct work *work, struct verdict *verdict)
     return 0;
 }
 
+/* Points of the plan that may take long to settle. */
+static unsigned slow_points(const struct work *work)
+{
+    const unsigned most = work->session->options->profile == PROFILE_FULL ? FULL_SLOW_POINTS : QUICK_SLOW_POINTS;
+    unsigned count = 0;
+
+    for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++) {
+        for (size_t point = 0; point < work->plan.footprint_count; point++) {
+            count += latency_plan_has(&work->plan, layout, point, UINT64_MAX) ? 1 : 0;
+        }
+    }
+    return count == 0 ? 1 : count < most ? count : most;
+}
+
 int latency_measure_curves(const struct session *session, struct latency_result *result)
 {
     struct backing backings[SESSION_BACKINGS_MAX];
@@ -351,9 +365,7 @@ int latency_measure_curves(const struct session *session, struct latency_result 
         latency_size_series(session, &work.plan, &work.series[index]);
     }
     work.budget_seconds = deadline_remaining_seconds(session->deadline);
-    const int slow_points = session->options->profile == PROFILE_FULL ? FULL_SLOW_POINTS : QUICK_SLOW_POINTS;
-
-    work.plan.warm_seconds = WARM_SHARE * work.budget_seconds / work.plan.rounds / slow_points /
+    work.plan.warm_seconds = WARM_SHARE * work.budget_seconds / work.plan.rounds / slow_points(&work) /
                              (double)latency_live_series(work.series, work.series_count);
     work.shared_bytes = latency_shared_footprint(session, &work.plan, work.series, work.series_count);
     if (measure_rounds(&work, &result->verdict) == 0) {
