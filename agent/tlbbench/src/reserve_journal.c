@@ -97,6 +97,10 @@ int reserve_journal_lock(const char *path, int flags)
         if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
             const int error = errno;
 
+            /* A file system without locks: the file that was just made is of no use. */
+            if (error != EWOULDBLOCK && fstat(fd, &opened) == 0 && opened.st_size == 0) {
+                reserve_journal_remove(path);
+            }
             (void)close(fd);
             errno = error;
             return -1;

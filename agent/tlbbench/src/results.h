@@ -237,7 +237,8 @@ struct row_measurement {
     double ns_p50, ns_p90, ns_p99;     /* per row, over batches of rows of all workers */
     uint64_t vm_pte_bytes_per_process; /* growth by touching the segment; UINT64_MAX = unknown */
     uint64_t vm_pte_bytes_total;
-    double first_touch_seconds; /* per worker that faults the whole segment in; NAN = not touched whole */
+    /* Per worker that faults the whole segment in, while the others do, too; NAN = not touched whole. */
+    double first_touch_seconds, first_touch_cpu_seconds;
     struct verdict verdict;
 };
 

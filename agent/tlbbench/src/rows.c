@@ -150,6 +150,7 @@ static struct row_measurement *add_measurement(struct work *work, const struct r
         .vm_pte_bytes_per_process = UINT64_MAX,
         .vm_pte_bytes_total = UINT64_MAX,
         .first_touch_seconds = NAN,
+        .first_touch_cpu_seconds = NAN,
         .verdict = segment->verdict,
     };
     memcpy(measurement->backing, segment->backing.name, sizeof(measurement->backing));

@@ -31,6 +31,7 @@ static void measurement_to_json(struct json *j, const struct row_measurement *me
     bytes_or_null(j, "vm_pte_bytes_per_process", measurement->vm_pte_bytes_per_process);
     bytes_or_null(j, "vm_pte_bytes_total", measurement->vm_pte_bytes_total);
     json_double(j, "first_touch_seconds", measurement->first_touch_seconds);
+    json_double(j, "first_touch_cpu_seconds", measurement->first_touch_cpu_seconds);
     verdict_to_json(&measurement->verdict, j);
     json_end_object(j);
 }

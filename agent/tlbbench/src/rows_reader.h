@@ -29,7 +29,7 @@ enum {
 struct rows_counters {
     _Alignas(ROWS_CACHE_LINE_BYTES) uint64_t rows;
     uint64_t page_table_bytes; /* growth by touching the segment; UINT64_MAX = unknown */
-    double first_touch_seconds;
+    double first_touch_seconds, first_touch_cpu_seconds;
     bool touched; /* false in the end: the worker died on the way */
     bool finished;
     uint32_t histogram[ROWS_BUCKETS]; /* batches by ns a row */

@@ -77,16 +77,26 @@ static void touch_view(void *context)
     }
 }
 
+static double thread_cpu_seconds(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
 /* Faults the whole segment in and notes what that cost. */
 static int touch_segment(const struct crew *crew, struct rows_counters *counters)
 {
     struct touch touch = {crew->view, crew->segment->mapped_bytes, (size_t)crew->session->base_page_bytes};
     const uint64_t before = backing_status_bytes("VmPTE");
     const uint64_t start_ns = timing_now_ns();
+    const double start_cpu = thread_cpu_seconds();
 
     if (signals_guard_bus(touch_view, &touch) != 0) {
         return -1;
     }
+    counters->first_touch_cpu_seconds = thread_cpu_seconds() - start_cpu;
     counters->first_touch_seconds = (double)(timing_now_ns() - start_ns) / 1e9;
     const uint64_t after = backing_status_bytes("VmPTE");
 
@@ -320,6 +330,7 @@ static void collect_figures(const struct crew *crew, double elapsed_seconds, str
     uint64_t rows = 0;
     uint64_t tables = 0;
     double touch_seconds = 0;
+    double touch_cpu_seconds = 0;
 
     for (unsigned number = 0; number < workers; number++) {
         rows += crew->control->counters[number].rows;
@@ -330,6 +341,7 @@ static void collect_figures(const struct crew *crew, double elapsed_seconds, str
         tables = tables == UINT64_MAX || counters->page_table_bytes == UINT64_MAX ? UINT64_MAX
                                                                                   : tables + counters->page_table_bytes;
         touch_seconds += counters->first_touch_seconds;
+        touch_cpu_seconds += counters->first_touch_cpu_seconds;
     }
     measurement->rows_per_second = (double)rows / elapsed_seconds;
     measurement->ns_p50 = histogram_quantile(crew->control, workers, 0.5);
@@ -338,6 +350,7 @@ static void collect_figures(const struct crew *crew, double elapsed_seconds, str
     measurement->vm_pte_bytes_total = tables;
     measurement->vm_pte_bytes_per_process = tables == UINT64_MAX ? UINT64_MAX : tables / touching;
     measurement->first_touch_seconds = touch_seconds / touching;
+    measurement->first_touch_cpu_seconds = touch_cpu_seconds / touching;
 }
 
 static void run_crew(struct crew *crew, struct worker *workers, double seconds, struct row_measurement *measurement)

@@ -295,6 +295,9 @@ int scatter_measure(const struct session *session, struct scatter_result *result
         verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
         return -1;
     }
+    if (count < 2) {
+        verdict_set(&result->verdict, STATUS_SKIPPED, "no larger pages to compare with were found or asked for");
+    }
     for (size_t index = 1; index < count; index++) {
         session_report_progress(session, (double)(index - 1) / (double)count);
         if (measure_backing(&work, &backings[index], &backings[0]) != 0) {

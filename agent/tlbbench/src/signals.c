@@ -26,7 +26,8 @@ static void handle_bus(int number)
 
 int signals_install(void)
 {
-    static const int stops[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+    /* SIGXCPU: RLIMIT_CPU is used up; what was measured and the pages taken must not be lost to it. */
+    static const int stops[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGXCPU};
     struct sigaction action;
 
     memset(&action, 0, sizeof(action));
@@ -37,8 +38,8 @@ int signals_install(void)
             return -1;
         }
     }
-    action.sa_handler = SIG_IGN; /* a closed reader must not leave pools reserved; writes report EPIPE instead */
-    if (sigaction(SIGPIPE, &action, NULL) != 0) {
+    action.sa_handler = SIG_IGN; /* a closed reader must not leave pools reserved; writes report the error instead */
+    if (sigaction(SIGPIPE, &action, NULL) != 0 || sigaction(SIGXFSZ, &action, NULL) != 0) { /* RLIMIT_FSIZE: EFBIG */
         return -1;
     }
     action.sa_handler = handle_bus;

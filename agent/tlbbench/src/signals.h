@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signals: SIGTERM, SIGINT, SIGHUP and SIGQUIT ask for an orderly stop (partial document, pools given back); SIGBUS
- * on pages that the kernel had promised becomes a return value. The only process-wide state of tlbbench lives here.
+ * Signals: SIGTERM, SIGINT, SIGHUP, SIGQUIT and SIGXCPU ask for an orderly stop (partial document, pools given back);
+ * SIGBUS on pages that the kernel had promised becomes a return value. The only process-wide state of tlbbench lives
+ * here.
  */
 #ifndef TLBBENCH_SIGNALS_H
 #define TLBBENCH_SIGNALS_H

@@ -34,5 +34,8 @@ void translations_drop(void)
         (void)*(volatile char *)(range + offset);
     }
     (void)mprotect(range, bytes, PROT_NONE);
-    (void)mprotect(range, bytes, PROT_READ);
+    if (mprotect(range, bytes, PROT_READ) != 0) {
+        (void)munmap(range, bytes); /* not readable any more */
+        range = NULL;
+    }
 }
