@@ -185,9 +185,10 @@ def pressure_points() -> None:
 
 
 def memory_limit_is_named() -> None:
-    made = suite.document("run", "--max-memory", "2M")
-    assert made["exit_status"] == 3
-    assert {item["status"] for item in made["sections"]} == {"memory_limit"}, made["sections"]
+    for command in ("run", "geometry", "latency", "rows", "scatter"):
+        made = suite.document(command, "--max-memory", "2M")
+        assert made["exit_status"] == 3
+        assert {item["status"] for item in made["sections"]} == {"memory_limit"}, made["sections"]
 
 
 def address_space_limit_is_named() -> None:
