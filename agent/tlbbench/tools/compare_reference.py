@@ -160,11 +160,12 @@ def print_points(points: dict[Key, Point]) -> int:
         found = verdict(point)
         counts[found] += 1
         best = best_ratio_of(point)
+        told = "" if found == "agrees" else found
         best_agree += 1 if abs(best - 1) <= TOLERANCE else 0
         chase, ours = statistics.median(point.chase), statistics.median(point.tlbbench)
         print(
             f"{key[0]:5} {key[1]:14} {size_text(key[2]):>9} {chase:8.2f} {spread(point.chase):7.1%} "
-            f"{ours:9.2f} {spread(point.tlbbench):7.1%} {ratio_of(point):6.3f} {best:6.3f} {'' if found == 'agrees' else found}"
+            f"{ours:9.2f} {spread(point.tlbbench):7.1%} {ratio_of(point):6.3f} {best:6.3f} {told}"
         )
     print(f"{len(points)} points: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
     print(f"best of the rounds within {TOLERANCE:.0%}: {best_agree} of {len(points)}")
