@@ -9,16 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Effort of a ladder: medians of 15 batches repeat within 2 % on a shared core, and the whole fits the budget. */
-static const struct ladder_effort QUICK_EFFORT = {.rounds = 5, .batches = 3, .batch_seconds = 0.4e-3, .control = false};
-static const struct ladder_effort FULL_EFFORT = {.rounds = 9, .batches = 5, .batch_seconds = 1.0e-3, .control = false};
+/* Effort of a ladder: every round has a new order of visits, which is what medians differ by; batches are as short as
+ * the clocks allow, so that a busy core cuts few of them. */
+static const struct ladder_effort QUICK_EFFORT = {
+    .rounds = 10, .rounds_max = 24, .batches = 1, .batch_seconds = 0.25e-3, .control = false};
+static const struct ladder_effort FULL_EFFORT = {
+    .rounds = 25, .rounds_max = 60, .batches = 1, .batch_seconds = 0.5e-3, .control = false};
 
-/* An attempt that finds the first level takes about this long; less time left is better spent on reporting. */
-#define RETRY_SECONDS 1.0
-
-/* A core is held by others when a ladder got less than this share of it; shorter ones say too little. */
-#define HELD_CPU_SHARE 0.9
-#define LOOK_NS_MIN 3e7
+/* Less time left is better spent on reporting. */
+#define RETRY_SECONDS 0.3
 
 /* Sharing a line counts as costly from here: twice what placement noise does to an L1 hit. */
 #define SHARED_LINE_COST_SHARE 0.10
@@ -28,33 +27,28 @@ enum {
     CALIBRATION_PAGES = 32, /* below every first-level TLB in the catalogue, above what one cache line holds */
 };
 
-/* Other work that came after the core was chosen makes a ladder slow long before it makes it noisy, and the time runs
- * out: then the core that idles most now is taken. */
-static void leave_held_core(struct geometry_work *work)
+static struct curve *find_curve(const struct curve_list *list, const char *name)
 {
-    const double wall_ns = (double)(timing_now_ns() - work->wall_ns);
-    const double cpu_ns = (double)(timing_thread_cpu_ns() - work->cpu_ns);
-
-    if (work->movable != NULL && work->wall_ns != 0 && wall_ns > LOOK_NS_MIN && cpu_ns < HELD_CPU_SHARE * wall_ns) {
-        work->movable->cpu = timing_choose_cpu(&work->movable->cpus);
-        (void)timing_pin_cpu(work->movable->cpu);
+    for (size_t index = 0; index < list->count; index++) {
+        if (strcmp(list->items[index].name, name) == 0) {
+            return &list->items[index];
+        }
     }
-    work->wall_ns = timing_now_ns();
-    work->cpu_ns = timing_thread_cpu_ns();
-}
-
-void geometry_start_ladder(struct geometry_work *work)
-{
-    leave_held_core(work);
-    work->ladder->count = 0;
-    work->ladder->seed = ++work->stream;
+    return NULL;
 }
 
 void geometry_keep_curve(struct geometry_work *work, const char *name, const struct backing *backing, bool packed,
                          const char *layout, const struct verdict *verdict)
 {
-    struct curve *const curve = curve_list_add(&work->result->curves);
+    struct curve *curve = find_curve(&work->result->curves, name);
 
+    if (curve != NULL) {
+        free(curve->points); /* of an attempt that came to nothing */
+        curve->points = NULL;
+        curve->point_count = 0;
+    } else {
+        curve = curve_list_add(&work->result->curves);
+    }
     if (curve == NULL) {
         return;
     }
@@ -86,13 +80,14 @@ static int time_calibration(struct geometry_work *work, enum window_slots slots,
     const uint64_t base = work->session->base_page_bytes;
     const struct window_request request = {
         .page_bytes = base, .base_bytes = base, .stride_pages = 1, .pages_max = CALIBRATION_PAGES, .slots = slots};
-    struct ladder_effort effort = work->effort;
     struct window window;
 
     if (window_open(&window, &request, verdict) != 0) {
         return -1;
     }
     geometry_start_ladder(work);
+    struct ladder_effort effort = geometry_effort(work, 0.5);
+
     ladder_add_point(work->ladder, CALIBRATION_PAGES);
     effort.control = true;
     const int result = ladder_measure_window(work->ladder, &window, &effort, work->session, verdict);
@@ -103,7 +98,8 @@ static int time_calibration(struct geometry_work *work, enum window_slots slots,
     return result;
 }
 
-int geometry_calibrate(struct geometry_work *work, struct verdict *verdict)
+/* Core clock, L1 hit, and whether several pages on one cache line cost anything. */
+static int calibrate(struct geometry_work *work, struct verdict *verdict)
 {
     double lines_ns, packed_ns, shared_ns, ignored_ns;
 
@@ -126,83 +122,176 @@ int geometry_calibrate(struct geometry_work *work, struct verdict *verdict)
     return 0;
 }
 
-static int measure_huge_levels(struct geometry_work *work, struct verdict *verdict)
-{
-    struct geometry_result *const result = work->result;
-    int status = 0;
+/* --- parts ----------------------------------------------------------------------------------------------------- */
 
-    for (size_t index = 0; index < result->granule_count && status == 0; index++) {
-        const struct granule *const granule = &result->granules[index];
-        struct backing backing = {.kind = granule->kind, .page_bytes = granule->page_bytes};
-
-        /* Only hugetlb pages can be mapped many times; a fractured one would measure the structure of its parts. */
-        if (granule->kind == BACKING_HUGETLB && granule->verdict.status == STATUS_OK) {
-            memcpy(backing.name, granule->backing, sizeof(backing.name));
-            status = geometry_measure_levels(work, &backing, verdict);
-        }
-    }
-    return status;
-}
-
-static int measure_steps(struct geometry_work *work, struct verdict *verdict)
+static struct backing base_backing(const struct geometry_work *work)
 {
     struct backing base = {.kind = BACKING_BASE, .page_bytes = work->session->base_page_bytes};
     char text[PAGE_TEXT_BYTES];
 
     (void)snprintf(base.name, sizeof(base.name), "%.15s", page_text(base.page_bytes, text));
-    if (geometry_calibrate(work, verdict) != 0) {
-        return -1;
-    }
-    session_report_progress(work->session, 0.1);
-    if (geometry_measure_levels(work, &base, verdict) != 0) {
-        return -1;
-    }
-    session_report_progress(work->session, 0.6);
-    /* Fracture gates every claim about reach, so it comes before the ways when time is short. */
-    if (work->l1_entries > 0 && geometry_measure_granules(work, verdict) != 0) {
-        return -1;
-    }
-    session_report_progress(work->session, 0.75);
-    if (work->l1_entries > 0 && geometry_measure_ways(work, verdict) != 0) {
-        return -1;
-    }
-    session_report_progress(work->session, 0.9);
-    return measure_huge_levels(work, verdict);
+    return base;
 }
 
-/* Drops what was measured and keeps what CPUID and the catalogue say. */
-static void forget_measured(struct geometry_result *result, size_t prior_levels)
+static int measure_first(struct geometry_work *work, struct verdict *verdict)
 {
-    result->levels.count = prior_levels;
-    result->penalty_count = 0;
-    result->granule_count = 0;
-    free(result->granules);
-    result->granules = NULL;
-    curve_list_free(&result->curves);
-    result->coalescing_seen = false;
+    const struct backing base = base_backing(work);
+
+    return geometry_measure_first_level(work, &base, &work->first, verdict);
 }
 
-/* A disturbed attempt is repeated on the core that idles most by then. */
-static int measure_with_retries(struct geometry_work *work, struct session *session)
+static int measure_hit(struct geometry_work *work, struct verdict *verdict)
+{
+    const struct backing base = base_backing(work);
+
+    return geometry_measure_hit(work, &base, verdict);
+}
+
+static int measure_second(struct geometry_work *work, struct verdict *verdict)
+{
+    const struct backing base = base_backing(work);
+
+    return geometry_measure_second_level(work, &base, &work->first, verdict);
+}
+
+/* Only hugetlb pages can be mapped many times; a fractured one would measure the structure of its parts. */
+static bool has_huge_levels(const struct granule *granule)
+{
+    return granule->kind == BACKING_HUGETLB && granule->verdict.status == STATUS_OK;
+}
+
+static int measure_huge_levels(struct geometry_work *work, struct verdict *verdict)
+{
+    struct geometry_result *const result = work->result;
+
+    for (size_t index = 0; index < result->granule_count; index++) {
+        const struct granule *const granule = &result->granules[index];
+        struct backing backing = {.kind = granule->kind, .page_bytes = granule->page_bytes};
+        struct geometry_first_level first;
+
+        if (!has_huge_levels(granule) || geometry_find_measured(result, 1, granule->page_bytes) != NULL) {
+            continue;
+        }
+        memcpy(backing.name, granule->backing, sizeof(backing.name));
+        if (geometry_measure_first_level(work, &backing, &first, verdict) != 0 ||
+            (first.entries > 0 && geometry_measure_second_level(work, &backing, &first, verdict) != 0)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+enum part_state { PART_OPEN, PART_WEAK, PART_DONE }; /* weak: done, and better with more time */
+
+struct part {
+    double quick_seconds;   /* on a quiet core; only the proportions count */
+    bool needs_first_level; /* of base pages */
+    int (*measure)(struct geometry_work *work, struct verdict *verdict);
+};
+
+/* Fracture gates every claim about reach, so it comes before the ways. */
+static const struct part PARTS[] = {
+    {0.1, false, calibrate},
+    {0.6, false, measure_first},
+    {0.35, true, measure_hit},
+    {0.8, true, measure_second},
+    {0.8, true, geometry_measure_granules},
+    {0.8, true, geometry_measure_ways},
+    {0.1, true, measure_huge_levels},
+};
+enum { PART_COUNT = sizeof(PARTS) / sizeof(PARTS[0]) };
+
+struct parts_run {
+    enum part_state states[PART_COUNT];
+    struct deadline planned_end;
+    bool flat; /* no first level to be seen: nothing else can be measured */
+};
+
+/* Its share of the time that is left, among those that still have to run. */
+static struct deadline end_of_part(const struct parts_run *run, size_t part)
+{
+    double seconds = 0;
+
+    for (size_t index = part; index < PART_COUNT; index++) {
+        seconds += run->states[index] == PART_DONE ? 0 : PARTS[index].quick_seconds;
+    }
+    return deadline_after(PARTS[part].quick_seconds / seconds * deadline_remaining_seconds(run->planned_end));
+}
+
+/* Runs one part. One that failed leaves nothing but curves. */
+static void run_part(struct geometry_work *work, struct parts_run *run, size_t part, struct verdict *verdict)
+{
+    struct geometry_result *const result = work->result;
+    const size_t levels = result->levels.count;
+    const size_t penalties = result->penalty_count;
+
+    work->part_end = end_of_part(run, part);
+    work->held = false;
+    const int status = PARTS[part].measure(work, verdict);
+
+    if (status < 0) {
+        result->levels.count = levels;
+        result->penalty_count = penalties;
+        return;
+    }
+    run->states[part] = status > 0 ? PART_WEAK : PART_DONE;
+    run->flat = run->flat || (PARTS[part].measure == measure_first && work->l1_entries == 0);
+}
+
+/* Runs the parts that are not done. Returns false when the section must end; `verdict` is the first failure's. */
+static bool run_parts(struct geometry_work *work, struct parts_run *run, struct verdict *verdict)
+{
+    for (size_t part = 0; part < PART_COUNT && !run->flat; part++) {
+        struct verdict part_verdict = {.status = STATUS_OK};
+        const bool first_level_missing = PARTS[part].needs_first_level && work->l1_entries == 0;
+
+        if (run->states[part] == PART_DONE || first_level_missing) {
+            continue;
+        }
+        if (session_must_stop(work->session, &part_verdict)) {
+            *verdict = verdict->status == STATUS_OK ? part_verdict : *verdict;
+            return false;
+        }
+        const enum part_state before = run->states[part];
+
+        run_part(work, run, part, &part_verdict);
+        session_report_progress(work->session, (double)(part + 1) / (PART_COUNT + 1));
+        if (run->states[part] == PART_OPEN && before == PART_OPEN && verdict->status == STATUS_OK) {
+            *verdict = part_verdict;
+        }
+        if (isnan(work->l1_hit_ns)) {
+            break; /* nothing can be measured without the calibration */
+        }
+    }
+    return true;
+}
+
+static bool all_done(const struct parts_run *run)
+{
+    for (size_t part = 0; part < PART_COUNT && !run->flat; part++) {
+        if (run->states[part] != PART_DONE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What noise spoiled is measured again while there is time, on the core that idles most by then. */
+static void measure_with_retries(struct geometry_work *work, struct session *session)
 {
     struct verdict *const verdict = &work->result->verdict;
-    const size_t prior_levels = work->result->levels.count;
-    int measured = -1;
+    struct parts_run run = {.planned_end = geometry_planned_end(session)};
 
     for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
-        if (attempt > 0) {
-            forget_measured(work->result, prior_levels);
-            session->cpu = timing_choose_cpu(&session->cpus);
-            (void)timing_pin_cpu(session->cpu);
-        }
         *verdict = (struct verdict){.status = STATUS_OK};
-        measured = measure_steps(work, verdict);
-        if (measured == 0 || verdict->status != STATUS_NOISY ||
-            deadline_remaining_seconds(session->deadline) < RETRY_SECONDS) {
+        if (!run_parts(work, &run, verdict) || all_done(&run) ||
+            (verdict->status != STATUS_OK && verdict->status != STATUS_NOISY) ||
+            deadline_remaining_seconds(run.planned_end) < RETRY_SECONDS) {
             break;
         }
+        session->cpu = timing_choose_cpu(&session->cpus);
+        (void)timing_pin_cpu(session->cpu);
     }
-    return measured;
 }
 
 int geometry_measure(const struct session *session, struct geometry_result *result)
@@ -216,6 +305,8 @@ int geometry_measure(const struct session *session, struct geometry_result *resu
         .effort = session->options->profile == PROFILE_FULL ? FULL_EFFORT : QUICK_EFFORT,
         .l1_hit_ns = NAN,
         .l2_penalty_ns = NAN,
+        .second_hit_ns = NAN,
+        .cpu_share = 1,
     };
 
     *result = (struct geometry_result){.alias_cost_ns = NAN, .clock = {NAN, NAN, NAN}};
@@ -224,11 +315,9 @@ int geometry_measure(const struct session *session, struct geometry_result *resu
         verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
         return -1;
     }
-    const int measured = measure_with_retries(&work, &quieter);
-
+    measure_with_retries(&work, &quieter);
     free(work.ladder);
-    if (measured == 0) {
-        result->verdict.status = STATUS_OK;
+    if (result->verdict.status == STATUS_OK) {
         session_report_progress(session, 1.0);
     }
     return tlb_disagreements_find(&result->levels, &result->disagreements, &result->disagreement_count);

@@ -64,13 +64,13 @@ static int64_t find_parts_knee(struct geometry_work *work, const struct arena *a
                                size_t parts_max, const char *name, struct verdict *verdict)
 {
     struct parts parts = {arena->base, part_bytes};
-    struct ladder_effort effort = work->effort;
     struct knee_point points[LADDER_POINTS_MAX];
     const double entries = (double)work->l1_entries;
 
-    effort.rounds = effort.rounds > 3 ? effort.rounds - 2 : effort.rounds;
-    effort.control = true;
     geometry_start_ladder(work);
+    struct ladder_effort effort = geometry_effort(work, 1.0 / (double)work->granules_left);
+
+    effort.control = true;
     /* Fourth roots of 2 that meet the first level itself and its multiples. */
     for (double count = entries / 4; llround(count) <= (long long)parts_max; count *= 1.189207115) {
         ladder_add_point(work->ladder, (uint64_t)llround(count));
@@ -196,6 +196,8 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
         return;
     }
     if (arena.bytes < wanted && backing->kind != BACKING_HUGETLB) {
+        verdict_set(&granule->verdict, STATUS_NO_MEMORY, "only %zu of %llu bytes could be mapped", arena.bytes,
+                    (unsigned long long)wanted);
         arena_close(&arena);
         return;
     }
@@ -246,31 +248,62 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
                    (long long)knee, (unsigned long long)work->l1_entries);
 }
 
+/* Lists what is to be measured, each as not reached yet. */
+static int list_granules(struct geometry_work *work, const struct backing *backings, size_t count,
+                         struct verdict *verdict)
+{
+    work->result->granules = calloc(count, sizeof(*work->result->granules));
+    if (work->result->granules == NULL) {
+        verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the result");
+        return -1;
+    }
+    work->result->granule_count = count;
+    for (size_t index = 0; index < count; index++) {
+        struct granule *const granule = &work->result->granules[index];
+
+        memcpy(granule->backing, backings[index].name, sizeof(granule->backing));
+        granule->kind = backings[index].kind;
+        granule->page_bytes = backings[index].page_bytes;
+        verdict_set(&granule->verdict, STATUS_STOPPED, "the time limit was reached");
+    }
+    return 0;
+}
+
+static bool is_open(const struct granule *granule)
+{
+    return granule->verdict.status == STATUS_STOPPED || granule->verdict.status == STATUS_NOISY;
+}
+
+static size_t count_open(const struct geometry_result *result)
+{
+    size_t open = 0;
+
+    for (size_t index = 0; index < result->granule_count; index++) {
+        open += is_open(&result->granules[index]) ? 1 : 0;
+    }
+    return open;
+}
+
 int geometry_measure_granules(struct geometry_work *work, struct verdict *verdict)
 {
     struct backing backings[SESSION_BACKINGS_MAX];
     const size_t count = session_list_backings(work->session, backings);
     const struct backing *thp = NULL;
 
-    work->result->granules = calloc(count, sizeof(*work->result->granules));
-    if (work->result->granules == NULL) {
-        verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the result");
+    if (work->result->granules == NULL && list_granules(work, backings, count, verdict) != 0) {
         return -1;
     }
     for (size_t index = 0; index < count; index++) {
         thp = backings[index].kind == BACKING_THP ? &backings[index] : thp;
     }
+    work->granules_left = count_open(work->result);
     for (size_t index = 0; index < count; index++) {
-        struct granule *const granule = &work->result->granules[work->result->granule_count++];
+        struct granule *const granule = &work->result->granules[index];
 
-        memcpy(granule->backing, backings[index].name, sizeof(granule->backing));
-        granule->kind = backings[index].kind;
-        granule->page_bytes = backings[index].page_bytes;
+        if (!is_open(granule)) {
+            continue;
+        }
         if (session_must_stop(work->session, verdict)) {
-            /* Stopped before its turn: it still says which backing it is about. */
-            memcpy(granule->backing, backings[index].name, sizeof(granule->backing));
-            granule->kind = backings[index].kind;
-            granule->page_bytes = backings[index].page_bytes;
             granule->verdict = *verdict;
             return -1;
         }
@@ -279,6 +312,7 @@ int geometry_measure_granules(struct geometry_work *work, struct verdict *verdic
         } else {
             measure_backing(work, &backings[index], granule);
         }
+        work->granules_left--;
     }
-    return 0;
+    return count_open(work->result) > 0 ? 1 : 0;
 }

@@ -15,15 +15,20 @@ enum {
     COARSE_PAGES_MAX = 384, /* in distinct lines 24 KiB: inside every first-level data cache, with room for conflicts */
     FINE_MARGIN_PAGES = 2,
     FINE_POINTS_MAX = 96,
-    PASSES_MAX = 3,
+    PASSES_MAX = 4,
     PASS_AGREEMENT_PAGES = 2,
     MAPS_KEPT_FREE = 2048, /* of vm.max_map_count, for everything else in this process */
 };
 
 #define COARSE_STEP 1.122462048 /* sixth root of 2 */
 
-static size_t aliases_allowed(void)
+/* Of the time left to the part: the coarse ladder, then each pass. */
+#define COARSE_SHARE 0.35
+static const double PASS_SHARES[PASSES_MAX] = {0.4, 0.6, 0.7, 1.0};
+
+size_t geometry_pages_max(const struct backing *backing)
 {
+    const size_t wanted = backing->kind == BACKING_BASE ? LADDER_PAGES_MAX : HUGE_LADDER_PAGES_MAX;
     unsigned long long maps = 65530; /* the kernel's default */
     FILE *const file = fopen("/proc/sys/vm/max_map_count", "re");
 
@@ -33,7 +38,9 @@ static size_t aliases_allowed(void)
         }
         (void)fclose(file);
     }
-    return maps > 2ull * MAPS_KEPT_FREE ? (size_t)maps - MAPS_KEPT_FREE : MAPS_KEPT_FREE;
+    const size_t allowed = maps > 2ull * MAPS_KEPT_FREE ? (size_t)maps - MAPS_KEPT_FREE : MAPS_KEPT_FREE;
+
+    return wanted < allowed ? wanted : allowed;
 }
 
 int geometry_open_window(const struct geometry_work *work, const struct backing *backing, uint64_t stride_pages,
@@ -76,27 +83,20 @@ const char *geometry_layout_name(const struct geometry_work *work)
     return work->slots == WINDOW_SLOTS_LINES ? "distinct" : "aliased";
 }
 
-/* Trades batches of a round for rounds: more visiting orders at the same cost. */
-void geometry_spread_rounds(struct ladder_effort *effort, unsigned batches)
-{
-    effort->rounds = effort->rounds * effort->batches / batches;
-    effort->batches = batches;
-}
-
 /* --- first level ---------------------------------------------------------------------------------------------- */
 
 /* Every number of pages between the coarse neighbours, behind five points of the plateau. */
-static struct knee measure_fine(struct geometry_work *work, struct window *window, struct knee coarse,
+static struct knee measure_fine(struct geometry_work *work, struct window *window, struct knee coarse, double share,
                                 struct verdict *verdict)
 {
     const uint64_t first = coarse.pages > FINE_MARGIN_PAGES ? coarse.pages - FINE_MARGIN_PAGES : 1;
     /* One coarse step further than the bracket: a disturbed coarse point may have closed it too early. */
     const uint64_t last = 2 * coarse.next_pages - coarse.pages + FINE_MARGIN_PAGES;
     const uint64_t step = (last - first) / FINE_POINTS_MAX + 1;
-    struct ladder_effort effort = work->effort;
 
-    geometry_spread_rounds(&effort, 1);
     geometry_start_ladder(work);
+    const struct ladder_effort effort = geometry_effort(work, share);
+
     for (uint64_t eighth = 3; eighth <= 7; eighth++) {
         ladder_add_point(work->ladder, coarse.pages * eighth / 8);
     }
@@ -109,18 +109,22 @@ static struct knee measure_fine(struct geometry_work *work, struct window *windo
     return geometry_read_knee(work, LADDER_MINIMUM);
 }
 
-/* Fine passes with new seeds until two agree. */
-static int confirm_first_level(struct geometry_work *work, struct window *window, struct knee coarse,
-                               struct geometry_first_level *found, struct verdict *verdict)
+/* Fine passes with new seeds until two agree. Passes that do not, or that noise or time cut short, leave an interval:
+ * all that they saw, and the coarse bracket where there is no pass at all. Returns false only when stopped. */
+static bool confirm_first_level(struct geometry_work *work, struct window *window, struct knee coarse,
+                                struct geometry_first_level *found, struct verdict *verdict)
 {
     uint64_t knees[PASSES_MAX];
     size_t count = 0;
 
+    *found = (struct geometry_first_level){coarse.pages, coarse.pages, coarse.next_pages, coarse.plateau_ns, false};
     for (unsigned pass = 0; pass < PASSES_MAX; pass++) {
-        const struct knee fine = measure_fine(work, window, coarse, verdict);
+        struct verdict pass_verdict = {.status = STATUS_OK};
+        const struct knee fine = measure_fine(work, window, coarse, PASS_SHARES[pass], &pass_verdict);
 
-        if (verdict->status != STATUS_OK) {
-            return -1;
+        if (pass_verdict.status != STATUS_OK && pass_verdict.status != STATUS_NOISY) {
+            *verdict = pass_verdict;
+            return false;
         }
         if (fine.verdict != KNEE_FOUND) {
             continue;
@@ -130,15 +134,23 @@ static int confirm_first_level(struct geometry_work *work, struct window *window
             const uint64_t high = knees[before] < fine.pages ? fine.pages : knees[before];
 
             if (high - low <= PASS_AGREEMENT_PAGES) {
-                *found = (struct geometry_first_level){low, low - 1, high + 1, fine.plateau_ns};
-                return 0;
+                /* A point that was given up leaves a gap behind the knee. */
+                const uint64_t most = high + 1 > fine.next_pages ? high + 1 : fine.next_pages;
+
+                *found = (struct geometry_first_level){low, low - 1, most, fine.plateau_ns, true};
+                return true;
             }
         }
+        /* Disturbances only take entries away, so the larger knee is the better one. */
+        if (count == 0 || fine.pages > found->entries) {
+            found->entries = fine.pages;
+            found->plateau_ns = fine.plateau_ns;
+        }
+        found->entries_min = fine.pages < found->entries_min ? fine.pages : found->entries_min;
+        found->entries_max = fine.next_pages > found->entries_max ? fine.next_pages : found->entries_max;
         knees[count++] = fine.pages;
     }
-    verdict_set(verdict, STATUS_NOISY, "the first-level knee moved between passes; coarse bracket %llu to %llu pages",
-                (unsigned long long)coarse.pages, (unsigned long long)coarse.next_pages);
-    return -1;
+    return true;
 }
 
 int geometry_add_level(struct geometry_work *work, const struct tlb_level *level, struct verdict *verdict)
@@ -150,16 +162,47 @@ int geometry_add_level(struct geometry_work *work, const struct tlb_level *level
     return 0;
 }
 
-/* Returns 0 with found->entries == 0 when the ladder is flat. */
-static int measure_first_level(struct geometry_work *work, struct window *window, const struct backing *backing,
-                               struct geometry_first_level *found, struct verdict *verdict)
+static enum confidence first_level_confidence(const struct geometry_work *work,
+                                              const struct geometry_first_level *found)
+{
+    const uint64_t width = found->entries_max - found->entries_min;
+
+    return !found->agreed ? CONFIDENCE_LOW : width > 2 || work->held ? CONFIDENCE_MEDIUM : CONFIDENCE_HIGH;
+}
+
+static int store_first_level(struct geometry_work *work, const struct backing *backing,
+                             const struct geometry_first_level *found, struct verdict *verdict)
+{
+    geometry_look(work);
+    struct tlb_level level = {
+        .level = 1,
+        .kind = TLB_DATA,
+        .page_bytes = backing->page_bytes,
+        .entries = (unsigned)found->entries,
+        .entries_min = (unsigned)found->entries_min,
+        .entries_max = (unsigned)found->entries_max,
+        .ways = TLB_WAYS_UNKNOWN,
+        .source = SOURCE_MEASURED,
+        .confidence = first_level_confidence(work, found),
+    };
+
+    if (!found->agreed) {
+        (void)snprintf(level.note, sizeof(level.note),
+                       "no two passes over single pages agreed: interval of all of them");
+    }
+    return geometry_add_level(work, &level, verdict);
+}
+
+static int climb_first_level(struct geometry_work *work, struct window *window, const struct backing *backing,
+                             struct geometry_first_level *found, struct verdict *verdict)
 {
     char name[64];
 
-    *found = (struct geometry_first_level){0};
     geometry_start_ladder(work);
+    const struct ladder_effort effort = geometry_effort(work, COARSE_SHARE);
+
     geometry_add_points(work->ladder, COARSE_PAGES_MIN, COARSE_PAGES_MAX);
-    if (ladder_measure_window(work->ladder, window, &work->effort, work->session, verdict) != 0) {
+    if (ladder_measure_window(work->ladder, window, &effort, work->session, verdict) != 0) {
         return -1;
     }
     (void)snprintf(name, sizeof(name), "geometry first level %s", backing->name);
@@ -174,45 +217,28 @@ static int measure_first_level(struct geometry_work *work, struct window *window
                     backing->name);
         return -1;
     }
-    if (confirm_first_level(work, window, coarse, found, verdict) != 0) {
+    if (!confirm_first_level(work, window, coarse, found, verdict)) {
         return -1;
     }
     (void)snprintf(name, sizeof(name), "geometry first-level knee %s", backing->name);
     geometry_keep_curve(work, name, backing, false, geometry_layout_name(work), verdict);
-    const struct tlb_level level = {
-        .level = 1,
-        .kind = TLB_DATA,
-        .page_bytes = backing->page_bytes,
-        .entries = (unsigned)found->entries,
-        .entries_min = (unsigned)found->entries_min,
-        .entries_max = (unsigned)found->entries_max,
-        .ways = TLB_WAYS_UNKNOWN,
-        .source = SOURCE_MEASURED,
-        .confidence = found->entries_max - found->entries_min <= 2 ? CONFIDENCE_HIGH : CONFIDENCE_MEDIUM,
-    };
-    return geometry_add_level(work, &level, verdict);
+    return store_first_level(work, backing, found, verdict);
 }
 
-int geometry_measure_levels(struct geometry_work *work, const struct backing *backing, struct verdict *verdict)
+int geometry_measure_first_level(struct geometry_work *work, const struct backing *backing,
+                                 struct geometry_first_level *found, struct verdict *verdict)
 {
-    const size_t wanted = backing->kind == BACKING_BASE ? LADDER_PAGES_MAX : HUGE_LADDER_PAGES_MAX;
-    const size_t allowed = aliases_allowed();
-    const size_t pages_max = wanted < allowed ? wanted : allowed;
-    struct geometry_first_level first;
     struct window window;
 
-    if (geometry_open_window(work, backing, 1, pages_max, &window, verdict) != 0) {
+    *found = (struct geometry_first_level){0};
+    if (geometry_open_window(work, backing, 1, 2 * COARSE_PAGES_MAX, &window, verdict) != 0) {
         return -1;
     }
-    const int status = measure_first_level(work, &window, backing, &first, verdict);
+    const int status = climb_first_level(work, &window, backing, found, verdict);
 
-    if (status == 0 && first.entries > 0) {
-        if (backing->kind == BACKING_BASE) {
-            work->l1_entries = first.entries;
-        }
-        window_close(&window);
-        return geometry_measure_second_level(work, backing, pages_max, &first, verdict);
-    }
     window_close(&window);
+    if (status == 0 && backing->kind == BACKING_BASE) {
+        work->l1_entries = found->entries;
+    }
     return status;
 }

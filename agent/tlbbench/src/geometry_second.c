@@ -13,7 +13,10 @@
 enum {
     SHORT_LADDER_PAGES = 3072, /* shows a second level of 2048 entries whole */
     HIT_LADDER_PAGES = 1100,   /* six steps past twice the largest first level; as a window 4.3 MiB of aliases */
-    MAPPINGS = 5,
+    MAPPINGS = 5,              /* fresh ones that every point sees */
+    MAPPINGS_MAX = 15,         /* for points whose median is uncertain after that */
+    MAPPINGS_MIN = 3,          /* where time is short */
+    HIT_CELLS = 5,
 };
 
 /* The second plateau is clean from here on, also where the first level replaces at random. */
@@ -56,7 +59,7 @@ static void add_penalty(struct geometry_work *work, const char *level, uint64_t 
         .level = level,
         .page_bytes = page_bytes,
         .ns = ns,
-        .ns_min = ns - margin_ns,
+        .ns_min = fmax(0, ns - margin_ns),
         .ns_max = ns + margin_ns,
         .cycles = cycles_of(work, ns, hit_ns),
     };
@@ -78,9 +81,26 @@ static double plateau_margin(const struct ladder *ladder, uint64_t from, uint64_
     return count > 0 ? statistics_median(margins, count) : NAN;
 }
 
+/* On a quiet core at most one point in six has a median this far above its best: those of the soft rise. More of them
+ * say that entries or page tables kept being lost, also where no batch was cut. */
+#define RESTLESS_EXCESS_SHARE 0.05
+#define RESTLESS_POINTS_SHARE 0.25
+
+static bool is_restless(const struct ladder *ladder)
+{
+    size_t restless = 0;
+
+    for (size_t index = 0; index < ladder->count; index++) {
+        const struct point_stats *const stats = &ladder->cells[index].view.stats;
+
+        restless += stats->ns_p50 > (1 + RESTLESS_EXCESS_SHARE) * stats->ns_min ? 1 : 0;
+    }
+    return (double)restless > RESTLESS_POINTS_SHARE * (double)ladder->count;
+}
+
 static bool is_disturbed(const struct ladder *ladder)
 {
-    return ladder_dropped_share(ladder) > DROPPED_SHARE_WIDE;
+    return ladder_dropped_share(ladder) > DROPPED_SHARE_WIDE || is_restless(ladder);
 }
 
 static int store_second_level(struct geometry_work *work, const struct backing *backing,
@@ -98,14 +118,17 @@ static int store_second_level(struct geometry_work *work, const struct backing *
     };
     const double width = (double)found->half_rise_pages / (double)found->soft_start_pages;
 
-    level.confidence = width <= 1.35 ? CONFIDENCE_HIGH : width <= 2.5 ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
+    geometry_look(work);
+    level.confidence = width <= 1.35 && !work->held ? CONFIDENCE_HIGH
+                       : width <= 2.5               ? CONFIDENCE_MEDIUM
+                                                    : CONFIDENCE_LOW;
     (void)snprintf(level.note, sizeof(level.note),
                    "interval from the soft start of the rise to its half; estimate at 15 %% of it");
     if (is_disturbed(work->ladder)) {
         level.confidence = CONFIDENCE_LOW;
         level.entries_max = (unsigned)work->ladder->cells[work->ladder->count - 1].pages;
         (void)snprintf(level.note, sizeof(level.note),
-                       "other work held the core at times: interval from the soft start to the end of the ladder");
+                       "other work disturbed the ladder: interval from the soft start to its end");
     }
     return geometry_add_level(work, &level, verdict);
 }
@@ -119,7 +142,6 @@ struct climb {
     bool extends; /* longer and longer until the rise is over */
     uint64_t from;
     double rise_min_ns; /* of a rise that is worth the name: a walk costs more than the hit before it */
-    double hit_ns;      /* L1 hit; NAN until measured */
 };
 
 struct place {
@@ -127,10 +149,18 @@ struct place {
     struct zero_view zeroes;
 };
 
-/* An L1 hit of the same rounds, table and all. */
+/* An L1 hit of the same rounds, table and all: from the shortest cycles, several of them because the clock may change
+ * from one to the next. */
 static double ladder_hit_ns(const struct ladder *ladder)
 {
-    return ladder->cells[0].packed.stats.ns_min;
+    double hits[HIT_CELLS];
+    size_t count = 0;
+
+    while (count < HIT_CELLS && count < ladder->count) {
+        hits[count] = ladder->cells[count].packed.stats.ns_min;
+        count++;
+    }
+    return statistics_median(hits, count);
 }
 
 /* True when the ladder has climbed past the steep part of the rise, so that longer cycles add nothing but time. */
@@ -176,41 +206,72 @@ static int climb_place(struct geometry_work *work, const struct climb *climb, st
                      ? ladder_measure(ladder, zero_view_link, &place->zeroes, effort, work->session, verdict)
                      : ladder_measure_window(ladder, &place->window, effort, work->session, verdict);
 
+    struct ladder_effort first_look = *effort;
+
+    first_look.rounds = effort->rounds > 0 ? effort->rounds : effort->rounds_max;
     while (status == 0 && climb->extends && *reach * LADDER_STEP <= (double)climb->pages_max &&
            !rise_is_over(ladder, climb)) {
         *reach *= LADDER_STEP;
         const uint64_t pages = (uint64_t)llround(*reach);
 
         status = climb->over_zeroes
-                     ? ladder_extend(ladder, pages, zero_view_link, &place->zeroes, effort, work->session, verdict)
-                     : ladder_extend_window(ladder, pages, &place->window, effort, work->session, verdict);
+                     ? ladder_extend(ladder, pages, zero_view_link, &place->zeroes, &first_look, work->session, verdict)
+                     : ladder_extend_window(ladder, pages, &place->window, &first_look, work->session, verdict);
     }
     return status;
 }
 
+/* The effort of one mapping: some rounds of every point at first, then of those that are uncertain. */
+static struct ladder_effort effort_of_mapping(const struct ladder_effort *whole, bool held, unsigned mapping)
+{
+    struct ladder_effort effort = *whole;
+    const unsigned rounds = held ? 1 : (whole->rounds + MAPPINGS - 1) / MAPPINGS;
+
+    effort.rounds = mapping < MAPPINGS ? rounds : 0;
+    effort.rounds_max = mapping < MAPPINGS ? 0 : rounds;
+    return effort;
+}
+
+/* The longest cycles are added when some mappings have been measured. */
+static bool has_short_points(const struct ladder *ladder)
+{
+    for (size_t index = 0; index < ladder->count; index++) {
+        if (ladder->cells[index].view.count < MAPPINGS_MIN || ladder->cells[index].packed.count < MAPPINGS_MIN) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Measures the ladder, if it extends until its rise is over. Every mapping takes part in some conflict of its own
  * (addresses, page tables), so several fresh ones are measured and the best of each point counts. */
-static int climb_ladder(struct geometry_work *work, const struct climb *climb, struct verdict *verdict)
+static int climb_ladder(struct geometry_work *work, const struct climb *climb, double share, struct verdict *verdict)
 {
-    struct ladder_effort effort = work->effort;
     double reach = fmin(climb->reach, (double)climb->pages_max);
+    uint64_t longest_ns = 0;
     int status = 0;
 
-    effort.control = true;
-    geometry_spread_rounds(&effort, 1);
-    effort.rounds = effort.rounds / MAPPINGS;
     geometry_start_ladder(work);
+    struct ladder_effort whole = geometry_effort(work, share);
+
+    whole.control = true;
     geometry_add_points(work->ladder, (double)climb->from, reach);
     reach = (double)work->ladder->cells[work->ladder->count - 1].pages;
-    for (unsigned mapping = 0; mapping < MAPPINGS && status == 0; mapping++) {
+    for (unsigned mapping = 0; status == 0 && (mapping < MAPPINGS_MAX || has_short_points(work->ladder)); mapping++) {
+        const uint64_t start_ns = timing_now_ns();
+        const struct ladder_effort effort = effort_of_mapping(&whole, work->held, mapping);
         struct place place;
 
+        if (mapping >= MAPPINGS_MIN && start_ns + longest_ns > whole.end.end_ns && !has_short_points(work->ladder)) {
+            break;
+        }
         if (open_place(work, climb, &place, verdict) != 0) {
             return -1;
         }
         work->ladder->seed = ++work->stream;
         status = climb_place(work, climb, &place, &effort, &reach, verdict);
         close_place(climb, &place);
+        longest_ns = timing_now_ns() - start_ns > longest_ns ? timing_now_ns() - start_ns : longest_ns;
     }
     return status;
 }
@@ -259,69 +320,73 @@ static void store_hit(struct geometry_work *work, const struct climb *climb, con
 
 /* Base pages: the plateau of a short ladder over a window, where pages have lines of their own, says what a hit costs.
  * Pages of zeroes then show where the level ends, however long that takes. */
-static int measure_hit(struct geometry_work *work, struct climb *climb, double first_plateau_ns,
-                       struct verdict *verdict)
+int geometry_measure_hit(struct geometry_work *work, const struct backing *backing, struct verdict *verdict)
 {
     struct knee_point points[LADDER_POINTS_MAX];
-    const struct climb hit = {.backing = climb->backing,
-                              .pages_max = climb->pages_max,
-                              .reach = fmax(HIT_LADDER_PAGES, 4.0 * (double)climb->from),
-                              .from = climb->from};
+    const uint64_t from = SECOND_PLATEAU_FROM * work->first.entries;
+    const struct climb hit = {.backing = backing,
+                              .pages_max = geometry_pages_max(backing),
+                              .reach = fmax(HIT_LADDER_PAGES, 4.0 * (double)from),
+                              .from = from};
 
-    if (climb_ladder(work, &hit, verdict) != 0) {
+    if (climb_ladder(work, &hit, 1, verdict) != 0) {
         return -1;
     }
     keep_curves(work, &hit, "second-level hit", verdict);
-    const size_t count = ladder_knee_points(work->ladder, LADDER_MINIMUM, first_plateau_ns, points);
+    const size_t count = ladder_knee_points(work->ladder, LADDER_MINIMUM, work->first.plateau_ns, points);
     const struct knee_interval found = knee_find_interval(points, count, hit.from);
 
     if (judge_ladder(work, &hit, &found, verdict) != 0) {
         return -1;
     }
-    store_hit(work, &hit, &found, first_plateau_ns);
-    climb->rise_min_ns = found.plateau_ns - first_plateau_ns;
-    climb->hit_ns = ladder_hit_ns(work->ladder);
+    store_hit(work, &hit, &found, work->first.plateau_ns);
+    work->second_hit_ns = ladder_hit_ns(work->ladder);
     return 0;
 }
 
-int geometry_measure_second_level(struct geometry_work *work, const struct backing *backing, size_t pages_max,
+int geometry_measure_second_level(struct geometry_work *work, const struct backing *backing,
                                   const struct geometry_first_level *first, struct verdict *verdict)
 {
     struct knee_point points[LADDER_POINTS_MAX];
     const bool whole = work->session->options->profile == PROFILE_FULL;
-    struct climb climb = {.backing = backing,
-                          .over_zeroes = backing->kind == BACKING_BASE,
-                          .pages_max = pages_max,
-                          .reach = whole ? (double)pages_max : SHORT_LADDER_PAGES,
-                          .extends = true,
-                          .from = SECOND_PLATEAU_FROM * first->entries,
-                          .hit_ns = NAN};
+    const bool over_zeroes = backing->kind == BACKING_BASE;
+    const size_t pages_max = geometry_pages_max(backing);
+    const struct climb climb = {.backing = backing,
+                                .over_zeroes = over_zeroes,
+                                .pages_max = pages_max,
+                                .reach = whole ? (double)pages_max : SHORT_LADDER_PAGES,
+                                .extends = true,
+                                .from = SECOND_PLATEAU_FROM * first->entries,
+                                .rise_min_ns = over_zeroes && !isnan(work->l2_penalty_ns) ? work->l2_penalty_ns : 0};
 
-    if (climb.over_zeroes && measure_hit(work, &climb, first->plateau_ns, verdict) != 0) {
-        return -1;
-    }
-    if (climb_ladder(work, &climb, verdict) != 0) {
+    if (climb_ladder(work, &climb, 1, verdict) != 0) {
         return -1;
     }
     keep_curves(work, &climb, "second level", verdict);
-    const double base_ns = climb.over_zeroes ? ladder_hit_ns(work->ladder) : first->plateau_ns;
+    const double base_ns = over_zeroes ? ladder_hit_ns(work->ladder) : first->plateau_ns;
     const size_t count = ladder_knee_points(work->ladder, LADDER_MINIMUM, base_ns, points);
     const struct knee_interval found = knee_find_interval(points, count, climb.from);
 
     if (judge_ladder(work, &climb, &found, verdict) != 0) {
         return -1;
     }
-    if (!climb.over_zeroes) {
+    if (!over_zeroes) {
         store_hit(work, &climb, &found, first->plateau_ns);
+    }
+    if (found.verdict == KNEE_NONE && is_disturbed(work->ladder)) {
+        verdict_set(verdict, STATUS_NOISY, "other work disturbed the ladder: no end of the second level to be seen");
+        return -1;
     }
     if (found.verdict == KNEE_NONE) {
         return 0;
     }
     /* A miss costs what it adds to a hit of the second level, and that hit. */
-    const double hit_penalty_ns = climb.over_zeroes ? climb.rise_min_ns : found.plateau_ns - first->plateau_ns;
+    const double hit_penalty_ns = over_zeroes ? work->l2_penalty_ns : found.plateau_ns - first->plateau_ns;
 
-    add_penalty(work, "walk", backing->page_bytes, found.top_ns - found.plateau_ns + hit_penalty_ns,
-                plateau_margin(work->ladder, found.half_rise_pages, UINT64_MAX),
-                climb.over_zeroes ? climb.hit_ns : ladder_hit_ns(work->ladder));
+    if (!isnan(hit_penalty_ns)) {
+        add_penalty(work, "walk", backing->page_bytes, found.top_ns - found.plateau_ns + hit_penalty_ns,
+                    plateau_margin(work->ladder, found.half_rise_pages, UINT64_MAX),
+                    over_zeroes ? work->second_hit_ns : ladder_hit_ns(work->ladder));
+    }
     return store_second_level(work, backing, &found, verdict);
 }

@@ -7,34 +7,54 @@
 #include "ladder.h"
 #include "window.h"
 
+enum { GEOMETRY_STRIDES = 8 }; /* page strides of 1 to 128: enough for 128 sets */
+
+struct geometry_first_level {
+    uint64_t entries, entries_min, entries_max; /* entries 0 = the ladder is flat */
+    double plateau_ns;
+    bool agreed; /* two passes found it; else the interval is all there is */
+};
+
 /* What the steps hand to each other. */
 struct geometry_work {
     const struct session *session;
     struct geometry_result *result;
     struct ladder *ladder; /* reused by every step */
     struct ladder_effort effort;
+    struct deadline part_end; /* when the running part is to end */
     enum window_slots slots;
-    double l1_hit_ns;         /* NAN until known */
-    uint64_t l1_entries;      /* of base pages; 0 = unknown */
-    double l2_penalty_ns;     /* NAN = unknown */
-    uint64_t stream;          /* a new random stream for every ladder */
-    struct session *movable;  /* `session`, whose core is changed when other work holds it; NULL = stay */
-    uint64_t wall_ns, cpu_ns; /* when the last ladder started; 0 = none has */
+    double l1_hit_ns;                    /* NAN until known */
+    struct geometry_first_level first;   /* of base pages */
+    uint64_t l1_entries;                 /* of base pages; 0 = unknown */
+    double l2_penalty_ns;                /* NAN = unknown */
+    double second_hit_ns;                /* an L1 hit timed in the rounds of l2_penalty_ns; NAN = unknown */
+    uint64_t capacity[GEOMETRY_STRIDES]; /* largest first-level knee seen at each stride; 0 = none */
+    size_t granules_left;                /* backings that wait for theirs, in this try */
+    uint64_t stream;                     /* a new random stream for every ladder */
+    struct session *movable;             /* `session`, whose core is changed when other work holds it; NULL = stay */
+    struct idle_look idle;               /* when the last ladder started */
+    uint64_t cpu_ns;                     /* of this thread at that time */
+    double cpu_share;                    /* of the core that the last ladder got */
+    bool held;                           /* other work has held the core since the part began */
 };
+
+/* Notes what share of the core this thread got since the last look, and leaves a core that other work holds. */
+void geometry_look(struct geometry_work *work);
 
 /* Clears the ladder for a new one with its own random stream; leaves a core that other work held during the last. */
 void geometry_start_ladder(struct geometry_work *work);
+
+/* When a section's parts are planned to be over. */
+struct deadline geometry_planned_end(const struct session *session);
+
+/* The effort of a ladder that may take `share` of what is left of the part's time. */
+struct ladder_effort geometry_effort(const struct geometry_work *work, double share);
 
 /* Keeps a copy of the ladder in the result's curves. `packed` selects the control. */
 void geometry_keep_curve(struct geometry_work *work, const char *name, const struct backing *backing, bool packed,
                          const char *layout, const struct verdict *verdict);
 
 /* --- shared by the steps */
-
-struct geometry_first_level {
-    uint64_t entries, entries_min, entries_max;
-    double plateau_ns;
-};
 
 /* Opens a window with the slots that the calibration chose and notes the memory it takes. */
 int geometry_open_window(const struct geometry_work *work, const struct backing *backing, uint64_t stride_pages,
@@ -47,22 +67,30 @@ void geometry_add_points(struct ladder *ladder, double from, double to);
 
 const char *geometry_layout_name(const struct geometry_work *work);
 
-/* Trades batches of a round for rounds: more visiting orders at the same cost. */
-void geometry_spread_rounds(struct ladder_effort *effort, unsigned batches);
-
 int geometry_add_level(struct geometry_work *work, const struct tlb_level *level, struct verdict *verdict);
 
-/* The second level behind a first one that was found; up to `pages_max` aliases. */
-int geometry_measure_second_level(struct geometry_work *work, const struct backing *backing, size_t pages_max,
-                                  const struct geometry_first_level *first, struct verdict *verdict);
+/* The most pages of a backing that a ladder may alias. */
+size_t geometry_pages_max(const struct backing *backing);
 
 /* --- the steps */
 
 /* Core clock, L1 hit, and whether several pages on one cache line cost anything. */
 int geometry_calibrate(struct geometry_work *work, struct verdict *verdict);
 
-/* First and second level for pages of `backing`; stores levels, penalties and curves. */
-int geometry_measure_levels(struct geometry_work *work, const struct backing *backing, struct verdict *verdict);
+/* First level for pages of `backing`; stores the level and its curves. Returns 0 with found->entries == 0 when the
+ * ladder is flat. */
+int geometry_measure_first_level(struct geometry_work *work, const struct backing *backing,
+                                 struct geometry_first_level *found, struct verdict *verdict);
+
+/* What a hit of the second level costs for base pages. */
+int geometry_measure_hit(struct geometry_work *work, const struct backing *backing, struct verdict *verdict);
+
+/* The second level behind a first one that was found. For base pages geometry_measure_hit() comes first. */
+int geometry_measure_second_level(struct geometry_work *work, const struct backing *backing,
+                                  const struct geometry_first_level *first, struct verdict *verdict);
+
+/* The steps below return 1 when they are done and more time could give a better result: then they may be called again.
+ */
 
 /* Ways of the first level for base pages. */
 int geometry_measure_ways(struct geometry_work *work, struct verdict *verdict);

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-enum { WAYS_STRIDES = 8 }; /* strides of 1 to 128 pages: enough for 128 sets */
+enum { LOOKS_MAX = 3 };
 
 static void add_ways_points(struct ladder *ladder, uint64_t entries, unsigned doublings)
 {
@@ -21,55 +21,81 @@ static void add_ways_points(struct ladder *ladder, uint64_t entries, unsigned do
     }
 }
 
-/* Knees at all strides. Disturbances only bring a knee down, so a second look keeps the larger one. */
-static int measure_capacities(struct geometry_work *work, uint64_t capacity[WAYS_STRIDES], struct verdict *verdict)
+/* The knee at one stride. Disturbances only bring a knee down, so of several looks the largest counts. */
+static int measure_capacity(struct geometry_work *work, unsigned doublings, double share, struct verdict *verdict)
 {
     const struct backing base = {.kind = BACKING_BASE, .page_bytes = work->session->base_page_bytes};
     const size_t pages_max = (size_t)work->l1_entries * 3 / 2 + 16;
-    struct ladder_effort effort = work->effort;
+    struct window window;
 
-    geometry_spread_rounds(&effort, 1);
-    effort.rounds = effort.rounds / 2 + 1;
-    effort.batch_seconds /= 2;
-    for (unsigned doublings = 1; doublings < WAYS_STRIDES; doublings++) {
-        struct window window;
-
-        if (geometry_open_window(work, &base, 1u << doublings, pages_max, &window, verdict) != 0) {
-            return -1;
-        }
-        geometry_start_ladder(work);
-        add_ways_points(work->ladder, work->l1_entries, doublings);
-        const int status = ladder_measure_window(work->ladder, &window, &effort, work->session, verdict);
-        const struct knee knee = geometry_read_knee(work, LADDER_MINIMUM);
-
-        window_close(&window);
-        if (status != 0) {
-            return -1;
-        }
-        if (knee.verdict == KNEE_FOUND && knee.pages > capacity[doublings]) {
-            capacity[doublings] = knee.pages;
-        }
+    if (geometry_open_window(work, &base, 1u << doublings, pages_max, &window, verdict) != 0) {
+        return -1;
     }
-    return 0;
+    geometry_start_ladder(work);
+    struct ladder_effort effort = geometry_effort(work, share);
+
+    effort.rounds_max = 0; /* the knee is read from minima */
+    effort.batch_seconds /= 2;
+    add_ways_points(work->ladder, work->l1_entries, doublings);
+    const int status = ladder_measure_window(work->ladder, &window, &effort, work->session, verdict);
+    const struct knee knee = geometry_read_knee(work, LADDER_MINIMUM);
+
+    window_close(&window);
+    if (status == 0 && knee.verdict == KNEE_FOUND && knee.pages > work->capacity[doublings]) {
+        work->capacity[doublings] = knee.pages;
+    }
+    return status;
+}
+
+static int find_ways(const struct geometry_work *work)
+{
+    return work->capacity[GEOMETRY_STRIDES - 1] > 0 ? knee_find_ways(work->capacity, GEOMETRY_STRIDES)
+                                                    : KNEE_WAYS_UNKNOWN;
+}
+
+static void store_ways(struct geometry_work *work, int ways)
+{
+    struct tlb_level *const level = geometry_find_measured(work->result, 1, work->session->base_page_bytes);
+    const uint64_t *const capacity = work->capacity;
+
+    if (level == NULL) {
+        return;
+    }
+    level->ways = ways == KNEE_WAYS_FULL ? TLB_WAYS_FULL : ways;
+    if (level->confidence == CONFIDENCE_LOW) {
+        return; /* its note says more */
+    }
+    (void)snprintf(level->note, sizeof(level->note), "knee at page strides 1..128: %u %u %u %u %u %u %u %u",
+                   (unsigned)capacity[0], (unsigned)capacity[1], (unsigned)capacity[2], (unsigned)capacity[3],
+                   (unsigned)capacity[4], (unsigned)capacity[5], (unsigned)capacity[6], (unsigned)capacity[7]);
 }
 
 int geometry_measure_ways(struct geometry_work *work, struct verdict *verdict)
 {
-    struct tlb_level *const level = geometry_find_measured(work->result, 1, work->session->base_page_bytes);
-    uint64_t capacity[WAYS_STRIDES] = {work->l1_entries};
     int ways = KNEE_WAYS_UNKNOWN;
 
-    for (unsigned look = 0; look < 2 && ways == KNEE_WAYS_UNKNOWN; look++) {
-        if (measure_capacities(work, capacity, verdict) != 0) {
-            return -1;
+    work->capacity[0] = work->l1_entries;
+    for (unsigned look = 0; look < LOOKS_MAX && ways == KNEE_WAYS_UNKNOWN; look++) {
+        for (unsigned doublings = 1; doublings < GEOMETRY_STRIDES; doublings++) {
+            const unsigned left = (LOOKS_MAX - look) * GEOMETRY_STRIDES - doublings;
+            struct verdict stride_verdict = {.status = STATUS_OK};
+
+            /* A knee as late as at stride 1 cannot be better. */
+            if (work->capacity[doublings] >= work->l1_entries) {
+                continue;
+            }
+            /* A noisy ladder is one look less; the next comes to this stride again. */
+            if (measure_capacity(work, doublings, 2.0 / left, &stride_verdict) != 0 &&
+                stride_verdict.status != STATUS_NOISY) {
+                *verdict = stride_verdict;
+                return -1;
+            }
         }
-        ways = knee_find_ways(capacity, WAYS_STRIDES);
+        ways = find_ways(work);
+        if (deadline_passed(work->part_end)) {
+            break;
+        }
     }
-    if (level != NULL) {
-        level->ways = ways == KNEE_WAYS_FULL ? TLB_WAYS_FULL : ways;
-        (void)snprintf(level->note, sizeof(level->note), "knee at page strides 1..128: %u %u %u %u %u %u %u %u",
-                       (unsigned)capacity[0], (unsigned)capacity[1], (unsigned)capacity[2], (unsigned)capacity[3],
-                       (unsigned)capacity[4], (unsigned)capacity[5], (unsigned)capacity[6], (unsigned)capacity[7]);
-    }
-    return 0;
+    store_ways(work, ways);
+    return ways == KNEE_WAYS_UNKNOWN && work->held ? 1 : 0;
 }

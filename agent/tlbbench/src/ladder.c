@@ -18,6 +18,11 @@ enum {
 
 /* Of all batches; above it the core is too busy for any number to be believed. */
 #define DROPPED_SHARE_MAX 0.5
+/* Of a ladder's points; with fewer its shape is gone. */
+#define KEPT_POINTS_SHARE_MIN 0.6
+/* A median with a larger standard error gets more rounds where they are allowed: the median of a repeated run then
+ * mostly lies within 2 %. */
+#define MEDIAN_ERROR_SHARE 0.007
 
 void ladder_add_point(struct ladder *ladder, uint64_t pages)
 {
@@ -40,12 +45,30 @@ void ladder_add_point(struct ladder *ladder, uint64_t pages)
     ladder->count++;
 }
 
+/* Makes a cycle's translations and data the ones that TLBs and caches hold. Returns the switches so far: after one
+ * more, another task's are there instead. */
+static long settle(struct chase *chase, uint64_t pages)
+{
+    static long crowded_out; /* switches when other tasks' entries were last gone */
+    const uint64_t laps = WARM_LAPS * pages;
+
+    (void)timing_thread_cpu_ns(); /* a switch that is due happens here (timing_guard_begin()) */
+    const long switches = timing_switches();
+
+    if (switches != crowded_out) {
+        translations_crowd_out();
+        crowded_out = switches;
+    }
+    translations_drop();
+    chase_walk(chase, laps > WARM_ACCESSES_MIN ? laps : WARM_ACCESSES_MIN);
+    return switches;
+}
+
 static void time_side(struct ladder_samples *samples, struct chase chase, uint64_t pages,
                       const struct ladder_effort *effort)
 {
-    const uint64_t laps = WARM_LAPS * pages;
+    long switches = settle(&chase, pages);
 
-    chase_walk(&chase, laps > WARM_ACCESSES_MIN ? laps : WARM_ACCESSES_MIN);
     if (samples->accesses == 0) {
         samples->accesses = chase_batch_accesses(&chase, effort->batch_seconds);
     }
@@ -54,6 +77,9 @@ static void time_side(struct ladder_samples *samples, struct chase chase, uint64
         double ns = NAN;
 
         for (unsigned try = 0; try < DISTURBED_TRIES && !quiet; try++) {
+            if (timing_switches() != switches) {
+                switches = settle(&chase, pages);
+            }
             quiet = chase_time_batch(&chase, samples->accesses, &ns);
             samples->dropped += quiet ? 0 : 1;
         }
@@ -73,37 +99,74 @@ static void summarise(struct ladder *ladder)
     }
 }
 
-static bool has_enough_samples(const struct ladder *ladder, bool control)
+/* Kept batches that a point needs: a median's, or all that were asked for. */
+static size_t samples_needed(const struct ladder_effort *effort)
+{
+    const size_t asked = (size_t)effort->rounds * effort->batches;
+
+    return asked < SAMPLES_MIN ? asked : SAMPLES_MIN;
+}
+
+static bool lacks_samples(const struct ladder_cell *cell, const struct ladder_effort *effort)
+{
+    const size_t needed = samples_needed(effort);
+
+    return cell->view.count < needed || (effort->control && cell->packed.count < needed);
+}
+
+static bool has_enough_samples(const struct ladder *ladder, const struct ladder_effort *effort)
 {
     for (size_t index = 0; index < ladder->count; index++) {
-        const struct ladder_cell *const cell = &ladder->cells[index];
-
-        if (cell->view.count < SAMPLES_MIN || (control && cell->packed.count < SAMPLES_MIN)) {
+        if (lacks_samples(&ladder->cells[index], effort)) {
             return false;
         }
     }
     return true;
 }
 
-static int judge_noise(const struct ladder *ladder, bool control, struct verdict *verdict)
+/* The standard error of a median, estimated from the MAD as for normal noise. */
+static bool is_uncertain(const struct ladder_samples *samples)
+{
+    double sorted[LADDER_SAMPLES_MAX];
+
+    if (samples->count < SAMPLES_MIN || samples->count == LADDER_SAMPLES_MAX) {
+        return samples->count < SAMPLES_MIN;
+    }
+    memcpy(sorted, samples->ns, samples->count * sizeof(*sorted));
+    const double median = statistics_median(sorted, samples->count);
+    const double deviation = 1.4826 * statistics_mad(sorted, samples->count, median);
+
+    return 1.2533 * deviation / sqrt((double)samples->count) > MEDIAN_ERROR_SHARE * median;
+}
+
+/* Takes out the points that got too few quiet batches. A coarser ladder gives wider intervals, and still right ones. */
+static void give_up_points(struct ladder *ladder, const struct ladder_effort *effort)
 {
     size_t kept = 0;
-    size_t dropped = 0;
 
     for (size_t index = 0; index < ladder->count; index++) {
-        const struct ladder_cell *const cell = &ladder->cells[index];
-
-        kept += cell->view.count;
-        dropped += cell->view.dropped;
-        if (cell->view.count < SAMPLES_MIN || (control && cell->packed.count < SAMPLES_MIN)) {
-            verdict_set(verdict, STATUS_NOISY, "other work held the core: fewer than %d quiet batches at %llu pages",
-                        SAMPLES_MIN, (unsigned long long)cell->pages);
-            return -1;
+        if (!lacks_samples(&ladder->cells[index], effort)) {
+            if (kept != index) {
+                ladder->cells[kept] = ladder->cells[index];
+            }
+            kept++;
         }
     }
-    if ((double)dropped > DROPPED_SHARE_MAX * (double)(kept + dropped)) {
-        verdict_set(verdict, STATUS_NOISY, "other work held the core: %zu of %zu batches disturbed", dropped,
-                    kept + dropped);
+    ladder->count = kept;
+}
+
+/* `points` is what the ladder had before some were given up. */
+static int judge_noise(const struct ladder *ladder, size_t points, struct verdict *verdict)
+{
+    const double dropped = ladder_dropped_share(ladder);
+
+    if ((double)ladder->count < KEPT_POINTS_SHARE_MIN * (double)points) {
+        verdict_set(verdict, STATUS_NOISY, "other work held the core: fewer than %d quiet batches at %zu of %zu points",
+                    SAMPLES_MIN, points - ladder->count, points);
+        return -1;
+    }
+    if (dropped > DROPPED_SHARE_MAX) {
+        verdict_set(verdict, STATUS_NOISY, "other work held the core: %.0f %% of the batches disturbed", 100 * dropped);
         return -1;
     }
     return 0;
@@ -111,6 +174,7 @@ static int judge_noise(const struct ladder *ladder, bool control, struct verdict
 
 /* Hypervisor steal that the guest's own clocks do not show: more than this share of a round spoils the round. */
 #define STEAL_SHARE_MAX 0.02
+#define STOLEN_EXCESS_SHARE 0.05
 
 static bool stolen_round(uint64_t ticks_before, uint64_t start_ns, int cpu)
 {
@@ -121,50 +185,117 @@ static bool stolen_round(uint64_t ticks_before, uint64_t start_ns, int cpu)
     return stolen > ns_per_tick && stolen > STEAL_SHARE_MAX * (double)(timing_now_ns() - start_ns);
 }
 
-/* Forgets the samples of a round that was spoiled. */
-static void rewind_samples(struct ladder *ladder, const size_t counts[LADDER_POINTS_MAX][2])
+/* Where a kernel does not take stolen time out of processor time, a stolen batch passes the guard. It stands out: time
+ * is stolen for a large part of a batch or more. So of a stolen round the batches go that are well above the point's
+ * best. */
+static void drop_stolen(struct ladder_samples *samples, size_t first)
 {
-    for (size_t index = 0; index < ladder->count; index++) {
-        struct ladder_cell *const cell = &ladder->cells[index];
+    double best = INFINITY;
+    size_t kept = first;
 
-        cell->view.dropped += (unsigned)(cell->view.count - counts[index][0]);
-        cell->view.count = counts[index][0];
-        cell->packed.dropped += (unsigned)(cell->packed.count - counts[index][1]);
-        cell->packed.count = counts[index][1];
+    for (size_t index = 0; index < samples->count; index++) {
+        best = fmin(best, samples->ns[index]);
+    }
+    for (size_t index = first; index < samples->count; index++) {
+        if (samples->ns[index] <= (1 + STOLEN_EXCESS_SHARE) * best) {
+            samples->ns[kept++] = samples->ns[index];
+        }
+    }
+    samples->dropped += (unsigned)(samples->count - kept);
+    samples->count = kept;
+}
+
+struct round {
+    struct ladder *ladder;
+    ladder_link *link;
+    void *context;
+    const struct ladder_effort *effort;
+    const struct session *session;
+    uint32_t *order;
+    uint32_t cells[LADDER_POINTS_MAX]; /* to be measured, in this order */
+    size_t count;
+    bool gave_up; /* effort->last passed */
+};
+
+/* The cells that round `number` measures: all at first, then those that need more. */
+static void choose_cells(struct round *round, size_t first_cell, unsigned number)
+{
+    const struct ladder_effort *const effort = round->effort;
+
+    round->count = 0;
+    for (size_t index = first_cell; index < round->ladder->count; index++) {
+        const struct ladder_cell *const cell = &round->ladder->cells[index];
+        const bool uncertain = number < effort->rounds_max &&
+                               (is_uncertain(&cell->view) || (effort->control && is_uncertain(&cell->packed)));
+
+        if (number < effort->rounds || uncertain || lacks_samples(cell, effort)) {
+            round->cells[round->count++] = (uint32_t)index;
+        }
     }
 }
 
-static int measure_round(struct ladder *ladder, size_t first_cell, unsigned round, ladder_link *link, void *context,
-                         const struct ladder_effort *effort, const struct session *session, uint32_t *order,
-                         struct verdict *verdict)
+static int measure_round(struct round *round, unsigned number, struct verdict *verdict)
 {
-    struct rng rng = rng_new(session->options->seed, ladder->seed * 1000 + round);
+    const struct ladder_effort *const effort = round->effort;
+    struct rng rng = rng_new(round->session->options->seed, round->ladder->seed * 1000 + number);
     size_t counts[LADDER_POINTS_MAX][2] = {{0}};
-    uint32_t sequence[LADDER_POINTS_MAX];
-    const uint64_t ticks = timing_steal_ticks(session->cpu);
+    const uint64_t ticks = timing_steal_ticks(round->session->cpu);
     const uint64_t start_ns = timing_now_ns();
 
-    for (size_t index = 0; index < ladder->count; index++) {
-        counts[index][0] = ladder->cells[index].view.count;
-        counts[index][1] = ladder->cells[index].packed.count;
-        sequence[index] = (uint32_t)index;
-    }
-    chase_shuffle(sequence + first_cell, ladder->count - first_cell, &rng);
-    for (size_t step = first_cell; step < ladder->count; step++) {
-        struct ladder_cell *const cell = &ladder->cells[sequence[step]];
+    size_t measured = 0;
 
-        if (session_must_stop(session, verdict)) {
+    chase_shuffle(round->cells, round->count, &rng);
+    for (size_t step = 0; step < round->count && !round->gave_up; step++) {
+        struct ladder_cell *const cell = &round->ladder->cells[round->cells[step]];
+
+        counts[round->cells[step]][0] = cell->view.count;
+        counts[round->cells[step]][1] = cell->packed.count;
+        if (session_must_stop(round->session, verdict)) {
             return -1;
         }
         if (effort->control) {
-            translations_drop();
-            time_side(&cell->packed, link(context, true, cell->pages, &rng, order), cell->pages, effort);
+            time_side(&cell->packed, round->link(round->context, true, cell->pages, &rng, round->order), cell->pages,
+                      effort);
         }
-        translations_drop();
-        time_side(&cell->view, link(context, false, cell->pages, &rng, order), cell->pages, effort);
+        time_side(&cell->view, round->link(round->context, false, cell->pages, &rng, round->order), cell->pages,
+                  effort);
+        round->gave_up = effort->last.end_ns != 0 && deadline_passed(effort->last);
+        measured++;
     }
-    if (stolen_round(ticks, start_ns, session->cpu)) {
-        rewind_samples(ladder, (const size_t(*)[2])counts);
+    if (stolen_round(ticks, start_ns, round->session->cpu)) {
+        for (size_t step = 0; step < measured; step++) {
+            struct ladder_cell *const cell = &round->ladder->cells[round->cells[step]];
+
+            drop_stolen(&cell->view, counts[round->cells[step]][0]);
+            drop_stolen(&cell->packed, counts[round->cells[step]][1]);
+        }
+    }
+    return 0;
+}
+
+/* True when another round like the last would end too late. */
+static bool time_is_up(const struct ladder_effort *effort, uint64_t round_ns)
+{
+    return effort->end.end_ns != 0 && timing_now_ns() + round_ns > effort->end.end_ns;
+}
+
+static int measure_rounds(struct round *round, size_t first_cell, struct verdict *verdict)
+{
+    const struct ladder_effort *const effort = round->effort;
+    const unsigned planned = effort->rounds > effort->rounds_max ? effort->rounds : effort->rounds_max;
+    uint64_t round_ns = 0;
+
+    for (unsigned number = 0; number < planned + EXTRA_ROUNDS && !round->gave_up; number++) {
+        const uint64_t start_ns = timing_now_ns();
+
+        choose_cells(round, first_cell, number);
+        if (round->count == 0 || (time_is_up(effort, round_ns) && has_enough_samples(round->ladder, effort))) {
+            break;
+        }
+        if (measure_round(round, number, verdict) != 0) {
+            return -1;
+        }
+        round_ns = timing_now_ns() - start_ns;
     }
     return 0;
 }
@@ -172,23 +303,27 @@ static int measure_round(struct ladder *ladder, size_t first_cell, unsigned roun
 static int measure_from(struct ladder *ladder, size_t first_cell, ladder_link *link, void *context,
                         const struct ladder_effort *effort, const struct session *session, struct verdict *verdict)
 {
-    const uint64_t longest = ladder->count > 0 ? ladder->cells[ladder->count - 1].pages : 0;
-    uint32_t *const order = malloc((size_t)longest * sizeof(*order) + 1);
-    int result = 0;
+    const size_t points = ladder->count;
+    const uint64_t longest = points > 0 ? ladder->cells[points - 1].pages : 0;
+    struct round round = {.ladder = ladder,
+                          .link = link,
+                          .context = context,
+                          .effort = effort,
+                          .session = session,
+                          .order = malloc((size_t)longest * sizeof(*round.order) + 1)};
 
-    if (order == NULL) {
+    if (round.order == NULL) {
         verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the order of %llu pages", (unsigned long long)longest);
         return -1;
     }
-    for (unsigned round = 0; result == 0 && round < effort->rounds + EXTRA_ROUNDS; round++) {
-        if (round >= effort->rounds && has_enough_samples(ladder, effort->control)) {
-            break;
-        }
-        result = measure_round(ladder, first_cell, round, link, context, effort, session, order, verdict);
+    const int result = measure_rounds(&round, first_cell, verdict);
+
+    free(round.order);
+    if (result == 0) {
+        give_up_points(ladder, effort);
     }
-    free(order);
     summarise(ladder);
-    return result == 0 ? judge_noise(ladder, effort->control, verdict) : -1;
+    return result == 0 ? judge_noise(ladder, points, verdict) : -1;
 }
 
 int ladder_measure(struct ladder *ladder, ladder_link *link, void *context, const struct ladder_effort *effort,
@@ -228,75 +363,4 @@ int ladder_extend_window(struct ladder *ladder, uint64_t pages, struct window *w
         return -1;
     }
     return ladder_extend(ladder, pages, link_window, window, effort, session, verdict);
-}
-
-static double chosen(const struct point_stats *stats, enum ladder_statistic statistic)
-{
-    return statistic == LADDER_MEDIAN ? stats->ns_p50 : stats->ns_min;
-}
-
-size_t ladder_knee_points(const struct ladder *ladder, enum ladder_statistic statistic, double hit_ns,
-                          struct knee_point points[LADDER_POINTS_MAX])
-{
-    for (size_t index = 0; index < ladder->count; index++) {
-        const struct ladder_cell *const cell = &ladder->cells[index];
-        const double control_ns = cell->packed.count > 0 ? chosen(&cell->packed.stats, statistic) - hit_ns : 0;
-
-        points[index] = (struct knee_point){
-            .pages = cell->pages,
-            .ns = chosen(&cell->view.stats, statistic) - control_ns,
-            .mad = statistic == LADDER_MEDIAN ? cell->view.stats.ns_mad : 0,
-        };
-    }
-    return ladder->count;
-}
-
-double ladder_dropped_share(const struct ladder *ladder)
-{
-    size_t kept = 0;
-    size_t dropped = 0;
-
-    for (size_t index = 0; index < ladder->count; index++) {
-        kept += ladder->cells[index].view.count + ladder->cells[index].packed.count;
-        dropped += ladder->cells[index].view.dropped + ladder->cells[index].packed.dropped;
-    }
-    return kept + dropped > 0 ? (double)dropped / (double)(kept + dropped) : 0;
-}
-
-int ladder_to_curve(const struct ladder *ladder, bool packed, struct curve *curve)
-{
-    curve->x_name = "pages";
-    curve->points = calloc(ladder->count, sizeof(*curve->points));
-    if (curve->points == NULL) {
-        return -1;
-    }
-    curve->point_count = ladder->count;
-    for (size_t index = 0; index < ladder->count; index++) {
-        const struct ladder_cell *const cell = &ladder->cells[index];
-
-        curve->points[index].x = cell->pages;
-        curve->points[index].stats = packed ? cell->packed.stats : cell->view.stats;
-    }
-    return 0;
-}
-
-struct curve *curve_list_add(struct curve_list *list)
-{
-    struct curve *const grown = realloc(list->items, (list->count + 1) * sizeof(*grown));
-
-    if (grown == NULL) {
-        return NULL;
-    }
-    list->items = grown;
-    grown[list->count] = (struct curve){.x_name = "pages", .layout = "", .granted_fraction = NAN};
-    return &grown[list->count++];
-}
-
-void curve_list_free(struct curve_list *list)
-{
-    for (size_t index = 0; index < list->count; index++) {
-        free(list->items[index].points);
-    }
-    free(list->items);
-    *list = (struct curve_list){0};
 }

@@ -39,10 +39,13 @@ struct ladder {
 };
 
 struct ladder_effort {
-    unsigned rounds;
-    unsigned batches; /* of a round, each from where the last one ended */
+    unsigned rounds;     /* of every point, each with a new order of visits */
+    unsigned rounds_max; /* of points whose median is uncertain after that; 0 = no more */
+    unsigned batches;    /* of a round, each from where the last one ended */
     double batch_seconds;
     bool control;
+    struct deadline end;  /* once each point has a median, no round starts that would end later; end_ns 0 = none */
+    struct deadline last; /* later than that, points without a median are given up; end_ns 0 = never */
 };
 
 /* Adds a point unless it is there; keeps the points ascending. */
@@ -52,7 +55,7 @@ void ladder_add_point(struct ladder *ladder, uint64_t pages);
 typedef struct chase ladder_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
 
 /* Measures all points. Returns 0; -1 when stopped or noisy, with the reason (points measured so far keep their
- * samples). */
+ * samples). Where time was short, points that got too few quiet batches are taken out of the ladder. */
 int ladder_measure(struct ladder *ladder, ladder_link *link, void *context, const struct ladder_effort *effort,
                    const struct session *session, struct verdict *verdict);
 

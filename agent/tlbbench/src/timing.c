@@ -32,27 +32,34 @@ uint64_t timing_thread_cpu_ns(void)
     return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-long timing_involuntary_switches(void)
+static long involuntary_switches(void)
 {
     struct rusage usage;
 
     return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
-/* Reading the processor time makes the kernel account the slice, so a task whose slice is used up is switched away right
- * there. Such a switch lies outside the batch only if this clock is read first and last: it costs no batch then, and the
- * batch behind it starts with a fresh slice. */
+long timing_switches(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw + usage.ru_nvcsw : 0;
+}
+
+/* Reading the processor time makes the kernel account the slice, so a task whose slice is used up is switched away
+ * right there. Such a switch lies outside the batch only if this clock is read first and last: it costs no batch then,
+ * and the batch behind it starts with a fresh slice. */
 void timing_guard_begin(struct timing_guard *guard)
 {
     guard->cpu_ns = timing_thread_cpu_ns();
-    guard->switches = timing_involuntary_switches();
+    guard->switches = involuntary_switches();
     guard->wall_ns = timing_now_ns();
 }
 
 bool timing_guard_end(const struct timing_guard *guard, double *wall_ns)
 {
     const uint64_t wall = timing_now_ns() - guard->wall_ns;
-    const long switches = timing_involuntary_switches();
+    const long switches = involuntary_switches();
     const uint64_t cpu = timing_thread_cpu_ns() - guard->cpu_ns;
 
     *wall_ns = (double)wall;
@@ -151,13 +158,16 @@ double timing_core_hz(void)
     return statistics_quantile(rates, kept, 0.75);
 }
 
-/* Reads the idle ticks of every core in one pass; a core that is not listed keeps 0. */
-static void read_idle_ticks(unsigned long long idle[CPU_SETSIZE])
+#define TICK_NS 1e7 /* USER_HZ is 100 on every architecture here */
+
+/* A core that is not listed keeps 0. */
+void timing_look_idle(struct idle_look *look)
 {
     char line[512];
     FILE *const file = fopen("/proc/stat", "re");
 
-    memset(idle, 0, CPU_SETSIZE * sizeof(*idle));
+    memset(look, 0, sizeof(*look));
+    look->wall_ns = timing_now_ns();
     if (file == NULL) {
         return;
     }
@@ -165,11 +175,30 @@ static void read_idle_ticks(unsigned long long idle[CPU_SETSIZE])
         unsigned long long ticks;
         int cpu;
 
-        if (sscanf(line, "cpu%d %*u %*u %*u %llu", &cpu, &ticks) == 2 && cpu >= 0 && cpu < CPU_SETSIZE) {
-            idle[cpu] = ticks;
+        if (sscanf(line, "cpu%d %*u %*u %*u %llu", &cpu, &ticks) == 2 && cpu >= 0 && cpu < CPU_LIST_MAX) {
+            look->ticks[cpu] = ticks;
         }
     }
     (void)fclose(file);
+}
+
+int timing_idlest_cpu(const struct idle_look *since, const struct cpu_list *allowed, double *idle_share)
+{
+    static struct idle_look now;
+    unsigned long long most = 0;
+    int best = -1;
+
+    timing_look_idle(&now);
+    for (int cpu = 0; cpu < CPU_LIST_MAX; cpu++) {
+        const unsigned long long idled = now.ticks[cpu] - since->ticks[cpu];
+
+        if (cpu_list_has(allowed, cpu) && (best < 0 || idled > most)) {
+            best = cpu;
+            most = idled;
+        }
+    }
+    *idle_share = (double)most * TICK_NS / (double)(now.wall_ns - since->wall_ns + 1);
+    return best;
 }
 
 /* Four ticks at the usual 100 Hz of /proc/stat. */
@@ -193,19 +222,14 @@ void timing_list_cpus(const struct cpu_list *wanted, struct cpu_list *allowed)
 
 int timing_choose_cpu(const struct cpu_list *allowed)
 {
-    static const struct timespec look = {.tv_sec = 0, .tv_nsec = CPU_LOOK_NS};
-    unsigned long long before[CPU_SETSIZE];
-    unsigned long long after[CPU_SETSIZE];
-    int best = -1;
+    static const struct timespec pause = {.tv_sec = 0, .tv_nsec = CPU_LOOK_NS};
+    static struct idle_look before;
+    double idle_share;
 
-    read_idle_ticks(before);
-    (void)nanosleep(&look, NULL);
-    read_idle_ticks(after);
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (cpu_list_has(allowed, cpu) && (best < 0 || after[cpu] - before[cpu] > after[best] - before[best])) {
-            best = cpu;
-        }
-    }
+    timing_look_idle(&before);
+    (void)nanosleep(&pause, NULL);
+    const int best = timing_idlest_cpu(&before, allowed, &idle_share);
+
     return best >= 0 ? best : sched_getcpu();
 }
 

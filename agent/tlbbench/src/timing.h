@@ -15,8 +15,8 @@ uint64_t timing_now_ns(void);
 /* CLOCK_THREAD_CPUTIME_ID in nanoseconds: stands still while another task or guest has the core. */
 uint64_t timing_thread_cpu_ns(void);
 
-/* How often the scheduler took the core from this thread. */
-long timing_involuntary_switches(void);
+/* How often this thread has left a core, by its own will or not. */
+long timing_switches(void);
 
 /* The guard notes the clocks and the involuntary switches when a batch starts. */
 struct timing_guard {
@@ -42,6 +42,17 @@ double timing_core_hz(void);
 
 /* The cores that this thread may run on now and that are in `wanted` (empty = all). */
 void timing_list_cpus(const struct cpu_list *wanted, struct cpu_list *allowed);
+
+/* What every core had idled at a moment. */
+struct idle_look {
+    uint64_t wall_ns; /* 0 = no look was taken */
+    unsigned long long ticks[CPU_LIST_MAX];
+};
+
+void timing_look_idle(struct idle_look *look);
+
+/* The core of `allowed` that idled most since the look, and its share of that time (0 .. 1); -1 when none is listed. */
+int timing_idlest_cpu(const struct idle_look *since, const struct cpu_list *allowed, double *idle_share);
 
 /* The core of `allowed` that idled most over a short look. */
 int timing_choose_cpu(const struct cpu_list *allowed);

@@ -7,4 +7,8 @@
  * elsewhere where it gives up single pages for so large a range. */
 void translations_drop(void);
 
+/* Reads so many pages that what other processes left in the TLBs of the core is gone: their entries carry another tag,
+ * are not dropped with this process's, and stay. Leaves the pages' own entries behind. */
+void translations_crowd_out(void);
+
 #endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a ladder may cost. On a quiet core the plan is met with time to spare; where other work holds the core, every
+ * part gets its share of the time that is left, so that all end with something, if coarser. */
+#include "geometry_steps.h"
+
+#include <math.h>
+
+/* A core is held by others when a ladder got less than this share of it; shorter ones say too little. */
+#define HELD_CPU_SHARE 0.9
+#define LOOK_NS_MIN 3e7
+/* Another core is worth a move when it idled by this share of the time more than this one ran us. */
+#define MOVE_GAIN_SHARE 0.1
+/* Of a section's time; the rest is for what was begun last. */
+#define PLANNED_SHARE 0.9
+#define LAST_MARGIN_SECONDS 0.1
+
+/* On a held core batches shrink with the share of it, to this at least: time is short and slices end. */
+#define HELD_BATCH_SHARE_MIN 0.25
+
+struct deadline geometry_planned_end(const struct session *session)
+{
+    return deadline_after(PLANNED_SHARE * deadline_remaining_seconds(session->deadline));
+}
+
+/* Other work that came after the core was chosen makes a ladder slow long before it makes it noisy. Then the core that
+ * idled most meanwhile is taken, if it would give more. */
+static void leave_held_core(struct geometry_work *work)
+{
+    double idle_share;
+
+    work->held = true;
+    if (work->movable == NULL) {
+        return;
+    }
+    const int idlest = timing_idlest_cpu(&work->idle, &work->movable->cpus, &idle_share);
+
+    if (idlest >= 0 && idlest != work->movable->cpu && idle_share > work->cpu_share + MOVE_GAIN_SHARE) {
+        work->movable->cpu = idlest;
+        (void)timing_pin_cpu(idlest);
+    }
+}
+
+void geometry_look(struct geometry_work *work)
+{
+    const double wall_ns = (double)(timing_now_ns() - work->idle.wall_ns);
+    const double cpu_ns = (double)(timing_thread_cpu_ns() - work->cpu_ns);
+
+    if (work->idle.wall_ns != 0 && wall_ns <= LOOK_NS_MIN) {
+        return;
+    }
+    work->cpu_share = work->idle.wall_ns == 0 ? 1 : cpu_ns / wall_ns;
+    if (work->cpu_share < HELD_CPU_SHARE) {
+        leave_held_core(work);
+    }
+    timing_look_idle(&work->idle);
+    work->cpu_ns = timing_thread_cpu_ns();
+}
+
+void geometry_start_ladder(struct geometry_work *work)
+{
+    geometry_look(work);
+    work->ladder->count = 0;
+    work->ladder->seed = ++work->stream;
+}
+
+struct ladder_effort geometry_effort(const struct geometry_work *work, double share)
+{
+    struct ladder_effort effort = work->effort;
+    const double planned = share * deadline_remaining_seconds(work->part_end);
+    const double left = deadline_remaining_seconds(work->session->deadline) - LAST_MARGIN_SECONDS;
+
+    effort.end = deadline_after(planned);
+    /* What lies past the part's own end comes out of the parts behind it: a tenth of what is left at most. */
+    effort.last = deadline_after(fmax(0, fmin(left, 2 * planned + 0.1 * left)));
+    if (work->cpu_share < HELD_CPU_SHARE) {
+        effort.batch_seconds *= fmax(work->cpu_share, HELD_BATCH_SHARE_MIN);
+    }
+    return effort;
+}
