@@ -284,7 +284,7 @@ static void read_device_tree(struct environment *environment)
         s->page_bytes[0] = environment->base_page_bytes;
         s->page_count = 1;
         s->entries = size;
-        /* Some firmware writes the ways where the sets belong (POWER9: 4 for 256): what no TLB has stays unknown. */
+        /* A tree of POWER9 says 4 sets for 1024 entries, which would be 256 ways: what no TLB has stays unknown. */
         s->ways = sets == 1                                                              ? TLB_WAYS_FULL
                   : sets > 1 && size % sets == 0 && size / sets <= DEVICE_TREE_MOST_WAYS ? (int)(size / sets)
                                                                                          : TLB_WAYS_UNKNOWN;
