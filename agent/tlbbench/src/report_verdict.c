@@ -54,15 +54,43 @@ static enum effect effect_of(const struct latency_result *latency, const struct 
     return half <= NARROW_NS || half <= NARROW_SHARE * base_ns(latency, delta) ? EFFECT_NONE : EFFECT_HIDDEN;
 }
 
-/* The packed control has all its pages in the TLB. */
-static bool tells_of(const struct paired_delta *delta, const char *backing)
+/* Entries of the last data level that holds the page size, measured first, else the best other source; 0 = unknown. */
+static const struct tlb_level *last_level(const struct geometry_result *geometry, uint64_t page_bytes)
 {
-    return strcmp(delta->layout, "packed") != 0 && strcmp(delta->backing, backing) == 0 && isfinite(delta->delta_ns) &&
-           isfinite(delta->ci95_low_ns) && isfinite(delta->ci95_high_ns);
+    const struct tlb_level *best = NULL;
+
+    for (size_t i = 0; i < geometry->levels.count; i++) {
+        const struct tlb_level *level = &geometry->levels.items[i];
+        bool data = level->kind == TLB_DATA || level->kind == TLB_UNIFIED || level->kind == TLB_LOAD;
+
+        if (!data || level->page_bytes != page_bytes || level->entries == TLB_ENTRIES_UNKNOWN)
+            continue;
+        if (best == NULL || level->level > best->level ||
+            (level->level == best->level &&
+             (level->source == SOURCE_MEASURED ||
+              (best->source != SOURCE_MEASURED && level->confidence > best->confidence))))
+            best = level;
+    }
+    return best;
+}
+
+/* Footprints up to here fit the TLB in base pages: huge ones cannot help there. 0 = not known. */
+static uint64_t base_reach_bytes(const struct environment *environment, const struct geometry_result *geometry)
+{
+    const struct tlb_level *level = last_level(geometry, environment->base_page_bytes);
+
+    return level != NULL ? level->entries * environment->base_page_bytes : 0;
+}
+
+/* The packed control has all its pages in the TLB. */
+static bool tells_of(const struct paired_delta *delta, const char *backing, uint64_t beyond_bytes)
+{
+    return strcmp(delta->layout, "packed") != 0 && strcmp(delta->backing, backing) == 0 && delta->x > beyond_bytes &&
+           isfinite(delta->delta_ns) && isfinite(delta->ci95_low_ns) && isfinite(delta->ci95_high_ns);
 }
 
 /* The largest footprint that tells something; when none near the largest one does, that one. */
-static struct finding find_effect(const struct latency_result *latency, const char *backing)
+static struct finding find_effect(const struct latency_result *latency, const char *backing, uint64_t beyond_bytes)
 {
     const struct paired_delta *largest = NULL;
     struct finding found = {.effect = EFFECT_UNKNOWN};
@@ -70,7 +98,7 @@ static struct finding find_effect(const struct latency_result *latency, const ch
     for (size_t i = 0; latency != NULL && i < latency->delta_count; i++) {
         const struct paired_delta *d = &latency->deltas[i];
 
-        if (!tells_of(d, backing))
+        if (!tells_of(d, backing, beyond_bytes))
             continue;
         if (largest == NULL || d->x > largest->x)
             largest = d;
@@ -166,26 +194,6 @@ static void fractured(const struct environment *environment, const struct granul
     append_numbers(text, found);
 }
 
-/* Entries of the last data level that holds the page size, measured first, else the best other source; 0 = unknown. */
-static const struct tlb_level *last_level(const struct geometry_result *geometry, uint64_t page_bytes)
-{
-    const struct tlb_level *best = NULL;
-
-    for (size_t i = 0; i < geometry->levels.count; i++) {
-        const struct tlb_level *level = &geometry->levels.items[i];
-        bool data = level->kind == TLB_DATA || level->kind == TLB_UNIFIED || level->kind == TLB_LOAD;
-
-        if (!data || level->page_bytes != page_bytes || level->entries == TLB_ENTRIES_UNKNOWN)
-            continue;
-        if (best == NULL || level->level > best->level ||
-            (level->level == best->level &&
-             (level->source == SOURCE_MEASURED ||
-              (best->source != SOURCE_MEASURED && level->confidence > best->confidence))))
-            best = level;
-    }
-    return best;
-}
-
 static void append_level_reach(char text[VERDICT_TEXT_BYTES], const struct tlb_level *level, uint64_t page_bytes)
 {
     const struct entries_interval about = report_entries(level);
@@ -274,7 +282,7 @@ char *verdict_sentence(const struct environment *environment, const struct geome
                        const struct latency_result *latency, const struct granule *granule,
                        char text[VERDICT_TEXT_BYTES])
 {
-    const struct finding found = find_effect(latency, granule->backing);
+    const struct finding found = find_effect(latency, granule->backing, base_reach_bytes(environment, geometry));
 
     text[0] = '\0';
     if (granule->verdict.status == STATUS_FRACTURED && granule->granule_bytes != 0)
@@ -292,7 +300,7 @@ static void report_deltas(FILE *out, const struct latency_result *latency)
     bool first = true;
 
     for (size_t i = 0; i < latency->delta_count; i++) {
-        const struct finding found = find_effect(latency, latency->deltas[i].backing);
+        const struct finding found = find_effect(latency, latency->deltas[i].backing, 0);
         char text[VERDICT_TEXT_BYTES] = "";
 
         if (found.delta != &latency->deltas[i])
