@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backing.h"
 
+#include "environment_parts.h"
 #include "signals.h"
 #include "timing.h"
 #include "tlb.h"
+#include "tree.h"
 
 #include <errno.h>
 #include <math.h>
@@ -22,7 +24,10 @@
 #define MEMFD_HUGE_PAGES 4u
 #define NUMA_POLICY_BIND 2 /* MPOL_BIND of linux/mempolicy.h */
 
-enum { TOUCH_CHUNK_BYTES = 64 << 20 }; /* how long a stop request waits at most: some tens of milliseconds */
+enum {
+    TOUCH_CHUNK_BYTES = 64 << 20, /* how long a stop request waits at most: some tens of milliseconds */
+    STATUS_BYTES = 8192,          /* of /proc/self/status, which is below 2 KiB */
+};
 
 void verdict_set(struct verdict *verdict, enum status status, const char *format, ...)
 {
@@ -36,21 +41,14 @@ void verdict_set(struct verdict *verdict, enum status status, const char *format
 
 uint64_t backing_status_bytes(const char *field)
 {
-    char line[256];
-    uint64_t bytes = UINT64_MAX;
-    const size_t length = strlen(field);
-    FILE *const file = fopen("/proc/self/status", "re");
+    char text[STATUS_BYTES];
 
-    if (file == NULL) {
+    if (tree_read("", "/proc/self/status", text, sizeof(text)) < 0) {
         return UINT64_MAX;
     }
-    while (bytes == UINT64_MAX && fgets(line, sizeof(line), file) != NULL) {
-        if (strncmp(line, field, length) == 0 && line[length] == ':') {
-            bytes = strtoull(line + length + 1, NULL, 10) * 1024;
-        }
-    }
-    (void)fclose(file);
-    return bytes;
+    const int64_t bytes = colon_kilobytes(text, field);
+
+    return bytes < 0 ? UINT64_MAX : (uint64_t)bytes;
 }
 
 void backing_explain_errno(int error, const char *doing, uint64_t bytes, struct verdict *verdict)
@@ -75,7 +73,6 @@ void backing_explain_errno(int error, const char *doing, uint64_t bytes, struct 
 int64_t backing_free_pages(uint64_t page_bytes, int node)
 {
     char path[128];
-    long long count = -1;
 
     if (node < 0) {
         (void)snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%llukB/free_hugepages",
@@ -84,16 +81,7 @@ int64_t backing_free_pages(uint64_t page_bytes, int node)
         (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/hugepages/hugepages-%llukB/free_hugepages",
                        node, (unsigned long long)(page_bytes / 1024));
     }
-    FILE *const file = fopen(path, "re");
-
-    if (file == NULL) {
-        return -1;
-    }
-    if (fscanf(file, "%lld", &count) != 1) {
-        count = -1;
-    }
-    (void)fclose(file);
-    return count;
+    return tree_read_number("", path);
 }
 
 void backing_explain_pool(uint64_t page_bytes, uint64_t needed, int64_t free_pages, struct verdict *verdict)

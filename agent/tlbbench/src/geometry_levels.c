@@ -3,6 +3,7 @@
 
 #include "statistics.h"
 #include "tlb.h"
+#include "tree.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -29,15 +30,8 @@ static const double PASS_SHARES[PASSES_MAX] = {0.4, 0.6, 0.7, 1.0};
 size_t geometry_pages_max(const struct backing *backing)
 {
     const size_t wanted = backing->kind == BACKING_BASE ? LADDER_PAGES_MAX : HUGE_LADDER_PAGES_MAX;
-    unsigned long long maps = 65530; /* the kernel's default */
-    FILE *const file = fopen("/proc/sys/vm/max_map_count", "re");
-
-    if (file != NULL) {
-        if (fscanf(file, "%llu", &maps) != 1) {
-            maps = 65530;
-        }
-        (void)fclose(file);
-    }
+    const int64_t listed = tree_read_number("", "/proc/sys/vm/max_map_count");
+    const unsigned long long maps = listed > 0 ? (unsigned long long)listed : 65530; /* the kernel's default */
     const size_t allowed = maps > 2ull * MAPS_KEPT_FREE ? (size_t)maps - MAPS_KEPT_FREE : MAPS_KEPT_FREE;
 
     return wanted < allowed ? wanted : allowed;

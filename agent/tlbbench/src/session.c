@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session.h"
 
+#include "parse.h"
 #include "signals.h"
 #include "tlb.h"
+#include "tree.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -79,36 +81,31 @@ bool session_allows(const struct session *session, const struct backing *backing
 }
 
 /* Size of the data or unified cache of the highest level up to `level_max`; 0 when the kernel lists none. */
-static uint64_t read_cache_bytes(int level_max)
+static uint64_t read_cache_bytes(int64_t level_max)
 {
     enum { CACHE_INDEXES = 8 };
     uint64_t bytes = 0;
-    int best = 0;
+    int64_t best = 0;
 
     for (int index = 0; index < CACHE_INDEXES; index++) {
+        char directory[64];
         char path[96];
-        char type[32] = "";
-        int level = 0;
-        unsigned long long kilobytes = 0;
-        static const char *const names[] = {"level", "size", "type"};
+        char text[32];
+        uint64_t size = 0;
 
-        for (size_t name = 0; name < sizeof(names) / sizeof(names[0]); name++) {
-            (void)snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, names[name]);
-            FILE *const file = fopen(path, "re");
+        (void)snprintf(directory, sizeof(directory), "/sys/devices/system/cpu/cpu0/cache/index%d", index);
+        (void)snprintf(path, sizeof(path), "%s/level", directory);
+        const int64_t level = tree_read_number("", path);
 
-            if (file == NULL) {
-                continue;
-            }
-            const int read = name == 0   ? fscanf(file, "%d", &level)
-                             : name == 1 ? fscanf(file, "%lluK", &kilobytes)
-                                         : fscanf(file, "%31s", type);
-
-            (void)read; /* what could not be read keeps its empty value */
-            (void)fclose(file);
+        (void)snprintf(path, sizeof(path), "%s/size", directory);
+        if (!tree_read_line("", path, text, sizeof(text)) || !parse_size(text, &size)) {
+            continue;
         }
-        if (level > best && level <= level_max && kilobytes > 0 && strcmp(type, "Instruction") != 0) {
+        (void)snprintf(path, sizeof(path), "%s/type", directory);
+        (void)tree_read_line("", path, text, sizeof(text)); /* absent = not one of instructions */
+        if (level > best && level <= level_max && size > 0 && strcmp(text, "Instruction") != 0) {
             best = level;
-            bytes = (uint64_t)kilobytes * 1024;
+            bytes = size;
         }
     }
     return bytes;

@@ -69,16 +69,12 @@ bool timing_guard_end(const struct timing_guard *guard, double *wall_ns)
 /* One "cpu" line of /proc/stat: user nice system idle iowait irq softirq steal. */
 enum { STAT_STEAL = 7, STAT_FIELDS = 8 };
 
-static bool read_stat_line(int cpu, unsigned long long fields[STAT_FIELDS])
+static bool find_stat_line(FILE *file, int cpu, unsigned long long fields[STAT_FIELDS])
 {
     char line[512];
     char name[16];
     bool found = false;
-    FILE *const file = fopen("/proc/stat", "re");
 
-    if (file == NULL) {
-        return false;
-    }
     if (cpu < 0) {
         (void)snprintf(name, sizeof(name), "cpu ");
     } else {
@@ -90,15 +86,25 @@ static bool read_stat_line(int cpu, unsigned long long fields[STAT_FIELDS])
                            &fields[2], &fields[3], &fields[4], &fields[5], &fields[6], &fields[7]) == STAT_FIELDS;
         }
     }
-    (void)fclose(file);
     return found;
+}
+
+uint64_t timing_parse_steal(FILE *file, int cpu)
+{
+    unsigned long long fields[STAT_FIELDS];
+
+    return find_stat_line(file, cpu, fields) ? fields[STAT_STEAL] : 0;
 }
 
 uint64_t timing_steal_ticks(int cpu)
 {
-    unsigned long long fields[STAT_FIELDS];
+    FILE *const file = fopen("/proc/stat", "re");
+    const uint64_t ticks = file != NULL ? timing_parse_steal(file, cpu) : 0;
 
-    return read_stat_line(cpu, fields) ? fields[STAT_STEAL] : 0;
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return ticks;
 }
 
 /* The adder is a register that the compiler cannot know: cores from Golden Cove on execute the addition of a constant
@@ -160,17 +166,10 @@ double timing_core_hz(void)
 
 #define TICK_NS 1e7 /* USER_HZ is 100 on every architecture here */
 
-/* A core that is not listed keeps 0. */
-void timing_look_idle(struct idle_look *look)
+void timing_parse_idle(FILE *file, struct idle_look *look)
 {
     char line[512];
-    FILE *const file = fopen("/proc/stat", "re");
 
-    memset(look, 0, sizeof(*look));
-    look->wall_ns = timing_now_ns();
-    if (file == NULL) {
-        return;
-    }
     while (fgets(line, sizeof(line), file) != NULL && strncmp(line, "cpu", 3) == 0) {
         unsigned long long ticks;
         int cpu;
@@ -179,7 +178,19 @@ void timing_look_idle(struct idle_look *look)
             look->ticks[cpu] = ticks;
         }
     }
-    (void)fclose(file);
+}
+
+/* A core that is not listed keeps 0. */
+void timing_look_idle(struct idle_look *look)
+{
+    FILE *const file = fopen("/proc/stat", "re");
+
+    memset(look, 0, sizeof(*look));
+    look->wall_ns = timing_now_ns();
+    if (file != NULL) {
+        timing_parse_idle(file, look);
+        (void)fclose(file);
+    }
 }
 
 int timing_idlest_cpu(const struct idle_look *since, const struct cpu_list *allowed, double *idle_share)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* CLOCK_MONOTONIC_RAW in nanoseconds: not slewed by time daemons. */
 uint64_t timing_now_ns(void);
@@ -36,6 +37,9 @@ bool timing_guard_end(const struct timing_guard *guard, double *wall_ns);
 /* Clock ticks (USER_HZ) that the hypervisor took from `cpu` (all cores when negative) since boot; 0 when unknown. */
 uint64_t timing_steal_ticks(int cpu);
 
+/* The same of an open /proc/stat. */
+uint64_t timing_parse_steal(FILE *file, int cpu);
+
 /* Core cycles per second from a chain of dependent additions, one cycle each; NAN when every try was disturbed. The
  * time stamp counter runs at another rate and says nothing about it. */
 double timing_core_hz(void);
@@ -50,6 +54,9 @@ struct idle_look {
 };
 
 void timing_look_idle(struct idle_look *look);
+
+/* Fills the ticks from an open /proc/stat; cores that it does not list keep theirs. */
+void timing_parse_idle(FILE *file, struct idle_look *look);
 
 /* The core of `allowed` that idled most since the look, and its share of that time (0 .. 1); -1 when none is listed. */
 int timing_idlest_cpu(const struct idle_look *since, const struct cpu_list *allowed, double *idle_share);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /proc/stat, read before and during every measurement. */
+#include "fuzz.h"
+#include "timing.h"
+
+#include <stdio.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct idle_look look;
+    char *text = fuzz_text(data, size);
+
+    if (size == 0) {
+        free(text);
+        return 0;
+    }
+    FILE *in = fmemopen(text, size, "r");
+
+    PROMISE(in != NULL);
+    look = (struct idle_look){.wall_ns = 1};
+    timing_parse_idle(in, &look);
+    PROMISE(look.wall_ns == 1);
+    rewind(in);
+    (void)timing_parse_steal(in, -1);
+    rewind(in);
+    (void)timing_parse_steal(in, CPU_LIST_MAX - 1);
+    (void)fclose(in);
+    free(text);
+    return 0;
+}
