@@ -7,7 +7,7 @@ import {
   Outlet,
   redirect,
 } from "@tanstack/react-router";
-import { asApiError } from "./api/problem";
+import { asApiError, loadChunk } from "./api/problem";
 import { sessionQuery } from "./api/session";
 import { AppError, AppLayout, AppNotFound, PageError } from "./components/shell/app-layout";
 import { compareSearch, loginSearch, nodesSearch, plannerSearch } from "./search";
@@ -22,7 +22,7 @@ const loginRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/login",
   validateSearch: loginSearch,
-  component: lazyRouteComponent(() => import("./pages/login/login-page"), "LoginPage"),
+  component: lazyRouteComponent(() => loadChunk(() => import("./pages/login/login-page")), "LoginPage"),
 });
 
 /** Everything behind the login: nothing is shown before the session is known. */
@@ -46,46 +46,55 @@ const appRoute = createRoute({
 const overviewRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/",
-  component: lazyRouteComponent(() => import("./pages/overview/overview-page"), "OverviewPage"),
+  component: lazyRouteComponent(
+    () => loadChunk(() => import("./pages/overview/overview-page")),
+    "OverviewPage",
+  ),
 });
 
 const nodesRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/nodes",
   validateSearch: nodesSearch,
-  component: lazyRouteComponent(() => import("./pages/nodes/nodes-page"), "NodesPage"),
+  component: lazyRouteComponent(() => loadChunk(() => import("./pages/nodes/nodes-page")), "NodesPage"),
 });
 
 const nodeRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/nodes/$nodeId",
-  component: lazyRouteComponent(() => import("./pages/node/node-page"), "NodePage"),
+  component: lazyRouteComponent(() => loadChunk(() => import("./pages/node/node-page")), "NodePage"),
 });
 
 const compareRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/compare",
   validateSearch: compareSearch,
-  component: lazyRouteComponent(() => import("./pages/compare/compare-page"), "ComparePage"),
+  component: lazyRouteComponent(() => loadChunk(() => import("./pages/compare/compare-page")), "ComparePage"),
 });
 
 const plannerRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/planner",
   validateSearch: plannerSearch,
-  component: lazyRouteComponent(() => import("./pages/planner/planner-page"), "PlannerPage"),
+  component: lazyRouteComponent(() => loadChunk(() => import("./pages/planner/planner-page")), "PlannerPage"),
 });
 
 const evidenceRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/evidence",
-  component: lazyRouteComponent(() => import("./pages/evidence/evidence-page"), "EvidencePage"),
+  component: lazyRouteComponent(
+    () => loadChunk(() => import("./pages/evidence/evidence-page")),
+    "EvidencePage",
+  ),
 });
 
 const settingsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/settings",
-  component: lazyRouteComponent(() => import("./pages/settings/settings-page"), "SettingsPage"),
+  component: lazyRouteComponent(
+    () => loadChunk(() => import("./pages/settings/settings-page")),
+    "SettingsPage",
+  ),
 });
 
 const routeTree = rootRoute.addChildren([

@@ -14,8 +14,11 @@ export const loginSearch = z.object({ next: localPath });
 export const NODE_KINDS = ["any", "physical", "virtual"] as const;
 export const NODE_POOLS = ["any", "reserved", "none"] as const;
 
+/** The longest name that a node, a token or a scenario can have. */
+export const NAME_CHARACTERS = 253;
+
 export const nodesSearch = z.object({
-  q: z.string().max(200).optional().catch(undefined),
+  q: z.string().max(NAME_CHARACTERS).optional().catch(undefined),
   kind: z.enum(NODE_KINDS).optional().catch(undefined),
   pools: z.enum(NODE_POOLS).optional().catch(undefined),
 });

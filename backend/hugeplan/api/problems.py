@@ -7,6 +7,7 @@ URIs are stable, and read ``errors`` for the field, the value and what was expec
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -198,6 +199,22 @@ _EXPECTED_BY_PYDANTIC_TYPE = {
 }
 
 
+# Pydantic's sentences as what is expected: "String should have at most 253 characters" -> "at most 253 characters".
+_PYDANTIC_WORDS = (
+    (re.compile(r"^Value error, "), ""),
+    (re.compile(r"^Input should be "), ""),
+    (re.compile(r"^\w+ should have (at (?:least|most) \d+ \w+).*$"), r"\1"),
+    (re.compile(r"^String should match pattern "), "text that matches "),
+    (re.compile(r"^a valid UUID,.*$"), "a valid UUID"),
+)
+
+
+def _in_our_words(message: str) -> str:
+    for pattern, words in _PYDANTIC_WORDS:
+        message = pattern.sub(words, message)
+    return message
+
+
 def field_problems(errors: Sequence[Any], *, skip_first: bool = False) -> list[FieldProblem]:
     """Pydantic's errors as field, value, expected. ``skip_first`` drops the leading "body" or "query"."""
     problems = []
@@ -209,7 +226,7 @@ def field_problems(errors: Sequence[Any], *, skip_first: bool = False) -> list[F
         value = None if kind == "missing" else error.get("input")
         if isinstance(value, (dict, list)):
             value = f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
-        message = str(error.get("msg", "a valid value")).removeprefix("Value error, ").removeprefix("Input should be ")
+        message = _in_our_words(str(error.get("msg", "a valid value")))
         cause = (error.get("ctx") or {}).get("error")
         expected = cause.expected if isinstance(cause, PlannerError) else _EXPECTED_BY_PYDANTIC_TYPE.get(kind, message)
         problems.append(FieldProblem(field=field_path(location), value=shown(value), expected=expected))
@@ -229,7 +246,7 @@ def invalid_input(errors: Sequence[FieldProblem]) -> InvalidInputError:
     if not errors:
         return InvalidInputError("The request is not valid.")
     first = errors[0]
-    got = "" if first.value is None else f", got {first.value}"
+    got = "" if first.value is None else f", got {first.value or 'nothing'}"
     more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
     return InvalidInputError(f"{first.field}: expected {first.expected}{got}{more}.", errors)
 

@@ -34,6 +34,19 @@ class TestRouting:
     async def test_wrong_id_names_the_parameter(self, viewer: httpx.AsyncClient) -> None:
         problem = assert_problem(await viewer.get("/api/v1/nodes/not-an-id"), 422, "invalid-input")
         assert fields_of(problem) == ["node_id"]
+        assert problem["detail"] == "node_id: expected a valid UUID, got not-an-id."
+
+    @pytest.mark.parametrize(
+        ("name", "detail"),
+        [
+            ("", "name: expected at least 1 character, got nothing."),
+            ("n" * 254, f"name: expected at most 253 characters, got {'n' * 117}...."),
+        ],
+    )
+    async def test_a_length_is_said_in_plain_words(self, planner: httpx.AsyncClient, name: str, detail: str) -> None:
+        body = {"name": name, "scenario": {"schema_version": 1}}
+        problem = assert_problem(await planner.post("/api/v1/scenarios", json=body), 422, "invalid-input")
+        assert problem["detail"] == detail
 
     @pytest.mark.parametrize(("query", "field"), [("limit=0", "limit"), ("limit=501", "limit"), ("limit=x", "limit")])
     async def test_wrong_query_names_the_parameter(self, viewer: httpx.AsyncClient, query: str, field: str) -> None:

@@ -98,6 +98,29 @@ export function isChunkError(error: unknown): boolean {
   return error instanceof Error && CHUNK_FAILED.test(error.message);
 }
 
+/** Whether the server answers at all, whatever it says. */
+export function serverAnswers(): Promise<boolean> {
+  return fetch("/healthz", { cache: "no-store" }).then(
+    () => true,
+    () => false,
+  );
+}
+
+/**
+ * Loads a part of the dashboard itself. When the server is away, the error says so in other words than the browser's:
+ * at those the router loads the whole page again, which would leave nothing but the browser's own error page.
+ */
+export async function loadChunk<T>(load: () => Promise<T>): Promise<T> {
+  try {
+    return await load();
+  } catch (error) {
+    if (await serverAnswers()) throw error;
+    throw new Error(
+      `Not loaded: ${error instanceof Error ? error.message : "a dynamically imported module"}`,
+    );
+  }
+}
+
 /** Any thrown value as an ApiError, so that one component can show them all. */
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;

@@ -27,8 +27,15 @@ export function createQueryClient(onSignedOut: () => void): QueryClient {
         check(error, mutation.options.mutationKey?.[0] === "login"),
     }),
     defaultOptions: {
-      queries: { retry: shouldRetry, retryDelay: 400, staleTime: 5_000, refetchOnWindowFocus: false },
-      mutations: { retry: false },
+      // The server is often on this machine or in its own network: being offline says nothing about it.
+      queries: {
+        retry: shouldRetry,
+        retryDelay: 400,
+        staleTime: 5_000,
+        refetchOnWindowFocus: false,
+        networkMode: "always",
+      },
+      mutations: { retry: false, networkMode: "always" },
     },
   });
   return client;

@@ -85,10 +85,10 @@ interface Interval {
   high: number;
 }
 
-/** The finest step an interval deserves: a power of ten, at most a quarter of its width, at least a tenth. */
+/** The finest step an interval deserves: a power of ten, at most a tenth of its width, at least 0.1. */
 function stepOf({ low, high }: Interval): number {
-  const quarter = Math.abs(high - low) / 4;
-  return quarter < 1 ? 0.1 : 10 ** Math.floor(Math.log10(quarter));
+  const tenth = Math.abs(high - low) / 10;
+  return tenth < 1 ? 0.1 : 10 ** Math.floor(Math.log10(tenth));
 }
 
 /** To a step; what is not zero but rounds to it keeps its first digit: (0.4, 1) -> "0.4". */

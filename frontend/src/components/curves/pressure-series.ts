@@ -44,7 +44,7 @@ export function formatMicroseconds(ns: number): string {
 
 /** Savings are read to the nanosecond: their intervals span several. */
 export function formatSaving(ns: number | null): string {
-  return formatNsWithin(ns, { low: 0, high: 4 });
+  return formatNsWithin(ns, { low: 0, high: 10 });
 }
 
 /** The page sizes that were measured, in the order of all charts. */
@@ -154,7 +154,7 @@ function spreadAt(points: readonly PressurePoint[], lines: number): Spread | nul
   const savings = found.map((point) => -(point.delta_ns ?? 0));
   const widths = found.map((point) => 2 * (halfWidth(point) ?? 0)).sort((a, b) => a - b);
   const [low, high] = [Math.min(...savings), Math.max(...savings)];
-  const width = Math.max(4, widths[widths.length >> 1] ?? 0);
+  const width = Math.max(10, widths[widths.length >> 1] ?? 0);
   const text = (from: number, to: number) =>
     formatNsInterval({ low: from, high: to }, { low: 0, high: width });
   return { low, high, isClear: found.some(isClear), text: high < 0 ? text(-high, -low) : text(low, high) };

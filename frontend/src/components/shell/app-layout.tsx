@@ -3,7 +3,7 @@ import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { type ErrorComponentProps, Link, Outlet, useRouter } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useRef } from "react";
-import { isChunkError } from "@/api/problem";
+import { isChunkError, serverAnswers } from "@/api/problem";
 import { sessionQuery } from "@/api/session";
 import {
   CompareIcon,
@@ -17,6 +17,7 @@ import { LinkButton } from "@/components/ui/link-button";
 import { EmptyState, ErrorState, StateText } from "@/components/ui/states";
 import classes from "./app-layout.module.css";
 import { Logo } from "./logo";
+import { ServerAway } from "./server-away";
 
 const NAVIGATION = [
   { to: "/", label: "Overview", icon: <OverviewIcon /> },
@@ -85,6 +86,7 @@ function Shell({ children }: { children: ReactNode }) {
       </AppShell.Navbar>
       <AppShell.Main>
         <div id="content" className={classes.content} tabIndex={-1} style={{ outline: "none" }}>
+          <ServerAway />
           {children}
         </div>
       </AppShell.Main>
@@ -114,7 +116,8 @@ export function PageError({ error, reset }: ErrorComponentProps) {
   const router = useRouter();
   const retry = () => {
     if (isChunkError(error)) {
-      window.location.reload();
+      // Only loading the page again helps, and only once there is somebody to load it from.
+      void serverAnswers().then((answers) => answers && window.location.reload());
       return;
     }
     reset();

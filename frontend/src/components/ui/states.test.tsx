@@ -13,7 +13,10 @@ it("shows title, detail, fields, id and a retry", async () => {
     title: "The request has invalid fields",
     detail: "node.memory: expected a size",
     requestId: "req-7",
-    fieldErrors: [{ field: "node.memory", value: "x", expected: "a size such as 64GiB" }],
+    fieldErrors: [
+      { field: "node.memory", value: "x", expected: "a size such as 64GiB" },
+      { field: "node.cpus", value: "x", expected: "a valid integer" },
+    ],
   });
   renderWithTheme(<ErrorState error={error} onRetry={retry} />);
   const alert = screen.getByRole("alert");
@@ -22,6 +25,20 @@ it("shows title, detail, fields, id and a retry", async () => {
   expect(alert.textContent).toContain("Problem id req-7");
   await userEvent.click(screen.getByRole("button", { name: "Try again" }));
   expect(retry).toHaveBeenCalledOnce();
+});
+
+it("does not list the one field that the sentence is about", () => {
+  const error = new ApiError({
+    status: 422,
+    type: "about:blank",
+    title: "The request has invalid fields",
+    detail: "name: expected at most 253 characters, got sss.",
+    requestId: null,
+    fieldErrors: [{ field: "name", value: "sss", expected: "at most 253 characters" }],
+  });
+  renderWithTheme(<ErrorState error={error} />);
+  expect(screen.getByRole("alert").textContent).toContain("name: expected at most 253 characters");
+  expect(screen.queryByRole("list")).toBeNull();
 });
 
 it("shows no retry where there is nothing to retry", () => {

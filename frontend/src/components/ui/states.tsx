@@ -16,6 +16,10 @@ export function ErrorState({
   bare?: boolean;
 }) {
   const problem = asApiError(error);
+  const [first] = problem.fieldErrors;
+  // The server's sentence is about the first field: alone, it needs no list.
+  const isSaid = problem.fieldErrors.length === 1 && problem.detail?.startsWith(`${first?.field}:`);
+  const fields = isSaid ? [] : problem.fieldErrors;
   return (
     <div className={classes.box} role="alert" data-tone="error" data-bare={bare}>
       <p className={classes.title}>
@@ -25,9 +29,9 @@ export function ErrorState({
         {problem.title}
       </p>
       {problem.detail && <p className={classes.text}>{problem.detail}</p>}
-      {problem.fieldErrors.length > 0 && (
+      {fields.length > 0 && (
         <ul className={classes.text}>
-          {problem.fieldErrors.map((entry) => (
+          {fields.map((entry) => (
             <li key={`${entry.field}:${entry.expected}`}>
               <span className="hp-mono">{entry.field}</span>: {entry.expected}
             </li>

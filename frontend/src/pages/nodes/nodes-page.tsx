@@ -11,6 +11,7 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { TableSkeleton } from "@/components/ui/skeletons";
 import { EmptyState, ErrorState, NothingMatches } from "@/components/ui/states";
 import { formatCount } from "@/lib/units";
+import { NAME_CHARACTERS } from "@/search";
 import { filterNodes, isFiltered } from "./node-filter";
 import { NodeTable } from "./node-table";
 
@@ -52,6 +53,7 @@ export function NodesPage() {
           label="Search by name"
           leftSection={<SearchIcon />}
           value={text}
+          maxLength={NAME_CHARACTERS}
           onChange={(event) => {
             setText(event.currentTarget.value);
             searchLater(event.currentTarget.value);

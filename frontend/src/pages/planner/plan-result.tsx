@@ -39,8 +39,10 @@ export function PlanResult(props: PlanResultProps) {
         <div role="alert">
           <StateText>
             No plan yet:{" "}
-            {problem.fieldErrors.length === 1 ? "one input is" : `${problem.fieldErrors.length} inputs are`}{" "}
-            not valid. It is marked in the form.{data ? " Below is the last plan." : ""}
+            {problem.fieldErrors.length === 1
+              ? "one input is not valid. It is marked in the form."
+              : `${problem.fieldErrors.length} inputs are not valid. They are marked in the form.`}
+            {data ? " Below is the last plan." : ""}
           </StateText>
         </div>
       )}

@@ -1,4 +1,5 @@
 import { lazy, Suspense } from "react";
+import { loadChunk } from "@/api/problem";
 import type { Plan, PoolBenefit } from "@/api/types";
 import { SourceBadge } from "@/components/ui/badges";
 import { QuestionCard } from "@/components/ui/question-card";
@@ -9,7 +10,7 @@ import { formatBytes, formatShare, formatThroughput } from "@/lib/units";
 import classes from "./instances-card.module.css";
 
 // The chart library is large and most plans have no table: it is loaded with the first curve.
-const PoolBenefitChart = lazy(() => import("./pool-benefit-chart"));
+const PoolBenefitChart = lazy(() => loadChunk(() => import("./pool-benefit-chart")));
 
 interface PoolBenefitCardProps {
   plan: Plan;

@@ -7,6 +7,7 @@ import { scenariosQuery, useDeleteScenario, useSaveScenario } from "@/api/scenar
 import type { Scenario } from "@/api/types";
 import { ErrorState, StateText } from "@/components/ui/states";
 import { formatRelative } from "@/lib/units";
+import { NAME_CHARACTERS } from "@/search";
 
 interface SavedScenariosProps {
   open: Scenario | null;
@@ -84,6 +85,7 @@ export function SavedScenarios({ open, nodeId, scenario, onOpen, onSaved, onDele
         <form onSubmit={saveAs} style={{ display: "flex", flexDirection: "column", gap: 12 }}>
           <TextInput
             label="Name"
+            maxLength={NAME_CHARACTERS}
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
             required

@@ -11,6 +11,7 @@ import { TableSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, StateText } from "@/components/ui/states";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { When } from "@/components/ui/values";
+import { NAME_CHARACTERS } from "@/search";
 import { FieldErrors } from "../planner/field-errors";
 import classes from "./tokens-card.module.css";
 
@@ -56,6 +57,7 @@ function CreateToken() {
         <TextInput
           label="Name"
           placeholder="db-7"
+          maxLength={NAME_CHARACTERS}
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
           error={errors.at("name")}
