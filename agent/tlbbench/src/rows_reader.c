@@ -28,6 +28,27 @@ double rows_bucket_ns(unsigned bucket)
     return exp2((bucket + 0.5) / ROWS_BUCKETS_PER_OCTAVE) / 4;
 }
 
+double rows_quantile_ns(const struct rows_counters *counters, unsigned workers, double quantile)
+{
+    uint64_t total = 0;
+    uint64_t seen = 0;
+
+    for (unsigned pass = 0; pass < 2; pass++) {
+        for (unsigned bucket = 0; bucket < ROWS_BUCKETS; bucket++) {
+            for (unsigned number = 0; number < workers; number++) {
+                const uint32_t count = counters[number].histogram[bucket];
+
+                total += pass == 0 ? count : 0;
+                seen += pass == 1 ? count : 0;
+            }
+            if (pass == 1 && total > 0 && (double)seen >= quantile * (double)total) {
+                return rows_bucket_ns(bucket);
+            }
+        }
+    }
+    return NAN;
+}
+
 uint64_t rows_count(uint64_t bytes, uint64_t row_bytes)
 {
     return bytes / (row_bytes + INDEX_ENTRY_BYTES);

@@ -39,6 +39,9 @@ struct rows_counters {
 unsigned rows_bucket(double ns);
 double rows_bucket_ns(unsigned bucket);
 
+/* Quantile over the batches of all workers; NAN without any. */
+double rows_quantile_ns(const struct rows_counters *counters, unsigned workers, double quantile);
+
 /* Number of rows that a segment of `bytes` holds beside their index. */
 uint64_t rows_count(uint64_t bytes, uint64_t row_bytes);
 

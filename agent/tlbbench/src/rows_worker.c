@@ -38,6 +38,7 @@ struct crew {
     int ready_pipe[2]; /* every worker writes a byte when it has touched the segment, then closes its end */
     int start_pipe[2]; /* closing the write end starts all at once */
     pid_t parent;
+    int killer; /* signal that ended a worker, not SIGBUS; 0 = none */
 };
 
 struct worker {
@@ -49,8 +50,15 @@ struct worker {
 
 /* --- a worker's life -------------------------------------------------------------------------------------------- */
 
-static void read_rows(const struct worker *worker, struct rows_counters *counters)
+struct read_call {
+    const struct worker *worker;
+    struct rows_counters *counters;
+};
+
+static void read_rows(void *context)
 {
+    const struct worker *const worker = ((const struct read_call *)context)->worker;
+    struct rows_counters *const counters = ((const struct read_call *)context)->counters;
     const struct crew *const crew = worker->crew;
     const struct rows_reading reading = {.view = crew->view,
                                          .bytes = crew->segment->bytes,
@@ -60,6 +68,14 @@ static void read_rows(const struct worker *worker, struct rows_counters *counter
                                          .stop = &crew->control->stop};
 
     rows_read_until_stopped(&reading, counters);
+}
+
+/* Reads from the common start to the common end. Not finished: a page was gone. */
+static void read_guarded(const struct worker *worker, struct rows_counters *counters)
+{
+    struct read_call call = {worker, counters};
+
+    counters->finished = signals_guard_bus(read_rows, &call) == 0;
 }
 
 struct touch {
@@ -155,8 +171,7 @@ static void *run_thread(void *context)
     leave_real_time();
     tell_ready(worker->crew);
     wait_for_start(worker->crew);
-    read_rows(worker, counters);
-    counters->finished = true;
+    read_guarded(worker, counters);
     return NULL;
 }
 
@@ -178,8 +193,7 @@ _Noreturn static void run_process(const struct worker *worker)
         tell_ready(crew);
         (void)close(crew->ready_pipe[1]);
         wait_for_start(crew);
-        read_rows(worker, counters);
-        counters->finished = true;
+        read_guarded(worker, counters);
     }
     _exit(0);
 }
@@ -284,7 +298,7 @@ static double let_them_read(struct crew *crew, double seconds)
     return (double)(timing_now_ns() - start_ns) / 1e9;
 }
 
-static unsigned join_workers(const struct crew *crew, struct worker *workers, unsigned started)
+static unsigned join_workers(struct crew *crew, struct worker *workers, unsigned started)
 {
     unsigned bad = 0;
 
@@ -296,31 +310,11 @@ static unsigned join_workers(const struct crew *crew, struct worker *workers, un
         } else {
             while (waitpid(workers[number].process, &status, 0) < 0 && errno == EINTR) {
             }
+            crew->killer = WIFSIGNALED(status) && WTERMSIG(status) != SIGBUS ? WTERMSIG(status) : crew->killer;
         }
         bad += status != 0 || !crew->control->counters[number].finished ? 1 : 0;
     }
     return bad;
-}
-
-static double histogram_quantile(const struct control *control, unsigned workers, double quantile)
-{
-    uint64_t total = 0;
-    uint64_t seen = 0;
-
-    for (unsigned pass = 0; pass < 2; pass++) {
-        for (unsigned bucket = 0; bucket < ROWS_BUCKETS; bucket++) {
-            for (unsigned number = 0; number < workers; number++) {
-                const uint32_t count = control->counters[number].histogram[bucket];
-
-                total += pass == 0 ? count : 0;
-                seen += pass == 1 ? count : 0;
-            }
-            if (pass == 1 && total > 0 && (double)seen >= quantile * (double)total) {
-                return rows_bucket_ns(bucket);
-            }
-        }
-    }
-    return NAN;
 }
 
 static void collect_figures(const struct crew *crew, double elapsed_seconds, struct row_measurement *measurement)
@@ -344,9 +338,9 @@ static void collect_figures(const struct crew *crew, double elapsed_seconds, str
         touch_cpu_seconds += counters->first_touch_cpu_seconds;
     }
     measurement->rows_per_second = (double)rows / elapsed_seconds;
-    measurement->ns_p50 = histogram_quantile(crew->control, workers, 0.5);
-    measurement->ns_p90 = histogram_quantile(crew->control, workers, 0.9);
-    measurement->ns_p99 = histogram_quantile(crew->control, workers, 0.99);
+    measurement->ns_p50 = rows_quantile_ns(crew->control->counters, workers, 0.5);
+    measurement->ns_p90 = rows_quantile_ns(crew->control->counters, workers, 0.9);
+    measurement->ns_p99 = rows_quantile_ns(crew->control->counters, workers, 0.99);
     measurement->vm_pte_bytes_total = tables;
     measurement->vm_pte_bytes_per_process = tables == UINT64_MAX ? UINT64_MAX : tables / touching;
     measurement->first_touch_seconds = touch_seconds / touching;
@@ -374,6 +368,9 @@ static void run_crew(struct crew *crew, struct worker *workers, double seconds, 
     }
     if (signals_stop_requested()) {
         verdict_set(&measurement->verdict, STATUS_STOPPED, "stopped by signal %d", signals_stop_signal());
+    } else if (crew->killer != 0) {
+        verdict_set(&measurement->verdict, STATUS_FAILED, "%u of %u workers were ended by signal %d%s", bad, started,
+                    crew->killer, crew->killer == SIGKILL ? ": memory ran out, or somebody killed them" : "");
     } else if (started == crew->spec->workers && (bad > 0 || !complete)) {
         verdict_set(&measurement->verdict, STATUS_SIGBUS, "%u of %u workers died while they read the segment", bad,
                     started);
