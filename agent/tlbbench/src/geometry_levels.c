@@ -225,7 +225,7 @@ int geometry_measure_first_level(struct geometry_work *work, const struct backin
     struct window window;
 
     *found = (struct geometry_first_level){0};
-    if (geometry_open_window(work, backing, 1, 2 * COARSE_PAGES_MAX, &window, verdict) != 0) {
+    if (geometry_open_window(work, backing, 1, (size_t)2 * COARSE_PAGES_MAX, &window, verdict) != 0) {
         return -1;
     }
     const int status = climb_first_level(work, &window, backing, found, verdict);

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { WARM_LAPS = 3, TIMED_LAPS = 2 };
 
@@ -89,10 +90,54 @@ static bool sim_access(struct sim_cache *cache, uint64_t page, struct rng *rng)
     return false;
 }
 
+struct sim_tlb {
+    const struct sim_processor *processor;
+    struct sim_cache first, second;
+};
+
+struct sim_tlb *sim_tlb_new(const struct sim_processor *processor)
+{
+    struct sim_tlb *const tlb = malloc(sizeof(*tlb));
+
+    *tlb = (struct sim_tlb){processor, sim_cache_new(&processor->first), sim_cache_new(&processor->second)};
+    return tlb;
+}
+
+void sim_tlb_free(struct sim_tlb *tlb)
+{
+    free(tlb->first.ways);
+    free(tlb->second.ways);
+    free(tlb);
+}
+
+void sim_tlb_flush(struct sim_tlb *tlb)
+{
+    memset(tlb->first.ways, 0, tlb->first.level->entries * sizeof(struct sim_way));
+    memset(tlb->second.ways, 0, tlb->second.level->entries * sizeof(struct sim_way));
+}
+
+double sim_tlb_access(struct sim_tlb *tlb, uint64_t page, struct rng *rng)
+{
+    if (sim_access(&tlb->first, page, rng)) {
+        return 0;
+    }
+    return tlb->processor->second_hit_ns + (sim_access(&tlb->second, page, rng) ? 0 : tlb->processor->walk_ns);
+}
+
+double sim_normal(struct rng *rng)
+{
+    /* The sum of twelve uniform numbers is close to normal with variance one. */
+    double normal = -6;
+
+    for (unsigned draw = 0; draw < 12; draw++) {
+        normal += rng_unit(rng);
+    }
+    return normal;
+}
+
 double sim_measure(const struct sim_processor *processor, uint64_t pages, uint64_t stride, struct rng *rng)
 {
-    struct sim_cache first = sim_cache_new(&processor->first);
-    struct sim_cache second = sim_cache_new(&processor->second);
+    struct sim_tlb *const tlb = sim_tlb_new(processor);
     uint32_t *const order = malloc((size_t)pages * sizeof(*order));
     const uint64_t base = 1 + rng_below(rng, 1u << 30);
     double ns = 0;
@@ -103,33 +148,22 @@ double sim_measure(const struct sim_processor *processor, uint64_t pages, uint64
     chase_shuffle(order, (size_t)pages, rng);
     for (unsigned lap = 0; lap < WARM_LAPS + TIMED_LAPS; lap++) {
         for (uint64_t step = 0; step < pages; step++) {
-            const uint64_t page = base + order[step] * stride;
-            double cost = processor->hit_ns;
+            const double cost = processor->hit_ns + sim_tlb_access(tlb, base + order[step] * stride, rng);
 
-            if (!sim_access(&first, page, rng)) {
-                cost += sim_access(&second, page, rng) ? processor->second_hit_ns
-                                                       : processor->second_hit_ns + processor->walk_ns;
-            }
             ns += lap >= WARM_LAPS ? cost : 0;
         }
     }
     free(order);
-    free(first.ways);
-    free(second.ways);
+    sim_tlb_free(tlb);
     return ns / (double)(TIMED_LAPS * pages);
 }
 
 struct knee_point sim_point(const struct sim_processor *processor, uint64_t pages, uint64_t stride,
                             const struct sim_noise *noise, struct rng *rng)
 {
-    /* The sum of twelve uniform numbers is close to normal with variance one. */
-    double normal = -6;
     double ns = sim_measure(processor, pages, stride, rng);
 
-    for (unsigned draw = 0; draw < 12; draw++) {
-        normal += rng_unit(rng);
-    }
-    ns *= 1 + noise->spread * normal;
+    ns *= 1 + noise->spread * sim_normal(rng);
     if (rng_unit(rng) < noise->outlier_share) {
         ns *= 2;
     }

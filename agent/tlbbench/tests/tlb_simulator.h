@@ -34,6 +34,19 @@ struct sim_noise {
     double outlier_share; /* points that are twice too slow */
 };
 
+/* Both levels of a processor with what they hold. */
+struct sim_tlb;
+
+struct sim_tlb *sim_tlb_new(const struct sim_processor *processor);
+void sim_tlb_free(struct sim_tlb *tlb);
+void sim_tlb_flush(struct sim_tlb *tlb);
+
+/* What the translation costs on top of the hit, in ns; page numbers are above 0. */
+double sim_tlb_access(struct sim_tlb *tlb, uint64_t page, struct rng *rng);
+
+/* A normal number with variance one, nearly. */
+double sim_normal(struct rng *rng);
+
 /* Mean ns per access of a random cycle over `pages` pages, `stride` pages apart. */
 double sim_measure(const struct sim_processor *processor, uint64_t pages, uint64_t stride, struct rng *rng);
 

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "simulated_machine.h"
+
+#include "chase.h"
+#include "timing.h"
+#include "window.h"
+#include "zero_view.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TIMED_LAPS = 1, LOOKED_ACCESSES_MIN = 256 };
+
+/* What the next cache level adds to a miss of the first, and an mmap, a link and a flush to a cycle. */
+#define L1_MISS_NS 3.0
+#define LINK_NS_PER_PAGE 8.0
+#define FLUSH_NS 5000.0
+/* A cycle over zeroes adds a table's load to each access. */
+#define TABLE_NS 1.7
+
+static struct {
+    const struct sim_core *core;
+    struct sim_conditions conditions;
+    struct sim_tlb *tlb;
+    struct rng rng;
+    double wall_ns, cpu_ns;
+    double slice_ns; /* left of the slice */
+    double clock;    /* of the core, 1 = its usual one */
+    double clock_ns; /* until it jumps */
+    long switches;
+    uint64_t pages; /* of the cycle that was linked last; 0 = unknown */
+    double line_ns; /* what its data costs beside a hit */
+} machine;
+
+void sim_machine_start(const struct sim_core *core, const struct sim_conditions *conditions, uint64_t seed)
+{
+    memset(&machine, 0, sizeof(machine));
+    machine.core = core;
+    machine.conditions = *conditions;
+    machine.tlb = sim_tlb_new(&core->processor);
+    machine.rng = rng_new(seed, 77);
+    machine.slice_ns = conditions->run_ns;
+    machine.clock = 1;
+}
+
+void sim_machine_stop(void)
+{
+    sim_tlb_free(machine.tlb);
+    machine.tlb = NULL;
+}
+
+double sim_machine_seconds(void)
+{
+    return machine.wall_ns / 1e9;
+}
+
+static void lose_core(void)
+{
+    machine.wall_ns += machine.conditions.off_ns;
+    machine.slice_ns = machine.conditions.run_ns * (0.3 + 0.7 * rng_unit(&machine.rng));
+    machine.switches++;
+    sim_tlb_flush(machine.tlb);
+}
+
+/* Lets processor time pass. Returns false when a slice ended in it. */
+static bool spend(double ns)
+{
+    bool whole = true;
+
+    machine.wall_ns += ns;
+    machine.cpu_ns += ns;
+    machine.clock_ns -= ns;
+    if (machine.clock_ns <= 0) {
+        machine.clock = 1 + machine.conditions.clock_step * (2 * rng_unit(&machine.rng) - 1);
+        machine.clock_ns = 2e8 * rng_unit(&machine.rng);
+    }
+    if (machine.conditions.off_ns > 0) {
+        machine.slice_ns -= ns;
+        while (machine.slice_ns <= 0) {
+            lose_core();
+            whole = false;
+        }
+    }
+    return whole;
+}
+
+/* Follows the cycle through the simulated TLB. Returns ns per access. */
+static double follow(struct chase *chase, uint64_t accesses)
+{
+    const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    double ns = 0;
+
+    for (uint64_t done = 0; done < accesses; done++) {
+        uintptr_t address;
+
+        if (chase->offsets != NULL) {
+            address = (uintptr_t)chase->base + chase->offsets[chase->next];
+            chase->next = chase->next + 1 == chase->count ? 0 : chase->next + 1;
+        } else {
+            address = (uintptr_t)chase->position;
+            chase->position = *(void *const *)chase->position;
+        }
+        ns += sim_tlb_access(machine.tlb, address / page_bytes, &machine.rng);
+    }
+    ns = ns / (double)accesses + machine.core->processor.hit_ns + machine.line_ns;
+    return (ns + (chase->offsets != NULL ? TABLE_NS : 0)) / machine.clock;
+}
+
+/* --- in the place of chase.c ------------------------------------------------------------------------------------ */
+
+void __wrap_chase_walk(struct chase *chase, uint64_t accesses);
+bool __wrap_chase_time_batch(struct chase *chase, uint64_t accesses, double *ns_per_access);
+uint64_t __wrap_chase_batch_accesses(struct chase *chase, double batch_seconds);
+
+/* Settled after two laps and a little; the rest of a short cycle's warming only takes time. */
+void __wrap_chase_walk(struct chase *chase, uint64_t accesses)
+{
+    const uint64_t enough = machine.pages > 0 ? 2 * machine.pages + CHASE_UNROLL : accesses;
+
+    (void)spend(follow(chase, accesses < enough ? accesses : enough) * (double)accesses);
+}
+
+bool __wrap_chase_time_batch(struct chase *chase, uint64_t accesses, double *ns_per_access)
+{
+    const struct sim_conditions *const conditions = &machine.conditions;
+    const uint64_t laps = machine.pages > LOOKED_ACCESSES_MIN ? TIMED_LAPS * machine.pages : LOOKED_ACCESSES_MIN;
+    double ns = follow(chase, machine.pages > 0 && laps < accesses ? laps : accesses);
+
+    ns *= 1 + conditions->spread * sim_normal(&machine.rng);
+    ns *= rng_unit(&machine.rng) < conditions->outlier_share ? 1.5 : 1;
+    *ns_per_access = ns;
+    const bool whole = spend(ns * (double)accesses);
+
+    if (whole && rng_unit(&machine.rng) < conditions->disturbed) {
+        machine.wall_ns += 1e5;
+        *ns_per_access *= 3;
+        return false;
+    }
+    return whole;
+}
+
+uint64_t __wrap_chase_batch_accesses(struct chase *chase, double batch_seconds)
+{
+    (void)chase;
+    return (uint64_t)(batch_seconds * 1e9 / (2 * machine.core->processor.hit_ns)) + CHASE_UNROLL;
+}
+
+/* --- in the place of translations.c, window.c and zero_view.c ----------------------------------------------------- */
+
+void __wrap_translations_drop(void);
+void __wrap_translations_crowd_out(void);
+void *__wrap_window_link_view(struct window *window, size_t pages, struct rng *rng, uint32_t *order);
+void *__wrap_window_link_packed(struct window *window, size_t pages, struct rng *rng, uint32_t *order);
+struct chase __wrap_zero_view_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
+void *__real_window_link_view(struct window *window, size_t pages, struct rng *rng, uint32_t *order);
+void *__real_window_link_packed(struct window *window, size_t pages, struct rng *rng, uint32_t *order);
+struct chase __real_zero_view_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
+
+void __wrap_translations_drop(void)
+{
+    sim_tlb_flush(machine.tlb);
+    (void)spend(FLUSH_NS);
+}
+
+void __wrap_translations_crowd_out(void)
+{
+    sim_tlb_flush(machine.tlb);
+    (void)spend(20 * FLUSH_NS);
+}
+
+static void note_link(size_t pages, double lines)
+{
+    (void)spend(LINK_NS_PER_PAGE * (double)pages);
+    machine.pages = pages;
+    machine.line_ns = lines > machine.core->l1_lines ? L1_MISS_NS * (1 - machine.core->l1_lines / lines) : 0;
+}
+
+/* Pages that share a line: eight of them unless every page has its own. */
+static void note_window_link(const struct window *window, size_t pages, bool packed)
+{
+    const bool shared = window->slots != WINDOW_SLOTS_LINES;
+
+    note_link(pages, (double)pages / (shared ? 8 : 1));
+    machine.line_ns += shared && !packed ? machine.core->shared_line_ns : 0;
+}
+
+void *__wrap_window_link_view(struct window *window, size_t pages, struct rng *rng, uint32_t *order)
+{
+    note_window_link(window, pages, false);
+    return __real_window_link_view(window, pages, rng, order);
+}
+
+void *__wrap_window_link_packed(struct window *window, size_t pages, struct rng *rng, uint32_t *order)
+{
+    note_window_link(window, pages, true);
+    return __real_window_link_packed(window, pages, rng, order);
+}
+
+/* All pages share the lines of one: where that costs, it costs every cycle longer than them the same. */
+struct chase __wrap_zero_view_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order)
+{
+    note_link(pages, 0);
+    machine.line_ns += packed ? 0 : machine.core->shared_line_ns;
+    return __real_zero_view_link(context, packed, pages, rng, order);
+}
+
+/* --- in the place of timing.c ----------------------------------------------------------------------------------- */
+
+uint64_t __wrap_timing_now_ns(void);
+uint64_t __wrap_timing_thread_cpu_ns(void);
+long __wrap_timing_switches(void);
+uint64_t __wrap_timing_steal_ticks(int cpu);
+double __wrap_timing_core_hz(void);
+int __wrap_timing_choose_cpu(const struct cpu_list *allowed);
+int __wrap_timing_pin_cpu(int cpu);
+void __wrap_timing_look_idle(struct idle_look *look);
+int __wrap_timing_idlest_cpu(const struct idle_look *since, const struct cpu_list *allowed, double *idle_share);
+struct deadline __wrap_deadline_after(double seconds);
+double __wrap_deadline_remaining_seconds(struct deadline deadline);
+bool __wrap_deadline_passed(struct deadline deadline);
+
+uint64_t __wrap_timing_now_ns(void)
+{
+    return (uint64_t)machine.wall_ns;
+}
+
+uint64_t __wrap_timing_thread_cpu_ns(void)
+{
+    return (uint64_t)machine.cpu_ns;
+}
+
+long __wrap_timing_switches(void)
+{
+    return machine.switches;
+}
+
+uint64_t __wrap_timing_steal_ticks(int cpu)
+{
+    (void)cpu;
+    return 0;
+}
+
+double __wrap_timing_core_hz(void)
+{
+    (void)spend(2e6);
+    return machine.core->hz * machine.clock;
+}
+
+int __wrap_timing_choose_cpu(const struct cpu_list *allowed)
+{
+    (void)allowed;
+    machine.wall_ns += 4e7;
+    return 0;
+}
+
+int __wrap_timing_pin_cpu(int cpu)
+{
+    return cpu;
+}
+
+void __wrap_timing_look_idle(struct idle_look *look)
+{
+    memset(look, 0, sizeof(*look));
+    look->wall_ns = (uint64_t)machine.wall_ns + 1;
+}
+
+int __wrap_timing_idlest_cpu(const struct idle_look *since, const struct cpu_list *allowed, double *idle_share)
+{
+    (void)since;
+    (void)allowed;
+    *idle_share = 0;
+    return 0;
+}
+
+struct deadline __wrap_deadline_after(double seconds)
+{
+    return (struct deadline){.end_ns = (uint64_t)(machine.wall_ns + seconds * 1e9)};
+}
+
+double __wrap_deadline_remaining_seconds(struct deadline deadline)
+{
+    return fmax(0, ((double)deadline.end_ns - machine.wall_ns) / 1e9);
+}
+
+bool __wrap_deadline_passed(struct deadline deadline)
+{
+    return machine.wall_ns >= (double)deadline.end_ns;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A processor that is not at hand, under the whole of geometry_measure(): the linker puts the functions of
+ * simulated_machine.c in the place of those that time, flush and read clocks (see meson.build). The cycles are the real
+ * ones: every pointer is followed, and its page is looked up in the simulated TLB.
+ */
+#ifndef TLBBENCH_TESTS_SIMULATED_MACHINE_H
+#define TLBBENCH_TESTS_SIMULATED_MACHINE_H
+
+#include "tlb_simulator.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sim_conditions {
+    double spread;         /* relative standard deviation of a batch */
+    double outlier_share;  /* batches that are half as slow again and pass the guard */
+    double disturbed;      /* batches that the guard sees disturbed, beside those that a slice ends in */
+    double clock_step;     /* the clock jumps by up to this share of it, about ten times a second */
+    double run_ns, off_ns; /* a slice of the core and the wait for the next; off 0 = the core is ours */
+};
+
+struct sim_core {
+    const char *name;
+    struct sim_processor processor;
+    double hz;
+    double shared_line_ns; /* what the second page of a cache line costs; 0 = nothing */
+    unsigned l1_lines;     /* of the first-level data cache */
+};
+
+/* Starts the machine anew: clocks at 0, TLBs empty. */
+void sim_machine_start(const struct sim_core *core, const struct sim_conditions *conditions, uint64_t seed);
+void sim_machine_stop(void);
+
+/* What the simulated clock says. */
+double sim_machine_seconds(void);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole of geometry_measure() on simulated processors: quiet, noisy, and where others have most of the core. */
+#include "geometry.h"
+
+#include "harness.h"
+#include "simulated_machine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define QUICK_SECONDS 5.0
+
+/* Emulated and instrumented programs are ten times slower and take a tenth of the seeds. */
+#if defined(__SANITIZE_ADDRESS__)
+#define IS_INSTRUMENTED true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define IS_INSTRUMENTED true
+#endif
+#endif
+#ifndef IS_INSTRUMENTED
+#define IS_INSTRUMENTED false
+#endif
+
+/* Geometries of tlb_geometry.json; hits of the second level cost 7 cycles, as on most of them. */
+static const struct sim_core EMERALD_RAPIDS = {
+    "Emerald Rapids", {"", {96, 6, SIM_LRU, false}, {2048, 16, SIM_NRU, true}, 5 / 3.0, 7 / 3.0, 8}, 3.0e9, 0, 768};
+static const struct sim_core EMERALD_RAPIDS_8_WAYS = {
+    "Emerald Rapids, second level of 8 ways",
+    {"", {96, 6, SIM_NRU, false}, {2048, 8, SIM_LRU, false}, 5 / 3.0, 7 / 3.0, 8},
+    3.0e9,
+    0,
+    768};
+static const struct sim_core OTHERS[] = {
+    {"Ice Lake", {"", {64, 4, SIM_LRU, false}, {1536, 12, SIM_NRU, true}, 5 / 3.0, 7 / 3.0, 8}, 3.0e9, 0, 768},
+    {"Skylake", {"", {64, 4, SIM_NRU, false}, {1536, 12, SIM_LRU, true}, 5 / 3.0, 7 / 3.0, 8}, 3.0e9, 0, 512},
+    {"Zen 2", {"", {64, 64, SIM_LRU, false}, {2048, 16, SIM_RANDOM, true}, 1.1, 1.9, 9}, 3.6e9, 2.0, 512},
+    {"Zen 4", {"", {72, 72, SIM_LRU, false}, {3072, 24, SIM_NRU, true}, 1.1, 1.9, 9}, 3.6e9, 2.0, 512},
+    {"Zen 5", {"", {96, 96, SIM_LRU, false}, {4096, 16, SIM_NRU, true}, 0.94, 1.65, 10}, 4.25e9, 2.5, 768},
+    {"Neoverse N1", {"", {48, 48, SIM_LRU, false}, {1280, 5, SIM_LRU, false}, 4 / 3.0, 5 / 3.0, 12}, 3.0e9, 0, 1024},
+    {"Neoverse V1", {"", {40, 40, SIM_LRU, false}, {2048, 8, SIM_NRU, false}, 4 / 2.6, 6 / 2.6, 12}, 2.6e9, 0, 1024},
+    {"POWER9", {"", {64, 64, SIM_LRU, false}, {1024, 4, SIM_LRU, true}, 1.0, 2.5, 12}, 3.8e9, 0, 512},
+};
+enum { OTHER_COUNT = sizeof(OTHERS) / sizeof(OTHERS[0]) };
+
+static const struct sim_conditions QUIET = {.spread = 0.003, .clock_step = 0.005};
+static const struct sim_conditions LIVELY = {
+    .spread = 0.008, .outlier_share = 0.05, .disturbed = 0.04, .clock_step = 0.03};
+/* One and two others of normal weight beside our nice 5, as measured on Linux 6.18. */
+static const struct sim_conditions HELD = {
+    .spread = 0.006, .outlier_share = 0.03, .disturbed = 0.02, .clock_step = 0.02, .run_ns = 4e6, .off_ns = 12e6};
+static const struct sim_conditions HELD_BY_TWO = {
+    .spread = 0.006, .outlier_share = 0.03, .disturbed = 0.02, .clock_step = 0.02, .run_ns = 4e6, .off_ns = 24e6};
+
+static void measure(const struct sim_core *core, const struct sim_conditions *conditions, uint64_t seed,
+                    struct geometry_result *result)
+{
+    static struct environment environment; /* no THP, no pools */
+    struct options options = {.profile = PROFILE_QUICK, .seed = seed, .numa_node = -1};
+    struct session session = {.options = &options,
+                              .environment = &environment,
+                              .base_page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+                              .memory_bytes = 64u << 20,
+                              .deadline = {.end_ns = (uint64_t)(QUICK_SECONDS * 1e9)},
+                              .cpus = {.count = 1, .bits = {1}}};
+
+    sim_machine_start(core, conditions, seed);
+    (void)geometry_measure(&session, result);
+}
+
+static const struct tlb_level *measured_level(const struct geometry_result *result, unsigned level)
+{
+    for (size_t index = 0; index < result->levels.count; index++) {
+        if (result->levels.items[index].level == level) {
+            return &result->levels.items[index];
+        }
+    }
+    return NULL;
+}
+
+static double hit_cycles(const struct geometry_result *result)
+{
+    for (size_t index = 0; index < result->penalty_count; index++) {
+        if (result->penalties[index].level[0] == 'l') {
+            return result->penalties[index].cycles;
+        }
+    }
+    return NAN;
+}
+
+struct expectation {
+    bool ways;         /* must be found; else they may be unknown */
+    double off_cycles; /* a second-level hit may be off by */
+};
+
+static void check_levels(struct harness *h, const struct sim_core *core, uint64_t seed,
+                         const struct geometry_result *result, struct expectation expected)
+{
+    const struct sim_processor *const processor = &core->processor;
+    const struct tlb_level *const first = measured_level(result, 1);
+    const struct tlb_level *const second = measured_level(result, 2);
+    const double cycles = processor->second_hit_ns * core->hz / 1e9;
+    const int ways = processor->first.ways == processor->first.entries ? TLB_WAYS_FULL : (int)processor->first.ways;
+    const unsigned long long number = seed;
+
+    if (first == NULL || abs((int)first->entries - (int)processor->first.entries) > 2 ||
+        first->entries_min > processor->first.entries || first->entries_max < processor->first.entries) {
+        harness_fail(h, __FILE__, __LINE__, "%s seed %llu: first level %u [%u, %u]: %s", core->name, number,
+                     first == NULL ? 0 : first->entries, first == NULL ? 0 : first->entries_min,
+                     first == NULL ? 0 : first->entries_max, result->verdict.reason);
+        return;
+    }
+    if (first->ways != ways && (expected.ways || first->ways != TLB_WAYS_UNKNOWN)) {
+        harness_fail(h, __FILE__, __LINE__, "%s seed %llu: %d ways (%s)", core->name, number, first->ways, first->note);
+    }
+    if (second == NULL || second->entries_min > processor->second.entries ||
+        second->entries_max < processor->second.entries) {
+        harness_fail(h, __FILE__, __LINE__, "%s seed %llu: second level %u [%u, %u]: %s", core->name, number,
+                     second == NULL ? 0 : second->entries, second == NULL ? 0 : second->entries_min,
+                     second == NULL ? 0 : second->entries_max, result->verdict.reason);
+    }
+    if (!(fabs(hit_cycles(result) - cycles) <= expected.off_cycles)) {
+        harness_fail(h, __FILE__, __LINE__, "%s seed %llu: a hit of %.2f cycles, not %.2f", core->name, number,
+                     hit_cycles(result), cycles);
+    }
+    if (sim_machine_seconds() > QUICK_SECONDS) {
+        harness_fail(h, __FILE__, __LINE__, "%s seed %llu: %.2f s", core->name, number, sim_machine_seconds());
+    }
+}
+
+static void check_core(struct harness *h, const struct sim_core *core, const struct sim_conditions *conditions,
+                       unsigned seeds, struct expectation expected)
+{
+    const unsigned count = IS_INSTRUMENTED || harness_is_emulated() ? (seeds + 9) / 10 : seeds;
+
+    for (uint64_t seed = 1; seed <= count; seed++) {
+        struct geometry_result result;
+
+        measure(core, conditions, seed, &result);
+        check_levels(h, core, seed, &result, expected);
+        if (result.method != (core->shared_line_ns > 0 ? METHOD_DISTINCT_LINES : METHOD_ALIASED)) {
+            harness_fail(h, __FILE__, __LINE__, "%s: method %s", core->name, alias_method_name(result.method));
+        }
+        geometry_result_free(&result);
+        sim_machine_stop();
+    }
+}
+
+static const struct expectation ALL = {.ways = true, .off_cycles = 1};
+static const struct expectation MOST = {.ways = false, .off_cycles = 1};
+
+static void emerald_rapids(struct harness *h)
+{
+    check_core(h, &EMERALD_RAPIDS, &LIVELY, 20, ALL);
+}
+
+static void emerald_rapids_8_ways(struct harness *h)
+{
+    check_core(h, &EMERALD_RAPIDS_8_WAYS, &LIVELY, 6, ALL);
+}
+
+static void others_quiet(struct harness *h)
+{
+    for (unsigned index = 0; index < OTHER_COUNT; index++) {
+        check_core(h, &OTHERS[index], &QUIET, 1, ALL);
+    }
+}
+
+static void others_lively(struct harness *h)
+{
+    for (unsigned index = 0; index < OTHER_COUNT; index++) {
+        check_core(h, &OTHERS[index], &LIVELY, 1, ALL);
+    }
+}
+
+static void held_core(struct harness *h)
+{
+    check_core(h, &EMERALD_RAPIDS, &HELD, 5, ALL);
+    check_core(h, &OTHERS[4], &HELD, 1, ALL);
+}
+
+static void core_held_by_two(struct harness *h)
+{
+    check_core(h, &EMERALD_RAPIDS, &HELD_BY_TWO, 5, MOST);
+    check_core(h, &OTHERS[4], &HELD_BY_TWO, 1, MOST);
+}
+
+static const struct harness_case CASES[] = {
+    {"Emerald Rapids, noise, bursts, dropped batches, a clock that moves", emerald_rapids},
+    {"the same with a second level of 8 ways", emerald_rapids_8_ways},
+    {"other processors, quiet", others_quiet},
+    {"other processors, noise, bursts, dropped batches, a clock that moves", others_lively},
+    {"a core of which another task has three quarters", held_core},
+    {"a core of which two others have six sevenths", core_held_by_two},
+};
+
+HARNESS_MAIN("geometry", CASES)
