@@ -23,7 +23,9 @@ REPOSITORY = HOME.parents[1]
 FIXTURES = TESTS / "fixtures"
 GOLDEN = TESTS / "golden"
 
-sys.path.insert(0, str(REPOSITORY / "agent"))  # hugeplan_agent: the standard library only, too
+sys.path.insert(0, str(REPOSITORY / "agent"))  # the standard library only, too
+
+from hugeplan_agent.pool_reservation import reservation  # noqa: E402 - not installed where these suites run first
 
 
 class Skip(Exception):
@@ -73,6 +75,53 @@ def schema_problems(made: Any) -> list[str]:
     schema = json.loads((HOME / "tlbbench.schema.json").read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator(schema)
     return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(made)]
+
+
+def statuses(made: Any) -> set[str]:
+    """Every status anywhere in the document."""
+    if isinstance(made, dict):
+        found = {made["status"]} if isinstance(made.get("status"), str) else set()
+        return found.union(*(statuses(value) for value in made.values()))
+    return set().union(*(statuses(value) for value in made)) if isinstance(made, list) else set()
+
+
+def check_named(made: dict[str, Any], status: str) -> None:
+    """The status stands somewhere in the document. A section that ran out of time may not have come to it."""
+    found = statuses(made)
+    if status not in found and "stopped" in found:
+        raise Skip(f"the machine is busy: {made['command']} was stopped before it came to {status}")
+    assert status in found, (made["command"], found)
+
+
+def section(made: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(item for item in made["sections"] if item["name"] == name)
+
+
+def limited(limit: Callable[[], None], *arguments: str) -> dict[str, Any]:
+    """Runs below a limit that the child sets on itself."""
+    done = subprocess.run(
+        [*tlbbench(), *arguments, "--json"],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        preexec_fn=limit,
+        check=False,
+    )
+    assert done.returncode == 3, f"exit status {done.returncode}: {done.stderr.strip()}"
+    made: dict[str, Any] = json.loads(done.stdout)
+    validate(made)
+    return made
+
+
+def reserving(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The document of a run with --reserve, once no other program of this project holds pages."""
+    for _ in range(3):
+        with reservation():
+            pass
+        made = measure()
+        if made["reservation"]["status"] != "skipped":
+            return made
+    raise Skip(made["reservation"]["reason"])
 
 
 def shared() -> Path:

@@ -1,24 +1,20 @@
-"""The measuring commands on this machine: what they find, and what they say when they are held back."""
+"""The measuring commands on this machine: what they find."""
 
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import re
-import resource
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import suite
-
-from hugeplan_agent.pool_reservation import reservation
 
 MIB = 1 << 20
 POOL_2M = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
@@ -26,49 +22,10 @@ CGROUP_V1 = Path("/sys/fs/cgroup/memory")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-def statuses(made: Any) -> set[str]:
-    """Every status anywhere in the document."""
-    if isinstance(made, dict):
-        found = {made["status"]} if isinstance(made.get("status"), str) else set()
-        return found.union(*(statuses(value) for value in made.values()))
-    return set().union(*(statuses(value) for value in made)) if isinstance(made, list) else set()
-
-
-def check_named(made: dict[str, Any], status: str) -> None:
-    """The status stands somewhere in the document. A section that ran out of time may not have come to it."""
-    found = statuses(made)
-    if status not in found and "stopped" in found:
-        raise suite.Skip(f"the machine is busy: {made['command']} was stopped before it came to {status}")
-    assert status in found, (made["command"], found)
-
-
-def section(made: dict[str, Any], name: str) -> dict[str, Any]:
-    return next(item for item in made["sections"] if item["name"] == name)
-
-
-def limited(limit: Callable[[], None], *arguments: str) -> dict[str, Any]:
-    """Runs below a limit that the child sets on itself."""
-    done = subprocess.run(
-        [*suite.tlbbench(), *arguments, "--json"],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        preexec_fn=limit,
-        check=False,
-    )
-    assert done.returncode == 3, f"exit status {done.returncode}: {done.stderr.strip()}"
-    made: dict[str, Any] = json.loads(done.stdout)
-    suite.validate(made)
-    return made
-
-
-# --- what is found ---------------------------------------------------------------------------------------------------
-
-
 def geometry_agrees_with_the_catalogue() -> None:
     made = suite.document("geometry", "--time-limit", "40")
-    if section(made, "geometry")["status"] in ("noisy", "stopped"):
-        raise suite.Skip(f"the machine is busy: {section(made, 'geometry')['reason']}")
+    if suite.section(made, "geometry")["status"] in ("noisy", "stopped"):
+        raise suite.Skip(f"the machine is busy: {suite.section(made, 'geometry')['reason']}")
     geometry = made["geometry"]
 
     def known(level: int, source: str) -> list[dict[str, Any]]:
@@ -136,13 +93,68 @@ def page_tables_of_processes() -> None:
     assert row["first_touch_seconds"] > 0, row
 
 
+def children_page_tables(pid: int) -> dict[int, int]:
+    """VmPTE in bytes of every child of the process, as the kernel tells anybody."""
+    found = {}
+    with suppress(OSError):
+        for child in map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+            with suppress(OSError):
+                told = re.search(r"VmPTE:\s+(\d+) kB", Path(f"/proc/{child}/status").read_text())
+                found.update({child: int(told[1]) * 1024} if told else {})
+    return found
+
+
+def page_tables_as_others_see_them() -> None:
+    """The growth that workers count of themselves is what their status files show while they live."""
+    workers = 16
+    arguments = [
+        *("rows", "--json", "--page-sizes", str(PAGE), "--mode", "processes", "--workers", str(workers)),
+        *("--row-bytes", "128", "--segment", "256M", "--keys", "uniform", "--read", "header", "--max-memory", "1G"),
+    ]
+    least, most = {}, {}
+    with subprocess.Popen([*suite.tlbbench(), *arguments], stdout=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            for child, table_bytes in children_page_tables(process.pid).items():
+                least[child] = min(least.get(child, table_bytes), table_bytes)
+                most[child] = max(most.get(child, table_bytes), table_bytes)
+        assert process.stdout is not None
+        made = json.load(process.stdout)
+    suite.validate(made)
+    (row,) = made["rows"]["measurements"]
+    if row["status"] == "noisy" or not most:
+        raise suite.Skip(f"the workers were not seen: {row['status']}")
+    seen = max(most.values()) - min(least.values())
+    assert abs(seen - row["vm_pte_bytes_per_process"]) <= 0.02 * row["vm_pte_bytes_per_process"], (row, seen)
+    assert row["vm_pte_bytes_total"] == workers * row["vm_pte_bytes_per_process"], row
+    assert 0 < row["first_touch_cpu_seconds"] <= row["first_touch_seconds"], row
+
+
+def worker_that_is_killed() -> None:
+    """As the kernel does when memory runs out: the measurement fails by name, the others go on."""
+    arguments = ["rows", "--json", "--page-sizes", str(PAGE), "--mode", "processes", "--workers", "4,2"]
+    with subprocess.Popen([*suite.tlbbench(), *arguments], stdout=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            children = children_page_tables(process.pid)
+            if children:
+                os.kill(min(children), signal.SIGKILL)
+                break
+        assert process.stdout is not None
+        made = json.load(process.stdout)
+    suite.validate(made)
+    assert made["exit_status"] == 3
+    failed = [row for row in made["rows"]["measurements"] if row["status"] == "failed"]
+    assert len(failed) == 1, failed
+    assert "signal 9" in failed[0]["reason"], failed
+    assert any(row["status"] == "ok" for row in made["rows"]["measurements"])
+
+
 def latency_curves() -> None:
     made = suite.document("latency", "--max-memory", "256M", "--time-limit", "40")
     curves = {curve["name"]: curve for curve in made["latency"]["curves"]}
     base = next(
         curve for curve in curves.values() if curve["backing_kind"] == "base" and curve["layout"] == "line_per_page"
     )
-    if section(made, "latency")["status"] == "stopped" or len(base["points"]) < 5:
+    if suite.section(made, "latency")["status"] == "stopped" or len(base["points"]) < 5:
         raise suite.Skip("the machine is busy: too few points in time")
     assert base["granted_fraction"] == 1, base["granted_fraction"]
     small, large = base["points"][0], base["points"][-1]
@@ -181,174 +193,14 @@ def pressure_points() -> None:
     assert base[1024] > base[0], base
 
 
-# --- what holds it back ----------------------------------------------------------------------------------------------
-
-
-def memory_limit_is_named() -> None:
-    for command in ("run", "geometry", "latency", "rows", "scatter"):
-        made = suite.document(command, "--max-memory", "2M")
-        assert made["exit_status"] == 3
-        assert {item["status"] for item in made["sections"]} == {"memory_limit"}, made["sections"]
-
-
-def address_space_limit_is_named() -> None:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (40 * MIB, 40 * MIB))
-
-    assert "address_space_limit" in statuses(limited(limit, "latency", "--page-sizes", str(PAGE), "--max-memory", "1G"))
-    assert "address_space_limit" in statuses(limited(limit, "geometry", "--page-sizes", str(PAGE)))
-
-
-def no_memory_is_named() -> None:
-    """RLIMIT_DATA makes mmap fail with ENOMEM where address space is plenty."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_DATA, (4 * MIB, 4 * MIB))
-
-    for command in ("latency", "rows", "scatter", "geometry"):
-        arguments = ("--page-sizes", f"{PAGE},thp", "--max-memory", "1G", "--time-limit", "20")
-        check_named(limited(limit, command, *arguments), "no_memory")
-
-
-@contextmanager
-def memory_cgroup(limit_bytes: int) -> Iterator[Path]:
-    """A memory cgroup of its own below a version 1 hierarchy."""
-    group = CGROUP_V1 / f"tlbbench-test-{os.getpid()}"
-    try:
-        group.mkdir()
-        (group / "memory.limit_in_bytes").write_text(str(limit_bytes))
-    except OSError as problem:
-        raise suite.Skip(f"no memory cgroup can be made: {problem}") from problem
-    try:
-        yield group
-    finally:
-        group.rmdir()
-
-
-def cgroup_limit_is_named() -> None:
-    with memory_cgroup(20 * MIB) as group:
-
-        def enter() -> None:
-            (group / "cgroup.procs").write_text(str(os.getpid()))
-
-        made = limited(enter, "run")
-    assert {item["status"] for item in made["sections"]} == {"cgroup_limit"}, made["sections"]
-
-
-def cgroup_limit_is_kept() -> None:
-    with memory_cgroup(128 * MIB) as group:
-
-        def enter() -> None:
-            (group / "cgroup.procs").write_text(str(os.getpid()))
-
-        done = subprocess.run(
-            [*suite.tlbbench(), "latency", "--page-sizes", str(PAGE), "--json"],
-            capture_output=True,
-            text=True,
-            timeout=100,
-            preexec_fn=enter,
-            check=False,
-        )
-        assert done.returncode in (0, 3), f"exit status {done.returncode}: killed by the limit?"
-        assert json.loads(done.stdout)["latency"]["peak_mapped_bytes"] < 128 * MIB
-
-
-@contextmanager
-def full_pool(pages: int) -> Iterator[None]:
-    """Fills the 2M pool: reserves pages and maps all that are free."""
-    if os.geteuid() != 0 or not POOL_2M.is_dir():
-        raise suite.Skip("filling a pool needs root and a 2M pool")
-    with reservation() as pool:
-        pool.grow(2 * MIB, pages)
-        free = int((POOL_2M / "free_hugepages").read_text())
-        if free == 0:
-            raise suite.Skip("the kernel found no 2M page")
-        held = mmap.mmap(-1, free * 2 * MIB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40000)
-        for offset in range(0, free * 2 * MIB, 2 * MIB):
-            held[offset] = 1
-        yield
-        held.close()
-
-
-def full_pool_is_named() -> None:
-    with full_pool(2):
-        for command in ("scatter", "geometry"):
-            made = suite.document(command, "--page-sizes", f"{PAGE},2M", "--max-memory", "256M", "--time-limit", "40")
-            assert made["exit_status"] == 3, command
-            check_named(made, "no_free_hugepages")
-
-
-@contextmanager
-def hugetlb_cgroup(limit_bytes: int) -> Iterator[Path]:
-    """A hugetlb cgroup that lets 2M pages be promised but not touched: the touch ends in SIGBUS."""
-    if os.geteuid() != 0 or not POOL_2M.is_dir():
-        raise suite.Skip("a hugetlb cgroup needs root and a 2M pool")
-    with suite.temporary() as place:
-        mounted = subprocess.run(
-            ["mount", "-t", "cgroup", "-o", "hugetlb", "none", place], capture_output=True, check=False
-        )
-        if mounted.returncode != 0:
-            raise suite.Skip("the hugetlb cgroup controller cannot be mounted here")
-        group = Path(place) / f"tlbbench-test-{os.getpid()}"
-        try:
-            group.mkdir()
-            (group / "hugetlb.2MB.limit_in_bytes").write_text(str(limit_bytes))
-            yield group
-        finally:
-            if group.is_dir():
-                group.rmdir()
-            subprocess.run(["umount", place], capture_output=True, check=True)
-
-
-def hugetlb_sigbus_is_named() -> None:
-    with hugetlb_cgroup(0) as group:
-
-        def enter() -> None:
-            (group / "cgroup.procs").write_text(str(os.getpid()))
-
-        for command in ("latency", "rows", "scatter", "geometry"):
-            arguments = ("--reserve", "--page-sizes", f"{PAGE},2M", "--max-memory", "128M", "--time-limit", "40")
-            made = limited(enter, command, *arguments)
-            check_named(made, "sigbus")
-
-
-def stopped_by_time() -> None:
-    start = time.monotonic()
-    made = suite.document("run", "--time-limit", "3", "--max-memory", "256M")
-    assert time.monotonic() - start < 8, "the time limit was not kept"
-    assert made["exit_status"] == 3
-    assert "stopped" in statuses(made["sections"]), made["sections"]
-
-
-def stopped_by_signal() -> None:
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        process = subprocess.Popen(
-            [*suite.tlbbench(), "run", "--json", "--max-memory", "256M"], stdout=subprocess.PIPE, text=True
-        )
-        time.sleep(1.5)
-        process.send_signal(number)
-        output, _ = process.communicate(timeout=30)
-        assert process.returncode == 3, f"{number.name}: exit status {process.returncode}"
-        made = json.loads(output)
-        suite.validate(made)
-        assert "stopped" in statuses(made["sections"]), made["sections"]
-
-
 CASES: list[tuple[str, Callable[[], None]]] = [
     ("geometry agrees with the catalogue", geometry_agrees_with_the_catalogue),
     ("geometry stays small", geometry_stays_small),
     ("page tables of processes are right to 2 percent", page_tables_of_processes),
+    ("page tables as others see them", page_tables_as_others_see_them),
+    ("a worker that is killed is named", worker_that_is_killed),
     ("latency curves", latency_curves),
     ("latency under pressure", pressure_points),
-    ("--max-memory too small is named", memory_limit_is_named),
-    ("RLIMIT_AS is named", address_space_limit_is_named),
-    ("ENOMEM is named", no_memory_is_named),
-    ("a cgroup limit is named", cgroup_limit_is_named),
-    ("a cgroup limit is kept", cgroup_limit_is_kept),
-    ("a full pool is named", full_pool_is_named),
-    ("SIGBUS on hugetlb is named", hugetlb_sigbus_is_named),
-    ("stopped by the time limit", stopped_by_time),
-    ("stopped by a signal", stopped_by_signal),
 ]
 
 if __name__ == "__main__":
