@@ -6,8 +6,8 @@ import { formatBytes } from "@/lib/units";
 /** What the layouts of a curve are called for a reader. */
 const LAYOUTS: Record<string, string> = {
   line_per_page: "One line a page",
-  random_64b: "Random lines",
-  packed: "Packed lines",
+  random_64b: "Random",
+  packed: "Packed",
 };
 
 export function layoutLabel(layout: string): string {

@@ -66,6 +66,17 @@ describe("latencyFinding", () => {
       "2 MiB pages make a read over 1 GiB 35.0 ns faster than base pages (−27%).",
     );
   });
+  it("is as exact as the paired interval", () => {
+    const paired = {
+      backing: "2M",
+      layout: "random_64b",
+      x: 2 ** 30,
+      delta_ns: -35.26,
+      ci95_low_ns: -52.1,
+      ci95_high_ns: -18.4,
+    };
+    expect(plain(latencyFinding([base, huge], [paired]))).toMatch(/over 1 GiB 35 ns faster/);
+  });
   it("does not call a difference inside the noise a gain", () => {
     const noisy = curve("2M", "hugetlb", 2 ** 21, [[2 ** 30, 128]], 6);
     expect(plain(latencyFinding([base, noisy]))).toBe("2M is not clearly faster than base pages over 1 GiB.");

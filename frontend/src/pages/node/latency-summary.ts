@@ -1,7 +1,7 @@
-import type { PairedDelta, RunCurve } from "@/api/types";
+import type { CurvePoint, PairedDelta, RunCurve } from "@/api/types";
 import { curveBacking, curveShort, measuredCurves, missingCurves } from "@/components/curves/curve-series";
 import { backingLabel } from "@/lib/page-size";
-import { formatBytes, formatNs, formatPercentChange } from "@/lib/units";
+import { formatBytes, formatNsWithin, formatPercentChange } from "@/lib/units";
 
 export interface LatencySaving {
   backing: string;
@@ -11,6 +11,8 @@ export interface LatencySaving {
   baseNs: number;
   /** Negative when the huge page is faster. */
   deltaNs: number;
+  /** How exact the difference is: its 95 % interval, or as wide as both scatters. */
+  interval: { low: number; high: number };
   isClear: boolean;
 }
 
@@ -68,19 +70,29 @@ export function latencySavings(
     const basePoint = shared && base.points.find((point) => point.x === shared.x);
     if (shared?.ns_p50 == null || basePoint?.ns_p50 == null) continue;
     const paired = pairedAt(deltas, curve, shared.x);
+    const deltaNs = paired?.delta_ns ?? shared.ns_p50 - basePoint.ns_p50;
     const below = (high: number | null, low: number | null) => low !== null && high !== null && high < low;
     savings.push({
       backing: backingLabel(curveBacking(curve), curve.page_bytes ?? 0),
       short: curveShort(curve),
       footprintBytes: shared.x,
       baseNs: basePoint.ns_p50,
-      deltaNs: paired?.delta_ns ?? shared.ns_p50 - basePoint.ns_p50,
+      deltaNs,
+      interval: {
+        low: paired?.ci95_low_ns ?? deltaNs,
+        high: paired?.ci95_high_ns ?? deltaNs + scatter(shared) + scatter(basePoint),
+      },
       isClear: paired
         ? below(paired.ci95_high_ns, 0) || below(0, paired.ci95_low_ns)
         : below(shared.ns_p90, basePoint.ns_p10) || below(basePoint.ns_p90, shared.ns_p10),
     });
   }
   return savings;
+}
+
+/** From the 10th to the 90th percentile; zero where it is not known. */
+function scatter({ ns_p10: low, ns_p90: high }: CurvePoint): number {
+  return low === null || high === null ? 0 : high - low;
 }
 
 /** "THP", "THP and 2M", "THP, 2M and 1G". */
@@ -120,5 +132,5 @@ export function latencyFinding(curves: readonly RunCurve[], deltas: readonly Pai
   const best = faster.reduce((a, b) => (b.deltaNs < a.deltaNs ? b : a));
   const at = `over ${formatBytes(best.footprintBytes)}`;
   const change = formatPercentChange(best.deltaNs / best.baseNs);
-  return `${best.backing} ${best.backing.startsWith("THP") ? "makes" : "make"} a read ${at} ${formatNs(-best.deltaNs)} faster than base pages (${change})${notMeasured(curves)}.`;
+  return `${best.backing} ${best.backing.startsWith("THP") ? "makes" : "make"} a read ${at} ${formatNsWithin(-best.deltaNs, best.interval)} faster than base pages (${change})${notMeasured(curves)}.`;
 }

@@ -35,6 +35,10 @@ describe("rowsPivot", () => {
     expect(pivot.backings).toEqual(["4K", "THP", "2M", "1G"]);
     expect(pivot.cases.map(({ workers }) => workers)).toEqual([1, 8]);
   });
+  it("sorts rows by their width", () => {
+    const widths = [16384, 128, 8192].map((row_bytes) => measurement({ row_bytes }));
+    expect(rowsPivot(widths).cases.map(({ rowBytes }) => rowBytes)).toEqual([128, 8192, 16384]);
+  });
   it("compares within one way of reading, and an unknown stays unknown", () => {
     const [one, eight] = pivot.cases;
     expect(one && changeToBase(one, "THP")).toBeCloseTo(-0.1);

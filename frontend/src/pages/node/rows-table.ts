@@ -6,6 +6,7 @@ import { formatCount, formatPercentChange } from "@/lib/units";
 export interface RowsCase {
   key: string;
   name: string;
+  rowBytes: number;
   workers: number | null;
   /** By backing; a backing that was not tried is absent. */
   cells: Map<string, RowMeasurement>;
@@ -41,7 +42,13 @@ export function rowsPivot(measurements: readonly RowMeasurement[]): RowsPivot {
   for (const measurement of measurements) {
     const name = caseName(measurement);
     const key = `${name}:${measurement.workers}`;
-    const found = cases.get(key) ?? { key, name, workers: measurement.workers, cells: new Map() };
+    const found = cases.get(key) ?? {
+      key,
+      name,
+      rowBytes: measurement.row_bytes ?? 0,
+      workers: measurement.workers,
+      cells: new Map(),
+    };
     found.cells.set(measurement.backing, measurement);
     cases.set(key, found);
     const kind = curveBacking({ backing: measurement.backing, backing_kind: null });
@@ -50,7 +57,8 @@ export function rowsPivot(measurements: readonly RowMeasurement[]): RowsPivot {
   return {
     backings: [...backings.entries()].sort(([, a], [, b]) => a - b).map(([backing]) => backing),
     cases: [...cases.values()].sort(
-      (a, b) => a.name.localeCompare(b.name) || (a.workers ?? 0) - (b.workers ?? 0),
+      (a, b) =>
+        a.rowBytes - b.rowBytes || a.name.localeCompare(b.name) || (a.workers ?? 0) - (b.workers ?? 0),
     ),
   };
 }

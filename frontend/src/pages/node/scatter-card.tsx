@@ -1,7 +1,13 @@
-import type { RunDetail } from "@/api/types";
-import type { ChartAxis } from "@/components/charts/chart-types";
+import type { RunCurve, RunDetail } from "@/api/types";
+import type { ChartAxis, ChartSeries } from "@/components/charts/chart-types";
 import { LineChart } from "@/components/charts/line-chart";
-import { curveRows, curveSeries, measuredCurves, missingCurves } from "@/components/curves/curve-series";
+import {
+  curveBacking,
+  curveRows,
+  curveSeries,
+  measuredCurves,
+  missingCurves,
+} from "@/components/curves/curve-series";
 import { MissingCurves } from "@/components/curves/missing-curves";
 import { QuestionCard } from "@/components/ui/question-card";
 import { formatCount } from "@/lib/units";
@@ -14,7 +20,7 @@ export function ScatterCard({ run }: { run: RunDetail }) {
   const curves = run.curves.filter((curve) => curve.section === "scatter");
   const keyed = measuredCurves(curves).map((curve, index) => ({ key: `${index}`, curve }));
   if (keyed.length === 0) return null;
-  const series = keyed.map(({ key, curve }) => curveSeries(curve, key));
+  const series = keyed.map(({ key, curve }) => scatterSeries(curve, key));
   return (
     <QuestionCard
       title={scatterFinding(run)}
@@ -26,12 +32,25 @@ export function ScatterCard({ run }: { run: RunDetail }) {
         series={series}
         xAxis={HOT_LINES_AXIS}
         valueAxis={NS_AXIS}
-        baseline={series[0]?.marker === "circle" ? series[0].key : undefined}
         height={280}
       />
       <MissingCurves curves={missingCurves(curves)} />
     </QuestionCard>
   );
+}
+
+/** Base pages are measured beside each larger size, at its distance between lines: the name says beside which. */
+export function scatterSeries(curve: RunCurve, key: string): ChartSeries {
+  const series = curveSeries(curve, key);
+  const beside = /one line in each (\w+)$/.exec(curve.name)?.[1];
+  if (curveBacking(curve) !== "base" || !beside) return series;
+  const marker = beside === "THP" ? "square" : beside === "1G" ? "diamond" : "triangle";
+  return {
+    ...series,
+    label: `${series.label}, a line each ${beside}`,
+    short: `${series.short}, ${beside}`,
+    marker,
+  };
 }
 
 function scatterFinding(run: RunDetail): string {

@@ -1,0 +1,28 @@
+import { expect, it } from "vitest";
+import type { RunCurve } from "@/api/types";
+import { scatterSeries } from "./scatter-card";
+
+const curve = (backing: string, beside: string): RunCurve => ({
+  section: "scatter",
+  name: `scatter ${backing}, one line in each ${beside}`,
+  x_name: "hot_lines",
+  backing,
+  backing_kind: backing === "4K" ? "base" : "hugetlb",
+  page_bytes: backing === "4K" ? 4096 : 2 ** 30,
+  layout: "scatter",
+  granted_fraction: 1,
+  status: "ok",
+  reason: null,
+  points: [],
+});
+const plain = (text: string) => text.replaceAll("\u00a0", " ");
+
+it("tells the base pages beside one size from those beside another", () => {
+  const series = ["THP", "2M", "1G"].map((beside) => scatterSeries(curve("4K", beside), beside));
+  expect(series.map(({ label, short, marker }) => [plain(label), short, marker])).toEqual([
+    ["4 KiB base pages, a line each THP", "4K, THP", "square"],
+    ["4 KiB base pages, a line each 2M", "4K, 2M", "triangle"],
+    ["4 KiB base pages, a line each 1G", "4K, 1G", "diamond"],
+  ]);
+  expect(scatterSeries(curve("1G", "1G"), "x").short).toBe("1G");
+});
