@@ -278,6 +278,37 @@ static void not_measured(const struct granule *granule, const struct finding *fo
     append_why(text, granule);
 }
 
+/* The point nearest to a program that reads much else: most lines between, then the largest footprint. */
+static const struct pressure_point *most_pressure(const struct pressure_result *pressure, const char *backing)
+{
+    const struct pressure_point *found = NULL;
+
+    for (size_t i = 0; i < pressure->point_count; i++) {
+        const struct pressure_point *p = &pressure->points[i];
+
+        if (strcmp(p->backing, backing) != 0 || p->wait_ns != 0 || p->lines_between == 0 || !isfinite(p->delta_ns))
+            continue;
+        if (found == NULL || p->lines_between > found->lines_between ||
+            (p->lines_between == found->lines_between && p->footprint_bytes > found->footprint_bytes))
+            found = p;
+    }
+    return found;
+}
+
+/* A chase reads nothing else and understates what a walk costs a program that does. */
+static void append_pressure(char text[VERDICT_TEXT_BYTES], const struct latency_result *latency, const char *backing)
+{
+    const struct pressure_point *p = latency != NULL ? most_pressure(&latency->pressure, backing) : NULL;
+    char size[SIZE_TEXT_BYTES];
+    char value[REPORT_NUMBER_BYTES];
+
+    if (p == NULL || (p->ci95_low_ns <= 0 && p->ci95_high_ns >= 0))
+        return;
+    text_append(text, VERDICT_TEXT_BYTES, "; %s ns at %s where %u other cache lines are read between two accesses",
+                report_signed(p->delta_ns, report_decimals((p->ci95_high_ns - p->ci95_low_ns) / 2), value),
+                size_text((int64_t)p->footprint_bytes, size), p->lines_between);
+}
+
 char *verdict_sentence(const struct environment *environment, const struct geometry_result *geometry,
                        const struct latency_result *latency, const struct granule *granule,
                        char text[VERDICT_TEXT_BYTES])
@@ -291,6 +322,7 @@ char *verdict_sentence(const struct environment *environment, const struct geome
         whole(geometry, granule, &found, text);
     else
         not_measured(granule, &found, text);
+    append_pressure(text, latency, granule->backing);
     return text;
 }
 
@@ -307,6 +339,7 @@ static void report_deltas(FILE *out, const struct latency_result *latency)
             continue;
         text_append(text, VERDICT_TEXT_BYTES, "%s pages: %s", found.delta->backing, effect_words(found.effect));
         append_numbers(text, &found);
+        append_pressure(text, latency, found.delta->backing);
         (void)fputs(first ? "\nverdict\n" : "", out);
         report_wrapped(out, "  -", 4, "%s.", text);
         first = false;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { VERDICT_TEXT_BYTES = 480 };
+enum { VERDICT_TEXT_BYTES = 560 };
 
 /* The sentence on one granule, without the line break. Returns `text`. `latency` may be NULL. */
 char *verdict_sentence(const struct environment *environment, const struct geometry_result *geometry,
