@@ -19,10 +19,12 @@ enum {
     AREA_BYTES = 4 << 20, /* with 96 entries it tells granules up to 32 KiB apart and stays far below 16 MiB */
     WIDE_PARTS = 512,     /* parts of a 1G page that are looked at, 2 MiB apart: more than any first level holds */
     COLOURS = 64,
+    CLEARED_SOON_BYTES = 64 << 20,
 };
 
 /* A later knee than this share of the first level over neighbouring frames is joining, not error. */
 #define JOINED_SHARE 1.15
+#define CLEAR_NS_PER_BYTE 0.15
 /* A page is cut when misses cost at least this share of what a first-level miss costs for base pages. */
 #define CUT_PENALTY_SHARE 0.5
 
@@ -284,6 +286,16 @@ static size_t count_open(const struct geometry_result *result)
     return open;
 }
 
+/* The kernel clears a page before it hands it out: one of 1G takes a tenth of a second of processor time or two. On a
+ * core that others hold it comes after everything else, and only where the time is likely to last. */
+static bool takes_too_long(const struct geometry_work *work, uint64_t page_bytes)
+{
+    const double clear_seconds = CLEAR_NS_PER_BYTE * 1e-9 * (double)page_bytes;
+    const double left = deadline_remaining_seconds(work->session->deadline) * fmin(1, work->cpu_share);
+
+    return page_bytes > CLEARED_SOON_BYTES && ((work->held && !work->granules_tried) || left < 2 * clear_seconds);
+}
+
 int geometry_measure_granules(struct geometry_work *work, struct verdict *verdict)
 {
     struct backing backings[SESSION_BACKINGS_MAX];
@@ -296,11 +308,17 @@ int geometry_measure_granules(struct geometry_work *work, struct verdict *verdic
     for (size_t index = 0; index < count; index++) {
         thp = backings[index].kind == BACKING_THP ? &backings[index] : thp;
     }
+    geometry_look(work);
     work->granules_left = count_open(work->result);
     for (size_t index = 0; index < count; index++) {
         struct granule *const granule = &work->result->granules[index];
 
         if (!is_open(granule)) {
+            continue;
+        }
+        if (takes_too_long(work, granule->page_bytes)) {
+            verdict_set(&granule->verdict, STATUS_NOISY,
+                        "other work held the core: clearing a page of %s would take too long", granule->backing);
             continue;
         }
         if (session_must_stop(work->session, verdict)) {
@@ -314,5 +332,6 @@ int geometry_measure_granules(struct geometry_work *work, struct verdict *verdic
         }
         work->granules_left--;
     }
+    work->granules_tried = true;
     return count_open(work->result) > 0 ? 1 : 0;
 }

@@ -98,9 +98,10 @@ static bool is_restless(const struct ladder *ladder)
     return (double)restless > RESTLESS_POINTS_SHARE * (double)ladder->count;
 }
 
-static bool is_disturbed(const struct ladder *ladder)
+/* On a held core points have few orders of visits, and the best of few may still be a bad one. */
+static bool is_disturbed(const struct geometry_work *work)
 {
-    return ladder_dropped_share(ladder) > DROPPED_SHARE_WIDE || is_restless(ladder);
+    return work->held || ladder_dropped_share(work->ladder) > DROPPED_SHARE_WIDE || is_restless(work->ladder);
 }
 
 static int store_second_level(struct geometry_work *work, const struct backing *backing,
@@ -118,13 +119,10 @@ static int store_second_level(struct geometry_work *work, const struct backing *
     };
     const double width = (double)found->half_rise_pages / (double)found->soft_start_pages;
 
-    geometry_look(work);
-    level.confidence = width <= 1.35 && !work->held ? CONFIDENCE_HIGH
-                       : width <= 2.5               ? CONFIDENCE_MEDIUM
-                                                    : CONFIDENCE_LOW;
+    level.confidence = width <= 1.35 ? CONFIDENCE_HIGH : width <= 2.5 ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
     (void)snprintf(level.note, sizeof(level.note),
                    "interval from the soft start of the rise to its half; estimate at 15 %% of it");
-    if (is_disturbed(work->ladder)) {
+    if (is_disturbed(work)) {
         level.confidence = CONFIDENCE_LOW;
         level.entries_max = (unsigned)work->ladder->cells[work->ladder->count - 1].pages;
         (void)snprintf(level.note, sizeof(level.note),
@@ -164,8 +162,9 @@ static double ladder_hit_ns(const struct ladder *ladder)
 }
 
 /* True when the ladder has climbed past the steep part of the rise, so that longer cycles add nothing but time. */
-static bool rise_is_over(const struct ladder *ladder, const struct climb *climb)
+static bool rise_is_over(const struct geometry_work *work, const struct climb *climb)
 {
+    const struct ladder *const ladder = work->ladder;
     struct knee_point points[LADDER_POINTS_MAX];
     const size_t count = ladder_knee_points(ladder, LADDER_MINIMUM, ladder_hit_ns(ladder), points);
     const struct knee_interval found = knee_find_interval(points, count, climb->from);
@@ -173,7 +172,7 @@ static bool rise_is_over(const struct ladder *ladder, const struct climb *climb)
     if (found.verdict != KNEE_FOUND || points[count - 1].ns - found.plateau_ns < climb->rise_min_ns) {
         return false;
     }
-    if (is_disturbed(ladder) && (double)points[count - 1].pages < WIDE_REACH * (double)found.half_rise_pages) {
+    if (is_disturbed(work) && (double)points[count - 1].pages < WIDE_REACH * (double)found.half_rise_pages) {
         return false;
     }
     const double last_step = points[count - 1].ns - points[count - 2].ns;
@@ -209,8 +208,8 @@ static int climb_place(struct geometry_work *work, const struct climb *climb, st
     struct ladder_effort first_look = *effort;
 
     first_look.rounds = effort->rounds > 0 ? effort->rounds : effort->rounds_max;
-    while (status == 0 && climb->extends && *reach * LADDER_STEP <= (double)climb->pages_max &&
-           !rise_is_over(ladder, climb)) {
+    while (status == 0 && climb->extends && !deadline_passed(effort->last) &&
+           *reach * LADDER_STEP <= (double)climb->pages_max && !rise_is_over(work, climb)) {
         *reach *= LADDER_STEP;
         const uint64_t pages = (uint64_t)llround(*reach);
 
@@ -257,15 +256,21 @@ static int climb_ladder(struct geometry_work *work, const struct climb *climb, d
     whole.control = true;
     geometry_add_points(work->ladder, (double)climb->from, reach);
     reach = (double)work->ladder->cells[work->ladder->count - 1].pages;
-    for (unsigned mapping = 0; status == 0 && (mapping < MAPPINGS_MAX || has_short_points(work->ladder)); mapping++) {
+    for (unsigned mapping = 0; status == 0 && mapping < 2 * MAPPINGS_MAX; mapping++) {
         const uint64_t start_ns = timing_now_ns();
-        const struct ladder_effort effort = effort_of_mapping(&whole, work->held, mapping);
+        const bool short_points = has_short_points(work->ladder);
+        const bool late = start_ns + longest_ns > whole.end.end_ns;
+        struct ladder_effort effort = effort_of_mapping(&whole, work->held, mapping);
         struct place place;
 
-        if (mapping >= MAPPINGS_MIN && start_ns + longest_ns > whole.end.end_ns && !has_short_points(work->ladder)) {
+        if (mapping >= MAPPINGS_MIN && !short_points && (late || mapping >= MAPPINGS_MAX)) {
             break;
         }
-        if (open_place(work, climb, &place, verdict) != 0) {
+        if (mapping > 0 && deadline_passed(whole.last)) {
+            break;
+        }
+        effort.end = short_points ? whole.last : whole.end;
+        if (session_must_stop(work->session, verdict) || open_place(work, climb, &place, verdict) != 0) {
             return -1;
         }
         work->ladder->seed = ++work->stream;
@@ -273,7 +278,7 @@ static int climb_ladder(struct geometry_work *work, const struct climb *climb, d
         close_place(climb, &place);
         longest_ns = timing_now_ns() - start_ns > longest_ns ? timing_now_ns() - start_ns : longest_ns;
     }
-    return status;
+    return status == 0 ? ladder_give_up_points(work->ladder, MAPPINGS_MIN, true, verdict) : status;
 }
 
 static int judge_ladder(const struct geometry_work *work, const struct climb *climb, const struct knee_interval *found,
@@ -362,6 +367,7 @@ int geometry_measure_second_level(struct geometry_work *work, const struct backi
     if (climb_ladder(work, &climb, 1, verdict) != 0) {
         return -1;
     }
+    geometry_look(work);
     keep_curves(work, &climb, "second level", verdict);
     const double base_ns = over_zeroes ? ladder_hit_ns(work->ladder) : first->plateau_ns;
     const size_t count = ladder_knee_points(work->ladder, LADDER_MINIMUM, base_ns, points);
@@ -373,7 +379,7 @@ int geometry_measure_second_level(struct geometry_work *work, const struct backi
     if (!over_zeroes) {
         store_hit(work, &climb, &found, first->plateau_ns);
     }
-    if (found.verdict == KNEE_NONE && is_disturbed(work->ladder)) {
+    if (found.verdict == KNEE_NONE && is_disturbed(work)) {
         verdict_set(verdict, STATUS_NOISY, "other work disturbed the ladder: no end of the second level to be seen");
         return -1;
     }

@@ -30,6 +30,7 @@ struct geometry_work {
     double second_hit_ns;                /* an L1 hit timed in the rounds of l2_penalty_ns; NAN = unknown */
     uint64_t capacity[GEOMETRY_STRIDES]; /* largest first-level knee seen at each stride; 0 = none */
     size_t granules_left;                /* backings that wait for theirs, in this try */
+    bool granules_tried;                 /* the granules had a try: those that it left out have their turn now */
     uint64_t stream;                     /* a new random stream for every ladder */
     struct session *movable;             /* `session`, whose core is changed when other work holds it; NULL = stay */
     struct idle_look idle;               /* when the last ladder started */

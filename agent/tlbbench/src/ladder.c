@@ -139,32 +139,35 @@ static bool is_uncertain(const struct ladder_samples *samples)
     return 1.2533 * deviation / sqrt((double)samples->count) > MEDIAN_ERROR_SHARE * median;
 }
 
-/* Takes out the points that got too few quiet batches. A coarser ladder gives wider intervals, and still right ones. */
-static void give_up_points(struct ladder *ladder, const struct ladder_effort *effort)
+int ladder_give_up_points(struct ladder *ladder, size_t batches, bool control, struct verdict *verdict)
 {
+    const size_t points = ladder->count;
     size_t kept = 0;
 
-    for (size_t index = 0; index < ladder->count; index++) {
-        if (!lacks_samples(&ladder->cells[index], effort)) {
+    for (size_t index = 0; index < points; index++) {
+        const struct ladder_cell *const cell = &ladder->cells[index];
+
+        if (cell->view.count >= batches && (!control || cell->packed.count >= batches)) {
             if (kept != index) {
-                ladder->cells[kept] = ladder->cells[index];
+                ladder->cells[kept] = *cell;
             }
             kept++;
         }
     }
     ladder->count = kept;
+    if ((double)kept < KEPT_POINTS_SHARE_MIN * (double)points) {
+        verdict_set(verdict, STATUS_NOISY,
+                    "other work held the core: fewer than %zu quiet batches at %zu of %zu points", batches,
+                    points - kept, points);
+        return -1;
+    }
+    return 0;
 }
 
-/* `points` is what the ladder had before some were given up. */
-static int judge_noise(const struct ladder *ladder, size_t points, struct verdict *verdict)
+static int judge_noise(const struct ladder *ladder, struct verdict *verdict)
 {
     const double dropped = ladder_dropped_share(ladder);
 
-    if ((double)ladder->count < KEPT_POINTS_SHARE_MIN * (double)points) {
-        verdict_set(verdict, STATUS_NOISY, "other work held the core: fewer than %d quiet batches at %zu of %zu points",
-                    SAMPLES_MIN, points - ladder->count, points);
-        return -1;
-    }
     if (dropped > DROPPED_SHARE_MAX) {
         verdict_set(verdict, STATUS_NOISY, "other work held the core: %.0f %% of the batches disturbed", 100 * dropped);
         return -1;
@@ -303,8 +306,7 @@ static int measure_rounds(struct round *round, size_t first_cell, struct verdict
 static int measure_from(struct ladder *ladder, size_t first_cell, ladder_link *link, void *context,
                         const struct ladder_effort *effort, const struct session *session, struct verdict *verdict)
 {
-    const size_t points = ladder->count;
-    const uint64_t longest = points > 0 ? ladder->cells[points - 1].pages : 0;
+    const uint64_t longest = ladder->count > 0 ? ladder->cells[ladder->count - 1].pages : 0;
     struct round round = {.ladder = ladder,
                           .link = link,
                           .context = context,
@@ -316,14 +318,14 @@ static int measure_from(struct ladder *ladder, size_t first_cell, ladder_link *l
         verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the order of %llu pages", (unsigned long long)longest);
         return -1;
     }
-    const int result = measure_rounds(&round, first_cell, verdict);
+    int result = measure_rounds(&round, first_cell, verdict);
 
     free(round.order);
-    if (result == 0) {
-        give_up_points(ladder, effort);
-    }
     summarise(ladder);
-    return result == 0 ? judge_noise(ladder, points, verdict) : -1;
+    if (result == 0) {
+        result = ladder_give_up_points(ladder, samples_needed(effort), effort->control, verdict);
+    }
+    return result == 0 ? judge_noise(ladder, verdict) : -1;
 }
 
 int ladder_measure(struct ladder *ladder, ladder_link *link, void *context, const struct ladder_effort *effort,

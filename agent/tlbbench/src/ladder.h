@@ -69,6 +69,10 @@ int ladder_extend(struct ladder *ladder, uint64_t pages, ladder_link *link, void
 int ladder_extend_window(struct ladder *ladder, uint64_t pages, struct window *window,
                          const struct ladder_effort *effort, const struct session *session, struct verdict *verdict);
 
+/* Takes out the points with fewer than `batches` quiet ones (and of the control). A coarser ladder gives wider
+ * intervals, and still right ones; -1 and noisy where too few points are left for that. */
+int ladder_give_up_points(struct ladder *ladder, size_t batches, bool control, struct verdict *verdict);
+
 /* Share of all batches that were disturbed, 0 .. 1. */
 double ladder_dropped_share(const struct ladder *ladder);
 

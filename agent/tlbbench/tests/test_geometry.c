@@ -53,6 +53,10 @@ static const struct sim_conditions HELD = {
 static const struct sim_conditions HELD_BY_TWO = {
     .spread = 0.006, .outlier_share = 0.03, .disturbed = 0.02, .clock_step = 0.02, .run_ns = 4e6, .off_ns = 24e6};
 
+/* Far too busy: slices shorter than a batch come and go, and most batches are cut. */
+static const struct sim_conditions HOPELESS = {
+    .spread = 0.02, .outlier_share = 0.1, .disturbed = 0.2, .clock_step = 0.05, .run_ns = 0.8e6, .off_ns = 20e6};
+
 static void measure(const struct sim_core *core, const struct sim_conditions *conditions, uint64_t seed,
                     struct geometry_result *result)
 {
@@ -186,6 +190,41 @@ static void core_held_by_two(struct harness *h)
     check_core(h, &OTHERS[4], &HELD_BY_TWO, 1, MOST);
 }
 
+/* Nothing may be wrong, whatever is missing, and the time limit holds. */
+static void check_nothing_wrong(struct harness *h, const struct sim_core *core, const struct geometry_result *result)
+{
+    const struct sim_processor *const processor = &core->processor;
+
+    for (unsigned number = 1; number <= 2; number++) {
+        const struct tlb_level *const level = measured_level(result, number);
+        const unsigned entries = number == 1 ? processor->first.entries : processor->second.entries;
+
+        if (level != NULL && (level->entries_min > entries || level->entries_max < entries)) {
+            harness_fail(h, __FILE__, __LINE__, "%s: level %u of %u [%u, %u]", core->name, number, level->entries,
+                         level->entries_min, level->entries_max);
+        }
+    }
+    if (sim_machine_seconds() > 1.02 * QUICK_SECONDS) {
+        harness_fail(h, __FILE__, __LINE__, "%s: %.2f s", core->name, sim_machine_seconds());
+    }
+    CHECK(result->verdict.status == STATUS_OK || result->verdict.reason[0] != '\0');
+}
+
+static void hopeless_core(struct harness *h)
+{
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        const struct sim_core *const core = seed % 2 == 0 ? &OTHERS[4] : &EMERALD_RAPIDS;
+        struct sim_conditions conditions = HOPELESS;
+        struct geometry_result result;
+
+        conditions.off_ns *= (double)seed;
+        measure(core, &conditions, seed, &result);
+        check_nothing_wrong(h, core, &result);
+        geometry_result_free(&result);
+        sim_machine_stop();
+    }
+}
+
 static const struct harness_case CASES[] = {
     {"Emerald Rapids, noise, bursts, dropped batches, a clock that moves", emerald_rapids},
     {"the same with a second level of 8 ways", emerald_rapids_8_ways},
@@ -193,6 +232,7 @@ static const struct harness_case CASES[] = {
     {"other processors, noise, bursts, dropped batches, a clock that moves", others_lively},
     {"a core of which another task has three quarters", held_core},
     {"a core of which two others have six sevenths", core_held_by_two},
+    {"a core that is hopelessly busy: nothing wrong, within the limit", hopeless_core},
 };
 
 HARNESS_MAIN("geometry", CASES)
