@@ -166,7 +166,7 @@ class JsonGuard:
             {"Connection": "close"},
         )
         declared = request.headers.get("content-length", "0")
-        if declared.isdigit() and int(declared) > self._max_body_bytes:
+        if declared.isdecimal() and int(declared) > self._max_body_bytes:
             raise too_large
         chunks: list[bytes] = []
         size = 0

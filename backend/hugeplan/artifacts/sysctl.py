@@ -56,7 +56,7 @@ def _engine_settings(plan: Plan) -> list[tuple[str, int, str]]:
     largest: dict[str, tuple[int, str]] = {}
     for planned in plan.instances:
         for advice in planned.demand.settings:
-            if is_kernel_setting(advice.name) and advice.value.isdigit():
+            if is_kernel_setting(advice.name) and advice.value.isdecimal():
                 asked = (int(advice.value), f"{planned.name}: {advice.reason}")
                 largest[advice.name] = max(largest.get(advice.name, asked), asked)
     return [(name, value, who) for name, (value, who) in largest.items()]

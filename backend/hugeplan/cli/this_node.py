@@ -60,7 +60,7 @@ class Machine:
     def number(self, path: str) -> int | None:
         """A file's whole number, None when there is none."""
         text = self.text(path)
-        return int(text) if text is not None and text.isdigit() else None
+        return int(text) if text is not None and text.isdecimal() else None
 
     def folders(self, path: str, pattern: str) -> list[Path]:
         """Folders below ``path`` that match, in order of their numbers; none when ``path`` is absent."""
@@ -155,7 +155,7 @@ def _cpus(machine: Machine) -> int | None:
     count = 0
     for part in online.split(","):
         first, _, last = part.partition("-")
-        if not first.isdigit():
+        if not first.isdecimal():
             return None
         count += int(last or first) - int(first) + 1
     return count
@@ -179,8 +179,8 @@ def cpu_facts(machine: Machine) -> HardwareFacts | None:
         return None
     facts = HardwareFacts(
         vendor=fields["vendor_id"],
-        family=int(fields["cpu family"]) if fields.get("cpu family", "").isdigit() else None,
-        model=int(fields["model"]) if fields.get("model", "").isdigit() else None,
+        family=int(fields["cpu family"]) if fields.get("cpu family", "").isdecimal() else None,
+        model=int(fields["model"]) if fields.get("model", "").isdecimal() else None,
         virtualised="hypervisor" in fields.get("flags", "").split(),
     )
     return with_catalogue(facts)

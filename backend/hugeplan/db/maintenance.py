@@ -62,7 +62,7 @@ async def _partition_days(session: WriteSession, table: str) -> set[date]:
         {"table": table},
     )
     names = [str(name).removeprefix(f"{table}_") for name in rows]
-    return {datetime.strptime(name, "%Y%m%d").replace(tzinfo=UTC).date() for name in names if name.isdigit()}
+    return {datetime.strptime(name, "%Y%m%d").replace(tzinfo=UTC).date() for name in names if name.isdecimal()}
 
 
 async def _lock(session: WriteSession, target: Partitioned) -> None:

@@ -105,12 +105,12 @@ class _Parser:
         return size if size in self.sizes else None
 
     def counts_of(self, value: str) -> dict[int | None, int] | None:
-        if value.isdigit():
+        if value.isdecimal():
             return {None: int(value)}
         counts: dict[int | None, int] = {}
         for part in value.split(","):
             node, separator, count = part.partition(":")
-            if not separator or not node.isdigit() or not count.isdigit() or int(node) not in self.nodes:
+            if not separator or not node.isdecimal() or not count.isdecimal() or int(node) not in self.nodes:
                 return None
             counts[int(node)] = int(count)
         return counts

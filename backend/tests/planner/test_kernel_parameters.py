@@ -30,6 +30,12 @@ class TestDocumentation:
         assert found.pools == {M2: {None: 256}}
         assert [i.word for i in found.ignored] == ["hugepages=512"]
 
+    @pytest.mark.parametrize("count", ["²", "0:²", "²:1"])
+    def test_a_digit_that_is_no_number_is_ignored(self, count: str) -> None:
+        found = read(f"hugepages={count}")
+        assert found.pools == {}
+        assert [i.word for i in found.ignored] == [f"hugepages={count}"]
+
     def test_counts_per_node(self) -> None:
         assert read("hugepagesz=2M hugepages=0:1,1:2").pools == {M2: {0: 1, 1: 2}}
 

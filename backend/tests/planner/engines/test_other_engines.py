@@ -123,6 +123,10 @@ class TestDb2:
         with pytest.raises(SettingValueError, match="database_memory"):
             demand("db2", database_memory=value)
 
+    def test_a_digit_that_is_no_number_is_refused(self) -> None:
+        with pytest.raises(UnitError, match="database_memory"):
+            demand("db2", database_memory="²")
+
     def test_memory_must_be_given(self) -> None:
         with pytest.raises(SettingValueError, match="database_memory"):
             demand("db2")
