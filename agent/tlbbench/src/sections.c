@@ -11,8 +11,8 @@
 
 /* --- what counts as partial ------------------------------------------------------------------------------------ */
 
-/* A size whose pool was never filled is a fact about the node; one that was asked for, or whose pool is used up, is
- * missing. */
+/* A size whose pool was never filled is a fact about the node; one that was asked for, by name or by reserving, or
+ * whose pool is used up, is missing. */
 static bool is_missing(const struct session *session, enum status status, uint64_t page_bytes)
 {
     const struct pool *const pool = environment_pool(session->environment, page_bytes);
@@ -26,7 +26,7 @@ static bool is_missing(const struct session *session, enum status status, uint64
     case STATUS_THP_NOT_GRANTED: /* the kernel's settings, where nobody asked for THP by name */
         return session->options->thp;
     case STATUS_NO_FREE_HUGEPAGES:
-        return session->options->page_size_count > 0 || (pool != NULL && pool->nr > 0);
+        return session->options->reserve || session->options->page_size_count > 0 || (pool != NULL && pool->nr > 0);
     default:
         return true;
     }
