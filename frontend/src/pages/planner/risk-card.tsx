@@ -13,14 +13,14 @@ export function RiskCard({ plan }: { plan: Plan }) {
   const rows: IntervalRow[] = [
     ...nodes.map((node) => ({
       key: String(node.numa_node),
-      name: `NUMA node ${node.numa_node}`,
+      name: `NUMA\u00a0node\u00a0${node.numa_node}`,
       range: node.probability,
       color: color(node.probability.likely),
       extra: [<Bytes key="room" value={node.room_bytes} />],
     })),
     {
       key: "node",
-      name: "The whole node",
+      name: "Whole\u00a0node",
       range: probability,
       color: color(probability.likely),
       extra: [""],
