@@ -213,7 +213,7 @@ static double granted_fraction(const struct arena *arena)
     return NAN;
 }
 
-static void bind_to_node(char *base, size_t bytes, int node)
+void backing_bind(char *base, size_t bytes, int node)
 {
     enum { MASK_WORDS = 16, WORD_BITS = 64 };
     unsigned long mask[MASK_WORDS] = {0};
@@ -326,7 +326,7 @@ int arena_open_within(struct arena *arena, const struct backing *backing, size_t
         return -1;
     }
     arena->base = arena->mapped;
-    bind_to_node(arena->base, arena->bytes, node);
+    backing_bind(arena->base, arena->bytes, node);
     if (touch_arena(arena, seconds, verdict) != 0) {
         arena_close(arena);
         return -1;

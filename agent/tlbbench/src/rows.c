@@ -12,6 +12,7 @@
 
 enum {
     NOISY_TRIES = 3,
+    PTE_BYTES = 8, /* of a base page in the page tables, on every architecture here */
     SPECS_MAX = 4096,
     SEGMENT_MIN_BYTES = 16 << 20, /* smaller segments fit a last-level cache slice and TLB of any page size */
 };
@@ -113,7 +114,7 @@ static size_t choose_segment_bytes(const struct work *work, size_t backings)
         return (size_t)session->options->segment_bytes;
     }
     while (largest > SEGMENT_MIN_BYTES &&
-           largest * backings + 8 * largest / session->base_page_bytes * workers > session->memory_bytes) {
+           largest * backings + PTE_BYTES * largest / session->base_page_bytes * workers > session->memory_bytes) {
         largest /= 2;
     }
     return (size_t)largest;
@@ -186,6 +187,32 @@ static bool was_stolen(const struct session *session, uint64_t ticks_before, uin
     return true;
 }
 
+/* What the memory allowed leaves no room for: rows of that width, or the page tables of that many processes. */
+static bool fits(const struct work *work, const struct rows_segment *segment, const struct rows_spec *spec,
+                 struct verdict *verdict)
+{
+    const uint64_t memory_bytes = work->session->memory_bytes;
+    const uint64_t table_bytes = PTE_BYTES * (segment->mapped_bytes / work->session->base_page_bytes) * spec->workers;
+    const unsigned long long mib = 1ull << 20;
+
+    if (rows_count(segment->bytes, spec->row_bytes) < OPTIONS_MIN_ROWS) {
+        verdict_set(verdict, STATUS_MEMORY_LIMIT,
+                    "a segment of %llu MiB, as the memory allows, does not hold %d rows of %llu bytes",
+                    (unsigned long long)segment->bytes / mib, OPTIONS_MIN_ROWS, (unsigned long long)spec->row_bytes);
+        return false;
+    }
+    if (spec->mode == MODE_PROCESSES && segment->backing.kind == BACKING_BASE &&
+        work->result->peak_mapped_bytes + table_bytes > memory_bytes) {
+        verdict_set(verdict, STATUS_MEMORY_LIMIT,
+                    "page tables of %u processes take %llu MiB, %llu of %llu MiB are left beside the segments",
+                    spec->workers, (unsigned long long)table_bytes / mib,
+                    (unsigned long long)(memory_bytes - work->result->peak_mapped_bytes) / mib,
+                    (unsigned long long)memory_bytes / mib);
+        return false;
+    }
+    return true;
+}
+
 static int measure_one(struct work *work, const struct rows_segment *segment, const struct rows_spec *spec,
                        struct verdict *verdict)
 {
@@ -195,10 +222,7 @@ static int measure_one(struct work *work, const struct rows_segment *segment, co
         verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the result");
         return -1;
     }
-    if (measurement->verdict.status == STATUS_OK && rows_count(segment->bytes, spec->row_bytes) < OPTIONS_MIN_ROWS) {
-        verdict_set(&measurement->verdict, STATUS_MEMORY_LIMIT,
-                    "a segment of %llu MiB, as the memory allows, does not hold %d rows of %llu bytes",
-                    (unsigned long long)segment->bytes >> 20, OPTIONS_MIN_ROWS, (unsigned long long)spec->row_bytes);
+    if (measurement->verdict.status == STATUS_OK && !fits(work, segment, spec, &measurement->verdict)) {
         return 0;
     }
     if (segment->fd < 0 && segment->arena.base != NULL) {

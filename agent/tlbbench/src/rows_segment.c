@@ -113,6 +113,7 @@ int rows_segment_open(struct rows_segment *segment, const struct backing *backin
     if (view == NULL) {
         return 0;
     }
+    backing_bind(view, segment->mapped_bytes, session->options->numa_node);
     const int status = fill_segment(view, segment->mapped_bytes, session->base_page_bytes, segment, verdict);
 
     if (status == 0 && segment->verdict.status == STATUS_OK && backing->kind == BACKING_THP) {
