@@ -45,6 +45,15 @@ describe("nodeParts", () => {
     ]);
     expect(parts.find(({ key }) => key === "processes")?.bytes).toBe(6 * GIB - 376 * MIB);
   });
+  it("counts as the kernel's what it cannot give back, as the planner does", () => {
+    const bytes = (parts: ReturnType<typeof nodeParts>, key: string) =>
+      parts.find((part) => part.key === key)?.bytes;
+    expect(bytes(nodeParts(memory, []), "kernel")).toBe(112 * MIB);
+    expect(bytes(nodeParts(memory, []), "page_cache")).toBe(4 * GIB + 200 * MIB);
+    const unsplit = nodeParts({ ...memory, s_unreclaim_bytes: null }, []);
+    expect(bytes(unsplit, "kernel")).toBe(312 * MIB);
+    expect(bytes(unsplit, "page_cache")).toBe(4 * GIB);
+  });
   it("splits a pool into used, promised and idle", () => {
     const fills = nodeParts(memory, [pool]).find(({ key }) => key.startsWith("pool"))?.fills ?? [];
     expect(fills.map(({ label, bytes }) => [label, bytes / (2 * MIB)])).toEqual([

@@ -40,11 +40,21 @@ function measured(key: string, label: string, bytes: number, color: string, deta
   return { key, label, bytes, color, source: "measured", look: "solid", detail };
 }
 
-/** Kernel memory that /proc/meminfo names; null when any of it is unknown. */
+/** Slab that the kernel gives back when memory is short; 0 where the report does not tell it apart. */
+function reclaimableBytes(memory: SampleMemory): number {
+  return memory.slab_bytes === null || memory.s_unreclaim_bytes === null
+    ? 0
+    : Math.max(0, memory.slab_bytes - memory.s_unreclaim_bytes);
+}
+
+/**
+ * Kernel memory that /proc/meminfo names, less what it gives back: what the planner counts on, too. Null when any of
+ * it is unknown.
+ */
 function kernelBytes(memory: SampleMemory): number | null {
   return memory.slab_bytes === null || memory.kernel_stack_bytes === null
     ? null
-    : memory.slab_bytes + memory.kernel_stack_bytes;
+    : memory.slab_bytes - reclaimableBytes(memory) + memory.kernel_stack_bytes;
 }
 
 /**
@@ -58,7 +68,7 @@ export function nodeParts(memory: SampleMemory, pools: readonly PoolState[]): Ma
   const known = [
     kernel === null
       ? null
-      : measured("kernel", "Kernel", kernel, token("ledger-kernel"), "Slab and kernel stacks."),
+      : measured("kernel", "Kernel", kernel, token("ledger-kernel"), "Unreclaimable slab and kernel stacks."),
     memory.page_tables_bytes === null
       ? null
       : measured("page_tables", "Page tables", memory.page_tables_bytes, token("ledger-page-tables")),
@@ -67,9 +77,9 @@ export function nodeParts(memory: SampleMemory, pools: readonly PoolState[]): Ma
       : measured(
           "page_cache",
           "Page cache",
-          memory.cached_bytes,
+          memory.cached_bytes + (kernel === null ? 0 : reclaimableBytes(memory)),
           token("ledger-page-cache"),
-          "Files and shared memory.",
+          "Files, shared memory and reclaimable slab.",
         ),
   ];
   const free =
