@@ -14,7 +14,7 @@ enum {
     SHORT_LADDER_PAGES = 3072, /* shows a second level of 2048 entries whole */
     HIT_LADDER_PAGES = 1100,   /* six steps past twice the largest first level; as a window 4.3 MiB of aliases */
     MAPPINGS = 5,              /* fresh ones that every point sees */
-    MAPPINGS_MAX = 15,         /* for points whose median is uncertain after that */
+    MAPPINGS_MAX = 30,         /* for points whose median is uncertain after that */
     MAPPINGS_MIN = 3,          /* where time is short */
     HIT_CELLS = 5,
 };
@@ -28,7 +28,8 @@ enum {
 #define DROPPED_SHARE_MAX 0.25
 /* From here on the upper end of the interval is the end of the ladder, not the half of a rise that began too early. */
 #define DROPPED_SHARE_WIDE 0.05
-#define WIDE_REACH 1.5
+/* Of the half of the rise: ladders that all end this far past it repeat what they say of the top. */
+#define REACH 1.5
 /* A last step of the ladder that adds less than this share of the whole rise is past the steep part. */
 #define STEEP_STEP_SHARE 0.15
 /* Of an L1 hit's cycles from a whole number; beyond it the calibration was disturbed. */
@@ -172,7 +173,7 @@ static bool rise_is_over(const struct geometry_work *work, const struct climb *c
     if (found.verdict != KNEE_FOUND || points[count - 1].ns - found.plateau_ns < climb->rise_min_ns) {
         return false;
     }
-    if (is_disturbed(work) && (double)points[count - 1].pages < WIDE_REACH * (double)found.half_rise_pages) {
+    if ((double)points[count - 1].pages < REACH * (double)found.half_rise_pages) {
         return false;
     }
     const double last_step = points[count - 1].ns - points[count - 2].ns;
