@@ -320,7 +320,7 @@ static unsigned join_workers(struct crew *crew, struct worker *workers, unsigned
 static void collect_figures(const struct crew *crew, double elapsed_seconds, struct row_measurement *measurement)
 {
     const unsigned workers = crew->spec->workers;
-    const unsigned touching = crew->spec->mode == MODE_THREADS ? 1 : workers;
+    const unsigned touching = crew->spec->mode == MODE_THREADS || workers == 0 ? 1 : workers; /* a divisor */
     uint64_t rows = 0;
     uint64_t tables = 0;
     double touch_seconds = 0;
