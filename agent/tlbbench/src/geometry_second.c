@@ -14,7 +14,7 @@ enum {
     SHORT_LADDER_PAGES = 3072, /* shows a second level of 2048 entries whole */
     HIT_LADDER_PAGES = 1100,   /* six steps past twice the largest first level; as a window 4.3 MiB of aliases */
     MAPPINGS = 5,              /* fresh ones that every point sees */
-    MAPPINGS_MAX = 30,         /* for points whose median is uncertain after that */
+    MAPPINGS_MAX = 55,         /* for points whose median is uncertain after that */
     MAPPINGS_MIN = 3,          /* where time is short */
     HIT_CELLS = 5,
 };

@@ -14,7 +14,7 @@
 
 enum {
     LADDER_POINTS_MAX = 160,
-    LADDER_SAMPLES_MAX = 64, /* batches kept of one point */
+    LADDER_SAMPLES_MAX = 128, /* batches kept of one point */
 };
 
 struct ladder_samples {

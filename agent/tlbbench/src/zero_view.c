@@ -8,12 +8,19 @@
 
 enum {
     LINE_BYTES = 64,
+    /* A cycle starts at any of so many pages: which pages share a set, and their entries a line, differs by that. */
+    START_PAGES = 2048,
     LINE_STEP = 37, /* odd, so that pages in a row fall into cache sets far apart and all lines are used */
 };
 
+static size_t mapped_bytes(uint64_t page_bytes, size_t pages_max)
+{
+    return (size_t)page_bytes * (pages_max + START_PAGES);
+}
+
 int zero_view_open(struct zero_view *view, uint64_t page_bytes, size_t pages_max, struct verdict *verdict)
 {
-    const size_t bytes = (size_t)page_bytes * pages_max;
+    const size_t bytes = mapped_bytes(page_bytes, pages_max);
     char *const base = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     *view = (struct zero_view){.page_bytes = page_bytes, .pages_max = pages_max};
@@ -29,7 +36,7 @@ int zero_view_open(struct zero_view *view, uint64_t page_bytes, size_t pages_max
 void zero_view_close(struct zero_view *view)
 {
     if (view->base != NULL) {
-        (void)munmap(view->base, (size_t)view->page_bytes * view->pages_max);
+        (void)munmap(view->base, mapped_bytes(view->page_bytes, view->pages_max));
     }
     view->base = NULL;
 }
@@ -39,6 +46,7 @@ struct chase zero_view_link(void *context, bool packed, size_t pages, struct rng
     const struct zero_view *const view = context;
     const uint64_t lines = view->page_bytes / LINE_BYTES;
     const uint64_t salt = rng_below(rng, lines);
+    const uint64_t start = rng_below(rng, START_PAGES);
 
     for (size_t page = 0; page < pages; page++) {
         order[page] = (uint32_t)page;
@@ -50,5 +58,5 @@ struct chase zero_view_link(void *context, bool packed, size_t pages, struct rng
 
         order[step] = (uint32_t)((packed ? 0 : page * view->page_bytes) + line * LINE_BYTES);
     }
-    return (struct chase){.offsets = order, .count = pages, .base = view->base};
+    return (struct chase){.offsets = order, .count = pages, .base = view->base + start * view->page_bytes};
 }
