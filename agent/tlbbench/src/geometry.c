@@ -59,6 +59,12 @@ void geometry_keep_curve(struct geometry_work *work, const char *name, const str
     curve->layout = layout;
     curve->verdict = *verdict;
     (void)ladder_to_curve(work->ladder, packed, curve);
+    /* A ladder that ended before its first point says nothing, and the section's verdict says why. */
+    if (curve->point_count == 0 && curve->verdict.status == STATUS_OK &&
+        curve == &work->result->curves.items[work->result->curves.count - 1]) {
+        free(curve->points);
+        work->result->curves.count--;
+    }
 }
 
 struct tlb_level *geometry_find_measured(struct geometry_result *result, unsigned level, uint64_t page_bytes)

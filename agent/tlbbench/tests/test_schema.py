@@ -173,6 +173,7 @@ DELTA = {
     "delta_ns": -1,
     "ci95_low_ns": -2,
     "ci95_high_ns": -0.5,
+    "pairs": 5,
 }
 
 
