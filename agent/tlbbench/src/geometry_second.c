@@ -232,17 +232,6 @@ static struct ladder_effort effort_of_mapping(const struct ladder_effort *whole,
     return effort;
 }
 
-/* The longest cycles are added when some mappings have been measured. */
-static bool has_short_points(const struct ladder *ladder)
-{
-    for (size_t index = 0; index < ladder->count; index++) {
-        if (ladder->cells[index].view.count < MAPPINGS_MIN || ladder->cells[index].packed.count < MAPPINGS_MIN) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Measures the ladder, if it extends until its rise is over. Every mapping takes part in some conflict of its own
  * (addresses, page tables), so several fresh ones are measured and the best of each point counts. */
 static int climb_ladder(struct geometry_work *work, const struct climb *climb, double share, struct verdict *verdict)
@@ -259,12 +248,15 @@ static int climb_ladder(struct geometry_work *work, const struct climb *climb, d
     reach = (double)work->ladder->cells[work->ladder->count - 1].pages;
     for (unsigned mapping = 0; status == 0 && mapping < 2 * MAPPINGS_MAX; mapping++) {
         const uint64_t start_ns = timing_now_ns();
-        const bool short_points = has_short_points(work->ladder);
+        /* The longest cycles are added when some mappings have been measured. */
+        const bool short_points = ladder_lacks_batches(work->ladder, MAPPINGS_MIN, true);
         const bool late = start_ns + longest_ns > whole.end.end_ns;
         struct ladder_effort effort = effort_of_mapping(&whole, work->held, mapping);
         struct place place;
 
-        if (mapping >= MAPPINGS_MIN && !short_points && (late || mapping >= MAPPINGS_MAX)) {
+        const bool enough = mapping >= MAPPINGS_MAX || (mapping >= MAPPINGS && !ladder_is_uncertain(work->ladder));
+
+        if (mapping >= MAPPINGS_MIN && !short_points && (late || enough)) {
             break;
         }
         if (mapping > 0 && deadline_passed(whole.last)) {

@@ -107,21 +107,19 @@ static size_t samples_needed(const struct ladder_effort *effort)
     return asked < SAMPLES_MIN ? asked : SAMPLES_MIN;
 }
 
-static bool lacks_samples(const struct ladder_cell *cell, const struct ladder_effort *effort)
+static bool lacks_samples(const struct ladder_cell *cell, size_t batches, bool control)
 {
-    const size_t needed = samples_needed(effort);
-
-    return cell->view.count < needed || (effort->control && cell->packed.count < needed);
+    return cell->view.count < batches || (control && cell->packed.count < batches);
 }
 
-static bool has_enough_samples(const struct ladder *ladder, const struct ladder_effort *effort)
+bool ladder_lacks_batches(const struct ladder *ladder, size_t batches, bool control)
 {
     for (size_t index = 0; index < ladder->count; index++) {
-        if (lacks_samples(&ladder->cells[index], effort)) {
-            return false;
+        if (lacks_samples(&ladder->cells[index], batches, control)) {
+            return true;
         }
     }
-    return true;
+    return false;
 }
 
 /* The standard error of a median, estimated from the MAD as for normal noise. */
@@ -139,6 +137,18 @@ static bool is_uncertain(const struct ladder_samples *samples)
     return 1.2533 * deviation / sqrt((double)samples->count) > MEDIAN_ERROR_SHARE * median;
 }
 
+bool ladder_is_uncertain(const struct ladder *ladder)
+{
+    for (size_t index = 0; index < ladder->count; index++) {
+        const struct ladder_cell *const cell = &ladder->cells[index];
+
+        if (is_uncertain(&cell->view) || (cell->packed.count > 0 && is_uncertain(&cell->packed))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int ladder_give_up_points(struct ladder *ladder, size_t batches, bool control, struct verdict *verdict)
 {
     const size_t points = ladder->count;
@@ -147,7 +157,7 @@ int ladder_give_up_points(struct ladder *ladder, size_t batches, bool control, s
     for (size_t index = 0; index < points; index++) {
         const struct ladder_cell *const cell = &ladder->cells[index];
 
-        if (cell->view.count >= batches && (!control || cell->packed.count >= batches)) {
+        if (!lacks_samples(cell, batches, control)) {
             if (kept != index) {
                 ladder->cells[kept] = *cell;
             }
@@ -231,7 +241,7 @@ static void choose_cells(struct round *round, size_t first_cell, unsigned number
         const bool uncertain = number < effort->rounds_max &&
                                (is_uncertain(&cell->view) || (effort->control && is_uncertain(&cell->packed)));
 
-        if (number < effort->rounds || uncertain || lacks_samples(cell, effort)) {
+        if (number < effort->rounds || uncertain || lacks_samples(cell, samples_needed(effort), effort->control)) {
             round->cells[round->count++] = (uint32_t)index;
         }
     }
@@ -292,7 +302,8 @@ static int measure_rounds(struct round *round, size_t first_cell, struct verdict
         const uint64_t start_ns = timing_now_ns();
 
         choose_cells(round, first_cell, number);
-        if (round->count == 0 || (time_is_up(effort, round_ns) && has_enough_samples(round->ladder, effort))) {
+        if (round->count == 0 || (time_is_up(effort, round_ns) &&
+                                  !ladder_lacks_batches(round->ladder, samples_needed(effort), effort->control))) {
             break;
         }
         if (measure_round(round, number, verdict) != 0) {

@@ -69,6 +69,10 @@ int ladder_extend(struct ladder *ladder, uint64_t pages, ladder_link *link, void
 int ladder_extend_window(struct ladder *ladder, uint64_t pages, struct window *window,
                          const struct ladder_effort *effort, const struct session *session, struct verdict *verdict);
 
+/* True while a point (or its control) has fewer quiet batches; while a median needs more. */
+bool ladder_lacks_batches(const struct ladder *ladder, size_t batches, bool control);
+bool ladder_is_uncertain(const struct ladder *ladder);
+
 /* Takes out the points with fewer than `batches` quiet ones (and of the control). A coarser ladder gives wider
  * intervals, and still right ones; -1 and noisy where too few points are left for that. */
 int ladder_give_up_points(struct ladder *ladder, size_t batches, bool control, struct verdict *verdict);
