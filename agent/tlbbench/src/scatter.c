@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
     LINE_BYTES = 64,
@@ -19,7 +20,10 @@ enum {
     QUICK_THP_PAGES = 256, /* transparent huge pages cannot be mapped twice, so these cost memory */
     FULL_THP_PAGES = 1024,
     GIGANTIC_LINES_MAX = 1024, /* 1 TiB of addresses at 1 GiB each */
+    PLACE_SEED_BITS = 20,
 };
+
+#define PLACES_BYTES (64ull << 30) /* of addresses over which the places of a window are drawn */
 
 #define LADDER_STEP 1.414213562 /* square root of 2 */
 /* Less than this share of a hot line's cost is a tie. */
@@ -81,26 +85,49 @@ static void keep_curve(struct work *work, const struct ladder *ladder, const str
     curve->x_name = "hot_lines";
 }
 
+/* Measures the window's ladder in fresh mappings at one virtual address after another: TLBs choose the set of an entry
+ * from high address bits, too, so that one place of so few entries can be lucky or not. The same places for base pages
+ * and for huge pages that lie `apart`. */
+static int measure_places(struct work *work, struct ladder *ladder, const struct window_request *request,
+                          uint64_t apart, struct verdict *verdict)
+{
+    const uint64_t range = apart * GIGANTIC_LINES_MAX > PLACES_BYTES ? apart * GIGANTIC_LINES_MAX : PLACES_BYTES;
+    struct ladder_effort effort = work->effort;
+    struct rng rng = rng_new(work->session->options->seed, apart);
+    int status = 0;
+
+    effort.rounds = 1;
+    for (unsigned place = 0; place < work->effort.rounds && status == 0; place++) {
+        const size_t shift = (size_t)((1 + rng_below(&rng, range / apart)) * apart);
+        /* Without the addresses for it the window lies where the kernel puts it. */
+        void *const shifting = mmap(NULL, shift, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        struct window window;
+
+        ladder->seed += place << PLACE_SEED_BITS;
+        status = window_open(&window, request, verdict);
+        if (status == 0) {
+            status = ladder_measure_window(ladder, &window, &effort, work->session, verdict);
+            window_close(&window);
+        }
+        if (shifting != MAP_FAILED) {
+            (void)munmap(shifting, shift);
+        }
+    }
+    return status;
+}
+
 /* Hot lines in base pages, `apart` bytes from each other. */
 static int measure_base(struct work *work, uint64_t apart, struct verdict *verdict)
 {
     const uint64_t base_bytes = work->session->base_page_bytes;
-    const size_t lines = (size_t)work->base->cells[work->base->count - 1].pages;
     const struct window_request request = {.page_bytes = base_bytes,
                                            .base_bytes = base_bytes,
                                            .stride_pages = apart / base_bytes,
-                                           .pages_max = lines,
+                                           .pages_max = (size_t)work->base->cells[work->base->count - 1].pages,
                                            .slots = WINDOW_SLOTS_LINES,
                                            .spread = true};
-    struct window window;
 
-    if (window_open(&window, &request, verdict) != 0) {
-        return -1;
-    }
-    const int status = ladder_measure_window(work->base, &window, &work->effort, work->session, verdict);
-
-    window_close(&window);
-    return status;
+    return measure_places(work, work->base, &request, apart, verdict);
 }
 
 /* The same lines in huge pages: one page, mapped many times. */
@@ -111,15 +138,8 @@ static int measure_aliased(struct work *work, const struct backing *backing, str
                                            .stride_pages = 1,
                                            .pages_max = (size_t)work->huge->cells[work->huge->count - 1].pages,
                                            .slots = WINDOW_SLOTS_LINES};
-    struct window window;
 
-    if (window_open(&window, &request, verdict) != 0) {
-        return -1;
-    }
-    const int status = ladder_measure_window(work->huge, &window, &work->effort, work->session, verdict);
-
-    window_close(&window);
-    return status;
+    return measure_places(work, work->huge, &request, backing->page_bytes, verdict);
 }
 
 static struct chase link_arena(void *context, bool packed, size_t count, struct rng *rng, uint32_t *order)

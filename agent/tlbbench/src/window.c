@@ -108,7 +108,9 @@ int window_open(struct window *window, const struct window_request *request, str
         verdict_set(verdict, STATUS_SIGBUS, "a promised %llu-byte page could not be had",
                     (unsigned long long)request->page_bytes);
     } else if (window->packed != NULL) {
-        window->view = backing_reserve_range(window->view_bytes, request->page_bytes, verdict);
+        /* Spread pages lie where the slots of large pages would. */
+        window->view = backing_reserve_range(window->view_bytes,
+                                             request->spread ? window->stride_bytes : request->page_bytes, verdict);
     }
     if (window->view == NULL) {
         window_close(window);
