@@ -20,6 +20,7 @@ enum {
     QUICK_THP_PAGES = 256, /* transparent huge pages cannot be mapped twice, so these cost memory */
     FULL_THP_PAGES = 1024,
     GIGANTIC_LINES_MAX = 1024, /* 1 TiB of addresses at 1 GiB each */
+    FULL_PLACES = 2,           /* of each window; mapping one takes as long as a few rounds */
     PLACE_SEED_BITS = 20,
 };
 
@@ -31,7 +32,7 @@ enum {
 #define LOSS_MADS 3.0
 
 static const struct ladder_effort QUICK_EFFORT = {.rounds = 5, .batches = 2, .batch_seconds = 0.4e-3, .control = true};
-static const struct ladder_effort FULL_EFFORT = {.rounds = 9, .batches = 4, .batch_seconds = 1e-3, .control = true};
+static const struct ladder_effort FULL_EFFORT = {.rounds = 8, .batches = 4, .batch_seconds = 1e-3, .control = true};
 
 int64_t scatter_find_crossing(const struct scatter_point *base, const struct scatter_point *huge, size_t count)
 {
@@ -92,19 +93,26 @@ static int measure_places(struct work *work, struct ladder *ladder, const struct
                           uint64_t apart, struct verdict *verdict)
 {
     const uint64_t range = apart * GIGANTIC_LINES_MAX > PLACES_BYTES ? apart * GIGANTIC_LINES_MAX : PLACES_BYTES;
+    const unsigned places = work->session->options->profile == PROFILE_FULL ? FULL_PLACES : 1;
     struct ladder_effort effort = work->effort;
     struct rng rng = rng_new(work->session->options->seed, apart);
     int status = 0;
 
-    effort.rounds = 1;
-    for (unsigned place = 0; place < work->effort.rounds && status == 0; place++) {
+    effort.rounds = work->effort.rounds / places;
+    for (unsigned place = 0; place < places && status == 0; place++) {
         const size_t shift = (size_t)((1 + rng_below(&rng, range / apart)) * apart);
-        /* Without the addresses for it the window lies where the kernel puts it. */
-        void *const shifting = mmap(NULL, shift, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *shifting = mmap(NULL, shift, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         struct window window;
 
         ladder->seed += place << PLACE_SEED_BITS;
         status = window_open(&window, request, verdict);
+        if (status != 0 && shifting != MAP_FAILED) {
+            /* Addresses are short (RLIMIT_AS): the window lies where the kernel puts it. */
+            (void)munmap(shifting, shift);
+            shifting = MAP_FAILED;
+            *verdict = (struct verdict){.status = STATUS_OK};
+            status = window_open(&window, request, verdict);
+        }
         if (status == 0) {
             status = ladder_measure_window(ladder, &window, &effort, work->session, verdict);
             window_close(&window);
