@@ -5,7 +5,7 @@
 
 /* The pressure's part of the section's time, and what it needs at most. */
 #define PRESSURE_SHARE 0.33
-#define QUICK_PRESSURE_SECONDS 5.5
+#define QUICK_PRESSURE_SECONDS 7.5
 #define FULL_PRESSURE_SECONDS 36.0
 
 struct part_progress {

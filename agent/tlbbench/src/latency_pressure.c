@@ -4,6 +4,7 @@
 #include "chase.h"
 #include "pressure.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,11 +77,27 @@ static void weigh_again(struct work *work)
 
 /* --- one pair --------------------------------------------------------------------------------------------------- */
 
+/* What it will take to map the page sizes that this mapping has not come to: as long a byte as base pages took, and at
+ * most what arena_open_within() will be given. */
+static double pending_seconds(const struct work *work)
+{
+    const double per_byte =
+        work->base_arena.bytes > 0 ? work->base_arena.touch_seconds / (double)work->base_arena.bytes : 0;
+    uint64_t bytes = 0;
+
+    for (size_t index = 0; index < work->series_count; index++) {
+        const struct pressure_series *const series = &work->series[index];
+
+        bytes += series->is_pending && series->bytes > 0 ? series->bytes + series->backing.page_bytes : 0;
+    }
+    return fmin(per_byte * (double)bytes, MAP_SHARE * deadline_remaining_seconds(work->session->deadline));
+}
+
 /* Time for a batch of weight 1: what is left, less the mappings to come. */
 static double batch_seconds(const struct work *work)
 {
-    const double seconds =
-        deadline_remaining_seconds(work->session->deadline) - work->map_seconds * work->mappings_left;
+    const double seconds = deadline_remaining_seconds(work->session->deadline) - pending_seconds(work) -
+                           work->map_seconds * work->mappings_left;
     const double weight = work->weight_whole - work->weight_done;
 
     return seconds > 0 && weight > 0 ? PLAN_SHARE * seconds / weight : 0;
@@ -191,6 +208,7 @@ static int measure_series(struct work *work, struct pressure_series *series, uns
     struct arena arena;
     int status = 0;
 
+    series->is_pending = false;
     if (arena_open_within(&arena, &series->backing, (size_t)series->bytes, work->session->options->numa_node,
                           touch_seconds(work), &found) != 0) {
         lose_series(work, series, &found);
@@ -232,6 +250,9 @@ static int measure_mapping(struct work *work, unsigned mapping, struct verdict *
         return -1;
     }
     limit_to_base(work, mapping);
+    for (size_t index = 0; index < work->series_count; index++) {
+        work->series[index].is_pending = true;
+    }
     for (size_t step = 0; step < work->series_count && status == 0; step++) {
         struct pressure_series *const series = &work->series[(step + mapping) % work->series_count];
 

@@ -72,6 +72,7 @@ struct pressure_series {
     struct backing backing;
     struct verdict verdict; /* why `bytes` is 0 */
     uint64_t bytes;         /* largest footprint; 0 = not measured */
+    bool is_pending;        /* to be mapped yet in this round of mappings */
     struct pressure_cell cells[PRESSURE_FOOTPRINTS][PRESSURE_DEPTHS];
 };
 

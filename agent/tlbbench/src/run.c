@@ -14,6 +14,7 @@
 #include "signals.h"
 #include "tlb.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,7 +113,9 @@ static double section_seconds(const struct options *options, const struct sectio
 static int run_sections(struct session *session, struct progress *progress, struct run_result *result)
 {
     const struct options *const options = session->options;
+    const uint64_t start_ns = timing_now_ns();
     double whole_seconds = 0;
+    double planned_seconds = 0;
 
     for (size_t index = 0; index < SECTION_COUNT; index++) {
         whole_seconds += is_wanted(options, &SECTIONS[index]) ? section_seconds(options, &SECTIONS[index]) : 0;
@@ -127,11 +130,15 @@ static int run_sections(struct session *session, struct progress *progress, stru
         if (!is_wanted(options, section)) {
             continue;
         }
+        planned_seconds += seconds;
+        const double elapsed_seconds = (double)(timing_now_ns() - start_ns) / 1e9;
+
         progress_next_section(progress, section->name, seconds / whole_seconds);
-        /* A single command with its own limit may use all of it. */
-        session->deadline = options->command != COMMAND_RUN && options->time_limit_seconds > 0
-                                ? end
-                                : deadline_earlier(end, deadline_after(seconds));
+        /* A single command with its own limit may use all of it. A section gets what those before it left, too. */
+        session->deadline =
+            options->command != COMMAND_RUN && options->time_limit_seconds > 0
+                ? end
+                : deadline_earlier(end, deadline_after(fmax(seconds, planned_seconds - elapsed_seconds)));
         if (run_section(section, session, result) != 0) {
             return -1;
         }

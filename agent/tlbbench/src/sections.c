@@ -127,7 +127,7 @@ static bool scatter_is_partial(const struct session *session, const struct run_r
 
 const struct section SECTIONS[SECTION_COUNT] = {
     {"geometry", COMMAND_GEOMETRY, 5, 8, 25, measure_geometry, geometry_verdict, geometry_is_partial},
-    {"latency", COMMAND_LATENCY, 15, 18, 145, measure_latency, latency_verdict, latency_is_partial},
+    {"latency", COMMAND_LATENCY, 20, 18, 145, measure_latency, latency_verdict, latency_is_partial},
     {"rows", COMMAND_ROWS, 30, 27, 105, measure_rows, rows_verdict, rows_is_partial},
     {"scatter", COMMAND_SCATTER, 5, 5, 20, measure_scatter, scatter_verdict, scatter_is_partial},
 };
