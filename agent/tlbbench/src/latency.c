@@ -36,6 +36,7 @@ struct work {
     size_t series_count;
     struct latency_result *result;
     struct arena arenas[SESSION_BACKINGS_MAX]; /* base NULL = not mapped */
+    uint64_t cache_bytes;                      /* of the last level */
     uint64_t shared_bytes;                     /* footprints up to this are measured with all backings mapped at once */
     uint64_t start_ns;                         /* of the first round, its memory mapped */
     double round_seconds;                      /* that the first round may measure for */
@@ -159,11 +160,19 @@ static int measure_placement(struct work *work, enum latency_curve layout, size_
             return -1;
         }
         if (arena->base != NULL && latency_plan_has(&work->plan, layout, point, series->bytes)) {
+            char *const base = arena->base + offset;
+            const uint64_t nodes = footprint / node_bytes;
+
             translations_drop();
-            latency_measure_cell(
-                &series->cells[layout][point], &work->plan, batches,
-                latency_link(arena->base + offset, footprint, work->session->base_page_bytes, layout, seed),
-                footprint / node_bytes);
+            void *const start = latency_link(base, footprint, work->session->base_page_bytes, layout, seed);
+
+            /* A cycle within a shared cache has two steady states: fast laps keep its lines, in slow ones the
+             * neighbours replace them before they are used again. Like any program that runs for long it starts in the
+             * cache, and leaves it only where it cannot stay. */
+            if (nodes * LINE_BYTES <= work->cache_bytes) {
+                latency_visit(base, footprint, work->session->base_page_bytes, layout, seed);
+            }
+            latency_measure_cell(&series->cells[layout][point], &work->plan, batches, start, nodes);
         }
     }
     return 0;
@@ -364,6 +373,7 @@ int latency_measure_curves(const struct session *session, struct latency_result 
         work.series[index].backing = backings[index];
         latency_size_series(session, &work.plan, &work.series[index]);
     }
+    work.cache_bytes = session_last_cache_bytes();
     work.budget_seconds = deadline_remaining_seconds(session->deadline);
     work.plan.warm_seconds = WARM_SHARE * work.budget_seconds / work.plan.rounds / slow_points(&work) /
                              (double)latency_live_series(work.series, work.series_count);

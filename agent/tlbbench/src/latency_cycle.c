@@ -17,6 +17,16 @@ static char *node_at(const struct nodes *nodes, uint64_t index)
     return nodes->base + index * nodes->page_bytes + line * LINE_BYTES;
 }
 
+void latency_visit(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_curve layout, uint64_t seed)
+{
+    const uint64_t count = footprint / (layout == LAYOUT_RANDOM_64B ? LINE_BYTES : base_page_bytes);
+    const struct nodes nodes = {base, layout == LAYOUT_LINE_PER_PAGE ? base_page_bytes : LINE_BYTES, seed};
+
+    for (uint64_t index = 0; index < count; index++) {
+        (void)*(volatile const char *)node_at(&nodes, index);
+    }
+}
+
 void *latency_link(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_curve layout, uint64_t seed)
 {
     const uint64_t count = footprint / (layout == LAYOUT_RANDOM_64B ? LINE_BYTES : base_page_bytes);

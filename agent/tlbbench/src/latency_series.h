@@ -77,6 +77,10 @@ bool latency_is_narrow(const struct latency_plan *plan, const struct latency_ser
 int latency_collect(const struct latency_plan *plan, struct latency_series *series, size_t series_count,
                     struct latency_result *result);
 
+/* Reads every node of a linked cycle once, in the order of their addresses: these loads overlap, so what fits into a
+ * cache is there some milliseconds later, whatever linking left. */
+void latency_visit(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_curve layout, uint64_t seed);
+
 /* Links the cycle of a layout over the first `footprint` bytes of `base` and returns its first node. The nodes
  * and their order depend on `seed` alone, not on the backing. */
 void *latency_link(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_curve layout, uint64_t seed);
