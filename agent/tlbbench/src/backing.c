@@ -312,8 +312,7 @@ int arena_open(struct arena *arena, const struct backing *backing, size_t bytes,
     return arena_open_within(arena, backing, bytes, node, INFINITY, verdict);
 }
 
-int arena_open_within(struct arena *arena, const struct backing *backing, size_t bytes, int node, double seconds,
-                      struct verdict *verdict)
+static void start_arena(struct arena *arena, const struct backing *backing, size_t bytes, struct verdict *verdict)
 {
     const size_t page = (size_t)backing->page_bytes;
 
@@ -321,10 +320,11 @@ int arena_open_within(struct arena *arena, const struct backing *backing, size_t
     *verdict = (struct verdict){.status = STATUS_OK};
     arena->bytes = (bytes + page - 1) / page * page;
     arena->mapped_bytes = arena->bytes;
-    arena->mapped = map_backing(backing, arena->bytes, verdict);
-    if (arena->mapped == NULL) {
-        return -1;
-    }
+}
+
+/* Touches what was mapped and proves it. */
+static int fill_arena(struct arena *arena, int node, double seconds, struct verdict *verdict)
+{
     arena->base = arena->mapped;
     backing_bind(arena->base, arena->bytes, node);
     if (touch_arena(arena, seconds, verdict) != 0) {
@@ -332,11 +332,27 @@ int arena_open_within(struct arena *arena, const struct backing *backing, size_t
         return -1;
     }
     arena->granted_fraction = granted_fraction(arena);
-    if (backing->kind == BACKING_THP && arena->granted_fraction < 1.0) {
+    if (arena->backing.kind == BACKING_THP && arena->granted_fraction < 1.0) {
         verdict_set(verdict, STATUS_THP_NOT_GRANTED, "the kernel gave huge pages for %.0f %% of the mapping",
                     100 * arena->granted_fraction);
     }
     return 0;
+}
+
+int arena_open_within(struct arena *arena, const struct backing *backing, size_t bytes, int node, double seconds,
+                      struct verdict *verdict)
+{
+    start_arena(arena, backing, bytes, verdict);
+    arena->mapped = map_backing(backing, arena->bytes, verdict);
+    return arena->mapped == NULL ? -1 : fill_arena(arena, node, seconds, verdict);
+}
+
+int arena_open_file(struct arena *arena, const struct backing *backing, int fd, size_t bytes, int node,
+                    struct verdict *verdict)
+{
+    start_arena(arena, backing, bytes, verdict);
+    arena->mapped = backing_map_file(fd, arena->bytes, verdict);
+    return arena->mapped == NULL ? -1 : fill_arena(arena, node, INFINITY, verdict);
 }
 
 void arena_close(struct arena *arena)

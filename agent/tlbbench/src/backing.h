@@ -43,6 +43,10 @@ int arena_open(struct arena *arena, const struct backing *backing, size_t bytes,
  * least. Memory that the host of a guest has not given yet is slow to touch, and only touching it tells. */
 int arena_open_within(struct arena *arena, const struct backing *backing, size_t bytes, int node, double seconds,
                       struct verdict *verdict);
+
+/* The same over a file of backing_memfd(), shared instead of private; `fd` may be closed afterwards. */
+int arena_open_file(struct arena *arena, const struct backing *backing, int fd, size_t bytes, int node,
+                    struct verdict *verdict);
 void arena_close(struct arena *arena);
 
 /* An unnamed file of `bytes`; page_bytes 0 = base pages, else hugetlb pages of that size. Returns the descriptor or -1.

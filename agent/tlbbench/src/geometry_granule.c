@@ -25,6 +25,8 @@ enum {
 /* A later knee than this share of the first level over neighbouring frames is joining, not error. */
 #define JOINED_SHARE 1.15
 #define CLEAR_NS_PER_BYTE 0.15
+/* What is left to read the page once it is there. */
+#define READ_SECONDS 0.25
 /* A page is cut when misses cost at least this share of what a first-level miss costs for base pages. */
 #define CUT_PENALTY_SHARE 0.5
 
@@ -82,7 +84,7 @@ static int64_t find_parts_knee(struct geometry_work *work, const struct arena *a
         return -1;
     }
     geometry_keep_curve(work, name, &arena->backing, false, "part_per_line", verdict);
-    const size_t count = ladder_knee_points(work->ladder, LADDER_MEDIAN, work->l1_hit_ns, points);
+    const size_t count = ladder_knee_points(work->ladder, LADDER_MINIMUM, work->l1_hit_ns, points);
     const struct knee knee = knee_find(points, count);
 
     if (knee.verdict == KNEE_UNCLEAR) {
@@ -173,7 +175,18 @@ static uint64_t measure_huge(struct geometry_work *work, const struct arena *are
     return arena->backing.page_bytes;
 }
 
-static void measure_backing(struct geometry_work *work, const struct backing *backing, struct granule *granule)
+/* The pages of a backing: the one that another core cleared meanwhile, or fresh ones. */
+static int open_pages(const struct geometry_work *work, const struct backing *backing, size_t bytes,
+                      struct early_page *early, struct arena *arena, struct verdict *verdict)
+{
+    const int node = work->session->options->numa_node;
+
+    return early->state == EARLY_READY ? early_page_open(early, arena, node, verdict)
+                                       : arena_open(arena, backing, bytes, node, verdict);
+}
+
+static void measure_backing(struct geometry_work *work, const struct backing *backing, struct early_page *early,
+                            struct granule *granule)
 {
     const uint64_t wanted = backing->page_bytes > AREA_BYTES ? backing->page_bytes : AREA_BYTES;
     const int64_t free_pages = backing->kind == BACKING_HUGETLB ? backing_free_pages(backing->page_bytes, -1) : 1;
@@ -188,7 +201,7 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
     if (!session_allows(work->session, backing, 0, bytes, &granule->verdict)) {
         return;
     }
-    if (arena_open(&arena, backing, bytes, work->session->options->numa_node, &verdict) != 0) {
+    if (open_pages(work, backing, bytes, early, &arena, &verdict) != 0) {
         granule->verdict = verdict;
         return;
     }
@@ -286,14 +299,63 @@ static size_t count_open(const struct geometry_result *result)
     return open;
 }
 
+bool geometry_granules_known(const struct geometry_result *result)
+{
+    return count_open(result) == 0;
+}
+
 /* The kernel clears a page before it hands it out: one of 1G takes a tenth of a second of processor time or two. On a
  * core that others hold it comes after everything else, and only where the time is likely to last. */
-static bool takes_too_long(const struct geometry_work *work, uint64_t page_bytes)
+static bool takes_too_long(const struct geometry_work *work, struct granule *granule)
 {
-    const double clear_seconds = CLEAR_NS_PER_BYTE * 1e-9 * (double)page_bytes;
+    const double clear_seconds = CLEAR_NS_PER_BYTE * 1e-9 * (double)granule->page_bytes;
     const double left = deadline_remaining_seconds(work->session->deadline) * fmin(1, work->cpu_share);
 
-    return page_bytes > CLEARED_SOON_BYTES && ((work->held && !work->granules_tried) || left < 2 * clear_seconds);
+    if (granule->page_bytes <= CLEARED_SOON_BYTES ||
+        ((!work->held || work->granules_tried) && left >= 2 * clear_seconds)) {
+        return false;
+    }
+    verdict_set(&granule->verdict, STATUS_NOISY, "other work held the core: clearing a page of %s would take too long",
+                granule->backing);
+    return true;
+}
+
+void geometry_start_early_pages(struct geometry_work *work)
+{
+    struct backing backings[SESSION_BACKINGS_MAX];
+    const size_t count = session_list_backings(work->session, backings);
+    uint64_t bytes = 0;
+
+    for (size_t index = 0; index < count; index++) {
+        const uint64_t page_bytes = backings[index].page_bytes;
+        struct verdict ignored;
+
+        if (backings[index].kind == BACKING_HUGETLB && page_bytes > CLEARED_SOON_BYTES &&
+            session_allows(work->session, &backings[index], bytes, page_bytes, &ignored)) {
+            early_page_start(&work->early[index], &backings[index], work->session);
+            bytes += work->early[index].state == EARLY_BUSY ? page_bytes : 0;
+        }
+    }
+}
+
+void geometry_end_early_pages(struct geometry_work *work)
+{
+    for (size_t index = 0; index < SESSION_BACKINGS_MAX; index++) {
+        early_page_end(&work->early[index]);
+    }
+}
+
+/* A page that is still being cleared has its turn when everything else is done. Returns false when it has to wait. */
+static bool is_cleared(const struct geometry_work *work, struct early_page *early, struct granule *granule)
+{
+    const double patience = work->granules_tried ? deadline_remaining_seconds(work->part_end) - READ_SECONDS : 0;
+    const enum early_state state = early_page_wait(early, fmax(0, patience));
+
+    if (state == EARLY_BUSY) {
+        verdict_set(&granule->verdict, STATUS_STOPPED,
+                    "the time limit was reached while the kernel cleared a page of %s", granule->backing);
+    }
+    return state == EARLY_READY || (state == EARLY_NONE && !takes_too_long(work, granule));
 }
 
 int geometry_measure_granules(struct geometry_work *work, struct verdict *verdict)
@@ -316,9 +378,7 @@ int geometry_measure_granules(struct geometry_work *work, struct verdict *verdic
         if (!is_open(granule)) {
             continue;
         }
-        if (takes_too_long(work, granule->page_bytes)) {
-            verdict_set(&granule->verdict, STATUS_NOISY,
-                        "other work held the core: clearing a page of %s would take too long", granule->backing);
+        if (!is_cleared(work, &work->early[index], granule)) {
             continue;
         }
         if (session_must_stop(work->session, verdict)) {
@@ -328,10 +388,10 @@ int geometry_measure_granules(struct geometry_work *work, struct verdict *verdic
         if (backings[index].kind == BACKING_BASE) {
             measure_coalescing(work, &backings[index], thp, granule);
         } else {
-            measure_backing(work, &backings[index], granule);
+            measure_backing(work, &backings[index], &work->early[index], granule);
         }
         work->granules_left--;
     }
     work->granules_tried = true;
-    return count_open(work->result) > 0 ? 1 : 0;
+    return geometry_granules_known(work->result) ? 0 : 1;
 }

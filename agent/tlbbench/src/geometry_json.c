@@ -54,6 +54,7 @@ void geometry_to_json(struct json *j, const char *key, const struct geometry_res
     json_double(j, "alias_cost_ns", result->alias_cost_ns);
     json_bool(j, "coalescing_seen", result->coalescing_seen);
     json_string(j, "coalescing", result->coalescing[0] == '\0' ? NULL : result->coalescing);
+    json_double(j, "core_alone_fraction", result->core_alone_fraction);
     tlb_levels_to_json(&result->levels, j, "levels");
     granules_to_json(j, result);
     penalties_to_json(j, result);

@@ -10,6 +10,12 @@
 #define LOOK_NS_MIN 3e7
 /* Another core is worth a move when it idled by this share of the time more than this one ran us. */
 #define MOVE_GAIN_SHARE 0.1
+/* Looks that say something of a core, and the share of unshared ones below which another core is tried. */
+enum { LOOKS_MIN = 200 };
+#define SHARED_SHARE_MAX 0.5
+/* Of a batch, where the sibling's pauses are short. */
+#define SHARED_BATCH_SHARE 0.35
+#define IDLE_SHARE_MIN 0.9
 /* Of a section's time; the rest is for what was begun last. */
 #define PLANNED_SHARE 0.9
 #define LAST_MARGIN_SECONDS 0.1
@@ -40,6 +46,43 @@ static void leave_held_core(struct geometry_work *work)
     }
 }
 
+/* Share of the ladder's looks since the last ladder that found the core unshared; NAN when there were few. */
+static double alone_share(const struct geometry_work *work)
+{
+    const struct core_watch *const now = &work->ladder->watch;
+    const uint64_t looks = now->looks - work->watched.looks;
+
+    return looks >= LOOKS_MIN ? (double)(now->alone - work->watched.alone) / (double)looks : NAN;
+}
+
+/* A guest that runs on the sibling thread of one core seldom has that of another, too. An idle core is tried for a
+ * moment. */
+static void leave_shared_core(struct geometry_work *work)
+{
+    struct core_watch *const watch = &work->ladder->watch;
+    const double share = alone_share(work);
+    double idle_share;
+
+    if (work->movable == NULL || isnan(share) || share > SHARED_SHARE_MAX) {
+        return;
+    }
+    const int idlest = timing_idlest_cpu(&work->idle, &work->movable->cpus, &idle_share);
+
+    if (idlest < 0 || idlest == work->movable->cpu || idle_share < IDLE_SHARE_MIN || timing_pin_cpu(idlest) != 0) {
+        return;
+    }
+    const struct core_watch before = *watch;
+
+    for (unsigned look = 0; look < LOOKS_MIN; look++) {
+        (void)core_watch_look(watch);
+    }
+    if ((double)(watch->alone - before.alone) / LOOKS_MIN > share + MOVE_GAIN_SHARE) {
+        work->movable->cpu = idlest;
+    } else {
+        (void)timing_pin_cpu(work->movable->cpu);
+    }
+}
+
 void geometry_look(struct geometry_work *work)
 {
     const double wall_ns = (double)(timing_now_ns() - work->idle.wall_ns);
@@ -51,7 +94,10 @@ void geometry_look(struct geometry_work *work)
     work->cpu_share = work->idle.wall_ns == 0 ? 1 : cpu_ns / wall_ns;
     if (work->cpu_share < HELD_CPU_SHARE) {
         leave_held_core(work);
+    } else if (work->idle.wall_ns != 0) {
+        leave_shared_core(work);
     }
+    work->watched = work->ladder->watch;
     timing_look_idle(&work->idle);
     work->cpu_ns = timing_thread_cpu_ns();
 }
@@ -74,6 +120,8 @@ struct ladder_effort geometry_effort(const struct geometry_work *work, double sh
     effort.last = deadline_after(fmax(0, fmin(left, 2 * planned + 0.1 * left)));
     if (work->cpu_share < HELD_CPU_SHARE) {
         effort.batch_seconds *= fmax(work->cpu_share, HELD_BATCH_SHARE_MIN);
+    } else if (core_watch_share(&work->ladder->watch) < SHARED_SHARE_MAX) {
+        effort.batch_seconds *= SHARED_BATCH_SHARE;
     }
     return effort;
 }

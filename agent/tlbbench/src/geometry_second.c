@@ -75,17 +75,19 @@ static double plateau_margin(const struct ladder *ladder, uint64_t from, uint64_
     for (size_t index = 0; index < ladder->count; index++) {
         const struct ladder_cell *const cell = &ladder->cells[index];
 
-        if (cell->pages >= from && cell->pages <= to && cell->view.count > 0) {
+        if (cell->pages >= from && cell->pages <= to && cell->view.stats.batches > 0) {
             margins[count++] = 3 * cell->view.stats.ns_mad;
         }
     }
     return count > 0 ? statistics_median(margins, count) : NAN;
 }
 
-/* On a quiet core at most one point in six has a median this far above its best: those of the soft rise. More of them
- * say that entries or page tables kept being lost, also where no batch was cut. */
+/* On a quiet core at most one point in six lies this far above its best: those of the soft rise. More of them say that
+ * entries or page tables kept being lost, also where no batch was cut. What counts is whether the best was reached
+ * again: of many batches by a tenth, of few by half. */
 #define RESTLESS_EXCESS_SHARE 0.05
 #define RESTLESS_POINTS_SHARE 0.25
+#define MANY_BATCHES 30
 
 static bool is_restless(const struct ladder *ladder)
 {
@@ -94,7 +96,9 @@ static bool is_restless(const struct ladder *ladder)
     for (size_t index = 0; index < ladder->count; index++) {
         const struct point_stats *const stats = &ladder->cells[index].view.stats;
 
-        restless += stats->ns_p50 > (1 + RESTLESS_EXCESS_SHARE) * stats->ns_min ? 1 : 0;
+        const double again_ns = stats->batches >= MANY_BATCHES ? stats->ns_p10 : stats->ns_p50;
+
+        restless += again_ns > (1 + RESTLESS_EXCESS_SHARE) * stats->ns_min ? 1 : 0;
     }
     return (double)restless > RESTLESS_POINTS_SHARE * (double)ladder->count;
 }
@@ -123,11 +127,14 @@ static int store_second_level(struct geometry_work *work, const struct backing *
     level.confidence = width <= 1.35 ? CONFIDENCE_HIGH : width <= 2.5 ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
     (void)snprintf(level.note, sizeof(level.note),
                    "interval from the soft start of the rise to its half; estimate at 15 %% of it");
-    if (is_disturbed(work)) {
+    const bool shared = ladder_is_shared_past(work->ladder, found->soft_start_pages);
+
+    if (shared || is_disturbed(work)) {
         level.confidence = CONFIDENCE_LOW;
         level.entries_max = (unsigned)work->ladder->cells[work->ladder->count - 1].pages;
         (void)snprintf(level.note, sizeof(level.note),
-                       "other work disturbed the ladder: interval from the soft start to its end");
+                       "%s disturbed the ladder: interval from the soft start to its end",
+                       shared ? "a busy sibling thread of the core" : "other work");
     }
     return geometry_add_level(work, &level, verdict);
 }
@@ -229,6 +236,7 @@ static struct ladder_effort effort_of_mapping(const struct ladder_effort *whole,
 
     effort.rounds = mapping < MAPPINGS ? rounds : 0;
     effort.rounds_max = mapping < MAPPINGS ? 0 : rounds;
+    effort.alone_rounds = 0; /* another mapping is as good */
     return effort;
 }
 
@@ -337,8 +345,9 @@ int geometry_measure_hit(struct geometry_work *work, const struct backing *backi
     if (judge_ladder(work, &hit, &found, verdict) != 0) {
         return -1;
     }
-    store_hit(work, &hit, &found, work->first.plateau_ns);
     work->second_hit_ns = ladder_hit_ns(work->ladder);
+    geometry_note_hit(work, work->second_hit_ns);
+    store_hit(work, &hit, &found, work->first.plateau_ns);
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #ifndef TLBBENCH_GEOMETRY_STEPS_H
 #define TLBBENCH_GEOMETRY_STEPS_H
 
+#include "early_page.h"
 #include "geometry.h"
 #include "ladder.h"
 #include "window.h"
@@ -13,6 +14,7 @@ struct geometry_first_level {
     uint64_t entries, entries_min, entries_max; /* entries 0 = the ladder is flat */
     double plateau_ns;
     bool agreed; /* two passes found it; else the interval is all there is */
+    bool shared; /* a busy sibling thread of the core may have taken entries: a lower bound */
 };
 
 /* What the steps hand to each other. */
@@ -23,20 +25,23 @@ struct geometry_work {
     struct ladder_effort effort;
     struct deadline part_end; /* when the running part is to end */
     enum window_slots slots;
-    double l1_hit_ns;                    /* NAN until known */
-    struct geometry_first_level first;   /* of base pages */
-    uint64_t l1_entries;                 /* of base pages; 0 = unknown */
-    double l2_penalty_ns;                /* NAN = unknown */
-    double second_hit_ns;                /* an L1 hit timed in the rounds of l2_penalty_ns; NAN = unknown */
-    uint64_t capacity[GEOMETRY_STRIDES]; /* largest first-level knee seen at each stride; 0 = none */
-    size_t granules_left;                /* backings that wait for theirs, in this try */
-    bool granules_tried;                 /* the granules had a try: those that it left out have their turn now */
-    uint64_t stream;                     /* a new random stream for every ladder */
-    struct session *movable;             /* `session`, whose core is changed when other work holds it; NULL = stay */
-    struct idle_look idle;               /* when the last ladder started */
-    uint64_t cpu_ns;                     /* of this thread at that time */
-    double cpu_share;                    /* of the core that the last ladder got */
-    bool held;                           /* other work has held the core since the part began */
+    double l1_hit_ns;                              /* NAN until known */
+    struct geometry_first_level first;             /* of base pages */
+    uint64_t l1_entries;                           /* of base pages; 0 = unknown */
+    double l2_penalty_ns;                          /* NAN = unknown */
+    double second_hit_ns;                          /* an L1 hit timed in the rounds of l2_penalty_ns; NAN = unknown */
+    uint64_t capacity[GEOMETRY_STRIDES];           /* largest first-level knee seen at each stride; 0 = none */
+    unsigned ways_looks;                           /* that geometry_measure_ways() took */
+    struct early_page early[SESSION_BACKINGS_MAX]; /* as session_list_backings() lists them */
+    size_t granules_left;                          /* backings that wait for theirs, in this try */
+    bool granules_tried;       /* the granules had a try: those that it left out have their turn now */
+    uint64_t stream;           /* a new random stream for every ladder */
+    struct session *movable;   /* `session`, whose core is changed when other work holds it; NULL = stay */
+    struct idle_look idle;     /* when the last ladder started */
+    struct core_watch watched; /* the ladder's watch when the last ladder started */
+    uint64_t cpu_ns;           /* of this thread at that time */
+    double cpu_share;          /* of the core that the last ladder got */
+    bool held;                 /* other work has held the core since the part began */
 };
 
 /* Notes what share of the core this thread got since the last look, and leaves a core that other work holds. */
@@ -54,6 +59,9 @@ struct ladder_effort geometry_effort(const struct geometry_work *work, double sh
 /* Keeps a copy of the ladder in the result's curves. `packed` selects the control. */
 void geometry_keep_curve(struct geometry_work *work, const char *name, const struct backing *backing, bool packed,
                          const char *layout, const struct verdict *verdict);
+
+/* A cycle that hits the first level took this long: the fastest is the L1 hit, since a busy sibling thread slows it. */
+void geometry_note_hit(struct geometry_work *work, double ns);
 
 /* --- shared by the steps */
 
@@ -95,6 +103,13 @@ int geometry_measure_second_level(struct geometry_work *work, const struct backi
 
 /* Ways of the first level for base pages. */
 int geometry_measure_ways(struct geometry_work *work, struct verdict *verdict);
+
+/* Has large pages cleared on another core while the other parts run; geometry_end_early_pages() gives up the rest. */
+void geometry_start_early_pages(struct geometry_work *work);
+void geometry_end_early_pages(struct geometry_work *work);
+
+/* True when no backing waits for another try. */
+bool geometry_granules_known(const struct geometry_result *result);
 
 /* What one entry covers for every backing that is available. */
 int geometry_measure_granules(struct geometry_work *work, struct verdict *verdict);

@@ -2,9 +2,10 @@
 /* Ways of the first level, from the knees at page strides that are powers of two. */
 #include "geometry_steps.h"
 
+#include <math.h>
 #include <stdio.h>
 
-enum { LOOKS_MAX = 3 };
+enum { LOOKS_MAX = 6 };
 
 static void add_ways_points(struct ladder *ladder, uint64_t entries, unsigned doublings)
 {
@@ -53,7 +54,26 @@ static int find_ways(const struct geometry_work *work)
                                                     : KNEE_WAYS_UNKNOWN;
 }
 
-static void store_ways(struct geometry_work *work, int ways)
+/* A stride that loses no entry shows what stride 1 lost to a disturbance. */
+static void raise_first_level(struct geometry_work *work, struct tlb_level *level)
+{
+    for (unsigned doublings = 1; doublings < GEOMETRY_STRIDES; doublings++) {
+        if (work->capacity[doublings] > work->capacity[0]) {
+            work->capacity[0] = work->capacity[doublings];
+        }
+    }
+    if (work->capacity[0] > level->entries) {
+        const uint64_t end = work->capacity[0] + work->capacity[0] / 8;
+
+        level->entries = (unsigned)work->capacity[0];
+        level->entries_max = level->entries_max > end ? level->entries_max : (unsigned)end;
+        level->confidence = CONFIDENCE_LOW;
+        (void)snprintf(level->note, sizeof(level->note),
+                       "more than neighbouring pages showed: from wider page strides");
+    }
+}
+
+static void store_ways(struct geometry_work *work)
 {
     struct tlb_level *const level = geometry_find_measured(work->result, 1, work->session->base_page_bytes);
     const uint64_t *const capacity = work->capacity;
@@ -61,6 +81,9 @@ static void store_ways(struct geometry_work *work, int ways)
     if (level == NULL) {
         return;
     }
+    raise_first_level(work, level);
+    const int ways = find_ways(work);
+
     level->ways = ways == KNEE_WAYS_FULL ? TLB_WAYS_FULL : ways;
     if (level->confidence == CONFIDENCE_LOW) {
         return; /* its note says more */
@@ -70,32 +93,55 @@ static void store_ways(struct geometry_work *work, int ways)
                    (unsigned)capacity[4], (unsigned)capacity[5], (unsigned)capacity[6], (unsigned)capacity[7]);
 }
 
+/* Strides whose knee a further look could still move: one as late as at stride 1 cannot be better. */
+static unsigned open_strides(const struct geometry_work *work, unsigned from)
+{
+    unsigned open = 0;
+
+    for (unsigned doublings = from; doublings < GEOMETRY_STRIDES; doublings++) {
+        open += work->capacity[doublings] < work->l1_entries ? 1 : 0;
+    }
+    return open;
+}
+
+/* Looks once at every open stride. Returns -1 when the part cannot go on. */
+static int look_at_strides(struct geometry_work *work, struct verdict *verdict)
+{
+    const unsigned looks_left = LOOKS_MAX - work->ways_looks;
+
+    for (unsigned doublings = 1; doublings < GEOMETRY_STRIDES; doublings++) {
+        const unsigned open = open_strides(work, doublings);
+        struct verdict stride_verdict = {.status = STATUS_OK};
+
+        if (work->capacity[doublings] >= work->l1_entries) {
+            continue;
+        }
+        /* A noisy ladder is one look less; the next comes to this stride again. Most end before their time. */
+        if (measure_capacity(work, doublings, fmin(1, 2.0 / (open * looks_left)), &stride_verdict) != 0 &&
+            stride_verdict.status != STATUS_NOISY) {
+            *verdict = stride_verdict;
+            return -1;
+        }
+    }
+    work->ways_looks++;
+    return 0;
+}
+
 int geometry_measure_ways(struct geometry_work *work, struct verdict *verdict)
 {
     int ways = KNEE_WAYS_UNKNOWN;
 
     work->capacity[0] = work->l1_entries;
-    for (unsigned look = 0; look < LOOKS_MAX && ways == KNEE_WAYS_UNKNOWN; look++) {
-        for (unsigned doublings = 1; doublings < GEOMETRY_STRIDES; doublings++) {
-            const unsigned left = (LOOKS_MAX - look) * GEOMETRY_STRIDES - doublings;
-            struct verdict stride_verdict = {.status = STATUS_OK};
-
-            /* A knee as late as at stride 1 cannot be better. */
-            if (work->capacity[doublings] >= work->l1_entries) {
-                continue;
-            }
-            /* A noisy ladder is one look less; the next comes to this stride again. */
-            if (measure_capacity(work, doublings, 2.0 / left, &stride_verdict) != 0 &&
-                stride_verdict.status != STATUS_NOISY) {
-                *verdict = stride_verdict;
-                return -1;
-            }
+    while (ways == KNEE_WAYS_UNKNOWN && work->ways_looks < LOOKS_MAX) {
+        if (look_at_strides(work, verdict) != 0) {
+            return -1;
         }
         ways = find_ways(work);
         if (deadline_passed(work->part_end)) {
             break;
         }
     }
-    store_ways(work, ways);
-    return ways == KNEE_WAYS_UNKNOWN && work->held ? 1 : 0;
+    store_ways(work);
+    /* Knees that disturbances brought down make the ways unknown; another look takes what time the section has left. */
+    return ways == KNEE_WAYS_UNKNOWN && work->ways_looks < LOOKS_MAX ? 1 : 0;
 }

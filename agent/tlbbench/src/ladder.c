@@ -11,12 +11,17 @@
 enum {
     DISTURBED_TRIES = 4, /* per batch, before it counts as dropped for good */
     WARM_ACCESSES_MIN = 2048,
-    WARM_LAPS = 2,    /* the first lap loads the caches and translations, the second settles replacement */
-    SAMPLES_MIN = 3,  /* fewer kept batches make no median */
-    EXTRA_ROUNDS = 6, /* added while points lack quiet batches */
+    WARM_LAPS = 2,          /* the first lap loads the caches and translations, the second settles replacement */
+    SAMPLES_MIN = 3,        /* fewer kept batches make no median */
+    ALONE_MIN = 2,          /* batches on an unshared core that stand for themselves */
+    EXTRA_ROUNDS = 6,       /* added while points lack quiet batches */
+    RISE_POINTS = 3,        /* make a knee (knee.c) */
+    ALONE_WAIT_NS = 300000, /* for a sibling thread to pause, before a point's batches */
 };
 
 /* Of all batches; above it the core is too busy for any number to be believed. */
+/* Above the lowest point by this share: a miss of the first level costs five times as much. */
+#define RISEN_SHARE 0.05
 #define DROPPED_SHARE_MAX 0.5
 /* Of a ladder's points; with fewer its shape is gone. */
 #define KEPT_POINTS_SHARE_MIN 0.6
@@ -64,9 +69,42 @@ static long settle(struct chase *chase, uint64_t pages)
     return switches;
 }
 
-static void time_side(struct ladder_samples *samples, struct chase chase, uint64_t pages,
+/* Waits a little for the core to be unshared. */
+static bool await_alone(struct ladder *ladder, const struct ladder_effort *effort)
+{
+    const uint64_t start_ns = timing_now_ns();
+    bool alone = core_watch_look(&ladder->watch);
+
+    while (!alone && timing_now_ns() - start_ns < ALONE_WAIT_NS &&
+           (effort->end.end_ns == 0 || !deadline_passed(effort->end))) {
+        alone = core_watch_look(&ladder->watch);
+    }
+    return alone;
+}
+
+/* Enough for a first answer, where nothing better is to be had. */
+static bool is_full_of_shared(const struct ladder_samples *samples)
+{
+    return samples->count + samples->shared_count >= SAMPLES_MIN;
+}
+
+static void keep_sample(struct ladder_samples *samples, double ns, bool alone)
+{
+    if (alone && samples->count < LADDER_SAMPLES_MAX) {
+        samples->ns[samples->count++] = ns;
+    } else if (!alone && samples->shared_count < LADDER_SHARED_MAX) {
+        samples->shared_ns[samples->shared_count++] = ns;
+    }
+}
+
+static void time_side(struct ladder *ladder, struct ladder_samples *samples, struct chase chase, uint64_t pages,
                       const struct ladder_effort *effort)
 {
+    bool alone = await_alone(ladder, effort);
+
+    if (!alone && is_full_of_shared(samples)) {
+        return;
+    }
     long switches = settle(&chase, pages);
 
     if (samples->accesses == 0) {
@@ -83,10 +121,25 @@ static void time_side(struct ladder_samples *samples, struct chase chase, uint64
             quiet = chase_time_batch(&chase, samples->accesses, &ns);
             samples->dropped += quiet ? 0 : 1;
         }
-        if (quiet && samples->count < LADDER_SAMPLES_MAX) {
-            samples->ns[samples->count++] = ns;
+        if (quiet) {
+            alone = core_watch_look(&ladder->watch) && alone;
+            keep_sample(samples, ns, alone);
         }
     }
+}
+
+/* Figures of the unshared core if there are enough; else of all. */
+static void summarise_side(struct ladder_samples *samples)
+{
+    double all[LADDER_SAMPLES_MAX + LADDER_SHARED_MAX];
+    size_t count = samples->count;
+
+    memcpy(all, samples->ns, count * sizeof(*all));
+    if (count < ALONE_MIN) {
+        memcpy(all + count, samples->shared_ns, samples->shared_count * sizeof(*all));
+        count += samples->shared_count;
+    }
+    statistics_summarise(all, count, samples->dropped, &samples->stats);
 }
 
 static void summarise(struct ladder *ladder)
@@ -94,8 +147,8 @@ static void summarise(struct ladder *ladder)
     for (size_t index = 0; index < ladder->count; index++) {
         struct ladder_cell *const cell = &ladder->cells[index];
 
-        statistics_summarise(cell->view.ns, cell->view.count, cell->view.dropped, &cell->view.stats);
-        statistics_summarise(cell->packed.ns, cell->packed.count, cell->packed.dropped, &cell->packed.stats);
+        summarise_side(&cell->view);
+        summarise_side(&cell->packed);
     }
 }
 
@@ -107,9 +160,43 @@ static size_t samples_needed(const struct ladder_effort *effort)
     return asked < SAMPLES_MIN ? asked : SAMPLES_MIN;
 }
 
+static size_t all_samples(const struct ladder_samples *samples)
+{
+    return samples->count + samples->shared_count;
+}
+
 static bool lacks_samples(const struct ladder_cell *cell, size_t batches, bool control)
 {
-    return cell->view.count < batches || (control && cell->packed.count < batches);
+    return all_samples(&cell->view) < batches || (control && all_samples(&cell->packed) < batches);
+}
+
+/* True when the point's figures come from a shared core. */
+static bool is_shared(const struct ladder_cell *cell, bool control)
+{
+    return (cell->view.count < ALONE_MIN && cell->view.shared_count > 0) ||
+           (control && cell->packed.count < ALONE_MIN && cell->packed.shared_count > 0);
+}
+
+bool ladder_is_shared_at(const struct ladder_cell *cell)
+{
+    return is_shared(cell, true);
+}
+
+bool ladder_is_shared_past(const struct ladder *ladder, uint64_t pages)
+{
+    unsigned looked = 0;
+
+    for (size_t index = 0; index < ladder->count && looked < RISE_POINTS; index++) {
+        const struct ladder_cell *const cell = &ladder->cells[index];
+
+        if (cell->pages > pages) {
+            if (is_shared(cell, true)) {
+                return true;
+            }
+            looked++;
+        }
+    }
+    return false;
 }
 
 bool ladder_lacks_batches(const struct ladder *ladder, size_t batches, bool control)
@@ -142,7 +229,7 @@ bool ladder_is_uncertain(const struct ladder *ladder)
     for (size_t index = 0; index < ladder->count; index++) {
         const struct ladder_cell *const cell = &ladder->cells[index];
 
-        if (is_uncertain(&cell->view) || (cell->packed.count > 0 && is_uncertain(&cell->packed))) {
+        if (is_uncertain(&cell->view) || (all_samples(&cell->packed) > 0 && is_uncertain(&cell->packed))) {
             return true;
         }
     }
@@ -230,10 +317,40 @@ struct round {
     bool gave_up; /* effort->last passed */
 };
 
-/* The cells that round `number` measures: all at first, then those that need more. */
+static double best_of(const struct ladder_samples *samples)
+{
+    double best = INFINITY;
+
+    for (size_t index = 0; index < samples->count; index++) {
+        best = fmin(best, samples->ns[index]);
+    }
+    for (size_t index = 0; index < samples->shared_count; index++) {
+        best = fmin(best, samples->shared_ns[index]);
+    }
+    return best;
+}
+
+static double lowest(const struct ladder *ladder)
+{
+    double low = INFINITY;
+
+    for (size_t index = 0; index < ladder->count; index++) {
+        low = fmin(low, best_of(&ladder->cells[index].view));
+    }
+    return low;
+}
+
+/* The cells that round `number` measures: all at first, then those that need more. A sibling only adds to a figure, so
+ * a low one stands; it is where the ladder seems to rise that the sibling's part in it matters. */
 static void choose_cells(struct round *round, size_t first_cell, unsigned number)
 {
     const struct ladder_effort *const effort = round->effort;
+    const unsigned planned = effort->rounds > effort->rounds_max ? effort->rounds : effort->rounds_max;
+    const bool patient = effort->end.end_ns != 0 && !deadline_passed(effort->end) &&
+                         number < planned + EXTRA_ROUNDS + effort->alone_rounds;
+
+    const double risen_ns = (1 + RISEN_SHARE) * lowest(round->ladder);
+    unsigned risen = 0;
 
     round->count = 0;
     for (size_t index = first_cell; index < round->ladder->count; index++) {
@@ -241,7 +358,13 @@ static void choose_cells(struct round *round, size_t first_cell, unsigned number
         const bool uncertain = number < effort->rounds_max &&
                                (is_uncertain(&cell->view) || (effort->control && is_uncertain(&cell->packed)));
 
-        if (number < effort->rounds || uncertain || lacks_samples(cell, samples_needed(effort), effort->control)) {
+        const bool lacking =
+            number < planned + EXTRA_ROUNDS && lacks_samples(cell, samples_needed(effort), effort->control);
+
+        risen += best_of(&cell->view) > risen_ns ? 1 : 0;
+        const bool waits = patient && risen > 0 && risen <= RISE_POINTS && is_shared(cell, effort->control);
+
+        if (number < effort->rounds || uncertain || lacking || waits) {
             round->cells[round->count++] = (uint32_t)index;
         }
     }
@@ -267,11 +390,11 @@ static int measure_round(struct round *round, unsigned number, struct verdict *v
             return -1;
         }
         if (effort->control) {
-            time_side(&cell->packed, round->link(round->context, true, cell->pages, &rng, round->order), cell->pages,
-                      effort);
+            time_side(round->ladder, &cell->packed, round->link(round->context, true, cell->pages, &rng, round->order),
+                      cell->pages, effort);
         }
-        time_side(&cell->view, round->link(round->context, false, cell->pages, &rng, round->order), cell->pages,
-                  effort);
+        time_side(round->ladder, &cell->view, round->link(round->context, false, cell->pages, &rng, round->order),
+                  cell->pages, effort);
         round->gave_up = effort->last.end_ns != 0 && deadline_passed(effort->last);
         measured++;
     }
@@ -295,10 +418,9 @@ static bool time_is_up(const struct ladder_effort *effort, uint64_t round_ns)
 static int measure_rounds(struct round *round, size_t first_cell, struct verdict *verdict)
 {
     const struct ladder_effort *const effort = round->effort;
-    const unsigned planned = effort->rounds > effort->rounds_max ? effort->rounds : effort->rounds_max;
     uint64_t round_ns = 0;
 
-    for (unsigned number = 0; number < planned + EXTRA_ROUNDS && !round->gave_up; number++) {
+    for (unsigned number = 0; !round->gave_up; number++) {
         const uint64_t start_ns = timing_now_ns();
 
         choose_cells(round, first_cell, number);

@@ -4,6 +4,7 @@
 #ifndef TLBBENCH_LADDER_H
 #define TLBBENCH_LADDER_H
 
+#include "core_width.h"
 #include "knee.h"
 #include "session.h"
 #include "window.h"
@@ -15,11 +16,14 @@
 enum {
     LADDER_POINTS_MAX = 160,
     LADDER_SAMPLES_MAX = 128, /* batches kept of one point */
+    LADDER_SHARED_MAX = 16,   /* and of those that a sibling thread disturbed */
 };
 
 struct ladder_samples {
-    double ns[LADDER_SAMPLES_MAX];
+    double ns[LADDER_SAMPLES_MAX]; /* of a core that this thread had for itself */
     size_t count;
+    double shared_ns[LADDER_SHARED_MAX]; /* beside a busy sibling: they stand in where there are too few others */
+    size_t shared_count;
     unsigned dropped;
     uint64_t accesses; /* of one batch, found in the first round */
     struct point_stats stats;
@@ -36,12 +40,14 @@ struct ladder {
     struct ladder_cell cells[LADDER_POINTS_MAX];
     size_t count;
     uint64_t seed;
+    struct core_watch watch;
 };
 
 struct ladder_effort {
-    unsigned rounds;     /* of every point, each with a new order of visits */
-    unsigned rounds_max; /* of points whose median is uncertain after that; 0 = no more */
-    unsigned batches;    /* of a round, each from where the last one ended */
+    unsigned rounds;       /* of every point, each with a new order of visits */
+    unsigned rounds_max;   /* of points whose median is uncertain after that; 0 = no more */
+    unsigned alone_rounds; /* more, of points without enough batches on an unshared core, until `end` */
+    unsigned batches;      /* of a round, each from where the last one ended */
     double batch_seconds;
     bool control;
     struct deadline end;  /* once each point has a median, no round starts that would end later; end_ns 0 = none */
@@ -76,6 +82,12 @@ bool ladder_is_uncertain(const struct ladder *ladder);
 /* Takes out the points with fewer than `batches` quiet ones (and of the control). A coarser ladder gives wider
  * intervals, and still right ones; -1 and noisy where too few points are left for that. */
 int ladder_give_up_points(struct ladder *ladder, size_t batches, bool control, struct verdict *verdict);
+
+/* True when a point has only figures of a core that a sibling thread shared. */
+bool ladder_is_shared_at(const struct ladder_cell *cell);
+
+/* The same of one of the first points longer than `pages`: a knee there may be one of the sibling's making. */
+bool ladder_is_shared_past(const struct ladder *ladder, uint64_t pages);
 
 /* Share of all batches that were disturbed, 0 .. 1. */
 double ladder_dropped_share(const struct ladder *ladder);

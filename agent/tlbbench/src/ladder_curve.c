@@ -15,7 +15,7 @@ size_t ladder_knee_points(const struct ladder *ladder, enum ladder_statistic sta
 {
     for (size_t index = 0; index < ladder->count; index++) {
         const struct ladder_cell *const cell = &ladder->cells[index];
-        const double control_ns = cell->packed.count > 0 ? chosen(&cell->packed.stats, statistic) - hit_ns : 0;
+        const double control_ns = cell->packed.stats.batches > 0 ? chosen(&cell->packed.stats, statistic) - hit_ns : 0;
 
         points[index] = (struct knee_point){
             .pages = cell->pages,
@@ -32,7 +32,8 @@ double ladder_dropped_share(const struct ladder *ladder)
     size_t dropped = 0;
 
     for (size_t index = 0; index < ladder->count; index++) {
-        kept += ladder->cells[index].view.count + ladder->cells[index].packed.count;
+        kept += ladder->cells[index].view.count + ladder->cells[index].view.shared_count;
+        kept += ladder->cells[index].packed.count + ladder->cells[index].packed.shared_count;
         dropped += ladder->cells[index].view.dropped + ladder->cells[index].packed.dropped;
     }
     return kept + dropped > 0 ? (double)dropped / (double)(kept + dropped) : 0;

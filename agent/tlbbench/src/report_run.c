@@ -77,6 +77,18 @@ static void report_clock(FILE *out, const struct core_clock *clock)
                        clock->l1_hit_ns, clock->l1_hit_cycles);
 }
 
+/* Above this share of looks an unseen neighbour is too little to tell of. */
+#define ALONE_FRACTION_TOLD 0.9
+
+static void report_sharing(FILE *out, double alone_fraction)
+{
+    if (alone_fraction < ALONE_FRACTION_TOLD)
+        report_wrapped(out, "core sharing", REPORT_LABEL_COLUMNS,
+                       "another hardware thread was busy on this core in %.0f %% of the looks at it: it takes TLB "
+                       "entries; levels and penalties are from its pauses",
+                       100 * (1 - alone_fraction));
+}
+
 static void report_penalty(FILE *out, const struct penalty *p)
 {
     const bool is_hit = strcmp(p->level, "l2_hit") == 0;
@@ -99,6 +111,7 @@ static void report_geometry(FILE *out, const struct geometry_result *geometry)
 {
     (void)fputs("\nmeasured\n", out);
     report_clock(out, &geometry->clock);
+    report_sharing(out, geometry->core_alone_fraction);
     for (size_t i = 0; i < geometry->penalty_count; i++)
         report_penalty(out, &geometry->penalties[i]);
     report_curves(out, "translation", &geometry->curves);

@@ -3,6 +3,7 @@
 
 #include "chase.h"
 #include "rows_break_even.h"
+#include "rows_plan.h"
 #include "rows_worker.h"
 
 #include <math.h>
@@ -11,9 +12,9 @@
 #include <string.h>
 
 enum {
-    NOISY_TRIES = 3,
-    PTE_BYTES = 8, /* of a base page in the page tables, on every architecture here */
-    SPECS_MAX = 4096,
+    NOISY_TRIES = 3,  /* at once */
+    LATER_PASSES = 2, /* over those that stayed noisy, when all others are done: the hypervisor takes time in spells */
+    PTE_BYTES = 8,    /* of a base page in the page tables, on every architecture here */
     SEGMENT_MIN_BYTES = 16 << 20, /* smaller segments fit a last-level cache slice and TLB of any page size */
 };
 
@@ -23,12 +24,15 @@ enum {
 #define QUICK_SECONDS 0.06
 #define FULL_SECONDS 0.08
 #define TURN_SECONDS 0.004
+/* Of the time that is left, for the later passes. */
+#define LATER_SHARE 0.4
 /* Steal over this share of a measurement leaves no honest number. */
 #define STEAL_SHARE_MAX 0.02
 
-static const uint64_t DEFAULT_ROW_BYTES[] = {128, 8192, 16384};
-static const unsigned FULL_WORKERS[] = {1, 2, 4, 8, 16, 32, 64, 128};
-static const unsigned QUICK_WORKERS[] = {1, 8, 64};
+/* A measurement that stayed noisy. */
+struct noisy {
+    size_t measurement, segment, spec;
+};
 
 struct work {
     const struct session *session;
@@ -36,69 +40,10 @@ struct work {
     struct rows_segment segments[SESSION_BACKINGS_MAX];
     size_t segment_count;
     double seconds_per_process[SESSION_BACKINGS_MAX]; /* the latest measurement's, retries included */
-    struct rows_spec *specs;
-    size_t spec_count;
+    struct rows_specs specs;
+    struct noisy *noisy;
+    size_t noisy_count;
 };
-
-/* --- what to measure ---------------------------------------------------------------------------------------------- */
-
-static void add_spec(struct work *work, struct rows_spec spec)
-{
-    const struct options *const options = work->session->options;
-
-    if (work->spec_count < SPECS_MAX && (options->modes & OPTION_BIT(spec.mode)) != 0 &&
-        (options->keys & OPTION_BIT(spec.keys)) != 0 && (options->reads & OPTION_BIT(spec.read)) != 0) {
-        work->specs[work->spec_count++] = spec;
-    }
-}
-
-/* The quick profile varies one thing at a time around a default; explicit lists and the full profile take all
- * combinations at few workers and the ladder of workers for the default. */
-static bool is_in_profile(const struct session *session, const struct rows_spec *spec)
-{
-    const bool is_default = spec->keys == KEYS_UNIFORM && spec->read == READ_INDEX_THEN_ROW;
-
-    if (session->options->workers_count > 0 || session->options->row_bytes_count > 0) {
-        return true;
-    }
-    if (session->options->profile == PROFILE_FULL) {
-        return is_default || spec->workers == 1 || spec->workers == 16;
-    }
-    if (spec->workers != 8) {
-        return is_default && spec->row_bytes <= 8192;
-    }
-    return is_default || (spec->keys == KEYS_UNIFORM && spec->row_bytes == 8192) ||
-           (spec->read == READ_INDEX_THEN_ROW && spec->row_bytes <= 8192);
-}
-
-static void plan_specs(struct work *work)
-{
-    const struct options *const options = work->session->options;
-    const bool full = options->profile == PROFILE_FULL;
-    const unsigned *const workers = options->workers_count > 0 ? options->workers : full ? FULL_WORKERS : QUICK_WORKERS;
-    const size_t worker_steps = options->workers_count > 0 ? options->workers_count
-                                : full                     ? sizeof(FULL_WORKERS) / sizeof(FULL_WORKERS[0])
-                                                           : sizeof(QUICK_WORKERS) / sizeof(QUICK_WORKERS[0]);
-    const uint64_t *const widths = options->row_bytes_count > 0 ? options->row_bytes : DEFAULT_ROW_BYTES;
-    const size_t width_steps = options->row_bytes_count > 0 ? options->row_bytes_count
-                                                            : sizeof(DEFAULT_ROW_BYTES) / sizeof(DEFAULT_ROW_BYTES[0]);
-
-    for (size_t width = 0; width < width_steps; width++) {
-        for (size_t step = 0; step < worker_steps; step++) {
-            for (unsigned combination = 0; combination < 12; combination++) {
-                const struct rows_spec spec = {.row_bytes = widths[width],
-                                               .workers = workers[step],
-                                               .mode = combination % 2,
-                                               .keys = combination / 2 % 2,
-                                               .read = combination / 4};
-
-                if (is_in_profile(work->session, &spec)) {
-                    add_spec(work, spec);
-                }
-            }
-        }
-    }
-}
 
 /* Equal for every page size. Page tables of forked workers count too: 8 bytes a base page and worker. */
 static size_t choose_segment_bytes(const struct work *work, size_t backings)
@@ -107,8 +52,8 @@ static size_t choose_segment_bytes(const struct work *work, size_t backings)
     uint64_t largest = session->options->profile == PROFILE_FULL ? FULL_SEGMENT_BYTES : QUICK_SEGMENT_BYTES;
     unsigned workers = 1;
 
-    for (size_t index = 0; index < work->spec_count; index++) {
-        workers = work->specs[index].workers > workers ? work->specs[index].workers : workers;
+    for (size_t index = 0; index < work->specs.count; index++) {
+        workers = work->specs.items[index].workers > workers ? work->specs.items[index].workers : workers;
     }
     if (session->options->segment_bytes > 0) {
         return (size_t)session->options->segment_bytes;
@@ -213,6 +158,32 @@ static bool fits(const struct work *work, const struct rows_segment *segment, co
     return true;
 }
 
+/* Measures until the hypervisor leaves a try alone. */
+static int run_tries(const struct work *work, const struct rows_segment *segment, const struct rows_spec *spec,
+                     struct row_measurement *measurement, struct verdict *verdict)
+{
+    const struct verdict usable = {.status = STATUS_OK, .reason = ""};
+
+    for (unsigned try = 0; try < NOISY_TRIES; try++) {
+        const uint64_t ticks = timing_steal_ticks(-1);
+        const uint64_t start_ns = timing_now_ns();
+
+        measurement->verdict = usable;
+        if (rows_run(segment, spec, spec_seconds(work, spec), work->session, measurement) != 0) {
+            *verdict = measurement->verdict;
+            return -1;
+        }
+        if (!was_stolen(work->session, ticks, start_ns, measurement)) {
+            break;
+        }
+    }
+    if (segment->fd < 0 && measurement->verdict.status == STATUS_OK) {
+        verdict_set(&measurement->verdict, STATUS_OK,
+                    "private memory: shared memory gets no transparent huge pages here");
+    }
+    return 0;
+}
+
 static int measure_one(struct work *work, const struct rows_segment *segment, const struct rows_spec *spec,
                        struct verdict *verdict)
 {
@@ -235,26 +206,7 @@ static int measure_one(struct work *work, const struct rows_segment *segment, co
     } else if (measurement->verdict.status != STATUS_OK) {
         return 0;
     }
-    const struct verdict usable = {.status = STATUS_OK, .reason = ""};
-
-    for (unsigned try = 0; try < NOISY_TRIES; try++) {
-        const uint64_t ticks = timing_steal_ticks(-1);
-        const uint64_t start_ns = timing_now_ns();
-
-        measurement->verdict = usable;
-        if (rows_run(segment, spec, spec_seconds(work, spec), work->session, measurement) != 0) {
-            *verdict = measurement->verdict;
-            return -1;
-        }
-        if (!was_stolen(work->session, ticks, start_ns, measurement)) {
-            break;
-        }
-    }
-    if (segment->fd < 0 && measurement->verdict.status == STATUS_OK) {
-        verdict_set(&measurement->verdict, STATUS_OK,
-                    "private memory: shared memory gets no transparent huge pages here");
-    }
-    return 0;
+    return run_tries(work, segment, spec, measurement, verdict);
 }
 
 /* Many processes that touch a large segment can take longer than the section has left; such a measurement is left out
@@ -287,6 +239,49 @@ static int measure_timed(struct work *work, size_t segment, const struct rows_sp
     return status;
 }
 
+/* Notes the latest measurement when it stayed noisy. Without memory for the list it stays as it is. */
+static void note_noisy(struct work *work, size_t segment, size_t spec)
+{
+    const size_t latest = work->result->measurement_count - 1;
+
+    if (work->result->measurements[latest].verdict.status != STATUS_NOISY) {
+        return;
+    }
+    struct noisy *const grown = realloc(work->noisy, (work->noisy_count + 1) * sizeof(*grown));
+
+    if (grown != NULL) {
+        work->noisy = grown;
+        grown[work->noisy_count++] = (struct noisy){latest, segment, spec};
+    }
+}
+
+/* Measures once more what stayed noisy. Its former figures stay where time or a stop ends that. */
+static void measure_noisy_again(struct work *work)
+{
+    const struct deadline end = deadline_after(LATER_SHARE * deadline_remaining_seconds(work->session->deadline));
+
+    for (unsigned pass = 0; pass < LATER_PASSES; pass++) {
+        for (size_t index = 0; index < work->noisy_count; index++) {
+            const struct noisy *const noisy = &work->noisy[index];
+            const struct rows_spec *const spec = &work->specs.items[noisy->spec];
+            struct row_measurement *const measurement = &work->result->measurements[noisy->measurement];
+            const struct row_measurement before = *measurement;
+            struct verdict verdict;
+
+            if (before.verdict.status != STATUS_NOISY || is_too_long(work, noisy->segment, spec)) {
+                continue;
+            }
+            if (deadline_passed(end) || session_must_stop(work->session, &verdict)) {
+                return;
+            }
+            if (run_tries(work, &work->segments[noisy->segment], spec, measurement, &verdict) != 0) {
+                *measurement = before;
+                return;
+            }
+        }
+    }
+}
+
 static int measure_specs(struct work *work, struct verdict *verdict)
 {
     struct rng rng = rng_new(work->session->options->seed, 0x20305u);
@@ -295,16 +290,18 @@ static int measure_specs(struct work *work, struct verdict *verdict)
     for (uint32_t index = 0; index < work->segment_count; index++) {
         order[index] = index;
     }
-    for (size_t spec = 0; spec < work->spec_count; spec++) {
+    for (size_t spec = 0; spec < work->specs.count; spec++) {
         chase_shuffle(order, work->segment_count, &rng);
-        session_report_progress(work->session, (double)spec / (double)work->spec_count);
+        session_report_progress(work->session, (double)spec / (double)work->specs.count);
         for (size_t step = 0; step < work->segment_count; step++) {
             if (session_must_stop(work->session, verdict) ||
-                measure_timed(work, order[step], &work->specs[spec], verdict) != 0) {
+                measure_timed(work, order[step], &work->specs.items[spec], verdict) != 0) {
                 return -1;
             }
+            note_noisy(work, order[step], spec);
         }
     }
+    measure_noisy_again(work);
     return 0;
 }
 
@@ -331,11 +328,9 @@ int rows_measure(const struct session *session, struct rows_result *result)
     struct work work = {.session = session, .result = result};
 
     *result = (struct rows_result){0};
-    work.specs = calloc(SPECS_MAX, sizeof(*work.specs));
-    if (work.specs == NULL) {
+    if (rows_plan(session, &work.specs) != 0) {
         return -1;
     }
-    plan_specs(&work);
     if (open_segments(&work, &result->verdict) == 0 && measure_specs(&work, &result->verdict) == 0) {
         result->verdict.status = STATUS_OK;
         session_report_progress(session, 1.0);
@@ -346,7 +341,8 @@ int rows_measure(const struct session *session, struct rows_result *result)
     for (size_t index = 0; index < work.segment_count; index++) {
         rows_segment_close(&work.segments[index]);
     }
-    free(work.specs);
+    free(work.noisy);
+    free(work.specs.items);
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include "simulated_machine.h"
 
 #include "chase.h"
+#include "core_width.h"
 #include "timing.h"
 #include "window.h"
 #include "zero_view.h"
@@ -10,7 +11,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TIMED_LAPS = 1, LOOKED_ACCESSES_MIN = 256 };
+enum { TIMED_LAPS = 1, LOOKED_ACCESSES_MIN = 256, SIBLING_PAGES = 2000 };
+
+/* Above every address of a process. */
+#define SIBLING_PAGES_FROM (1ull << 48)
+#define SIBLING_ACCESS_SHARE 0.3
+/* What one probe takes; additions a cycle alone and beside a busy sibling. */
+#define PROBE_NS 3000.0
+#define WIDTH_ALONE 3.7
+#define WIDTH_SHARED 2.4
+#define WIDTH_SPREAD 0.02
 
 /* What the next cache level adds to a miss of the first, and an mmap, a link and a flush to a cycle. */
 #define L1_MISS_NS 3.0
@@ -28,6 +38,8 @@ static struct {
     double slice_ns; /* left of the slice */
     double clock;    /* of the core, 1 = its usual one */
     double clock_ns; /* until it jumps */
+    bool sibling_busy;
+    double spell_ns; /* left of the sibling's spell */
     long switches;
     uint64_t pages; /* of the cycle that was linked last; 0 = unknown */
     double line_ns; /* what its data costs beside a hit */
@@ -63,6 +75,22 @@ static void lose_core(void)
     sim_tlb_flush(machine.tlb);
 }
 
+static double draw_spell(double mean_ns)
+{
+    return -mean_ns * log(1 - rng_unit(&machine.rng));
+}
+
+static void change_sibling(double ns)
+{
+    const struct sim_conditions *const conditions = &machine.conditions;
+
+    machine.spell_ns -= ns;
+    while (conditions->busy_ns > 0 && machine.spell_ns <= 0) {
+        machine.sibling_busy = !machine.sibling_busy;
+        machine.spell_ns += draw_spell(machine.sibling_busy ? conditions->busy_ns : conditions->pause_ns);
+    }
+}
+
 /* Lets processor time pass. Returns false when a slice ended in it. */
 static bool spend(double ns)
 {
@@ -71,6 +99,7 @@ static bool spend(double ns)
     machine.wall_ns += ns;
     machine.cpu_ns += ns;
     machine.clock_ns -= ns;
+    change_sibling(ns);
     if (machine.clock_ns <= 0) {
         machine.clock = 1 + machine.conditions.clock_step * (2 * rng_unit(&machine.rng) - 1);
         machine.clock_ns = 2e8 * rng_unit(&machine.rng);
@@ -83,6 +112,14 @@ static bool spend(double ns)
         }
     }
     return whole;
+}
+
+/* One of its pages, for every few of ours. */
+static void let_sibling_access(void)
+{
+    if (machine.sibling_busy && rng_unit(&machine.rng) < SIBLING_ACCESS_SHARE) {
+        (void)sim_tlb_access(machine.tlb, SIBLING_PAGES_FROM + rng_below(&machine.rng, SIBLING_PAGES), &machine.rng);
+    }
 }
 
 /* Follows the cycle through the simulated TLB. Returns ns per access. */
@@ -102,6 +139,7 @@ static double follow(struct chase *chase, uint64_t accesses)
             chase->position = *(void *const *)chase->position;
         }
         ns += sim_tlb_access(machine.tlb, address / page_bytes, &machine.rng);
+        let_sibling_access();
     }
     ns = ns / (double)accesses + machine.core->processor.hit_ns + machine.line_ns;
     return (ns + (chase->offsets != NULL ? TABLE_NS : 0)) / machine.clock;
@@ -203,6 +241,17 @@ struct chase __wrap_zero_view_link(void *context, bool packed, size_t pages, str
     note_link(pages, 0);
     machine.line_ns += packed ? 0 : machine.core->shared_line_ns;
     return __real_zero_view_link(context, packed, pages, rng, order);
+}
+
+/* --- in the place of core_width.c -------------------------------------------------------------------------------- */
+
+double __wrap_core_width_probe(void);
+
+double __wrap_core_width_probe(void)
+{
+    const double width = machine.sibling_busy ? WIDTH_SHARED : WIDTH_ALONE;
+
+    return spend(PROBE_NS) ? width * (1 + WIDTH_SPREAD * sim_normal(&machine.rng)) : NAN;
 }
 
 /* --- in the place of timing.c ----------------------------------------------------------------------------------- */

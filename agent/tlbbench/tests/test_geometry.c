@@ -35,6 +35,7 @@ static const struct sim_core EMERALD_RAPIDS_8_WAYS = {
 static const struct sim_core OTHERS[] = {
     {"Ice Lake", {"", {64, 4, SIM_LRU, false}, {1536, 12, SIM_NRU, true}, 5 / 3.0, 7 / 3.0, 8}, 3.0e9, 0, 768},
     {"Skylake", {"", {64, 4, SIM_NRU, false}, {1536, 12, SIM_LRU, true}, 5 / 3.0, 7 / 3.0, 8}, 3.0e9, 0, 512},
+    {"Zen 3", {"", {64, 64, SIM_LRU, false}, {2048, 16, SIM_NRU, true}, 1.234, 2.158, 5}, 3.243e9, 5.0, 512},
     {"Zen 2", {"", {64, 64, SIM_LRU, false}, {2048, 16, SIM_RANDOM, true}, 1.1, 1.9, 9}, 3.6e9, 2.0, 512},
     {"Zen 4", {"", {72, 72, SIM_LRU, false}, {3072, 24, SIM_NRU, true}, 1.1, 1.9, 9}, 3.6e9, 2.0, 512},
     {"Zen 5", {"", {96, 96, SIM_LRU, false}, {4096, 16, SIM_NRU, true}, 0.94, 1.65, 10}, 4.25e9, 2.5, 768},
@@ -42,6 +43,7 @@ static const struct sim_core OTHERS[] = {
     {"Neoverse V1", {"", {40, 40, SIM_LRU, false}, {2048, 8, SIM_NRU, false}, 4 / 2.6, 6 / 2.6, 12}, 2.6e9, 0, 1024},
     {"POWER9", {"", {64, 64, SIM_LRU, false}, {1024, 4, SIM_LRU, true}, 1.0, 2.5, 12}, 3.8e9, 0, 512},
 };
+enum { ZEN_3 = 2, ZEN_5 = 5 };
 enum { OTHER_COUNT = sizeof(OTHERS) / sizeof(OTHERS[0]) };
 
 static const struct sim_conditions QUIET = {.spread = 0.003, .clock_step = 0.005};
@@ -52,6 +54,14 @@ static const struct sim_conditions HELD = {
     .spread = 0.006, .outlier_share = 0.03, .disturbed = 0.02, .clock_step = 0.02, .run_ns = 4e6, .off_ns = 12e6};
 static const struct sim_conditions HELD_BY_TWO = {
     .spread = 0.006, .outlier_share = 0.03, .disturbed = 0.02, .clock_step = 0.02, .run_ns = 4e6, .off_ns = 24e6};
+
+/* A sibling thread that another guest keeps busy three quarters of the time, in short spells and in long ones. */
+static const struct sim_conditions SHARED_SHORTLY = {
+    .spread = 0.005, .clock_step = 0.01, .busy_ns = 3e5, .pause_ns = 1e5};
+static const struct sim_conditions SHARED_LONG = {.spread = 0.005, .clock_step = 0.01, .busy_ns = 6e7, .pause_ns = 2e7};
+/* It hardly ever pauses. */
+static const struct sim_conditions SHARED_ALWAYS = {
+    .spread = 0.005, .clock_step = 0.01, .busy_ns = 3e9, .pause_ns = 1e6};
 
 /* Far too busy: slices shorter than a batch come and go, and most batches are cut. */
 static const struct sim_conditions HOPELESS = {
@@ -181,13 +191,13 @@ static void others_lively(struct harness *h)
 static void held_core(struct harness *h)
 {
     check_core(h, &EMERALD_RAPIDS, &HELD, 5, ALL);
-    check_core(h, &OTHERS[4], &HELD, 1, ALL);
+    check_core(h, &OTHERS[ZEN_5], &HELD, 1, ALL);
 }
 
 static void core_held_by_two(struct harness *h)
 {
     check_core(h, &EMERALD_RAPIDS, &HELD_BY_TWO, 5, MOST);
-    check_core(h, &OTHERS[4], &HELD_BY_TWO, 1, MOST);
+    check_core(h, &OTHERS[ZEN_5], &HELD_BY_TWO, 1, MOST);
 }
 
 /* Nothing may be wrong, whatever is missing, and the time limit holds. */
@@ -213,13 +223,35 @@ static void check_nothing_wrong(struct harness *h, const struct sim_core *core, 
 static void hopeless_core(struct harness *h)
 {
     for (uint64_t seed = 1; seed <= 6; seed++) {
-        const struct sim_core *const core = seed % 2 == 0 ? &OTHERS[4] : &EMERALD_RAPIDS;
+        const struct sim_core *const core = seed % 2 == 0 ? &OTHERS[ZEN_5] : &EMERALD_RAPIDS;
         struct sim_conditions conditions = HOPELESS;
         struct geometry_result result;
 
         conditions.off_ns *= (double)seed;
         measure(core, &conditions, seed, &result);
         check_nothing_wrong(h, core, &result);
+        geometry_result_free(&result);
+        sim_machine_stop();
+    }
+}
+
+static void shared_core(struct harness *h)
+{
+    check_core(h, &EMERALD_RAPIDS, &SHARED_SHORTLY, 10, ALL);
+    check_core(h, &EMERALD_RAPIDS, &SHARED_LONG, 10, ALL);
+    check_core(h, &OTHERS[ZEN_3], &SHARED_SHORTLY, 5, ALL);
+    check_core(h, &OTHERS[ZEN_3], &SHARED_LONG, 5, ALL);
+}
+
+static void core_always_shared(struct harness *h)
+{
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        const struct sim_core *const core = seed % 2 == 0 ? &OTHERS[ZEN_3] : &EMERALD_RAPIDS;
+        struct geometry_result result;
+
+        measure(core, &SHARED_ALWAYS, seed, &result);
+        check_nothing_wrong(h, core, &result);
+        CHECK(result.core_alone_fraction < 0.5);
         geometry_result_free(&result);
         sim_machine_stop();
     }
@@ -232,6 +264,8 @@ static const struct harness_case CASES[] = {
     {"other processors, noise, bursts, dropped batches, a clock that moves", others_lively},
     {"a core of which another task has three quarters", held_core},
     {"a core of which two others have six sevenths", core_held_by_two},
+    {"a core with a busy sibling thread", shared_core},
+    {"a core whose sibling thread hardly pauses: nothing wrong, within the limit", core_always_shared},
     {"a core that is hopelessly busy: nothing wrong, within the limit", hopeless_core},
 };
 

@@ -271,6 +271,32 @@ static void missing_things_are_said_once(struct harness *h)
     free(text);
 }
 
+static bool tells_of_sharing(double alone_fraction)
+{
+    static struct environment environment;
+    struct geometry_result geometry = {.core_alone_fraction = alone_fraction};
+    const struct run_result run = {.geometry = &geometry};
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+
+    if (out == NULL)
+        abort();
+    report_run(out, &environment, &run);
+    (void)fclose(out);
+    const bool told = strstr(text, "another hardware thread was busy on this core in 93 % of the") != NULL;
+
+    free(text);
+    return told;
+}
+
+static void a_shared_core_is_told(struct harness *h)
+{
+    CHECK(tells_of_sharing(0.07));
+    CHECK(!tells_of_sharing(0.95));
+    CHECK(!tells_of_sharing(NAN));
+}
+
 static const struct harness_case cases[] = {
     {"differences are a table", differences_are_a_table},
     {"rows are a table", rows_are_a_table},
@@ -279,6 +305,7 @@ static const struct harness_case cases[] = {
     {"long texts are wrapped", long_texts_are_wrapped},
     {"numbers are no finer than their noise", numbers_are_no_finer_than_their_noise},
     {"sizes in words", sizes_in_words},
+    {"a shared core is told", a_shared_core_is_told},
     {"missing things are said once", missing_things_are_said_once},
 };
 

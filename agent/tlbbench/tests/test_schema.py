@@ -190,6 +190,7 @@ def measured() -> Any:
     made["geometry"] |= {
         "method": "aliased",
         "alias_cost_ns": 0.1,
+        "core_alone_fraction": 0.75,
         "coalescing_seen": False,
         "coalescing": "no",
         "peak_mapped_bytes": 4194304,
@@ -227,6 +228,7 @@ MAY_LACK = {
     "peak_mapped_bytes",
     "geometry.method",
     "geometry.alias_cost_ns",
+    "geometry.core_alone_fraction",
     "geometry.coalescing_seen",
     "geometry.coalescing",
     "measurements.backing_kind",

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a core counts as shared with a sibling thread. The probe's figures are scripted: core_width_probe() is replaced
+ * by the linker (meson.build). */
+#include "core_width.h"
+
+#include "harness.h"
+
+#include <math.h>
+
+double __wrap_core_width_probe(void);
+double __real_core_width_probe(void);
+
+static double next_width;
+
+double __wrap_core_width_probe(void)
+{
+    return next_width;
+}
+
+static bool look(struct core_watch *watch, double width)
+{
+    next_width = width;
+    return core_watch_look(watch);
+}
+
+/* A watch that knows the core alone. */
+static struct core_watch taught(double width)
+{
+    struct core_watch watch = {.looks = 0};
+
+    for (unsigned time = 0; time < CORE_WATCH_BESTS; time++) {
+        (void)look(&watch, width);
+    }
+    return watch;
+}
+
+static void narrower_is_shared(struct harness *h)
+{
+    struct core_watch watch = taught(3.8);
+
+    CHECK(look(&watch, 3.8));
+    CHECK(look(&watch, 3.5));
+    CHECK(!look(&watch, 3.2));
+    CHECK(!look(&watch, 2.3));
+    CHECK(look(&watch, 3.8));
+}
+
+static void interrupted_probes_count_as_shared(struct harness *h)
+{
+    struct core_watch watch = taught(3.8);
+
+    CHECK(!look(&watch, NAN));
+    CHECK(look(&watch, 3.8));
+}
+
+/* Probes that went wrong may look very wide: a handful of them must not make the core look shared ever after. */
+static void odd_probes_do_no_harm(struct harness *h)
+{
+    struct core_watch watch = taught(3.8);
+
+    for (unsigned time = 0; time < CORE_WATCH_BESTS - 1; time++) {
+        (void)look(&watch, 200);
+    }
+    CHECK(look(&watch, 3.8));
+}
+
+static void nothing_is_known_at_first(struct harness *h)
+{
+    struct core_watch watch = {.looks = 0};
+
+    CHECK(isnan(core_watch_share(&watch)));
+    CHECK(look(&watch, NAN));
+    CHECK(look(&watch, 0.5));
+    CHECK(core_watch_share(&watch) == 1);
+}
+
+static void share_of_the_looks(struct harness *h)
+{
+    struct core_watch watch = taught(3.8);
+
+    for (unsigned time = 0; time < 3 * CORE_WATCH_BESTS; time++) {
+        (void)look(&watch, 2.2);
+    }
+    CHECK(core_watch_share(&watch) == 0.25);
+}
+
+/* Every x86 server core is wider than this, so that a sibling that never pauses shows, too. */
+static void always_narrow(struct harness *h)
+{
+    struct core_watch watch = taught(2.2);
+
+#if defined(__x86_64__)
+    CHECK(!look(&watch, 2.2));
+#else
+    CHECK(look(&watch, 2.2));
+#endif
+}
+
+static void the_probe_gives_a_width(struct harness *h)
+{
+    unsigned known = 0;
+
+    for (unsigned time = 0; time < 1000; time++) {
+        const double width = __real_core_width_probe();
+
+        known += width > 0 && isfinite(width) ? 1 : 0;
+    }
+    if (known == 0) {
+        harness_skip(h, "no probe of 1000 went through undisturbed (an emulator?)");
+    }
+}
+
+static const struct harness_case CASES[] = {
+    {"narrower is shared", narrower_is_shared},
+    {"interrupted probes count as shared", interrupted_probes_count_as_shared},
+    {"odd probes do no harm", odd_probes_do_no_harm},
+    {"nothing is known at first", nothing_is_known_at_first},
+    {"share of the looks", share_of_the_looks},
+    {"a core that is always narrow", always_narrow},
+    {"the probe gives a width", the_probe_gives_a_width},
+};
+HARNESS_MAIN("core_watch", CASES)
