@@ -13,11 +13,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CORE_WATCH_BESTS = 8 };
+enum { CORE_WATCH_BINS = 400 };
 
 /* All zero at first. */
 struct core_watch {
-    double best[CORE_WATCH_BESTS]; /* widest probes, descending: the last counts, so that odd ones do no harm */
+    uint32_t widths[CORE_WATCH_BINS]; /* how often a probe was so wide */
+    uint64_t counted;
     uint64_t looks;
     uint64_t alone; /* of the looks */
 };
@@ -25,9 +26,12 @@ struct core_watch {
 /* Additions a cycle, from two to three microseconds of them; NAN when something interrupted them. */
 double core_width_probe(void);
 
-/* Probes once. True when the sibling, if there is one, left the core alone. Until eight
+/* Probes once. True when the sibling, if there is one, left the core alone. Until enough
  * probes went through there is nothing to compare with, and it counts as alone. */
 bool core_watch_look(struct core_watch *watch);
+
+/* Looks for this long, to see the core alone at least for a moment; then counts from nothing. */
+void core_watch_learn(struct core_watch *watch, double seconds);
 
 /* Share of the looks so far that found the core alone, NAN before the first. */
 double core_watch_share(const struct core_watch *watch);

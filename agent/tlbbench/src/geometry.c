@@ -13,11 +13,20 @@
  * the clocks allow, so that a busy core cuts few of them. */
 static const struct ladder_effort QUICK_EFFORT = {
     .rounds = 10, .rounds_max = 24, .alone_rounds = 100, .batches = 1, .batch_seconds = 0.25e-3, .control = false};
-static const struct ladder_effort FULL_EFFORT = {
-    .rounds = 25, .rounds_max = 60, .alone_rounds = 100, .batches = 1, .batch_seconds = 0.5e-3, .control = false};
+static const struct ladder_effort FULL_EFFORT = {.rounds = 25,
+                                                 .rounds_max = 60,
+                                                 .alone_rounds = 10000,
+                                                 .alone_wanted = 12,
+                                                 .batches = 1,
+                                                 .batch_seconds = 0.5e-3,
+                                                 .control = false};
 
 /* An L1 hit that is faster by more was disturbed when the clock was first taken: it is taken again. */
 #define HIT_STEP_SHARE 0.03
+
+/* For a sibling thread to pause at least once. */
+#define QUICK_LEARN_SECONDS 0.03
+#define FULL_LEARN_SECONDS 0.5
 
 /* Less time left is better spent on reporting. */
 #define RETRY_SECONDS 0.3
@@ -339,6 +348,8 @@ int geometry_measure(const struct session *session, struct geometry_result *resu
         return -1;
     }
     geometry_start_early_pages(&work);
+    core_watch_learn(&work.ladder->watch,
+                     session->options->profile == PROFILE_FULL ? FULL_LEARN_SECONDS : QUICK_LEARN_SECONDS);
     measure_with_retries(&work, &quieter);
     geometry_end_early_pages(&work);
     result->core_alone_fraction = core_watch_share(&work.ladder->watch);

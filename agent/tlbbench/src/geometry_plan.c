@@ -50,9 +50,9 @@ static void leave_held_core(struct geometry_work *work)
 static double alone_share(const struct geometry_work *work)
 {
     const struct core_watch *const now = &work->ladder->watch;
-    const uint64_t looks = now->looks - work->watched.looks;
+    const uint64_t looks = now->looks - work->watched_looks;
 
-    return looks >= LOOKS_MIN ? (double)(now->alone - work->watched.alone) / (double)looks : NAN;
+    return looks >= LOOKS_MIN ? (double)(now->alone - work->watched_alone) / (double)looks : NAN;
 }
 
 /* A guest that runs on the sibling thread of one core seldom has that of another, too. An idle core is tried for a
@@ -71,12 +71,12 @@ static void leave_shared_core(struct geometry_work *work)
     if (idlest < 0 || idlest == work->movable->cpu || idle_share < IDLE_SHARE_MIN || timing_pin_cpu(idlest) != 0) {
         return;
     }
-    const struct core_watch before = *watch;
+    const uint64_t alone_before = watch->alone;
 
     for (unsigned look = 0; look < LOOKS_MIN; look++) {
         (void)core_watch_look(watch);
     }
-    if ((double)(watch->alone - before.alone) / LOOKS_MIN > share + MOVE_GAIN_SHARE) {
+    if ((double)(watch->alone - alone_before) / LOOKS_MIN > share + MOVE_GAIN_SHARE) {
         work->movable->cpu = idlest;
     } else {
         (void)timing_pin_cpu(work->movable->cpu);
@@ -97,7 +97,8 @@ void geometry_look(struct geometry_work *work)
     } else if (work->idle.wall_ns != 0) {
         leave_shared_core(work);
     }
-    work->watched = work->ladder->watch;
+    work->watched_looks = work->ladder->watch.looks;
+    work->watched_alone = work->ladder->watch.alone;
     timing_look_idle(&work->idle);
     work->cpu_ns = timing_thread_cpu_ns();
 }

@@ -38,7 +38,7 @@ struct geometry_work {
     uint64_t stream;           /* a new random stream for every ladder */
     struct session *movable;   /* `session`, whose core is changed when other work holds it; NULL = stay */
     struct idle_look idle;     /* when the last ladder started */
-    struct core_watch watched; /* the ladder's watch when the last ladder started */
+    uint64_t watched_looks, watched_alone; /* of the ladder's watch when the last ladder started */
     uint64_t cpu_ns;           /* of this thread at that time */
     double cpu_share;          /* of the core that the last ladder got */
     bool held;                 /* other work has held the core since the part began */

@@ -177,6 +177,17 @@ static bool is_shared(const struct ladder_cell *cell, bool control)
            (control && cell->packed.count < ALONE_MIN && cell->packed.shared_count > 0);
 }
 
+static bool side_lacks_alone(const struct ladder_samples *samples, size_t wanted)
+{
+    return samples->count < wanted && samples->shared_count > 0;
+}
+
+static bool lacks_alone(const struct ladder_cell *cell, const struct ladder_effort *effort)
+{
+    return side_lacks_alone(&cell->view, effort->alone_wanted) ||
+           (effort->control && side_lacks_alone(&cell->packed, effort->alone_wanted));
+}
+
 bool ladder_is_shared_at(const struct ladder_cell *cell)
 {
     return is_shared(cell, true);
@@ -362,7 +373,8 @@ static void choose_cells(struct round *round, size_t first_cell, unsigned number
             number < planned + EXTRA_ROUNDS && lacks_samples(cell, samples_needed(effort), effort->control);
 
         risen += best_of(&cell->view) > risen_ns ? 1 : 0;
-        const bool waits = patient && risen > 0 && risen <= RISE_POINTS && is_shared(cell, effort->control);
+        const bool waits = patient && (lacks_alone(cell, effort) ||
+                                       (risen > 0 && risen <= RISE_POINTS && is_shared(cell, effort->control)));
 
         if (number < effort->rounds || uncertain || lacking || waits) {
             round->cells[round->count++] = (uint32_t)index;

@@ -47,6 +47,7 @@ struct ladder_effort {
     unsigned rounds;       /* of every point, each with a new order of visits */
     unsigned rounds_max;   /* of points whose median is uncertain after that; 0 = no more */
     unsigned alone_rounds; /* more, of points without enough batches on an unshared core, until `end` */
+    unsigned alone_wanted; /* such batches of every point; 0 = of those alone where the ladder seems to rise */
     unsigned batches;      /* of a round, each from where the last one ended */
     double batch_seconds;
     bool control;
