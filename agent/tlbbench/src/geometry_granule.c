@@ -8,6 +8,7 @@
 
 #include "tlb.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -242,7 +243,11 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
     for (size_t offset = 0; thp != NULL && offset < arena.bytes; offset += (size_t)thp->page_bytes) {
         (void)mprotect(arena.base + offset, (size_t)base->page_bytes, PROT_READ);
     }
-    (void)mprotect(arena.base, arena.bytes, PROT_READ | PROT_WRITE);
+    if (mprotect(arena.base, arena.bytes, PROT_READ | PROT_WRITE) != 0) {
+        backing_explain_errno(errno, "making the pages writable again", arena.bytes, &granule->verdict);
+        arena_close(&arena);
+        return;
+    }
     arena.backing = *base;
     verdict = (struct verdict){.status = STATUS_OK};
     const int64_t knee = find_parts_knee(work, &arena, base->page_bytes, (size_t)(AREA_BYTES / base->page_bytes),
