@@ -22,13 +22,16 @@ enum {
     GIGANTIC_LINES_MAX = 1024, /* 1 TiB of addresses at 1 GiB each */
     FULL_PLACES = 2,           /* of each window; mapping one takes as long as a few rounds */
     PLACE_SEED_BITS = 20,
+    CONFIRMATIONS = 2, /* of a crossing: both sides again at other places; what stands in none was luck */
 };
 
 #define PLACES_BYTES (64ull << 30) /* of addresses over which the places of a window are drawn */
 
 #define LADDER_STEP 1.414213562 /* square root of 2 */
-/* Less than this share of a hot line's cost is a tie. */
+/* Less than this share of a hot line's cost is a tie, and less than this share of the first point's: a quarter of an L1
+ * hit is a core cycle, which a busy sibling thread or the clock adds to either side, and no page structure. */
 #define LOSS_SHARE 0.05
+#define LOSS_HIT_SHARE 0.25
 #define LOSS_MADS 3.0
 
 static const struct ladder_effort QUICK_EFFORT = {.rounds = 5, .batches = 2, .batch_seconds = 0.4e-3, .control = true};
@@ -39,7 +42,8 @@ int64_t scatter_find_crossing(const struct scatter_point *base, const struct sca
     unsigned in_a_row = 0;
 
     for (size_t index = 0; index < count; index++) {
-        const double margin = fmax(LOSS_SHARE * base[index].ns, LOSS_MADS * fmax(base[index].mad, huge[index].mad));
+        const double least = fmax(LOSS_SHARE * base[index].ns, LOSS_HIT_SHARE * base[0].ns);
+        const double margin = fmax(least, LOSS_MADS * fmax(base[index].mad, huge[index].mad));
 
         in_a_row = huge[index].ns - base[index].ns > margin ? in_a_row + 1 : 0;
         if (in_a_row == 2) {
@@ -55,6 +59,7 @@ struct work {
     struct ladder_effort effort;
     struct ladder *huge, *base;
     uint64_t stream;
+    unsigned pass; /* 0, and more to confirm a crossing */
 };
 
 static void make_ladder(struct work *work, struct ladder *ladder, size_t lines_max)
@@ -95,7 +100,7 @@ static int measure_places(struct work *work, struct ladder *ladder, const struct
     const uint64_t range = apart * GIGANTIC_LINES_MAX > PLACES_BYTES ? apart * GIGANTIC_LINES_MAX : PLACES_BYTES;
     const unsigned places = work->session->options->profile == PROFILE_FULL ? FULL_PLACES : 1;
     struct ladder_effort effort = work->effort;
-    struct rng rng = rng_new(work->session->options->seed, apart);
+    struct rng rng = rng_new(work->session->options->seed, apart + work->pass);
     int status = 0;
 
     effort.rounds = work->effort.rounds / places;
@@ -104,7 +109,7 @@ static int measure_places(struct work *work, struct ladder *ladder, const struct
         void *shifting = mmap(NULL, shift, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         struct window window;
 
-        ladder->seed += place << PLACE_SEED_BITS;
+        ladder->seed += (1 + place + (uint64_t)work->pass * FULL_PLACES) << PLACE_SEED_BITS;
         status = window_open(&window, request, verdict);
         if (status != 0 && shifting != MAP_FAILED) {
             /* Addresses are short (RLIMIT_AS): the window lies where the kernel puts it. */
@@ -203,15 +208,27 @@ static int measure_thp(struct work *work, const struct backing *backing, struct 
 static size_t cost_points(const struct ladder *ladder, struct scatter_point points[LADDER_POINTS_MAX])
 {
     struct knee_point costs[LADDER_POINTS_MAX];
-    const size_t count = ladder_knee_points(ladder, LADDER_MEDIAN, 0, costs);
+    /* The best over all places: what disturbs only adds. */
+    const size_t count = ladder_knee_points(ladder, LADDER_MINIMUM, 0, costs);
 
     for (size_t index = 0; index < count; index++) {
         /* The control is subtracted; an L1 hit is put back so that 5 % of nothing is not asked for. */
-        const double hit_ns = ladder->cells[0].packed.stats.ns_p50;
+        const double hit_ns = ladder->cells[0].packed.stats.ns_min;
 
-        points[index] = (struct scatter_point){costs[index].pages, costs[index].ns + hit_ns, costs[index].mad};
+        points[index] = (struct scatter_point){.hot_lines = costs[index].pages,
+                                               .ns = costs[index].ns + hit_ns,
+                                               .mad = ladder->cells[index].view.stats.ns_mad};
     }
     return count;
+}
+
+static bool crosses(const struct work *work)
+{
+    struct scatter_point base[LADDER_POINTS_MAX];
+    struct scatter_point huge[LADDER_POINTS_MAX];
+    const size_t count = cost_points(work->huge, huge);
+
+    return count > 0 && cost_points(work->base, base) >= count && scatter_find_crossing(base, huge, count) >= 0;
 }
 
 static void compare(struct work *work, const struct backing *backing)
@@ -254,6 +271,11 @@ static size_t lines_of(const struct work *work, const struct backing *backing)
     return backing->page_bytes >= (1ull << 30) && most > GIGANTIC_LINES_MAX ? GIGANTIC_LINES_MAX : most;
 }
 
+static int measure_huge(struct work *work, const struct backing *backing, struct verdict *verdict)
+{
+    return backing->kind == BACKING_THP ? measure_thp(work, backing, verdict) : measure_aliased(work, backing, verdict);
+}
+
 /* Huge pages of one backing beside base pages at the same addresses. Returns -1 when asked to stop. */
 static int measure_backing(struct work *work, const struct backing *backing, const struct backing *base)
 {
@@ -271,24 +293,27 @@ static int measure_backing(struct work *work, const struct backing *backing, con
         keep_curve(work, NULL, backing, backing, &verdict);
         return 0;
     }
-    const int huge =
-        backing->kind == BACKING_THP ? measure_thp(work, backing, &verdict) : measure_aliased(work, backing, &verdict);
+    int huge = measure_huge(work, backing, &verdict);
+    struct verdict plain_verdict = {.status = STATUS_OK};
+    int plain = huge == 0 ? measure_base(work, backing->page_bytes, &plain_verdict) : -1;
 
-    keep_curve(work, huge == 0 ? work->huge : NULL, backing, backing, &verdict);
-    if (huge != 0) {
-        work->result->verdict = verdict.status == STATUS_STOPPED ? verdict : work->result->verdict;
-        return verdict.status == STATUS_STOPPED ? -1 : 0;
+    for (work->pass = 1; work->pass <= CONFIRMATIONS && plain == 0 && crosses(work); work->pass++) {
+        huge = measure_huge(work, backing, &verdict);
+        plain = huge == 0 ? measure_base(work, backing->page_bytes, &plain_verdict) : -1;
     }
-    verdict = (struct verdict){.status = STATUS_OK};
-    const int plain = measure_base(work, backing->page_bytes, &verdict);
-
-    keep_curve(work, plain == 0 ? work->base : NULL, base, backing, &verdict);
+    work->pass = 0;
+    keep_curve(work, huge == 0 ? work->huge : NULL, backing, backing, &verdict);
+    if (huge == 0) {
+        keep_curve(work, plain == 0 ? work->base : NULL, base, backing, &plain_verdict);
+    }
     if (plain == 0) {
         compare(work, backing);
         return 0;
     }
-    work->result->verdict = verdict.status == STATUS_STOPPED ? verdict : work->result->verdict;
-    return verdict.status == STATUS_STOPPED ? -1 : 0;
+    const struct verdict *const failed = huge != 0 ? &verdict : &plain_verdict;
+
+    work->result->verdict = failed->status == STATUS_STOPPED ? *failed : work->result->verdict;
+    return failed->status == STATUS_STOPPED ? -1 : 0;
 }
 
 /* Without a comparison the crossing is unknown; the curves say why. */

@@ -366,7 +366,11 @@ static void scatter_crossings(struct harness *h)
     const struct scatter_point ties[] = {{4, 1, .01}, {8, 1.3, .01}, {16, 1.01, .01}, {32, 1.02, .01}, {64, 2, .01}};
     const struct scatter_point noisy[] = {{4, 1, .5}, {8, 1.3, .5}, {16, 1.3, .5}, {32, 1.2, .5}, {64, 2, .5}};
 
+    /* Two points in a row, each by less than a core cycle: seen at 16 lines of a core with a busy sibling thread. */
+    const struct scatter_point near[] = {{4, 1, .01}, {8, 1.1, .01}, {16, 1.2, .01}, {32, 1.1, .01}, {64, 2, .01}};
+
     CHECK_I64(scatter_find_crossing(base, loses, 5), 16);
+    CHECK_I64(scatter_find_crossing(base, near, 5), -1);
     CHECK_I64(scatter_find_crossing(base, ties, 5), -1);
     CHECK_I64(scatter_find_crossing(base, noisy, 5), -1);
 }
