@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -31,11 +32,18 @@ ROOT = Path(__file__).resolve().parents[2]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the validation; print one line a step and the verdict at the end."""
     options = _options(arguments)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
     try:
         return _validate(options)
     except (CannotReserveError, CurvesError, ServerError) as error:
         print(f"SKIP: {error}")
         return SKIPPED
+
+
+def _end(number: int, _frame: object) -> None:
+    """Ends as by an exception: servers are stopped and the pool gets its former count back."""
+    sys.exit(128 + number)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
