@@ -23,6 +23,12 @@
 #define IS_INSTRUMENTED false
 #endif
 
+#if defined(__x86_64__)
+#define HAS_LEAST_WIDTH true
+#else
+#define HAS_LEAST_WIDTH false
+#endif
+
 /* Geometries of tlb_geometry.json; hits of the second level cost 7 cycles, as on most of them. */
 static const struct sim_core EMERALD_RAPIDS = {
     "Emerald Rapids", {"", {96, 6, SIM_LRU, false}, {2048, 16, SIM_NRU, true}, 5 / 3.0, 7 / 3.0, 8}, 3.0e9, 0, 768};
@@ -245,7 +251,11 @@ static void shared_core(struct harness *h)
 
 static void core_always_shared(struct harness *h)
 {
-    for (uint64_t seed = 1; seed <= 6; seed++) {
+    if (!HAS_LEAST_WIDTH) {
+        harness_skip(h, "only x86-64 has a least width: elsewhere a sibling that never pauses goes unseen");
+        return;
+    }
+    for (uint64_t seed = 1; seed <= (IS_INSTRUMENTED ? 2 : 6); seed++) {
         const struct sim_core *const core = seed % 2 == 0 ? &OTHERS[ZEN_3] : &EMERALD_RAPIDS;
         struct geometry_result result;
 
