@@ -34,14 +34,14 @@ struct geometry_work {
     unsigned ways_looks;                           /* that geometry_measure_ways() took */
     struct early_page early[SESSION_BACKINGS_MAX]; /* as session_list_backings() lists them */
     size_t granules_left;                          /* backings that wait for theirs, in this try */
-    bool granules_tried;       /* the granules had a try: those that it left out have their turn now */
-    uint64_t stream;           /* a new random stream for every ladder */
-    struct session *movable;   /* `session`, whose core is changed when other work holds it; NULL = stay */
-    struct idle_look idle;     /* when the last ladder started */
+    bool granules_tried;                   /* the granules had a try: those that it left out have their turn now */
+    uint64_t stream;                       /* a new random stream for every ladder */
+    struct session *movable;               /* `session`, whose core is changed when other work holds it; NULL = stay */
+    struct idle_look idle;                 /* when the last ladder started */
     uint64_t watched_looks, watched_alone; /* of the ladder's watch when the last ladder started */
-    uint64_t cpu_ns;           /* of this thread at that time */
-    double cpu_share;          /* of the core that the last ladder got */
-    bool held;                 /* other work has held the core since the part began */
+    uint64_t cpu_ns;                       /* of this thread at that time */
+    double cpu_share;                      /* of the core that the last ladder got */
+    bool held;                             /* other work has held the core since the part began */
 };
 
 /* Notes what share of the core this thread got since the last look, and leaves a core that other work holds. */
