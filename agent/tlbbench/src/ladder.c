@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ladder.h"
 
-#include "statistics.h"
+#include "ladder_samples.h"
 #include "translations.h"
 
 #include <math.h>
@@ -12,22 +12,17 @@ enum {
     DISTURBED_TRIES = 4, /* per batch, before it counts as dropped for good */
     WARM_ACCESSES_MIN = 2048,
     WARM_LAPS = 2,          /* the first lap loads the caches and translations, the second settles replacement */
-    SAMPLES_MIN = 3,        /* fewer kept batches make no median */
-    ALONE_MIN = 2,          /* batches on an unshared core that stand for themselves */
     EXTRA_ROUNDS = 6,       /* added while points lack quiet batches */
     RISE_POINTS = 3,        /* make a knee (knee.c) */
     ALONE_WAIT_NS = 300000, /* for a sibling thread to pause, before a point's batches */
 };
 
 /* Of all batches; above it the core is too busy for any number to be believed. */
-/* Above the lowest point by this share: a miss of the first level costs five times as much. */
-#define RISEN_SHARE 0.05
 #define DROPPED_SHARE_MAX 0.5
+/* Above the lowest point by this share: a miss of the first level costs several times as much. */
+#define RISEN_SHARE 0.05
 /* Of a ladder's points; with fewer its shape is gone. */
 #define KEPT_POINTS_SHARE_MIN 0.6
-/* A median with a larger standard error gets more rounds where they are allowed: the median of a repeated run then
- * mostly lies within 2 %. */
-#define MEDIAN_ERROR_SHARE 0.007
 
 void ladder_add_point(struct ladder *ladder, uint64_t pages)
 {
@@ -82,27 +77,12 @@ static bool await_alone(struct ladder *ladder, const struct ladder_effort *effor
     return alone;
 }
 
-/* Enough for a first answer, where nothing better is to be had. */
-static bool is_full_of_shared(const struct ladder_samples *samples)
-{
-    return samples->count + samples->shared_count >= SAMPLES_MIN;
-}
-
-static void keep_sample(struct ladder_samples *samples, double ns, bool alone)
-{
-    if (alone && samples->count < LADDER_SAMPLES_MAX) {
-        samples->ns[samples->count++] = ns;
-    } else if (!alone && samples->shared_count < LADDER_SHARED_MAX) {
-        samples->shared_ns[samples->shared_count++] = ns;
-    }
-}
-
 static void time_side(struct ladder *ladder, struct ladder_samples *samples, struct chase chase, uint64_t pages,
                       const struct ladder_effort *effort)
 {
     bool alone = await_alone(ladder, effort);
 
-    if (!alone && is_full_of_shared(samples)) {
+    if (!alone && samples_answer(samples)) {
         return;
     }
     long switches = settle(&chase, pages);
@@ -122,24 +102,12 @@ static void time_side(struct ladder *ladder, struct ladder_samples *samples, str
             samples->dropped += quiet ? 0 : 1;
         }
         if (quiet) {
-            alone = core_watch_look(&ladder->watch) && alone;
-            keep_sample(samples, ns, alone);
+            const bool alone_after = core_watch_look(&ladder->watch);
+
+            samples_keep(samples, ns, alone && alone_after);
+            alone = alone_after;
         }
     }
-}
-
-/* Figures of the unshared core if there are enough; else of all. */
-static void summarise_side(struct ladder_samples *samples)
-{
-    double all[LADDER_SAMPLES_MAX + LADDER_SHARED_MAX];
-    size_t count = samples->count;
-
-    memcpy(all, samples->ns, count * sizeof(*all));
-    if (count < ALONE_MIN) {
-        memcpy(all + count, samples->shared_ns, samples->shared_count * sizeof(*all));
-        count += samples->shared_count;
-    }
-    statistics_summarise(all, count, samples->dropped, &samples->stats);
 }
 
 static void summarise(struct ladder *ladder)
@@ -147,8 +115,8 @@ static void summarise(struct ladder *ladder)
     for (size_t index = 0; index < ladder->count; index++) {
         struct ladder_cell *const cell = &ladder->cells[index];
 
-        summarise_side(&cell->view);
-        summarise_side(&cell->packed);
+        samples_summarise(&cell->view);
+        samples_summarise(&cell->packed);
     }
 }
 
@@ -157,35 +125,25 @@ static size_t samples_needed(const struct ladder_effort *effort)
 {
     const size_t asked = (size_t)effort->rounds * effort->batches;
 
-    return asked < SAMPLES_MIN ? asked : SAMPLES_MIN;
-}
-
-static size_t all_samples(const struct ladder_samples *samples)
-{
-    return samples->count + samples->shared_count;
+    return asked < LADDER_SAMPLES_MIN ? asked : LADDER_SAMPLES_MIN;
 }
 
 static bool lacks_samples(const struct ladder_cell *cell, size_t batches, bool control)
 {
-    return all_samples(&cell->view) < batches || (control && all_samples(&cell->packed) < batches);
+    return samples_all(&cell->view) < batches || (control && samples_all(&cell->packed) < batches);
 }
 
 /* True when the point's figures come from a shared core. */
 static bool is_shared(const struct ladder_cell *cell, bool control)
 {
-    return (cell->view.count < ALONE_MIN && cell->view.shared_count > 0) ||
-           (control && cell->packed.count < ALONE_MIN && cell->packed.shared_count > 0);
-}
-
-static bool side_lacks_alone(const struct ladder_samples *samples, size_t wanted)
-{
-    return samples->count < wanted && samples->shared_count > 0;
+    return (cell->view.count < LADDER_ALONE_MIN && cell->view.shared_count > 0) ||
+           (control && cell->packed.count < LADDER_ALONE_MIN && cell->packed.shared_count > 0);
 }
 
 static bool lacks_alone(const struct ladder_cell *cell, const struct ladder_effort *effort)
 {
-    return side_lacks_alone(&cell->view, effort->alone_wanted) ||
-           (effort->control && side_lacks_alone(&cell->packed, effort->alone_wanted));
+    return samples_lack_alone(&cell->view, effort->alone_wanted) ||
+           (effort->control && samples_lack_alone(&cell->packed, effort->alone_wanted));
 }
 
 bool ladder_is_shared_at(const struct ladder_cell *cell)
@@ -220,27 +178,13 @@ bool ladder_lacks_batches(const struct ladder *ladder, size_t batches, bool cont
     return false;
 }
 
-/* The standard error of a median, estimated from the MAD as for normal noise. */
-static bool is_uncertain(const struct ladder_samples *samples)
-{
-    double sorted[LADDER_SAMPLES_MAX];
-
-    if (samples->count < SAMPLES_MIN || samples->count == LADDER_SAMPLES_MAX) {
-        return samples->count < SAMPLES_MIN;
-    }
-    memcpy(sorted, samples->ns, samples->count * sizeof(*sorted));
-    const double median = statistics_median(sorted, samples->count);
-    const double deviation = 1.4826 * statistics_mad(sorted, samples->count, median);
-
-    return 1.2533 * deviation / sqrt((double)samples->count) > MEDIAN_ERROR_SHARE * median;
-}
-
 bool ladder_is_uncertain(const struct ladder *ladder)
 {
     for (size_t index = 0; index < ladder->count; index++) {
         const struct ladder_cell *const cell = &ladder->cells[index];
 
-        if (is_uncertain(&cell->view) || (all_samples(&cell->packed) > 0 && is_uncertain(&cell->packed))) {
+        if (samples_are_uncertain(&cell->view) ||
+            (samples_all(&cell->packed) > 0 && samples_are_uncertain(&cell->packed))) {
             return true;
         }
     }
@@ -285,7 +229,6 @@ static int judge_noise(const struct ladder *ladder, struct verdict *verdict)
 
 /* Hypervisor steal that the guest's own clocks do not show: more than this share of a round spoils the round. */
 #define STEAL_SHARE_MAX 0.02
-#define STOLEN_EXCESS_SHARE 0.05
 
 static bool stolen_round(uint64_t ticks_before, uint64_t start_ns, int cpu)
 {
@@ -294,26 +237,6 @@ static bool stolen_round(uint64_t ticks_before, uint64_t start_ns, int cpu)
 
     /* One tick may round up a stall of microseconds. */
     return stolen > ns_per_tick && stolen > STEAL_SHARE_MAX * (double)(timing_now_ns() - start_ns);
-}
-
-/* Where a kernel does not take stolen time out of processor time, a stolen batch passes the guard. It stands out: time
- * is stolen for a large part of a batch or more. So of a stolen round the batches go that are well above the point's
- * best. */
-static void drop_stolen(struct ladder_samples *samples, size_t first)
-{
-    double best = INFINITY;
-    size_t kept = first;
-
-    for (size_t index = 0; index < samples->count; index++) {
-        best = fmin(best, samples->ns[index]);
-    }
-    for (size_t index = first; index < samples->count; index++) {
-        if (samples->ns[index] <= (1 + STOLEN_EXCESS_SHARE) * best) {
-            samples->ns[kept++] = samples->ns[index];
-        }
-    }
-    samples->dropped += (unsigned)(samples->count - kept);
-    samples->count = kept;
 }
 
 struct round {
@@ -328,25 +251,12 @@ struct round {
     bool gave_up; /* effort->last passed */
 };
 
-static double best_of(const struct ladder_samples *samples)
-{
-    double best = INFINITY;
-
-    for (size_t index = 0; index < samples->count; index++) {
-        best = fmin(best, samples->ns[index]);
-    }
-    for (size_t index = 0; index < samples->shared_count; index++) {
-        best = fmin(best, samples->shared_ns[index]);
-    }
-    return best;
-}
-
 static double lowest(const struct ladder *ladder)
 {
     double low = INFINITY;
 
     for (size_t index = 0; index < ladder->count; index++) {
-        low = fmin(low, best_of(&ladder->cells[index].view));
+        low = fmin(low, samples_best(&ladder->cells[index].view));
     }
     return low;
 }
@@ -366,13 +276,14 @@ static void choose_cells(struct round *round, size_t first_cell, unsigned number
     round->count = 0;
     for (size_t index = first_cell; index < round->ladder->count; index++) {
         const struct ladder_cell *const cell = &round->ladder->cells[index];
-        const bool uncertain = number < effort->rounds_max &&
-                               (is_uncertain(&cell->view) || (effort->control && is_uncertain(&cell->packed)));
+        const bool uncertain =
+            number < effort->rounds_max &&
+            (samples_are_uncertain(&cell->view) || (effort->control && samples_are_uncertain(&cell->packed)));
 
         const bool lacking =
             number < planned + EXTRA_ROUNDS && lacks_samples(cell, samples_needed(effort), effort->control);
 
-        risen += best_of(&cell->view) > risen_ns ? 1 : 0;
+        risen += samples_best(&cell->view) > risen_ns ? 1 : 0;
         const bool waits = patient && (lacks_alone(cell, effort) ||
                                        (risen > 0 && risen <= RISE_POINTS && is_shared(cell, effort->control)));
 
@@ -414,8 +325,8 @@ static int measure_round(struct round *round, unsigned number, struct verdict *v
         for (size_t step = 0; step < measured; step++) {
             struct ladder_cell *const cell = &round->ladder->cells[round->cells[step]];
 
-            drop_stolen(&cell->view, counts[round->cells[step]][0]);
-            drop_stolen(&cell->packed, counts[round->cells[step]][1]);
+            samples_drop_stolen(&cell->view, counts[round->cells[step]][0]);
+            samples_drop_stolen(&cell->packed, counts[round->cells[step]][1]);
         }
     }
     return 0;
