@@ -74,15 +74,15 @@ clean: ## Remove what was built; the data in .state stays
 test: ## Run all test suites from nothing; the last line is the total
 	@deploy/make/preflight.sh python
 	@$(MAKE) setup
-	@exec $(BIN)/python deploy/make/run_tests.py --state-dir $(STATE)
+	@exec $(BIN)/python deploy/suites/run_tests.py --state-dir $(STATE)
 
 .PHONY: check
 check: setup ## Lint, types, import contracts, formats, builds with warnings as errors
-	@exec $(BIN)/python deploy/make/run_checks.py
+	@exec $(BIN)/python deploy/suites/run_checks.py
 
 .PHONY: bench
 bench: setup agent ## Time the parts against their budgets
-	@exec $(BIN)/python deploy/make/budgets.py
+	@exec $(BIN)/python deploy/suites/budgets.py
 
 .PHONY: validate
 validate: setup agent ## Predict what huge pages save a PostgreSQL here, measure, compare (needs root; VALIDATE="--data-gib 1 --pool-gib 2")
