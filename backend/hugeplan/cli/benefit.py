@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Final
 
 from hugeplan.cli.files import read_text
-from hugeplan.planner.benefit import BenefitCurve, fit_benefit
-from hugeplan.planner.benefit_table import parse_benefit_table
 from hugeplan.planner.errors import PlannerError, require_finite
 from hugeplan.planner.model import GIB
+from hugeplan.planner.pool_benefit.throughput_curve import BenefitCurve, fit_benefit
+from hugeplan.planner.pool_benefit.throughput_table import parse_benefit_table
 from hugeplan.planner.units import format_bytes, parse_iec_bytes
 
 _EPILOG: Final = """\

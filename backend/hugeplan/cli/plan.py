@@ -15,7 +15,7 @@ from hugeplan.cli import EXIT_WRONG_INPUT, InputError
 from hugeplan.cli.files import read_run, read_text
 from hugeplan.cli.plan_text import plan_text
 from hugeplan.cli.this_node import Machine, node_facts, node_sample
-from hugeplan.planner.engines import ENGINES, engine_named
+from hugeplan.planner.demand import ENGINES, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import (
     DatabaseInstance,

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict, replace
 from typing import Final
 
-from hugeplan.planner.engines import ENGINES, DemandContext, Engine, context_with_page_size, demand_of, engine_named
+from hugeplan.planner.demand import ENGINES, DemandContext, Engine, context_with_page_size, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import DatabaseInstance, Demand
 from hugeplan.planner.pages import (

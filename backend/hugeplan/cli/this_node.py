@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hugeplan.cli import InputError
-from hugeplan.planner.ledger import split_exactly
+from hugeplan.planner.memory.ledger import split_exactly
 from hugeplan.planner.model import (
     GlobalPool,
     HardwareFacts,

@@ -12,7 +12,7 @@ from typing import Final
 from hugeplan.cli import InputError
 from hugeplan.cli.files import read_document
 from hugeplan.hardware.wins import cases_of_run
-from hugeplan.planner.win_matrix import MachineSummary, WinCase, WinMatrix, win_matrix
+from hugeplan.planner.evaluation.win_matrix import MachineSummary, WinCase, WinMatrix, win_matrix
 
 _EPILOG: Final = """\
 examples:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from hugeplan.evidence.published import published_results
 from hugeplan.hardware import catalogue
-from hugeplan.planner.backtest import BacktestRow, backtest
+from hugeplan.planner.evaluation.backtest import BacktestRow, backtest
 from hugeplan.planner.model import EffectiveGranule, HardwareFacts
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hugeplan.api.schemas import ResponseModel
-from hugeplan.planner.engines import SettingKind
+from hugeplan.planner.demand import SettingKind
 
 
 class PublishedResult(ResponseModel):

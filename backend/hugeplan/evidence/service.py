@@ -22,8 +22,8 @@ from hugeplan.evidence.schemas import (
     PublishedResult,
     TlbCatalogue,
 )
-from hugeplan.planner.backtest import counts
-from hugeplan.planner.engines import ENGINES, Engine, PageChoice
+from hugeplan.planner.demand import ENGINES, Engine, PageChoice
+from hugeplan.planner.evaluation.backtest import counts
 
 
 def _document(package: str, name: str) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hugeplan.hardware.curves import hardware_facts_of
-from hugeplan.planner.win_matrix import Timing, WinCase, cases_of, cases_of_curves
+from hugeplan.planner.evaluation.win_matrix import Timing, WinCase, cases_of, cases_of_curves
 
 #: Rows read come as one rate without an interval: rates closer than twice this share are taken as equal.
 ROW_RATE_FRACTION: Final = 0.01

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hugeplan.planner.engines import engine_named
+from hugeplan.planner.demand import engine_named
 from hugeplan.planner.errors import NodeFactsError, PageSizeError, PlannerError, PolicyError, TenantError
 from hugeplan.planner.model import DatabaseInstance, NodeFacts, PlanRequest, Policy, Tenant
 from hugeplan.planner.pages import page_label

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
-from hugeplan.planner.choosing import margin_bytes
+from hugeplan.planner.choice.decide import margin_bytes
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.kubernetes import resolve_reservations
-from hugeplan.planner.ledger import free_bytes, free_bytes_by_node, kernel_bytes, sum_bytes
+from hugeplan.planner.memory.kubernetes import resolve_reservations
+from hugeplan.planner.memory.ledger import free_bytes, free_bytes_by_node, kernel_bytes, sum_bytes
+from hugeplan.planner.memory.pools import pages_in_use
 from hugeplan.planner.model import LedgerKind, NodeFacts, Plan, PlanRequest
 from hugeplan.planner.plan import plan
-from hugeplan.planner.pools import pages_in_use
-from hugeplan.planner.risk import tenant_bytes
+from hugeplan.planner.risk.probability import tenant_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,21 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hugeplan.planner.candidates import Candidate, Prospect
 from hugeplan.planner.check import check_request
-from hugeplan.planner.choosing import Scene, decide, scene_of
-from hugeplan.planner.claims import (
-    Claims,
-    instance_claims,
-    page_cache_claim,
-    page_cache_wish,
-)
-from hugeplan.planner.engines import engine_named
+from hugeplan.planner.choice.candidates import Candidate, Prospect
+from hugeplan.planner.choice.decide import Scene, decide, scene_of
+from hugeplan.planner.choice.instance_claims import instance_claims, page_cache_claim, page_cache_wish
+from hugeplan.planner.choice.optimiser import Selection
+from hugeplan.planner.choice.pool_sizes import SizedPool
+from hugeplan.planner.demand import engine_named
 from hugeplan.planner.findings import findings_of
 from hugeplan.planner.findings.base import FindingInputs
-from hugeplan.planner.forecast import forecasts
-from hugeplan.planner.kubernetes import kubernetes_view
-from hugeplan.planner.ledger import build_ledger, free_bytes, sum_bytes
+from hugeplan.planner.memory.claims import Claims
+from hugeplan.planner.memory.kubernetes import kubernetes_view
+from hugeplan.planner.memory.ledger import build_ledger, free_bytes, sum_bytes
+from hugeplan.planner.memory.net_memory import net_memory
+from hugeplan.planner.memory.pools import Placed, place, pool_plans
 from hugeplan.planner.model import (
     DatabaseInstance,
     InstancePlan,
@@ -35,13 +34,10 @@ from hugeplan.planner.model import (
     PlanRequest,
     PoolPlan,
 )
-from hugeplan.planner.net_memory import net_memory
-from hugeplan.planner.pool_value import table_says
-from hugeplan.planner.pools import Placed, place, pool_plans
-from hugeplan.planner.reservation import Selection
-from hugeplan.planner.risk import risk_of
+from hugeplan.planner.pool_benefit.benefit_of_size import table_says
+from hugeplan.planner.risk.forecast import forecasts
+from hugeplan.planner.risk.probability import risk_of
 from hugeplan.planner.sentences import headline, why_instance
-from hugeplan.planner.sizing import SizedPool
 from hugeplan.planner.units import format_bytes
 
 #: Parts of the ledger that the risk looks at instead of taking them as planned.

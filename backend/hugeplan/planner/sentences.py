@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hugeplan.planner.candidates import TIE_POINTS, Candidate, Prospect
-from hugeplan.planner.ledger import free_bytes_by_node
+from hugeplan.planner.choice.candidates import TIE_POINTS, Candidate, Prospect
+from hugeplan.planner.choice.pool_sizes import SizedPool
+from hugeplan.planner.memory.ledger import free_bytes_by_node
 from hugeplan.planner.model import InstancePlan, Ledger, NodeFacts, PoolPlan, Risk
 from hugeplan.planner.pages import page_label
-from hugeplan.planner.sizing import SizedPool
 from hugeplan.planner.units import format_bytes
 
 

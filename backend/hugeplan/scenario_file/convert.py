@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hugeplan.planner.benefit_table import parse_benefit_table
 from hugeplan.planner.errors import NodeFactsError, PageSizeError, PlannerError, TenantError, WorkloadError
 from hugeplan.planner.model import (
     GIB,
@@ -35,6 +34,7 @@ from hugeplan.planner.pages import (
     require_huge_page_size,
     usual_default_size,
 )
+from hugeplan.planner.pool_benefit.throughput_table import parse_benefit_table
 from hugeplan.scenario_file.documents import (
     DatabaseDocument,
     HardwareDocument,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from hugeplan.planner.engines import ENGINES
+from hugeplan.planner.demand import ENGINES
 
 
 async def test_evidence_has_every_published_result(viewer: httpx.AsyncClient) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from hugeplan.hardware import catalogue
 from hugeplan.hardware.curves import hardware_facts_of
+from hugeplan.planner.gain.walk_cost import granule_of, tlb_entries
 from hugeplan.planner.model import Source
-from hugeplan.planner.walk_price import granule_of, tlb_entries
 
 K4, M2, G1 = 4096, 2 << 20, 1 << 30
 

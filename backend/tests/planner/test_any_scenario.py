@@ -11,9 +11,9 @@ import pytest
 
 from hugeplan.artifacts import render
 from hugeplan.cli.plan_text import plan_text
-from hugeplan.planner.engines import ENGINES
+from hugeplan.planner.demand import ENGINES
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.ledger import free_bytes
+from hugeplan.planner.memory.ledger import free_bytes
 from hugeplan.planner.model import GIB, State
 from hugeplan.planner.plan import plan
 from hugeplan.scenario_file import ScenarioDocument, to_request

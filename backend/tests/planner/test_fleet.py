@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.fleet import plan_fleet
-from hugeplan.planner.ledger import free_bytes
+from hugeplan.planner.memory.ledger import free_bytes
 from hugeplan.planner.model import (
     GIB,
     MIB,

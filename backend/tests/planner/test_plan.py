@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.ledger import free_bytes, sum_bytes
+from hugeplan.planner.memory.ledger import free_bytes, sum_bytes
 from hugeplan.planner.model import (
     GIB,
     KIB,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hugeplan.planner.engines import PoolUse
-from hugeplan.planner.kubernetes import NodeReserved
+from hugeplan.planner.demand import PoolUse
+from hugeplan.planner.memory.kubernetes import NodeReserved
 from hugeplan.planner.model import (
     DatabaseInstance,
     Finding,

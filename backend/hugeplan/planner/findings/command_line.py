@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, given, ok, unknown, wrong
-from hugeplan.planner.kernel_parameters import boot_pools
+from hugeplan.planner.memory.kernel_parameters import boot_pools
 from hugeplan.planner.model import Finding
 
 CODE = "kernel_command_line"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.planner.candidates import demand_at
-from hugeplan.planner.contention import Contention, losing_orders
-from hugeplan.planner.engines import DemandContext
+from hugeplan.planner.choice.candidates import demand_at
+from hugeplan.planner.demand import DemandContext
+from hugeplan.planner.demand.start_order import Contention, losing_orders
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, wrong
 from hugeplan.planner.model import Finding
 

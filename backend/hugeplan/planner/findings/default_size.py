@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.planner.engines import PageChoice, engine_named
+from hugeplan.planner.demand import PageChoice, engine_named
 from hugeplan.planner.findings.base import FindingInputs, attention, given, ok, wrong
 from hugeplan.planner.model import Finding
 from hugeplan.planner.pages import page_label

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, wrong
-from hugeplan.planner.ledger import free_bytes, free_bytes_by_node
+from hugeplan.planner.memory.ledger import free_bytes, free_bytes_by_node
 from hugeplan.planner.model import Finding
 from hugeplan.planner.units import format_bytes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, unknown
-from hugeplan.planner.ledger import hvo_returned_bytes
+from hugeplan.planner.memory.ledger import hvo_returned_bytes
 from hugeplan.planner.model import MIB, Finding
 from hugeplan.planner.units import format_bytes
 

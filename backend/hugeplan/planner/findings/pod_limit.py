@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, computed, given, ok, unknown, wrong
-from hugeplan.planner.kubernetes import huge_page_limits
+from hugeplan.planner.memory.kubernetes import huge_page_limits
 from hugeplan.planner.model import Finding
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
 

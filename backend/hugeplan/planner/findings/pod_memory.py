@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, unknown, wrong
-from hugeplan.planner.kubernetes import regular_room_bytes
-from hugeplan.planner.ledger import sum_bytes
+from hugeplan.planner.memory.kubernetes import regular_room_bytes
+from hugeplan.planner.memory.ledger import sum_bytes
 from hugeplan.planner.model import Finding, LedgerKind, Tenant
 from hugeplan.planner.units import format_bytes
 

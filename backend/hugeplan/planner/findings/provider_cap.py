@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, wrong
-from hugeplan.planner.kubernetes import gke_huge_page_cap_bytes
+from hugeplan.planner.memory.kubernetes import gke_huge_page_cap_bytes
 from hugeplan.planner.model import GIB, Finding
 from hugeplan.planner.units import format_bytes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.planner.engines import OnShortage
+from hugeplan.planner.demand import OnShortage
 from hugeplan.planner.findings.base import FindingInputs, attention, given, ok
 from hugeplan.planner.model import Finding
 

@@ -1,0 +1,317 @@
+"""Candidates: each page size an instance could use, its cost in memory, whether it can be had, and its score.
+
+The score counts points: one point is one per cent of the instance's throughput times its weight, or one per cent of
+the node's memory. Points of operation stand for the trouble of a pool: it has to be kept in step with the settings,
+and gigantic pages come at boot only. The trouble is small on purpose: it only decides ties, and they go to 2M.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from hugeplan.planner.demand import DemandContext, Engine, PageChoice, demand_of, engine_named
+from hugeplan.planner.errors import PageSizeError
+from hugeplan.planner.gain.page_size_gain import gains
+from hugeplan.planner.memory.ledger import hvo_returned_bytes
+from hugeplan.planner.memory.page_tables import page_table_bytes
+from hugeplan.planner.memory.pools import most_slack_pages, present_pages
+from hugeplan.planner.model import (
+    GIB,
+    KIB,
+    MIB,
+    Choice,
+    DatabaseInstance,
+    Demand,
+    Gain,
+    NodeFacts,
+    Policy,
+    Workload,
+)
+from hugeplan.planner.pages import page_label
+from hugeplan.planner.units import format_bytes
+
+#: Points that a pool of ordinary huge pages costs in operation, and one of gigantic pages.
+POOL_POINTS = 0.1
+GIGANTIC_POINTS = 0.6
+#: Two sizes closer than this are a tie, and ties go to 2M.
+TIE_POINTS = 0.5
+PREFERRED_PAGE_BYTES = 2 * MIB
+
+#: Largest block of the page allocator by base page size (MAX_PAGE_ORDER): larger pages are gigantic.
+_LARGEST_BLOCK = {4 * KIB: 4 * MIB, 16 * KIB: 32 * MIB, 64 * KIB: 512 * MIB}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One page size for one instance; ``page_bytes`` is the base page size for no pool.
+
+    ``smaller`` are its mappings on smaller huge pages, one demand a size with a pool; ``left_on_base_bytes`` are those
+    for whose size no pool may be planned.
+    """
+
+    page_bytes: int
+    is_pool: bool
+    demand: Demand
+    page_tables_bytes: int
+    cost_bytes: int
+    gain_points: float
+    memory_points: float
+    operation_points: float
+    obstacle: str | None
+    smaller: tuple[Demand, ...] = ()
+    left_on_base_bytes: int = 0
+
+    @property
+    def score(self) -> float:
+        """Points in all."""
+        return self.gain_points + self.memory_points - self.operation_points
+
+    def as_choice(self) -> Choice:
+        """The candidate as a plan shows it."""
+        return Choice(
+            page_bytes=self.page_bytes,
+            pages=self.demand.pages if self.is_pool else 0,
+            feasible=self.obstacle is None,
+            score=round(self.score, 3),
+            why=self.obstacle or self.sentence(),
+        )
+
+    def sentence(self) -> str:
+        """The points in words."""
+        if not self.is_pool:
+            return "no pool: no gain, no waste, nothing to keep in step"
+        return (
+            f"gain {self.gain_points:+.2f}, memory {self.memory_points:+.2f}"
+            f" ({format_bytes(self.demand.waste_bytes)} rounding waste), operation {-self.operation_points:+.2f} points"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prospect:
+    """An instance with everything its choice needs: candidates by page size, gains, page tables at base pages."""
+
+    instance: DatabaseInstance
+    engine: Engine
+    base_demand: Demand
+    base_tables_bytes: int
+    candidates: tuple[Candidate, ...]
+    gains: tuple[Gain, ...]
+
+
+def is_gigantic(page_bytes: int, base_page_bytes: int) -> bool:
+    """Whether the page allocator cannot hand such a page out: it comes at boot, from CMA, or by luck."""
+    return page_bytes > _LARGEST_BLOCK.get(base_page_bytes, 4 * MIB)
+
+
+def prospect(node: NodeFacts, instance: DatabaseInstance, policy: Policy, context: DemandContext) -> Prospect:
+    """All candidates of one instance. PlannerErrors name the setting or the page size that cannot be used."""
+    engine = engine_named(instance.engine)
+    sizes = candidate_sizes(node, instance, policy)
+    base = demand_at(instance, node.base_page_bytes, context)
+    demands = {node.base_page_bytes: base}
+    if base.wants_pool:
+        demands |= {size: demand_at(instance, size, context) for size in sizes}
+    tables = {size: tables_bytes(node, demand) for size, demand in demands.items()}
+    found = gains(node, instance, demands)
+    setting = _Setting(node=node, instance=instance, engine=engine, policy=policy, tables=tables, gains=found)
+    candidates = [
+        _candidate(setting, demand)
+        for size, demand in demands.items()
+        if size != node.base_page_bytes or _base_is_open(instance, base)
+    ]
+    return Prospect(
+        instance=instance,
+        engine=engine,
+        base_demand=base,
+        base_tables_bytes=tables[node.base_page_bytes],
+        candidates=tuple(candidates),
+        gains=found,
+    )
+
+
+def demand_at(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:
+    """:func:`demand_of`, remembered: while one setting of a scenario moves, the other instances stay as they are."""
+    settings = tuple(sorted(instance.settings.items()))
+    key = (instance.engine, instance.version, settings, instance.connections, instance.page_bytes, instance.workload)
+    return _demand_at(key, page_bytes, context)
+
+
+@lru_cache(maxsize=4096)
+def _demand_at(key: _DemandKey, page_bytes: int, context: DemandContext) -> Demand:
+    engine, version, settings, connections, own_page_bytes, workload = key
+    instance = DatabaseInstance(
+        name=engine,
+        engine=engine,
+        version=version,
+        settings=dict(settings),
+        connections=connections,
+        page_bytes=own_page_bytes,
+        workload=workload,
+    )
+    return demand_of(instance, page_bytes, context)
+
+
+_DemandKey = tuple[str, str | None, tuple[tuple[str, str], ...], int | None, int | None, Workload]
+
+
+def candidate_sizes(node: NodeFacts, instance: DatabaseInstance, policy: Policy) -> tuple[int, ...]:
+    """Huge page sizes to weigh: the instance's own choice, else what the node has and the policy allows."""
+    have = tuple(sorted(node.huge_page_sizes_bytes))
+    if instance.page_bytes == 0:
+        return ()
+    if instance.page_bytes is not None:
+        if instance.page_bytes not in have:
+            labels = ", ".join(page_label(size) for size in have) or "none"
+            expected = f"one of the node's huge page sizes: {labels}"
+            raise PageSizeError("page_size", page_label(instance.page_bytes), expected)
+        return (instance.page_bytes,)
+    allowed = policy.allowed_page_bytes
+    return have if allowed is None else tuple(size for size in have if size in allowed)
+
+
+def _base_is_open(instance: DatabaseInstance, base: Demand) -> bool:
+    """Base pages are weighed unless the reader named a huge page size."""
+    return not base.wants_pool or not instance.page_bytes
+
+
+def tables_bytes(node: NodeFacts, demand: Demand) -> int:
+    """Page tables of an instance's segments: one set a connection for process-per-connection engines.
+
+    An upper bound: every process is taken to have touched all of every segment.
+    """
+    processes = max(1, demand.connections or 1) if demand.process_per_connection else 1
+    return sum(
+        page_table_bytes(
+            segment.segment_bytes * segment.count,  # equal mappings are made one after another and lie side by side
+            demand.page_bytes,
+            node.base_page_bytes,
+            processes,
+            arch=node.arch,
+        )
+        for segment in demand.segments
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Setting:
+    """What all candidates of one instance share."""
+
+    node: NodeFacts
+    instance: DatabaseInstance
+    engine: Engine
+    policy: Policy
+    tables: Mapping[int, int]
+    gains: tuple[Gain, ...]
+
+
+def _candidate(setting: _Setting, demand: Demand) -> Candidate:
+    node, tables = setting.node, setting.tables
+    size = demand.page_bytes
+    if size == node.base_page_bytes:
+        return Candidate(
+            page_bytes=size,
+            is_pool=False,
+            demand=demand,
+            page_tables_bytes=tables[size],
+            cost_bytes=demand.segment_bytes + tables[size],
+            gain_points=0.0,
+            memory_points=0.0,
+            operation_points=0.0,
+            obstacle=None,
+        )
+    smaller = smaller_demands(node, setting.policy, demand)
+    on_base = sum(page * pages for page, pages in demand.also_pages) - sum(d.segment_bytes for d in smaller)
+    returned = tables[node.base_page_bytes] - tables[size]
+    if node.hvo_enabled:
+        returned += sum(hvo_returned_bytes(d.pages, d.page_bytes, node.base_page_bytes) for d in (demand, *smaller))
+    nodes = 1 if setting.instance.numa_node is not None else len(node.numa)
+    pools = sum((d.pages + most_slack_pages(d, nodes, setting.policy)) * d.page_bytes for d in (demand, *smaller))
+    gigantic = is_gigantic(size, node.base_page_bytes)
+    operation = GIGANTIC_POINTS if gigantic else POOL_POINTS
+    if size != PREFERRED_PAGE_BYTES and PREFERRED_PAGE_BYTES in node.huge_page_sizes_bytes:
+        operation = max(operation, POOL_POINTS + TIE_POINTS)
+    return Candidate(
+        page_bytes=size,
+        is_pool=True,
+        demand=demand,
+        page_tables_bytes=tables[size],
+        cost_bytes=pools + on_base + tables[size],
+        gain_points=gain_points(setting.instance, size, setting.gains),
+        memory_points=100.0 * (returned - demand.waste_bytes) / node.mem_total_bytes,
+        operation_points=operation,
+        obstacle=obstacle(node, setting.engine, setting.policy, demand, gigantic=gigantic),
+        smaller=smaller,
+        left_on_base_bytes=on_base,
+    )
+
+
+def smaller_demands(node: NodeFacts, policy: Policy, demand: Demand) -> tuple[Demand, ...]:
+    """The mappings that an engine puts on smaller huge pages, one demand a size for which a pool may be planned.
+
+    Left out are sizes that the node lacks or the policy forbids, and gigantic ones when reserving at runtime.
+    """
+    allowed = node.huge_page_sizes_bytes if policy.allowed_page_bytes is None else policy.allowed_page_bytes
+    return tuple(
+        replace(
+            demand,
+            page_bytes=size,
+            pages=pages,
+            segment_bytes=size * pages,
+            segments=(),
+            error_pages=0,
+            waste_bytes=0,
+            also_pages=(),
+        )
+        for size, pages in demand.also_pages
+        if pages
+        and size in allowed
+        and size in node.huge_page_sizes_bytes
+        and (policy.reserve_at == "boot" or not is_gigantic(size, node.base_page_bytes))
+    )
+
+
+def pool_gain(page_bytes: int, found: tuple[Gain, ...]) -> Gain | None:
+    """The gain of a hugetlb pool of one size among an instance's gains."""
+    return next((gain for gain in found if gain.page_bytes == page_bytes and gain.backing.upper() != "THP"), None)
+
+
+def gain_points(instance: DatabaseInstance, page_bytes: int, found: tuple[Gain, ...]) -> float:
+    """Likely gain in per cent of throughput times the weight; no speed-up known counts as none.
+
+    Where the operation's cost is not known, every size has the same published band: the sizes then share it in
+    proportion to the nanoseconds they save.
+    """
+    gain = pool_gain(page_bytes, found)
+    if gain is None or gain.speedup is None:
+        return 0.0
+    points = instance.weight * 100.0 * (gain.speedup.likely - 1.0)
+    if instance.workload.operations_per_second_per_busy_core is None and points > 0.0:
+        best = max(g.saving_ns_per_operation.likely for g in found)
+        points *= max(0.0, gain.saving_ns_per_operation.likely) / best if best > 0.0 else 0.0
+    return points
+
+
+def obstacle(node: NodeFacts, engine: Engine, policy: Policy, demand: Demand, *, gigantic: bool) -> str | None:
+    """Why this size cannot be had here; None when it can."""
+    size = demand.page_bytes
+    label = page_label(size)
+    if engine.page_choice is PageChoice.DEFAULT and size != node.default_huge_page_bytes:
+        default = page_label(node.default_huge_page_bytes)
+        return f"{engine.title} can use only the kernel's default huge page size ({default}), not {label}"
+    largest = max((segment.segment_bytes for segment in demand.segments), default=0)
+    if engine.page_choice is PageChoice.LARGEST_FIRST and largest < size:
+        return f"{engine.title} takes only pages that a mapping fills; its largest here is {format_bytes(largest)}"
+    if not gigantic or policy.reserve_at == "boot":
+        return None
+    have = sum(pages for (_, page), pages in present_pages(node).items() if page == size)
+    if have >= demand.pages:
+        return None
+    cma = node.hugetlb_cma_bytes or 0
+    if size == GIB and cma >= demand.pages * size:
+        return None
+    return (
+        f"{label} pages after boot need contiguous memory: {have} of {demand.pages} stand,"
+        f" and hugetlb_cma holds {format_bytes(cma)}"
+    )

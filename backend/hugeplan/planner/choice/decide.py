@@ -1,0 +1,208 @@
+"""Choosing: page sizes for all instances and pools for the ranged ones, within the memory there is.
+
+Page sizes are chosen by score, with the risk of the tenants within the policy where any choice allows it. Pools with a
+range are then sized for these page sizes, and page sizes chosen once more for the sized pools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hugeplan.planner.choice.candidates import Prospect, demand_at, prospect, tables_bytes
+from hugeplan.planner.choice.instance_claims import fixed_claim, private_claim
+from hugeplan.planner.choice.optimiser import Budgets, Option, OptionSet, Selection, select
+from hugeplan.planner.choice.pool_sizes import Ranged, SizedPool, at_minimum, at_size, is_ranged, size_pools, with_pool
+from hugeplan.planner.demand import DemandContext, engine_named
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.memory.claims import Claims, shared_claims
+from hugeplan.planner.memory.kubernetes import NodeReserved, gke_huge_page_cap_bytes, resolve_reservations
+from hugeplan.planner.memory.ledger import Claim
+from hugeplan.planner.model import DatabaseInstance, LedgerKind, NodeFacts, PlanRequest, Policy
+from hugeplan.planner.risk.probability import TenantDemand, tenant_demand
+
+#: Free memory that a plan leaves where the policy does not say: one per cent of MemTotal.
+FREE_MARGIN_PERCENT = 1
+#: Rounds of sizing pools for page sizes and choosing page sizes for pools; two reach a fixed point but for ties.
+_ROUNDS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What stays the same while instances are weighed; ``beyond`` is what :func:`beyond_the_plan` says."""
+
+    request: PlanRequest
+    context: DemandContext
+    reserved: NodeReserved
+    shared: Claims
+    margin_bytes: int
+    tenants: TenantDemand
+    beyond: tuple[int, dict[int, int]]
+
+    @property
+    def node(self) -> NodeFacts:
+        return self.request.node
+
+    @property
+    def policy(self) -> Policy:
+        return self.request.policy
+
+
+def margin_bytes(request: PlanRequest) -> int:
+    """Free memory that a plan leaves: the policy's, else one per cent of MemTotal."""
+    margin = request.policy.free_margin_bytes
+    return request.node.mem_total_bytes * FREE_MARGIN_PERCENT // 100 if margin is None else margin
+
+
+def scene_of(request: PlanRequest) -> Scene:
+    """The scene of a request that was checked."""
+    reserved = resolve_reservations(request.reservations, request.node.mem_total_bytes)
+    shared, tenants = shared_claims(request, reserved), tenant_demand(request.tenants)
+    return Scene(
+        request=request,
+        context=DemandContext.of_node(request.node),
+        reserved=reserved,
+        shared=shared,
+        margin_bytes=margin_bytes(request),
+        tenants=tenants,
+        beyond=beyond_the_plan(request, tenants, shared.claims),
+    )
+
+
+def beyond_the_plan(request: PlanRequest, demand: TenantDemand, claims: Sequence[Claim]) -> tuple[int, dict[int, int]]:
+    """What tenants may need beyond what the ledger sets aside, at the policy's risk: in all, and bound by NUMA node."""
+    planned = [claim for claim in claims if claim.kind is LedgerKind.TENANTS]
+
+    def more(part: TenantDemand, own: Iterable[Claim]) -> int:
+        if not part.tenants:
+            return 0
+        return max(0, part.quantile_bytes(request.policy.risk) - sum(claim.bytes for claim in own))
+
+    by_node = {
+        numa.id: more(demand.bound_to(numa.id), (c for c in planned if c.numa_node == numa.id))
+        for numa in request.node.numa
+    }
+    return more(demand, planned), by_node
+
+
+def decide(scene: Scene) -> tuple[tuple[Prospect, ...], Selection, dict[str, SizedPool]]:
+    """Page sizes for all instances, and pools for the ranged ones, each chosen with the other."""
+    _check_ranges(scene)
+    smallest = tuple(at_minimum(instance) for instance in scene.request.databases)
+    at_least = prospects = _prospects(scene, smallest)
+    selection = _select(scene, prospects)
+    sized: dict[str, SizedPool] = {}
+    if not any(is_ranged(instance) for instance in smallest):
+        return prospects, selection, sized
+    for _ in range(_ROUNDS):
+        before = selection.chosen  # candidates stand in the same order whatever the pool
+        sized = _size(scene, at_least, before)
+        prospects = _prospects(scene, _at_sizes(scene, sized, at_least, before))
+        selection = _select(scene, prospects)
+        if selection.chosen == before:
+            break
+    return prospects, selection, sized
+
+
+def _prospects(scene: Scene, instances: Sequence[DatabaseInstance]) -> tuple[Prospect, ...]:
+    found = []
+    for index, instance in enumerate(instances):
+        try:
+            found.append(prospect(scene.node, instance, scene.policy, scene.context))
+        except PlannerError as error:
+            raise error.within(f"databases[{index}]") from error
+    return tuple(found)
+
+
+def _check_ranges(scene: Scene) -> None:
+    """Both ends of a range are pools that the engine takes; an error names the range, not a setting nobody wrote."""
+    for index, instance in enumerate(scene.request.databases):
+        if not is_ranged(instance):
+            continue
+        field = f"settings.{engine_named(instance.engine).pool_setting}"
+        for name, size in (("min", instance.pool_min_bytes), ("max", instance.pool_max_bytes)):
+            try:
+                demand_at(with_pool(instance, size or 0), scene.node.base_page_bytes, scene.context)
+            except PlannerError as error:
+                if error.field == field:
+                    raise PlannerError(f"databases[{index}].pool_range.{name}", size, error.expected) from error
+                raise error.within(f"databases[{index}]") from error
+
+
+def _select(scene: Scene, prospects: Sequence[Prospect]) -> Selection:
+    """Page sizes with the highest total score that fit. Sizes that cannot be had are left out."""
+    by_node, total = _room(scene, prospects)
+    sets = []
+    for p in prospects:
+        # An option that cannot be had costs more than there is, so that it is taken only when nothing else is open.
+        closed = scene.node.mem_total_bytes * 2 if any(c.obstacle is None for c in p.candidates) else 0
+        sets.append(
+            OptionSet(
+                tuple(Option(c.cost_bytes + (closed if c.obstacle else 0), c.score) for c in p.candidates),
+                p.instance.numa_node,
+            )
+        )
+    more, more_by_node = scene.beyond
+    if more > scene.margin_bytes or any(more_by_node.values()):
+        within = Budgets(
+            {i: size - more_by_node[i] for i, size in by_node.items()}, total - max(more, scene.margin_bytes)
+        )
+        safe = select(sets, within)
+        if safe.fits:
+            return safe
+    return select(sets, Budgets(by_node, total - scene.margin_bytes))
+
+
+def _room(scene: Scene, prospects: Iterable[Prospect]) -> tuple[dict[int, int], int]:
+    """Memory for segments and page tables: by NUMA node (bound claims taken off) and in total (all of them)."""
+    own = (claim(p) for p in prospects for claim in (private_claim, fixed_claim))
+    claims: list[Claim] = [*scene.shared.claims, *(claim for claim in own if claim is not None)]
+    by_node = {numa.id: numa.mem_total_bytes for numa in scene.node.numa}
+    for claim in claims:
+        if claim.numa_node is not None:
+            by_node[claim.numa_node] -= claim.bytes
+    return by_node, scene.node.mem_total_bytes - sum(claim.bytes for claim in claims)
+
+
+def _size(scene: Scene, prospects: Sequence[Prospect], picks: Sequence[int]) -> dict[str, SizedPool]:
+    """Pools for the ranged instances from what the fixed ones and the tenants' risk leave."""
+    chosen = [(p, p.candidates[i]) for p, i in zip(prospects, picks, strict=True)]
+    by_node, total = _room(scene, prospects)
+    more, more_by_node = scene.beyond
+    by_node = {i: size - more_by_node[i] for i, size in by_node.items()}
+    total -= scene.margin_bytes + more
+    if scene.request.reservations.provider == "gke":
+        total = min(total, gke_huge_page_cap_bytes(scene.node.mem_total_bytes))
+    ranged = []
+    for p, candidate in chosen:
+        total -= candidate.cost_bytes
+        if p.instance.numa_node is not None:
+            by_node[p.instance.numa_node] -= candidate.cost_bytes
+        if is_ranged(p.instance):
+            ranged.append(Ranged(instance=p.instance, page_bytes=candidate.page_bytes, numa_node=p.instance.numa_node))
+
+    def cost(instance: DatabaseInstance, page_bytes: int) -> int:
+        demand = demand_at(instance, page_bytes, scene.context)
+        own = demand.segment_bytes + sum(size * pages for size, pages in demand.also_pages)
+        own += max(0, demand.waste_bytes - page_bytes)  # of many mappings; of the last page of one, a page is held back
+        slack = max(int(own * scene.policy.slack_fraction), demand.error_pages * page_bytes)
+        return own + slack + tables_bytes(scene.node, demand)
+
+    answers, _ = size_pools(ranged, cost, by_node, total)
+    return {item.instance.name: answer for item, answer in zip(ranged, answers, strict=True)}
+
+
+def _at_sizes(
+    scene: Scene, sized: dict[str, SizedPool], prospects: Sequence[Prospect], picks: Sequence[int]
+) -> tuple[DatabaseInstance, ...]:
+    """The instances at their sizes; ``sized`` takes up what filling the last page changed."""
+    instances = []
+    for p, i in zip(prospects, picks, strict=True):
+        instance = p.instance
+        if instance.name in sized:
+            page_bytes = p.candidates[i].page_bytes
+            instance, sized[instance.name] = at_size(
+                instance, sized[instance.name], page_bytes, scene.context, scene.policy
+            )
+        instances.append(instance)
+    return tuple(instances)

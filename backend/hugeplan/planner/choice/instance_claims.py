@@ -1,0 +1,159 @@
+"""What each instance claims of ordinary memory at the page size chosen for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hugeplan.planner.choice.candidates import Candidate, Prospect
+from hugeplan.planner.memory.claims import Claims
+from hugeplan.planner.memory.ledger import Claim
+from hugeplan.planner.model import Demand, Explanation, LedgerKind, NodeFacts, Source, Term
+from hugeplan.planner.pages import page_label
+from hugeplan.planner.units import format_bytes
+
+
+def instance_claims(prospect: Prospect, candidate: Candidate, node: NodeFacts) -> Claims:
+    """What one instance needs of ordinary memory at the chosen size; its page cache is a wish, see page_cache_wish."""
+    name, numa_node = prospect.instance.name, prospect.instance.numa_node
+    demand = candidate.demand
+    claims: list[Claim] = []
+    unknowns: list[str] = []
+    if not candidate.is_pool and demand.segment_bytes:
+        claims.append(_base_pages_claim(name, numa_node, demand, node))
+    if candidate.left_on_base_bytes:
+        claims.append(_left_on_base_claim(name, numa_node, candidate, node))
+    private = private_claim(prospect)
+    if private is not None:
+        claims.append(private)
+    elif demand.segment_bytes:
+        what = "connections" if demand.connections is None else "private memory of a connection"
+        unknowns.append(f"{name}: {what}")
+    fixed = fixed_claim(prospect)
+    if fixed is not None:
+        claims.append(fixed)
+    elif not demand.wants_pool:
+        unknowns.append(f"{name}: its memory")
+    claims.append(_tables_claim(name, numa_node, candidate))
+    return Claims(tuple(claims), tuple(unknowns), ())
+
+
+def _base_pages_claim(name: str, numa_node: int | None, demand: Demand, node: NodeFacts) -> Claim:
+    return Claim(
+        kind=LedgerKind.ENGINE_PRIVATE,
+        name=f"{name}: memory on {page_label(node.base_page_bytes)} pages",
+        bytes=demand.segment_bytes,
+        numa_node=numa_node,
+        source=Source.COMPUTED,
+        explanation=Explanation(
+            "sum of the engine's segments",
+            tuple(term for segment in demand.segments for term in segment.explanation.inputs),
+            "no pool is planned for this instance",
+        ),
+    )
+
+
+def _left_on_base_claim(name: str, numa_node: int | None, candidate: Candidate, node: NodeFacts) -> Claim:
+    planned = {part.page_bytes for part in candidate.smaller}
+    return Claim(
+        kind=LedgerKind.ENGINE_PRIVATE,
+        name=f"{name}: smaller mappings on {page_label(node.base_page_bytes)} pages",
+        bytes=candidate.left_on_base_bytes,
+        numa_node=numa_node,
+        source=Source.COMPUTED,
+        explanation=Explanation(
+            "sum of the mappings too small for the pool's pages, rounded up to the smaller huge pages",
+            tuple(
+                Term(f"pages of {page_label(size)}", str(pages), Source.COMPUTED)
+                for size, pages in candidate.demand.also_pages
+                if size not in planned
+            ),
+            "no pool of that size may be planned",
+        ),
+    )
+
+
+def private_claim(prospect: Prospect) -> Claim | None:
+    """Base-page memory of all connections, whatever the segment is mapped with; None when it is not known."""
+    demand = prospect.base_demand
+    connections, per_connection = demand.connections, demand.private_bytes_per_connection
+    if connections is None or per_connection is None:
+        return None
+    return Claim(
+        kind=LedgerKind.ENGINE_PRIVATE,
+        name=f"{prospect.instance.name}: connections",
+        bytes=connections * per_connection,
+        numa_node=prospect.instance.numa_node,
+        source=Source.COMPUTED,
+        explanation=Explanation(
+            "connections x private memory of one",
+            (
+                Term("connections", str(connections), Source.GIVEN),
+                Term("private memory of one", format_bytes(per_connection), Source.ASSUMED),
+            ),
+            "the engine's rule",
+        ),
+    )
+
+
+def fixed_claim(prospect: Prospect) -> Claim | None:
+    """Base-page memory that no connection causes, such as Redis' data or Oracle's PGA; None when it is not known."""
+    size = prospect.base_demand.private_fixed_bytes
+    if size is None:
+        return None
+    return Claim(
+        kind=LedgerKind.ENGINE_PRIVATE,
+        name=f"{prospect.instance.name}: memory outside pools",
+        bytes=size,
+        numa_node=prospect.instance.numa_node,
+        source=Source.COMPUTED,
+        explanation=Explanation(
+            "the engine's memory setting, or its default for this node",
+            (Term("memory", format_bytes(size), Source.COMPUTED),),
+            "the engine's rule",
+        ),
+    )
+
+
+def _tables_claim(name: str, numa_node: int | None, candidate: Candidate) -> Claim:
+    demand = candidate.demand
+    processes = (demand.connections or 1) if demand.process_per_connection else 1
+    return Claim(
+        kind=LedgerKind.PAGE_TABLES,
+        name=f"{name}: page tables",
+        bytes=candidate.page_tables_bytes,
+        numa_node=numa_node,
+        source=Source.COMPUTED,
+        explanation=Explanation(
+            "processes x tables of every level over the segment",
+            (
+                Term("processes", str(processes), Source.GIVEN),
+                Term("segment", format_bytes(demand.segment_bytes), Source.COMPUTED),
+                Term("page size", page_label(candidate.page_bytes), Source.COMPUTED),
+            ),
+            "upper bound: every process touches the whole segment",
+        ),
+    )
+
+
+def page_cache_wish(prospects: Sequence[tuple[Prospect, Candidate]]) -> list[tuple[Prospect, int]]:
+    """Page cache that engines count on, in bytes: granted from what is free, never at the cost of anything else."""
+    return [(p, size) for p, c in prospects if (size := c.demand.page_cache_bytes)]
+
+
+def page_cache_claim(prospect: Prospect, wanted: int, granted: int) -> Claim:
+    """The granted part of an instance's page cache."""
+    return Claim(
+        kind=LedgerKind.PAGE_CACHE,
+        name=f"{prospect.instance.name}: page cache",
+        bytes=granted,
+        numa_node=None,
+        source=Source.COMPUTED,
+        explanation=Explanation(
+            "min(what the engine counts on, free memory above the margin)",
+            (
+                Term("counted on", format_bytes(wanted), Source.COMPUTED),
+                Term("granted", format_bytes(granted), Source.COMPUTED),
+            ),
+            "the engine's own setting for the page cache",
+        ),
+    )

@@ -1,0 +1,26 @@
+"""What each database engine needs: one file per engine in ``engines``, the table of them in ``registry``."""
+
+from hugeplan.planner.demand.base import (
+    DemandContext,
+    Engine,
+    OnShortage,
+    PageChoice,
+    PoolUse,
+    SettingKind,
+    SettingSpec,
+)
+from hugeplan.planner.demand.registry import ENGINES, context_with_page_size, demand_of, engine_named
+
+__all__ = [
+    "ENGINES",
+    "DemandContext",
+    "Engine",
+    "OnShortage",
+    "PageChoice",
+    "PoolUse",
+    "SettingKind",
+    "SettingSpec",
+    "context_with_page_size",
+    "demand_of",
+    "engine_named",
+]

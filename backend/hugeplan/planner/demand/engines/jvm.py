@@ -1,0 +1,303 @@
+"""The Java virtual machine with -XX:+UseLargePages: the heap, the code cache and the collector's side tables.
+
+Each region is reserved on its own, at the largest huge page size that is allowed and that divides or fits it, and
+falls back to base pages on its own. What is reserved was read from the mappings of real JVMs 17, 21 and 25 with every
+collector (``backend/tools/huge_page_trial.py``) and from src/hotspot: the heap is always reserved up to Xmx, the
+code cache as a whole, the side tables only where a table is at least one page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hugeplan.planner.demand import settings
+from hugeplan.planner.demand.base import (
+    DemandContext,
+    DemandParts,
+    Engine,
+    OnShortage,
+    PageChoice,
+    PoolUse,
+    Remarks,
+    build_demand,
+    equal_mappings,
+    require_version,
+)
+from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import (
+    GIB,
+    KIB,
+    MIB,
+    DatabaseInstance,
+    Demand,
+    FitSuggestion,
+    SettingAdvice,
+)
+from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages, floor_to_multiple, page_label
+from hugeplan.planner.units import format_mysql_bytes, parse_jvm_bytes
+
+VERSIONS: Final = ("25", "24", "23", "22", "21", "20", "19", "18", "17", "11", "8")
+DEFAULT_VERSION: Final = "21"
+COLLECTORS: Final = ("G1", "Parallel", "Serial", "Z", "Shenandoah")
+
+_CODE_CACHE_BYTES: Final = 240 * MIB
+_CODE_CACHE_MIN_PAGES: Final = 8  # codeCache.cpp, page_size(min_pages)
+_PARALLEL_MIN_PAGES: Final = 10  # parMarkBitMap.cpp, page_size_for_region_aligned(raw_bytes, 10)
+_ONE_BITMAP_SINCE: Final = 20  # G1 dropped its second mark bitmap (JDK-8210708)
+_NO_PARALLEL_BITMAP_SINCE: Final = 23  # Parallel compacts without a mark bitmap (JDK-8329203)
+_ALIGNED_CODE_HEAPS_SINCE: Final = 25  # each of the three code heaps in whole pages; traced in 25, not in 21
+_SEGMENTED_CODE_CACHE_BYTES: Final = 240 * MIB
+_NON_METHOD_CODE_BYTES: Final = 5_826_188
+_NO_CARD_COUNTS_SINCE: Final = 21  # G1 dropped the hot card cache (JDK-8225409)
+_THREAD_STACK_BYTES: Final = MIB
+_REFERENCE: Final = "OpenJDK src/hotspot, Universe::reserve_heap, CodeCache::page_size, g1CollectedHeap.cpp"
+_TRACED_MAJORS: Final = frozenset({17, 21, 25})
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A region that the JVM reserves with large pages, and the size of page it takes there; None for base pages."""
+
+    name: str
+    size_bytes: int
+    count: int
+    page_bytes: int | None
+
+
+def largest_aligned_page(size_bytes: int, pages: int, sizes_bytes: tuple[int, ...]) -> int | None:
+    """The largest page size that divides the region into at least ``pages`` (os::page_size_for_region_aligned)."""
+    fitting = [size for size in sizes_bytes if size_bytes % size == 0 and size_bytes // size >= pages]
+    return max(fitting) if fitting else None
+
+
+def largest_unaligned_page(size_bytes: int, sizes_bytes: tuple[int, ...]) -> int | None:
+    """The largest page size not above the region (os::page_size_for_region_unaligned)."""
+    fitting = [size for size in sizes_bytes if size <= size_bytes]
+    return max(fitting) if fitting else None
+
+
+def heap_region(heap_bytes: int, page_bytes: int, sizes_bytes: tuple[int, ...]) -> Region:
+    """The heap up to Xmx, raised to whole large pages (Universe::reserve_heap; HeapAlignment)."""
+    if page_bytes not in sizes_bytes:
+        return Region("heap", heap_bytes, 1, None)
+    return Region("heap", ceil_to_multiple(heap_bytes, page_bytes), 1, page_bytes)
+
+
+def code_cache_region(code_bytes: int, major: int, sizes_bytes: tuple[int, ...]) -> Region:
+    """The code cache, reserved as a whole on pages of which at least eight fit.
+
+    From 240 MiB it is three heaps (codeCache.cpp), which 25 rounds up one by one: 242 MiB in 2M pages.
+    """
+    page = largest_aligned_page(code_bytes, _CODE_CACHE_MIN_PAGES, sizes_bytes)
+    if page and major >= _ALIGNED_CODE_HEAPS_SINCE and code_bytes >= _SEGMENTED_CODE_CACHE_BYTES:
+        method_heap = (code_bytes - _NON_METHOD_CODE_BYTES) // 2
+        code_bytes = ceil_to_multiple(_NON_METHOD_CODE_BYTES, page) + 2 * ceil_to_multiple(method_heap, page)
+    return Region("code cache", code_bytes, 1, page)
+
+
+def side_regions(collector: str, heap_bytes: int, major: int, sizes_bytes: tuple[int, ...]) -> tuple[Region, ...]:
+    """The collector's own tables.
+
+    G1: mark bitmaps of a 64th of the heap (two before 20), and block offset, card and card count tables of a 512th.
+    Parallel: before 23 a mark bitmap of a 32nd, if it divides into ten pages. Shenandoah: two bitmaps of a 32nd and
+    a page for its regions. Z and Serial: none on large pages.
+    """
+    if collector == "G1":
+        bitmaps = 1 if major >= _ONE_BITMAP_SINCE else 2
+        tables = 2 if major >= _NO_CARD_COUNTS_SINCE else 3
+        return (
+            _table("G1 mark bitmap", heap_bytes // 64, bitmaps, sizes_bytes),
+            _table("G1 card, block offset and count tables", heap_bytes // 512, tables, sizes_bytes),
+        )
+    if collector == "Parallel" and major < _NO_PARALLEL_BITMAP_SINCE:
+        bitmap = heap_bytes // 32
+        page = largest_aligned_page(bitmap, _PARALLEL_MIN_PAGES, sizes_bytes)
+        return (Region("Parallel mark bitmap", bitmap, 1, page),)
+    if collector == "Shenandoah":
+        pair = _table("Shenandoah bitmap", heap_bytes // 32, 2, sizes_bytes)
+        smallest = min(sizes_bytes, default=None)
+        if smallest is None:
+            return (pair,)
+        return (pair, Region("Shenandoah region table", smallest, 1, smallest))
+    return ()
+
+
+def _table(name: str, size_bytes: int, count: int, sizes_bytes: tuple[int, ...]) -> Region:
+    page = largest_unaligned_page(size_bytes, sizes_bytes)
+    return Region(name, ceil_to_multiple(size_bytes, page) if page else size_bytes, count, page)
+
+
+def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:
+    """What a JVM needs with ``page_bytes`` as its largest page size; regions on smaller pages are in ``also_pages``.
+
+    Errors: UnknownVersionError, UnknownSettingError, SettingValueError or UnitError, naming the setting.
+    """
+    version = require_version(release_of(instance.version), VERSIONS, DEFAULT_VERSION, "the JVM")
+    values = _TABLE.read(instance.settings)
+    huge = page_bytes > context.base_page_bytes
+    sizes = tuple(size for size in context.huge_page_sizes_bytes if size <= page_bytes) if huge else ()
+    heap_bytes = _heap_bytes(values, context)
+    collector = collector_of(values, context)
+    heap = heap_region(heap_bytes, page_bytes, sizes)
+    regions = (
+        heap,
+        code_cache_region(integer(values, "ReservedCodeCacheSize", _CODE_CACHE_BYTES), int(version), sizes),
+        *side_regions(collector, heap.size_bytes, int(version), sizes),
+    )
+    wanted = [region for region in regions if region.page_bytes == page_bytes or not huge or region is heap]
+    smaller: dict[int, int] = {}
+    for region in regions:
+        if region.page_bytes is not None and region.page_bytes != page_bytes:
+            pages = region.count * ceil_pages(region.size_bytes, region.page_bytes)
+            smaller[region.page_bytes] = smaller.get(region.page_bytes, 0) + pages
+    also = tuple(sorted(smaller.items()))
+    parts = DemandParts(
+        segments=tuple(
+            equal_mappings(region.name, region.size_bytes, region.count, page_bytes, _REFERENCE) for region in wanted
+        ),
+        default_version=DEFAULT_VERSION,
+        pool_bytes=heap_bytes,
+        remarks=Remarks(
+            error_pages=_error_pages(collector, heap.size_bytes, int(version), page_bytes),
+            settings=_advice(page_bytes, heap_bytes),
+            fits=_fits(heap_bytes, page_bytes),
+            notes=_notes(collector, also, page_bytes),
+        )
+        if huge
+        else Remarks(),
+        private_bytes_per_connection=_THREAD_STACK_BYTES,
+        also_pages=also,
+    )
+    return build_demand(instance, page_bytes, parts)
+
+
+def release_of(version: str | None) -> str | None:
+    """A release as it is counted since 9: 8 of ``1.8.0_392``, which older virtual machines print."""
+    return None if version is None else re.sub(r"^1\.(\d+)", r"\1", version.strip())
+
+
+def collector_of(values: Mapping[str, Value], context: DemandContext) -> str:
+    """The collector that the options choose; else G1, or Serial on fewer than two processors or 1792 MiB."""
+    chosen = values.get("gc")
+    if chosen is not None:
+        return str(chosen)
+    for name in COLLECTORS:
+        if values.get(f"Use{name}GC"):
+            return name
+    small_memory = context.mem_total_bytes is not None and context.mem_total_bytes < 1792 * MIB
+    return "Serial" if small_memory or context.cpus == 1 else "G1"
+
+
+def _heap_bytes(values: Mapping[str, Value], context: DemandContext) -> int:
+    given_heap = values.get("Xmx", values.get("MaxHeapSize"))
+    if given_heap is not None:
+        return int(given_heap)
+    if context.mem_total_bytes is None:
+        raise PlannerError(
+            "settings.Xmx", "", "a heap size such as 8g, or the node's memory (its quarter is the default)"
+        )
+    return context.mem_total_bytes // 4
+
+
+def _error_pages(collector: str, heap_bytes: int, major: int, page_bytes: int) -> int:
+    """None for what was traced (17, 21 and 25); two pages for what was only read."""
+    base = 0 if major in _TRACED_MAJORS else 2
+    if collector == "Parallel":
+        return base + ceil_pages(heap_bytes // 512, page_bytes)  # block table of the summary data
+    return base + (1 if collector == "Shenandoah" else 0)
+
+
+def _advice(page_bytes: int, heap_bytes: int) -> tuple[SettingAdvice, ...]:
+    size = format_mysql_bytes(page_bytes).lower()
+    heap = format_mysql_bytes(heap_bytes).lower()
+    return (
+        SettingAdvice(name="-XX:+UseLargePages", value="", reason="Huge pages are asked for only with it."),
+        SettingAdvice(
+            name="-XX:LargePageSizeInBytes",
+            value=size,
+            reason="The largest page size to use; smaller regions take smaller pages.",
+        ),
+        SettingAdvice(name="-Xms", value=heap, reason="Equal to -Xmx, so that the heap does not move in size."),
+        SettingAdvice(name="-XX:+AlwaysPreTouch", value="", reason="A shortage shows at start, not under load."),
+    )
+
+
+def _fits(heap_bytes: int, page_bytes: int) -> tuple[FitSuggestion, ...]:
+    waste = ceil_to_multiple(heap_bytes, page_bytes) - heap_bytes
+    if waste == 0 or page_bytes < 16 * MIB:
+        return ()
+    grown, shrunk = ceil_to_multiple(heap_bytes, page_bytes), floor_to_multiple(heap_bytes, page_bytes)
+    reason = f"The heap then fills whole pages of {page_label(page_bytes)}."
+    options = (("shrink", shrunk), ("grow", grown))
+    return tuple(
+        FitSuggestion(
+            setting="Xmx",
+            value=format_mysql_bytes(size).lower(),
+            direction=direction,
+            waste_before_bytes=waste,
+            waste_after_bytes=0,
+            reason=reason,
+        )
+        for direction, size in options
+        if size
+    )
+
+
+def _notes(collector: str, also: tuple[tuple[int, int], ...], page_bytes: int) -> tuple[str, ...]:
+    notes = [f"Collector {collector}; the heap is reserved up to Xmx at start."]
+    for size, pages in also:
+        notes.append(f"Code cache and side tables take {counted_pages(pages, size)} where such a pool exists.")
+    if collector == "Z":
+        notes.append("ZGC's wiki advises an eighth more than the heap (18 GiB for 16 GiB) for what is not heap.")
+    if page_bytes >= GIB:
+        notes.append("Without the pages the JVM falls back to smaller pages with only a warning.")
+    return tuple(notes)
+
+
+def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
+    """LargePageSizeInBytes is the largest size tried, by default the kernel's default size; smaller ones after it."""
+    values = _TABLE.read(instance.settings)
+    largest = integer(values, "LargePageSizeInBytes", 0) or instance.page_bytes or context.default_huge_page_bytes
+    off = instance.page_bytes == 0 or values.get("UseLargePages") is False
+    sizes = tuple(sorted((s for s in context.huge_page_sizes_bytes if s <= largest), reverse=True))
+    return PoolUse(page_sizes_bytes=() if off else sizes, on_shortage=OnShortage.BASE_PAGES, within_mapping=True)
+
+
+def option_name(name: str) -> str:
+    """``-Xmx``, ``-XX:ReservedCodeCacheSize`` and ``-XX:+UseG1GC`` without their dashes."""
+    stripped = name.strip()
+    for prefix in ("-XX:+", "-XX:", "-"):
+        if stripped.startswith(prefix):
+            return stripped.removeprefix(prefix)
+    return stripped
+
+
+SETTINGS: Final = (
+    settings.size("Xmx", "Largest heap.", minimum=2 * MIB),
+    settings.size("MaxHeapSize", "The same as Xmx.", minimum=2 * MIB),
+    settings.size("Xms", "Heap at start.", minimum=MIB, matters=False),
+    settings.size("ReservedCodeCacheSize", "Code cache.", "240m", minimum=2 * MIB, maximum=2 * GIB),
+    settings.size("LargePageSizeInBytes", "Largest page size to use.", minimum=64 * KIB),
+    settings.choice("gc", "Garbage collector.", "G1", COLLECTORS),
+    *(settings.switch(f"Use{name}GC", f"Choose the {name} collector.") for name in COLLECTORS),
+    settings.switch("UseLargePages", "Whether huge pages are asked for.", "off"),
+    settings.switch("AlwaysPreTouch", "Touch the heap at start.", "off", matters=False),
+)
+_TABLE: Final = SettingTable(SETTINGS, Dialect("the JVM", parse_jvm_bytes, format_mysql_bytes, option_name))
+
+ENGINE: Final = Engine(
+    name="jvm",
+    title="Java virtual machine",
+    versions=VERSIONS,
+    settings=SETTINGS,
+    page_choice=PageChoice.NAMED,
+    demand=demand,
+    pool_use=pool_use,
+    pool_setting="Xmx",
+    aliases=("java", "openjdk", "hotspot"),
+    summary="Heap, code cache and the collector's tables.",
+)

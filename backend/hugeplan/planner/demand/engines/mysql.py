@@ -1,0 +1,362 @@
+"""MySQL and Percona Server: the InnoDB buffer pool, chunk by chunk, on the kernel's default huge page size.
+
+InnoDB maps each chunk on its own, and each mapping holds the chunk, its block descriptors and a page of allocator
+metadata. The mapping is asked for with plain MAP_HUGETLB, so only the *default* huge page size is ever used, and a
+chunk that does not get its pages falls back to base pages alone, with a warning in the error log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hugeplan.planner.demand import settings
+from hugeplan.planner.demand.base import (
+    DemandContext,
+    DemandParts,
+    Engine,
+    OnShortage,
+    PageChoice,
+    PoolUse,
+    Remarks,
+    build_demand,
+    computed,
+    require_version,
+    whole_mapping,
+)
+from hugeplan.planner.demand.engines.mysql_variables import VARIABLES
+from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer, underscored
+from hugeplan.planner.errors import SettingValueError
+from hugeplan.planner.model import (
+    GIB,
+    KIB,
+    MIB,
+    DatabaseInstance,
+    Demand,
+    Explanation,
+    FitSuggestion,
+    SettingAdvice,
+)
+from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, page_label
+from hugeplan.planner.units import format_bytes, format_mysql_bytes, parse_mysql_bytes
+
+VERSIONS: Final = ("9.7", "9.6", "9.5", "9.4", "9.3", "9.2", "9.1", "9.0", "8.4", "8.3", "8.2", "8.1", "8.0", "5.7")
+DEFAULT_VERSION: Final = "8.4"
+
+_CHUNK_BYTES: Final = 128 * MIB
+_POOL_BYTES: Final = 128 * MIB
+_POOL_MIN_BYTES: Final = 5 * MIB
+_METADATA_BYTES: Final = 4096
+_SYSV_VERSIONS: Final = frozenset({"5.7"})  # shmget with SHM_HUGETLB, without the allocator's page of metadata
+_KEY_BUFFER_BYTES: Final = 8 * MIB
+_INSTANCES_THRESHOLD_BYTES: Final = GIB
+_CONNECTIONS: Final = 151
+
+#: sizeof(buf_block_t): 392 from the manual's SHOW ENGINE INNODB STATUS sample (131072 pages -> 2198863872 bytes) and
+#: servers of 5.7; 384 in one of 8.0; 368 traced in 9.7.4. The manual's 66 pages for a 128 MiB chunk hold for all.
+DESCRIPTOR_BYTES: Final = 392
+_DESCRIPTOR_9_BYTES: Final = 368
+_DESCRIPTOR_BYTES_LOW: Final = 360
+_DESCRIPTOR_BYTES_HIGH: Final = 400
+
+_LARGE_PAGES_ON: Final = SettingAdvice(
+    name="large_pages", value="ON", reason="InnoDB asks for huge pages only with it."
+)
+
+# A connection's own buffers (sort, join, read) are allocated when needed; thread stack and net buffer always.
+_THREAD_PRIVATE_BYTES: Final = MIB + 16 * KIB + 256 * KIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InnodbPool:
+    """The buffer pool as InnoDB sets it up, in bytes and counts."""
+
+    pool_bytes: int
+    chunk_bytes: int
+    instances: int
+    page_size_bytes: int
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of all instances together."""
+        return self.pool_bytes // self.chunk_bytes
+
+
+def default_instances(version: str, pool_bytes: int, chunk_bytes: int, cpus: int | None) -> int:
+    """innodb_buffer_pool_instances when it is not set.
+
+    Up to 8.0: 8 from 1 GiB, else 1. Since 8.4: 1 up to 1 GiB, above it the smaller of half the chunks and a
+    quarter of the processors, 1 to 64 (MySQL 8.4 manual, innodb_buffer_pool_instances).
+    """
+    if is_older_default(version):
+        return 8 if pool_bytes >= _INSTANCES_THRESHOLD_BYTES else 1
+    if pool_bytes <= _INSTANCES_THRESHOLD_BYTES:
+        return 1
+    by_chunks = pool_bytes // chunk_bytes // 2
+    by_cpus = (cpus if cpus is not None else 32) // 4
+    return max(1, min(by_chunks, by_cpus, 64))
+
+
+def is_older_default(version: str) -> bool:
+    """Whether a version has the defaults of 8.0 and before (8.1 to 8.3 do)."""
+    major, minor = (int(part) for part in version.split(".")[:2])
+    return (major, minor) < (8, 4)
+
+
+def aligned_pool(pool_bytes: int, chunk_bytes: int, instances: int, page_size_bytes: int = 16 * KIB) -> InnodbPool:
+    """innodb_buffer_pool_size rounded up to whole chunks in every instance.
+
+    A chunk larger than the pool's share of an instance is first cut to that share (MySQL manual, Configuring InnoDB
+    Buffer Pool Size; srv0start.cc and buf0buf.h, buf_pool_size_align).
+    """
+    if chunk_bytes * instances > pool_bytes:
+        chunk_bytes = -(-pool_bytes // instances)
+    return InnodbPool(
+        pool_bytes=ceil_to_multiple(pool_bytes, chunk_bytes * instances),
+        chunk_bytes=chunk_bytes,
+        instances=instances,
+        page_size_bytes=page_size_bytes,
+    )
+
+
+def chunk_mapping_bytes(chunk_bytes: int, page_size_bytes: int, descriptor_bytes: int = DESCRIPTOR_BYTES) -> int:
+    """One chunk with its block descriptors, both in whole InnoDB pages (buf_chunk_init, buf0buf.cc)."""
+    whole = chunk_bytes // page_size_bytes * page_size_bytes
+    blocks = whole // page_size_bytes
+    return whole + ceil_to_multiple(blocks * descriptor_bytes, page_size_bytes)
+
+
+def chunk_pages(
+    chunk_bytes: int,
+    page_size_bytes: int,
+    page_bytes: int,
+    descriptor_bytes: int = DESCRIPTOR_BYTES,
+    metadata_bytes: int = _METADATA_BYTES,
+) -> int:
+    """Huge pages of one chunk: mapping plus one page of metadata, rounded up (large_page_alloc.h)."""
+    return ceil_pages(chunk_mapping_bytes(chunk_bytes, page_size_bytes, descriptor_bytes) + metadata_bytes, page_bytes)
+
+
+def descriptor_bytes_of(version: str) -> int:
+    """sizeof(buf_block_t) of a release line."""
+    return _DESCRIPTOR_9_BYTES if version.startswith("9.") else DESCRIPTOR_BYTES
+
+
+def metadata_bytes_of(version: str, base_page_bytes: int) -> int:
+    """What the allocator puts in front of a chunk: a page of the processor since 8.0, nothing in 5.7."""
+    return 0 if version in _SYSV_VERSIONS else max(_METADATA_BYTES, base_page_bytes)
+
+
+def pool_of(values: Mapping[str, Value], version: str, cpus: int | None) -> InnodbPool:
+    """The buffer pool that the settings give."""
+    pool_bytes = integer(values, "innodb_buffer_pool_size", _POOL_BYTES)
+    chunk_bytes = integer(values, "innodb_buffer_pool_chunk_size", _CHUNK_BYTES)
+    page_size_bytes = integer(values, "innodb_page_size", 16 * KIB)
+    if page_size_bytes & (page_size_bytes - 1):
+        raise SettingValueError("settings.innodb_page_size", page_size_bytes, "4K, 8K, 16K, 32K or 64K")
+    instances = integer(values, "innodb_buffer_pool_instances", 0)
+    if instances == 0:
+        instances = default_instances(version, pool_bytes, chunk_bytes, cpus)
+    elif pool_bytes < _INSTANCES_THRESHOLD_BYTES:
+        instances = 1  # below 1 GiB the setting is ignored (manual, innodb_buffer_pool_instances)
+    return aligned_pool(pool_bytes, chunk_bytes, instances, page_size_bytes)
+
+
+def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:
+    """What a MySQL server needs when the default huge page size is ``page_bytes``.
+
+    Errors: UnknownVersionError, UnknownSettingError, SettingValueError or UnitError, naming the setting.
+    """
+    version = require_version(instance.version, VERSIONS, DEFAULT_VERSION, "MySQL")
+    values = _TABLE.read(instance.settings)
+    pool = pool_of(values, version, context.cpus)
+    metadata = metadata_bytes_of(version, context.base_page_bytes)
+    descriptor = descriptor_bytes_of(version)
+    mapping_bytes = chunk_mapping_bytes(pool.chunk_bytes, pool.page_size_bytes, descriptor) + metadata
+    segment = whole_mapping(
+        "InnoDB buffer pool chunk",
+        mapping_bytes,
+        page_bytes,
+        _explanation(pool, descriptor, mapping_bytes, page_bytes),
+        pool.chunks,
+    )
+    huge = page_bytes > context.base_page_bytes
+    parts = DemandParts(
+        segments=(segment,),
+        default_version=DEFAULT_VERSION,
+        pool_bytes=pool.pool_bytes,
+        remarks=Remarks(
+            error_pages=_error_pages(pool, page_bytes, version, values, metadata),
+            settings=(_LARGE_PAGES_ON,),
+            fits=fit_suggestions(pool, page_bytes, descriptor, metadata),
+            notes=_notes(pool, values, page_bytes, context),
+        )
+        if huge
+        else Remarks(),
+        private_bytes_per_connection=_THREAD_PRIVATE_BYTES,
+        connections=integer(values, "max_connections", _CONNECTIONS),
+        page_cache_bytes=0,  # InnoDB keeps its own cache and does not count on the kernel's
+    )
+    return build_demand(instance, page_bytes, parts)
+
+
+def _error_pages(
+    pool: InnodbPool, page_bytes: int, version: str, values: Mapping[str, Value], metadata_bytes: int
+) -> int:
+    """Pages by which the count changes over the descriptor sizes that releases have had.
+
+    In 5.7 the MyISAM key cache asks for huge pages too; nobody here has traced it, so it is in the error.
+    """
+    here, low, high = (
+        pool.chunks * chunk_pages(pool.chunk_bytes, pool.page_size_bytes, page_bytes, size, metadata_bytes)
+        for size in (descriptor_bytes_of(version), _DESCRIPTOR_BYTES_LOW, _DESCRIPTOR_BYTES_HIGH)
+    )
+    caches = integer(values, "key_buffer_size", _KEY_BUFFER_BYTES) if version in _SYSV_VERSIONS else 0
+    return max(high - here, here - low) + ceil_pages(caches, page_bytes)
+
+
+def fitting_chunk_bytes(
+    chunk_bytes: int,
+    page_size_bytes: int,
+    page_bytes: int,
+    descriptor_bytes: int = DESCRIPTOR_BYTES,
+    metadata_bytes: int = _METADATA_BYTES,
+) -> int | None:
+    """The largest chunk, in whole MiB, that with descriptors and metadata fills the whole pages in ``chunk_bytes``.
+
+    1 GiB on 1G pages: 1000M needs one page where 1024M needs two. None when the chunk is smaller than a page.
+    """
+    pages = chunk_bytes // page_bytes
+    if pages == 0:
+        pages = 1
+    limit = pages * page_bytes
+    megabytes = limit // MIB
+    while (
+        megabytes > 0
+        and chunk_pages(megabytes * MIB, page_size_bytes, page_bytes, descriptor_bytes, metadata_bytes) > pages
+    ):
+        megabytes -= 1
+    return megabytes * MIB if megabytes > 0 else None
+
+
+def fit_suggestions(
+    pool: InnodbPool, page_bytes: int, descriptor_bytes: int = DESCRIPTOR_BYTES, metadata_bytes: int = _METADATA_BYTES
+) -> tuple[FitSuggestion, ...]:
+    """innodb_buffer_pool_chunk_size that fills whole pages, when it wastes less than today's."""
+    chunk = fitting_chunk_bytes(
+        max(pool.chunk_bytes, page_bytes), pool.page_size_bytes, page_bytes, descriptor_bytes, metadata_bytes
+    )
+    if chunk is None or chunk == pool.chunk_bytes:
+        return ()
+    fitted = aligned_pool(pool.pool_bytes, min(chunk, pool.pool_bytes), pool.instances, pool.page_size_bytes)
+    before, after = (_waste_bytes(p, page_bytes, descriptor_bytes, metadata_bytes) for p in (pool, fitted))
+    if fitted.chunk_bytes != chunk or before - after < max(page_bytes, pool.pool_bytes // 100):
+        return ()
+    return (
+        FitSuggestion(
+            setting="innodb_buffer_pool_chunk_size",
+            value=format_mysql_bytes(chunk),
+            direction="shrink" if chunk < pool.chunk_bytes else "grow",
+            waste_before_bytes=before,
+            waste_after_bytes=after,
+            reason=(
+                f"A chunk with its descriptors then fills whole pages of {page_label(page_bytes)}; "
+                f"the pool becomes {format_bytes(fitted.pool_bytes)}."
+            ),
+        ),
+    )
+
+
+def _waste_bytes(pool: InnodbPool, page_bytes: int, descriptor_bytes: int, metadata_bytes: int) -> int:
+    mapping = chunk_mapping_bytes(pool.chunk_bytes, pool.page_size_bytes, descriptor_bytes) + metadata_bytes
+    return pool.chunks * (ceil_pages(mapping, page_bytes) * page_bytes - mapping)
+
+
+def _explanation(pool: InnodbPool, descriptor_bytes: int, mapping_bytes: int, page_bytes: int) -> Explanation:
+    return Explanation(
+        formula="pages = chunks x ceil((chunk + ceil(blocks x descriptor, InnoDB page) + metadata) / page)",
+        inputs=(
+            computed("buffer pool, whole chunks", pool.pool_bytes),
+            computed("chunk", pool.chunk_bytes),
+            computed("instances", pool.instances, is_bytes=False),
+            computed("descriptor", descriptor_bytes, "sizeof(buf_block_t)"),
+            computed("one mapping", mapping_bytes),
+            computed("page", page_bytes),
+        ),
+        reference="MySQL storage/innobase/buf/buf0buf.cc buf_chunk_init; include/detail/ut/large_page_alloc.h",
+    )
+
+
+def _notes(pool: InnodbPool, values: Mapping[str, Value], page_bytes: int, context: DemandContext) -> tuple[str, ...]:
+    notes = []
+    if not values.get("large_pages", False):
+        notes.append("large_pages is OFF by default; without it no huge page is used.")
+    if page_bytes != context.default_huge_page_bytes:
+        notes.append(
+            f"MySQL only uses the kernel's default huge page size, here {page_label(context.default_huge_page_bytes)}; "
+            f"{page_label(page_bytes)} pages need default_hugepagesz={page_label(page_bytes)}."
+        )
+    if pool.chunk_bytes < page_bytes:
+        times = pool.chunks * ceil_pages(pool.chunk_bytes, page_bytes) * page_bytes / pool.pool_bytes
+        notes.append(
+            f"Each {format_bytes(pool.chunk_bytes)} chunk takes a whole {page_label(page_bytes)} page: "
+            f"{times:.3g} times the pool. Raise innodb_buffer_pool_chunk_size."
+        )
+    if pool.chunks > 1000:
+        notes.append(f"{pool.chunks} chunks; the manual advises at most 1000.")
+    notes.append(
+        "A chunk that gets no huge pages falls back to base pages alone, with only a warning in the error log."
+    )
+    return tuple(notes)
+
+
+def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
+    """Only the default size, each chunk on its own."""
+    values = _TABLE.read(instance.settings)
+    off = instance.page_bytes == 0 or values.get("large_pages") is False
+    return PoolUse(
+        page_sizes_bytes=() if off else (context.default_huge_page_bytes,), on_shortage=OnShortage.BASE_PAGES
+    )
+
+
+SETTINGS: Final = (
+    settings.size("innodb_buffer_pool_size", "The buffer pool.", "128M", minimum=_POOL_MIN_BYTES, maximum=2**63 - 1),
+    settings.size(
+        "innodb_buffer_pool_chunk_size",
+        "Unit in which the pool is mapped and resized.",
+        "128M",
+        minimum=MIB,
+        maximum=2**63 - 1,
+    ),
+    settings.count("innodb_buffer_pool_instances", "Parts of the pool; each has whole chunks.", minimum=1, maximum=64),
+    settings.size(
+        "innodb_page_size", "InnoDB's block size; not an OS page size.", "16K", minimum=4 * KIB, maximum=64 * KIB
+    ),
+    settings.switch("large_pages", "Whether huge pages are asked for.", "OFF"),
+    settings.count("max_connections", "Client connections.", "151", minimum=1, maximum=100_000),
+    settings.size("key_buffer_size", "MyISAM key cache; on base pages since 8.0.", "8M", matters=False),
+    settings.switch("innodb_numa_interleave", "Spread the pool over NUMA nodes.", "OFF", matters=False),
+    settings.size(
+        "innodb_log_buffer_size",
+        "Log buffer, on base pages.",
+        "64M",
+        minimum=256 * KIB,
+        maximum=4 * GIB - 1,
+        matters=False,
+    ),
+)
+_TABLE: Final = SettingTable(SETTINGS, Dialect("MySQL", parse_mysql_bytes, format_mysql_bytes, underscored, VARIABLES))
+
+ENGINE: Final = Engine(
+    name="mysql",
+    title="MySQL and Percona Server",
+    versions=VERSIONS,
+    settings=SETTINGS,
+    page_choice=PageChoice.DEFAULT,
+    demand=demand,
+    pool_use=pool_use,
+    pool_setting="innodb_buffer_pool_size",
+    aliases=("percona",),
+    summary="The InnoDB buffer pool, one mapping a chunk, on the default huge page size only.",
+)

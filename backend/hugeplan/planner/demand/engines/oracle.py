@@ -1,0 +1,233 @@
+"""Oracle Database: the SGA in huge pages of one size, the PGA never.
+
+Two counts exist and both are given: what the instance really takes, and what the often used script
+``hugepages_settings.sh`` (My Oracle Support 401749.1) asks for, which is a few pages more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from hugeplan.planner.demand import settings
+from hugeplan.planner.demand.base import (
+    DemandContext,
+    DemandParts,
+    Engine,
+    OnShortage,
+    PageChoice,
+    PoolUse,
+    Remarks,
+    build_demand,
+    computed,
+    given,
+    require_version,
+    whole_mapping,
+)
+from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer, lowered, optional
+from hugeplan.planner.errors import SettingValueError
+from hugeplan.planner.model import GIB, KIB, MIB, DatabaseInstance, Demand, Explanation, SettingAdvice
+from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages, floor_pages
+from hugeplan.planner.units import format_bytes, format_mysql_bytes, parse_oracle_bytes
+
+VERSIONS: Final = ("23", "21", "19", "18", "12.2", "12.1", "11.2")
+DEFAULT_VERSION: Final = "19"
+
+#: Largest SGA for each granule size since 11.2 (My Oracle Support 947152.1); above the last, 512 MiB.
+_GRANULES: Final = (
+    (1 * GIB, 4 * MIB),
+    (8 * GIB, 16 * MIB),
+    (16 * GIB, 32 * MIB),
+    (32 * GIB, 64 * MIB),
+    (64 * GIB, 128 * MIB),
+    (128 * GIB, 256 * MIB),
+)
+_LARGEST_GRANULE: Final = 512 * MIB
+_FIXED_SEGMENT_BYTES: Final = 2 * MIB  # the small fixed segment beside the granules takes a page of its own
+_SCRIPT_REFUSES_BELOW_BYTES: Final = 100_000_000
+_AIX_REGION_BYTES: Final = 16 * MIB
+_USE_LARGE_PAGES: Final = ("TRUE", "FALSE", "AUTO", "ONLY", "AUTO_ONLY")
+
+
+def granule_bytes(sga_bytes: int) -> int:
+    """Unit in which the SGA is laid out, by its size (My Oracle Support 947152.1, since 11.2)."""
+    return next((granule for limit, granule in _GRANULES if sga_bytes <= limit), _LARGEST_GRANULE)
+
+
+def exact_pages(segments_bytes: Sequence[int], page_bytes: int) -> int:
+    """Pages that existing shared memory segments take: each rounded up on its own."""
+    return sum(ceil_pages(size, page_bytes) for size in segments_bytes)
+
+
+def script_pages(segments_bytes: Sequence[int], page_bytes: int) -> int | None:
+    """What hugepages_settings.sh prints for these segments; None where it refuses (below 100 MB).
+
+    It starts at 1 and adds one page more than fits for each segment of at least a page, so it is a few too many.
+    """
+    pages = 1 + sum(floor_pages(size, page_bytes) + 1 for size in segments_bytes if size >= page_bytes)
+    return None if pages * page_bytes < _SCRIPT_REFUSES_BELOW_BYTES else pages
+
+
+def memlock_kilobytes(mem_total_bytes: int, *, huge_pages: bool = True) -> int:
+    """memlock in kB for limits.d: 90 % of memory with huge pages, else 3145728 (installation guide, Linux)."""
+    return mem_total_bytes // KIB * 9 // 10 if huge_pages else 3_145_728
+
+
+def aix_large_page_regions(sga_bytes: int) -> int:
+    """``lgpg_regions`` for ``vmo -o lgpg_size=16777216`` on AIX with LOCK_SGA: INT((SGA - 1) / 16 MiB) + 1."""
+    return (sga_bytes - 1) // _AIX_REGION_BYTES + 1
+
+
+def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:
+    """What an Oracle instance needs at one page size.
+
+    Errors: UnknownVersionError, UnknownSettingError, SettingValueError or UnitError, naming the setting.
+    """
+    version = require_version(release_of(instance.version), VERSIONS, DEFAULT_VERSION, "Oracle Database")
+    values = _TABLE.read(instance.settings)
+    sga_bytes = sga_of(values)
+    huge = page_bytes > context.base_page_bytes
+    granule = granule_bytes(sga_bytes)
+    rounded = ceil_to_multiple(sga_bytes, granule)
+    segments = (
+        whole_mapping(
+            "SGA",
+            rounded,
+            page_bytes,
+            Explanation(
+                formula="pages = ceil(ceil(SGA, granule) / page) + 1",
+                inputs=(given("SGA", sga_bytes), computed("granule", granule), given("page", page_bytes)),
+                reference="My Oracle Support 947152.1 (granules); instance alert log, Large Pages used",
+            ),
+        ),
+        whole_mapping(
+            "fixed SGA segment",
+            _FIXED_SEGMENT_BYTES,
+            page_bytes,
+            Explanation("one page", (given("page", page_bytes),), "instance alert log, Large Pages used"),
+        ),
+    )
+    parts = DemandParts(
+        segments=segments,
+        default_version=DEFAULT_VERSION,
+        pool_bytes=integer(values, "db_cache_size", 0) or sga_bytes,
+        remarks=Remarks(
+            error_pages=_error_pages(sga_bytes, granule, page_bytes),
+            settings=_advice(rounded, context),
+            notes=_notes(version, values, rounded, page_bytes),
+        )
+        if huge
+        else Remarks(),
+        connections=optional(values, "processes"),
+        process_per_connection=True,
+        private_fixed_bytes=optional(values, "pga_aggregate_target"),
+    )
+    return build_demand(instance, page_bytes, parts)
+
+
+def release_of(version: str | None) -> str | None:
+    """A release without the letters that its marketing name ends with: 19 of ``19c``, 23 of ``23ai``."""
+    return None if version is None else re.sub(r"^(\d+(?:\.\d+)?)(?:c|g|i|ai)$", r"\1", version.strip().lower())
+
+
+def _error_pages(sga_bytes: int, granule: int, page_bytes: int) -> int:
+    """Two pages; a granule more where the SGA is not whole granules, because components are rounded one by one."""
+    return 2 + (ceil_pages(granule, page_bytes) if sga_bytes % granule else 0)
+
+
+def sga_of(values: Mapping[str, Value]) -> int:
+    """The SGA that is mapped: the larger of sga_max_size and sga_target.
+
+    memory_target alone gives no SGA: automatic memory management works through /dev/shm, without huge pages.
+    """
+    sga = max(integer(values, "sga_max_size", 0), integer(values, "sga_target", 0))
+    if sga == 0:
+        shown = "memory_target only" if integer(values, "memory_target", 0) else "not set"
+        raise SettingValueError("settings.sga_target", shown, "a size such as 8G, with memory_target = 0")
+    return sga
+
+
+def _advice(sga_bytes: int, context: DemandContext) -> tuple[SettingAdvice, ...]:
+    size = format_mysql_bytes(sga_bytes)
+    advice = [
+        SettingAdvice(
+            name="use_large_pages",
+            value="ONLY",
+            reason="The instance then refuses to start on a mixture or on base pages.",
+        ),
+        SettingAdvice(name="memory_target", value="0", reason="Automatic memory management cannot use huge pages."),
+        SettingAdvice(
+            name="sga_target", value=size, reason="Equal to sga_max_size, so that no reserved page stays idle."
+        ),
+        SettingAdvice(name="sga_max_size", value=size, reason="All of it is mapped at start."),
+    ]
+    if context.mem_total_bytes is not None:
+        memlock = str(memlock_kilobytes(context.mem_total_bytes))
+        advice.append(
+            SettingAdvice(name="memlock", value=memlock, reason="limits.d, kB: 90 % of memory, soft and hard alike.")
+        )
+    return tuple(advice)
+
+
+def _notes(version: str, values: Mapping[str, Value], sga_bytes: int, page_bytes: int) -> tuple[str, ...]:
+    notes = ["The PGA stays on base pages."]
+    if integer(values, "memory_target", 0):
+        notes.append("memory_target is set: with automatic memory management no huge page is used.")
+    mode = str(values.get("use_large_pages", "TRUE"))
+    if mode == "FALSE":
+        notes.append("use_large_pages = FALSE: no huge page is used until it is changed.")
+    elif mode == "TRUE":
+        mixed = (
+            "falls back to base pages as a whole"
+            if version == "11.2"
+            else "takes what there is and base pages for the rest"
+        )
+        notes.append(f"use_large_pages = TRUE {mixed} when pages are short, with a line in the alert log only.")
+    script = script_pages((sga_bytes,), page_bytes)
+    if script is not None:
+        notes.append(f"hugepages_settings.sh would ask for about {counted_pages(script, page_bytes)}.")
+    notes.append(
+        f"On AIX: vmo -r -o lgpg_regions={aix_large_page_regions(sga_bytes)} -o lgpg_size={_AIX_REGION_BYTES}."
+    )
+    notes.append(
+        f"kernel.shmmax must be at least {sga_bytes} ({format_bytes(sga_bytes)}). An ASM instance needs about 200 MiB"
+        " more."
+    )
+    return tuple(notes)
+
+
+def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
+    """Only the default size (SHM_HUGETLB). ONLY refuses, TRUE takes what there is."""
+    values = _TABLE.read(instance.settings)
+    mode = str(values.get("use_large_pages", "TRUE"))
+    off = mode == "FALSE" or instance.page_bytes == 0 or integer(values, "memory_target", 0) > 0
+    shortage = OnShortage.REFUSE if mode in {"ONLY", "AUTO_ONLY"} else OnShortage.PARTIAL
+    return PoolUse(page_sizes_bytes=() if off else (context.default_huge_page_bytes,), on_shortage=shortage)
+
+
+SETTINGS: Final = (
+    settings.size("sga_max_size", "The SGA that is mapped."),
+    settings.size("sga_target", "The SGA that is used."),
+    settings.size("db_cache_size", "Least size of the buffer cache."),
+    settings.size("memory_target", "Automatic memory management; excludes huge pages."),
+    settings.size("memory_max_target", "Upper limit of memory_target."),
+    settings.size("pga_aggregate_target", "Private memory of all sessions."),
+    settings.size("pga_aggregate_limit", "Hard limit of the PGA."),
+    settings.count("processes", "Processes, also of clients.", minimum=6, maximum=65_535),
+    settings.choice("use_large_pages", "Whether the SGA uses huge pages.", "TRUE", _USE_LARGE_PAGES),
+)
+_TABLE: Final = SettingTable(SETTINGS, Dialect("Oracle Database", parse_oracle_bytes, format_mysql_bytes, lowered))
+
+ENGINE: Final = Engine(
+    name="oracle",
+    title="Oracle Database",
+    versions=VERSIONS,
+    settings=SETTINGS,
+    page_choice=PageChoice.DEFAULT,
+    demand=demand,
+    pool_use=pool_use,
+    pool_setting="sga_target",
+    process_per_connection=True,
+    summary="The SGA in whole granules, and one page; the PGA stays on base pages.",
+)

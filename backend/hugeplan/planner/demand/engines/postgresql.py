@@ -1,0 +1,407 @@
+"""PostgreSQL: one shared memory segment, mapped with huge pages of one size.
+
+The number of pages is ``floor(segment / page) + 1`` as the server prints it (``shared_memory_size_in_huge_pages``,
+``InitializeShmemGUCs`` in src/backend/storage/ipc/ipci.c); the segment's own arithmetic is in
+:mod:`hugeplan.planner.demand.engines.postgresql_shmem`. Only this segment uses huge pages: the memory of sorts and
+hashes, of each process and of parallel queries' dynamic segments stays on base pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+from hugeplan.planner.demand.base import (
+    DemandContext,
+    DemandParts,
+    Engine,
+    OnShortage,
+    PageChoice,
+    PoolUse,
+    Remarks,
+    build_demand,
+    computed,
+)
+from hugeplan.planner.demand.engines import postgresql_shmem as shmem
+from hugeplan.planner.demand.engines.postgresql_fit import fit_suggestions
+from hugeplan.planner.demand.engines.postgresql_guc import parse_settings, setting_specs
+from hugeplan.planner.errors import SettingValueError, UnknownVersionError
+from hugeplan.planner.model import KIB, MIB, DatabaseInstance, Demand, Explanation, Segment, SettingAdvice, Term
+from hugeplan.planner.pages import ceil_pages, page_label
+from hugeplan.planner.units import format_bytes, format_postgresql_bytes
+
+VERSIONS: Final = ("18", "17", "16", "15", "14", "13", "12", "11", "10")
+DEFAULT_VERSION: Final = "18"
+_MAX_BACKENDS: Final = 262_143
+_EXACT_SINCE: Final = 15
+_NEWEST: Final = 18
+_GSS_STATUS_BYTES: Final = 72  # PgBackendGSSStatus: only in builds with Kerberos, one for each backend status slot
+_SSL_STATUS_BYTES: Final = 328  # PgBackendSSLStatus: absent from builds without TLS
+_SLOT_SYNC_MINOR: Final = 5  # from here at the latest 17 counts the slot synchronisation worker
+_OLDER_FRACTION: Final = 0.02
+_OLDER_BYTES: Final = 16 * MIB
+
+# A fresh backend's private memory with huge pages on (A. Freund, Measuring the memory overhead of a Postgres
+# connection, 2020: 1.3 MiB), before its caches grow.
+_BACKEND_PRIVATE_BYTES: Final = 1_363_149
+_WORK_MEM_BYTES: Final = 4 * MIB
+
+#: Libraries whose shared memory is known; bytes for the defaults of their own settings.
+_LIBRARIES_WITHOUT_SHARED_MEMORY: Final = frozenset(
+    {"auto_explain", "passwordcheck", "auth_delay", "pgaudit", "sepgsql"}
+)
+
+Values = Mapping[str, int | float | bool | str]
+
+
+def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:
+    """What a PostgreSQL cluster needs at one page size.
+
+    Errors: UnknownVersionError, UnknownSettingError, SettingValueError or UnitError, naming the setting.
+    """
+    major, minor = parse_version(instance.version)
+    values, libraries, settings = _read(major, tuple(sorted(instance.settings.items())))
+    capped = checkpoint_queue_is_capped(major, minor)
+    layout_major = layout_of(major)
+    _require_possible_processes(shmem.max_backends(layout_major, settings), settings)
+    size_bytes, terms = _segment_terms(layout_major, settings, capped=capped)
+    pages = huge_pages_needed(size_bytes, page_bytes, context.base_page_bytes)
+    unknown = tuple(name for name in libraries if library_bytes(name, major, values) is None)
+    uncertainty = uncertainty_bytes((major, minor), settings, size_bytes, unknown)
+    segment = Segment(
+        name="main shared memory segment",
+        segment_bytes=size_bytes,
+        count=1,
+        pages=pages,
+        explanation=_explanation(terms, size_bytes, page_bytes),
+    )
+    buffers_bytes = settings.shared_buffers * shmem.BLOCK_BYTES
+    parts = DemandParts(
+        segments=(segment,),
+        default_version=DEFAULT_VERSION,
+        pool_bytes=buffers_bytes,
+        remarks=Remarks(
+            error_pages=error_pages(size_bytes, uncertainty, page_bytes, context.base_page_bytes),
+            settings=advice(values, page_bytes, context),
+            fits=(
+                fit_suggestions(layout_major, settings, page_bytes, capped=capped)
+                if page_bytes > context.base_page_bytes
+                else ()
+            ),
+            notes=_notes((major, minor), settings, values, page_bytes, unknown),
+        ),
+        private_bytes_per_connection=private_bytes_per_connection(values),
+        connections=settings.max_connections,
+        process_per_connection=True,
+        page_cache_bytes=page_cache_bytes(values, buffers_bytes),
+    )
+    return build_demand(instance, page_bytes, parts)
+
+
+def _require_possible_processes(processes: int, settings: shmem.ShmemSettings) -> None:
+    """The server refuses more than MAX_BACKENDS processes of all kinds (InitializeMaxBackends, postinit.c)."""
+    if processes > _MAX_BACKENDS:
+        raise SettingValueError(
+            "settings.max_connections",
+            settings.max_connections,
+            f"with workers and WAL senders at most {_MAX_BACKENDS} processes; these settings make {processes}",
+        )
+
+
+@lru_cache(maxsize=4096)
+def _read(major: int, settings: tuple[tuple[str, str], ...]) -> tuple[Values, tuple[str, ...], shmem.ShmemSettings]:
+    """The settings as values, the preloaded libraries, and what changes the segment. Cached: a plan asks often.
+
+    ``settings``: sorted, so that the order in which they are written makes no difference.
+    """
+    values = MappingProxyType(parse_settings(dict(settings), major))
+    libraries = _preloaded(values)
+    return values, libraries, shmem_settings(values, libraries, major)
+
+
+def parse_version(version: str | None) -> tuple[int, int | None]:
+    """Major and minor of ``18``, ``17.5`` or ``15.18``; the minor is None where it is not given."""
+    text = (version or DEFAULT_VERSION).strip()
+    match = re.match(r"(\d+)(?:\.(\d+))?\Z", text)
+    if match is None or not int(VERSIONS[-1]) <= int(match[1]) <= _NEWEST:
+        raise UnknownVersionError(
+            "version", version, f"a PostgreSQL version from {VERSIONS[-1]} to {VERSIONS[0]}, such as 17 or 17.5"
+        )
+    return int(match[1]), int(match[2]) if match[2] else None
+
+
+def layout_of(major: int) -> int:
+    """The layout a major is computed with: its own since 15, that of 15 before."""
+    return max(major, _EXACT_SINCE)
+
+
+def checkpoint_queue_is_capped(major: int, minor: int | None) -> bool:
+    """Whether this minor caps the checkpointer's queue; a minor that is not given counts as the current one."""
+    since = shmem.CHECKPOINT_CAP_SINCE_MINOR.get(major)
+    return since is not None and (minor is None or minor >= since)
+
+
+def huge_pages_needed(size_bytes: int, page_bytes: int, base_page_bytes: int) -> int:
+    """Pages as the server counts them: ``floor(size / page) + 1``; base pages are simply rounded up."""
+    if page_bytes <= base_page_bytes:
+        return ceil_pages(size_bytes, page_bytes)
+    return size_bytes // page_bytes + 1
+
+
+_DEFAULTS: Final = shmem.ShmemSettings()
+
+
+def _count(values: Values, name: str, field: str | None = None) -> int:
+    """A count or bytes that was given, else the server's default; ``field``: its name there."""
+    return int(values.get(name, getattr(_DEFAULTS, field or name)))
+
+
+def _blocks(values: Values, name: str) -> int:
+    value = values.get(name)
+    return int(getattr(_DEFAULTS, name)) if value is None else int(value) // shmem.BLOCK_BYTES
+
+
+def _automatic_blocks(values: Values, name: str) -> int | None:
+    """Blocks of a cache that follows shared_buffers when it is 0 or not set: None then."""
+    value = values.get(name)
+    return None if value is None or int(value) <= 0 else int(value) // shmem.BLOCK_BYTES
+
+
+def shmem_settings(values: Values, libraries: tuple[str, ...], major: int) -> shmem.ShmemSettings:
+    """The given settings over the server's defaults."""
+    io_max_concurrency = values.get("io_max_concurrency")
+    wal_buffers = values.get("wal_buffers", -1)
+    return shmem.ShmemSettings(
+        shared_buffers=_blocks(values, "shared_buffers"),
+        max_connections=_count(values, "max_connections"),
+        max_locks_per_transaction=_count(values, "max_locks_per_transaction"),
+        max_pred_locks_per_transaction=_count(values, "max_pred_locks_per_transaction"),
+        max_prepared_transactions=_count(values, "max_prepared_transactions"),
+        max_worker_processes=_count(values, "max_worker_processes"),
+        autovacuum_max_workers=_count(values, "autovacuum_max_workers"),
+        autovacuum_worker_slots=_count(values, "autovacuum_worker_slots"),
+        max_wal_senders=_count(values, "max_wal_senders"),
+        max_replication_slots=_count(values, "max_replication_slots"),
+        max_active_replication_origins=_count(values, "max_active_replication_origins"),
+        max_logical_replication_workers=_count(values, "max_logical_replication_workers"),
+        # The server raises anything below 4 blocks to 4 (check_wal_buffers, xlog.c).
+        wal_buffers=None if int(wal_buffers) < 0 else max(int(wal_buffers) // shmem.BLOCK_BYTES, 4),
+        wal_segment_bytes=_count(values, "wal_segment_size", "wal_segment_bytes"),
+        track_activity_query_bytes=_count(values, "track_activity_query_size", "track_activity_query_bytes"),
+        min_dynamic_shared_memory_bytes=_count(values, "min_dynamic_shared_memory", "min_dynamic_shared_memory_bytes"),
+        old_snapshot_threshold_minutes=_count(values, "old_snapshot_threshold", "old_snapshot_threshold_minutes"),
+        hot_standby=bool(values.get("hot_standby", _DEFAULTS.hot_standby)),
+        transaction_buffers=_automatic_blocks(values, "transaction_buffers"),
+        commit_timestamp_buffers=_automatic_blocks(values, "commit_timestamp_buffers"),
+        subtransaction_buffers=_automatic_blocks(values, "subtransaction_buffers"),
+        multixact_offset_buffers=_blocks(values, "multixact_offset_buffers"),
+        multixact_member_buffers=_blocks(values, "multixact_member_buffers"),
+        notify_buffers=_blocks(values, "notify_buffers"),
+        serializable_buffers=_blocks(values, "serializable_buffers"),
+        io_max_concurrency=None if io_max_concurrency in {None, -1} else int(io_max_concurrency or 0),
+        io_uring=values.get("io_method") == "io_uring",
+        io_max_combine_limit=_blocks(values, "io_max_combine_limit"),
+        addin_bytes=sum(library_bytes(name, major, values) or 0 for name in libraries),
+    )
+
+
+def _preloaded(values: Values) -> tuple[str, ...]:
+    """Names in shared_preload_libraries."""
+    text = str(values.get("shared_preload_libraries", ""))
+    return tuple(name.strip().strip('"') for name in text.split(",") if name.strip())
+
+
+def library_bytes(name: str, major: int, values: Values) -> int | None:
+    """Shared memory a preloaded library asks for; None where no rule is known.
+
+    pg_stat_statements (contrib/pg_stat_statements, ``pgss_memsize``): a hash table of pg_stat_statements.max entries.
+    """
+    short = name.rsplit("/", 1)[-1].removesuffix(".so")
+    if short in _LIBRARIES_WITHOUT_SHARED_MEMORY:
+        return 0
+    if short == "pg_prewarm":
+        return KIB
+    if short == "pg_stat_statements":
+        entries = _count_text(values.get("pg_stat_statements.max", "5000"), "settings.pg_stat_statements.max")
+        return shmem.hash_table_bytes(entries, _PGSS_ENTRY_BYTES[layout_of(major)]) + 128
+    return None
+
+
+#: sizeof(pgssEntry) by major, from servers asked with two values of pg_stat_statements.max.
+_PGSS_ENTRY_BYTES: Final = {15: 360, 16: 360, 17: 408, 18: 432}
+
+
+def _count_text(value: int | float | bool | str, field: str) -> int:
+    try:
+        count = int(str(value))
+    except ValueError as error:
+        raise SettingValueError(field, value, "a whole number from 100") from error
+    if count < 100:
+        raise SettingValueError(field, value, "a whole number from 100")
+    return count
+
+
+def uncertainty_bytes(
+    version: tuple[int, int | None],
+    settings: shmem.ShmemSettings,
+    size_bytes: int,
+    unknown_libraries: tuple[str, ...],
+) -> tuple[int, int]:
+    """How far below and above ours the real segment may be, in bytes, as far as it is known.
+
+    Builds differ: one without TLS has no status buffer for it (smaller), one with Kerberos has one more (larger).
+    Early minors of 17 count one backend less.
+    """
+    major, minor = version
+    layout = layout_of(major)
+    slots = shmem.max_backends(layout, settings) + shmem.LAYOUTS[layout].status_slots
+    below = shmem.MODEL_ERROR_BYTES + slots * _SSL_STATUS_BYTES
+    above = shmem.MODEL_ERROR_BYTES + slots * _GSS_STATUS_BYTES
+    if major < _EXACT_SINCE:
+        older = _OLDER_BYTES + round(size_bytes * _OLDER_FRACTION)
+        below, above = below + older, above + older
+    if major == 17 and minor is not None and minor < _SLOT_SYNC_MINOR:
+        fewer = replace(settings, max_connections=max(settings.max_connections - 1, 1))
+        capped = checkpoint_queue_is_capped(major, minor)
+        below += max(size_bytes - shmem.shared_memory_bytes(layout, fewer, checkpoint_capped=capped), 0)
+    below += shmem.io_uring_bytes(layout, settings)  # a kernel before 6.5 maps the rings elsewhere
+    return below, above + len(unknown_libraries) * 8 * MIB
+
+
+def error_pages(size_bytes: int, uncertainty: tuple[int, int], page_bytes: int, base_page_bytes: int) -> int:
+    """Pages by which the count changes when the segment is off by its uncertainty, the larger of both directions."""
+    below_bytes, above_bytes = uncertainty
+    here = huge_pages_needed(size_bytes, page_bytes, base_page_bytes)
+    above = huge_pages_needed(size_bytes + above_bytes, page_bytes, base_page_bytes)
+    below = huge_pages_needed(max(size_bytes - below_bytes, 0), page_bytes, base_page_bytes)
+    return max(above - here, here - below)
+
+
+def private_bytes_per_connection(values: Values) -> int:
+    """Base-page memory of one busy connection: a fresh backend and one work_mem."""
+    work_mem = values.get("work_mem", _WORK_MEM_BYTES)
+    return _BACKEND_PRIVATE_BYTES + int(work_mem)
+
+
+def page_cache_bytes(values: Values, buffers_bytes: int) -> int | None:
+    """Page cache the planner of queries counts on: effective_cache_size above shared_buffers; None if it is not set."""
+    effective = values.get("effective_cache_size")
+    return None if effective is None else max(int(effective) - buffers_bytes, 0)
+
+
+def advice(values: Values, page_bytes: int, context: DemandContext) -> tuple[SettingAdvice, ...]:
+    """Settings that put the segment on huge pages, and that make a failure loud."""
+    if page_bytes <= context.base_page_bytes:
+        return (SettingAdvice(name="huge_pages", value="off", reason="No huge pages are planned for this instance."),)
+    result = [
+        SettingAdvice(
+            name="huge_pages",
+            value="on",
+            reason="With try the server falls back to base pages without a message; with on it refuses to start.",
+        )
+    ]
+    if page_bytes != context.default_huge_page_bytes or "huge_page_size" in values:
+        result.append(
+            SettingAdvice(
+                name="huge_page_size",
+                value=format_postgresql_bytes(page_bytes),
+                reason=f"The kernel's default huge page size is {page_label(context.default_huge_page_bytes)}.",
+            )
+        )
+    if str(values.get("shared_memory_type", "mmap")) != "mmap":
+        result.append(
+            SettingAdvice(name="shared_memory_type", value="mmap", reason="On Linux huge pages need an mmap segment.")
+        )
+    return tuple(result)
+
+
+@lru_cache(maxsize=1024)  # asked for at every page size
+def _segment_terms(major: int, settings: shmem.ShmemSettings, *, capped: bool) -> tuple[int, tuple[Term, ...]]:
+    """Bytes of the segment, and what they are made of."""
+    terms = shmem.shared_memory_terms(major, settings, checkpoint_capped=capped)
+    inputs = tuple(computed(name, size) for name, size in terms.items() if size)
+    return shmem.rounded_segment_bytes(sum(terms.values())), inputs
+
+
+def _explanation(terms: tuple[Term, ...], size_bytes: int, page_bytes: int) -> Explanation:
+    return Explanation(
+        formula="pages = floor(segment / page) + 1; segment = sum of the terms, to the next 8 kB",
+        inputs=(*terms, computed("segment", size_bytes), computed("page", page_bytes)),
+        reference="PostgreSQL src/backend/storage/ipc/ipci.c, CalculateShmemSize and InitializeShmemGUCs",
+    )
+
+
+def _notes(
+    version: tuple[int, int | None],
+    settings: shmem.ShmemSettings,
+    values: Values,
+    page_bytes: int,
+    unknown_libraries: tuple[str, ...],
+) -> tuple[str, ...]:
+    major, minor = version
+    notes = []
+    if str(values.get("huge_pages", "try")) == "try":
+        notes.append("huge_pages = try falls back to base pages without a message; set it to on.")
+    if str(values.get("huge_pages", "try")) == "off":
+        notes.append("huge_pages = off: this instance uses no huge page until it is set to on.")
+    if str(values.get("shared_memory_type", "mmap")) != "mmap":
+        notes.append("shared_memory_type is not mmap: on Linux this instance uses no huge page until it is.")
+    given_size = values.get("huge_page_size")
+    if given_size not in {None, 0} and int(given_size or 0) != page_bytes:
+        notes.append(
+            f"huge_page_size is {format_bytes(int(given_size or 0))}, "
+            f"but the count is for {page_label(page_bytes)} pages."
+        )
+    if major < _EXACT_SINCE:
+        notes.append(
+            f"PostgreSQL {major} cannot print its page count; the count is the layout of 15 with a larger error."
+        )
+    if unknown_libraries:
+        notes.append(
+            f"No rule for the shared memory of {', '.join(unknown_libraries)}: "
+            "8 MiB each is in the error, not in the count."
+        )
+    if settings.io_uring:
+        notes.append("io_method = io_uring: the rings are counted; kernels before 6.5 map them outside the segment.")
+    beyond = settings.shared_buffers - shmem.CHECKPOINT_REQUESTS_MAX
+    if minor is None and beyond > 0 and shmem.CHECKPOINT_CAP_SINCE_MINOR.get(major, 0) > 0:
+        extra = beyond * shmem.LAYOUTS[layout_of(major)].checkpoint_request_bytes
+        since = shmem.CHECKPOINT_CAP_SINCE_MINOR[major]
+        notes.append(
+            f"Before {major}.{since} the segment is {format_bytes(extra)} larger at this shared_buffers; "
+            "give the minor version."
+        )
+    if major >= 15:
+        notes.append("Check with the server stopped: postgres -D $PGDATA -C shared_memory_size_in_huge_pages.")
+    return tuple(notes)
+
+
+def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
+    """One size: huge_page_size, else the planned one, else the default. ``on`` refuses to start, ``try`` falls back."""
+    major, _ = parse_version(instance.version)
+    values, _, _ = _read(major, tuple(sorted(instance.settings.items())))
+    mode = str(values.get("huge_pages", "try"))
+    named = int(values.get("huge_page_size", 0)) or instance.page_bytes or context.default_huge_page_bytes
+    anonymous = str(values.get("shared_memory_type", "mmap")) == "mmap"  # no other type maps huge pages on Linux
+    sizes = () if mode == "off" or instance.page_bytes == 0 or not anonymous else (named,)
+    shortage = OnShortage.REFUSE if mode == "on" else OnShortage.BASE_PAGES
+    return PoolUse(page_sizes_bytes=sizes, on_shortage=shortage)
+
+
+ENGINE: Final = Engine(
+    name="postgresql",
+    title="PostgreSQL",
+    versions=VERSIONS,
+    settings=setting_specs(),
+    page_choice=PageChoice.NAMED,
+    demand=demand,
+    pool_use=pool_use,
+    pool_setting="shared_buffers",
+    process_per_connection=True,
+    aliases=("postgres", "pg"),
+    summary="One shared memory segment of shared_buffers and 2 to 12 % more.",
+)

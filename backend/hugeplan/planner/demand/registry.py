@@ -1,0 +1,70 @@
+"""The table of engines. Adding one is a file in ``engines`` and a row here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+from hugeplan.planner.demand.base import DemandContext, Engine, closest_hint, require_page_size
+from hugeplan.planner.demand.engines import advice, db2, generic, jvm, mariadb, mysql, oracle, postgresql
+from hugeplan.planner.errors import PlannerError, UnknownEngineError
+from hugeplan.planner.model import DatabaseInstance, Demand
+from hugeplan.planner.pages import HUGE_PAGE_SIZES, usual_default_size
+
+_TABLE: Final = (
+    postgresql.ENGINE,
+    mysql.ENGINE,
+    mariadb.ENGINE,
+    oracle.ENGINE,
+    db2.ENGINE,
+    jvm.ENGINE,
+    generic.ENGINE,
+    *advice.ENGINES,
+)
+
+#: Engines by name.
+ENGINES: Final[Mapping[str, Engine]] = MappingProxyType({engine.name: engine for engine in _TABLE})
+
+_ALIASES: Final[Mapping[str, str]] = {alias: engine.name for engine in _TABLE for alias in engine.aliases}
+
+
+def engine_named(name: str) -> Engine:
+    """The engine of a name or an alias, in any case."""
+    key = name.strip().lower()
+    key = _ALIASES.get(key, key)
+    engine = ENGINES.get(key)
+    if engine is None:
+        raise UnknownEngineError("engine", name, f"one of {', '.join(ENGINES)}{closest_hint(key, ENGINES)}")
+    return engine
+
+
+def context_with_page_size(page_bytes: int) -> DemandContext:
+    """A node of the first architecture that has this page size; x86-64 where none has it."""
+    for (arch, base), sizes in HUGE_PAGE_SIZES.items():
+        if page_bytes == base or page_bytes in sizes:
+            return DemandContext(
+                arch=arch,
+                base_page_bytes=base,
+                huge_page_sizes_bytes=sizes,
+                default_huge_page_bytes=usual_default_size(base, sizes),
+            )
+    return DemandContext()
+
+
+def demand_of(instance: DatabaseInstance, page_bytes: int, context: DemandContext | None = None) -> Demand:
+    """What one instance needs when its memory is mapped with pages of ``page_bytes``.
+
+    ``page_bytes`` is a huge page size of the node, or its base page size for no huge pages at all. Without a
+    context the node is of an architecture that has the page size, x86-64 first. Errors are PlannerErrors that name
+    the engine, the version or the setting.
+    """
+    where = context if context is not None else context_with_page_size(page_bytes)
+    engine = engine_named(instance.engine)
+    require_page_size(page_bytes, where)
+    if instance.connections is not None and instance.connections < 0:
+        raise PlannerError("connections", instance.connections, "0 or more")
+    if instance.engine != engine.name:
+        instance = replace(instance, engine=engine.name)
+    return engine.demand(instance, page_bytes, where)

@@ -1,0 +1,154 @@
+"""Reading the settings of an engine that is described by a table of :class:`SettingSpec`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+from hugeplan.planner.demand.base import SettingKind, SettingSpec, closest_hint, parse_boolean, parse_enum
+from hugeplan.planner.errors import SettingValueError, UnknownSettingError
+from hugeplan.planner.units import parse_whole_number
+
+Value = int | float | bool | str
+_UNBOUNDED: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How an engine writes its settings: its name, its size reader and printer, and how it spells names.
+
+    ``without_a_rule``: settings that the engine has and that change nothing here; their values are not read.
+    """
+
+    engine: str
+    parse_bytes: Callable[[str | int, str], int]
+    format_bytes: Callable[[int], str]
+    canonical_name: Callable[[str], str] = str.strip
+    without_a_rule: frozenset[str] = frozenset()
+
+
+class SettingTable:
+    """An engine's settings and its dialect: reads what is given, remembering it, because a plan asks often."""
+
+    def __init__(self, specs: tuple[SettingSpec, ...], dialect: Dialect) -> None:
+        self.specs = specs
+        self._dialect = dialect
+        self._by_name = {spec.name: spec for spec in specs}
+        self._read = lru_cache(maxsize=1024)(self._read_items)
+
+    def read(self, settings: Mapping[str, str]) -> Mapping[str, Value]:
+        """The given settings by canonical name, each in its kind: bytes, count, boolean or text.
+
+        Errors: UnknownSettingError for a name that is not in the table, SettingValueError or UnitError for a value.
+        """
+        return self._read(tuple(settings.items()))
+
+    def _read_items(self, settings: tuple[tuple[str, str], ...]) -> Mapping[str, Value]:
+        values: dict[str, Value] = {}
+        for given_name, text in settings:
+            name = self._dialect.canonical_name(given_name)
+            spec = self._by_name.get(name)
+            if spec is not None:
+                values[name] = read_value(spec, text, self._dialect)
+            elif name not in self._dialect.without_a_rule:
+                hint = closest_hint(name, self._by_name)
+                raise UnknownSettingError(
+                    f"settings.{given_name}", given_name, f"a setting of {self._dialect.engine}{hint}"
+                )
+        return MappingProxyType(values)
+
+
+def size(
+    name: str,
+    summary: str,
+    default: str | None = None,
+    *,
+    minimum: int = 0,
+    maximum: int | None = None,
+    matters: bool = True,
+) -> SettingSpec:
+    """A row of an engine's table: memory, its bounds in bytes."""
+    return SettingSpec(
+        name=name,
+        kind=SettingKind.BYTES,
+        summary=summary,
+        default=default,
+        minimum=minimum,
+        maximum=maximum,
+        matters=matters,
+    )
+
+
+def count(
+    name: str, summary: str, default: str | None = None, *, minimum: int, maximum: int, matters: bool = True
+) -> SettingSpec:
+    """A row of an engine's table: a whole number."""
+    return SettingSpec(
+        name=name,
+        kind=SettingKind.INTEGER,
+        summary=summary,
+        default=default,
+        minimum=minimum,
+        maximum=maximum,
+        matters=matters,
+    )
+
+
+def switch(name: str, summary: str, default: str | None = None, *, matters: bool = True) -> SettingSpec:
+    """A row of an engine's table: on or off."""
+    return SettingSpec(name=name, kind=SettingKind.BOOLEAN, summary=summary, default=default, matters=matters)
+
+
+def text(name: str, summary: str, default: str) -> SettingSpec:
+    """A row of an engine's table: free text."""
+    return SettingSpec(name=name, kind=SettingKind.TEXT, summary=summary, default=default)
+
+
+def choice(name: str, summary: str, default: str, choices: tuple[str, ...]) -> SettingSpec:
+    """A row of an engine's table: one of a few words."""
+    return SettingSpec(name=name, kind=SettingKind.ENUM, summary=summary, default=default, choices=choices)
+
+
+def read_value(spec: SettingSpec, text: str, dialect: Dialect) -> Value:
+    """One setting's value within its range."""
+    field = f"settings.{spec.name}"
+    if spec.kind is SettingKind.BOOLEAN:
+        return parse_boolean(text, field)
+    if spec.kind is SettingKind.ENUM:
+        return parse_enum(text, spec.choices, field)
+    if spec.kind is SettingKind.TEXT:
+        return str(text).strip()
+    low = spec.minimum if spec.minimum is not None else 0
+    high = spec.maximum if spec.maximum is not None else _UNBOUNDED
+    if spec.kind is SettingKind.INTEGER:
+        return parse_whole_number(text, low, high, field)
+    value = dialect.parse_bytes(text, field)
+    if not low <= value <= high:
+        limit = f"{dialect.format_bytes(low)} or more" if high == _UNBOUNDED else None
+        raise SettingValueError(field, text, limit or f"{dialect.format_bytes(low)} to {dialect.format_bytes(high)}")
+    return value
+
+
+def integer(values: Mapping[str, Value], name: str, default: int) -> int:
+    """A count or a size that was given, else its default."""
+    value = values.get(name, default)
+    return int(value)
+
+
+def underscored(name: str) -> str:
+    """MySQL's and MariaDB's names: options may be written with dashes."""
+    return name.strip().lower().replace("-", "_")
+
+
+def optional(values: Mapping[str, Value], name: str) -> int | None:
+    """A count or a size that was given; None where it was not."""
+    value = values.get(name)
+    return None if value is None else int(value)
+
+
+def lowered(name: str) -> str:
+    """Names that count in either case, as Oracle's and Db2's."""
+    return name.strip().lower()

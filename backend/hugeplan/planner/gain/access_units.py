@@ -1,0 +1,131 @@
+"""The places an operation touches, seen in units of memory: pages of one size, or what a line of entries covers.
+
+A region of places becomes one class of equally popular units, or a few where its rows are Zipf-popular. What a unit
+size makes of a profile is remembered, since both bounds of every price and all cache sizes ask for it again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hugeplan.planner.gain.accesses import TouchProfile, TouchRegion
+from hugeplan.planner.gain.translation import Floats, scattered_rows, zipf_sums
+
+ZIPF_GROUPS = 8
+_ZIPF_STEPS = np.arange(ZIPF_GROUPS - 1, 0, -1) / (ZIPF_GROUPS - 1e-6)
+
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """A profile in units of one size. All arrays have the shape (classes,); a region's classes stand together.
+
+    Attributes:
+        starts: first class of each region, shape (regions,).
+        region: index of the region of each class.
+        items: distinct units of each class.
+        places: places that an operation touches there.
+        units: units that it touches there: places with their near touches.
+        lines: cache lines that it reads there.
+    """
+
+    starts: Indices
+    region: Indices
+    items: Floats
+    places: Floats
+    units: Floats
+    lines: Floats
+
+
+class Places:
+    """A profile with its views by unit size."""
+
+    def __init__(self, profile: TouchProfile) -> None:
+        self.profile = profile
+        self._views: dict[int, View] = {}
+
+    def in_units_of(self, unit_bytes: int) -> View:
+        """The profile in units of ``unit_bytes``."""
+        view = self._views.get(unit_bytes)
+        if view is None:
+            view = self._views[unit_bytes] = _view(self.profile, unit_bytes)
+        return view
+
+
+@lru_cache(maxsize=512)
+def places_of(profile: TouchProfile) -> Places:
+    """The one object of a profile, so that its views are made once."""
+    return Places(profile)
+
+
+def _view(profile: TouchProfile, unit_bytes: int) -> View:
+    rows: list[tuple[float, ...]] = []
+    starts: list[int] = []
+    for index, region in enumerate(profile.regions):
+        starts.append(len(rows))
+        near = near_touches(region, unit_bytes)
+        distinct = _distinct(region, unit_bytes, near)
+        for item_share, share in _groups(region, profile.zipf_s, unit_bytes):
+            places = region.touches * share
+            rows.append((index, max(1.0, distinct * item_share), places, places * (1.0 + near), places * region.lines))
+    table = np.array(rows, dtype=np.float64).T
+    return View(np.array(starts), table[0].astype(np.intp), *table[1:])
+
+
+def near_touches(region: TouchRegion, unit_bytes: int) -> float:
+    """Near touches that are units of their own: none once a unit holds the whole place."""
+    return region.near_touches if unit_bytes < region.place_bytes else 0.0
+
+
+def _distinct(region: TouchRegion, unit_bytes: int, near: float) -> float:
+    """Distinct units that a region's places occupy, places lying at random in its span."""
+    units = max(1.0, region.span_bytes / unit_bytes)
+    if unit_bytes < region.place_bytes:
+        return min(units, region.places * (1.0 + near))
+    return max(1.0, -units * math.expm1(-region.places / units))
+
+
+def _groups(region: TouchRegion, zipf_s: float, unit_bytes: int) -> tuple[tuple[float, float], ...]:
+    """Classes (share of the region's units, share of its references)."""
+    if region.popularity_rows is None or zipf_s <= 0.0:
+        return ((1.0, 1.0),)
+    units = max(1.0, region.span_bytes / max(unit_bytes, region.place_bytes))
+    return _zipf_groups(_rounded(region.popularity_rows), zipf_s, _rounded(region.popularity_rows / units))
+
+
+def _rounded(value: float) -> int:
+    """A count to two significant digits: shares of popularity hardly change, and a slider's next step is remembered."""
+    if value < 100.0:
+        return max(1, round(value))
+    scale = int(10.0 ** (math.floor(math.log10(value)) - 1))
+    return round(value / scale) * scale
+
+
+@lru_cache(maxsize=256)
+def _zipf_groups(rows: int, s: float, rows_per_unit: int) -> tuple[tuple[float, float], ...]:
+    """Scattered Zipf rows folded into groups of units of like popularity: (share of units, share of references).
+
+    Equal steps in the logarithm of popularity keep the hottest units apart from the rest.
+    """
+    found = scattered_rows(rows, s, rows_per_unit)
+    minus_popularity, ranks, shares = zipf_sums(rows, s)
+    hottest = found.rest - float(minus_popularity[0])
+    if not found.hot or math.log(hottest / found.rest) < 1e-9:
+        return ((1.0, 1.0),)
+    # Least popularity of each group but the coldest, hottest group first; then how many classes of rows reach it.
+    least = found.rest * (hottest / found.rest) ** _ZIPF_STEPS
+    ends = np.minimum(minus_popularity.searchsorted(found.rest - least, side="right"), found.hot)
+    unit_sums = [0.0, *ranks[ends].tolist(), float(found.pages)]
+    row_shares = [0.0, *shares[ends].tolist(), found.hot_share]
+    groups = []
+    for (start, end), (before, after) in zip(pairwise(unit_sums), pairwise(row_shares), strict=True):
+        if end > start:
+            groups.append(((end - start) / found.pages, after - before + found.rest * (end - start)))
+    return tuple(groups)

@@ -1,0 +1,349 @@
+"""What a page size buys an instance: nanoseconds saved per operation first, the percentage second.
+
+The saving comes from ``saving.py``; the percentage needs the operation's own cost. If the reader measured throughput
+per busy core at base pages, it is saving over cost; else the published band of the engine's class, and the result
+says which. Every input is listed with where it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hugeplan.planner.gain.accesses import TouchProfile, touched_bytes, touches_of
+from hugeplan.planner.gain.published_bands import band_of
+from hugeplan.planner.gain.translation_saving import Machine, Saving, l1_miss_ns, savings
+from hugeplan.planner.gain.walk_cost import Reach, WalkPrice, granule_of, table_line_bytes, walk_price
+from hugeplan.planner.memory.page_tables import page_table_bytes
+from hugeplan.planner.model import (
+    KIB,
+    MIB,
+    Confidence,
+    DatabaseInstance,
+    Demand,
+    Gain,
+    HardwareFacts,
+    NodeFacts,
+    Range,
+    Source,
+    Term,
+)
+
+NATIVE_BOUND, NESTED_BOUND = 2.1, 3.0
+"""Largest speed-up that translation alone can give dependent random reads (sheet section 7)."""
+
+
+THP_PAGE_BYTES, THP_BASE_PAGE_BYTES = 2 * MIB, 4 * KIB
+"""Size of a transparent huge page, one page-table level above base pages of 4K (x86-64, AArch64)."""
+
+
+def gains(node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Demand]) -> tuple[Gain, ...]:
+    """The gain of every page size in ``demands`` (page bytes -> demand) against the node's base page, smallest first.
+
+    The base page size itself, where asked for, gets a gain of zero and its page-table bytes. Where the node's THP
+    setting is known and not ``never``, 2M is followed by what transparent huge pages would give without a pool.
+    """
+    weighed = {case.page_bytes: (case, saving) for case, saving in _savings(node, instance, demands)}
+    results = []
+    for page_bytes in sorted(demands):
+        if page_bytes not in weighed:
+            results.append(_base_gain(node, instance, demands[page_bytes]))
+            continue
+        case, saving = weighed[page_bytes]
+        results.append(_gain(node, instance, case, saving))
+        if page_bytes == THP_PAGE_BYTES and node.base_page_bytes == THP_BASE_PAGE_BYTES:
+            results.extend(_thp_gain(node, case.demand, results[-1]))
+    return tuple(results)
+
+
+def page_label(page_bytes: int) -> str:
+    """``4K``, ``64K``, ``2M``, ``1G``: the label tlbbench gives a page size."""
+    for shift, unit in ((30, "G"), (20, "M"), (10, "K")):
+        if page_bytes >= 1 << shift and page_bytes % (1 << shift) == 0:
+            return f"{page_bytes >> shift}{unit}"
+    return f"{page_bytes}B"
+
+
+def address_spaces(instance: DatabaseInstance, demand: Demand) -> int:
+    """Private page tables that map the segment: connections of a process-per-connection engine, else one."""
+    if not demand.process_per_connection:
+        return 1
+    return max(1, demand.connections or instance.connections or instance.workload.active_connections or 1)
+
+
+def active_processes(instance: DatabaseInstance, demand: Demand) -> tuple[int, Source]:
+    """Processes that run operations at the same time; one where the engine serves all from one address space."""
+    if not demand.process_per_connection:
+        return 1, Source.COMPUTED
+    active = instance.workload.active_connections
+    if active is not None:
+        return max(1, active), Source.GIVEN
+    return min(address_spaces(instance, demand), 64), Source.ASSUMED
+
+
+def _tables(node: NodeFacts, instance: DatabaseInstance, demand: Demand, page_bytes: int) -> int:
+    return page_table_bytes(
+        demand.segment_bytes, page_bytes, node.base_page_bytes, address_spaces(instance, demand), arch=node.arch
+    )
+
+
+def _base_gain(node: NodeFacts, instance: DatabaseInstance, demand: Demand) -> Gain:
+    return Gain(
+        instance=instance.name,
+        backing=page_label(node.base_page_bytes),
+        page_bytes=node.base_page_bytes,
+        saving_ns_per_operation=Range(0.0, 0.0, 0.0),
+        speedup=Range(1.0, 1.0, 1.0),
+        page_tables_bytes=_tables(node, instance, demand, node.base_page_bytes),
+        confidence=Confidence.HIGH,
+        inputs=(),
+        statement="The base page size: what the others are compared with.",
+    )
+
+
+def _thp_gain(node: NodeFacts, demand: Demand, pool: Gain) -> tuple[Gain, ...]:
+    """THP beside a pool of the same size: at best the same saving, at worst none, since nothing is guaranteed.
+
+    Shared memory of a process-per-connection engine is not covered by the ``enabled`` setting at all (it follows
+    ``shmem_enabled``, ``never`` by default), and ``madvise`` helps only engines that ask for it.
+    """
+    if node.thp_enabled not in {"always", "madvise"}:
+        return ()
+    covered = node.thp_enabled == "always" and not demand.process_per_connection
+    saving, speedup = pool.saving_ns_per_operation, pool.speedup
+    why = (
+        "THP may be granted, split or withheld at any time: up to the saving of a pool, and nothing is certain."
+        if covered
+        else "THP does not reach this memory as the node is set: shared memory follows shmem_enabled, and under "
+        "madvise an engine must ask for it."
+    )
+    return (
+        replace(
+            pool,
+            backing="THP",
+            saving_ns_per_operation=Range(
+                min(0.0, saving.low), saving.likely if covered else 0.0, max(0.0, saving.high)
+            ),
+            speedup=None
+            if speedup is None
+            else Range(min(1.0, speedup.low), speedup.likely if covered else 1.0, max(1.0, speedup.high)),
+            confidence=Confidence.LOW,
+            inputs=(*pool.inputs, Term("transparent_hugepage/enabled", node.thp_enabled, Source.GIVEN)),
+            statement=why,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One assumption about what a TLB entry covers, with the hardware it leads to."""
+
+    granule_bytes: int
+    base: Reach
+    large: Reach
+    price: WalkPrice
+
+
+def scenarios_of(
+    hardware: HardwareFacts | None, base_page_bytes: int, page_bytes: int, arch: str
+) -> tuple[Scenario, ...]:
+    """One scenario when the granule is known; two, whole page and base page, when a guest was not probed."""
+    granule = granule_of(hardware, page_bytes)
+    candidates = (granule,) if granule is not None else (base_page_bytes, page_bytes)
+    return tuple(
+        Scenario(covered, *walk_price(hardware, base_page_bytes, page_bytes, covered, arch))
+        for covered in (max(g, base_page_bytes) for g in candidates)
+    )
+
+
+def busy_cores(node: NodeFacts, instance: DatabaseInstance) -> float:
+    """Cores that run the instance's operations at the same time; one where nothing says how many are active."""
+    active = max(1, instance.workload.active_connections or 1)
+    return float(min(active, node.cpus or active))
+
+
+def machine_of(node: NodeFacts, scenario: Scenario, page_bytes: int, processes: int, busy: float) -> Machine:
+    """What the saving needs to know of a node under one scenario."""
+    cores = node.cpus or processes
+    measured = node.hardware.l2_hit_penalty_ns if node.hardware else None
+    return Machine(
+        base=scenario.base,
+        large=scenario.large,
+        price=scenario.price,
+        table_line_bytes=(
+            table_line_bytes(node.base_page_bytes, node.base_page_bytes, node.arch),
+            table_line_bytes(page_bytes, node.base_page_bytes, node.arch),
+        ),
+        l1_miss_ns=l1_miss_ns(measured),
+        processes=float(processes),
+        processes_per_core=max(1.0, processes / max(1, cores)),
+        busy_cores=busy,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One large page size for one instance: what an operation touches, and what an entry may cover."""
+
+    page_bytes: int
+    demand: Demand
+    profile: TouchProfile
+    processes: int
+    processes_source: Source
+    scenarios: tuple[Scenario, ...]
+
+
+def _savings(
+    node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Demand]
+) -> Iterator[tuple[_Case, Saving]]:
+    """The saving of every large page size, over all its scenarios; sizes with the same touches are solved together."""
+    cases_of: dict[int, list[_Case]] = {}
+    for page_bytes, demand in demands.items():
+        if page_bytes > node.base_page_bytes:
+            alike = cases_of.setdefault(touched_bytes(demand), [])
+            profile = alike[0].profile if alike else touches_of(instance, demand)
+            scenarios = scenarios_of(node.hardware, node.base_page_bytes, page_bytes, node.arch)
+            alike.append(_Case(page_bytes, demand, profile, *active_processes(instance, demand), scenarios))
+    for cases in cases_of.values():
+        busy = busy_cores(node, instance)
+        machines = [tuple(machine_of(node, s, c.page_bytes, c.processes, busy) for s in c.scenarios) for c in cases]
+        flat = tuple(machine for group in machines for machine in group)
+        found = iter(savings(cases[0].profile, flat, _is_described(instance)))
+        for case, group in zip(cases, machines, strict=True):
+            yield case, over_scenarios([next(found) for _ in group])
+
+
+def over_scenarios(found: Sequence[Saving]) -> Saving:
+    """From the least to the most that any scenario allows; likely: their mean."""
+    ranges = [saving.ns for saving in found]
+    likely = sum(r.likely for r in ranges) / len(ranges)
+    ns = Range(min(r.low for r in ranges), likely, max(r.high for r in ranges))
+    return Saving(ns, any(saving.extrapolated for saving in found))
+
+
+def _is_described(instance: DatabaseInstance) -> bool:
+    """Whether the reader gave a working set or a skew."""
+    return instance.workload.working_set_bytes is not None or instance.workload.zipf_s is not None
+
+
+def _gain(node: NodeFacts, instance: DatabaseInstance, case: _Case, found: Saving) -> Gain:
+    saving = found.ns
+    page_bytes, profile, scenarios = case.page_bytes, case.profile, case.scenarios
+    virtualised = node.hardware is None or node.hardware.virtualised is not False
+    speedup, basis = _speedup(instance, saving, virtualised)
+    fractured = len(scenarios) == 1 and scenarios[0].granule_bytes < page_bytes
+    inputs = (
+        *_hardware_terms(scenarios, page_bytes, node),
+        *_extrapolation(found.extrapolated),
+        *profile.inputs,
+        Term("private page tables in use", f"{case.processes}", case.processes_source),
+        basis,
+    )
+    return Gain(
+        instance=instance.name,
+        backing=page_label(page_bytes),
+        page_bytes=page_bytes,
+        saving_ns_per_operation=saving,
+        speedup=speedup,
+        page_tables_bytes=_tables(node, instance, case.demand, page_bytes),
+        confidence=_confidence(scenarios, _is_described(instance), basis.source),
+        inputs=inputs,
+        statement=_statement(
+            page_bytes, saving, speedup, profile, basis, fractured=fractured, known=len(scenarios) == 1
+        ),
+    )
+
+
+def _speedup(instance: DatabaseInstance, saving: Range, virtualised: bool) -> tuple[Range, Term]:
+    """Speed-up and where its operation cost came from; never above what translation alone can give."""
+    rate = instance.workload.operations_per_second_per_busy_core
+    if rate is not None and rate > 0.0:
+        cost_ns = 1e9 / rate
+        bound = NESTED_BOUND if virtualised else NATIVE_BOUND
+        longest = cost_ns * (1.0 - 1.0 / bound)
+
+        def of(ns: float) -> float:
+            return cost_ns / (cost_ns - min(ns, longest))
+
+        term = Term("operation's own cost", f"{cost_ns:.0f} ns at base pages", Source.GIVEN)
+        return Range(of(saving.low), of(saving.likely), of(saving.high)), term
+    band = band_of(instance.engine, instance.workload.operation_class)
+    low = band.percent.low if saving.low >= 0.0 else min(band.percent.low, -2.8)
+    # A saving of nothing is a gain of nothing, whatever was published elsewhere.
+    high = band.percent.high if saving.high > 0.0 else 0.0
+    likely = min(max(band.percent.likely if saving.likely > 0.0 else 0.0, low), high)
+    percent = Range(min(low, high), likely, high)
+    speedup = Range(1.0 + percent.low / 100.0, 1.0 + percent.likely / 100.0, 1.0 + percent.high / 100.0)
+    return speedup, Term("percentage", "published band of the engine's class", Source.ASSUMED, band.source)
+
+
+def _extrapolation(extrapolated: bool) -> tuple[Term, ...]:
+    """The input that says a walk's price lies outside what was measured; nothing when it lies inside."""
+    text = "extrapolated: more page-table entries are out of the cache than at any measured footprint"
+    return (Term("walk price", text, Source.COMPUTED),) if extrapolated else ()
+
+
+def _hardware_terms(scenarios: tuple[Scenario, ...], page_bytes: int, node: NodeFacts) -> tuple[Term, ...]:
+    first = scenarios[0]
+    terms = [
+        Term(f"TLB entries for {page_label(node.base_page_bytes)}", f"{first.base.entries:.0f}", first.base.source)
+    ]
+    if len(scenarios) > 1:
+        terms.append(Term(f"effective granule of {page_label(page_bytes)}", "not measured", Source.UNKNOWN))
+    else:
+        probed = bool(node.hardware and node.hardware.granules)
+        source = Source.MEASURED if probed else Source.COMPUTED
+        terms.append(Term(f"effective granule of {page_label(page_bytes)}", page_label(first.granule_bytes), source))
+    for scenario in scenarios:
+        if scenario.granule_bytes == page_bytes:
+            label = f"TLB entries for {page_label(page_bytes)}"
+            terms.append(Term(label, f"{scenario.large.entries:.0f}", scenario.large.source))
+    measured_c1 = node.hardware is not None and node.hardware.l2_hit_penalty_ns is not None
+    c1 = l1_miss_ns(node.hardware.l2_hit_penalty_ns if node.hardware else None)
+    terms.append(Term("first-level miss", f"{c1:.2f} ns", Source.MEASURED if measured_c1 else Source.ASSUMED))
+    return (*terms, *first.price.inputs)
+
+
+def _confidence(scenarios: tuple[Scenario, ...], described: bool, basis: Source) -> Confidence:
+    """High only when curves, granule, working set and operation cost are all known; low without curves or granule."""
+    if len(scenarios) > 1 or not all(s.price.measured for s in scenarios):
+        return Confidence.LOW
+    price = scenarios[0].price.confidence
+    if price is Confidence.HIGH and described and basis is Source.GIVEN:
+        return Confidence.HIGH
+    return Confidence.MEDIUM
+
+
+def _whole_ns(ns: float) -> str:
+    """Whole nanoseconds; what is less than a half keeps its first digit, so that it does not read as nothing."""
+    return f"{ns:.1g}" if 0.0 < abs(ns) < 0.5 else str(round(ns))
+
+
+def _statement(
+    page_bytes: int,
+    saving: Range,
+    speedup: Range,
+    profile: TouchProfile,
+    basis: Term,
+    *,
+    fractured: bool,
+    known: bool,
+) -> str:
+    label = page_label(page_bytes)
+    low, likely, high = (_whole_ns(ns) for ns in (saving.low, saving.likely, saving.high))
+    sentences = [
+        f"{label} pages: {likely} ns less per operation ({low} to {high}), "
+        f"from {profile.cold_touches:.1f} cold places touched."
+    ]
+    percent = [100.0 * (value - 1.0) for value in (speedup.likely, speedup.low, speedup.high)]
+    against = (
+        "of the operation's given cost" if basis.source is Source.GIVEN else f"by published results: {basis.reference}"
+    )
+    sentences.append(f"That is {percent[0]:+.1f} % ({percent[1]:+.1f} to {percent[2]:+.1f} %) {against}.")
+    if fractured:
+        sentences.append("The host maps this guest with smaller pages: walks get shorter, TLB reach stays the same.")
+    if not known:
+        sentences.append("What a TLB entry covers here was not measured; the range holds with and without more reach.")
+    if saving.low < 0.0:
+        sentences.append(f"A loss is possible: {label} entries are few and the hot places may be scattered.")
+    return " ".join(sentences)

@@ -1,0 +1,64 @@
+"""Net memory: what pools lock against what they give back.
+
+Given back are page tables (huge leaf entries replace thousands of small ones) and, with HVO, the pool's own struct
+pages. Idle is what no segment fills: rounding waste and slack. Source: translation sheet section 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hugeplan.planner.memory.ledger import hvo_returned_bytes
+from hugeplan.planner.model import Demand, Explanation, InstancePlan, NetMemory, NodeFacts, PoolPlan, Source, Term
+from hugeplan.planner.units import format_bytes
+
+
+def net_memory(
+    node: NodeFacts, pools: Sequence[PoolPlan], instances: Sequence[InstancePlan], smaller: Sequence[Demand] = ()
+) -> NetMemory:
+    """Locked, idle and returned bytes. ``net_bytes`` = returned - idle; above zero the reservation pays for itself.
+
+    ``smaller``: mappings that instances have on smaller huge pages beside their own size; their pages count as used.
+    HVO's part is None when it is unknown whether HVO is on, and is then left out of the net.
+    """
+    locked = sum(pool.pages * pool.page_bytes for pool in pools)
+    own = {plan.page_bytes for plan in instances} | {part.page_bytes for part in smaller}
+    strangers = sum(pool.pages * pool.page_bytes for pool in pools if pool.page_bytes not in own)
+    used = sum(plan.demand.segment_bytes for plan in instances if plan.page_bytes) + strangers
+    used += sum(part.segment_bytes for part in smaller)
+    idle = locked - used
+    tables = sum(plan.page_tables_base_bytes - plan.page_tables_huge_bytes for plan in instances if plan.page_bytes)
+    hvo: int | None = None
+    if node.hvo_enabled is not None:
+        hvo = sum(hvo_returned_bytes(p.pages, p.page_bytes, node.base_page_bytes) for p in pools) * node.hvo_enabled
+    returned = tables + (hvo or 0)
+    return NetMemory(
+        locked_bytes=locked,
+        used_bytes=used,
+        idle_bytes=idle,
+        returned_page_tables_bytes=tables,
+        returned_hvo_bytes=hvo,
+        net_bytes=returned - idle,
+        break_even_idle_bytes=returned,
+        explanation=Explanation(
+            "net = page tables returned + struct pages returned - (locked - used)",
+            (
+                Term("locked", format_bytes(locked), Source.COMPUTED),
+                Term("used by segments", format_bytes(used), Source.COMPUTED),
+                Term("page tables returned", format_bytes(tables), Source.COMPUTED, "upper bound: all of it touched"),
+                _hvo_term(hvo),
+            ),
+            "translation sheet section 9; Documentation/mm/vmemmap_dedup.rst",
+        ),
+    )
+
+
+def _hvo_term(returned: int | None) -> Term:
+    if returned is None:
+        return Term("struct pages returned", "unknown, left out", Source.UNKNOWN)
+    return Term("struct pages returned", format_bytes(returned), Source.COMPUTED)
+
+
+def break_even_idle_pages(returned_bytes: int, page_bytes: int) -> int:
+    """Idle pages up to which a reservation costs nothing: returned bytes / page size, rounded down."""
+    return max(0, returned_bytes) // page_bytes

@@ -1,0 +1,151 @@
+"""What buffer pool is worth: benefit in points (per cent of the instance's best) over pool sizes.
+
+Measured throughput comes first: the curve fitted to the reader's table where it describes it well, else straight
+lines over the table's upper hull; nothing more is promised past its last size. Without a table, the share of accesses
+that a pool of that size can serve, from working set and skew. Else a stated guess of falling returns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import BenefitPoint, PoolBenefit, Workload
+from hugeplan.planner.pool_benefit.throughput_curve import MIN_POINTS, fit_benefit
+from hugeplan.planner.units import format_bytes
+
+#: Working sets are counted in blocks of this size; only their number matters, and only for the skew.
+BLOCK_BYTES = 8192
+_SUMMED_RANKS = 64
+#: A fitted curve is used when its root mean square residual is at most this share of the best throughput.
+GOOD_FIT = 0.05
+
+Floats = NDArray[np.float64]
+
+
+def pool_benefit(workload: Workload, pool_bytes: Sequence[int]) -> tuple[tuple[float, ...], str]:
+    """Benefit in points at each pool size (rising order), and a sentence on where it comes from."""
+    sizes = np.asarray(pool_bytes, dtype=np.float64)
+    if len(workload.benefit_points) >= 2:
+        values, how = _from_table(workload.benefit_points, sizes)
+        last = format_bytes(workload.benefit_points[-1].pool_bytes)
+        basis = f"benefit from {len(workload.benefit_points)} measured throughputs ({how}), no more past {last}"
+    elif workload.working_set_bytes:
+        values = 100.0 * hit_ratio(sizes, workload.working_set_bytes, workload.zipf_s or 0.0)
+        skew = "uniform access" if not workload.zipf_s else f"Zipf s = {workload.zipf_s:g}"
+        basis = f"benefit taken as the hit ratio: {format_bytes(workload.working_set_bytes)} working set, {skew}"
+    else:
+        values = 10.0 * np.log2(sizes / max(1.0, float(sizes[0])))
+        basis = "benefit of buffer pool not given: every doubling is taken to be worth ten points"
+    return tuple(values.tolist()), basis
+
+
+def table_says(points: tuple[BenefitPoint, ...], pool_bytes: int | None) -> PoolBenefit | None:
+    """The fitted curve at the planned pool, with its knees; None where no curve can be fitted."""
+    if pool_bytes is None or len(points) < MIN_POINTS:
+        return None
+    try:
+        curve = fit_benefit(points)
+    except PlannerError:
+        return None
+    found = curve.estimate(pool_bytes)
+    slope = 0.0 if found.extrapolated and pool_bytes > curve.last_bytes else curve.marginal_per_gib(float(pool_bytes))
+    knees = tuple(curve.knee(share) for share in (0.95, 0.99))
+    at_95, at_99 = (knee.fitted_bytes or knee.measured_bytes for knee in knees)
+    return PoolBenefit(
+        points=len(points),
+        measured=curve.points,
+        pool_bytes=pool_bytes,
+        limit=curve.limit,
+        slope=curve.slope,
+        end_bytes=round(curve.end_bytes),
+        error_fraction=curve.nrmse,
+        knee_95_bytes=at_95,
+        knee_99_bytes=at_99,
+        throughput=found.throughput,
+        marginal_per_gib=slope,
+        extrapolated=found.extrapolated,
+        statement=(
+            f"{format_bytes(pool_bytes)} reach {_plain(found.throughput)} of {_plain(curve.best)} measured at best;"
+            f" one GiB more is worth {_plain(slope)}. 95 % are reached at {format_bytes(at_95)}, 99 % at"
+            f" {format_bytes(at_99)}. The curve is off by {100 * curve.nrmse:.1f} % of the best"
+            + (f"; {found.note}, so this is extrapolated." if found.extrapolated else f": {found.note}.")
+        ),
+    )
+
+
+def _plain(value: float) -> str:
+    """Three significant digits, written out: 134037 -> "134,000"."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= 100.0 else f"{rounded:g}"
+
+
+def _from_table(points: tuple[BenefitPoint, ...], sizes: Floats) -> tuple[Floats, str]:
+    """Per cent of the best measured throughput at each size, and how it was read off the table."""
+    if len(points) >= MIN_POINTS:
+        try:
+            curve = fit_benefit(points)
+        except PlannerError:
+            return measured_points(points, sizes), "straight lines"
+        if curve.nrmse <= GOOD_FIT:
+            capped = np.minimum(sizes, float(curve.last_bytes))
+            values = np.asarray([curve.throughput(float(size)) for size in capped])
+            return values * (100.0 / curve.best), "fitted curve"
+    return measured_points(points, sizes), "straight lines"
+
+
+def measured_points(points: Sequence[BenefitPoint], sizes: Floats) -> Floats:
+    """Per cent of the best measured throughput at each size, on the upper concave hull of the points.
+
+    Below the first size the line to the origin is used; past the last size the value stays.
+    """
+    hull: list[tuple[float, float]] = [(0.0, 0.0)]
+    for point in sorted(points, key=lambda p: p.pool_bytes):
+        here = (float(point.pool_bytes), point.throughput)
+        while len(hull) > 1 and _slope(hull[-2], here) >= _slope(hull[-2], hull[-1]):
+            hull.pop()
+        hull.append(here)
+    best = max(throughput for _, throughput in hull)
+    while len(hull) > 1 and hull[-1][1] < hull[-2][1]:
+        hull.pop()  # a larger pool is never worth less than a smaller one: it can be left unused
+    x = np.asarray([size for size, _ in hull])
+    y = np.asarray([throughput for _, throughput in hull])
+    values: Floats = np.interp(sizes, x, y) * (100.0 / best)
+    return values
+
+
+def _slope(a: tuple[float, float], b: tuple[float, float]) -> float:
+    return (b[1] - a[1]) / max(1.0, b[0] - a[0])
+
+
+def hit_ratio(sizes: Floats, working_set_bytes: int, zipf_s: float) -> Floats:
+    """Share of accesses to the hottest blocks that fit: (H_k / H_n) for Zipf, k / n for uniform access.
+
+    Popularity is by rank, the pool holds the most popular blocks.
+    """
+    blocks = max(1.0, working_set_bytes / BLOCK_BYTES)
+    held = np.clip(sizes / BLOCK_BYTES, 0.0, blocks)
+    ratio: Floats = _harmonic(held, zipf_s) / _harmonic(np.asarray([blocks]), zipf_s)[0]
+    return ratio
+
+
+def _harmonic(count: Floats, s: float) -> Floats:
+    """Generalised harmonic numbers: the first terms summed, the rest as the integral between half steps (1e-4)."""
+    ranks = np.arange(1, _SUMMED_RANKS + 1, dtype=np.float64)
+    head = np.concatenate(([0.0], np.cumsum(ranks**-s)))
+    start = _SUMMED_RANKS + 0.5
+    end = np.maximum(count + 0.5, start)
+    summed: Floats = np.interp(np.minimum(count, _SUMMED_RANKS), np.arange(_SUMMED_RANKS + 1), head)
+    return summed + _power_integral(start, end, s)
+
+
+def _power_integral(start: float, end: Floats, s: float) -> Floats:
+    """The integral of x^-s from start to end."""
+    if math.isclose(s, 1.0):
+        return np.log(end / start)
+    area: Floats = (np.power(end, 1.0 - s) - start ** (1.0 - s)) / (1.0 - s)
+    return area

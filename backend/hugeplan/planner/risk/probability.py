@@ -1,0 +1,266 @@
+"""Risk: the probability that ordinary memory runs out under a plan.
+
+Tenants are random, everything else in the ledger is taken at its planned size; the page cache is left out, because
+the kernel takes it back before memory runs out. A tenant's copy is drawn from its measured history (moved along its
+trend when it grows), else evenly between request and limit. How copies go together is unknown: they are taken as
+independent and as moving together, and the answer is the range between the two. The likely value is the share of
+moments at which all tenants together were above the room, where all were measured at the same times; else the middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hugeplan.planner.model import NumaRisk, Policy, Range, Risk, Tenant
+from hugeplan.planner.risk.forecast import trend
+from hugeplan.planner.units import format_bytes
+
+#: Days ahead at which growing tenants are judged: about the time between two reviews of a node.
+HORIZON_DAYS = 30.0
+#: A tenant with a request and no limit is taken to use up to this many per cent of its request.
+NO_LIMIT_PERCENT = 120
+_BINS_MIN = 1024
+_BINS_PER_COPY = 8
+_QUANTILES = 1024
+_EVEN_VALUES = 513
+_CONFIDENCE = 0.95
+_ROUNDING = 1e-9  # of a probability that equals the policy
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyUse:
+    """Possible bytes of one copy, sorted and equally likely; ``measured`` points behind them (0: assumed).
+
+    ``series`` are the same values in the order of ``times``, for tenants that were measured together.
+    """
+
+    values: Floats
+    measured: int
+    basis: str
+    series: Floats | None = None
+    times: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TenantDemand:
+    """The tenants' summed demand: tail probabilities and quantiles for independent and for joint copies."""
+
+    tenants: tuple[tuple[Tenant, CopyUse], ...]
+    unknown: tuple[str, ...]
+    fewest_points: int | None
+
+    def probability_above(self, room_bytes: float) -> Range:
+        """P(demand > room): independent and joint copies, widened for the shortness of the history."""
+        independent = _independent_tail(self.tenants, room_bytes)
+        joint = _joint_tail(self.tenants, room_bytes)
+        low, high = min(independent, joint), max(independent, joint)
+        together = _measured_tail(self.tenants, room_bytes)
+        likely = (low + high) / 2
+        if together is not None:
+            low, likely, high = min(low, together), together, max(high, together)
+        if self.fewest_points is not None and high < 1.0:
+            # With no exceedance in n points the probability is below 1 - 0.05^(1/n) with 95 % confidence.
+            high = max(high, 1.0 - (1.0 - _CONFIDENCE) ** (1.0 / self.fewest_points))
+        return Range(low, likely, high)
+
+    def quantile_bytes(self, probability: float) -> int:
+        """Demand that is exceeded with at most ``probability`` when copies move together (the safe side)."""
+        at = np.linspace(0.0, 1.0, _QUANTILES + 1)  # as :func:`_joint_tail` sees it, so that both agree
+        return int(np.ceil(np.interp(1.0 - probability, at, _joint_quantiles(self.tenants, at)))) + 1
+
+    def bound_to(self, numa_node: int) -> TenantDemand:
+        """The part of the demand that is bound to one NUMA node."""
+        own = tuple((tenant, use) for tenant, use in self.tenants if tenant.numa_node == numa_node)
+        measured = [use.measured for _, use in own if use.measured]
+        return TenantDemand(own, (), min(measured) if measured else None)
+
+
+def copy_use(tenant: Tenant) -> CopyUse | None:
+    """How much one copy of a tenant may use; None when nothing is known of it."""
+    if tenant.history is not None and tenant.history.used_bytes:
+        return _from_history(tenant)
+    request, limit = tenant.request_bytes, tenant.limit_bytes
+    if request is None and limit is None:
+        return None
+    if request is None or limit == request:
+        assert limit is not None
+        return CopyUse(np.asarray([float(limit)]), 0, "always at its limit")
+    high = limit if limit is not None else request * NO_LIMIT_PERCENT // 100
+    basis = "evenly between request and limit"
+    if limit is None:
+        basis = f"no limit: request to {NO_LIMIT_PERCENT} % of it"
+    return CopyUse(np.linspace(request, high, _EVEN_VALUES), 0, basis)
+
+
+def _from_history(tenant: Tenant) -> CopyUse:
+    assert tenant.history is not None
+    values = np.asarray(tenant.history.used_bytes, dtype=np.float64)
+    found = trend(tenant.history)
+    basis = f"{len(values)} measured points"
+    if found is not None and found.is_growing:
+        values = np.asarray(found.residuals_bytes) + found.level_bytes
+        values = values + found.growth_bytes_per_day.likely * HORIZON_DAYS
+        basis += f", moved along their growth by {HORIZON_DAYS:g} days"
+    values = np.maximum(values, 0.0)
+    return CopyUse(np.sort(values), len(values), basis, values, tenant.history.times_seconds)
+
+
+def tenant_demand(tenants: Sequence[Tenant]) -> TenantDemand:
+    """The demand of all pods and services; page cache tenants are left out."""
+    known: list[tuple[Tenant, CopyUse]] = []
+    unknown: list[str] = []
+    for tenant in tenants:
+        if tenant.kind == "page_cache" or tenant.count == 0:
+            continue
+        use = copy_use(tenant)
+        if use is None:
+            unknown.append(tenant.name)
+        else:
+            known.append((tenant, use))
+    measured = [use.measured for _, use in known if use.measured]
+    return TenantDemand(tuple(known), tuple(unknown), min(measured) if measured else None)
+
+
+def tenant_bytes(tenant: Tenant, probability: float) -> int | None:
+    """What the ledger sets aside for all copies: the history's (1 - probability) quantile, else request, else limit."""
+    if tenant.history is not None and tenant.history.used_bytes:
+        use = _from_history(tenant)
+        return tenant.count * int(np.ceil(np.quantile(use.values, 1.0 - probability, method="higher")))
+    per_copy = tenant.limit_bytes if tenant.request_bytes is None else tenant.request_bytes
+    return None if per_copy is None else tenant.count * per_copy
+
+
+def risk(
+    tenants: Sequence[Tenant], room_bytes: int, policy: Policy, room_by_node: Mapping[int, int] | None = None
+) -> Risk:
+    """:func:`risk_of` for tenants whose demand was not worked out yet."""
+    return risk_of(tenant_demand(tenants), room_bytes, policy, room_by_node)
+
+
+def risk_of(
+    demand: TenantDemand, room_bytes: int, policy: Policy, room_by_node: Mapping[int, int] | None = None
+) -> Risk:
+    """P(tenants need more than ``room_bytes``), the memory left for them by pools and everything else.
+
+    ``room_by_node``: what each NUMA node leaves for the tenants bound to it; a node can run out by itself, however
+    much is free elsewhere. How the nodes go together is unknown, so the sum of all is the upper bound.
+    """
+    nodes = numa_risks(demand, room_by_node or {})
+    if demand.unknown:
+        names = ", ".join(demand.unknown)
+        return Risk(probability=None, policy=policy.risk, meets_policy=None, basis=f"nothing is known of {names}")
+    if not demand.tenants:
+        probability = 0.0 if room_bytes >= 0 and not nodes else 1.0
+        return Risk(
+            probability=Range(probability, probability, probability),
+            policy=policy.risk,
+            meets_policy=probability <= policy.risk,
+            basis="no tenants described: only the ledger's fixed parts count",
+            numa_nodes=nodes,
+        )
+    found = _together(demand.probability_above(room_bytes), nodes)
+    meets: bool | None = None
+    if found.high <= policy.risk + _ROUNDING:
+        meets = True
+    elif found.likely > policy.risk + _ROUNDING:
+        meets = False
+    basis = "; ".join(f"{tenant.name} x {tenant.count}: {use.basis}" for tenant, use in demand.tenants)
+    bound = "".join(
+        f"; NUMA node {node.numa_node}: {node.probability.likely:.2g}, what is bound to it against"
+        f" {format_bytes(node.room_bytes)} of its room"
+        for node in nodes
+    )
+    return Risk(
+        probability=found,
+        policy=policy.risk,
+        meets_policy=meets,
+        basis=f"tenants against {format_bytes(room_bytes)} of room; {basis}; copies independent to moving together"
+        f"{bound}",
+        numa_nodes=nodes,
+    )
+
+
+def numa_risks(demand: TenantDemand, room_by_node: Mapping[int, int]) -> tuple[NumaRisk, ...]:
+    """Every NUMA node with tenants bound to it, or whose fixed parts alone do not fit. None where there is but one."""
+    if len(room_by_node) < 2:
+        return ()
+    found = []
+    for numa_node, room in sorted(room_by_node.items()):
+        own = demand.bound_to(numa_node)
+        if own.tenants:
+            found.append(NumaRisk(numa_node=numa_node, room_bytes=room, probability=own.probability_above(float(room))))
+        elif room < 0:
+            found.append(NumaRisk(numa_node=numa_node, room_bytes=room, probability=Range(1.0, 1.0, 1.0)))
+    return tuple(found)
+
+
+def _together(whole: Range, nodes: Sequence[NumaRisk]) -> Range:
+    """P(the node or one of its NUMA nodes runs out): at least the largest, at most the sum."""
+    parts = [whole, *(node.probability for node in nodes)]
+    return Range(
+        max(part.low for part in parts),
+        max(part.likely for part in parts),
+        min(1.0, sum(part.high for part in parts)),
+    )
+
+
+def _independent_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: float) -> float:
+    """P(sum > room) with every copy drawn on its own: the sums' spectrum is the product of the copies' spectra."""
+    base = float(sum(tenant.count * use.values[0] for tenant, use in tenants))
+    span = float(sum(tenant.count * (use.values[-1] - use.values[0]) for tenant, use in tenants))
+    if room_bytes < base:
+        return 1.0
+    if room_bytes >= base + span or span <= 0:
+        return 0.0
+    copies = sum(tenant.count for tenant, _ in tenants)
+    count = 1 << (max(_BINS_MIN, _BINS_PER_COPY * copies) - 1).bit_length()
+    width = span / (count - 1 - copies)  # each copy may round up by one bin
+    spectrum = np.ones(count // 2 + 1, dtype=np.complex128)
+    for tenant, use in tenants:
+        place = (use.values - use.values[0]) / width
+        lower = np.floor(place).astype(np.int64)
+        upper_share = place - lower
+        bins = np.bincount(lower, weights=1.0 - upper_share, minlength=count)
+        bins += np.bincount(np.minimum(lower + 1, count - 1), weights=upper_share, minlength=count)
+        spectrum *= np.fft.rfft(bins / len(use.values)) ** tenant.count
+    mass = np.maximum(np.fft.irfft(spectrum, count), 0.0)
+    first = int(np.floor((room_bytes - base) / width)) + 1
+    return float(min(1.0, mass[first:].sum()))
+
+
+def _measured_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: float) -> float | None:
+    """Share of the measured moments at which the sum is above the room; None unless all were measured together."""
+    times = tenants[0][1].times
+    if not times or any(use.series is None or use.times != times for _, use in tenants):
+        return None
+    total = np.zeros(len(times))
+    for tenant, use in tenants:
+        assert use.series is not None
+        total += tenant.count * use.series
+    return float(np.mean(total > room_bytes))
+
+
+def _joint_quantiles(tenants: Sequence[tuple[Tenant, CopyUse]], at: Floats) -> Floats:
+    """Quantiles of the sum when every copy stands at its own quantile of the same order."""
+    total = np.zeros(len(at))
+    for tenant, use in tenants:
+        ranks = at * (len(use.values) - 1)  # the values are sorted: linear interpolation between order statistics
+        total += tenant.count * np.interp(ranks, np.arange(len(use.values)), use.values)
+    return total
+
+
+def _joint_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: float) -> float:
+    """P(sum > room) with all copies moving together."""
+    at = np.linspace(0.0, 1.0, _QUANTILES + 1)
+    sums = _joint_quantiles(tenants, at)
+    if room_bytes >= sums[-1]:
+        return 0.0
+    if room_bytes < sums[0]:
+        return 1.0
+    return float(1.0 - np.interp(room_bytes, sums, at))

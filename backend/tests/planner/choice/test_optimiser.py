@@ -1,0 +1,103 @@
+"""The optimiser equals brute force on small random instances."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hugeplan.planner.choice.optimiser import Ask, Budgets, Option, OptionSet, allocate, is_concave, select
+
+NODES = (0, 1)
+
+
+def fits(costs: list[tuple[int | None, int]], budgets: Budgets) -> bool:
+    by_node = {n: sum(c for node, c in costs if node == n) for n in NODES}
+    return sum(c for _, c in costs) <= budgets.total and all(by_node[n] <= budgets.by_node[n] for n in NODES)
+
+
+budgets_of_steps = st.builds(
+    lambda a, b, t: Budgets({0: a, 1: b}, t), st.integers(0, 8), st.integers(0, 8), st.integers(0, 14)
+)
+bound_to = st.sampled_from([None, 0, 1])
+
+
+@st.composite
+def concave_asks(draw: st.DrawFn) -> Ask:
+    marginals = sorted(draw(st.lists(st.integers(-2, 40), max_size=6)), reverse=True)
+    start = draw(st.integers(0, 10))
+    return Ask(tuple(float(x) for x in itertools.accumulate([start, *marginals])), draw(bound_to))
+
+
+any_ask = st.builds(
+    lambda values, node: Ask(tuple(map(float, values)), node),
+    st.lists(st.integers(0, 60), min_size=1, max_size=6),
+    bound_to,
+)
+
+
+def best_allocation(asks: list[Ask], budgets: Budgets, price: float) -> float:
+    best = float("-inf")
+    for steps in itertools.product(*(range(len(a.benefits)) for a in asks)):
+        if fits([(a.numa_node, k) for a, k in zip(asks, steps, strict=True)], budgets):
+            value = sum(a.benefits[k] - price * k for a, k in zip(asks, steps, strict=True))
+            best = max(best, value)
+    return best
+
+
+class TestAllocate:
+    @given(st.lists(concave_asks(), min_size=1, max_size=4), budgets_of_steps, st.sampled_from([0.0, 3.0]))
+    @settings(max_examples=300)
+    def test_concave_benefits_equal_brute_force(self, asks: list[Ask], budgets: Budgets, price: float) -> None:
+        assert all(is_concave(a.benefits) for a in asks)
+        found = allocate(asks, budgets, price)
+        assert found.method == "greedy"
+        assert fits([(a.numa_node, k) for a, k in zip(asks, found.steps, strict=True)], budgets)
+        assert found.benefit - price * sum(found.steps) == best_allocation(asks, budgets, price)
+
+    @given(st.lists(any_ask, min_size=1, max_size=4), budgets_of_steps, st.sampled_from([0.0, 3.0]))
+    @settings(max_examples=300)
+    def test_any_benefits_equal_brute_force(self, asks: list[Ask], budgets: Budgets, price: float) -> None:
+        found = allocate(asks, budgets, price)
+        assert fits([(a.numa_node, k) for a, k in zip(asks, found.steps, strict=True)], budgets)
+        assert found.benefit - price * sum(found.steps) == best_allocation(asks, budgets, price)
+
+    def test_weights_decide_who_gets_the_last_step(self) -> None:
+        heavy, light = Ask((0.0, 10.0)), Ask((0.0, 9.0))
+        found = allocate([light, heavy], Budgets({0: 1, 1: 0}, 1))
+        assert found.steps == (0, 1)
+        assert found.next_marginal == 9.0
+
+
+options = st.lists(st.builds(Option, st.integers(0, 12), st.integers(-5, 30).map(float)), min_size=1, max_size=4)
+option_sets = st.builds(lambda o, n: OptionSet(tuple(o), n), options, bound_to)
+
+
+class TestSelect:
+    @given(
+        st.lists(option_sets, min_size=1, max_size=4),
+        st.builds(lambda a, b, t: Budgets({0: a, 1: b}, t), *(st.integers(0, 30) for _ in range(3))),
+    )
+    @settings(max_examples=300)
+    def test_equals_brute_force(self, sets: list[OptionSet], budgets: Budgets) -> None:
+        found = select(sets, budgets)
+        best = None
+        for combination in itertools.product(*(s.options for s in sets)):
+            if fits([(s.numa_node, o.cost) for s, o in zip(sets, combination, strict=True)], budgets):
+                score = sum(o.score for o in combination)
+                best = score if best is None else max(best, score)
+        assert found.exact
+        assert found.fits == (best is not None)
+        if best is None:
+            cheapest = sum(min(o.cost for o in s.options) for s in sets)
+            assert sum(s.options[i].cost for s, i in zip(sets, found.chosen, strict=True)) == cheapest
+        else:
+            assert found.score == best
+
+    def test_many_instances_still_fit(self) -> None:
+        sets = [OptionSet((Option(10, 5.0), Option(1, float(-i)))) for i in range(30)]
+        found = select(sets, Budgets({}, 100))
+        assert found.fits
+        assert not found.exact
+        assert sum(s.options[i].cost for s, i in zip(sets, found.chosen, strict=True)) <= 100

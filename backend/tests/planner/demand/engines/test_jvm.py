@@ -1,0 +1,126 @@
+"""The JVM's rules against the mappings of a real JVM 17 and the fact sheet."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hugeplan.planner.demand import DemandContext, demand_of
+from hugeplan.planner.errors import PlannerError, UnknownSettingError
+from hugeplan.planner.model import GIB, MIB, DatabaseInstance, Demand
+
+
+def demand(
+    version: str = "17", page_bytes: int = 2 * MIB, context: DemandContext | None = None, **values: object
+) -> Demand:
+    given_settings = {name: str(value) for name, value in values.items()}
+    instance = DatabaseInstance(name="j", engine="jvm", version=version, settings=given_settings)
+    return demand_of(instance, page_bytes, context or DemandContext())
+
+
+def test_8g_heap_is_4096_pages() -> None:
+    assert demand(Xmx="8g").segments[0].pages == 4096
+
+
+def test_zgc_16g_heap_is_8192_pages_and_the_wikis_advice_is_said() -> None:
+    result = demand(Xmx="16g", gc="Z")
+    assert result.segments[0].pages == 8192
+    assert result.pages == 8192 + 120
+    assert any("18 GiB for 16 GiB" in note for note in result.notes)
+
+
+# Reserved by a real JVM 17 (HugePages_Total - Free + Rsvd), code cache 240 MiB unless said.
+@pytest.mark.parametrize(
+    ("values", "pages"),
+    [
+        ({"Xmx": "512m", "gc": "G1"}, 384),
+        ({"Xmx": "1024m", "gc": "G1"}, 651),
+        ({"Xmx": "1000m", "gc": "G1", "ReservedCodeCacheSize": "64m"}, 548),
+        ({"Xmx": "333m", "gc": "G1", "ReservedCodeCacheSize": "40m"}, 193),
+        ({"Xmx": "512m", "gc": "Parallel"}, 376),
+        ({"Xmx": "512m", "gc": "Serial"}, 376),
+        ({"Xmx": "512m", "gc": "Z"}, 376),
+    ],
+)
+def test_measured_reservations(values: dict[str, str], pages: int) -> None:
+    assert demand(**values).pages == pages
+
+
+# mmap(..., MAP_HUGETLB) calls that traced JVMs 21 and 25 made, in MiB.
+@pytest.mark.parametrize(
+    ("version", "values", "mapped"),
+    [
+        ("21", {"Xmx": "1024m", "gc": "G1"}, 1024 + 240 + 16 + 2 + 2),
+        ("21", {"Xmx": "1024m", "gc": "Parallel"}, 1024 + 240 + 32),
+        ("21", {"Xmx": "1024m", "gc": "Serial"}, 1024 + 240),
+        ("21", {"Xmx": "1024m", "gc": "Shenandoah"}, 1024 + 240 + 32 + 32 + 2),
+        ("25", {"Xmx": "1024m", "gc": "G1"}, 1024 + 242 + 16 + 2 + 2),
+        ("25", {"Xmx": "1024m", "gc": "Parallel"}, 1024 + 242),
+        ("25", {"Xmx": "1024m", "gc": "Serial"}, 1024 + 242),
+        ("25", {"Xmx": "1024m", "gc": "Shenandoah"}, 1024 + 242 + 32 + 32 + 2),
+        ("25", {"Xmx": "1000m", "gc": "G1", "ReservedCodeCacheSize": "100m"}, 1000 + 100 + 16),
+        ("17", {"Xmx": "512m", "gc": "Shenandoah"}, 512 + 240 + 16 + 16 + 2),
+    ],
+)
+def test_traced_reservations(version: str, values: dict[str, str], mapped: int) -> None:
+    assert demand(version, **values).pages * 2 == mapped
+
+
+def test_measured_mixture_of_1g_and_2m_pages() -> None:
+    result = demand(page_bytes=GIB, Xmx="1500m", gc="G1")
+    assert result.pages == 2
+    assert result.also_pages == ((2 * MIB, 158),)
+
+
+def test_parallel_bitmap_needs_a_heap_that_divides() -> None:
+    assert demand(Xmx="1024m", gc="Parallel").pages == 512 + 120 + 16
+    assert demand(Xmx="1300m", gc="Parallel").pages == 650 + 120
+
+
+def test_g1_has_fewer_side_tables_in_newer_versions() -> None:
+    counts = [demand(version, Xmx="8g").pages for version in ("17", "20", "21")]
+    assert counts == [4096 + 120 + 128 + 24, 4096 + 120 + 64 + 24, 4096 + 120 + 64 + 16]
+
+
+def test_heap_defaults_to_a_quarter_of_memory() -> None:
+    assert demand(context=DemandContext(mem_total_bytes=32 * GIB)).pool_bytes == 8 * GIB
+    with pytest.raises(PlannerError, match="Xmx"):
+        demand()
+
+
+def test_serial_is_chosen_on_one_processor() -> None:
+    result = demand(context=DemandContext(cpus=1), Xmx="1g")
+    assert any("Collector Serial" in note for note in result.notes)
+
+
+def test_options_may_keep_their_dashes() -> None:
+    instance = DatabaseInstance(
+        name="j", engine="java", version="17", settings={"-Xmx": "512m", "-XX:+UseSerialGC": "on"}
+    )
+    assert demand_of(instance, 2 * MIB, DemandContext()).pages == 376
+
+
+def test_unknown_options_are_named() -> None:
+    with pytest.raises(UnknownSettingError, match="Xmy"):
+        demand(Xmx="1g", Xmy="2g")
+
+
+@settings(deadline=None)
+@given(
+    st.integers(64, 2**20),
+    st.integers(0, 2**16),
+    st.sampled_from(["G1", "Serial", "Z", "Shenandoah"]),
+    st.sampled_from([2 * MIB, GIB]),
+)
+def test_monotone_and_large_enough(heap_mib: int, more: int, gc: str, page_bytes: int) -> None:
+    before = demand(page_bytes=page_bytes, Xmx=f"{heap_mib}m", gc=gc)
+    after = demand(page_bytes=page_bytes, Xmx=f"{heap_mib + more}m", gc=gc)
+    assert before.pages <= after.pages
+    assert before.pages * page_bytes >= before.segment_bytes >= heap_mib * MIB
+
+
+def test_java_8_by_the_version_it_prints() -> None:
+    instance = DatabaseInstance(name="j", engine="jvm", version="1.8.0_392", settings={"Xmx": "8g"})
+    plain = DatabaseInstance(name="j", engine="jvm", version="8", settings={"Xmx": "8g"})
+    assert demand_of(instance, 2 * MIB).pages == demand_of(plain, 2 * MIB).pages

@@ -1,0 +1,228 @@
+"""MySQL's rules: the manual's numbers, the 1G trap, fits and laws."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hugeplan.planner.demand import DemandContext, demand_of
+from hugeplan.planner.demand.engines import mysql as rules
+from hugeplan.planner.errors import PlannerError, SettingValueError, UnitError, UnknownSettingError, UnknownVersionError
+from hugeplan.planner.model import GIB, KIB, MIB, DatabaseInstance, Demand
+
+ON_1G = DemandContext(default_huge_page_bytes=GIB, cpus=64)
+
+
+def demand(
+    version: str = "8.0", page_bytes: int = 2 * MIB, context: DemandContext | None = None, **values: object
+) -> Demand:
+    given_settings = {name: str(value) for name, value in values.items()}
+    instance = DatabaseInstance(name="m", engine="mysql", version=version, settings=given_settings)
+    return demand_of(instance, page_bytes, context)
+
+
+def test_the_manuals_66_pages_for_the_default_pool() -> None:
+    assert demand().pages == 66
+
+
+@pytest.mark.parametrize("descriptor", [256, 384, 392, 510])
+def test_66_pages_hold_for_descriptors_from_256_to_510_bytes(descriptor: int) -> None:
+    """511 rounds up to another InnoDB page and with the metadata to another huge page."""
+    assert rules.chunk_pages(128 * MIB, 16 * KIB, 2 * MIB, descriptor) == 66
+
+
+@pytest.mark.parametrize(("pool", "aligned"), [("8G", 8 * GIB), ("9G", 10 * GIB)])
+def test_the_manuals_rounding_with_16_instances(pool: str, aligned: int) -> None:
+    result = demand(innodb_buffer_pool_size=pool, innodb_buffer_pool_instances=16, innodb_buffer_pool_chunk_size="128M")
+    assert result.pool_bytes == aligned
+
+
+def test_the_manuals_total_large_memory() -> None:
+    """131072 pages of 16 KiB in 16 chunks: 2198863872 bytes."""
+    assert 16 * rules.chunk_mapping_bytes(128 * MIB, 16 * KIB) == 2198863872
+
+
+def test_a_server_of_5_7_printed_its_chunk() -> None:
+    """SHOW ENGINE INNODB STATUS of a 128 MiB pool: 137428992 bytes."""
+    assert rules.chunk_mapping_bytes(128 * MIB, 16 * KIB) == 137428992
+
+
+# mmap(..., MAP_HUGETLB) calls that a traced mysqld 9.7.4 made: bytes and how many.
+@pytest.mark.parametrize(
+    ("values", "mapped", "count"),
+    [
+        ({"innodb_buffer_pool_size": "128M"}, 138412032, 1),
+        (
+            {
+                "innodb_buffer_pool_size": "2G",
+                "innodb_buffer_pool_instances": 1,
+                "innodb_buffer_pool_chunk_size": "1G",
+            },
+            1098907648,
+            2,
+        ),
+        ({"innodb_buffer_pool_size": "1100M", "innodb_buffer_pool_instances": 4}, 138412032, 12),
+        (
+            {
+                "innodb_buffer_pool_size": "12G",
+                "innodb_buffer_pool_instances": 1,
+                "innodb_buffer_pool_chunk_size": "12G",
+            },
+            13176406016,
+            1,
+        ),
+        ({"innodb_buffer_pool_size": "4G"}, 138412032, 32),
+    ],
+)
+def test_traced_9_7(values: dict[str, object], mapped: int, count: int) -> None:
+    result = demand("9.7.4", context=DemandContext(cpus=2), **values)
+    assert result.segments[0].count == count
+    assert result.pages == count * mapped // (2 * MIB)
+
+
+def test_the_issues_example() -> None:
+    result = demand(innodb_buffer_pool_size="64G", innodb_buffer_pool_instances="8")
+    assert result.pages == 512 * 66
+    assert result.segments[0].count == 512
+
+
+def test_1g_default_takes_a_page_for_each_128m_chunk() -> None:
+    result = demand(page_bytes=GIB, context=ON_1G, innodb_buffer_pool_size="64G", innodb_buffer_pool_instances="8")
+    assert result.pages == 512
+    assert result.pages * GIB == 8 * 64 * GIB
+    assert any("8 times the pool" in note for note in result.notes)
+
+
+def test_1g_chunks_spill_into_a_second_page() -> None:
+    values = {
+        "innodb_buffer_pool_size": "64G",
+        "innodb_buffer_pool_chunk_size": "1G",
+        "innodb_buffer_pool_instances": 8,
+    }
+    result = demand(page_bytes=GIB, context=ON_1G, **values)
+    assert result.pages == 128
+    assert result.fits[0].setting == "innodb_buffer_pool_chunk_size"
+    assert result.fits[0].value == "1000M"
+    fitted = demand(page_bytes=GIB, context=ON_1G, **{**values, "innodb_buffer_pool_chunk_size": "1000M"})
+    assert fitted.pages == fitted.segments[0].count == 72
+    assert fitted.waste_bytes == result.fits[0].waste_after_bytes
+
+
+def test_1000m_is_the_largest_chunk_of_one_1g_page() -> None:
+    assert rules.fitting_chunk_bytes(GIB, 16 * KIB, GIB) == 1000 * MIB
+    assert rules.chunk_pages(1000 * MIB, 16 * KIB, GIB) == 1
+    assert rules.chunk_pages(1001 * MIB, 16 * KIB, GIB) == 2
+
+
+def test_a_chunk_above_the_instances_share_is_cut_to_it() -> None:
+    pool = rules.aligned_pool(128 * MIB, 128 * MIB, 8)
+    assert (pool.chunk_bytes, pool.chunks, pool.pool_bytes) == (16 * MIB, 8, 128 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("version", "pool", "cpus", "instances"),
+    [
+        ("8.0", GIB - MIB, 64, 1),
+        ("8.0", GIB, 64, 8),
+        ("5.7", 8 * GIB, 4, 8),
+        ("8.4", GIB, 64, 1),
+        ("8.4", 64 * GIB, 64, 16),
+        ("8.4", 2 * GIB, 64, 8),
+        ("8.4", 64 * GIB, 4, 1),
+        ("9.1", 1024 * GIB, 512, 64),
+    ],
+)
+def test_default_instances(version: str, pool: int, cpus: int, instances: int) -> None:
+    assert rules.default_instances(version, pool, 128 * MIB, cpus) == instances
+
+
+def test_instances_are_ignored_below_1_gib() -> None:
+    assert demand(innodb_buffer_pool_size="512M", innodb_buffer_pool_instances=8).segments[0].count == 4
+
+
+def test_5_7_has_no_metadata_and_maybe_a_key_cache() -> None:
+    old, new = demand("5.7"), demand("8.0")
+    assert new.segment_bytes - old.segment_bytes == 4096
+    assert old.error_pages - new.error_pages == 4
+    assert demand("5.7", key_buffer_size="64M").error_pages == old.error_pages + 28
+
+
+def test_metadata_is_a_page_of_the_processor() -> None:
+    assert rules.metadata_bytes_of("8.0", 64 * KIB) == 64 * KIB
+
+
+def test_names_may_have_dashes() -> None:
+    instance = DatabaseInstance(name="m", engine="percona", settings={"innodb-buffer-pool-size": "1G"})
+    assert demand_of(instance, 2 * MIB).pool_bytes == GIB
+
+
+@pytest.mark.parametrize(
+    ("values", "error"),
+    [
+        ({"innodb_bufer_pool_size": "1G"}, UnknownSettingError),
+        ({"innodb_buffer_pool_size": "1GB"}, UnitError),
+        ({"innodb_buffer_pool_size": "1M"}, SettingValueError),
+        ({"innodb_buffer_pool_instances": "65"}, UnitError),
+        ({"innodb_page_size": "12K"}, SettingValueError),
+        ({"large_pages": "perhaps"}, SettingValueError),
+    ],
+)
+def test_wrong_settings_are_named(values: dict[str, str], error: type[PlannerError]) -> None:
+    with pytest.raises(error, match=next(iter(values))):
+        demand(**values)
+
+
+def test_other_options_of_the_server_are_accepted() -> None:
+    assert demand(sort_buffer_size="4M", innodb_log_file_size="1G", binlog_format="ROW").pages == 66
+
+
+def test_unknown_versions_are_named() -> None:
+    with pytest.raises(UnknownVersionError, match=re.escape("4.1")):
+        demand("4.1")
+
+
+def test_only_the_default_size_is_used_and_said() -> None:
+    result = demand(page_bytes=GIB)
+    assert any("default_hugepagesz=1G" in note for note in result.notes)
+
+
+POOLS = st.integers(5 * MIB, 2**41)
+CHUNKS = st.integers(1, 4096).map(lambda megabytes: megabytes * MIB)
+
+
+@settings(deadline=None)
+@given(POOLS, CHUNKS, st.integers(1, 64), st.sampled_from([4 * KIB, 2 * MIB, GIB]))
+def test_pages_hold_every_chunk(pool: int, chunk: int, instances: int, page_bytes: int) -> None:
+    values = {
+        "innodb_buffer_pool_size": pool,
+        "innodb_buffer_pool_chunk_size": chunk,
+        "innodb_buffer_pool_instances": instances,
+    }
+    result = demand(page_bytes=page_bytes, **values)
+    assert result.pool_bytes is not None
+    assert result.pool_bytes >= pool
+    assert result.pages * page_bytes >= result.segment_bytes > result.pool_bytes
+    assert result.pages % result.segments[0].count == 0
+
+
+@given(POOLS, st.integers(0, 2**40), st.integers(1, 64))
+def test_aligned_pool_is_monotone_while_the_chunk_is_not_cut(pool: int, more: int, instances: int) -> None:
+    chunk = 128 * MIB
+    pool = max(pool, chunk * instances)
+    before = rules.aligned_pool(pool, chunk, instances)
+    after = rules.aligned_pool(pool + more, chunk, instances)
+    assert before.pool_bytes <= after.pool_bytes
+    assert before.pool_bytes - pool < chunk * instances
+
+
+def test_a_fit_counts_with_the_versions_own_descriptor() -> None:
+    """9.x has smaller descriptors than 8.0, so 1001M still fits a 1G page, and the waste is the demand's own."""
+    for version, chunk in (("8.0", "1000M"), ("9.4", "1001M")):
+        settings = {"innodb_buffer_pool_size": "64G", "innodb_buffer_pool_chunk_size": "1G"}
+        instance = DatabaseInstance(name="m", engine="mysql", version=version, settings=settings)
+        found = demand_of(instance, GIB, DemandContext(default_huge_page_bytes=GIB))
+        assert [fit.value for fit in found.fits] == [chunk]
+        assert found.fits[0].waste_before_bytes == found.waste_bytes

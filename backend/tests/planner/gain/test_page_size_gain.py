@@ -1,0 +1,335 @@
+"""Gains: physics that must hold whatever the figures are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hugeplan.planner.gain.page_size_gain import gains
+from hugeplan.planner.memory.page_tables import page_table_bytes
+from hugeplan.planner.model import (
+    GIB,
+    KIB,
+    MIB,
+    Confidence,
+    CurvePoint,
+    DatabaseInstance,
+    Demand,
+    EffectiveGranule,
+    Gain,
+    HardwareFacts,
+    LatencyCurve,
+    NodeFacts,
+    NumaNode,
+    PressurePoint,
+    Source,
+    TlbLevel,
+    Workload,
+)
+
+K4, M2 = 4 * KIB, 2 * MIB
+FOOTPRINTS = [8 * MIB << k for k in range(0, 11)]
+
+
+def synthetic_curves(cached_ns: float, uncached_ns: float) -> tuple[LatencyCurve, ...]:
+    """A 4K and a 2M curve whose difference is known: ``cached`` plus ``uncached`` in proportion to log footprint."""
+
+    def points(extra: float) -> tuple[CurvePoint, ...]:
+        made = []
+        for step, footprint in enumerate(FOOTPRINTS):
+            ns = 100.0 + 5 * step + extra * (cached_ns + uncached_ns * step / len(FOOTPRINTS))
+            made.append(CurvePoint(footprint, ns, ns - 1, ns + 1))
+        return tuple(made)
+
+    return tuple(
+        LatencyCurve(backing=backing, page_bytes=page, layout="random_64b", points=points(extra))
+        for backing, page, extra in (("4K", K4, 1.0), ("2M", M2, 0.0))
+    )
+
+
+def levels(entries_4k: int, entries_2m: int) -> tuple[TlbLevel, ...]:
+    return tuple(
+        TlbLevel(level=level, kind="data", page_bytes=page, entries=entries, source=Source.MEASURED)
+        for level, page, entries in ((1, K4, 64), (2, K4, entries_4k), (1, M2, 32), (2, M2, entries_2m))
+    )
+
+
+def hardware(
+    *, granule: int | None = M2, curves: bool = True, entries_2m: int = 2048, virtualised: bool = True
+) -> HardwareFacts:
+    granules = (
+        ()
+        if granule is None
+        else (
+            EffectiveGranule(
+                backing="2M", page_bytes=M2, granule_bytes=granule, status="ok" if granule == M2 else "fractured"
+            ),
+        )
+    )
+    return HardwareFacts(
+        virtualised=virtualised,
+        levels=levels(2048, entries_2m),
+        granules=granules,
+        curves=synthetic_curves(8.0, 60.0) if curves else (),
+    )
+
+
+def demand(page_bytes: int, *, pool: int = 8 * GIB, connections: int = 8, engine: str = "postgresql") -> Demand:
+    return Demand(
+        engine=engine,
+        version="17",
+        page_bytes=page_bytes,
+        wants_pool=True,
+        segments=(),
+        segment_bytes=pool + 200 * MIB,
+        pages=-(-(pool + 200 * MIB) // page_bytes),
+        error_pages=0,
+        waste_bytes=0,
+        pool_bytes=pool,
+        private_bytes_per_connection=None,
+        connections=connections,
+        process_per_connection=engine == "postgresql",
+        page_cache_bytes=None,
+    )
+
+
+def gain_of(facts: HardwareFacts | None, workload: Workload, *, connections: int = 8, cpus: int = 8) -> Gain:
+    node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB),), cpus=cpus, hardware=facts)
+    instance = DatabaseInstance(name="db", engine="postgresql", connections=connections, workload=workload)
+    return gains(node, instance, {M2: demand(M2, connections=connections)})[0]
+
+
+def labels(engine: str, thp: str | None) -> dict[str, Gain]:
+    node = NodeFacts(
+        name="n", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB),), hardware=hardware(), thp_enabled=thp, cpus=8
+    )
+    instance = DatabaseInstance(name="db", engine=engine, workload=KEY_LOOKUP)
+    return {
+        gain.backing: gain
+        for gain in gains(node, instance, {K4: demand(K4, engine=engine), M2: demand(M2, engine=engine)})
+    }
+
+
+def test_thp_promises_no_more_than_a_pool_and_guarantees_nothing() -> None:
+    anonymous = labels("mysql", "always")
+    assert list(anonymous) == ["4K", "2M", "THP"]
+    assert anonymous["THP"].saving_ns_per_operation.high == anonymous["2M"].saving_ns_per_operation.high
+    assert anonymous["THP"].saving_ns_per_operation.low <= 0.0
+    assert anonymous["THP"].confidence is Confidence.LOW
+    shared = labels("postgresql", "always")["THP"]
+    assert shared.saving_ns_per_operation.likely == 0.0
+    assert labels("mysql", "madvise")["THP"].saving_ns_per_operation.likely == 0.0
+    assert "THP" not in labels("mysql", "never")
+    assert "THP" not in labels("mysql", None)
+
+
+KEY_LOOKUP = Workload(
+    row_bytes=128, working_set_bytes=6 * GIB, active_connections=8, operations_per_second_per_busy_core=50_000.0
+)
+
+
+def test_base_size_gains_nothing_and_counts_its_tables() -> None:
+    node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB),))
+    result = gains(node, DatabaseInstance(name="db", engine="postgresql"), {K4: demand(K4), M2: demand(M2)})
+    assert [gain.page_bytes for gain in result] == [K4, M2]
+    assert result[0].saving_ns_per_operation.likely == 0.0
+    assert result[0].page_tables_bytes == page_table_bytes(8 * GIB + 200 * MIB, K4, processes=8)
+    assert result[1].page_tables_bytes == page_table_bytes(8 * GIB + 200 * MIB, M2, processes=8)
+
+
+def test_the_percentage_is_the_saving_over_the_given_cost() -> None:
+    gain = gain_of(hardware(), KEY_LOOKUP)
+    assert gain.speedup is not None
+    cost = 1e9 / 50_000
+    assert gain.speedup.likely == pytest.approx(cost / (cost - gain.saving_ns_per_operation.likely))
+    assert gain.confidence is Confidence.HIGH
+
+
+def test_a_dearer_operation_gains_some_more_ns_and_a_smaller_share() -> None:
+    """The longer an operation takes, the more of its page-table lines neighbours replace before the next one."""
+    cheap = gain_of(hardware(), KEY_LOOKUP)
+    dear = gain_of(hardware(), replace(KEY_LOOKUP, operations_per_second_per_busy_core=5_000.0))
+    assert 1.0 < dear.saving_ns_per_operation.likely / cheap.saving_ns_per_operation.likely < 2.0
+    assert cheap.speedup is not None
+    assert dear.speedup is not None
+    assert cheap.speedup.likely > dear.speedup.likely > 1.0
+
+
+def test_a_fractured_guest_is_not_promised_reach() -> None:
+    """A fractured guest gets what its curves' difference says, whatever entries the large size would have."""
+    fractured = gain_of(hardware(granule=K4), KEY_LOOKUP)
+    more_entries = gain_of(hardware(granule=K4, entries_2m=100_000), KEY_LOOKUP)
+    assert fractured.saving_ns_per_operation == more_entries.saving_ns_per_operation
+    assert "reach stays the same" in fractured.statement
+    whole = gain_of(hardware(granule=M2, entries_2m=100_000), KEY_LOOKUP)
+    assert whole.saving_ns_per_operation.likely > fractured.saving_ns_per_operation.likely
+
+
+def test_an_unprobed_guest_gets_both_cases_and_low_confidence() -> None:
+    unknown = gain_of(hardware(granule=None), KEY_LOOKUP)
+    both = [gain_of(hardware(granule=g), KEY_LOOKUP).saving_ns_per_operation for g in (K4, M2)]
+    assert unknown.confidence is Confidence.LOW
+    assert unknown.saving_ns_per_operation.low == min(r.low for r in both)
+    assert unknown.saving_ns_per_operation.high == max(r.high for r in both)
+    assert any(term.source is Source.UNKNOWN for term in unknown.inputs)
+
+
+def test_less_knowledge_is_a_wider_range() -> None:
+    def width(gain: Gain) -> float:
+        return gain.saving_ns_per_operation.high - gain.saving_ns_per_operation.low
+
+    measured, assumed = gain_of(hardware(), KEY_LOOKUP), gain_of(hardware(curves=False), KEY_LOOKUP)
+    nothing = gain_of(None, KEY_LOOKUP)
+    assert width(measured) < width(assumed) < width(nothing)
+    assert measured.confidence is Confidence.HIGH
+    assert assumed.confidence is nothing.confidence is Confidence.LOW
+
+
+def test_a_packed_control_is_no_translation_curve() -> None:
+    """tlbbench's packed layout measures the caches alone: it must not change a prediction."""
+    facts = hardware()
+    packed = tuple(replace(curve, layout="packed", points=facts.curves[0].points) for curve in facts.curves)
+    with_control = replace(facts, curves=(*facts.curves, *packed))
+    assert gain_of(with_control, KEY_LOOKUP) == gain_of(facts, KEY_LOOKUP)
+
+
+def test_outside_the_measured_footprints_it_says_so() -> None:
+    """Curves that end at 512 MiB never saw as many entries out of the cache as 64 private page tables cause."""
+
+    def says_extrapolated(gain: Gain) -> bool:
+        return any("extrapolated" in term.value for term in gain.inputs)
+
+    full = hardware()
+    short = replace(full, curves=tuple(replace(curve, points=curve.points[:7]) for curve in full.curves))
+    many = replace(KEY_LOOKUP, active_connections=64)
+    assert says_extrapolated(gain_of(short, many, connections=64, cpus=64))
+    assert not says_extrapolated(gain_of(full, many, connections=64, cpus=64))
+    assert not says_extrapolated(gain_of(hardware(curves=False), many, connections=64, cpus=64))
+
+
+def test_private_page_tables_make_large_pages_worth_more() -> None:
+    few = gain_of(hardware(), replace(KEY_LOOKUP, active_connections=1), cpus=1)
+    many = gain_of(hardware(), replace(KEY_LOOKUP, active_connections=64), connections=64, cpus=1)
+    assert many.saving_ns_per_operation.likely > 1.2 * few.saving_ns_per_operation.likely
+
+
+def pressure_points(saving_ns: float, *, page_bytes: int = M2) -> tuple[PressurePoint, ...]:
+    """A node on which every walk of base pages costs the same, wherever its entry is."""
+    return tuple(
+        PressurePoint(
+            backing="2M",
+            page_bytes=page_bytes,
+            footprint_bytes=footprint,
+            lines_between=lines,
+            pages_between=lines / 16,
+            period_ns=200.0 + 4.0 * lines,
+            saving_ns=saving_ns * (1.0 - 2048 * K4 / footprint),
+            half_width_ns=1.0,
+        )
+        for footprint in (128 * MIB, 512 * MIB, 2 * GIB)
+        for lines in (0, 64, 1024)
+    )
+
+
+def test_accesses_under_pressure_are_preferred_to_plain_curves() -> None:
+    plain = gain_of(hardware(granule=K4), KEY_LOOKUP)
+    pressed = gain_of(replace(hardware(granule=K4), pressure=pressure_points(150.0)), KEY_LOOKUP)
+    assert pressed.saving_ns_per_operation.likely > plain.saving_ns_per_operation.likely
+    assert {"accesses under pressure", "neighbours' lines in that cache"} <= {term.name for term in pressed.inputs}
+    assert "curves" not in {term.name for term in pressed.inputs}
+
+
+def test_too_few_points_under_pressure_leave_the_curves() -> None:
+    few = replace(hardware(granule=K4), pressure=pressure_points(150.0)[:4])
+    assert gain_of(few, KEY_LOOKUP) == gain_of(hardware(granule=K4), KEY_LOOKUP)
+
+
+def test_a_larger_size_with_few_points_takes_those_of_the_next_smaller() -> None:
+    points = (*pressure_points(150.0), *pressure_points(90.0, page_bytes=GIB)[:3])
+    facts = replace(hardware(granule=K4), pressure=points)
+    node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB),), cpus=8, hardware=facts)
+    instance = DatabaseInstance(name="db", engine="postgresql", connections=8, workload=KEY_LOOKUP)
+    small, large = (gains(node, instance, {size: demand(size)})[0] for size in (M2, GIB))
+    assert large.saving_ns_per_operation.likely == pytest.approx(small.saving_ns_per_operation.likely, rel=0.02)
+
+
+def test_a_fit_that_scatters_is_not_of_high_confidence() -> None:
+    sure = replace(hardware(granule=K4), pressure=pressure_points(150.0))
+    wild = tuple(replace(p, saving_ns=p.saving_ns * (0.1 if i % 2 else 2.0)) for i, p in enumerate(sure.pressure))
+    assert gain_of(sure, KEY_LOOKUP).confidence is Confidence.HIGH
+    assert gain_of(replace(sure, pressure=wild), KEY_LOOKUP).confidence is Confidence.MEDIUM
+
+
+def test_points_of_a_larger_size_say_nothing_about_a_smaller_one() -> None:
+    other = replace(hardware(granule=K4), pressure=pressure_points(150.0, page_bytes=GIB))
+    assert gain_of(other, KEY_LOOKUP) == gain_of(hardware(granule=K4), KEY_LOOKUP)
+
+
+def test_an_operation_whose_time_is_not_given_says_what_was_assumed() -> None:
+    unknown = gain_of(hardware(), replace(KEY_LOOKUP, operations_per_second_per_busy_core=None))
+    assert Source.ASSUMED in {term.source for term in unknown.inputs if term.name == "time of an operation"}
+    assert "time of an operation" not in {term.name for term in gain_of(hardware(), KEY_LOOKUP).inputs}
+
+
+def test_few_large_entries_and_an_undescribed_working_set_include_a_loss() -> None:
+    """AMD K8: 8 entries for 2M against 512 for 4K (article D)."""
+    k8 = hardware(entries_2m=8, virtualised=False)
+    undescribed = gain_of(k8, replace(KEY_LOOKUP, working_set_bytes=None))
+    assert undescribed.saving_ns_per_operation.low < 0.0
+    assert undescribed.speedup is not None
+    assert undescribed.speedup.low < 1.0
+    assert "loss is possible" in undescribed.statement
+    assert gain_of(hardware(entries_2m=2048), KEY_LOOKUP).saving_ns_per_operation.low > 0.0
+
+
+def test_without_the_operations_cost_the_published_band_is_used_and_named() -> None:
+    gain = gain_of(
+        hardware(), replace(KEY_LOOKUP, operations_per_second_per_busy_core=None, operation_class="key_lookup")
+    )
+    assert gain.speedup is not None
+    assert (gain.speedup.low, gain.speedup.high) == pytest.approx((1.0, 1.121))
+    band = [term for term in gain.inputs if term.name == "percentage"]
+    assert "pgbench" in (band[0].reference or "")
+
+
+def test_a_working_set_within_reach_gains_next_to_nothing() -> None:
+    tiny = gain_of(hardware(), replace(KEY_LOOKUP, working_set_bytes=1 * MIB))
+    large = gain_of(hardware(), KEY_LOOKUP)
+    assert tiny.saving_ns_per_operation.likely < 0.25 * large.saving_ns_per_operation.likely
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    working_set=st.integers(1 * MIB, 8 * GIB),
+    row=st.integers(8, 64 * KIB),
+    zipf=st.one_of(st.none(), st.floats(0.2, 1.3)),
+    connections=st.integers(1, 500),
+    granule=st.sampled_from([None, K4, M2]),
+    curves=st.booleans(),
+    rate=st.one_of(st.none(), st.floats(10.0, 2e6)),
+)
+def test_every_range_is_ordered_and_bounded(
+    *,
+    working_set: int,
+    row: int,
+    zipf: float | None,
+    connections: int,
+    granule: int | None,
+    curves: bool,
+    rate: float | None,
+) -> None:
+    workload = Workload(
+        row_bytes=row,
+        working_set_bytes=working_set,
+        zipf_s=zipf,
+        active_connections=connections,
+        operations_per_second_per_busy_core=rate,
+    )
+    gain = gain_of(hardware(granule=granule, curves=curves), workload, connections=connections)
+    saving, speedup = gain.saving_ns_per_operation, gain.speedup
+    assert saving.low <= saving.likely <= saving.high
+    assert speedup is not None
+    assert 0.0 < speedup.low <= speedup.likely <= speedup.high <= 3.0 + 1e-9
