@@ -44,6 +44,12 @@ def test_reports_of_all_machines_fit_the_schema(machine: Machine, tmp_path: Path
     VALIDATOR.validate(make(machine(name), tmp_path))
 
 
+def test_the_documented_example_fits_the_schema() -> None:
+    example = json.loads((Path(__file__).parents[2] / "docs" / "report.example.json").read_text())
+    VALIDATOR.validate(example)
+    assert example["synthetic"], "examples are labelled"
+
+
 def test_the_report_of_this_machine_fits_the_schema(tmp_path: Path) -> None:
     VALIDATOR.validate(make(Host("/"), tmp_path))
 

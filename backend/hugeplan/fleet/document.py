@@ -22,6 +22,18 @@ from hugeplan.api.schemas import (
     Word,
 )
 from hugeplan.benchmarks.document import TlbbenchDocument
+from hugeplan.fleet.observed import (
+    Buddyinfo,
+    CloneHints,
+    Database,
+    HugePageMapping,
+    HugetlbCgroup,
+    Key,
+    Kubelet,
+    Pressure,
+    Unit,
+    Watermarks,
+)
 
 NumaId = Annotated[int, Field(ge=0, le=4095)]
 
@@ -59,6 +71,10 @@ class Inventory(DocumentModel):
     architecture: Word
     kernel_release: Label | None = None
     kernel_command_line: Annotated[str, StringConstraints(max_length=16384)] | None = None
+    kernel_command_line_filtered: bool = False
+    boot_id: Label | None = None
+    booted_at: Moment | None = None
+    clone_hints: CloneHints | None = None
     cpu: Processor | None = None
     hypervisor: Label | None = None
     virtualised: bool | None = None
@@ -84,11 +100,16 @@ class SampleMemory(DocumentModel):
     mem_total_bytes: Annotated[int, Field(gt=0, le=2**60)]
     mem_free_bytes: ByteCount | None = None
     mem_available_bytes: ByteCount | None = None
+    buffers_bytes: ByteCount | None = None
     cached_bytes: ByteCount | None = None
     slab_bytes: ByteCount | None = None
+    s_reclaimable_bytes: ByteCount | None = None
     s_unreclaim_bytes: ByteCount | None = None
     kernel_stack_bytes: ByteCount | None = None
     page_tables_bytes: ByteCount | None = None
+    sec_page_tables_bytes: ByteCount | None = None
+    percpu_bytes: ByteCount | None = None
+    anon_pages_bytes: ByteCount | None = None
     anon_huge_pages_bytes: ByteCount | None = None
     shmem_bytes: ByteCount | None = None
     hugetlb_bytes: ByteCount | None = None
@@ -129,6 +150,14 @@ class SampleNuma(DocumentModel):
     mem_total_bytes: ByteCount | None = None
     mem_free_bytes: ByteCount | None = None
     anon_huge_pages_bytes: ByteCount | None = None
+    file_pages_bytes: ByteCount | None = None
+    anon_pages_bytes: ByteCount | None = None
+    shmem_bytes: ByteCount | None = None
+    s_reclaimable_bytes: ByteCount | None = None
+    s_unreclaim_bytes: ByteCount | None = None
+    kernel_stack_bytes: ByteCount | None = None
+    page_tables_bytes: ByteCount | None = None
+    sec_page_tables_bytes: ByteCount | None = None
 
 
 class ProcessMemory(DocumentModel):
@@ -144,6 +173,15 @@ class ProcessMemory(DocumentModel):
     private_hugetlb_bytes: ByteCount | None = None
     shared_hugetlb_bytes: ByteCount | None = None
     vm_pte_bytes: ByteCount | None = None
+    hugetlb_bytes: ByteCount | None = None
+    rss_anon_bytes: ByteCount | None = None
+    rss_file_bytes: ByteCount | None = None
+    rss_shmem_bytes: ByteCount | None = None
+    huge_page_mappings: list[HugePageMapping] | None = Field(default=None, max_length=64)
+    memlock_limit_bytes: ByteCount | None = None
+    memlock_limited: bool | None = None
+    unit: Key | None = None
+    database: Key | None = None
 
 
 class Sample(DocumentModel):
@@ -155,6 +193,13 @@ class Sample(DocumentModel):
     global_pools: list[GlobalPool] = Field(default=[], max_length=16)
     numa: list[SampleNuma] = Field(default=[], max_length=1024)
     processes: list[ProcessMemory] = Field(default=[], max_length=8192)
+    watermarks: Watermarks | None = None
+    buddyinfo: list[Buddyinfo] | None = Field(default=None, max_length=4096)
+    pressure: Pressure | None = None
+    units: list[Unit] | None = Field(default=None, max_length=2048)
+    databases: list[Database] | None = Field(default=None, max_length=256)
+    hugetlb_cgroups: list[HugetlbCgroup] | None = Field(default=None, max_length=4096)
+    kubelet: Kubelet | None = None
 
 
 class CollectorResult(DocumentModel):

@@ -6,6 +6,7 @@ import asyncio
 import json
 import uuid
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,6 +18,7 @@ from support.service import Service, assert_problem, fields_of
 from hugeplan.access.schemas import Role
 from hugeplan.db.models import CurveRow, NodeRow, ReportDocumentRow, ReportRow, RunRow, SampleRow
 from hugeplan.fleet import repository
+from hugeplan.fleet.service import parse_report
 
 URL = "/api/v1/reports"
 
@@ -55,6 +57,19 @@ class TestStoring:
         assert again.status_code == 200
         assert again.json() == first | {"created": False}
         assert await counts(service) == before
+
+    async def test_the_documented_example_is_stored_and_its_sections_are_read(self, agent: httpx.AsyncClient) -> None:
+        """docs/report.example.json holds every section that an agent may send."""
+        example = json.loads((Path(__file__).parents[3] / "docs" / "report.example.json").read_text())
+        example["sample"]["taken_at"] = example["created_at"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        assert (await agent.post(URL, json=example)).status_code == 201
+        read = parse_report(example, datetime.now(UTC))
+        database = (read.sample.databases or [])[0]
+        assert database.settings["shared_buffers"].value == "16GB"
+        assert (database.hugetlb_limits or [])[0].counter == "usage"
+        assert [unit.parent is None for unit in read.sample.units or []] == [True, False, True, True]
+        assert read.sample.kubelet is not None
+        assert read.inventory.kernel_command_line_filtered
 
     async def test_same_content_with_other_key_order_is_the_same_report(self, agent: httpx.AsyncClient) -> None:
         document = report()

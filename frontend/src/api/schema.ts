@@ -705,6 +705,16 @@ export interface components {
             l1_hit_cycles: number | null;
         };
         /**
+         * CloneHints
+         * @description Hashes that differ between two machines with one machine id.
+         */
+        CloneHints: {
+            /** Dmi Sha256 */
+            dmi_sha256: string | null;
+            /** Mac Sha256 */
+            mac_sha256: string[] | null;
+        };
+        /**
          * CollectorResult
          * @description How one of the agent's collectors ended.
          */
@@ -1347,6 +1357,23 @@ export interface components {
             used: (number | string)[];
         };
         /**
+         * HugePageMapping
+         * @description One process's hugetlb mappings of one page size, in bytes; ``mapped`` counts untouched pages too.
+         */
+        HugePageMapping: {
+            /**
+             * Page Bytes
+             * @description A page size in bytes
+             */
+            page_bytes: number;
+            /** Mapped Bytes */
+            mapped_bytes: number | null;
+            /** Shared Bytes */
+            shared_bytes: number | null;
+            /** Private Bytes */
+            private_bytes: number | null;
+        };
+        /**
          * HypervisorDocument
          * @description Whether the run was measured in a guest.
          */
@@ -1393,6 +1420,16 @@ export interface components {
             kernel_release: string | null;
             /** Kernel Command Line */
             kernel_command_line: string | null;
+            /**
+             * Kernel Command Line Filtered
+             * @default false
+             */
+            kernel_command_line_filtered: boolean;
+            /** Boot Id */
+            boot_id: string | null;
+            /** Booted At */
+            booted_at: string | null;
+            clone_hints: components["schemas"]["CloneHints"] | null;
             cpu: components["schemas"]["Processor"] | null;
             /** Hypervisor */
             hypervisor: string | null;
@@ -2291,6 +2328,24 @@ export interface components {
             shared_hugetlb_bytes: number | null;
             /** Vm Pte Bytes */
             vm_pte_bytes: number | null;
+            /** Hugetlb Bytes */
+            hugetlb_bytes: number | null;
+            /** Rss Anon Bytes */
+            rss_anon_bytes: number | null;
+            /** Rss File Bytes */
+            rss_file_bytes: number | null;
+            /** Rss Shmem Bytes */
+            rss_shmem_bytes: number | null;
+            /** Huge Page Mappings */
+            huge_page_mappings: components["schemas"]["HugePageMapping"][] | null;
+            /** Memlock Limit Bytes */
+            memlock_limit_bytes: number | null;
+            /** Memlock Limited */
+            memlock_limited: boolean | null;
+            /** Unit */
+            unit: string | null;
+            /** Database */
+            database: string | null;
         };
         /**
          * Processor
@@ -2683,16 +2738,26 @@ export interface components {
             mem_free_bytes: number | null;
             /** Mem Available Bytes */
             mem_available_bytes: number | null;
+            /** Buffers Bytes */
+            buffers_bytes: number | null;
             /** Cached Bytes */
             cached_bytes: number | null;
             /** Slab Bytes */
             slab_bytes: number | null;
+            /** S Reclaimable Bytes */
+            s_reclaimable_bytes: number | null;
             /** S Unreclaim Bytes */
             s_unreclaim_bytes: number | null;
             /** Kernel Stack Bytes */
             kernel_stack_bytes: number | null;
             /** Page Tables Bytes */
             page_tables_bytes: number | null;
+            /** Sec Page Tables Bytes */
+            sec_page_tables_bytes: number | null;
+            /** Percpu Bytes */
+            percpu_bytes: number | null;
+            /** Anon Pages Bytes */
+            anon_pages_bytes: number | null;
             /** Anon Huge Pages Bytes */
             anon_huge_pages_bytes: number | null;
             /** Shmem Bytes */
@@ -2725,6 +2790,22 @@ export interface components {
             mem_free_bytes: number | null;
             /** Anon Huge Pages Bytes */
             anon_huge_pages_bytes: number | null;
+            /** File Pages Bytes */
+            file_pages_bytes: number | null;
+            /** Anon Pages Bytes */
+            anon_pages_bytes: number | null;
+            /** Shmem Bytes */
+            shmem_bytes: number | null;
+            /** S Reclaimable Bytes */
+            s_reclaimable_bytes: number | null;
+            /** S Unreclaim Bytes */
+            s_unreclaim_bytes: number | null;
+            /** Kernel Stack Bytes */
+            kernel_stack_bytes: number | null;
+            /** Page Tables Bytes */
+            page_tables_bytes: number | null;
+            /** Sec Page Tables Bytes */
+            sec_page_tables_bytes: number | null;
         };
         /**
          * SampleRow
@@ -3220,6 +3301,18 @@ export interface components {
             text: string | null;
         };
         /**
+         * Buddyinfo
+         * @description Free blocks of one zone: item n counts blocks of exactly ``base_page_bytes << n`` bytes.
+         */
+        ReportDocument_Buddyinfo: {
+            /** Numa Node */
+            numa_node: number;
+            /** Zone */
+            zone: string;
+            /** Free Blocks */
+            free_blocks: number[];
+        };
+        /**
          * Clock
          * @description The core's frequency and the latency of a first-level hit.
          */
@@ -3241,6 +3334,22 @@ export interface components {
             l1_hit_cycles: number | null;
         };
         /**
+         * CloneHints
+         * @description Hashes that differ between two machines with one machine id.
+         */
+        ReportDocument_CloneHints: {
+            /**
+             * Dmi Sha256
+             * @default null
+             */
+            dmi_sha256: string | null;
+            /**
+             * Mac Sha256
+             * @default null
+             */
+            mac_sha256: string[] | null;
+        };
+        /**
          * CollectorResult
          * @description How one of the agent's collectors ended.
          */
@@ -3259,6 +3368,27 @@ export interface components {
              * @default null
              */
             reason: string | null;
+        };
+        /**
+         * ContainerIdentity
+         * @description Which container a unit is.
+         */
+        ReportDocument_ContainerIdentity: {
+            /**
+             * Id
+             * @default null
+             */
+            id: string | null;
+            /**
+             * Name
+             * @default null
+             */
+            name: string | null;
+            /**
+             * Runtime
+             * @default null
+             */
+            runtime: string | null;
         };
         /**
          * Crossing
@@ -3375,6 +3505,153 @@ export interface components {
              * @default null
              */
             dropped: number | null;
+        };
+        /**
+         * Database
+         * @description One database server that runs on the node.
+         */
+        ReportDocument_Database: {
+            /** Key */
+            key: string;
+            /** Engine */
+            engine: string;
+            /**
+             * Engine Source
+             * @default null
+             */
+            engine_source: string | null;
+            /**
+             * Product
+             * @default null
+             */
+            product: string | null;
+            /**
+             * Version
+             * @default null
+             */
+            version: string | null;
+            /**
+             * Version Source
+             * @default null
+             */
+            version_source: string | null;
+            /** Main Pid */
+            main_pid: number;
+            /**
+             * Start Time Ticks
+             * @default null
+             */
+            start_time_ticks: number | null;
+            /**
+             * Process Count
+             * @default null
+             */
+            process_count: number | null;
+            /**
+             * Client Count
+             * @default null
+             */
+            client_count: number | null;
+            /**
+             * Unit
+             * @default null
+             */
+            unit: string | null;
+            /**
+             * Port
+             * @default null
+             */
+            port: number | null;
+            /**
+             * Settings
+             * @default {}
+             */
+            settings: {
+                [key: string]: components["schemas"]["ReportDocument_Setting"];
+            };
+            /**
+             * Settings Complete
+             * @default null
+             */
+            settings_complete: boolean | null;
+            /**
+             * Settings Note
+             * @default null
+             */
+            settings_note: string | null;
+            /**
+             * Segments
+             * @default []
+             */
+            segments: components["schemas"]["ReportDocument_Segment"][];
+            /**
+             * Huge Pages Status
+             * @default null
+             */
+            huge_pages_status: string | null;
+            /**
+             * Huge Pages Status Source
+             * @default null
+             */
+            huge_pages_status_source: string | null;
+            /** @default null */
+            memory: components["schemas"]["ReportDocument_DatabaseMemory"] | null;
+            /**
+             * Memlock Limit Bytes
+             * @default null
+             */
+            memlock_limit_bytes: number | null;
+            /**
+             * Memlock Limited
+             * @default null
+             */
+            memlock_limited: boolean | null;
+            /**
+             * Hugetlb Limits
+             * @default null
+             */
+            hugetlb_limits: components["schemas"]["ReportDocument_HugetlbLimit"][] | null;
+        };
+        /**
+         * DatabaseMemory
+         * @description Memory of all processes of a database, in bytes.
+         */
+        ReportDocument_DatabaseMemory: {
+            /**
+             * Source
+             * @default null
+             */
+            source: string | null;
+            /**
+             * Private Bytes
+             * @default null
+             */
+            private_bytes: number | null;
+            /**
+             * Shared Bytes
+             * @default null
+             */
+            shared_bytes: number | null;
+            /**
+             * File Bytes
+             * @default null
+             */
+            file_bytes: number | null;
+            /**
+             * Hugetlb Bytes
+             * @default null
+             */
+            hugetlb_bytes: number | null;
+            /**
+             * Page Tables Bytes
+             * @default null
+             */
+            page_tables_bytes: number | null;
+            /**
+             * Swap Bytes
+             * @default null
+             */
+            swap_bytes: number | null;
         };
         /**
          * Disagreement
@@ -3525,6 +3802,124 @@ export interface components {
             status: string;
         };
         /**
+         * HugePageMapping
+         * @description One process's hugetlb mappings of one page size, in bytes; ``mapped`` counts untouched pages too.
+         */
+        ReportDocument_HugePageMapping: {
+            /**
+             * Page Bytes
+             * @description A page size in bytes
+             */
+            page_bytes: number;
+            /**
+             * Mapped Bytes
+             * @default null
+             */
+            mapped_bytes: number | null;
+            /**
+             * Shared Bytes
+             * @default null
+             */
+            shared_bytes: number | null;
+            /**
+             * Private Bytes
+             * @default null
+             */
+            private_bytes: number | null;
+        };
+        /**
+         * HugetlbCgroup
+         * @description The hugetlb controller's files of one cgroup and page size, in bytes.
+         */
+        ReportDocument_HugetlbCgroup: {
+            /** Cgroup Path */
+            cgroup_path: string;
+            /**
+             * Unit
+             * @default null
+             */
+            unit: string | null;
+            /** Version */
+            version: number;
+            /**
+             * Page Bytes
+             * @description A page size in bytes
+             */
+            page_bytes: number;
+            /**
+             * Usage Bytes
+             * @default null
+             */
+            usage_bytes: number | null;
+            /**
+             * Limit Bytes
+             * @default null
+             */
+            limit_bytes: number | null;
+            /**
+             * Limited
+             * @default null
+             */
+            limited: boolean | null;
+            /**
+             * Max Usage Bytes
+             * @default null
+             */
+            max_usage_bytes: number | null;
+            /**
+             * Failures
+             * @default null
+             */
+            failures: number | null;
+            /**
+             * Rsvd Usage Bytes
+             * @default null
+             */
+            rsvd_usage_bytes: number | null;
+            /**
+             * Rsvd Limit Bytes
+             * @default null
+             */
+            rsvd_limit_bytes: number | null;
+            /**
+             * Rsvd Limited
+             * @default null
+             */
+            rsvd_limited: boolean | null;
+            /**
+             * Rsvd Max Usage Bytes
+             * @default null
+             */
+            rsvd_max_usage_bytes: number | null;
+            /**
+             * Rsvd Failures
+             * @default null
+             */
+            rsvd_failures: number | null;
+        };
+        /**
+         * HugetlbLimit
+         * @description The limit of one page size and counter (usage or reservation) that acts on a database.
+         */
+        ReportDocument_HugetlbLimit: {
+            /**
+             * Page Bytes
+             * @description A page size in bytes
+             */
+            page_bytes: number;
+            /** Counter */
+            counter: string;
+            /** Limit Bytes */
+            limit_bytes: number;
+            /**
+             * Usage Bytes
+             * @default null
+             */
+            usage_bytes: number | null;
+            /** Cgroup Path */
+            cgroup_path: string;
+        };
+        /**
          * HypervisorDocument
          * @description Whether the run was measured in a guest.
          */
@@ -3557,6 +3952,23 @@ export interface components {
              * @default null
              */
             kernel_command_line: string | null;
+            /**
+             * Kernel Command Line Filtered
+             * @default false
+             */
+            kernel_command_line_filtered: boolean;
+            /**
+             * Boot Id
+             * @default null
+             */
+            boot_id: string | null;
+            /**
+             * Booted At
+             * @default null
+             */
+            booted_at: string | null;
+            /** @default null */
+            clone_hints: components["schemas"]["ReportDocument_CloneHints"] | null;
             /** @default null */
             cpu: components["schemas"]["ReportDocument_Processor"] | null;
             /**
@@ -3629,6 +4041,58 @@ export interface components {
             release: string | null;
         };
         /**
+         * Kubelet
+         * @description The kubelet of the node. ``capacity`` and ``allocatable`` are bytes by resource name.
+         */
+        ReportDocument_Kubelet: {
+            /**
+             * Pid
+             * @default null
+             */
+            pid: number | null;
+            /**
+             * Started At
+             * @default null
+             */
+            started_at: string | null;
+            /**
+             * Version
+             * @default null
+             */
+            version: string | null;
+            /**
+             * Capacity
+             * @default null
+             */
+            capacity: {
+                [key: string]: number;
+            } | null;
+            /**
+             * Allocatable
+             * @default null
+             */
+            allocatable: {
+                [key: string]: number;
+            } | null;
+            /**
+             * Resources Source
+             * @default null
+             */
+            resources_source: string | null;
+            /**
+             * Config
+             * @default null
+             */
+            config: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Config Source
+             * @default null
+             */
+            config_source: string | null;
+        };
+        /**
          * Latency
          * @description Latency over footprint for each backing. ``pressure`` is null in documents of earlier programs.
          */
@@ -3654,7 +4118,7 @@ export interface components {
              */
             paired_deltas: components["schemas"]["ReportDocument_PairedDelta"][];
             /** @default null */
-            pressure: components["schemas"]["ReportDocument_Pressure"] | null;
+            pressure: components["schemas"]["ReportDocument_hugeplan__benchmarks__document__Pressure"] | null;
         };
         /**
          * NumaPool
@@ -3753,40 +4217,30 @@ export interface components {
             cycles: number | null;
         };
         /**
-         * Pressure
-         * @description What an access costs when a program reads other cache lines, or time passes, between two of them.
+         * PodIdentity
+         * @description Which pod a unit is or belongs to.
          */
-        ReportDocument_Pressure: {
+        ReportDocument_PodIdentity: {
             /**
-             * Status
+             * Uid
              * @default null
              */
-            status: string | null;
+            uid: string | null;
             /**
-             * Reason
+             * Namespace
              * @default null
              */
-            reason: string | null;
+            namespace: string | null;
             /**
-             * Region Bytes
+             * Name
              * @default null
              */
-            region_bytes: number | null;
+            name: string | null;
             /**
-             * Region Backing
+             * Qos Class
              * @default null
              */
-            region_backing: string | null;
-            /**
-             * Lines Per Page
-             * @default null
-             */
-            lines_per_page: number | null;
-            /**
-             * Points
-             * @default []
-             */
-            points: components["schemas"]["ReportDocument_PressurePointDocument"][];
+            qos_class: string | null;
         };
         /**
          * PressurePointDocument
@@ -3901,6 +4355,51 @@ export interface components {
              * @default null
              */
             vm_pte_bytes: number | null;
+            /**
+             * Hugetlb Bytes
+             * @default null
+             */
+            hugetlb_bytes: number | null;
+            /**
+             * Rss Anon Bytes
+             * @default null
+             */
+            rss_anon_bytes: number | null;
+            /**
+             * Rss File Bytes
+             * @default null
+             */
+            rss_file_bytes: number | null;
+            /**
+             * Rss Shmem Bytes
+             * @default null
+             */
+            rss_shmem_bytes: number | null;
+            /**
+             * Huge Page Mappings
+             * @default null
+             */
+            huge_page_mappings: components["schemas"]["ReportDocument_HugePageMapping"][] | null;
+            /**
+             * Memlock Limit Bytes
+             * @default null
+             */
+            memlock_limit_bytes: number | null;
+            /**
+             * Memlock Limited
+             * @default null
+             */
+            memlock_limited: boolean | null;
+            /**
+             * Unit
+             * @default null
+             */
+            unit: string | null;
+            /**
+             * Database
+             * @default null
+             */
+            database: string | null;
         };
         /**
          * Processor
@@ -4034,6 +4533,16 @@ export interface components {
              * @default []
              */
             collectors: components["schemas"]["ReportDocument_CollectorResult"][];
+        };
+        /**
+         * ResourcePressure
+         * @description Time in which some tasks, or all of them, waited for one resource.
+         */
+        ReportDocument_ResourcePressure: {
+            /** @default null */
+            some: components["schemas"]["ReportDocument_Stall"] | null;
+            /** @default null */
+            full: components["schemas"]["ReportDocument_Stall"] | null;
         };
         /**
          * RowMeasurement
@@ -4180,6 +4689,32 @@ export interface components {
              * @default []
              */
             processes: components["schemas"]["ReportDocument_ProcessMemory"][];
+            /** @default null */
+            watermarks: components["schemas"]["ReportDocument_Watermarks"] | null;
+            /**
+             * Buddyinfo
+             * @default null
+             */
+            buddyinfo: components["schemas"]["ReportDocument_Buddyinfo"][] | null;
+            /** @default null */
+            pressure: components["schemas"]["ReportDocument_hugeplan__fleet__observed__Pressure"] | null;
+            /**
+             * Units
+             * @default null
+             */
+            units: components["schemas"]["ReportDocument_Unit"][] | null;
+            /**
+             * Databases
+             * @default null
+             */
+            databases: components["schemas"]["ReportDocument_Database"][] | null;
+            /**
+             * Hugetlb Cgroups
+             * @default null
+             */
+            hugetlb_cgroups: components["schemas"]["ReportDocument_HugetlbCgroup"][] | null;
+            /** @default null */
+            kubelet: components["schemas"]["ReportDocument_Kubelet"] | null;
         };
         /**
          * SampleMemory
@@ -4199,6 +4734,11 @@ export interface components {
              */
             mem_available_bytes: number | null;
             /**
+             * Buffers Bytes
+             * @default null
+             */
+            buffers_bytes: number | null;
+            /**
              * Cached Bytes
              * @default null
              */
@@ -4208,6 +4748,11 @@ export interface components {
              * @default null
              */
             slab_bytes: number | null;
+            /**
+             * S Reclaimable Bytes
+             * @default null
+             */
+            s_reclaimable_bytes: number | null;
             /**
              * S Unreclaim Bytes
              * @default null
@@ -4223,6 +4768,21 @@ export interface components {
              * @default null
              */
             page_tables_bytes: number | null;
+            /**
+             * Sec Page Tables Bytes
+             * @default null
+             */
+            sec_page_tables_bytes: number | null;
+            /**
+             * Percpu Bytes
+             * @default null
+             */
+            percpu_bytes: number | null;
+            /**
+             * Anon Pages Bytes
+             * @default null
+             */
+            anon_pages_bytes: number | null;
             /**
              * Anon Huge Pages Bytes
              * @default null
@@ -4291,6 +4851,46 @@ export interface components {
              * @default null
              */
             anon_huge_pages_bytes: number | null;
+            /**
+             * File Pages Bytes
+             * @default null
+             */
+            file_pages_bytes: number | null;
+            /**
+             * Anon Pages Bytes
+             * @default null
+             */
+            anon_pages_bytes: number | null;
+            /**
+             * Shmem Bytes
+             * @default null
+             */
+            shmem_bytes: number | null;
+            /**
+             * S Reclaimable Bytes
+             * @default null
+             */
+            s_reclaimable_bytes: number | null;
+            /**
+             * S Unreclaim Bytes
+             * @default null
+             */
+            s_unreclaim_bytes: number | null;
+            /**
+             * Kernel Stack Bytes
+             * @default null
+             */
+            kernel_stack_bytes: number | null;
+            /**
+             * Page Tables Bytes
+             * @default null
+             */
+            page_tables_bytes: number | null;
+            /**
+             * Sec Page Tables Bytes
+             * @default null
+             */
+            sec_page_tables_bytes: number | null;
         };
         /**
          * Scatter
@@ -4334,6 +4934,68 @@ export interface components {
              * @default null
              */
             duration_seconds: number | null;
+        };
+        /**
+         * Segment
+         * @description One large mapping of a database and what backs it.
+         */
+        ReportDocument_Segment: {
+            /**
+             * Bytes
+             * @default null
+             */
+            bytes: number | null;
+            /**
+             * Backing
+             * @default null
+             */
+            backing: string | null;
+            /**
+             * Page Bytes
+             * @default null
+             */
+            page_bytes: number | null;
+            /**
+             * Kind
+             * @default null
+             */
+            kind: string | null;
+        };
+        /**
+         * Setting
+         * @description One setting as it is written where it was found.
+         */
+        ReportDocument_Setting: {
+            /** Value */
+            value: string;
+            /** Source */
+            source: string;
+        };
+        /**
+         * Stall
+         * @description One line of a file of /proc/pressure.
+         */
+        ReportDocument_Stall: {
+            /**
+             * Avg10 Percent
+             * @default null
+             */
+            avg10_percent: number | null;
+            /**
+             * Avg60 Percent
+             * @default null
+             */
+            avg60_percent: number | null;
+            /**
+             * Avg300 Percent
+             * @default null
+             */
+            avg300_percent: number | null;
+            /**
+             * Total Microseconds
+             * @default null
+             */
+            total_microseconds: number | null;
         };
         /**
          * TlbLevelDocument
@@ -4469,6 +5131,200 @@ export interface components {
              * @default null
              */
             shmem_enabled: string | null;
+        };
+        /**
+         * Unit
+         * @description One unit of work. Units whose ``parent`` is null share nothing, so their memory may be added up.
+         */
+        ReportDocument_Unit: {
+            /** Key */
+            key: string;
+            /** Kind */
+            kind: string;
+            /** Name */
+            name: string;
+            /**
+             * Parent
+             * @default null
+             */
+            parent: string | null;
+            /**
+             * Cgroup Path
+             * @default null
+             */
+            cgroup_path: string | null;
+            /** @default null */
+            pod: components["schemas"]["ReportDocument_PodIdentity"] | null;
+            /** @default null */
+            container: components["schemas"]["ReportDocument_ContainerIdentity"] | null;
+            /**
+             * Process Count
+             * @default null
+             */
+            process_count: number | null;
+            memory: components["schemas"]["ReportDocument_UnitMemory"];
+            /**
+             * Databases
+             * @default []
+             */
+            databases: string[];
+        };
+        /**
+         * UnitMemory
+         * @description Ordinary memory of a unit, in bytes. ``source``: cgroup_v2, cgroup_v1, pss or rss.
+         */
+        ReportDocument_UnitMemory: {
+            /** Source */
+            source: string;
+            /**
+             * Anon Bytes
+             * @default null
+             */
+            anon_bytes: number | null;
+            /**
+             * Shmem Bytes
+             * @default null
+             */
+            shmem_bytes: number | null;
+            /**
+             * File Bytes
+             * @default null
+             */
+            file_bytes: number | null;
+            /**
+             * Usage Bytes
+             * @default null
+             */
+            usage_bytes: number | null;
+            /**
+             * Working Set Bytes
+             * @default null
+             */
+            working_set_bytes: number | null;
+            /**
+             * Limit Bytes
+             * @default null
+             */
+            limit_bytes: number | null;
+            /**
+             * Limited
+             * @default null
+             */
+            limited: boolean | null;
+            /**
+             * Swap Bytes
+             * @default null
+             */
+            swap_bytes: number | null;
+            /**
+             * Kernel Bytes
+             * @default null
+             */
+            kernel_bytes: number | null;
+            /**
+             * Page Tables Bytes
+             * @default null
+             */
+            page_tables_bytes: number | null;
+            /**
+             * Anon Huge Bytes
+             * @default null
+             */
+            anon_huge_bytes: number | null;
+            /**
+             * Hugetlb Bytes
+             * @default null
+             */
+            hugetlb_bytes: number | null;
+            /**
+             * Hugetlb Charged Bytes
+             * @default null
+             */
+            hugetlb_charged_bytes: number | null;
+            /**
+             * Pss Bytes
+             * @default null
+             */
+            pss_bytes: number | null;
+            /**
+             * Rss Bytes
+             * @default null
+             */
+            rss_bytes: number | null;
+        };
+        /**
+         * Watermarks
+         * @description Sums over the zones of /proc/zoneinfo.
+         */
+        ReportDocument_Watermarks: {
+            /**
+             * Min Bytes
+             * @default null
+             */
+            min_bytes: number | null;
+            /**
+             * Low Bytes
+             * @default null
+             */
+            low_bytes: number | null;
+            /**
+             * High Bytes
+             * @default null
+             */
+            high_bytes: number | null;
+            /**
+             * Reserved Bytes
+             * @default null
+             */
+            reserved_bytes: number | null;
+        };
+        /**
+         * Pressure
+         * @description What an access costs when a program reads other cache lines, or time passes, between two of them.
+         */
+        ReportDocument_hugeplan__benchmarks__document__Pressure: {
+            /**
+             * Status
+             * @default null
+             */
+            status: string | null;
+            /**
+             * Reason
+             * @default null
+             */
+            reason: string | null;
+            /**
+             * Region Bytes
+             * @default null
+             */
+            region_bytes: number | null;
+            /**
+             * Region Backing
+             * @default null
+             */
+            region_backing: string | null;
+            /**
+             * Lines Per Page
+             * @default null
+             */
+            lines_per_page: number | null;
+            /**
+             * Points
+             * @default []
+             */
+            points: components["schemas"]["ReportDocument_PressurePointDocument"][];
+        };
+        /**
+         * Pressure
+         * @description /proc/pressure.
+         */
+        ReportDocument_hugeplan__fleet__observed__Pressure: {
+            /** @default null */
+            cpu: components["schemas"]["ReportDocument_ResourcePressure"] | null;
+            /** @default null */
+            memory: components["schemas"]["ReportDocument_ResourcePressure"] | null;
+            /** @default null */
+            io: components["schemas"]["ReportDocument_ResourcePressure"] | null;
         };
         /**
          * Problem
