@@ -7,11 +7,16 @@ const memory: SampleMemory = {
   mem_total_bytes: 16 * GIB,
   mem_free_bytes: 4 * GIB,
   mem_available_bytes: 8 * GIB,
+  buffers_bytes: null,
   cached_bytes: 4 * GIB,
   slab_bytes: 300 * MIB,
+  s_reclaimable_bytes: null,
   s_unreclaim_bytes: 100 * MIB,
   kernel_stack_bytes: 12 * MIB,
   page_tables_bytes: 64 * MIB,
+  sec_page_tables_bytes: null,
+  percpu_bytes: null,
+  anon_pages_bytes: null,
   anon_huge_pages_bytes: null,
   shmem_bytes: null,
   hugetlb_bytes: null,
@@ -21,6 +26,17 @@ const memory: SampleMemory = {
   direct_map_4k_bytes: null,
   direct_map_2m_bytes: null,
   direct_map_1g_bytes: null,
+};
+const numa = {
+  anon_huge_pages_bytes: null,
+  file_pages_bytes: null,
+  anon_pages_bytes: null,
+  shmem_bytes: null,
+  s_reclaimable_bytes: null,
+  s_unreclaim_bytes: null,
+  kernel_stack_bytes: null,
+  page_tables_bytes: null,
+  sec_page_tables_bytes: null,
 };
 const pool = {
   page_bytes: 2 * MIB,
@@ -77,8 +93,8 @@ describe("memoryBars", () => {
     pools: [{ numa_node: 1, ...pool }],
     global_pools: [{ ...pool, nr_overcommit_hugepages: 0 }],
     numa: [
-      { id: 0, mem_total_bytes: 8 * GIB, mem_free_bytes: 1 * GIB, anon_huge_pages_bytes: null },
-      { id: 1, mem_total_bytes: 8 * GIB, mem_free_bytes: null, anon_huge_pages_bytes: null },
+      { ...numa, id: 0, mem_total_bytes: 8 * GIB, mem_free_bytes: 1 * GIB },
+      { ...numa, id: 1, mem_total_bytes: 8 * GIB, mem_free_bytes: null },
     ],
   };
   it("draws one bar for one NUMA node", () => {
