@@ -21,9 +21,10 @@ from hugeplan.benchmarks.router import router as benchmarks_router
 from hugeplan.db.engine import create_engine
 from hugeplan.db.maintenance import maintain_forever
 from hugeplan.db.session import Database
+from hugeplan.documents.report import Report
 from hugeplan.evidence.router import router as evidence_router
-from hugeplan.fleet.document import Report
 from hugeplan.fleet.router import router as fleet_router
+from hugeplan.reference.router import router as reference_router
 from hugeplan.scenarios.router import router as scenarios_router
 from hugeplan.settings import Settings
 
@@ -68,7 +69,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.metrics = Metrics()
 
     v1 = APIRouter(prefix=openapi.API_PREFIX)
-    for router in (fleet_router, benchmarks_router, scenarios_router, evidence_router, access_router):
+    for router in (fleet_router, benchmarks_router, scenarios_router, evidence_router, reference_router, access_router):
         v1.include_router(router)
     app.include_router(v1)
     guards = [] if settings.metrics_public else [Depends(require_viewer)]

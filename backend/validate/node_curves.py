@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.hardware.curves import hardware_facts_of
 from hugeplan.planner.model import HardwareFacts
 
@@ -36,5 +37,4 @@ def _measure(tlbbench: Path, command: str, max_memory_bytes: int, profile: str) 
 
 def read_curves(path: Path) -> HardwareFacts:
     """Hardware facts of a saved tlbbench document."""
-    document: Any = json.loads(path.read_text(encoding="utf-8"))
-    return hardware_facts_of(document)
+    return hardware_facts_of(TlbbenchDocument.model_validate_json(path.read_bytes()))

@@ -1,43 +1,50 @@
-"""Bases and bounded types shared by every request and response model.
-
-The bounds keep absurd numbers out: they are far above any machine, and below what PostgreSQL's
-``bigint`` and JavaScript-free clients can hold, so that a value which passes here never fails later.
-"""
+"""Bases of request and response models. The bounded types are those of the documents (hugeplan.documents.bounds)."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any
+from pydantic import BaseModel, ConfigDict
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from hugeplan.documents.bounds import (
+    MAX_BYTES,
+    MAX_PAGES,
+    ByteCount,
+    DocumentModel,
+    FiniteFloat,
+    JsonObject,
+    Label,
+    MachineId,
+    Moment,
+    Name,
+    Nanoseconds,
+    PageBytes,
+    PageCount,
+    Seconds,
+    SmallCount,
+    Text,
+    Word,
+)
 
-MAX_BYTES = 2**60
-"""1 EiB: no node has more memory; leaves room for sums within a signed 64-bit integer."""
-
-MAX_PAGES = 2**50
-"""Pages of any size: 2**50 base pages of 4 KiB are 4 EiB."""
-
-
-def _refuse_absurd_time(value: datetime) -> datetime:
-    if not 2000 <= value.year <= 2199:
-        raise ValueError("a time between the years 2000 and 2199")
-    return value
-
-
-ByteCount = Annotated[int, Field(ge=0, le=MAX_BYTES)]
-PageCount = Annotated[int, Field(ge=0, le=MAX_PAGES)]
-PageBytes = Annotated[int, Field(ge=1, le=2**44, description="A page size in bytes")]
-SmallCount = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
-Nanoseconds = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
-FiniteFloat = Annotated[float, Field(ge=-1e300, le=1e300, allow_inf_nan=False)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
-Word = Annotated[str, StringConstraints(max_length=64)]
-Label = Annotated[str, StringConstraints(max_length=256)]
-Text = Annotated[str, StringConstraints(max_length=4096)]
-MachineId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{3,127}$")]
-Moment = Annotated[AwareDatetime, AfterValidator(_refuse_absurd_time)]
-JsonObject = dict[str, Any]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_PAGES",
+    "ByteCount",
+    "DocumentModel",
+    "FiniteFloat",
+    "JsonObject",
+    "Label",
+    "MachineId",
+    "Moment",
+    "Name",
+    "Nanoseconds",
+    "PageBytes",
+    "PageCount",
+    "RequestModel",
+    "ResponseModel",
+    "Seconds",
+    "SmallCount",
+    "Text",
+    "Word",
+]
 
 
 class RequestModel(BaseModel):
@@ -50,11 +57,3 @@ class ResponseModel(BaseModel):
     """What the service answers: every field is present, so clients need no defaults."""
 
     model_config = ConfigDict(extra="forbid", from_attributes=True)
-
-
-class DocumentModel(BaseModel):
-    """Part of an agent's document: read leniently (extra fields are kept in the raw document only),
-    answered completely (an absent field becomes null, which means unknown).
-    """
-
-    model_config = ConfigDict(extra="ignore", json_schema_serialization_defaults_required=True)

@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from hugeplan.api.schemas import ResponseModel
-from hugeplan.benchmarks.document import Curve, Environment, Geometry, PairedDelta, Pressure, Rows, Scatter
+from hugeplan.documents.tlbbench import Curve, Environment, Geometry, PairedDelta, Pressure, Rows, Scatter
 
 
 class RunSection(ResponseModel):

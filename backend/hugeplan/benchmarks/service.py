@@ -11,10 +11,10 @@ from hugeplan.api.pagination import Page, decode_time_cursor, page_of
 from hugeplan.api.problems import FieldProblem, NotFoundError, invalid_input
 from hugeplan.api.schemas import JsonObject
 from hugeplan.benchmarks import repository
-from hugeplan.benchmarks.document import CurvePointDocument, Geometry, TlbbenchDocument
 from hugeplan.benchmarks.schemas import ComparedCurve, Run, RunComparison, RunCurve, RunDetail, RunSection
 from hugeplan.db.models import CurveRow, RunRow
 from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.documents.tlbbench import CurvePointDocument, Geometry, TlbbenchDocument
 
 _POINT_FIELDS = ("ns_min", "ns_p10", "ns_p50", "ns_p90", "ns_mad", "batches", "dropped")
 _CURVE_FIELDS = (

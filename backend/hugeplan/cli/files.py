@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+from pydantic import ValidationError
 
 from hugeplan.cli import InputError
+from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.hardware.curves import hardware_facts_of
 from hugeplan.planner.model import HardwareFacts
 
@@ -25,21 +26,24 @@ def read_text(path: str) -> str:
         raise InputError(f"{path}: {error.strerror}") from error
 
 
-def read_document(path: str) -> Mapping[str, Any]:
+def read_document(path: str) -> TlbbenchDocument:
     """A tlbbench document of schema_version 1 on disk."""
     try:
-        document = json.loads(read_text(path))
+        content = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{error.lineno}: not a tlbbench document: {error.msg}") from error
-    if not isinstance(document, dict) or document.get("schema_version") != 1:
+    if not isinstance(content, dict) or content.get("schema_version") != 1:
         raise InputError(f"{path}: not a tlbbench document with schema_version 1")
-    return document
+    try:
+        return TlbbenchDocument.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the document"
+        raise InputError(
+            f"{path}: a tlbbench document with a wrong or missing field: {field}: {first['msg']}"
+        ) from error
 
 
 def read_run(path: str) -> HardwareFacts:
     """Hardware facts from a tlbbench document on disk."""
-    document = read_document(path)
-    try:
-        return hardware_facts_of(document)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"{path}: a tlbbench document with a wrong or missing field: {error}") from error
+    return hardware_facts_of(read_document(path))

@@ -1,1 +1,1 @@
-"""Published results, the backtest, the processor catalogue and the engines."""
+"""Published results and the backtest."""

@@ -1,9 +1,8 @@
-"""Responses about published results, the backtest, processors and engines."""
+"""Responses about published results and the backtest."""
 
 from __future__ import annotations
 
 from hugeplan.api.schemas import ResponseModel
-from hugeplan.planner.demand import SettingKind
 
 
 class PublishedResult(ResponseModel):
@@ -69,89 +68,3 @@ class Backtest(ResponseModel):
 
     items: list[BacktestRow]
     counts: dict[str, int]
-
-
-class CatalogueTlbLevel(ResponseModel):
-    """One TLB structure of a processor: its entries hold any of ``page_bytes``, which compete when ``shared``.
-
-    ``ways`` is a number, "full" or null (unknown); ``ways_max`` is set where CPUID gives a range.
-    """
-
-    level: int
-    kind: str
-    access: str | None
-    page_bytes: list[int]
-    entries: int | None
-    ways: int | str | None
-    ways_max: int | None
-    shared: bool | None
-    note: str | None
-
-
-class CatalogueSource(ResponseModel):
-    """Where a fact of the catalogue comes from, and what it says."""
-
-    source: str
-    says: str | None
-
-
-class CatalogueProcessor(ResponseModel):
-    """A processor of the catalogue. ``confidence`` is of the whole entry."""
-
-    id: str
-    vendor: str
-    uarch: str
-    products: list[str]
-    levels: list[CatalogueTlbLevel]
-    confidence: str
-    confidence_note: str | None
-    sources: list[CatalogueSource]
-
-
-class TlbCatalogue(ResponseModel):
-    """Processor facts by core, with sources and confidence."""
-
-    about: str
-    items: list[CatalogueProcessor]
-
-
-class EngineSetting(ResponseModel):
-    """One setting of an engine that the sizing rule reads, spelled as the engine spells it.
-
-    ``minimum`` and ``maximum`` are bytes for ``kind`` bytes and counts for integer; ``default`` is null where
-    the engine computes it; an empty ``versions`` means all.
-    """
-
-    name: str
-    kind: SettingKind
-    summary: str
-    default: str | None
-    minimum: int | None
-    maximum: int | None
-    unit_bytes: int
-    choices: list[str]
-    versions: list[str]
-    matters: bool
-
-
-class EngineInfo(ResponseModel):
-    """A database engine the planner can size. ``wants_pool`` false: the right answer is no huge page pool.
-
-    ``pool_setting`` names the setting that sizes the buffer pool.
-    """
-
-    name: str
-    title: str
-    summary: str
-    versions: list[str]
-    aliases: list[str]
-    wants_pool: bool
-    pool_setting: str | None
-    process_per_connection: bool
-    settings: list[EngineSetting]
-
-
-class Engines(ResponseModel):
-    """All engines, sorted by title."""
-
-    items: list[EngineInfo]

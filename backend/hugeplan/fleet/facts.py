@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hugeplan.benchmarks.document import TlbbenchDocument
-from hugeplan.fleet.document import GlobalPool, Inventory, NumaPool, ProcessMemory, Sample
+from hugeplan.documents.report import GlobalPool, Inventory, NumaPool, ProcessMemory, Sample
+from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.hardware import catalogue
 from hugeplan.hardware.curves import hardware_facts_of
 from hugeplan.planner import model as planner
@@ -72,9 +72,10 @@ def hardware_facts(
 ) -> HardwareFacts:
     """What is known of the translation hardware: measured by the runs, else the catalogue's for this processor."""
     run = geometry or latency
-    measured = HardwareFacts() if run is None else hardware_facts_of(run.model_dump(mode="json"))
+    measured = HardwareFacts() if run is None else hardware_facts_of(run)
     if latency is not None and latency is not run:
-        measured = replace(measured, curves=hardware_facts_of(latency.model_dump(mode="json")).curves)
+        separate = hardware_facts_of(latency)
+        measured = replace(measured, curves=separate.curves, pressure=separate.pressure)
     cpu = inventory.cpu
     named = replace(
         measured,

@@ -6,8 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from hugeplan.api.schemas import ResponseModel
-from hugeplan.benchmarks.document import Clock, Disagreement, Granule, Penalty, TlbLevelDocument
-from hugeplan.fleet.document import (
+from hugeplan.documents.report import (
     CollectorResult,
     GlobalPool,
     Inventory,
@@ -16,6 +15,7 @@ from hugeplan.fleet.document import (
     SampleMemory,
     SampleNuma,
 )
+from hugeplan.documents.tlbbench import Clock, Disagreement, Granule, Penalty, TlbLevelDocument
 from hugeplan.planner.model import NodeFacts
 
 

@@ -21,8 +21,8 @@ from hugeplan.benchmarks import service as benchmarks
 from hugeplan.db.models import NodeRow, ReportDocumentRow, ReportRow
 from hugeplan.db.models import SampleRow as SampleTableRow
 from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.documents.report import CollectorResult, Inventory, ProcessMemory, Report, Sample
 from hugeplan.fleet import repository
-from hugeplan.fleet.document import CollectorResult, Inventory, ProcessMemory, Report, Sample
 from hugeplan.fleet.facts import IncompleteReportError, node_facts, node_sample
 from hugeplan.fleet.schemas import (
     GeometrySummary,

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from hugeplan.documents.tlbbench import (
+    Curve,
+    CurvePointDocument,
+    Geometry,
+    Granule,
+    Pressure,
+    ProcessorDocument,
+    TlbbenchDocument,
+    TlbLevelDocument,
+)
 from hugeplan.hardware import catalogue
 from hugeplan.planner.model import (
     Confidence,
@@ -26,64 +35,56 @@ _SOURCES = {"measured": Source.MEASURED, "cpuid": Source.CPUID, "catalogue": Sou
 _CONFIDENCE = {"high": Confidence.HIGH, "medium": Confidence.MEDIUM, "low": Confidence.LOW}
 
 
-def hardware_facts_of(document: Mapping[str, Any]) -> HardwareFacts:
+def hardware_facts_of(document: TlbbenchDocument) -> HardwareFacts:
     """Hardware facts of the machine a tlbbench document was measured on (schema_version 1).
 
     Levels the document does not hold are filled from the catalogue and say so. Sections that are absent, skipped or
     failed leave their facts unknown.
     """
-    environment = document.get("environment") or {}
-    processor = environment.get("processor") or {}
-    geometry = document.get("geometry") or {}
-    entry = _catalogue_entry(processor)
-    core_hz = _number((geometry.get("clock") or {}).get("core_hz"))
-    levels = tuple(_levels(geometry.get("levels") or ()))
+    environment = document.environment
+    processor = environment.processor if environment else None
+    geometry, latency = document.geometry, document.latency
+    entry = _catalogue_entry(processor) if processor else None
+    core_hz = geometry.clock.core_hz if geometry and geometry.clock else None
+    levels = tuple(_level(row) for row in geometry.levels) if geometry else ()
     return HardwareFacts(
-        vendor=processor.get("vendor"),
-        family=processor.get("family"),
-        model=processor.get("model"),
+        vendor=processor.vendor if processor else None,
+        family=processor.family if processor else None,
+        model=processor.model if processor else None,
         uarch=entry.uarch if entry else None,
-        catalogue_id=entry.id if entry else processor.get("catalogue_id"),
-        virtualised=(environment.get("hypervisor") or {}).get("present"),
+        catalogue_id=entry.id if entry else (processor.catalogue_id if processor else None),
+        virtualised=environment.hypervisor.present if environment and environment.hypervisor else None,
         core_hz=core_hz,
         l2_hit_penalty_ns=_l2_hit_ns(geometry, entry, core_hz),
         levels=(*levels, *_missing_levels(levels, entry)),
-        granules=tuple(_granules(geometry.get("effective_granule") or ())),
-        curves=tuple(_curves((document.get("latency") or {}).get("curves") or ())),
-        pressure=tuple(_pressure((document.get("latency") or {}).get("pressure") or {})),
+        granules=tuple(_granule(row) for row in geometry.effective_granule) if geometry else (),
+        curves=tuple(_curves(latency.curves)) if latency else (),
+        pressure=tuple(_pressure(latency.pressure)) if latency and latency.pressure else (),
     )
 
 
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def _catalogue_entry(processor: Mapping[str, Any]) -> catalogue.CatalogueEntry | None:
-    named = processor.get("catalogue_id")
-    found = catalogue.by_id(named) if named else None
+def _catalogue_entry(processor: ProcessorDocument) -> catalogue.CatalogueEntry | None:
+    found = catalogue.by_id(processor.catalogue_id) if processor.catalogue_id else None
     return (
         found
-        or catalogue.by_cpuid(
-            processor.get("vendor"), processor.get("family"), processor.get("model"), processor.get("stepping")
-        )
-        or catalogue.by_midr(processor.get("midr"))
-        or catalogue.by_pvr(processor.get("pvr"))
+        or catalogue.by_cpuid(processor.vendor, processor.family, processor.model, processor.stepping)
+        or catalogue.by_midr(processor.midr)
+        or catalogue.by_pvr(processor.pvr)
     )
 
 
-def _levels(rows: Iterable[Mapping[str, Any]]) -> Iterable[TlbLevel]:
-    for row in rows:
-        yield TlbLevel(
-            level=row["level"],
-            kind=row["kind"],
-            page_bytes=row["page_bytes"],
-            entries=row.get("entries"),
-            entries_min=row.get("entries_min"),
-            entries_max=row.get("entries_max"),
-            ways=row.get("ways"),
-            source=_SOURCES.get(row.get("source", ""), Source.UNKNOWN),
-            confidence=_CONFIDENCE.get(row.get("confidence", ""), Confidence.LOW),
-        )
+def _level(row: TlbLevelDocument) -> TlbLevel:
+    return TlbLevel(
+        level=row.level,
+        kind=row.kind,
+        page_bytes=row.page_bytes,
+        entries=row.entries,
+        entries_min=row.entries_min,
+        entries_max=row.entries_max,
+        ways=row.ways,
+        source=_SOURCES.get(row.source or "", Source.UNKNOWN),
+        confidence=_CONFIDENCE.get(row.confidence or "", Confidence.LOW),
+    )
 
 
 def _missing_levels(levels: tuple[TlbLevel, ...], entry: catalogue.CatalogueEntry | None) -> tuple[TlbLevel, ...]:
@@ -95,11 +96,11 @@ def _missing_levels(levels: tuple[TlbLevel, ...], entry: catalogue.CatalogueEntr
 
 
 def _l2_hit_ns(
-    geometry: Mapping[str, Any], entry: catalogue.CatalogueEntry | None, core_hz: float | None
+    geometry: Geometry | None, entry: catalogue.CatalogueEntry | None, core_hz: float | None
 ) -> float | None:
     """Extra ns of a first-level miss that hits the second level: measured, else catalogue cycles at this clock."""
-    measured = [_number(row.get("ns")) for row in geometry.get("penalty") or () if row.get("level") == "l2_hit"]
-    values = [value for value in measured if value is not None]
+    rows = geometry.penalty if geometry else []
+    values = [row.ns for row in rows if row.level == "l2_hit" and row.ns is not None]
     if values:
         return min(values)
     if entry is not None and entry.l2_hit_cycles and core_hz:
@@ -107,56 +108,51 @@ def _l2_hit_ns(
     return None
 
 
-def _granules(rows: Iterable[Mapping[str, Any]]) -> Iterable[EffectiveGranule]:
-    for row in rows:
-        yield EffectiveGranule(
-            backing=row["backing"],
-            page_bytes=row["page_bytes"],
-            granule_bytes=row.get("granule_bytes"),
-            status=row.get("status") or "unknown",
-        )
+def _granule(row: Granule) -> EffectiveGranule:
+    return EffectiveGranule(
+        backing=row.backing,
+        page_bytes=row.page_bytes,
+        granule_bytes=row.granule_bytes,
+        status=row.status or "unknown",
+    )
 
 
-def _curves(rows: Iterable[Mapping[str, Any]]) -> Iterable[LatencyCurve]:
+def _curves(rows: Iterable[Curve]) -> Iterable[LatencyCurve]:
     """Curves of ns over footprint whose backing was really granted, points sorted by footprint."""
     for row in rows:
-        granted = row.get("granted_fraction")
-        if row.get("x_name") != "footprint_bytes" or row.get("status") not in USABLE_STATUS:
+        if row.x_name != "footprint_bytes" or row.status not in USABLE_STATUS:
             continue
-        if granted is not None and granted < GRANTED_ENOUGH:
+        if row.granted_fraction is not None and row.granted_fraction < GRANTED_ENOUGH:
             continue
-        if row.get("page_bytes") is None or row.get("layout") is None:
+        if row.page_bytes is None or row.layout is None:
             continue  # nothing says what this curve could be compared with
-        points = tuple(sorted(_points(row.get("points") or ()), key=lambda point: point.footprint_bytes))
+        points = tuple(sorted(_points(row.points), key=lambda point: point.footprint_bytes))
         if points:
-            yield LatencyCurve(
-                backing=row["backing"], page_bytes=row["page_bytes"], layout=row["layout"], points=points
-            )
+            yield LatencyCurve(backing=row.backing, page_bytes=row.page_bytes, layout=row.layout, points=points)
 
 
-def _points(rows: Iterable[Mapping[str, Any]]) -> Iterable[CurvePoint]:
+def _points(rows: Iterable[CurvePointDocument]) -> Iterable[CurvePoint]:
     for row in rows:
-        footprint, median = _number(row.get("x")), _number(row.get("ns_p50"))
-        if footprint is None or median is None:
+        median = row.ns_p50
+        if median is None:
             continue
-        low, high = _number(row.get("ns_p10")), _number(row.get("ns_p90"))
-        yield CurvePoint(int(footprint), median, median if low is None else low, median if high is None else high)
+        low, high = row.ns_p10, row.ns_p90
+        yield CurvePoint(row.x, median, median if low is None else low, median if high is None else high)
 
 
-def _pressure(section: Mapping[str, Any]) -> Iterable[PressurePoint]:
+def _pressure(section: Pressure) -> Iterable[PressurePoint]:
     """Paired differences under cache pressure. ``delta_ns`` is large minus base, so a saving is its opposite."""
-    lines_per_page = _number(section.get("lines_per_page")) or 1.0
-    for row in section.get("points") or ():
-        delta, period = _number(row.get("delta_ns")), _number(row.get("period_ns"))
-        low, high = _number(row.get("ci95_low_ns")), _number(row.get("ci95_high_ns"))
+    lines_per_page = section.lines_per_page or 1
+    for row in section.points:
+        delta, period, low, high = row.delta_ns, row.period_ns, row.ci95_low_ns, row.ci95_high_ns
         if delta is None or period is None or low is None or high is None:
             continue
         yield PressurePoint(
-            backing=row["backing"],
-            page_bytes=row["page_bytes"],
-            footprint_bytes=row["footprint_bytes"],
-            lines_between=row["lines_between"],
-            pages_between=row["lines_between"] / lines_per_page,
+            backing=row.backing,
+            page_bytes=row.page_bytes,
+            footprint_bytes=row.footprint_bytes,
+            lines_between=row.lines_between,
+            pages_between=row.lines_between / lines_per_page,
             period_ns=period,
             saving_ns=-delta,
             half_width_ns=(high - low) / 2.0,

@@ -90,6 +90,7 @@ def document(ns: dict[str, tuple[float, float, float]], rates: dict[str, float])
     curves = [
         {
             "backing": backing, "page_bytes": sizes[backing], "layout": "random_64b", "x_name": "footprint_bytes",
+            "name": "latency",
             "status": "ok", "points": [{"x": GIB, "ns_p50": p50, "ns_p10": low, "ns_p90": high}],
         }
         for backing, (p50, low, high) in ns.items()
@@ -98,7 +99,13 @@ def document(ns: dict[str, tuple[float, float, float]], rates: dict[str, float])
         {"backing": backing, "page_bytes": sizes[backing], "row_bytes": 128, "workers": 8, "rows_per_second": rate}
         for backing, rate in rates.items()
     ]
-    return {"schema_version": 1, "latency": {"curves": curves}, "rows": {"measurements": rows}}
+    head = {
+        "schema_version": 1,
+        "tool": {"name": "tlbbench", "version": "0.1.0"},
+        "command": "run",
+        "started_at": "2026-11-20T12:00:00Z",
+    }
+    return head | {"latency": {"curves": curves}, "rows": {"measurements": rows}}
 
 
 def test_shares_and_means_over_two_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,8 +129,8 @@ def test_shares_and_means_over_two_machines(tmp_path: Path, capsys: pytest.Captu
     [
         ("{", "not a tlbbench document"),
         ('{"schema_version": 2}', "schema_version 1"),
-        ('{"schema_version": 1, "geometry": {"levels": [{"x": 1}]}}', "wrong or missing field"),
-        ('{"schema_version": 1, "rows": {"measurements": [{"rows_per_second": 1, "page_bytes": 4096}]}}', "backing"),
+        ('{"schema_version": 1, "geometry": {"levels": [{"x": 1}]}}', "wrong or missing field: tool"),
+        (json.dumps(document({}, {}) | {"rows": {"measurements": [{"page_bytes": 4096}]}}), "measurements.0.backing"),
     ],
 )
 def test_a_broken_run_is_one_line(text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -213,6 +213,9 @@ LEVEL = {"level": 1, "kind": "data", "page_bytes": 4096, "entries": 71, "source"
 RUN = json.dumps(
     {
         "schema_version": 1,
+        "tool": {"name": "tlbbench", "version": "0.1.0"},
+        "command": "run",
+        "started_at": "2026-11-20T12:00:00Z",
         "environment": {
             "processor": {"architecture": "x86_64", "vendor": "AuthenticAMD", "family": 25, "model": 17},
             "hypervisor": {"present": False, "name": None},
@@ -235,7 +238,7 @@ class TestTlbbenchDocument:
         [
             ("{", "not a tlbbench document"),
             ("[]", "not a tlbbench document with schema_version 1"),
-            ('{"schema_version": 1, "geometry": {"levels": [{"x": 1}]}}', "wrong or missing field: 'level'"),
+            ('{"schema_version": 1, "geometry": {"levels": [{"x": 1}]}}', "wrong or missing field: tool"),
         ],
     )
     def test_a_broken_one_is_one_line(

@@ -101,6 +101,20 @@ class TestDetail:
         for suffix in ("", "/samples", "/runs", "/processes"):
             assert_problem(await viewer.get(f"{NODES}/{uuid.uuid4()}{suffix}"), 404, "not-found")
 
+    async def test_facts_take_curves_and_pressure_of_a_separate_latency_run(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        geometry_only = run(sections=[{"name": "geometry", "status": "ok"}])
+        del geometry_only["latency"]
+        latency_only = run(started_at="2026-11-20T13:00:00Z", sections=[{"name": "latency", "status": "ok"}])
+        del latency_only["geometry"]
+        await post(service, report(run=geometry_only))
+        receipt = await post(service, report(run=latency_only))
+        hardware = (await viewer.get(f"{NODES}/{receipt['node_id']}")).json()["facts"]["hardware"]
+        assert [c["backing"] for c in hardware["curves"]] == ["4K", "2M"]
+        assert [point["saving_ns"] for point in hardware["pressure"]] == [107.0]
+        assert [g["granule_bytes"] for g in hardware["granules"]] == [2 * MIB, 4096]
+
     async def test_facts_without_a_run(self, service: Service, viewer: httpx.AsyncClient) -> None:
         receipt = await post(service, report())
         node = (await viewer.get(f"{NODES}/{receipt['node_id']}")).json()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.hardware import catalogue
 from hugeplan.hardware.curves import hardware_facts_of
 from hugeplan.planner.gain.walk_cost import granule_of, tlb_entries
@@ -52,7 +53,15 @@ def test_every_entry_names_its_sources() -> None:
         assert entry.raw["sources"], entry.id
 
 
-def document(**changes: Any) -> dict[str, Any]:
+HEAD = {
+    "schema_version": 1,
+    "tool": {"name": "tlbbench", "version": "0.1.0"},
+    "command": "run",
+    "started_at": "2026-11-20T12:00:00Z",
+}
+
+
+def document(**changes: Any) -> TlbbenchDocument:
     point = {"x": 1 << 30, "ns_min": 99.0, "ns_p10": 100.0, "ns_p50": 101.0, "ns_p90": 104.0, "ns_mad": 1.0}
     curve = {
         "name": "c",
@@ -65,8 +74,8 @@ def document(**changes: Any) -> dict[str, Any]:
         "status": "ok",
         "points": [point, {**point, "x": 1 << 20}],
     }
-    return {
-        "schema_version": 1,
+    content = {
+        **HEAD,
         "environment": {
             "processor": {"architecture": "x86_64", "vendor": "AuthenticAMD", "family": 26, "model": 2, "stepping": 1},
             "hypervisor": {"present": True, "name": "KVM"},
@@ -99,6 +108,7 @@ def document(**changes: Any) -> dict[str, Any]:
         },
         **changes,
     }
+    return TlbbenchDocument.model_validate(content)
 
 
 def test_a_document_becomes_facts() -> None:
@@ -113,7 +123,9 @@ def test_a_document_becomes_facts() -> None:
 
 
 def test_absent_sections_stay_unknown() -> None:
-    facts = hardware_facts_of({"schema_version": 1, "environment": {"processor": {}, "hypervisor": {"present": None}}})
+    facts = hardware_facts_of(
+        TlbbenchDocument.model_validate(HEAD | {"environment": {"processor": {}, "hypervisor": {"present": None}}})
+    )
     assert facts.virtualised is None
     assert facts.levels == facts.granules == facts.curves == ()
     assert facts.l2_hit_penalty_ns is None

@@ -4118,7 +4118,7 @@ export interface components {
              */
             paired_deltas: components["schemas"]["ReportDocument_PairedDelta"][];
             /** @default null */
-            pressure: components["schemas"]["ReportDocument_hugeplan__benchmarks__document__Pressure"] | null;
+            pressure: components["schemas"]["ReportDocument_hugeplan__documents__tlbbench__Pressure"] | null;
         };
         /**
          * NumaPool
@@ -4697,7 +4697,7 @@ export interface components {
              */
             buddyinfo: components["schemas"]["ReportDocument_Buddyinfo"][] | null;
             /** @default null */
-            pressure: components["schemas"]["ReportDocument_hugeplan__fleet__observed__Pressure"] | null;
+            pressure: components["schemas"]["ReportDocument_hugeplan__documents__observed__Pressure"] | null;
             /**
              * Units
              * @default null
@@ -5280,9 +5280,21 @@ export interface components {
         };
         /**
          * Pressure
+         * @description /proc/pressure.
+         */
+        ReportDocument_hugeplan__documents__observed__Pressure: {
+            /** @default null */
+            cpu: components["schemas"]["ReportDocument_ResourcePressure"] | null;
+            /** @default null */
+            memory: components["schemas"]["ReportDocument_ResourcePressure"] | null;
+            /** @default null */
+            io: components["schemas"]["ReportDocument_ResourcePressure"] | null;
+        };
+        /**
+         * Pressure
          * @description What an access costs when a program reads other cache lines, or time passes, between two of them.
          */
-        ReportDocument_hugeplan__benchmarks__document__Pressure: {
+        ReportDocument_hugeplan__documents__tlbbench__Pressure: {
             /**
              * Status
              * @default null
@@ -5313,18 +5325,6 @@ export interface components {
              * @default []
              */
             points: components["schemas"]["ReportDocument_PressurePointDocument"][];
-        };
-        /**
-         * Pressure
-         * @description /proc/pressure.
-         */
-        ReportDocument_hugeplan__fleet__observed__Pressure: {
-            /** @default null */
-            cpu: components["schemas"]["ReportDocument_ResourcePressure"] | null;
-            /** @default null */
-            memory: components["schemas"]["ReportDocument_ResourcePressure"] | null;
-            /** @default null */
-            io: components["schemas"]["ReportDocument_ResourcePressure"] | null;
         };
         /**
          * Problem

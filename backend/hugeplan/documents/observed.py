@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from hugeplan.api.schemas import (
+from hugeplan.documents.bounds import (
     ByteCount,
     DocumentModel,
     Label,

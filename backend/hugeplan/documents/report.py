@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field, StringConstraints, model_validator
 
-from hugeplan.api.schemas import (
+from hugeplan.documents.bounds import (
     ByteCount,
     DocumentModel,
     Label,
@@ -21,8 +21,7 @@ from hugeplan.api.schemas import (
     Text,
     Word,
 )
-from hugeplan.benchmarks.document import TlbbenchDocument
-from hugeplan.fleet.observed import (
+from hugeplan.documents.observed import (
     Buddyinfo,
     CloneHints,
     Database,
@@ -34,6 +33,7 @@ from hugeplan.fleet.observed import (
     Unit,
     Watermarks,
 )
+from hugeplan.documents.tlbbench import TlbbenchDocument
 
 NumaId = Annotated[int, Field(ge=0, le=4095)]
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hugeplan.api.schemas import (
+from hugeplan.documents.bounds import (
     ByteCount,
     DocumentModel,
     FiniteFloat,

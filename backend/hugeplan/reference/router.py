@@ -1,0 +1,23 @@
+"""Routes of processor facts and engines."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from hugeplan.access.dependencies import Viewer
+from hugeplan.reference import service
+from hugeplan.reference.schemas import Engines, TlbCatalogue
+
+router = APIRouter(tags=["reference"])
+
+
+@router.get("/catalogue/tlb")
+async def tlb_catalogue_list(_: Viewer) -> TlbCatalogue:
+    """TLB geometry of server processors, with sources and confidence."""
+    return service.tlb_catalogue()
+
+
+@router.get("/engines")
+async def engines_list(_: Viewer) -> Engines:
+    """The database engines the planner can size, with their settings."""
+    return service.engines()

@@ -1,0 +1,58 @@
+"""The processors of the catalogue and the engines of the planner, read once."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+
+from hugeplan.planner.demand import ENGINES, Engine, PageChoice
+from hugeplan.reference.schemas import CatalogueProcessor, EngineInfo, Engines, EngineSetting, TlbCatalogue
+
+
+@cache
+def tlb_catalogue() -> TlbCatalogue:
+    """The processors of the catalogue, in its order."""
+    document = json.loads(files("hugeplan.hardware").joinpath("tlb_catalogue.json").read_text(encoding="utf-8"))
+    fields = CatalogueProcessor.model_fields.keys()
+    items = []
+    for entry in document["entries"]:
+        levels = [{"ways_max": None} | level for level in entry["levels"]]
+        chosen = {name: entry[name] for name in fields} | {"levels": levels}
+        items.append(CatalogueProcessor.model_validate(chosen))
+    return TlbCatalogue(about=document["about"], items=items)
+
+
+def _engine(engine: Engine) -> EngineInfo:
+    return EngineInfo(
+        name=engine.name,
+        title=engine.title,
+        summary=engine.summary,
+        versions=list(engine.versions),
+        aliases=list(engine.aliases),
+        wants_pool=engine.page_choice is not PageChoice.NONE,
+        pool_setting=engine.pool_setting,
+        process_per_connection=engine.process_per_connection,
+        settings=[
+            EngineSetting(
+                name=setting.name,
+                kind=setting.kind,
+                summary=setting.summary,
+                default=setting.default,
+                minimum=setting.minimum,
+                maximum=setting.maximum,
+                unit_bytes=setting.unit_bytes,
+                choices=list(setting.choices),
+                versions=list(setting.versions),
+                matters=setting.matters,
+            )
+            for setting in engine.settings
+        ],
+    )
+
+
+@cache
+def engines() -> Engines:
+    """The registry, sorted by title."""
+    items = sorted((_engine(engine) for engine in ENGINES.values()), key=lambda engine: engine.title.lower())
+    return Engines(items=items)
