@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hugeplan.planner.check import check_request
-from hugeplan.planner.choice.candidates import Candidate, Prospect
-from hugeplan.planner.choice.decide import Scene, decide, scene_of
-from hugeplan.planner.choice.instance_claims import instance_claims, page_cache_claim, page_cache_wish
+from hugeplan.planner.choice.candidates import Candidate, InstanceCandidates
+from hugeplan.planner.choice.decide import ChoiceInputs, choice_inputs, decide
+from hugeplan.planner.choice.instance_claims import instance_claims, page_cache_claim, page_cache_demands
 from hugeplan.planner.choice.optimiser import Selection
 from hugeplan.planner.choice.pool_sizes import SizedPool
 from hugeplan.planner.demand import engine_named
@@ -23,7 +23,7 @@ from hugeplan.planner.memory.claims import Claims
 from hugeplan.planner.memory.kubernetes import kubernetes_view
 from hugeplan.planner.memory.ledger import build_ledger, free_bytes, sum_bytes
 from hugeplan.planner.memory.net_memory import net_memory
-from hugeplan.planner.memory.pools import Placed, place, pool_plans
+from hugeplan.planner.memory.pools import NumaPlacement, place_pages, pool_plans
 from hugeplan.planner.model import (
     DatabaseInstance,
     InstancePlan,
@@ -48,7 +48,7 @@ _GIVES_WAY = (LedgerKind.TENANTS, LedgerKind.PAGE_CACHE)
 class _Chosen:
     """An instance with the candidate chosen for it, and the sentence about its pool if the planner sized it."""
 
-    prospect: Prospect
+    instance_candidates: InstanceCandidates
     candidate: Candidate
     sized: SizedPool | None = None
 
@@ -56,23 +56,25 @@ class _Chosen:
 def plan(request: PlanRequest) -> Plan:
     """The plan for one node. Raises PlannerError with the field's path for input that cannot be planned."""
     check_request(request)
-    scene = scene_of(request)
-    prospects, selection, sized = decide(scene)
+    inputs = choice_inputs(request)
+    prospects, selection, sized = decide(inputs)
     chosen = [
-        _Chosen(prospect=p, candidate=p.candidates[i], sized=sized.get(p.instance.name))
+        _Chosen(instance_candidates=p, candidate=p.candidates[i], sized=sized.get(p.instance.name))
         for p, i in zip(prospects, selection.chosen, strict=True)
     ]
-    return _assemble(scene, chosen, selection)
+    return _assemble(inputs, chosen, selection)
 
 
-def _place_all(scene: Scene, chosen: Sequence[_Chosen], own: Sequence[Claims]) -> tuple[list[Placed], list[Placed]]:
+def _place_all(
+    inputs: ChoiceInputs, chosen: Sequence[_Chosen], own: Sequence[Claims]
+) -> tuple[list[NumaPlacement], list[NumaPlacement]]:
     """Pages of every pool instance on NUMA nodes, and its smaller huge pages: bound first, then larger pages first."""
-    by_node = {numa.id: numa.mem_total_bytes for numa in scene.node.numa}
-    for claim in (*scene.shared.claims, *(claim for part in own for claim in part.claims)):
+    by_node = {numa.id: numa.mem_total_bytes for numa in inputs.node.numa}
+    for claim in (*inputs.shared.claims, *(claim for part in own for claim in part.claims)):
         if claim.numa_node is not None:
             by_node[claim.numa_node] -= claim.bytes
-    placed: list[Placed] = [Placed(0, {}, {})] * len(chosen)
-    besides: list[Placed] = []
+    placements: list[NumaPlacement] = [NumaPlacement(0, {}, {})] * len(chosen)
+    besides: list[NumaPlacement] = []
     order = sorted(
         (
             (i, demand)
@@ -80,35 +82,37 @@ def _place_all(scene: Scene, chosen: Sequence[_Chosen], own: Sequence[Claims]) -
             if c.candidate.is_pool
             for demand in (c.candidate.demand, *c.candidate.smaller)
         ),
-        key=lambda item: (chosen[item[0]].prospect.instance.numa_node is None, -item[1].page_bytes, item[0]),
+        key=lambda item: (chosen[item[0]].instance_candidates.instance.numa_node is None, -item[1].page_bytes, item[0]),
     )
     for i, demand in order:
-        spot = place(demand, chosen[i].prospect.instance.numa_node, scene.node, scene.policy, by_node)
-        for numa_id, pages in spot.pages.items():
-            by_node[numa_id] -= pages * spot.page_bytes + spot.slack_bytes.get(numa_id, 0)
+        placement = place_pages(
+            demand, chosen[i].instance_candidates.instance.numa_node, inputs.node, inputs.policy, by_node
+        )
+        for numa_id, pages in placement.pages.items():
+            by_node[numa_id] -= pages * placement.page_bytes + placement.slack_bytes.get(numa_id, 0)
         if demand is chosen[i].candidate.demand:
-            placed[i] = spot
+            placements[i] = placement
         else:
-            besides.append(spot)
-    return placed, besides
+            besides.append(placement)
+    return placements, besides
 
 
-def _bound_room(scene: Scene, own: Sequence[Claims], pools: Sequence[PoolPlan]) -> dict[int, int]:
+def _bound_room(inputs: ChoiceInputs, own: Sequence[Claims], pools: Sequence[PoolPlan]) -> dict[int, int]:
     """What pools and all that is bound to a NUMA node leave of it for the tenants that are bound to it."""
-    room = {numa.id: numa.mem_total_bytes for numa in scene.node.numa}
+    room = {numa.id: numa.mem_total_bytes for numa in inputs.node.numa}
     for pool in pools:
         room[pool.numa_node] -= pool.pages * pool.page_bytes
-    for claim in (*scene.shared.claims, *(claim for part in own for claim in part.claims)):
+    for claim in (*inputs.shared.claims, *(claim for part in own for claim in part.claims)):
         if claim.numa_node is not None and claim.kind not in _GIVES_WAY:
             room[claim.numa_node] -= claim.bytes
     return room
 
 
-def _instance_plan(item: _Chosen, spot: Placed, node: NodeFacts) -> InstancePlan:
-    p, candidate = item.prospect, item.candidate
+def _instance_plan(item: _Chosen, placement: NumaPlacement, node: NodeFacts) -> InstancePlan:
+    p, candidate = item.instance_candidates, item.candidate
     others = [c for c in p.candidates if c is not candidate and c.obstacle is None]
     runner_up = max(others, key=lambda c: c.score, default=None)
-    nodes = tuple(numa_id for numa_id, pages in sorted(spot.pages.items()) if pages)
+    nodes = tuple(numa_id for numa_id, pages in sorted(placement.pages.items()) if pages)
     bound = p.instance.numa_node
     return InstancePlan(
         name=p.instance.name,
@@ -125,17 +129,17 @@ def _instance_plan(item: _Chosen, spot: Placed, node: NodeFacts) -> InstancePlan
     )
 
 
-def _assemble(scene: Scene, chosen: Sequence[_Chosen], selection: Selection) -> Plan:
-    request, node = scene.request, scene.node
-    own = [instance_claims(item.prospect, item.candidate, node) for item in chosen]
-    placed, besides = _place_all(scene, chosen, own)
-    pools = pool_plans([spot for spot in (*placed, *besides) if spot.pages], node, scene.policy)
-    instances = tuple(_instance_plan(item, spot, node) for item, spot in zip(chosen, placed, strict=True))
-    ledger, wishes = _ledger(scene, chosen, own, pools)
+def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Selection) -> Plan:
+    request, node = inputs.request, inputs.node
+    own = [instance_claims(item.instance_candidates, item.candidate, node) for item in chosen]
+    placements, besides = _place_all(inputs, chosen, own)
+    pools = pool_plans([placement for placement in (*placements, *besides) if placement.pages], node, inputs.policy)
+    instances = tuple(_instance_plan(item, placement, node) for item, placement in zip(chosen, placements, strict=True))
+    ledger, cache_demands = _ledger(inputs, chosen, own, pools)
     room_for_tenants = free_bytes(ledger) + sum_bytes(ledger, *_GIVES_WAY)
     kubernetes = kubernetes_view(node, request.reservations, pools) if request.reservations.kubernetes else None
-    verdict = risk_of(scene.tenants, room_for_tenants, scene.policy, _bound_room(scene, own, pools))
-    gains = tuple(gain for item in chosen for gain in item.prospect.gains)
+    verdict = risk_of(inputs.tenants, room_for_tenants, inputs.policy, _bound_room(inputs, own, pools))
+    gains = tuple(gain for item in chosen for gain in item.instance_candidates.gains)
     net = net_memory(node, pools, instances, [part for item in chosen for part in item.candidate.smaller])
     findings = findings_of(
         FindingInputs(
@@ -147,12 +151,14 @@ def _assemble(scene: Scene, chosen: Sequence[_Chosen], selection: Selection) -> 
             risk=verdict,
             net_memory=net,
             kubernetes=kubernetes,
-            margin_bytes=scene.margin_bytes,
-            reserved=scene.reserved,
-            page_cache_wishes=wishes,
+            margin_bytes=inputs.margin_bytes,
+            reserved=inputs.reserved,
+            page_cache_demands=cache_demands,
             as_planned=tuple(_as_planned(item) for item in chosen),
-            pool_uses={d.name: engine_named(d.engine).pool_use(d, scene.context) for d in request.databases},
-            obstacles={c.prospect.instance.name: c.candidate.obstacle for c in chosen if c.candidate.obstacle},
+            pool_uses={d.name: engine_named(d.engine).pool_use(d, inputs.context) for d in request.databases},
+            obstacles={
+                c.instance_candidates.instance.name: c.candidate.obstacle for c in chosen if c.candidate.obstacle
+            },
         )
     )
     return Plan(
@@ -166,15 +172,15 @@ def _assemble(scene: Scene, chosen: Sequence[_Chosen], selection: Selection) -> 
         net_memory=net,
         risk=verdict,
         kubernetes=kubernetes,
-        assumptions=_assumptions(scene, chosen, selection),
-        unknowns=_unknowns(scene, own, chosen),
+        assumptions=_assumptions(inputs, chosen, selection),
+        unknowns=_unknowns(inputs, own, chosen),
         forecasts=forecasts(request.tenants, room_for_tenants),
     )
 
 
 def _as_planned(item: _Chosen) -> DatabaseInstance:
     """The instance with the plan's page size and the engine's own advice in its settings."""
-    p, candidate = item.prospect, item.candidate
+    p, candidate = item.instance_candidates, item.candidate
     known = {spec.name for spec in p.engine.settings}
     advised = {advice.name: advice.value for advice in candidate.demand.settings if advice.name in known}
     size = candidate.page_bytes if candidate.is_pool else 0
@@ -182,41 +188,41 @@ def _as_planned(item: _Chosen) -> DatabaseInstance:
 
 
 def _ledger(
-    scene: Scene, chosen: Sequence[_Chosen], own: Sequence[Claims], pools: Sequence[PoolPlan]
+    inputs: ChoiceInputs, chosen: Sequence[_Chosen], own: Sequence[Claims], pools: Sequence[PoolPlan]
 ) -> tuple[Ledger, Mapping[str, tuple[int, int]]]:
     """The ledger, and by instance the page cache (wanted, granted): granted from what is free above the margin."""
-    claims = [*scene.shared.claims, *(claim for part in own for claim in part.claims)]
-    ledger = build_ledger(scene.node, claims, pools)
-    wishes = page_cache_wish([(c.prospect, c.candidate) for c in chosen])
-    if not wishes:
+    claims = [*inputs.shared.claims, *(claim for part in own for claim in part.claims)]
+    ledger = build_ledger(inputs.node, claims, pools)
+    cache_demands = page_cache_demands([(c.instance_candidates, c.candidate) for c in chosen])
+    if not cache_demands:
         return ledger, {}
-    left = max(0, free_bytes(ledger) - scene.margin_bytes)
+    left = max(0, free_bytes(ledger) - inputs.margin_bytes)
     granted: dict[str, tuple[int, int]] = {}
-    for p, wanted in wishes:
+    for p, wanted in cache_demands:
         size = min(wanted, left)
         left -= size
         granted[p.instance.name] = (wanted, size)
         claims.append(page_cache_claim(p, wanted, size))
-    return build_ledger(scene.node, claims, pools), granted
+    return build_ledger(inputs.node, claims, pools), granted
 
 
-def _assumptions(scene: Scene, chosen: Sequence[_Chosen], selection: Selection) -> tuple[str, ...]:
-    found = list(scene.shared.assumptions)
-    if scene.policy.free_margin_bytes is None:
-        found.append(f"free margin: {format_bytes(scene.margin_bytes)} (1 % of MemTotal)")
+def _assumptions(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Selection) -> tuple[str, ...]:
+    found = list(inputs.shared.assumptions)
+    if inputs.policy.free_margin_bytes is None:
+        found.append(f"free margin: {format_bytes(inputs.margin_bytes)} (1 % of MemTotal)")
     if any(c.candidate.demand.process_per_connection for c in chosen):
         found.append("page tables: every connection touches the whole segment (upper bound)")
-    found += [f"{c.prospect.instance.name}: {c.sized.basis}" for c in chosen if c.sized is not None]
+    found += [f"{c.instance_candidates.instance.name}: {c.sized.basis}" for c in chosen if c.sized is not None]
     if not selection.exact:
         found.append("page sizes: chosen by least loss per byte, not proven best (too many combinations)")
     return tuple(found)
 
 
-def _unknowns(scene: Scene, own: Sequence[Claims], chosen: Sequence[_Chosen]) -> tuple[str, ...]:
-    found = [*scene.shared.unknowns, *(unknown for part in own for unknown in part.unknowns)]
-    if scene.node.hvo_enabled is None and any(c.candidate.is_pool for c in chosen):
+def _unknowns(inputs: ChoiceInputs, own: Sequence[Claims], chosen: Sequence[_Chosen]) -> tuple[str, ...]:
+    found = [*inputs.shared.unknowns, *(unknown for part in own for unknown in part.unknowns)]
+    if inputs.node.hvo_enabled is None and any(c.candidate.is_pool for c in chosen):
         found.append("whether HVO (hugetlb_free_vmemmap) is on: the struct pages it would return are left out")
-    if any(numa.pools is None for numa in scene.node.numa):
+    if any(numa.pools is None for numa in inputs.node.numa):
         found.append("the node's present pools")
     return tuple(found)
 

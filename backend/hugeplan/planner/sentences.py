@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hugeplan.planner.choice.candidates import TIE_POINTS, Candidate, Prospect
+from hugeplan.planner.choice.candidates import TIE_POINTS, Candidate, InstanceCandidates
 from hugeplan.planner.choice.pool_sizes import SizedPool
 from hugeplan.planner.memory.ledger import free_bytes_by_node
 from hugeplan.planner.model import InstancePlan, Ledger, NodeFacts, PoolPlan, Risk
@@ -67,7 +67,7 @@ def _where(counts: Mapping[int, Mapping[int, int]]) -> str:
     return ", ".join(parts)
 
 
-def why_instance(p: Prospect, chosen: Candidate, runner_up: Candidate | None, sized: SizedPool | None) -> str:
+def why_instance(p: InstanceCandidates, chosen: Candidate, runner_up: Candidate | None, sized: SizedPool | None) -> str:
     """Why this size and count, what the runner-up was, and by how much it lost."""
     sentences = [_why_size(p, chosen)]
     if chosen.is_pool:
@@ -85,7 +85,7 @@ def _label(candidate: Candidate) -> str:
     return label if candidate.is_pool else f"no pool ({label})"
 
 
-def _why_size(p: Prospect, chosen: Candidate) -> str:
+def _why_size(p: InstanceCandidates, chosen: Candidate) -> str:
     if not p.base_demand.wants_pool:
         return f"{p.engine.title} takes no hugetlb pool."
     if p.instance.page_bytes == 0:

@@ -89,7 +89,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prospect:
+class InstanceCandidates:
     """An instance with everything its choice needs: candidates by page size, gains, page tables at base pages."""
 
     instance: DatabaseInstance
@@ -105,7 +105,9 @@ def is_gigantic(page_bytes: int, base_page_bytes: int) -> bool:
     return page_bytes > _LARGEST_BLOCK.get(base_page_bytes, 4 * MIB)
 
 
-def prospect(node: NodeFacts, instance: DatabaseInstance, policy: Policy, context: DemandContext) -> Prospect:
+def instance_candidates(
+    node: NodeFacts, instance: DatabaseInstance, policy: Policy, context: DemandContext
+) -> InstanceCandidates:
     """All candidates of one instance. PlannerErrors name the setting or the page size that cannot be used."""
     engine = engine_named(instance.engine)
     sizes = candidate_sizes(node, instance, policy)
@@ -121,7 +123,7 @@ def prospect(node: NodeFacts, instance: DatabaseInstance, policy: Policy, contex
         for size, demand in demands.items()
         if size != node.base_page_bytes or _base_is_open(instance, base)
     ]
-    return Prospect(
+    return InstanceCandidates(
         instance=instance,
         engine=engine,
         base_demand=base,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hugeplan.planner.choice.candidates import Prospect, demand_at, prospect, tables_bytes
+from hugeplan.planner.choice.candidates import InstanceCandidates, demand_at, instance_candidates, tables_bytes
 from hugeplan.planner.choice.instance_claims import fixed_claim, private_claim
 from hugeplan.planner.choice.optimiser import Budgets, Option, OptionSet, Selection, select
 from hugeplan.planner.choice.pool_sizes import Ranged, SizedPool, at_minimum, at_size, is_ranged, size_pools, with_pool
@@ -28,8 +28,8 @@ _ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """What stays the same while instances are weighed; ``beyond`` is what :func:`beyond_the_plan` says."""
+class ChoiceInputs:
+    """What stays the same while instances are weighed; ``excess`` is what :func:`beyond_the_plan` says."""
 
     request: PlanRequest
     context: DemandContext
@@ -37,7 +37,7 @@ class Scene:
     shared: Claims
     margin_bytes: int
     tenants: TenantDemand
-    beyond: tuple[int, dict[int, int]]
+    excess: tuple[int, dict[int, int]]
 
     @property
     def node(self) -> NodeFacts:
@@ -54,22 +54,24 @@ def margin_bytes(request: PlanRequest) -> int:
     return request.node.mem_total_bytes * FREE_MARGIN_PERCENT // 100 if margin is None else margin
 
 
-def scene_of(request: PlanRequest) -> Scene:
+def choice_inputs(request: PlanRequest) -> ChoiceInputs:
     """The scene of a request that was checked."""
     reserved = resolve_reservations(request.reservations, request.node.mem_total_bytes)
     shared, tenants = shared_claims(request, reserved), tenant_demand(request.tenants)
-    return Scene(
+    return ChoiceInputs(
         request=request,
         context=DemandContext.of_node(request.node),
         reserved=reserved,
         shared=shared,
         margin_bytes=margin_bytes(request),
         tenants=tenants,
-        beyond=beyond_the_plan(request, tenants, shared.claims),
+        excess=tenant_excess_bytes(request, tenants, shared.claims),
     )
 
 
-def beyond_the_plan(request: PlanRequest, demand: TenantDemand, claims: Sequence[Claim]) -> tuple[int, dict[int, int]]:
+def tenant_excess_bytes(
+    request: PlanRequest, demand: TenantDemand, claims: Sequence[Claim]
+) -> tuple[int, dict[int, int]]:
     """What tenants may need beyond what the ledger sets aside, at the policy's risk: in all, and bound by NUMA node."""
     planned = [claim for claim in claims if claim.kind is LedgerKind.TENANTS]
 
@@ -85,94 +87,94 @@ def beyond_the_plan(request: PlanRequest, demand: TenantDemand, claims: Sequence
     return more(demand, planned), by_node
 
 
-def decide(scene: Scene) -> tuple[tuple[Prospect, ...], Selection, dict[str, SizedPool]]:
+def decide(inputs: ChoiceInputs) -> tuple[tuple[InstanceCandidates, ...], Selection, dict[str, SizedPool]]:
     """Page sizes for all instances, and pools for the ranged ones, each chosen with the other."""
-    _check_ranges(scene)
-    smallest = tuple(at_minimum(instance) for instance in scene.request.databases)
-    at_least = prospects = _prospects(scene, smallest)
-    selection = _select(scene, prospects)
+    _check_ranges(inputs)
+    smallest = tuple(at_minimum(instance) for instance in inputs.request.databases)
+    at_least = prospects = _prospects(inputs, smallest)
+    selection = _select(inputs, prospects)
     sized: dict[str, SizedPool] = {}
     if not any(is_ranged(instance) for instance in smallest):
         return prospects, selection, sized
     for _ in range(_ROUNDS):
         before = selection.chosen  # candidates stand in the same order whatever the pool
-        sized = _size(scene, at_least, before)
-        prospects = _prospects(scene, _at_sizes(scene, sized, at_least, before))
-        selection = _select(scene, prospects)
+        sized = _size(inputs, at_least, before)
+        prospects = _prospects(inputs, _at_sizes(inputs, sized, at_least, before))
+        selection = _select(inputs, prospects)
         if selection.chosen == before:
             break
     return prospects, selection, sized
 
 
-def _prospects(scene: Scene, instances: Sequence[DatabaseInstance]) -> tuple[Prospect, ...]:
+def _prospects(inputs: ChoiceInputs, instances: Sequence[DatabaseInstance]) -> tuple[InstanceCandidates, ...]:
     found = []
     for index, instance in enumerate(instances):
         try:
-            found.append(prospect(scene.node, instance, scene.policy, scene.context))
+            found.append(instance_candidates(inputs.node, instance, inputs.policy, inputs.context))
         except PlannerError as error:
             raise error.within(f"databases[{index}]") from error
     return tuple(found)
 
 
-def _check_ranges(scene: Scene) -> None:
+def _check_ranges(inputs: ChoiceInputs) -> None:
     """Both ends of a range are pools that the engine takes; an error names the range, not a setting nobody wrote."""
-    for index, instance in enumerate(scene.request.databases):
+    for index, instance in enumerate(inputs.request.databases):
         if not is_ranged(instance):
             continue
         field = f"settings.{engine_named(instance.engine).pool_setting}"
         for name, size in (("min", instance.pool_min_bytes), ("max", instance.pool_max_bytes)):
             try:
-                demand_at(with_pool(instance, size or 0), scene.node.base_page_bytes, scene.context)
+                demand_at(with_pool(instance, size or 0), inputs.node.base_page_bytes, inputs.context)
             except PlannerError as error:
                 if error.field == field:
                     raise PlannerError(f"databases[{index}].pool_range.{name}", size, error.expected) from error
                 raise error.within(f"databases[{index}]") from error
 
 
-def _select(scene: Scene, prospects: Sequence[Prospect]) -> Selection:
+def _select(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates]) -> Selection:
     """Page sizes with the highest total score that fit. Sizes that cannot be had are left out."""
-    by_node, total = _room(scene, prospects)
+    by_node, total = _room(inputs, prospects)
     sets = []
     for p in prospects:
         # An option that cannot be had costs more than there is, so that it is taken only when nothing else is open.
-        closed = scene.node.mem_total_bytes * 2 if any(c.obstacle is None for c in p.candidates) else 0
+        closed = inputs.node.mem_total_bytes * 2 if any(c.obstacle is None for c in p.candidates) else 0
         sets.append(
             OptionSet(
                 tuple(Option(c.cost_bytes + (closed if c.obstacle else 0), c.score) for c in p.candidates),
                 p.instance.numa_node,
             )
         )
-    more, more_by_node = scene.beyond
-    if more > scene.margin_bytes or any(more_by_node.values()):
+    more, more_by_node = inputs.excess
+    if more > inputs.margin_bytes or any(more_by_node.values()):
         within = Budgets(
-            {i: size - more_by_node[i] for i, size in by_node.items()}, total - max(more, scene.margin_bytes)
+            {i: size - more_by_node[i] for i, size in by_node.items()}, total - max(more, inputs.margin_bytes)
         )
         safe = select(sets, within)
         if safe.fits:
             return safe
-    return select(sets, Budgets(by_node, total - scene.margin_bytes))
+    return select(sets, Budgets(by_node, total - inputs.margin_bytes))
 
 
-def _room(scene: Scene, prospects: Iterable[Prospect]) -> tuple[dict[int, int], int]:
+def _room(inputs: ChoiceInputs, prospects: Iterable[InstanceCandidates]) -> tuple[dict[int, int], int]:
     """Memory for segments and page tables: by NUMA node (bound claims taken off) and in total (all of them)."""
     own = (claim(p) for p in prospects for claim in (private_claim, fixed_claim))
-    claims: list[Claim] = [*scene.shared.claims, *(claim for claim in own if claim is not None)]
-    by_node = {numa.id: numa.mem_total_bytes for numa in scene.node.numa}
+    claims: list[Claim] = [*inputs.shared.claims, *(claim for claim in own if claim is not None)]
+    by_node = {numa.id: numa.mem_total_bytes for numa in inputs.node.numa}
     for claim in claims:
         if claim.numa_node is not None:
             by_node[claim.numa_node] -= claim.bytes
-    return by_node, scene.node.mem_total_bytes - sum(claim.bytes for claim in claims)
+    return by_node, inputs.node.mem_total_bytes - sum(claim.bytes for claim in claims)
 
 
-def _size(scene: Scene, prospects: Sequence[Prospect], picks: Sequence[int]) -> dict[str, SizedPool]:
+def _size(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], picks: Sequence[int]) -> dict[str, SizedPool]:
     """Pools for the ranged instances from what the fixed ones and the tenants' risk leave."""
     chosen = [(p, p.candidates[i]) for p, i in zip(prospects, picks, strict=True)]
-    by_node, total = _room(scene, prospects)
-    more, more_by_node = scene.beyond
+    by_node, total = _room(inputs, prospects)
+    more, more_by_node = inputs.excess
     by_node = {i: size - more_by_node[i] for i, size in by_node.items()}
-    total -= scene.margin_bytes + more
-    if scene.request.reservations.provider == "gke":
-        total = min(total, gke_huge_page_cap_bytes(scene.node.mem_total_bytes))
+    total -= inputs.margin_bytes + more
+    if inputs.request.reservations.provider == "gke":
+        total = min(total, gke_huge_page_cap_bytes(inputs.node.mem_total_bytes))
     ranged = []
     for p, candidate in chosen:
         total -= candidate.cost_bytes
@@ -182,18 +184,18 @@ def _size(scene: Scene, prospects: Sequence[Prospect], picks: Sequence[int]) -> 
             ranged.append(Ranged(instance=p.instance, page_bytes=candidate.page_bytes, numa_node=p.instance.numa_node))
 
     def cost(instance: DatabaseInstance, page_bytes: int) -> int:
-        demand = demand_at(instance, page_bytes, scene.context)
+        demand = demand_at(instance, page_bytes, inputs.context)
         own = demand.segment_bytes + sum(size * pages for size, pages in demand.also_pages)
         own += max(0, demand.waste_bytes - page_bytes)  # of many mappings; of the last page of one, a page is held back
-        slack = max(int(own * scene.policy.slack_fraction), demand.error_pages * page_bytes)
-        return own + slack + tables_bytes(scene.node, demand)
+        slack = max(int(own * inputs.policy.slack_fraction), demand.error_pages * page_bytes)
+        return own + slack + tables_bytes(inputs.node, demand)
 
     answers, _ = size_pools(ranged, cost, by_node, total)
     return {item.instance.name: answer for item, answer in zip(ranged, answers, strict=True)}
 
 
 def _at_sizes(
-    scene: Scene, sized: dict[str, SizedPool], prospects: Sequence[Prospect], picks: Sequence[int]
+    inputs: ChoiceInputs, sized: dict[str, SizedPool], prospects: Sequence[InstanceCandidates], picks: Sequence[int]
 ) -> tuple[DatabaseInstance, ...]:
     """The instances at their sizes; ``sized`` takes up what filling the last page changed."""
     instances = []
@@ -202,7 +204,7 @@ def _at_sizes(
         if instance.name in sized:
             page_bytes = p.candidates[i].page_bytes
             instance, sized[instance.name] = at_size(
-                instance, sized[instance.name], page_bytes, scene.context, scene.policy
+                instance, sized[instance.name], page_bytes, inputs.context, inputs.policy
             )
         instances.append(instance)
     return tuple(instances)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hugeplan.planner.choice.candidates import Candidate, Prospect
+from hugeplan.planner.choice.candidates import Candidate, InstanceCandidates
 from hugeplan.planner.memory.claims import Claims
 from hugeplan.planner.memory.ledger import Claim
 from hugeplan.planner.model import Demand, Explanation, LedgerKind, NodeFacts, Source, Term
@@ -12,9 +12,9 @@ from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
 
-def instance_claims(prospect: Prospect, candidate: Candidate, node: NodeFacts) -> Claims:
+def instance_claims(instance_candidates: InstanceCandidates, candidate: Candidate, node: NodeFacts) -> Claims:
     """What one instance needs of ordinary memory at the chosen size; its page cache is a wish, see page_cache_wish."""
-    name, numa_node = prospect.instance.name, prospect.instance.numa_node
+    name, numa_node = instance_candidates.instance.name, instance_candidates.instance.numa_node
     demand = candidate.demand
     claims: list[Claim] = []
     unknowns: list[str] = []
@@ -22,13 +22,13 @@ def instance_claims(prospect: Prospect, candidate: Candidate, node: NodeFacts) -
         claims.append(_base_pages_claim(name, numa_node, demand, node))
     if candidate.left_on_base_bytes:
         claims.append(_left_on_base_claim(name, numa_node, candidate, node))
-    private = private_claim(prospect)
+    private = private_claim(instance_candidates)
     if private is not None:
         claims.append(private)
     elif demand.segment_bytes:
         what = "connections" if demand.connections is None else "private memory of a connection"
         unknowns.append(f"{name}: {what}")
-    fixed = fixed_claim(prospect)
+    fixed = fixed_claim(instance_candidates)
     if fixed is not None:
         claims.append(fixed)
     elif not demand.wants_pool:
@@ -72,17 +72,17 @@ def _left_on_base_claim(name: str, numa_node: int | None, candidate: Candidate, 
     )
 
 
-def private_claim(prospect: Prospect) -> Claim | None:
+def private_claim(instance_candidates: InstanceCandidates) -> Claim | None:
     """Base-page memory of all connections, whatever the segment is mapped with; None when it is not known."""
-    demand = prospect.base_demand
+    demand = instance_candidates.base_demand
     connections, per_connection = demand.connections, demand.private_bytes_per_connection
     if connections is None or per_connection is None:
         return None
     return Claim(
         kind=LedgerKind.ENGINE_PRIVATE,
-        name=f"{prospect.instance.name}: connections",
+        name=f"{instance_candidates.instance.name}: connections",
         bytes=connections * per_connection,
-        numa_node=prospect.instance.numa_node,
+        numa_node=instance_candidates.instance.numa_node,
         source=Source.COMPUTED,
         explanation=Explanation(
             "connections x private memory of one",
@@ -95,16 +95,16 @@ def private_claim(prospect: Prospect) -> Claim | None:
     )
 
 
-def fixed_claim(prospect: Prospect) -> Claim | None:
+def fixed_claim(instance_candidates: InstanceCandidates) -> Claim | None:
     """Base-page memory that no connection causes, such as Redis' data or Oracle's PGA; None when it is not known."""
-    size = prospect.base_demand.private_fixed_bytes
+    size = instance_candidates.base_demand.private_fixed_bytes
     if size is None:
         return None
     return Claim(
         kind=LedgerKind.ENGINE_PRIVATE,
-        name=f"{prospect.instance.name}: memory outside pools",
+        name=f"{instance_candidates.instance.name}: memory outside pools",
         bytes=size,
-        numa_node=prospect.instance.numa_node,
+        numa_node=instance_candidates.instance.numa_node,
         source=Source.COMPUTED,
         explanation=Explanation(
             "the engine's memory setting, or its default for this node",
@@ -135,16 +135,18 @@ def _tables_claim(name: str, numa_node: int | None, candidate: Candidate) -> Cla
     )
 
 
-def page_cache_wish(prospects: Sequence[tuple[Prospect, Candidate]]) -> list[tuple[Prospect, int]]:
+def page_cache_demands(
+    prospects: Sequence[tuple[InstanceCandidates, Candidate]],
+) -> list[tuple[InstanceCandidates, int]]:
     """Page cache that engines count on, in bytes: granted from what is free, never at the cost of anything else."""
     return [(p, size) for p, c in prospects if (size := c.demand.page_cache_bytes)]
 
 
-def page_cache_claim(prospect: Prospect, wanted: int, granted: int) -> Claim:
+def page_cache_claim(instance_candidates: InstanceCandidates, wanted: int, granted: int) -> Claim:
     """The granted part of an instance's page cache."""
     return Claim(
         kind=LedgerKind.PAGE_CACHE,
-        name=f"{prospect.instance.name}: page cache",
+        name=f"{instance_candidates.instance.name}: page cache",
         bytes=granted,
         numa_node=None,
         source=Source.COMPUTED,

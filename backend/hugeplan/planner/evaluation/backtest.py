@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hugeplan.planner.gain.accesses import CHAINED, INDEPENDENT, TouchProfile, TouchRegion, touches_of
+from hugeplan.planner.gain.accesses import CHAINED, INDEPENDENT, AccessProfile, AccessRegion, access_profile
 from hugeplan.planner.gain.page_size_gain import NATIVE_BOUND, NESTED_BOUND, machine_of, over_scenarios, scenarios_of
 from hugeplan.planner.gain.translation import expected_pages_touched
 from hugeplan.planner.gain.translation_saving import savings
@@ -157,7 +157,7 @@ def _predict(
 # --- translation ------------------------------------------------------------------------------------
 
 
-def _saving(profile: TouchProfile, hardware: HardwareFacts, page_bytes: int, processes: int) -> Range:
+def _saving(profile: AccessProfile, hardware: HardwareFacts, page_bytes: int, processes: int) -> Range:
     """The planner's saving for a profile, over the granules that are possible."""
     node = NodeFacts(name="published", numa=(NumaNode(id=0, mem_total_bytes=GIB),), cpus=processes, hardware=hardware)
     scenarios = scenarios_of(hardware, node.base_page_bytes, page_bytes, node.arch)
@@ -166,11 +166,11 @@ def _saving(profile: TouchProfile, hardware: HardwareFacts, page_bytes: int, pro
 
 
 def _uniform_reads(
-    footprint_bytes: float, operation_ns: Range, *, exposed: Range, near: float = 0.0, place_bytes: float = 64.0
-) -> TouchProfile:
+    footprint_bytes: float, operation_ns: Range, *, exposed: Range, near: float = 0.0, item_bytes: float = 64.0
+) -> AccessProfile:
     """A loop that does nothing but read uniform random places, one an operation."""
-    region = TouchRegion("read", footprint_bytes, max(1.0, footprint_bytes / place_bytes), place_bytes, 1.0, near)
-    return TouchProfile((region,), 0.0, 0.0, 0.0, (1.0, 1.0), (), operation_ns, exposed)
+    region = AccessRegion("read", footprint_bytes, max(1.0, footprint_bytes / item_bytes), item_bytes, 1.0, near)
+    return AccessProfile((region,), 0.0, 0.0, 0.0, (1.0, 1.0), (), operation_ns, exposed)
 
 
 def _percent(operation_ns: float, saving_ns: float, bound: float = NESTED_BOUND) -> float:
@@ -206,7 +206,7 @@ def _rows(inputs: Mapping[str, Any], hardware: HardwareFacts) -> Range:
         _row_read_ns(stream),
         exposed=INDEPENDENT,
         near=pages - 1.0,
-        place_bytes=float(width),
+        item_bytes=float(width),
     )
     saving = _saving(profile, hardware, inputs["large_page_bytes"], inputs["processes"])
 
@@ -227,7 +227,7 @@ def _rows_1g(inputs: Mapping[str, Any], hardware: HardwareFacts) -> Range:
         inputs["footprint_bytes"],
         _row_read_ns(inputs["row_bytes"] / STREAM_BYTES_PER_NS),
         exposed=INDEPENDENT,
-        place_bytes=float(inputs["row_bytes"]),
+        item_bytes=float(inputs["row_bytes"]),
     )
     at_2m = _saving(profile, hardware, 2 << 20, inputs["processes"])
     at_1g = _saving(profile, hardware, inputs["large_page_bytes"], inputs["processes"])
@@ -258,7 +258,7 @@ def _lookup(inputs: Mapping[str, Any], hardware: HardwareFacts) -> Range:
         process_per_connection=True,
         page_cache_bytes=None,
     )
-    profile = touches_of(DatabaseInstance(name="published", engine="postgresql", workload=workload), demand)
+    profile = access_profile(DatabaseInstance(name="published", engine="postgresql", workload=workload), demand)
     saving = _saving(profile, hardware, page_bytes, 8)
     return Range(
         _percent(CLIENT_LOOKUP_NS.high, saving.low),

@@ -49,7 +49,7 @@ class FindingInputs:
     kubernetes: KubernetesView | None
     margin_bytes: int
     reserved: NodeReserved
-    page_cache_wishes: Mapping[str, tuple[int, int]]
+    page_cache_demands: Mapping[str, tuple[int, int]]
     obstacles: Mapping[str, str]
     as_planned: tuple[DatabaseInstance, ...]
     pool_uses: Mapping[str, PoolUse]

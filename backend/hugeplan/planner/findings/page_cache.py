@@ -13,7 +13,7 @@ CODE = "page_cache_short"
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for each instance whose settings count on page cache."""
-    for name, (wanted, granted) in inputs.page_cache_wishes.items():
+    for name, (wanted, granted) in inputs.page_cache_demands.items():
         evidence = (computed("counted on", format_bytes(wanted)), computed("there", format_bytes(granted)))
         if granted < wanted:
             reason = f"It counts on {format_bytes(wanted)} of page cache; {format_bytes(granted)} are left for it."

@@ -25,8 +25,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     surplus = [pool for pool in present if (pool.present_pages or 0) > pool.pages]
     wanted = {planned.demand.page_bytes for _, planned in inputs.with_pool}
     wanted |= {size for _, planned in inputs.with_pool for size, _ in planned.demand.also_pages}
-    strangers = [pool for pool in present if pool.pages and pool.page_bytes not in wanted]
-    for pool in strangers:
+    unmanaged = [pool for pool in present if pool.pages and pool.page_bytes not in wanted]
+    for pool in unmanaged:
         label = page_label(pool.page_bytes)
         yield attention(
             CODE,
@@ -47,5 +47,5 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             f"If nothing else maps them, set nr_hugepages to {pool.pages}.",
             evidence=(computed("planned", pool.pages), measured("present", pool.present_pages)),
         )
-    if not surplus and not strangers and all(numa.pools is not None for numa in inputs.node.numa):
+    if not surplus and not unmanaged and all(numa.pools is not None for numa in inputs.node.numa):
         yield ok(CODE, inputs.node.name, "No more is reserved than planned", "No pool is larger than the plan.")

@@ -1,6 +1,6 @@
-"""The places an operation touches, seen in units of memory: pages of one size, or what a line of entries covers.
+"""The accesses of an operation in units of memory: pages of one size, or what a line of page-table entries covers.
 
-A region of places becomes one class of equally popular units, or a few where its rows are Zipf-popular. What a unit
+A region of items becomes one class of equally popular units, or a few where its rows are Zipf-popular. What a unit
 size makes of a profile is remembered, since both bounds of every price and all cache sizes ask for it again.
 """
 
@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from hugeplan.planner.gain.accesses import TouchProfile, TouchRegion
+from hugeplan.planner.gain.accesses import AccessProfile, AccessRegion
 from hugeplan.planner.gain.translation import Floats, scattered_rows, zipf_sums
 
 ZIPF_GROUPS = 8
@@ -24,79 +24,81 @@ Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
+class UnitCounts:
     """A profile in units of one size. All arrays have the shape (classes,); a region's classes stand together.
 
     Attributes:
         starts: first class of each region, shape (regions,).
         region: index of the region of each class.
         items: distinct units of each class.
-        places: places that an operation touches there.
-        units: units that it touches there: places with their near touches.
+        accesses: items that an operation accesses there.
+        unit_accesses: units that it accesses there: items with their near accesses.
         lines: cache lines that it reads there.
     """
 
     starts: Indices
     region: Indices
     items: Floats
-    places: Floats
-    units: Floats
+    accesses: Floats
+    unit_accesses: Floats
     lines: Floats
 
 
-class Places:
-    """A profile with its views by unit size."""
+class AccessUnits:
+    """A profile with its counts by unit size."""
 
-    def __init__(self, profile: TouchProfile) -> None:
+    def __init__(self, profile: AccessProfile) -> None:
         self.profile = profile
-        self._views: dict[int, View] = {}
+        self._counts: dict[int, UnitCounts] = {}
 
-    def in_units_of(self, unit_bytes: int) -> View:
+    def in_units_of(self, unit_bytes: int) -> UnitCounts:
         """The profile in units of ``unit_bytes``."""
-        view = self._views.get(unit_bytes)
-        if view is None:
-            view = self._views[unit_bytes] = _view(self.profile, unit_bytes)
-        return view
+        counts = self._counts.get(unit_bytes)
+        if counts is None:
+            counts = self._counts[unit_bytes] = _unit_counts(self.profile, unit_bytes)
+        return counts
 
 
 @lru_cache(maxsize=512)
-def places_of(profile: TouchProfile) -> Places:
-    """The one object of a profile, so that its views are made once."""
-    return Places(profile)
+def access_units(profile: AccessProfile) -> AccessUnits:
+    """The one object of a profile, so that its counts are made once."""
+    return AccessUnits(profile)
 
 
-def _view(profile: TouchProfile, unit_bytes: int) -> View:
+def _unit_counts(profile: AccessProfile, unit_bytes: int) -> UnitCounts:
     rows: list[tuple[float, ...]] = []
     starts: list[int] = []
     for index, region in enumerate(profile.regions):
         starts.append(len(rows))
-        near = near_touches(region, unit_bytes)
+        near = near_accesses(region, unit_bytes)
         distinct = _distinct(region, unit_bytes, near)
         for item_share, share in _groups(region, profile.zipf_s, unit_bytes):
-            places = region.touches * share
-            rows.append((index, max(1.0, distinct * item_share), places, places * (1.0 + near), places * region.lines))
+            accesses = region.accesses * share
+            rows.append(
+                (index, max(1.0, distinct * item_share), accesses, accesses * (1.0 + near), accesses * region.lines)
+            )
     table = np.array(rows, dtype=np.float64).T
-    return View(np.array(starts), table[0].astype(np.intp), *table[1:])
+    return UnitCounts(np.array(starts), table[0].astype(np.intp), *table[1:])
 
 
-def near_touches(region: TouchRegion, unit_bytes: int) -> float:
-    """Near touches that are units of their own: none once a unit holds the whole place."""
-    return region.near_touches if unit_bytes < region.place_bytes else 0.0
+def near_accesses(region: AccessRegion, unit_bytes: int) -> float:
+    """Near accesses that are units of their own: none once a unit holds the whole item."""
+    return region.near_accesses if unit_bytes < region.item_bytes else 0.0
 
 
-def _distinct(region: TouchRegion, unit_bytes: int, near: float) -> float:
-    """Distinct units that a region's places occupy, places lying at random in its span."""
+def _distinct(region: AccessRegion, unit_bytes: int, near: float) -> float:
+    """Distinct units that a region's items occupy, items lying at random in its span."""
     units = max(1.0, region.span_bytes / unit_bytes)
-    if unit_bytes < region.place_bytes:
-        return min(units, region.places * (1.0 + near))
-    return max(1.0, -units * math.expm1(-region.places / units))
+    if unit_bytes < region.item_bytes:
+        return min(units, region.items * (1.0 + near))
+    return max(1.0, -units * math.expm1(-region.items / units))
 
 
-def _groups(region: TouchRegion, zipf_s: float, unit_bytes: int) -> tuple[tuple[float, float], ...]:
+def _groups(region: AccessRegion, zipf_s: float, unit_bytes: int) -> tuple[tuple[float, float], ...]:
     """Classes (share of the region's units, share of its references)."""
     if region.popularity_rows is None or zipf_s <= 0.0:
         return ((1.0, 1.0),)
-    units = max(1.0, region.span_bytes / max(unit_bytes, region.place_bytes))
+    units = max(1.0, region.span_bytes / max(unit_bytes, region.item_bytes))
     return _zipf_groups(_rounded(region.popularity_rows), zipf_s, _rounded(region.popularity_rows / units))
 
 

@@ -1,8 +1,8 @@
-"""Which cold places of shared memory one operation touches, engine by engine.
+"""Cold memory accesses of one operation, engine by engine.
 
-A *place* is what an engine finds one thing at: a hash bucket, a hash entry, a block descriptor, a block. A place that
-was not used lately costs a TLB miss and a page walk; further base pages of the same place (the second half of an
-8 KiB block) are *near*: their page-table entry lies in the cache line just read.
+An *item* is what an engine finds one thing in: a hash bucket, a hash entry, a block descriptor, a block. The access
+to an item that was not used lately costs a TLB miss and a page walk. Accesses to further base pages of the same item
+(the second half of an 8 KiB block) are *near*: their page-table entry lies in the cache line just read.
 
 PostgreSQL's figures were checked against a real server by clearing and reading the referenced bits of a backend's
 pages around a known number of lookups (docs/model.md has the counts).
@@ -19,7 +19,7 @@ from hugeplan.planner.model import DatabaseInstance, Demand, Range, Source, Term
 DEFAULT_ROW_BYTES = 128
 
 CHAINED = Range(0.65, 0.9, 1.0)
-"""Share of a walk an operation waits for when each place is found through the one before (bucket, entry, descriptor,
+"""Share of a walk an operation waits for when each item is found through the one before (bucket, entry, descriptor,
 block): nearly all of it; an out-of-order core hides some behind independent work. Assumed: no counter says."""
 
 INDEPENDENT = Range(0.1, 0.4, 1.0)
@@ -46,42 +46,42 @@ _OPERATION_NS: Mapping[str, Range] = {
 
 
 @dataclass(frozen=True, slots=True)
-class TouchRegion:
-    """Touches of one kind of place.
+class AccessRegion:
+    """Accesses to one kind of item.
 
     Attributes:
-        name: the kind of place, in the engine's words.
-        span_bytes: extent of memory over which the places lie.
-        places: distinct places in use.
-        place_bytes: bytes of one place.
-        touches: places touched per operation.
-        near_touches: further base pages touched per place, within the place.
-        lines: cache lines read per place.
-        popularity_rows: rows whose Zipf popularity the places carry; None: every place equally likely.
+        name: the kind of item, in the engine's words.
+        span_bytes: extent of memory over which the items lie.
+        places: distinct items in use.
+        place_bytes: bytes of one item.
+        touches: items accessed per operation.
+        near_touches: further base pages accessed per item, within the item.
+        lines: cache lines read per item.
+        popularity_rows: rows whose Zipf popularity the items carry; None: every item equally likely.
     """
 
     name: str
     span_bytes: float
-    places: float
-    place_bytes: float
-    touches: float
-    near_touches: float = 0.0
+    items: float
+    item_bytes: float
+    accesses: float
+    near_accesses: float = 0.0
     lines: float = 1.0
     popularity_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class TouchProfile:
-    """What one operation touches in shared memory.
+class AccessProfile:
+    """What one operation accesses in shared memory.
 
     ``warm_pages`` are base pages of shared memory used by every operation (locks, process array, counters);
     ``private_pages`` are hot pages outside shared memory, which take room in the TLB but keep their page size.
-    ``uncertainty`` scales the touches down and up for the range. ``inputs`` says where each figure came from.
+    ``uncertainty`` scales the accesses down and up for the range. ``inputs`` says where each figure came from.
     ``exposed`` is the share of a walk that the operation waits for. ``operation_ns``: how long an operation keeps a
     core, which is the time that neighbours have to replace cache lines.
     """
 
-    regions: tuple[TouchRegion, ...]
+    regions: tuple[AccessRegion, ...]
     warm_pages: float
     private_pages: float
     zipf_s: float
@@ -91,9 +91,9 @@ class TouchProfile:
     exposed: Range = CHAINED
 
     @property
-    def cold_touches(self) -> float:
-        """Places touched per operation, near touches not counted."""
-        return sum(region.touches for region in self.regions)
+    def cold_accesses(self) -> float:
+        """Items accessed per operation, near accesses not counted."""
+        return sum(region.accesses for region in self.regions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +108,14 @@ class _DataSet:
     operation_ns: Range
 
 
-def touched_bytes(demand: Demand) -> int:
-    """Memory in which an operation's places lie: all that a demand says about them."""
+def accessed_bytes(demand: Demand) -> int:
+    """Memory in which an operation's items lie: all that a demand says about them."""
     return demand.pool_bytes or demand.segment_bytes
 
 
 def _data_set(instance: DatabaseInstance, demand: Demand) -> _DataSet:
     """Row width, working set and skew; what is not given is assumed and listed so."""
-    workload, pool = instance.workload, touched_bytes(demand)
+    workload, pool = instance.workload, accessed_bytes(demand)
     row = workload.row_bytes or DEFAULT_ROW_BYTES
     working_set = min(workload.working_set_bytes or pool, pool)
     zipf = workload.zipf_s or 0.0
@@ -168,7 +168,7 @@ PG_LEAF_LINES = 16.0  # a binary search's; leaf and heap together were 23 lines 
 PG_WARM_PAGES, PG_PRIVATE_PAGES = 30.0, 420.0  # counted on PostgreSQL 15 with referenced bits
 
 
-def _postgresql_block_lookup(name: str, blocks: float, data: _DataSet, times: float) -> tuple[TouchRegion, ...]:
+def _postgresql_block_lookup(name: str, blocks: float, data: _DataSet, times: float) -> tuple[AccessRegion, ...]:
     """Finding a block in the buffer pool ``times`` per operation: hash bucket, hash entry, descriptor."""
     buffers = data.pool_bytes / PG_BLOCK
     buckets = _next_power_of_two(buffers + PG_PARTITIONS)
@@ -180,14 +180,14 @@ def _postgresql_block_lookup(name: str, blocks: float, data: _DataSet, times: fl
     bucket_span = float(buckets * PG_BUCKET_BYTES)
     # Blocks of one table hash to any bucket; entries and descriptors are taken in load order.
     return (
-        TouchRegion(f"{name} hash bucket", bucket_span, blocks, PG_BUCKET_BYTES, times),
-        TouchRegion(f"{name} hash entry", entries_span * share, blocks, PG_HASH_ENTRY_BYTES, times * chain),
-        TouchRegion(f"{name} descriptor", descriptors_span * share, blocks, PG_DESCRIPTOR_BYTES, times),
+        AccessRegion(f"{name} hash bucket", bucket_span, blocks, PG_BUCKET_BYTES, times),
+        AccessRegion(f"{name} hash entry", entries_span * share, blocks, PG_HASH_ENTRY_BYTES, times * chain),
+        AccessRegion(f"{name} descriptor", descriptors_span * share, blocks, PG_DESCRIPTOR_BYTES, times),
     )
 
 
-def _scattered(regions: tuple[TouchRegion, ...], data: _DataSet) -> tuple[TouchRegion, ...]:
-    """The same places spread over the whole extent of their structure (few hot blocks among many)."""
+def _scattered(regions: tuple[AccessRegion, ...], data: _DataSet) -> tuple[AccessRegion, ...]:
+    """The same items spread over the whole extent of their structure (few hot blocks among many)."""
     used = max(1.0, data.working_set_bytes / PG_BLOCK)
     spans = (None, used * PG_HASH_ENTRY_BYTES, used * PG_DESCRIPTOR_BYTES)
     return tuple(
@@ -196,12 +196,12 @@ def _scattered(regions: tuple[TouchRegion, ...], data: _DataSet) -> tuple[TouchR
     )
 
 
-def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> TouchProfile:
+def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessProfile:
     """One primary-key lookup through a B-tree whose root is warm: inner page, leaf page, heap page.
 
     Each block costs a hash bucket, a hash entry, a descriptor and the block itself. A leaf is read at both ends
-    (page header and the special area in its last bytes), so it always touches both 4 KiB halves; a heap tuple lies
-    in the second half every other time. Source: PostgreSQL storage/buffer, access/nbtree, access/heap.
+    (page header and the special area in its last bytes), so both 4 KiB halves are always accessed; a heap tuple
+    lies in the second half every other time. Source: PostgreSQL storage/buffer, access/nbtree, access/heap.
     """
     data = _data_set(instance, demand)
     inline = data.row_bytes <= PG_TOAST_THRESHOLD_BYTES
@@ -215,8 +215,8 @@ def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> TouchPr
     inner_blocks = leaf_blocks / ((PG_BLOCK - 40) * PG_INNER_FILL / PG_INDEX_ROW_BYTES)
     popularity_rows = int(rows) if data.zipf_s > 0 else None
 
-    def blocks(name: str, count: float, near: float, lines: float, span: float) -> TouchRegion:
-        return TouchRegion(name, span, count, PG_BLOCK, 1.0, near, lines, popularity_rows)
+    def blocks(name: str, count: float, near: float, lines: float, span: float) -> AccessRegion:
+        return AccessRegion(name, span, count, PG_BLOCK, 1.0, near, lines, popularity_rows)
 
     row_lines = 5 + data.row_bytes / 64 if inline else 6.0  # header, line pointer, tuple header, the row
     regions = [
@@ -230,15 +230,15 @@ def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> TouchPr
         extra = math.ceil(chunks / 4)
         regions += _postgresql_block_lookup("toast", toast_blocks, data, 1.0 + extra)
         regions.append(
-            TouchRegion("toast blocks", toast_blocks * PG_BLOCK, toast_blocks, PG_BLOCK, 1.0 + extra, 1.0, 100)
+            AccessRegion("toast blocks", toast_blocks * PG_BLOCK, toast_blocks, PG_BLOCK, 1.0 + extra, 1.0, 100)
         )
     if inner_blocks > 1.0:
         regions += _scattered(_postgresql_block_lookup("inner", inner_blocks, data, 1.0), data)
         regions.append(
-            TouchRegion("inner block", leaf_blocks * PG_BLOCK, inner_blocks, PG_BLOCK, 1.0, 1.0, PG_LEAF_LINES)
+            AccessRegion("inner block", leaf_blocks * PG_BLOCK, inner_blocks, PG_BLOCK, 1.0, 1.0, PG_LEAF_LINES)
         )
     reference = "PostgreSQL storage/buffer, nbtree and heap; counted on a real server"
-    return TouchProfile(
+    return AccessProfile(
         regions=tuple(regions),
         warm_pages=PG_WARM_PAGES,
         private_pages=PG_PRIVATE_PAGES,
@@ -249,7 +249,7 @@ def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> TouchPr
     )
 
 
-def innodb_key_lookup(instance: DatabaseInstance, demand: Demand) -> TouchProfile:
+def innodb_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessProfile:
     """One primary-key lookup in a clustered index: page-hash cell, block descriptor, leaf page (16 KiB by default).
 
     The page directory lies at the end of the page, the record anywhere: about two further 4 KiB pages.
@@ -263,57 +263,57 @@ def innodb_key_lookup(instance: DatabaseInstance, demand: Demand) -> TouchProfil
     inner = blocks / 900.0
     pool_blocks = data.pool_bytes / block
     regions = [
-        TouchRegion("page hash cell", pool_blocks * 2 * 8, blocks, 8.0, 1.0),
-        TouchRegion("block descriptor", blocks * descriptor, blocks, descriptor, 1.5),
-        TouchRegion("leaf page", blocks * block, blocks, block, 1.0, 2.0, 12.0, popularity),
+        AccessRegion("page hash cell", pool_blocks * 2 * 8, blocks, 8.0, 1.0),
+        AccessRegion("block descriptor", blocks * descriptor, blocks, descriptor, 1.5),
+        AccessRegion("leaf page", blocks * block, blocks, block, 1.0, 2.0, 12.0, popularity),
     ]
     if inner > 1.0:
         regions += [
-            TouchRegion("inner descriptor", blocks * descriptor, inner, descriptor, 2.0),
-            TouchRegion("inner page", blocks * block, inner, block, 1.0, 2.0, 12.0),
+            AccessRegion("inner descriptor", blocks * descriptor, inner, descriptor, 2.0),
+            AccessRegion("inner page", blocks * block, inner, block, 1.0, 2.0, 12.0),
         ]
     term = Term("cold touches per lookup", "3 to 5", Source.ASSUMED, "InnoDB buffer pool and page layout")
-    return TouchProfile(tuple(regions), 20.0, 400.0, data.zipf_s, (0.5, 1.5), (*data.inputs, term), data.operation_ns)
+    return AccessProfile(tuple(regions), 20.0, 400.0, data.zipf_s, (0.5, 1.5), (*data.inputs, term), data.operation_ns)
 
 
-def block_engine_key_lookup(instance: DatabaseInstance, demand: Demand) -> TouchProfile:
+def block_engine_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessProfile:
     """Oracle and Db2: hash bucket, block header and block, for the index leaf and for the table block."""
     data = _data_set(instance, demand)
     block = 8192.0
     blocks = max(1.0, data.working_set_bytes / block)
     popularity = int(blocks * max(1.0, block / (data.row_bytes + 10))) if data.zipf_s > 0 else None
     regions = (
-        TouchRegion("hash bucket", data.pool_bytes / block * 16, blocks, 16.0, 2.0),
-        TouchRegion("block header", blocks * 200.0, blocks, 200.0, 2.0),
-        TouchRegion("block", blocks * block, blocks, block, 2.0, 0.75, 8.0, popularity),
+        AccessRegion("hash bucket", data.pool_bytes / block * 16, blocks, 16.0, 2.0),
+        AccessRegion("block header", blocks * 200.0, blocks, 200.0, 2.0),
+        AccessRegion("block", blocks * block, blocks, block, 2.0, 0.75, 8.0, popularity),
     )
     term = Term("cold touches per lookup", "6", Source.ASSUMED, "hash bucket, header and block of leaf and row")
-    return TouchProfile(regions, 20.0, 400.0, data.zipf_s, (0.5, 1.5), (*data.inputs, term), data.operation_ns)
+    return AccessProfile(regions, 20.0, 400.0, data.zipf_s, (0.5, 1.5), (*data.inputs, term), data.operation_ns)
 
 
-def generic_lookup(instance: DatabaseInstance, demand: Demand) -> TouchProfile:
-    """An engine without a rule: two random places a lookup, with a wide range."""
+def generic_lookup(instance: DatabaseInstance, demand: Demand) -> AccessProfile:
+    """An engine without a rule: two random items per lookup, with a wide range."""
     data = _data_set(instance, demand)
-    place = float(max(64, data.row_bytes))
-    places = max(1.0, data.working_set_bytes / place)
-    popularity = int(places) if data.zipf_s > 0 else None
-    near = min(place, 65536.0) / 4096.0
-    region = TouchRegion("row", places * place, places, place, 2.0, near if place > 4096 else 0.0, 2.0, popularity)
+    item = float(max(64, data.row_bytes))
+    items = max(1.0, data.working_set_bytes / item)
+    popularity = int(items) if data.zipf_s > 0 else None
+    near = min(item, 65536.0) / 4096.0
+    region = AccessRegion("row", items * item, items, item, 2.0, near if item > 4096 else 0.0, 2.0, popularity)
     term = Term("cold touches per lookup", "2", Source.ASSUMED, "no rule for this engine")
-    return TouchProfile((region,), 5.0, 300.0, data.zipf_s, (0.5, 4.0), (*data.inputs, term), data.operation_ns)
+    return AccessProfile((region,), 5.0, 300.0, data.zipf_s, (0.5, 4.0), (*data.inputs, term), data.operation_ns)
 
 
-def given_touches(instance: DatabaseInstance, demand: Demand, touches: float) -> TouchProfile:
-    """The reader's own count of cold touches per operation, uniform over the working set."""
+def given_accesses(instance: DatabaseInstance, demand: Demand, accesses: float) -> AccessProfile:
+    """The user-supplied count of cold accesses per operation, uniform over the working set."""
     data = _data_set(instance, demand)
-    places = max(1.0, data.working_set_bytes / 64)
+    items = max(1.0, data.working_set_bytes / 64)
     popularity = max(1, data.working_set_bytes // data.row_bytes) if data.zipf_s > 0 else None
-    region = TouchRegion("cold touch", float(data.working_set_bytes), places, 64.0, touches, 0.0, 1.0, popularity)
-    term = Term("cold_touches_per_operation", f"{touches:g}", Source.GIVEN)
-    return TouchProfile((region,), 0.0, 300.0, data.zipf_s, (0.9, 1.1), (*data.inputs, term), data.operation_ns)
+    region = AccessRegion("cold touch", float(data.working_set_bytes), items, 64.0, accesses, 0.0, 1.0, popularity)
+    term = Term("cold_touches_per_operation", f"{accesses:g}", Source.GIVEN)
+    return AccessProfile((region,), 0.0, 300.0, data.zipf_s, (0.9, 1.1), (*data.inputs, term), data.operation_ns)
 
 
-_RULES: Mapping[str, Callable[[DatabaseInstance, Demand], TouchProfile]] = {
+_RULES: Mapping[str, Callable[[DatabaseInstance, Demand], AccessProfile]] = {
     "postgresql": postgresql_key_lookup,
     "mysql": innodb_key_lookup,
     "mariadb": innodb_key_lookup,
@@ -323,9 +323,9 @@ _RULES: Mapping[str, Callable[[DatabaseInstance, Demand], TouchProfile]] = {
 }
 
 
-def touches_of(instance: DatabaseInstance, demand: Demand) -> TouchProfile:
-    """The touch profile of one operation of an instance: the reader's count, else the engine's rule, else generic."""
+def access_profile(instance: DatabaseInstance, demand: Demand) -> AccessProfile:
+    """The accesses of one operation of an instance: the user-supplied count, else the engine's rule, else generic."""
     given = instance.workload.cold_touches_per_operation
     if given is not None:
-        return given_touches(instance, demand, given)
+        return given_accesses(instance, demand, given)
     return _RULES.get(instance.engine, generic_lookup)(instance, demand)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hugeplan.planner.gain.accesses import TouchProfile, touched_bytes, touches_of
+from hugeplan.planner.gain.accesses import AccessProfile, access_profile, accessed_bytes
 from hugeplan.planner.gain.published_bands import band_of
 from hugeplan.planner.gain.translation_saving import Machine, Saving, l1_miss_ns, savings
-from hugeplan.planner.gain.walk_cost import Reach, WalkPrice, granule_of, table_line_bytes, walk_price
+from hugeplan.planner.gain.walk_cost import Reach, WalkCost, granule_of, table_line_bytes, walk_cost
 from hugeplan.planner.memory.page_tables import page_table_bytes
 from hugeplan.planner.model import (
     KIB,
@@ -141,7 +141,7 @@ class Scenario:
     granule_bytes: int
     base: Reach
     large: Reach
-    price: WalkPrice
+    price: WalkCost
 
 
 def scenarios_of(
@@ -151,7 +151,7 @@ def scenarios_of(
     granule = granule_of(hardware, page_bytes)
     candidates = (granule,) if granule is not None else (base_page_bytes, page_bytes)
     return tuple(
-        Scenario(covered, *walk_price(hardware, base_page_bytes, page_bytes, covered, arch))
+        Scenario(covered, *walk_cost(hardware, base_page_bytes, page_bytes, covered, arch))
         for covered in (max(g, base_page_bytes) for g in candidates)
     )
 
@@ -187,7 +187,7 @@ class _Case:
 
     page_bytes: int
     demand: Demand
-    profile: TouchProfile
+    profile: AccessProfile
     processes: int
     processes_source: Source
     scenarios: tuple[Scenario, ...]
@@ -200,8 +200,8 @@ def _savings(
     cases_of: dict[int, list[_Case]] = {}
     for page_bytes, demand in demands.items():
         if page_bytes > node.base_page_bytes:
-            alike = cases_of.setdefault(touched_bytes(demand), [])
-            profile = alike[0].profile if alike else touches_of(instance, demand)
+            alike = cases_of.setdefault(accessed_bytes(demand), [])
+            profile = alike[0].profile if alike else access_profile(instance, demand)
             scenarios = scenarios_of(node.hardware, node.base_page_bytes, page_bytes, node.arch)
             alike.append(_Case(page_bytes, demand, profile, *active_processes(instance, demand), scenarios))
     for cases in cases_of.values():
@@ -323,7 +323,7 @@ def _statement(
     page_bytes: int,
     saving: Range,
     speedup: Range,
-    profile: TouchProfile,
+    profile: AccessProfile,
     basis: Term,
     *,
     fractured: bool,
@@ -333,7 +333,7 @@ def _statement(
     low, likely, high = (_whole_ns(ns) for ns in (saving.low, saving.likely, saving.high))
     sentences = [
         f"{label} pages: {likely} ns less per operation ({low} to {high}), "
-        f"from {profile.cold_touches:.1f} cold places touched."
+        f"from {profile.cold_accesses:.1f} cold places touched."
     ]
     percent = [100.0 * (value - 1.0) for value in (speedup.likely, speedup.low, speedup.high)]
     against = (

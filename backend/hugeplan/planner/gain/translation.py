@@ -319,7 +319,7 @@ def effective_page_bytes(guest_page_bytes: int, host_page_bytes: int | None) -> 
 # --- time per access ------------------------------------------------------------------------------
 
 
-def touch_ns(data_ns: float, miss: TwoLevelMiss, l2_hit_penalty_ns: float, walk_ns: float) -> float:
+def access_ns(data_ns: float, miss: TwoLevelMiss, l2_hit_penalty_ns: float, walk_ns: float) -> float:
     """Time of one page touch: ``T_data + m1 c1 + m2 W`` (sheet section 5)."""
     return data_ns + miss.m1 * l2_hit_penalty_ns + miss.m2 * walk_ns
 

@@ -1,8 +1,8 @@
 """Nanoseconds of translation that one operation saves when shared memory moves to a larger page size.
 
-Per kind of place: how often its TLB entry is missing (Che over all the pages an operation touches), how often its
+Per kind of item: how often its TLB entry is missing (Che over all the pages an operation accesses), how often its
 page-table entry is no longer in the cache (Che over data lines, page-table lines and the lines that neighbours bring
-while the operation runs; private tables counted once a process), and what such a walk costs on this node. The range
+while the operation runs; private tables counted once per process), and what such a walk costs on this node. The range
 adds independent uncertainties in quadrature.
 """
 
@@ -13,11 +13,18 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 
-from hugeplan.planner.gain.access_units import places_of
-from hugeplan.planner.gain.accesses import TouchProfile
+from hugeplan.planner.gain.access_units import access_units
+from hugeplan.planner.gain.accesses import AccessProfile
 from hugeplan.planner.gain.pressure_fit import nested_line_bytes
-from hugeplan.planner.gain.tlb_misses import ALL_ENTRIES, HALF_THE_ENTRIES, Cache, Sight, Walks, walks_of
-from hugeplan.planner.gain.walk_cost import ASSUMED_L1_MISS_NS, Reach, WalkPrice
+from hugeplan.planner.gain.tlb_misses import (
+    ALL_ENTRIES,
+    HALF_THE_ENTRIES,
+    Cache,
+    TranslationMisses,
+    TranslationSetup,
+    translation_misses,
+)
+from hugeplan.planner.gain.walk_cost import ASSUMED_L1_MISS_NS, Reach, WalkCost
 from hugeplan.planner.model import Range
 
 
@@ -32,7 +39,7 @@ class Machine:
 
     base: Reach
     large: Reach
-    price: WalkPrice
+    price: WalkCost
     table_line_bytes: tuple[int, int]
     l1_miss_ns: float
     processes: float
@@ -70,7 +77,7 @@ def _caches(machine: Machine, operation_ns: Range) -> tuple[Cache, ...]:
     )
 
 
-def _sights(machine: Machine, caches: tuple[Cache, ...]) -> tuple[Sight, Sight]:
+def _setups(machine: Machine, caches: tuple[Cache, ...]) -> tuple[TranslationSetup, TranslationSetup]:
     """A machine's base size and large size. A fractured large size is priced by the difference of the two walks."""
     base_line, large_line = machine.table_line_bytes
     inner = caches[: _CacheCase.OUTER] if machine.price.inner.high > 0.0 else ()
@@ -78,8 +85,8 @@ def _sights(machine: Machine, caches: tuple[Cache, ...]) -> tuple[Sight, Sight]:
     nested = nested_line_bytes(base_line) if machine.price.nested else 0
     shared = (machine.processes, machine.processes_per_core)
     return (
-        Sight(machine.base, base_line, nested, looked_at, *shared),
-        Sight(machine.large, large_line, 0, ((), ()) if machine.fractured else looked_at, *shared),
+        TranslationSetup(machine.base, base_line, nested, looked_at, *shared),
+        TranslationSetup(machine.large, large_line, 0, ((), ()) if machine.fractured else looked_at, *shared),
     )
 
 
@@ -87,11 +94,11 @@ def _sights(machine: Machine, caches: tuple[Cache, ...]) -> tuple[Sight, Sight]:
 class _Crossing:
     """A profile on a machine: the walks of one operation at both sizes, for each share of the TLB's entries."""
 
-    profile: TouchProfile
+    profile: AccessProfile
     machine: Machine
     caches: tuple[Cache, ...]
-    base: tuple[Walks, ...]
-    large: tuple[Walks, ...]
+    base: tuple[TranslationMisses, ...]
+    large: tuple[TranslationMisses, ...]
 
     def saving_ns(
         self, cache: _CacheCase = _CacheCase.OUTER, bound: str = "likely", entries: int = ALL_ENTRIES
@@ -109,7 +116,7 @@ class _Crossing:
             saved = before - self._translation_ns(self.large[entries], large_walk, cache, bound)
         return self.profile.exposed.likely * saved
 
-    def _translation_ns(self, walks: Walks, cached_ns: float, cache: _CacheCase, bound: str) -> float:
+    def _translation_ns(self, walks: TranslationMisses, cached_ns: float, cache: _CacheCase, bound: str) -> float:
         """Translation time of one operation: first-level misses, and walks by where their entry is found."""
         price = self.machine.price
         return (
@@ -140,10 +147,10 @@ class _Crossing:
         return walks.uncached[self.caches[_CacheCase.OUTER]] / walks.fetches > price.max_uncached + 0.05
 
 
-def scattered_loss_ns(profile: TouchProfile, machine: Machine) -> float:
-    """Loss when the hot places are few, scattered one to a large page, and the large size has fewer entries.
+def scattered_loss_ns(profile: AccessProfile, machine: Machine) -> float:
+    """Loss when the hot items are few, scattered one to a large page, and the large size has fewer entries.
 
-    Up to ``E_base`` hot places hit with base pages; spread over large pages only ``E_large`` of them do.
+    Up to ``E_base`` hot items hit with base pages; spread over large pages only ``E_large`` of them do.
     Source: article D on AMD K8 (8 large entries against 544); sheet section 7. Zero where the large size has as
     many entries as the base size, or the mapping has no more large pages than entries.
     """
@@ -154,7 +161,7 @@ def scattered_loss_ns(profile: TouchProfile, machine: Machine) -> float:
         pages = region.span_bytes / machine.large.granule_bytes
         hot = min(machine.base.entries, pages)
         miss = max(0.0, 1.0 - machine.large.entries / hot) if hot > 0 else 0.0
-        loss += region.touches * miss * machine.price.large.likely
+        loss += region.accesses * miss * machine.price.large.likely
     return loss
 
 
@@ -167,21 +174,21 @@ class Saving:
 
 
 @lru_cache(maxsize=4096)
-def savings(profile: TouchProfile, machines: tuple[Machine, ...], described: bool) -> tuple[Saving, ...]:
+def savings(profile: AccessProfile, machines: tuple[Machine, ...], described: bool) -> tuple[Saving, ...]:
     """Saving in ns per operation on each machine: likely value and range.
 
     Args:
-        profile: what the operation touches.
+        profile: what the operation accesses.
         machines: what a walk costs at the base size and at a large size, one machine for each case to be compared.
         described: the reader gave a working set or a skew. If not, a scattered hot set cannot be ruled out and the
             range reaches down to its loss.
     """
     caches = [_caches(machine, profile.operation_ns) for machine in machines]
-    sights = [_sights(machine, of) for machine, of in zip(machines, caches, strict=True)]
-    walks = walks_of(places_of(profile), [sight for pair in sights for sight in pair])
+    setups = [_setups(machine, of) for machine, of in zip(machines, caches, strict=True)]
+    walks = translation_misses(access_units(profile), [setup for pair in setups for setup in pair])
     crossings = [
         _Crossing(profile, machine, of, walks[base], walks[large])
-        for machine, of, (base, large) in zip(machines, caches, sights, strict=True)
+        for machine, of, (base, large) in zip(machines, caches, setups, strict=True)
     ]
     return tuple(Saving(_saving_range(crossing, described), crossing.is_extrapolated()) for crossing in crossings)
 

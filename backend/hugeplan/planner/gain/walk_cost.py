@@ -69,7 +69,7 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class WalkPrice:
+class WalkCost:
     """Cost in ns of one walk at the base size and at a large size, for a page-table hit rate h.
 
     base = ``cached + inner (1 - h2) + uncached (1 - h3)``, h2 and h3 being the hit rates in caches of
@@ -240,7 +240,7 @@ def uncached_share(footprint_bytes: int, cache_bytes: int, page_bytes: int) -> f
     return 1.0 - page_table_cache(footprint_bytes, cache_bytes / CACHE_LINE_BYTES, 1, page_bytes).page_table_hit
 
 
-def _from_curves(hardware: HardwareFacts, base: Reach, large: Reach, fractured: bool) -> WalkPrice | None:
+def _from_curves(hardware: HardwareFacts, base: Reach, large: Reach, fractured: bool) -> WalkCost | None:
     samples = _samples(_curve_pairs(hardware, base.page_bytes, large.page_bytes))
     large_walk = Range(0.0, 0.0, 0.0) if fractured else ASSUMED_LARGE_WALK_NS
     fit = _fit_curves(samples, base, large, large_walk.likely)
@@ -253,7 +253,7 @@ def _from_curves(hardware: HardwareFacts, base: Reach, large: Reach, fractured: 
         step = ASSUMED_MEMORY_NS.likely - ASSUMED_L3_NS.likely
         uncached, source = Range(0.4 * step, step, 1.6 * step), Source.ASSUMED
     largest = max(sample.footprint_bytes for sample in samples)
-    return WalkPrice(
+    return WalkCost(
         cached=Range(max(0.0, fit.cached - spread), fit.cached, fit.cached + spread),
         # The chase keeps its entries in the second-level cache longer than an engine with rows and code of its own:
         # at worst an engine's come from the last level. The fit holds what the chase saw, so only the bound grows.
@@ -297,7 +297,7 @@ def _pressure_fit(
     return None
 
 
-def _from_pressure(hardware: HardwareFacts, base: Reach, large: Reach, arch: str, fractured: bool) -> WalkPrice | None:
+def _from_pressure(hardware: HardwareFacts, base: Reach, large: Reach, arch: str, fractured: bool) -> WalkCost | None:
     """The price from accesses under cache pressure; None where too few were measured."""
     large_walk = Range(0.0, 0.0, 0.0) if fractured else ASSUMED_LARGE_WALK_NS
     fit = _pressure_fit(hardware, base, large, arch, large_walk.likely, fractured=fractured)
@@ -308,7 +308,7 @@ def _from_pressure(hardware: HardwareFacts, base: Reach, large: Reach, arch: str
     uncached = _around(fit.uncached_ns, math.hypot(moved, 2.0 * fit.uncached_error_ns))
     foreign = fit.foreign_lines_per_ns
     smaller, larger = MEASURED_FOREIGN_FACTORS
-    return WalkPrice(
+    return WalkCost(
         cached=cached,
         inner=Range(0.0, 0.0, 0.0),
         inner_cache_bytes=ASSUMED_L2_BYTES,
@@ -340,7 +340,7 @@ def _walker(reach: Reach, base_page_bytes: int, arch: str, *, nested: bool) -> W
     return Walker(reach.entries, reach.granule_bytes, line, nested_line_bytes(line) if nested else 0)
 
 
-def _from_assumptions(hardware: HardwareFacts | None, fractured: bool) -> WalkPrice:
+def _from_assumptions(hardware: HardwareFacts | None, fractured: bool) -> WalkCost:
     """No curves: one leaf reference from the second-level cache, the last-level cache or memory.
 
     A guest reads a second entry for the host: where the host maps 4K, the guest's large page saves one of the two;
@@ -348,7 +348,7 @@ def _from_assumptions(hardware: HardwareFacts | None, fractured: bool) -> WalkPr
     """
     native = hardware is not None and hardware.virtualised is False
     guest_extra = 0.0 if native or fractured else ASSUMED_L3_NS.likely
-    return WalkPrice(
+    return WalkCost(
         cached=Range(ASSUMED_L2_NS.low, ASSUMED_L2_NS.likely, ASSUMED_L2_NS.high + guest_extra),
         inner=_step(ASSUMED_L2_NS, ASSUMED_L3_NS),
         uncached=_step(ASSUMED_L3_NS, ASSUMED_MEMORY_NS),
@@ -380,9 +380,9 @@ def _step(near: Range, far: Range) -> Range:
 
 
 @lru_cache(maxsize=512)
-def walk_price(
+def walk_cost(
     hardware: HardwareFacts | None, base_page_bytes: int, page_bytes: int, granule_bytes: int, arch: str
-) -> tuple[Reach, Reach, WalkPrice]:
+) -> tuple[Reach, Reach, WalkCost]:
     """(base reach, large reach, walk price) of a node for one large size whose effective granule is given."""
     fractured = granule_bytes < page_bytes
     base = reach_of(hardware, base_page_bytes, base_page_bytes)

@@ -23,8 +23,8 @@ def net_memory(
     """
     locked = sum(pool.pages * pool.page_bytes for pool in pools)
     own = {plan.page_bytes for plan in instances} | {part.page_bytes for part in smaller}
-    strangers = sum(pool.pages * pool.page_bytes for pool in pools if pool.page_bytes not in own)
-    used = sum(plan.demand.segment_bytes for plan in instances if plan.page_bytes) + strangers
+    unmanaged = sum(pool.pages * pool.page_bytes for pool in pools if pool.page_bytes not in own)
+    used = sum(plan.demand.segment_bytes for plan in instances if plan.page_bytes) + unmanaged
     used += sum(part.segment_bytes for part in smaller)
     idle = locked - used
     tables = sum(plan.page_tables_base_bytes - plan.page_tables_huge_bytes for plan in instances if plan.page_bytes)

@@ -18,7 +18,7 @@ LEAST_SLACK_PAGE_BYTES_MAX = 32 * MIB
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class NumaPlacement:
     """Pages of one instance on each NUMA node, and its slack before rounding (bytes on each node)."""
 
     page_bytes: int
@@ -76,11 +76,13 @@ def spread_pages(pages: int, page_bytes: int, numa: Sequence[NumaNode], room: Ma
     return placed
 
 
-def place(demand: Demand, numa_node: int | None, node: NodeFacts, policy: Policy, room: Mapping[int, int]) -> Placed:
+def place_pages(
+    demand: Demand, numa_node: int | None, node: NodeFacts, policy: Policy, room: Mapping[int, int]
+) -> NumaPlacement:
     """Where the pages of one instance go; ``room`` is each NUMA node's memory not yet bound."""
     slack = slack_bytes(demand, policy)
     if numa_node is not None:
-        return Placed(demand.page_bytes, {numa_node: demand.pages}, {numa_node: slack})
+        return NumaPlacement(demand.page_bytes, {numa_node: demand.pages}, {numa_node: slack})
     held = most_slack_pages(demand, 1, policy) * demand.page_bytes
     without_slack = {i: size - held for i, size in room.items()}
     pages = spread_pages(demand.pages, demand.page_bytes, node.numa, without_slack)
@@ -88,10 +90,10 @@ def place(demand: Demand, numa_node: int | None, node: NodeFacts, policy: Policy
     if demand.pages:
         most = max(pages, key=lambda i: pages[i])
         shares[most] += slack - sum(shares.values())
-    return Placed(demand.page_bytes, pages, shares)
+    return NumaPlacement(demand.page_bytes, pages, shares)
 
 
-def pool_plans(placed: Sequence[Placed], node: NodeFacts, policy: Policy) -> tuple[PoolPlan, ...]:
+def pool_plans(placed: Sequence[NumaPlacement], node: NodeFacts, policy: Policy) -> tuple[PoolPlan, ...]:
     """Pools by NUMA node and size: every size with demand, and every pool that stands today.
 
     A standing pool of a size that no instance wants is released, but for the pages that something maps: whoever uses

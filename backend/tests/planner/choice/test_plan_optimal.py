@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from hugeplan.planner.choice.candidates import prospect
+from hugeplan.planner.choice.candidates import instance_candidates
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.memory.ledger import free_bytes
 from hugeplan.planner.model import (
@@ -64,7 +64,7 @@ def scores_of(request: PlanRequest) -> dict[tuple[str, int], float]:
     return {
         (database.name, candidate.page_bytes if candidate.is_pool else 0): candidate.score
         for database in request.databases
-        for candidate in prospect(request.node, database, request.policy, context).candidates
+        for candidate in instance_candidates(request.node, database, request.policy, context).candidates
     }
 
 

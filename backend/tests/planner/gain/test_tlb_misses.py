@@ -10,18 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hugeplan.planner.gain import translation as tr
-from hugeplan.planner.gain.access_units import Places, _zipf_groups
-from hugeplan.planner.gain.accesses import TouchProfile, TouchRegion
-from hugeplan.planner.gain.tlb_misses import ALL_ENTRIES, HALF_THE_ENTRIES, Cache, Sight, walks_of
+from hugeplan.planner.gain.access_units import AccessUnits, _zipf_groups
+from hugeplan.planner.gain.accesses import AccessProfile, AccessRegion
+from hugeplan.planner.gain.tlb_misses import ALL_ENTRIES, HALF_THE_ENTRIES, Cache, TranslationSetup, translation_misses
 from hugeplan.planner.gain.walk_cost import Reach
 from hugeplan.planner.model import GIB, KIB, MIB, Range, Source
 
 ROWS = 20_000_000
-PROFILE = TouchProfile(
+PROFILE = AccessProfile(
     regions=(
-        TouchRegion("hash bucket", 16.0 * MIB, 500_000.0, 8.0, 1.0),
-        TouchRegion("block", 8.0 * GIB, 1_000_000.0, 8192.0, 1.0, 1.0, 10.0, ROWS),
-        TouchRegion("nothing", 1.0 * MIB, 100.0, 64.0, 0.0),
+        AccessRegion("hash bucket", 16.0 * MIB, 500_000.0, 8.0, 1.0),
+        AccessRegion("block", 8.0 * GIB, 1_000_000.0, 8192.0, 1.0, 1.0, 10.0, ROWS),
+        AccessRegion("nothing", 1.0 * MIB, 100.0, 64.0, 0.0),
     ),
     warm_pages=30.0,
     private_pages=400.0,
@@ -35,12 +35,12 @@ PROFILE = TouchProfile(
 CACHES = tuple(Cache(float(mib * MIB)) for mib in (1, 32, 8, 128))
 
 
-def sight(page_bytes: int, entries: float, *, nested: int = 0, caches: tuple[Cache, ...] = CACHES) -> Sight:
+def setup(page_bytes: int, entries: float, *, nested: int = 0, caches: tuple[Cache, ...] = CACHES) -> TranslationSetup:
     reach = Reach(page_bytes, page_bytes, 64.0, entries, Source.ASSUMED)
-    return Sight(reach, 8 * page_bytes, nested, (caches, caches), 8.0, 1.0)
+    return TranslationSetup(reach, 8 * page_bytes, nested, (caches, caches), 8.0, 1.0)
 
 
-SMALL, LARGE, HUGE = sight(4 * KIB, 2048.0), sight(2 * MIB, 1024.0), sight(GIB, 16.0)
+SMALL, LARGE, HUGE = setup(4 * KIB, 2048.0), setup(2 * MIB, 1024.0), setup(GIB, 16.0)
 
 
 @settings(deadline=None)
@@ -67,9 +67,9 @@ def test_caches_that_hold_all_or_nothing() -> None:
 
 
 def test_walks_do_not_depend_on_what_is_solved_beside_them() -> None:
-    together = walks_of(Places(PROFILE), (SMALL, LARGE, HUGE, SMALL))
+    together = translation_misses(AccessUnits(PROFILE), (SMALL, LARGE, HUGE, SMALL))
     for one in (SMALL, LARGE, HUGE):
-        alone = walks_of(Places(PROFILE), (one,))[one]
+        alone = translation_misses(AccessUnits(PROFILE), (one,))[one]
         for share in (ALL_ENTRIES, HALF_THE_ENTRIES):
             assert together[one][share].walks == pytest.approx(alone[share].walks, rel=1e-10)
             for cache in CACHES:
@@ -77,7 +77,7 @@ def test_walks_do_not_depend_on_what_is_solved_beside_them() -> None:
 
 
 def test_walks_have_the_order_that_physics_asks_for() -> None:
-    found = walks_of(Places(PROFILE), (SMALL, LARGE))
+    found = translation_misses(AccessUnits(PROFILE), (SMALL, LARGE))
     for walks in (*found[SMALL], *found[LARGE]):
         by_size = [walks.uncached[cache] for cache in sorted(walks.uncached, key=lambda cache: cache.bytes)]
         assert by_size == sorted(by_size, reverse=True)
@@ -89,7 +89,7 @@ def test_walks_have_the_order_that_physics_asks_for() -> None:
 
 def test_neighbours_push_page_table_lines_out() -> None:
     caches = tuple(Cache(32.0 * MIB, foreign) for foreign in (0.0, 100.0, 1000.0, 1e6))
-    busy = walks_of(Places(PROFILE), (sight(4 * KIB, 2048.0, caches=caches),))
+    busy = translation_misses(AccessUnits(PROFILE), (setup(4 * KIB, 2048.0, caches=caches),))
     (walks, _) = next(iter(busy.values()))
     beyond = [walks.uncached[cache] for cache in caches]
     assert beyond == sorted(beyond)
@@ -98,9 +98,9 @@ def test_neighbours_push_page_table_lines_out() -> None:
 
 def test_host_entries_for_page_tables_are_references_of_their_own() -> None:
     quiet, busy = Cache(32.0 * MIB, 0.0), Cache(32.0 * MIB, 1e6)
-    one = sight(4 * KIB, 2048.0, caches=(quiet, busy))
-    two = sight(4 * KIB, 2048.0, nested=2 * MIB, caches=(quiet, busy))
-    found = walks_of(Places(PROFILE), (one, two))
+    one = setup(4 * KIB, 2048.0, caches=(quiet, busy))
+    two = setup(4 * KIB, 2048.0, nested=2 * MIB, caches=(quiet, busy))
+    found = translation_misses(AccessUnits(PROFILE), (one, two))
     flat, nested = found[one][ALL_ENTRIES], found[two][ALL_ENTRIES]
     assert nested.walks == flat.walks
     assert flat.uncached[quiet] < nested.uncached[quiet] < 1.5 * flat.uncached[quiet]  # one line for 64: mostly cached

@@ -104,7 +104,7 @@ def test_oracle_5_nested_walk(guest: int, host: int, references: int) -> None:
 def oracle_6(*, l1: int, l2: int, page: int, walk_ns: float, data_hit: float) -> tuple[tr.TwoLevelMiss, float]:
     miss = tr.two_level_miss(l1, l2, math.ceil(ORACLE_FOOTPRINT / page))
     data_ns = tr.entry_fetch_ns(0.0, data_hit, LATENCIES)
-    return miss, tr.touch_ns(data_ns, miss, L2_HIT_PENALTY_NS, walk_ns)
+    return miss, tr.access_ns(data_ns, miss, L2_HIT_PENALTY_NS, walk_ns)
 
 
 def test_oracle_6_time_per_touch() -> None:
