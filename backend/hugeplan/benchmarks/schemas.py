@@ -32,9 +32,14 @@ class Run(ResponseModel):
 
 
 class RunCurve(Curve):
-    """A curve with its section (geometry, latency, scatter)."""
+    """A curve with its section (geometry, latency, scatter).
+
+    ``beside_backing``: in scatter, base pages are measured once for each larger size, with lines as far apart as its
+    pages; this names that size. Null elsewhere.
+    """
 
     section: str
+    beside_backing: str | None = None
 
 
 class RunDetail(Run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ from hugeplan.db.models import CurveRow, RunRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.tlbbench import CurvePointDocument, Geometry, TlbbenchDocument
 
+#: How tlbbench (scatter.c) names a scatter curve: "scatter 4K, one line in each 2M".
+_BESIDE = re.compile(r"one line in each (\w+)$")
 _POINT_FIELDS = ("ns_min", "ns_p10", "ns_p50", "ns_p90", "ns_mad", "batches", "dropped")
 _CURVE_FIELDS = (
     "name",
@@ -84,7 +87,13 @@ def _curve(row: CurveRow) -> RunCurve:
         for x, *values in zip(row.x, *columns, strict=True)
     ]
     fields = {name: getattr(row, name) for name in _CURVE_FIELDS}
-    return RunCurve(section=row.section, points=points, **fields)
+    return RunCurve(section=row.section, beside_backing=beside_backing(row.section, row.name), points=points, **fields)
+
+
+def beside_backing(section: str, name: str) -> str | None:
+    """The backing that a scatter curve is measured beside; tlbbench gives it in the curve's name alone."""
+    found = _BESIDE.search(name) if section == "scatter" else None
+    return found[1] if found else None
 
 
 def parse_document(row: RunRow) -> TlbbenchDocument:

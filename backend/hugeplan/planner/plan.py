@@ -26,6 +26,7 @@ from hugeplan.planner.memory.net_memory import net_memory
 from hugeplan.planner.memory.pools import NumaPlacement, place_pages, pool_plans
 from hugeplan.planner.model import (
     DatabaseInstance,
+    Gain,
     InstancePlan,
     Ledger,
     LedgerKind,
@@ -126,7 +127,14 @@ def _instance_plan(item: _Chosen, placement: NumaPlacement, node: NodeFacts) -> 
         runner_up=None if runner_up is None else runner_up.as_choice(),
         why=why_instance(p, candidate, runner_up, item.sized),
         pool_benefit=table_says(p.instance.workload.benefit_points, candidate.demand.pool_bytes),
+        why_besides_points=why_instance(p, candidate, runner_up, item.sized, points=False),
     )
+
+
+def _marked(gain: Gain, candidate: Candidate) -> Gain:
+    """The gain, marked where it is what the chosen candidate brings."""
+    kind = "hugetlb" if candidate.is_pool else "base"
+    return replace(gain, is_chosen=gain.backing_kind == kind and gain.page_bytes == candidate.page_bytes)
 
 
 def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Selection) -> Plan:
@@ -139,7 +147,7 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
     room_for_tenants = free_bytes(ledger) + sum_bytes(ledger, *_GIVES_WAY)
     kubernetes = kubernetes_view(node, request.reservations, pools) if request.reservations.kubernetes else None
     verdict = risk_of(inputs.tenants, room_for_tenants, inputs.policy, _bound_room(inputs, own, pools))
-    gains = tuple(gain for item in chosen for gain in item.instance_candidates.gains)
+    gains = tuple(_marked(gain, item.candidate) for item in chosen for gain in item.instance_candidates.gains)
     net = net_memory(node, pools, instances, [part for item in chosen for part in item.candidate.smaller])
     findings = findings_of(
         FindingInputs(

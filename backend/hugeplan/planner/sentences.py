@@ -67,9 +67,12 @@ def _where(counts: Mapping[int, Mapping[int, int]]) -> str:
     return ", ".join(parts)
 
 
-def why_instance(p: InstanceCandidates, chosen: Candidate, runner_up: Candidate | None, sized: SizedPool | None) -> str:
-    """Why this size and count, what the runner-up was, and by how much it lost."""
-    sentences = [_why_size(p, chosen)]
+def why_instance(
+    p: InstanceCandidates, chosen: Candidate, runner_up: Candidate | None, sized: SizedPool | None, *, points: bool = True
+) -> str:
+    """Why this size and count, what the runner-up was, and by how much it lost; without ``points`` not the points."""
+    by_points = _is_by_points(p, chosen)
+    sentences = [] if by_points and not points else [_why_size(p, chosen)]
     if chosen.is_pool:
         sentences.append(_why_count(chosen))
     if sized is not None:
@@ -83,6 +86,12 @@ def why_instance(p: InstanceCandidates, chosen: Candidate, runner_up: Candidate 
 def _label(candidate: Candidate) -> str:
     label = page_label(candidate.page_bytes)
     return label if candidate.is_pool else f"no pool ({label})"
+
+
+def _is_by_points(p: InstanceCandidates, chosen: Candidate) -> bool:
+    """Whether the size was chosen by score: the engine takes a pool, and the scenario leaves the size open."""
+    free = p.base_demand.wants_pool and p.instance.page_bytes is None
+    return free and chosen.is_pool and not chosen.obstacle
 
 
 def _why_size(p: InstanceCandidates, chosen: Candidate) -> str:

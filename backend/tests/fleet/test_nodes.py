@@ -11,6 +11,7 @@ from support.reports import GIB, MIB, curve, report, run
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
+from hugeplan.benchmarks.service import beside_backing
 
 NODES = "/api/v1/nodes"
 
@@ -310,3 +311,9 @@ class TestRuns:
         assert_problem(await viewer.get(url, params={"run": [one]}), 422, "invalid-input")
         assert_problem(await viewer.get(url, params={"run": [one, one]}), 422, "invalid-input")
         assert_problem(await viewer.get(url, params={"run": [one, str(uuid.uuid4())]}), 404, "not-found")
+
+
+def test_a_scatter_curve_names_the_size_it_is_measured_beside() -> None:
+    assert beside_backing("scatter", "scatter 4K, one line in each 2M") == "2M"
+    assert beside_backing("scatter", "scatter 4K") is None
+    assert beside_backing("latency", "latency 4K, one line in each 2M") is None

@@ -147,6 +147,34 @@ class TestChoice:
         assert "4,221 pages hold" in main.why
         assert found.headline == "Reserve 4,263 pages of 2M (8.33 GiB) on db-7."
 
+    def test_a_choice_says_its_points_and_they_add_up_to_its_score(self) -> None:
+        found = plan(PlanRequest(node=node_of(64 * GIB), databases=(postgresql(),)))
+        main = found.instances[0]
+        for choice in (main.chosen, main.runner_up):
+            assert choice is not None
+            points = (choice.gain_points, choice.memory_points, choice.operation_points)
+            assert sum(p for p in points if p is not None) == pytest.approx(choice.score, abs=0.002)
+            assert choice.waste_bytes is not None
+        assert main.chosen is not None
+        assert main.chosen.why in main.why
+        assert main.chosen.why not in main.why_besides_points
+        assert main.why.endswith(main.why_besides_points)
+
+    def test_a_size_that_the_scenario_names_keeps_its_whole_reason(self) -> None:
+        found = plan(PlanRequest(node=node_of(64 * GIB), databases=(postgresql(page_bytes=GIB),)))
+        main = found.instances[0]
+        assert main.why_besides_points == main.why
+
+    def test_the_gain_of_the_chosen_size_is_marked(self) -> None:
+        found = plan(PlanRequest(node=node_of(64 * GIB, thp_enabled="always"), databases=(postgresql(),)))
+        kinds = {(gain.backing_kind, gain.page_bytes): gain.is_chosen for gain in found.gains}
+        assert kinds == {
+            ("base", 4096): False,
+            ("hugetlb", 2 * MIB): True,
+            ("thp", 2 * MIB): False,
+            ("hugetlb", GIB): False,
+        }
+
     def test_mysql_takes_only_the_default_size(self) -> None:
         found = plan(PlanRequest(node=node_of(64 * GIB), databases=(mysql(),)))
         assert found.instances[0].page_bytes == 2 * MIB

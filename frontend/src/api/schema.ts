@@ -679,6 +679,10 @@ export interface components {
         /**
          * Choice
          * @description One candidate the optimiser weighed for an instance.
+         *
+         *     The points add up to ``score``: one point is one per cent of the instance's throughput times its weight, or one per
+         *     cent of the node's memory. They and ``waste_bytes`` (lost to rounding) are None where the candidate is not
+         *     feasible or reserves no pool; ``why`` says which.
          */
         Choice: {
             /** Page Bytes */
@@ -691,6 +695,14 @@ export interface components {
             score: number;
             /** Why */
             why: string;
+            /** Gain Points */
+            gain_points: number | null;
+            /** Memory Points */
+            memory_points: number | null;
+            /** Operation Points */
+            operation_points: number | null;
+            /** Waste Bytes */
+            waste_bytes: number | null;
         };
         /**
          * Clock
@@ -1159,6 +1171,8 @@ export interface components {
          * @description What one page size buys one instance against base pages.
          *
          *     ``saving_ns_per_operation`` is the primary result; ``speedup`` (x) needs the operation's own cost.
+         *     ``backing_kind`` is ``base``, ``thp`` or ``hugetlb``, as tlbbench names it. ``is_chosen``: the plan reserves this
+         *     size for the instance, or leaves it on base pages.
          */
         Gain: {
             /** Instance */
@@ -1176,6 +1190,16 @@ export interface components {
             inputs: components["schemas"]["Term"][];
             /** Statement */
             statement: string;
+            /**
+             * Backing Kind
+             * @default hugetlb
+             */
+            backing_kind: string;
+            /**
+             * Is Chosen
+             * @default false
+             */
+            is_chosen: boolean;
         };
         /**
          * Geometry
@@ -1387,6 +1411,7 @@ export interface components {
          * InstancePlan
          * @description The plan for one database instance: its demand at the chosen size and why not another.
          *
+         *     ``why`` is the whole reason in sentences; ``why_besides_points`` leaves out the points that ``chosen`` holds.
          *     ``pool_benefit`` is None without a table of at least four sizes that a curve can be fitted to.
          */
         InstancePlan: {
@@ -1408,6 +1433,11 @@ export interface components {
             /** Why */
             why: string;
             pool_benefit: components["schemas"]["PoolBenefit"] | null;
+            /**
+             * Why Besides Points
+             * @default
+             */
+            why_besides_points: string;
         };
         /**
          * Inventory
@@ -2109,7 +2139,8 @@ export interface components {
          *     ``measured`` are the table's points by size, ``pool_bytes`` is the planned pool.
          *     ``limit``, ``slope`` and ``end_bytes`` are the fitted curve's parameters, ``error_fraction`` its root mean square
          *     residual over the best throughput. The knees are the pools that reach 95 and 99 % of the best measured throughput.
-         *     ``extrapolated``: the planned pool lies outside the measured sizes.
+         *     ``extrapolated``: the planned pool lies outside the measured sizes. ``fitted`` is the curve between the smallest and
+         *     the largest measured size, the measured sizes among its points; outside them nothing is known.
          */
         PoolBenefit: {
             /** Points */
@@ -2138,6 +2169,11 @@ export interface components {
             extrapolated: boolean;
             /** Statement */
             statement: string;
+            /**
+             * Fitted
+             * @default []
+             */
+            fitted: components["schemas"]["BenefitPoint"][];
         };
         /**
          * PoolDocument
@@ -2645,6 +2681,9 @@ export interface components {
         /**
          * RunCurve
          * @description A curve with its section (geometry, latency, scatter).
+         *
+         *     ``beside_backing``: in scatter, base pages are measured once for each larger size, with lines as far apart as its
+         *     pages; this names that size. Null elsewhere.
          */
         RunCurve: {
             /** Name */
@@ -2672,6 +2711,8 @@ export interface components {
             points: components["schemas"]["CurvePointDocument"][];
             /** Section */
             section: string;
+            /** Beside Backing */
+            beside_backing: string | null;
         };
         /**
          * RunDetail

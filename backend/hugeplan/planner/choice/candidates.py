@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from hugeplan.planner.demand import DemandContext, Engine, PageChoice, demand_of, engine_named
 from hugeplan.planner.errors import PageSizeError
@@ -76,7 +77,19 @@ class Candidate:
             feasible=self.obstacle is None,
             score=round(self.score, 3),
             why=self.obstacle or self.sentence(),
+            **self._points(),
         )
+
+    def _points(self) -> dict[str, Any]:
+        """The points and the rounding waste by field of :class:`Choice`; nothing without a pool that can be had."""
+        if self.obstacle is not None or not self.is_pool:
+            return {}
+        return {
+            "gain_points": round(self.gain_points, 3),
+            "memory_points": round(self.memory_points, 3),
+            "operation_points": round(-self.operation_points, 3),
+            "waste_bytes": self.demand.waste_bytes,
+        }
 
     def sentence(self) -> str:
         """The points in words."""

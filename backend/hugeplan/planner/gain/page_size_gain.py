@@ -98,6 +98,7 @@ def _base_gain(node: NodeFacts, instance: DatabaseInstance, demand: Demand) -> G
         confidence=Confidence.HIGH,
         inputs=(),
         statement="The base page size: what the others are compared with.",
+        backing_kind="base",
     )
 
 
@@ -121,6 +122,7 @@ def _thp_gain(node: NodeFacts, demand: Demand, pool: Gain) -> tuple[Gain, ...]:
         replace(
             pool,
             backing="THP",
+            backing_kind="thp",
             saving_ns_per_operation=Range(
                 min(0.0, saving.low), saving.likely if covered else 0.0, max(0.0, saving.high)
             ),

@@ -16,6 +16,8 @@ class Gain:
     """What one page size buys one instance against base pages.
 
     ``saving_ns_per_operation`` is the primary result; ``speedup`` (x) needs the operation's own cost.
+    ``backing_kind`` is ``base``, ``thp`` or ``hugetlb``, as tlbbench names it. ``is_chosen``: the plan reserves this
+    size for the instance, or leaves it on base pages.
     """
 
     instance: str
@@ -27,17 +29,28 @@ class Gain:
     confidence: Confidence
     inputs: tuple[Term, ...]
     statement: str
+    backing_kind: str = "hugetlb"
+    is_chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One candidate the optimiser weighed for an instance."""
+    """One candidate the optimiser weighed for an instance.
+
+    The points add up to ``score``: one point is one per cent of the instance's throughput times its weight, or one per
+    cent of the node's memory. They and ``waste_bytes`` (lost to rounding) are None where the candidate is not
+    feasible or reserves no pool; ``why`` says which.
+    """
 
     page_bytes: int
     pages: int
     feasible: bool
     score: float
     why: str
+    gain_points: float | None = None
+    memory_points: float | None = None
+    operation_points: float | None = None
+    waste_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +60,8 @@ class PoolBenefit:
     ``measured`` are the table's points by size, ``pool_bytes`` is the planned pool.
     ``limit``, ``slope`` and ``end_bytes`` are the fitted curve's parameters, ``error_fraction`` its root mean square
     residual over the best throughput. The knees are the pools that reach 95 and 99 % of the best measured throughput.
-    ``extrapolated``: the planned pool lies outside the measured sizes.
+    ``extrapolated``: the planned pool lies outside the measured sizes. ``fitted`` is the curve between the smallest and
+    the largest measured size, the measured sizes among its points; outside them nothing is known.
     """
 
     points: int
@@ -63,12 +77,14 @@ class PoolBenefit:
     marginal_per_gib: float
     extrapolated: bool
     statement: str
+    fitted: tuple[BenefitPoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstancePlan:
     """The plan for one database instance: its demand at the chosen size and why not another.
 
+    ``why`` is the whole reason in sentences; ``why_besides_points`` leaves out the points that ``chosen`` holds.
     ``pool_benefit`` is None without a table of at least four sizes that a curve can be fitted to.
     """
 
@@ -83,6 +99,7 @@ class InstancePlan:
     runner_up: Choice | None
     why: str
     pool_benefit: PoolBenefit | None = None
+    why_besides_points: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import BenefitPoint, PoolBenefit, Workload
-from hugeplan.planner.pool_benefit.throughput_curve import MIN_POINTS, fit_benefit
+from hugeplan.planner.pool_benefit.throughput_curve import MIN_POINTS, BenefitCurve, fit_benefit
 from hugeplan.planner.units import format_bytes
 
 #: Working sets are counted in blocks of this size; only their number matters, and only for the skew.
@@ -23,6 +23,8 @@ BLOCK_BYTES = 8192
 _SUMMED_RANKS = 64
 #: A fitted curve is used when its root mean square residual is at most this share of the best throughput.
 GOOD_FIT = 0.05
+#: Steps in which a fitted curve is drawn.
+_DRAWN_STEPS = 48
 
 Floats = NDArray[np.float64]
 
@@ -69,6 +71,7 @@ def table_says(points: tuple[BenefitPoint, ...], pool_bytes: int | None) -> Pool
         throughput=found.throughput,
         marginal_per_gib=slope,
         extrapolated=found.extrapolated,
+        fitted=_drawn(curve),
         statement=(
             f"{format_bytes(pool_bytes)} reach {_plain(found.throughput)} of {_plain(curve.best)} measured at best;"
             f" one GiB more is worth {_plain(slope)}. 95 % are reached at {format_bytes(at_95)}, 99 % at"
@@ -76,6 +79,14 @@ def table_says(points: tuple[BenefitPoint, ...], pool_bytes: int | None) -> Pool
             + (f"; {found.note}, so this is extrapolated." if found.extrapolated else f": {found.note}.")
         ),
     )
+
+
+def _drawn(curve: BenefitCurve) -> tuple[BenefitPoint, ...]:
+    """The fitted curve at every measured size and at even steps between the smallest and the largest."""
+    step = (curve.last_bytes - curve.first_bytes) / _DRAWN_STEPS
+    sizes = {point.pool_bytes for point in curve.points}
+    sizes |= {curve.first_bytes + round(step * index) for index in range(1, _DRAWN_STEPS)}
+    return tuple(BenefitPoint(pool_bytes=size, throughput=curve.throughput(size)) for size in sorted(sizes))
 
 
 def _plain(value: float) -> str:

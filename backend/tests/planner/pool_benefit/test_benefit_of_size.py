@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -50,6 +51,20 @@ class TestWhatTheTableSays:
         assert [p.pool_bytes // GIB for p in found.measured] == [5, 15, 25, 45, 75]
         assert "of 133,000 measured at best" in found.statement
         assert "e+" not in found.statement
+
+    def test_the_curve_is_given_between_the_measured_sizes_and_at_each_of_them(self) -> None:
+        points = table((45, 127828.82), (5, 42427.57), (25, 108077.56), (15, 78991.67), (75, 133184.7))
+        found = table_says(points, 8 * GIB)
+        assert found is not None
+        sizes = [p.pool_bytes for p in found.fitted]
+        assert (sizes[0], sizes[-1]) == (5 * GIB, 75 * GIB)
+        assert sizes == sorted(set(sizes))
+        assert {p.pool_bytes for p in points} <= set(sizes)
+        by_size = {p.pool_bytes: p.throughput for p in found.fitted}
+        misses = [math.log(found.end_bytes / size) / found.slope for size in sizes]
+        assert list(by_size.values()) == pytest.approx(
+            [(found.limit**-4 + max(0.0, miss) ** 4) ** -0.25 for miss in misses], rel=1e-6
+        )
 
     def test_fewer_than_four_sizes_make_no_curve(self) -> None:
         assert table_says(table((1, 50.0), (2, 60.0), (3, 100.0)), GIB) is None
