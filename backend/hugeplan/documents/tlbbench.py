@@ -223,6 +223,7 @@ class Rows(SectionPart):
 class Crossing(DocumentModel):
     """The number of scattered hot lines from which huge pages lose to base pages."""
 
+    backing: Word | None = None
     hot_lines: SmallCount | None = None
     status: Word | None = None
     tested_min: SmallCount | None = None

@@ -782,6 +782,8 @@ export interface components {
          * @description The number of scattered hot lines from which huge pages lose to base pages.
          */
         Crossing: {
+            /** Backing */
+            backing: string | null;
             /** Hot Lines */
             hot_lines: number | null;
             /** Status */
@@ -3436,6 +3438,11 @@ export interface components {
          * @description The number of scattered hot lines from which huge pages lose to base pages.
          */
         ReportDocument_Crossing: {
+            /**
+             * Backing
+             * @default null
+             */
+            backing: string | null;
             /**
              * Hot Lines
              * @default null

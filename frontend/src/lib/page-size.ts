@@ -41,6 +41,16 @@ export function backingLabel(kind: BackingKind, pageBytes: number): string {
   return `${formatBytes(pageBytes)} pages`;
 }
 
+const KIND_ORDER: Record<BackingKind, number> = { base: 0, thp: 1, hugetlb: 2 };
+
+/** The one order of page sizes: base pages, then transparent huge pages, then pools by size. */
+export function comparePageSizes(
+  a: { kind: BackingKind; pageBytes: number | null },
+  b: { kind: BackingKind; pageBytes: number | null },
+): number {
+  return KIND_ORDER[a.kind] - KIND_ORDER[b.kind] || (a.pageBytes ?? 0) - (b.pageBytes ?? 0);
+}
+
 /** Which kind of backing a page size is on a node, when only the size is known. */
 export function backingKindOf(pageBytes: number, basePageBytes: number | null | undefined): BackingKind {
   return pageBytes <= (basePageBytes ?? 4 * KIB) ? "base" : "hugetlb";

@@ -13,6 +13,7 @@ import {
   formatPercentChange,
   formatRatio,
   formatRelative,
+  formatScore,
   formatShare,
   formatThroughput,
 } from "./units";
@@ -77,6 +78,10 @@ describe("signs and exactness", () => {
     expect(formatBytesExact(1)).toBe("1 byte");
     expect(formatBytesExact(null)).toBe("unknown");
   });
+});
+
+it("writes a score with its sign, and none for zero", () => {
+  expect([4.97, -0.1, -0.001, null].map(formatScore)).toEqual(["+4.97", "−0.10", "0.00", "unknown"]);
 });
 
 describe("moments", () => {

@@ -149,6 +149,14 @@ export function formatShare(fraction: Maybe<number>): string {
   return `${Number(percent.toFixed(Math.abs(percent) < 99.95 ? 1 : 0))}%`;
 }
 
+/** A score with its sign: "+4.97", "−0.10". */
+export function formatScore(score: Maybe<number>): string {
+  if (isUnknown(score)) return UNKNOWN;
+  const size = Math.abs(score).toFixed(2);
+  if (Number(size) === 0) return size;
+  return `${score > 0 ? "+" : MINUS}${size}`;
+}
+
 /** A duration for reading: 41.2 -> "41 s", 95 -> "1 min 35 s". */
 export function formatDuration(seconds: Maybe<number>): string {
   if (isUnknown(seconds)) return UNKNOWN;

@@ -1,4 +1,4 @@
-import type { NodeSummary } from "@/api/types";
+import type { NodeSummary, RunCurve } from "@/api/types";
 
 /** A node as the API lists it; `over` replaces what a test is about. */
 export function fakeNode(over: Partial<NodeSummary> = {}): NodeSummary {
@@ -16,6 +16,25 @@ export function fakeNode(over: Partial<NodeSummary> = {}): NodeSummary {
     latest_run_id: "22222222-2222-4222-8222-222222222222",
     effective_granule_bytes: 2097152,
     synthetic: false,
+    ...over,
+  };
+}
+
+/** A latency curve of a run as the API gives it, without points; `over` replaces what a test is about. */
+export function fakeCurve(over: Partial<RunCurve> = {}): RunCurve {
+  return {
+    section: "latency",
+    beside_backing: null,
+    name: "latency line_per_page 4K",
+    x_name: "footprint_bytes",
+    backing: "4K",
+    backing_kind: "base",
+    page_bytes: 4096,
+    layout: "line_per_page",
+    granted_fraction: 1,
+    status: "ok",
+    reason: null,
+    points: [],
     ...over,
   };
 }

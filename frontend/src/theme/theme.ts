@@ -81,6 +81,7 @@ export const theme = createTheme({
         events: { hover: true, focus: true, touch: true },
       },
     },
+    Anchor: { defaultProps: { underline: "always" }, classNames: { root: "hp-anchor" } },
     Skeleton: { defaultProps: { animate: false } },
   },
 });

@@ -1,4 +1,4 @@
-import { Tooltip } from "@mantine/core";
+import { Tooltip, VisuallyHidden } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Unknown } from "@/components/ui/values";
 import classes from "./interval-chart.module.css";
@@ -66,7 +66,7 @@ export function IntervalChart({
   return (
     <div className={classes.box}>
       <table className={classes.chart} data-compact={compact}>
-        <caption className="hp-visually-hidden">{title}</caption>
+        <VisuallyHidden component="caption">{title}</VisuallyHidden>
         <thead>
           <tr>
             <th scope="col">{nameHeader}</th>

@@ -64,11 +64,7 @@ export function LineChart(props: LineChartProps) {
   return (
     <figure className={classes.figure} aria-label={title}>
       <div className={classes.toolbar}>
-        <fieldset
-          className={classes.legend}
-          style={{ border: 0, margin: 0, padding: 0 }}
-          aria-label="Series shown"
-        >
+        <fieldset className={classes.legend} aria-label="Series shown">
           {series.map(({ key, label, color, marker, isPoints }) => (
             <button
               key={key}

@@ -30,7 +30,7 @@ export function Marker({
 /** The series' mark as it stands in legends, tables and tooltips. */
 export function SeriesMark({ marker, color, isPoints }: Pick<ChartSeries, "marker" | "color" | "isPoints">) {
   return (
-    <svg width={22} height={12} aria-hidden="true" focusable="false" style={{ flex: "none" }}>
+    <svg width={22} height={12} aria-hidden="true" focusable="false" className="hp-fixed">
       {!isPoints && <line x1={0} x2={22} y1={6} y2={6} stroke={color} strokeWidth={2} />}
       <Marker shape={marker} x={11} y={6} color={color} />
     </svg>

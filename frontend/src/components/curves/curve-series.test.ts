@@ -22,6 +22,7 @@ const point = (x: number, ns: number | null): CurvePoint => ({
 
 const curve = (over: Partial<RunCurve>): RunCurve => ({
   section: "latency",
+  beside_backing: null,
   name: "latency",
   x_name: "footprint_bytes",
   backing: "4K",

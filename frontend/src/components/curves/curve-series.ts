@@ -1,6 +1,12 @@
 import type { RunCurve, TlbLevel } from "@/api/types";
 import type { ChartReference, ChartRow, ChartSeries, MarkerShape } from "@/components/charts/chart-types";
-import { type BackingKind, backingLabel, pageSizeColor, pageSizeShort } from "@/lib/page-size";
+import {
+  type BackingKind,
+  backingLabel,
+  comparePageSizes,
+  pageSizeColor,
+  pageSizeShort,
+} from "@/lib/page-size";
 import { formatBytes } from "@/lib/units";
 
 /** What the layouts of a curve are called for a reader. */
@@ -14,13 +20,16 @@ export function layoutLabel(layout: string): string {
   return LAYOUTS[layout] ?? layout.replaceAll("_", " ");
 }
 
+/** Base page sizes of Linux: documents without a kind name a curve by its size alone. */
+const BASE_LABELS = new Set(["4K", "16K", "64K"]);
+
 /** The kind of a curve's backing; older documents name it only by its label. */
 export function curveBacking(curve: Pick<RunCurve, "backing" | "backing_kind">): BackingKind {
   if (curve.backing_kind === "base" || curve.backing_kind === "thp" || curve.backing_kind === "hugetlb") {
     return curve.backing_kind;
   }
   if (curve.backing.toUpperCase().startsWith("THP")) return "thp";
-  return curve.backing.toUpperCase() === "4K" ? "base" : "hugetlb";
+  return BASE_LABELS.has(curve.backing.toUpperCase()) ? "base" : "hugetlb";
 }
 
 export function markerOf(kind: BackingKind, pageBytes: number): MarkerShape {
@@ -29,14 +38,14 @@ export function markerOf(kind: BackingKind, pageBytes: number): MarkerShape {
   return pageBytes >= 2 ** 30 ? "diamond" : "triangle";
 }
 
-const KIND_ORDER: Record<BackingKind, number> = { base: 0, thp: 1, hugetlb: 2 };
-
 type Backed = Pick<RunCurve, "backing" | "backing_kind" | "page_bytes">;
 
-/** Base pages first, then transparent huge pages, then pools by size. */
+/** The one order of page sizes, for whatever names its backing. */
 export function byBacking(a: Backed, b: Backed): number {
-  const kinds = KIND_ORDER[curveBacking(a)] - KIND_ORDER[curveBacking(b)];
-  return kinds || (a.page_bytes ?? 0) - (b.page_bytes ?? 0);
+  return comparePageSizes(
+    { kind: curveBacking(a), pageBytes: a.page_bytes },
+    { kind: curveBacking(b), pageBytes: b.page_bytes },
+  );
 }
 
 /** Curves that have points: a curve that was skipped has a reason instead. */

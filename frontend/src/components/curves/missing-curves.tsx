@@ -1,3 +1,4 @@
+import { List } from "@mantine/core";
 import type { RunCurve } from "@/api/types";
 import { PageSizeBadge } from "@/components/ui/badges";
 import type { BackingKind } from "@/lib/page-size";
@@ -44,23 +45,12 @@ interface NotMeasuredItem {
 export function NotMeasured({ items }: { items: readonly NotMeasuredItem[] }) {
   if (items.length === 0) return null;
   return (
-    <ul
-      style={{
-        display: "flex",
-        flexDirection: "column",
-        gap: 6,
-        margin: 0,
-        padding: 0,
-        listStyle: "none",
-        fontSize: 14,
-      }}
-    >
+    <List listStyleType="none" spacing={6} size="sm">
       {items.map(({ key, pageBytes, kind, reason }) => (
-        <li key={key} style={{ display: "flex", gap: 8, alignItems: "baseline" }}>
-          <PageSizeBadge pageBytes={pageBytes} kind={kind} />
-          <span>Not measured: {reason}</span>
-        </li>
+        <List.Item key={key} icon={<PageSizeBadge pageBytes={pageBytes} kind={kind} />}>
+          Not measured: {reason}
+        </List.Item>
       ))}
-    </ul>
+    </List>
   );
 }

@@ -85,7 +85,7 @@ function Shell({ children }: { children: ReactNode }) {
         )}
       </AppShell.Navbar>
       <AppShell.Main>
-        <div id="content" className={classes.content} tabIndex={-1} style={{ outline: "none" }}>
+        <div id="content" className={classes.content} tabIndex={-1}>
           <ServerAway />
           {children}
         </div>
@@ -130,7 +130,7 @@ export function PageError({ error, reset }: ErrorComponentProps) {
 export function AppError({ error, reset }: ErrorComponentProps) {
   const router = useRouter();
   return (
-    <main style={{ maxWidth: 640, margin: "10vh auto", padding: "0 1rem" }}>
+    <main className={classes.alone}>
       <ErrorState
         error={error}
         onRetry={() => {
@@ -144,7 +144,7 @@ export function AppError({ error, reset }: ErrorComponentProps) {
 
 export function AppNotFound() {
   return (
-    <main style={{ maxWidth: 640, margin: "10vh auto", padding: "0 1rem" }}>
+    <main className={classes.alone}>
       <EmptyState title="There is no such page">
         <StateText>The address may be cut off, or the page has moved.</StateText>
         <LinkButton to="/" variant="default">

@@ -1,7 +1,8 @@
-import { Tooltip } from "@mantine/core";
 import type { CSSProperties } from "react";
 import { SourceBadge, Swatch } from "@/components/ui/badges";
+import { Hint } from "@/components/ui/hint";
 import { CrackIcon } from "@/components/ui/icons";
+import { TableScroll } from "@/components/ui/table-scroll";
 import { Unknown } from "@/components/ui/values";
 import { backingKindOf, pageSizeColor } from "@/lib/page-size";
 import { formatBytes, formatBytesExact, formatNs } from "@/lib/units";
@@ -24,14 +25,13 @@ export function TlbPicture({ model, basePageBytes }: TlbPictureProps) {
     <>
       {fractured.map((granule) => (
         <div key={`${granule.backing}:${granule.page_bytes}`} className={classes.crack}>
-          <span style={{ color: "var(--hp-state-attention)", flex: "none" }}>
+          <span className="hp-attention">
             <CrackIcon />
           </span>
           {fractureSentence(granule)}
         </div>
       ))}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard */}
-      <section style={{ overflowX: "auto" }} tabIndex={0} aria-label="TLB levels by page size">
+      <TableScroll label="TLB levels by page size" minWidth={0}>
         <div className={classes.picture} style={columns}>
           <div className={classes.head}>Level</div>
           {pageSizes.map((pageBytes) => (
@@ -60,7 +60,7 @@ export function TlbPicture({ model, basePageBytes }: TlbPictureProps) {
             }),
           ])}
         </div>
-      </section>
+      </TableScroll>
     </>
   );
 }
@@ -87,9 +87,11 @@ function Cell({ box, color, cracked }: { box: TlbBox | null; color: string; crac
           <SourceBadge source={box.source} detail={box.level.note} />
         </div>
         {box.reachBytes !== null && (
-          <Tooltip label={`${formatBytesExact(box.reachBytes)} with every entry in use`}>
-            <div className={classes.line}>Reach {formatBytes(box.reachBytes)}</div>
-          </Tooltip>
+          <div className={classes.line}>
+            <Hint label={`${formatBytesExact(box.reachBytes)} with every entry in use`}>
+              Reach {formatBytes(box.reachBytes)}
+            </Hint>
+          </div>
         )}
         {ways && <div className={classes.line}>{ways}</div>}
         {box.penalty?.ns != null && (

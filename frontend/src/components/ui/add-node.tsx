@@ -1,8 +1,8 @@
-import { Button, Group } from "@mantine/core";
+import { Box, Button, Group } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { sessionQuery } from "@/api/session";
 import { useCreateToken } from "@/api/tokens";
+import { TextLink } from "@/components/ui/text-link";
 import { CommandLine } from "./command-line";
 import { ErrorState, StateText } from "./states";
 
@@ -28,9 +28,9 @@ export function AddNode() {
         Run this on the machine you want to plan. It observes and measures for about a minute, and changes
         nothing.
       </StateText>
-      <div style={{ width: "100%", maxWidth: 720 }}>
+      <Box w="100%" maw={720}>
         <CommandLine command={addNodeCommand(window.location.origin, token)} />
-      </div>
+      </Box>
       {token ? (
         <StateText>The token is shown only now. It may do nothing but send this machine's reports.</StateText>
       ) : session?.role === "admin" ? (
@@ -47,10 +47,7 @@ export function AddNode() {
       ) : (
         <StateText>
           TOKEN is an agent token. An administrator makes one under{" "}
-          <Link to="/settings" className="hp-link">
-            Settings
-          </Link>
-          .
+          <TextLink to="/settings">Settings</TextLink>.
         </StateText>
       )}
       {create.isError && <ErrorState error={create.error} bare />}

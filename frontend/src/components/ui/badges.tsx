@@ -1,7 +1,7 @@
-import { Tooltip } from "@mantine/core";
 import type { CSSProperties, ReactNode } from "react";
 import { type BackingKind, backingLabel, pageSizeColor, pageSizeShort } from "@/lib/page-size";
 import classes from "./badges.module.css";
+import { Hint } from "./hint";
 import { AttentionIcon, OkIcon, UnknownIcon, WrongIcon } from "./icons";
 
 export type Source = "measured" | "cpuid" | "catalogue" | "given" | "computed" | "assumed" | "unknown";
@@ -26,9 +26,12 @@ export function SourceBadge({ source, detail }: { source: Source; detail?: strin
   const { look, text, meaning } = SOURCES[source] ?? SOURCES.unknown;
   const [first = "", ...rest] = look.split(" ");
   return (
-    <Tooltip label={detail ? `${meaning} ${detail}` : meaning}>
-      <span className={[classes.badge, classes[first], ...rest].join(" ")}>{text}</span>
-    </Tooltip>
+    <Hint
+      label={detail ? `${meaning} ${detail}` : meaning}
+      className={[classes.badge, classes[first], ...rest].join(" ")}
+    >
+      {text}
+    </Hint>
   );
 }
 
@@ -56,9 +59,12 @@ export function StateBadge({ state, text }: { state: State; text?: string }) {
 /** Marks data that was made by hand, wherever it could be taken for a machine's. */
 export function SyntheticBadge() {
   return (
-    <Tooltip label="Made by hand: it describes no real machine.">
-      <span className={`${classes.badge} ${classes.assumed}`}>synthetic</span>
-    </Tooltip>
+    <Hint
+      label="Made by hand: it describes no real machine."
+      className={`${classes.badge} ${classes.assumed}`}
+    >
+      synthetic
+    </Hint>
   );
 }
 
@@ -70,11 +76,9 @@ export function Swatch({ color, style }: { color: string; style?: CSSProperties 
 /** A page size with its hue. */
 export function PageSizeBadge({ pageBytes, kind }: { pageBytes: number; kind: BackingKind }) {
   return (
-    <Tooltip label={backingLabel(kind, pageBytes)}>
-      <span className={`${classes.badge} ${classes.outlined}`}>
-        <Swatch color={pageSizeColor(pageBytes, kind)} />
-        {kind === "thp" ? "THP" : pageSizeShort(pageBytes)}
-      </span>
-    </Tooltip>
+    <Hint label={backingLabel(kind, pageBytes)} className={`${classes.badge} ${classes.outlined}`}>
+      <Swatch color={pageSizeColor(pageBytes, kind)} />
+      {kind === "thp" ? "THP" : pageSizeShort(pageBytes)}
+    </Hint>
   );
 }

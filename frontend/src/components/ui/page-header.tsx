@@ -1,3 +1,4 @@
+import { Breadcrumbs } from "@mantine/core";
 import { type ReactNode, useEffect } from "react";
 import classes from "./page-header.module.css";
 
@@ -5,7 +6,8 @@ interface PageHeaderProps {
   title: string;
   /** A mark beside the title. */
   badge?: ReactNode;
-  crumbs?: ReactNode;
+  /** Where the page stands, from the outermost page on. */
+  crumbs?: readonly ReactNode[];
   /** The first line: what should be done, in words with a number. */
   headline?: ReactNode;
   actions?: ReactNode;
@@ -18,14 +20,18 @@ export function PageHeader({ title, badge, crumbs, headline, actions }: PageHead
   }, [title]);
   return (
     <header className={classes.header}>
-      <div>
+      <div className={classes.words}>
         {crumbs && (
-          <nav className={classes.crumbs} aria-label="Breadcrumbs">
-            {crumbs}
+          <nav aria-label="Breadcrumbs">
+            <Breadcrumbs classNames={{ root: classes.crumbs, breadcrumb: classes.crumb }} separatorMargin={6}>
+              {crumbs}
+            </Breadcrumbs>
           </nav>
         )}
         <div className={classes.titleLine}>
-          <h1 className={classes.title}>{title}</h1>
+          <h1 className={classes.title} title={title.length > 60 ? title : undefined}>
+            {title}
+          </h1>
           {badge}
         </div>
         {headline && <p className={classes.headline}>{headline}</p>}

@@ -1,13 +1,10 @@
 import { Skeleton, Stack } from "@mantine/core";
+import classes from "./states.module.css";
 
 /** Shapes of what is about to be shown. */
 export function TableSkeleton({ rows = 6 }: { rows?: number }) {
   return (
-    <Stack
-      gap={10}
-      p="md"
-      style={{ border: "1px solid var(--hp-border)", borderRadius: 8, background: "var(--hp-surface)" }}
-    >
+    <Stack gap={10} p="md" className={classes.box}>
       <Skeleton height={14} width="35%" />
       {Array.from({ length: rows }, (_, index) => index).map((row) => (
         <Skeleton key={row} height={30} />
@@ -18,11 +15,7 @@ export function TableSkeleton({ rows = 6 }: { rows?: number }) {
 
 export function CardSkeleton({ height = 220 }: { height?: number }) {
   return (
-    <Stack
-      gap={12}
-      p="md"
-      style={{ border: "1px solid var(--hp-border)", borderRadius: 8, background: "var(--hp-surface)" }}
-    >
+    <Stack gap={12} p="md" className={classes.box}>
       <Skeleton height={16} width="45%" />
       <Skeleton height={height} />
     </Stack>

@@ -23,7 +23,7 @@ export function ErrorState({
   return (
     <div className={classes.box} role="alert" data-tone="error" data-bare={bare}>
       <p className={classes.title}>
-        <span style={{ color: "var(--hp-state-wrong)", display: "flex" }}>
+        <span className={classes.mark}>
           <WrongIcon />
         </span>
         {problem.title}

@@ -1,3 +1,4 @@
+import { Table } from "@mantine/core";
 import { type ReactNode, useCallback, useState } from "react";
 
 interface TableScrollProps {
@@ -20,13 +21,16 @@ export function TableScroll({ label, minWidth, maxHeight, children }: TableScrol
     return () => observer.disconnect();
   }, []);
   return (
-    <section
+    <Table.ScrollContainer
       ref={watch}
+      type="native"
+      minWidth={minWidth}
+      maxHeight={maxHeight}
+      role="region"
       aria-label={label}
       tabIndex={scrolls ? 0 : undefined}
-      style={{ overflow: "auto", maxHeight }}
     >
-      <div style={{ minWidth }}>{children}</div>
-    </section>
+      {children}
+    </Table.ScrollContainer>
   );
 }

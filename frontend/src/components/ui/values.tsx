@@ -1,4 +1,3 @@
-import { Tooltip } from "@mantine/core";
 import type { ReactNode } from "react";
 import {
   formatAbsolute,
@@ -8,30 +7,27 @@ import {
   formatRelative,
   UNKNOWN,
 } from "@/lib/units";
+import { useNow } from "@/lib/use-now";
+import { Hint } from "./hint";
 
 type Maybe<T> = T | null | undefined;
 
 /** The word for what is not known, hatched; `why` is its reason. */
 export function Unknown({ why }: { why?: string | null }) {
-  const text = (
-    <span className="hp-hatched" style={{ padding: "0 0.35rem", borderRadius: 4 }}>
+  return (
+    <Hint label={why} className="hp-hatched hp-unknown">
       {UNKNOWN}
-    </span>
+    </Hint>
   );
-  return why ? <Tooltip label={why}>{text}</Tooltip> : text;
 }
 
-/** A size for reading; the exact bytes are in its tooltip. */
+/** A size for reading; the exact bytes are in its hint. */
 export function Bytes({ value, why }: { value: Maybe<number>; why?: string | null }) {
   if (value === null || value === undefined) return <Unknown why={why} />;
-  return (
-    <Tooltip label={formatBytesExact(value)}>
-      <span>{formatBytes(value)}</span>
-    </Tooltip>
-  );
+  return <Hint label={formatBytesExact(value)}>{formatBytes(value)}</Hint>;
 }
 
-/** A page count with its size; the tooltip has the exact bytes. */
+/** A page count with its size; the hint has the exact bytes. */
 export function Pages({
   count,
   pageBytes,
@@ -43,19 +39,20 @@ export function Pages({
 }) {
   if (count === null || count === undefined) return <Unknown why={why} />;
   return (
-    <Tooltip label={`${formatBytes(count * pageBytes)} (${formatBytesExact(count * pageBytes)})`}>
-      <span>{formatPages(count, pageBytes)}</span>
-    </Tooltip>
+    <Hint label={`${formatBytes(count * pageBytes)} (${formatBytesExact(count * pageBytes)})`}>
+      {formatPages(count, pageBytes)}
+    </Hint>
   );
 }
 
-/** A moment, relative, with the absolute time in its tooltip. */
+/** A moment, relative to a clock that ticks, with the absolute time in its hint. */
 export function When({ iso }: { iso: Maybe<string> }) {
+  const now = useNow();
   if (!iso) return <Unknown />;
   return (
-    <Tooltip label={formatAbsolute(iso)}>
-      <time dateTime={iso}>{formatRelative(iso, new Date())}</time>
-    </Tooltip>
+    <Hint label={formatAbsolute(iso)}>
+      <time dateTime={iso}>{formatRelative(iso, now)}</time>
+    </Hint>
   );
 }
 

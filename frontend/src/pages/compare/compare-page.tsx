@@ -1,19 +1,20 @@
-import { MultiSelect, SegmentedControl, Stack } from "@mantine/core";
+import { Group, MultiSelect, SegmentedControl, Stack } from "@mantine/core";
 import { useInfiniteQuery, useQueries, useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { nodeRunsQuery, nodesQuery } from "@/api/nodes";
 import { runComparisonQuery } from "@/api/runs";
 import type { Run, RunComparison } from "@/api/types";
 import { LineChart } from "@/components/charts/line-chart";
+import { FOOTPRINT_AXIS, NS_AXIS } from "@/components/curves/axes";
 import { curveRows, layoutLabel } from "@/components/curves/curve-series";
 import { PageHeader } from "@/components/ui/page-header";
 import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { EmptyState, StateText } from "@/components/ui/states";
+import { TextLink } from "@/components/ui/text-link";
 import { formatAbsolute } from "@/lib/units";
-import { FOOTPRINT_AXIS, NS_AXIS } from "../node/latency-card";
 import { comparableBackings, comparableLayouts, comparedSeries, runLabels, runLetter } from "./compare-rows";
 import { GeometryDifferences } from "./geometry-differences";
 import { PressureComparison } from "./pressure-comparison";
@@ -41,11 +42,7 @@ export function ComparePage() {
         <EmptyState title="There is nothing to compare yet">
           <StateText>
             A comparison needs two benchmark runs. {options.length === 1 ? "There is one so far. " : ""}
-            Measure a node again, or{" "}
-            <Link to="/nodes" className="hp-link">
-              add another node
-            </Link>
-            .
+            Measure a node again, or <TextLink to="/nodes">add another node</TextLink>.
           </StateText>
         </EmptyState>
       ) : (
@@ -125,7 +122,7 @@ function Comparison({ comparison, synthetic }: ComparisonProps) {
         title={`How do ${namedRuns(comparison).join(" and ")} differ?`}
         description={`The colour is the page size, the marker is the run.${syntheticRuns({ comparison, synthetic })}`}
         actions={
-          <div style={{ display: "flex", flexWrap: "wrap", gap: 8 }}>
+          <Group gap={8}>
             {layouts.length > 1 && (
               <SegmentedControl
                 size="xs"
@@ -147,7 +144,7 @@ function Comparison({ comparison, synthetic }: ComparisonProps) {
                 ]}
               />
             )}
-          </div>
+          </Group>
         }
       >
         <LineChart

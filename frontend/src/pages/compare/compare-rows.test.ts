@@ -16,6 +16,7 @@ const run = (id: string, node: string, started: string): Run => ({
 
 const curve = (backing: string, ns: number | null): RunCurve => ({
   section: "latency",
+  beside_backing: null,
   name: backing,
   x_name: "footprint_bytes",
   backing,

@@ -1,6 +1,6 @@
 import type { Run, RunComparison, RunCurve } from "@/api/types";
 import type { ChartSeries, MarkerShape } from "@/components/charts/chart-types";
-import { curveBacking, curveSeries } from "@/components/curves/curve-series";
+import { byBacking, curveSeries } from "@/components/curves/curve-series";
 import { formatAbsolute } from "@/lib/units";
 
 /** A run's name in a comparison: its node, and its moment where a node has several. */
@@ -45,15 +45,11 @@ export function comparableLayouts(comparison: RunComparison): string[] {
 
 type Compared = RunComparison["curves"][number];
 
-/** Base pages first, then transparent huge pages, then pools by size. */
+/** By page size; a curve that one run lacks is known from another. */
 function sorted(curves: readonly Compared[]): Compared[] {
-  const order = { base: 0, thp: 1, hugetlb: 2 } as const;
-  const rank = (compared: Compared) => {
-    const curve = compared.curves.find((candidate) => candidate !== null);
-    const kind = curveBacking(curve ?? { backing: compared.backing, backing_kind: null });
-    return order[kind] * 2 ** 50 + (curve?.page_bytes ?? 0);
-  };
-  return [...curves].sort((a, b) => rank(a) - rank(b));
+  const known = ({ curves: found, backing }: Compared) =>
+    found.find((candidate) => candidate !== null) ?? { backing, backing_kind: null, page_bytes: null };
+  return [...curves].sort((a, b) => byBacking(known(a), known(b)));
 }
 
 function hasPoints(curve: RunCurve | null): curve is RunCurve {

@@ -1,4 +1,4 @@
-import { SegmentedControl } from "@mantine/core";
+import { Group, SegmentedControl } from "@mantine/core";
 import { useState } from "react";
 import type { PressurePoint, RunComparison } from "@/api/types";
 import type { ChartRow, ChartSeries } from "@/components/charts/chart-types";
@@ -98,7 +98,7 @@ export function PressureComparison({ comparison }: { comparison: RunComparison }
       title={`What do they save over ${formatBytes(footprint)} while a program reads other data?`}
       description={`ns saved per access against base pages. The colour is the page size, the marker is the run.${without(comparison)}`}
       actions={
-        <div style={{ display: "flex", flexWrap: "wrap", gap: 8 }}>
+        <Group gap={8}>
           {footprints.length > 1 && (
             <SegmentedControl
               size="xs"
@@ -120,7 +120,7 @@ export function PressureComparison({ comparison }: { comparison: RunComparison }
               ]}
             />
           )}
-        </div>
+        </Group>
       }
     >
       <LineChart

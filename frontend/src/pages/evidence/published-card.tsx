@@ -1,6 +1,8 @@
-import { Table, Text, TextInput, Tooltip } from "@mantine/core";
+import { List, Table, Text, TextInput } from "@mantine/core";
 import { useDeferredValue, useState } from "react";
 import type { Evidence, PublishedResult } from "@/api/types";
+import { Disclosure } from "@/components/ui/disclosure";
+import { Hint } from "@/components/ui/hint";
 import { SearchIcon } from "@/components/ui/icons";
 import { QuestionCard } from "@/components/ui/question-card";
 import { NothingMatches } from "@/components/ui/states";
@@ -25,11 +27,11 @@ function gainText(gain: PublishedResult["gain_percent"]): string | null {
 function Long({ text }: { text: string | null }) {
   if (text === null) return <Known value={null} />;
   return (
-    <Tooltip label={text} disabled={text.length < 60}>
-      <Text component="span" inherit lineClamp={3} style={{ overflowWrap: "anywhere" }}>
+    <Hint label={text} disabled={text.length < 60}>
+      <Text component="span" inherit lineClamp={3} className="hp-anywhere">
         {text}
       </Text>
-    </Tooltip>
+    </Hint>
   );
 }
 
@@ -68,12 +70,10 @@ export function PublishedCard({ evidence }: { evidence: Evidence }) {
             </Table.Thead>
             <Table.Tbody>
               {items.map((item) => (
-                <Table.Tr key={item.id} style={{ verticalAlign: "top" }}>
+                <Table.Tr key={item.id} className="hp-top">
                   <Table.Td>
                     <Long text={item.workload} />
-                    {item.engine && (
-                      <div style={{ color: "var(--hp-text-dim)", fontSize: 13 }}>{item.engine}</div>
-                    )}
+                    {item.engine && <div className="hp-dim hp-small">{item.engine}</div>}
                   </Table.Td>
                   <Table.Td>
                     <Long text={item.system} />
@@ -82,7 +82,7 @@ export function PublishedCard({ evidence }: { evidence: Evidence }) {
                   <Table.Td>
                     <Long text={gainText(item.gain_percent)} />
                   </Table.Td>
-                  <Table.Td style={{ fontSize: 13 }}>
+                  <Table.Td className="hp-small">
                     <Long text={item.source} />
                   </Table.Td>
                 </Table.Tr>
@@ -92,16 +92,13 @@ export function PublishedCard({ evidence }: { evidence: Evidence }) {
         </TableScroll>
       )}
       {evidence.not_found.length > 0 && (
-        <details>
-          <summary style={{ cursor: "pointer", fontSize: 14 }}>
-            {evidence.not_found.length} things looked for and not found
-          </summary>
-          <ul style={{ fontSize: 14, lineHeight: 1.55 }}>
+        <Disclosure label={`${evidence.not_found.length} results were looked for and not found`}>
+          <List size="sm">
             {evidence.not_found.map((entry) => (
-              <li key={entry}>{entry}</li>
+              <List.Item key={entry}>{entry}</List.Item>
             ))}
-          </ul>
-        </details>
+          </List>
+        </Disclosure>
       )}
     </QuestionCard>
   );

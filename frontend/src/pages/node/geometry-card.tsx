@@ -1,10 +1,12 @@
-import { Table } from "@mantine/core";
+import { List, Table } from "@mantine/core";
 import type { Disagreement, GeometrySummary, TlbLevel } from "@/api/types";
 import { isFractured, kindLabel, sourceOf, tlbPicture, waysLabel } from "@/components/tlb-picture/tlb-model";
 import { TlbPicture } from "@/components/tlb-picture/tlb-picture";
 import { SourceBadge } from "@/components/ui/badges";
+import { Disclosure } from "@/components/ui/disclosure";
 import { AttentionIcon } from "@/components/ui/icons";
 import { QuestionCard } from "@/components/ui/question-card";
+import { StateText } from "@/components/ui/states";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, Known } from "@/components/ui/values";
 import { formatBytes, formatCount } from "@/lib/units";
@@ -30,15 +32,12 @@ export function GeometryCard({ geometry, basePageBytes }: GeometryCardProps) {
       {model.rows.length > 0 ? (
         <TlbPicture model={model} basePageBytes={basePageBytes} />
       ) : (
-        <p style={{ margin: 0 }}>The run gave no TLB levels. {geometry.reason}</p>
+        <StateText>The run gave no TLB levels. {geometry.reason}</StateText>
       )}
       {geometry.disagreements.length > 0 && <Disagreements items={geometry.disagreements} />}
-      <details>
-        <summary style={{ cursor: "pointer", fontSize: 14 }}>
-          All {geometry.levels.length} values with their sources
-        </summary>
+      <Disclosure label={`All ${geometry.levels.length} values with their sources`}>
         <LevelTable levels={geometry.levels} />
-      </details>
+      </Disclosure>
     </QuestionCard>
   );
 }
@@ -59,31 +58,20 @@ function geometryTitle(geometry: GeometrySummary): string {
 
 function Disagreements({ items }: { items: readonly Disagreement[] }) {
   return (
-    <ul
-      style={{
-        display: "flex",
-        flexDirection: "column",
-        gap: 6,
-        margin: 0,
-        padding: 0,
-        listStyle: "none",
-        fontSize: 14,
-      }}
-    >
+    <List listStyleType="none" spacing={6} size="sm">
       {items.map((item) => (
-        <li
+        <List.Item
           key={`${item.level}:${item.page_bytes}:${item.field}:${item.text}`}
-          style={{ display: "flex", gap: 8, alignItems: "flex-start" }}
+          icon={
+            <span className="hp-attention">
+              <AttentionIcon />
+            </span>
+          }
         >
-          <span style={{ color: "var(--hp-state-attention)", display: "flex", paddingTop: 2 }}>
-            <AttentionIcon />
-          </span>
-          <span>
-            <strong>Sources disagree.</strong> {item.text ?? disagreementText(item)}
-          </span>
-        </li>
+          <strong>Sources disagree.</strong> {item.text ?? disagreementText(item)}
+        </List.Item>
       ))}
-    </ul>
+    </List>
   );
 }
 

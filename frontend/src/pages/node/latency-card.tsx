@@ -1,8 +1,8 @@
 import { SegmentedControl } from "@mantine/core";
 import { useState } from "react";
 import type { RunDetail, TlbLevel } from "@/api/types";
-import type { ChartAxis, ValueAxis } from "@/components/charts/chart-types";
 import { LineChart } from "@/components/charts/line-chart";
+import { FOOTPRINT_AXIS, NS_AXIS } from "@/components/curves/axes";
 import {
   curveRows,
   curveSeries,
@@ -13,15 +13,7 @@ import {
 } from "@/components/curves/curve-series";
 import { MissingCurves } from "@/components/curves/missing-curves";
 import { QuestionCard } from "@/components/ui/question-card";
-import { formatBytes, formatNs, formatNsDelta } from "@/lib/units";
 import { curvesOfLayout, latencyFinding, layoutsOf } from "./latency-summary";
-
-export const FOOTPRINT_AXIS: ChartAxis = { label: "Footprint (log2)", scale: "log2", format: formatBytes };
-export const NS_AXIS: ValueAxis = {
-  label: "ns per access (median; band 10th to 90th percentile)",
-  format: formatNs,
-  formatDelta: formatNsDelta,
-};
 
 interface LatencyCardProps {
   run: RunDetail;

@@ -11,6 +11,7 @@ function curve(
 ): RunCurve {
   return {
     section: "latency",
+    beside_backing: null,
     name: backing,
     x_name: "footprint_bytes",
     backing,

@@ -1,23 +1,24 @@
 import { Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { Link, useParams } from "@tanstack/react-router";
+import { useParams } from "@tanstack/react-router";
 import { nodeQuery } from "@/api/nodes";
 import { runQuery } from "@/api/runs";
 import type { NodeDetail } from "@/api/types";
 import { MemoryMap } from "@/components/memory-map/memory-map";
+import { memoryBars } from "@/components/memory-map/node-memory";
 import { SyntheticBadge } from "@/components/ui/badges";
 import { LinkButton } from "@/components/ui/link-button";
 import { PageHeader } from "@/components/ui/page-header";
 import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton, PageSkeleton } from "@/components/ui/skeletons";
+import { TextLink } from "@/components/ui/text-link";
 import { When } from "@/components/ui/values";
 import { formatBytes, formatShare } from "@/lib/units";
 import { GeometryCard } from "./geometry-card";
 import { HistoryCard } from "./history-card";
 import { InventoryCard } from "./inventory-card";
 import { LatencyCard } from "./latency-card";
-import { memoryBars } from "./memory-parts";
 import { nodeHeadline } from "./node-headline";
 import { PoolsCard } from "./pools-card";
 import { PressureCard } from "./pressure-card";
@@ -44,17 +45,14 @@ function NodeView({ node }: { node: NodeDetail }) {
       <PageHeader
         title={node.name}
         badge={node.synthetic && <SyntheticBadge />}
-        crumbs={
-          <>
-            <Link to="/nodes" className="hp-link">
-              Nodes
-            </Link>
-            <span aria-hidden="true">/</span>
-            <span>
-              {node.inventory.cpu?.brand ?? node.architecture}, last report <When iso={node.last_report_at} />
-            </span>
-          </>
-        }
+        crumbs={[
+          <TextLink key="nodes" to="/nodes">
+            Nodes
+          </TextLink>,
+          <span key="machine">
+            {node.inventory.cpu?.brand ?? node.architecture}, last report <When iso={node.last_report_at} />
+          </span>,
+        ]}
         headline={nodeHeadline(node)}
         actions={
           <LinkButton to="/planner" search={{ node: node.id }}>

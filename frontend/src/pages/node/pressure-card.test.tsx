@@ -9,6 +9,7 @@ const MIB = 2 ** 20;
 
 const curve = (backing: string, status: string, reason: string | null): RunCurve => ({
   section: "latency",
+  beside_backing: null,
   name: backing,
   x_name: "footprint_bytes",
   backing,

@@ -1,4 +1,4 @@
-import { SegmentedControl } from "@mantine/core";
+import { Group, SegmentedControl } from "@mantine/core";
 import { useState } from "react";
 import type { Pressure, PressurePoint, RunDetail } from "@/api/types";
 import { LineChart } from "@/components/charts/line-chart";
@@ -79,7 +79,7 @@ function Measured({ pressure, backings, run, baseShort }: MeasuredProps) {
       title={pressureReading(points, backing) ?? QUESTION}
       description="One read timed alone after other cache lines were read. In a chase the page tables stay cached; in a database they leave the caches between two uses, and a walk waits for memory."
       actions={
-        <div style={{ display: "flex", flexWrap: "wrap", gap: 8 }}>
+        <Group gap={8}>
           {linesBesideWait(points) !== null && (
             <SegmentedControl
               size="xs"
@@ -101,14 +101,12 @@ function Measured({ pressure, backings, run, baseShort }: MeasuredProps) {
               data={backings.map(({ backing: value, short }) => ({ value, label: short }))}
             />
           )}
-        </div>
+        </Group>
       }
     >
       <PressureChart points={points} backing={backing} between={axis} baseShort={baseShort} />
       <PressureTable points={points} title={`Savings of ${backing.label} under cache pressure`} />
-      <p style={{ margin: 0, maxWidth: "46rem", color: "var(--hp-text-dim)", fontSize: 14 }}>
-        {howMeasured(pressure, points)}
-      </p>
+      <StateText>{howMeasured(pressure, points)}</StateText>
       <NotMeasured items={notMeasured(run, backings)} />
     </QuestionCard>
   );

@@ -36,7 +36,7 @@ export function PressureTable({ points, title }: { points: readonly PressurePoin
       <Table verticalSpacing={5}>
         <Table.Thead>
           <Table.Tr>
-            <Table.Th rowSpan={2} className="hp-num" style={{ verticalAlign: "bottom" }}>
+            <Table.Th rowSpan={2} className="hp-num">
               Footprint
             </Table.Th>
             {lines > 0 && (
@@ -96,11 +96,10 @@ function Saving({ point }: { point: PressurePoint | undefined }) {
   if (point.delta_ns === null) return <Unknown why="Too few undisturbed pairs to say." />;
   const half = halfWidth(point);
   const unit = /\u00a0ns$/;
-  const dim = "var(--hp-text-dim)";
   return (
-    <span style={isClear(point) ? undefined : { color: dim, fontStyle: "italic" }}>
+    <span className={isClear(point) ? undefined : "hp-dim hp-italic"}>
       {formatSaving(-point.delta_ns).replace(unit, "")}
-      {half !== null && <span style={{ color: dim }}> ± {formatSaving(half).replace(unit, "")}</span>}
+      {half !== null && <span className="hp-dim"> ± {formatSaving(half).replace(unit, "")}</span>}
     </span>
   );
 }

@@ -29,7 +29,7 @@ export function RowsCard({ measurements }: { measurements: readonly RowMeasureme
           onChange={(value) => setMetric(value as Metric)}
           aria-label="Figure"
           data={[
-            { value: "rows", label: "Rows a second" },
+            { value: "rows", label: "Rows per second" },
             { value: "page_tables", label: "Page tables" },
           ]}
         />
@@ -86,7 +86,7 @@ function Cell({ found, backing, metric }: { found: RowsCase; backing: string; me
   return (
     <>
       {formatCount(measurement.rows_per_second)}
-      {change !== null && <span style={{ color: "var(--hp-text-dim)" }}> {formatPercentChange(change)}</span>}
+      {change !== null && <span className="hp-dim"> {formatPercentChange(change)}</span>}
     </>
   );
 }

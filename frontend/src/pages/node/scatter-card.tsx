@@ -1,6 +1,7 @@
 import type { RunCurve, RunDetail } from "@/api/types";
 import type { ChartAxis, ChartSeries } from "@/components/charts/chart-types";
 import { LineChart } from "@/components/charts/line-chart";
+import { NS_AXIS } from "@/components/curves/axes";
 import {
   curveBacking,
   curveRows,
@@ -11,7 +12,6 @@ import {
 import { MissingCurves } from "@/components/curves/missing-curves";
 import { QuestionCard } from "@/components/ui/question-card";
 import { formatCount } from "@/lib/units";
-import { NS_AXIS } from "./latency-card";
 
 const HOT_LINES_AXIS: ChartAxis = { label: "Hot lines (log2)", scale: "log2", format: formatCount };
 
@@ -39,26 +39,48 @@ export function ScatterCard({ run }: { run: RunDetail }) {
   );
 }
 
-/** Base pages are measured beside each larger size, at its distance between lines: the name says beside which. */
+/** Base pages are measured beside each larger size, at its distance between lines. */
 export function scatterSeries(curve: RunCurve, key: string): ChartSeries {
   const series = curveSeries(curve, key);
-  const beside = /one line in each (\w+)$/.exec(curve.name)?.[1];
+  const beside = curve.beside_backing;
   if (curveBacking(curve) !== "base" || !beside) return series;
   const marker = beside === "THP" ? "square" : beside === "1G" ? "diamond" : "triangle";
   return {
     ...series,
-    label: `${series.label}, a line each ${beside}`,
+    label: `${series.label}, one line per ${beside}`,
     short: `${series.short}, ${beside}`,
     marker,
   };
 }
 
+/**
+ * The fewest hot lines from which on this size was slower at every measured count up to the confirmed one: a crossing is
+ * confirmed at few counts, and the size may have lost before.
+ */
+export function firstLoss(curves: readonly RunCurve[], backing: string, confirmed: number): number {
+  const huge = curves.find((curve) => curve.backing === backing);
+  const base = curves.find((curve) => curveBacking(curve) === "base" && curve.beside_backing === backing);
+  const baseAt = new Map(base?.points.map(({ x, ns_p50 }) => [x, ns_p50]));
+  let first = confirmed;
+  for (const { x, ns_p50: ns } of [...(huge?.points ?? [])].sort((a, b) => b.x - a.x)) {
+    const other = baseAt.get(x);
+    if (x > confirmed) continue;
+    if (ns === null || other == null || ns <= other) break;
+    first = x;
+  }
+  return first;
+}
+
 function scatterFinding(run: RunDetail): string {
   const crossing = run.scatter?.crossing;
-  if (crossing?.hot_lines != null)
-    return `From ${formatCount(crossing.hot_lines)} scattered hot lines on, huge pages lose.`;
+  if (crossing?.hot_lines != null) {
+    const curves = run.curves.filter((curve) => curve.section === "scatter");
+    const backing = crossing.backing;
+    const first = backing ? firstLoss(curves, backing, crossing.hot_lines) : crossing.hot_lines;
+    return `From ${formatCount(first)} scattered hot lines on, ${backing ? `${backing} pages` : "huge pages"} are slower than base pages.`;
+  }
   if (crossing?.status === "not_reached" && crossing.tested_max !== null) {
-    return `Huge pages did not lose up to ${formatCount(crossing.tested_max)} scattered hot lines.`;
+    return `Huge pages were not slower up to ${formatCount(crossing.tested_max)} scattered hot lines.`;
   }
   return "Can huge pages hurt here?";
 }

@@ -1,8 +1,8 @@
 import { Table } from "@mantine/core";
-import { Link } from "@tanstack/react-router";
 import type { NodeSummary } from "@/api/types";
 import { PageSizeBadge, StateBadge, SyntheticBadge } from "@/components/ui/badges";
 import { TableScroll } from "@/components/ui/table-scroll";
+import { TextLink } from "@/components/ui/text-link";
 import { Bytes, Known, Pages, Unknown, When } from "@/components/ui/values";
 import { isFracturedNode, nodeObservations, poolBytes } from "@/lib/node-observations";
 import { formatShare } from "@/lib/units";
@@ -42,9 +42,9 @@ function NodeRow({ node, now }: { node: NodeSummary; now: Date }) {
   return (
     <Table.Tr>
       <Table.Th scope="row">
-        <Link to="/nodes/$nodeId" params={{ nodeId: node.id }} className="hp-link">
+        <TextLink to="/nodes/$nodeId" params={{ nodeId: node.id }}>
           {node.name}
-        </Link>
+        </TextLink>
         {node.synthetic && (
           <>
             {" "}
@@ -54,7 +54,7 @@ function NodeRow({ node, now }: { node: NodeSummary; now: Date }) {
       </Table.Th>
       <Table.Td>
         <Known value={node.cpu_brand} />
-        <div style={{ color: "var(--hp-text-dim)", fontSize: 13 }}>
+        <div className="hp-dim hp-small">
           {node.architecture}
           {node.virtualised === null ? "" : node.virtualised ? ", virtual" : ", physical"}
         </div>
@@ -64,7 +64,7 @@ function NodeRow({ node, now }: { node: NodeSummary; now: Date }) {
       </Table.Td>
       <Table.Td>
         {filled.length === 0 ? (
-          <span style={{ color: "var(--hp-text-dim)" }}>None reserved</span>
+          <span className="hp-dim">None reserved</span>
         ) : (
           filled.map((pool) => (
             <div
@@ -89,7 +89,7 @@ function NodeRow({ node, now }: { node: NodeSummary; now: Date }) {
         ) : observations.length > 0 ? (
           <StateBadge state="unknown" text={observations[0]?.code === "silent" ? "Silent" : "Not measured"} />
         ) : (
-          <span style={{ color: "var(--hp-text-dim)" }}>Nothing stands out</span>
+          <span className="hp-dim">Nothing stands out</span>
         )}
       </Table.Td>
       <Table.Td className="hp-num">

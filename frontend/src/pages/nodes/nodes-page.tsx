@@ -95,7 +95,7 @@ export function NodesPage() {
               variant="default"
               onClick={() => void query.fetchNextPage()}
               loading={query.isFetchingNextPage}
-              style={{ alignSelf: "flex-start" }}
+              className="hp-start"
             >
               Show more
             </Button>

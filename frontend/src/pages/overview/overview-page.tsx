@@ -1,6 +1,5 @@
 import { Stack, Table } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { nodesQuery } from "@/api/nodes";
 import type { NodeSummary } from "@/api/types";
 import { MemoryMap } from "@/components/memory-map/memory-map";
@@ -12,6 +11,7 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { PageSkeleton } from "@/components/ui/skeletons";
 import { Stat, Stats } from "@/components/ui/stat";
 import { EmptyState, ErrorState, StateText } from "@/components/ui/states";
+import { TextLink } from "@/components/ui/text-link";
 import { Bytes, When } from "@/components/ui/values";
 import { formatCount, formatShare } from "@/lib/units";
 import { type FleetSummary, fleetHeadline, summariseFleet } from "./fleet-summary";
@@ -117,9 +117,9 @@ function LookAt({ fleet }: { fleet: FleetSummary }) {
             {shown.map(({ node, observations }) => (
               <Table.Tr key={node.id}>
                 <Table.Th scope="row" style={{ verticalAlign: "top" }}>
-                  <Link to="/nodes/$nodeId" params={{ nodeId: node.id }} className="hp-link">
+                  <TextLink to="/nodes/$nodeId" params={{ nodeId: node.id }}>
                     {node.name}
-                  </Link>{" "}
+                  </TextLink>{" "}
                   {node.synthetic && <SyntheticBadge />}
                 </Table.Th>
                 <Table.Td>
@@ -163,9 +163,9 @@ function Newest({ nodes }: { nodes: readonly NodeSummary[] }) {
           {newest.map((node) => (
             <Table.Tr key={node.id}>
               <Table.Th scope="row" fw={400}>
-                <Link to="/nodes/$nodeId" params={{ nodeId: node.id }} className="hp-link">
+                <TextLink to="/nodes/$nodeId" params={{ nodeId: node.id }}>
                   {node.name}
-                </Link>{" "}
+                </TextLink>{" "}
                 {node.synthetic && <SyntheticBadge />}
               </Table.Th>
               <Table.Td className="hp-num">

@@ -1,7 +1,7 @@
 import { Alert, Button } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
 import { enginesQuery } from "@/api/engines";
 import { nodesQuery } from "@/api/nodes";
@@ -13,15 +13,23 @@ import { PlusIcon } from "@/components/ui/icons";
 import { PageHeader } from "@/components/ui/page-header";
 import { PageSkeleton } from "@/components/ui/skeletons";
 import { ErrorState } from "@/components/ui/states";
+import { TextLink } from "@/components/ui/text-link";
+import { FieldErrors, inputPaths } from "@/lib/field-errors";
 import { GIB, MIB } from "@/lib/units";
-import { DatabaseInputs } from "./database-inputs";
-import { FieldErrors, inputPaths } from "./field-errors";
-import { NodeInputs, PolicyInputs } from "./node-inputs";
-import { PlanResult } from "./plan-result";
-import { fromScenario, newDatabase, newTenant, type PlannerForm, readForm, toScenario } from "./planner-form";
-import classes from "./planner-form.module.css";
-import { SavedScenarios } from "./saved-scenarios";
-import { TenantInputs } from "./tenant-inputs";
+import { DatabaseInputs } from "./form/database-inputs";
+import { NodeInputs, PolicyInputs } from "./form/node-inputs";
+import {
+  fromScenario,
+  newDatabase,
+  newTenant,
+  type PlannerForm,
+  readForm,
+  toScenario,
+} from "./form/planner-form";
+import classes from "./form/planner-form.module.css";
+import { SavedScenarios } from "./form/saved-scenarios";
+import { TenantInputs } from "./form/tenant-inputs";
+import { PlanResult } from "./result/plan-result";
 
 const PREVIEW_DELAY_MS = 350;
 const HUGE_PAGE_SIZES: Record<string, readonly number[]> = {
@@ -91,11 +99,13 @@ function Planner({ engines, nodes, open }: PlannerProps) {
       <PageHeader
         title={open ? open.name : "Planner"}
         crumbs={
-          open && (
-            <Link to="/planner" search={{}} className="hp-link">
-              Planner
-            </Link>
-          )
+          open
+            ? [
+                <TextLink key="planner" to="/planner" search={{}}>
+                  Planner
+                </TextLink>,
+              ]
+            : undefined
         }
         actions={
           <SavedScenarios
@@ -208,7 +218,7 @@ function TenantGroup({ form, setForm, errors, numaNodes }: GroupProps) {
   return (
     <section className={classes.group} aria-labelledby="planner-tenants">
       <h2 className={classes.legend} id="planner-tenants">
-        Who else lives there?
+        Other workloads on this node
         <Button
           variant="default"
           size="compact-sm"

@@ -29,7 +29,7 @@ function ThemeCard() {
     <QuestionCard title="Light or dark?">
       <SegmentedControl
         aria-label="Colour scheme"
-        style={{ alignSelf: "flex-start" }}
+        className="hp-start"
         value={colorScheme}
         onChange={(value) => setColorScheme(value as typeof colorScheme)}
         data={[
@@ -60,7 +60,7 @@ function SessionCard() {
       {logout.isError && <ErrorState error={logout.error} bare />}
       <Button
         variant="default"
-        style={{ alignSelf: "flex-start" }}
+        className="hp-start"
         loading={logout.isPending}
         onClick={() =>
           logout.mutate(undefined, { onSuccess: () => void navigate({ to: "/login", search: {} }) })

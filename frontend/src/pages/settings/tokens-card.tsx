@@ -11,8 +11,8 @@ import { TableSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, StateText } from "@/components/ui/states";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { When } from "@/components/ui/values";
+import { FieldErrors } from "@/lib/field-errors";
 import { NAME_CHARACTERS } from "@/search";
-import { FieldErrors } from "../planner/field-errors";
 import classes from "./tokens-card.module.css";
 
 const ROLES: { value: Role; label: string }[] = [

@@ -1,6 +1,6 @@
 import { ActionIcon, NativeSelect, TextInput } from "@mantine/core";
 import { TrashIcon } from "@/components/ui/icons";
-import type { FieldErrors } from "./field-errors";
+import type { FieldErrors } from "@/lib/field-errors";
 import { NumaNodeInput } from "./numa-node-input";
 import type { TenantForm } from "./planner-form";
 import classes from "./planner-form.module.css";
@@ -52,8 +52,8 @@ export function TenantInputs({ tenant, index, numaNodes, errors, onChange, onRem
           <TrashIcon />
         </ActionIcon>
       </div>
-      <div className={classes.pair} style={{ gridTemplateColumns: "1fr 1fr 1fr" }}>
-        {text("count", "Copies", "1")}
+      <div className={classes.triple}>
+        {text("count", "Replicas", "1")}
         {text("request", "Request", "6Gi")}
         {text("limit", "Limit", "8Gi")}
       </div>

@@ -1,4 +1,4 @@
-import { Button, Group, Menu, Modal, TextInput } from "@mantine/core";
+import { Button, Group, Menu, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
@@ -54,14 +54,11 @@ export function SavedScenarios({ open, nodeId, scenario, onOpen, onSaved, onDele
           <Menu.Target>
             <Button variant="default">Open a saved scenario</Button>
           </Menu.Target>
-          <Menu.Dropdown mah={320} style={{ overflowY: "auto" }}>
+          <Menu.Dropdown mah={320}>
             {items.map((item) => (
               <Menu.Item key={item.id} onClick={() => onOpen(item.id)}>
                 {item.name}
-                <span style={{ color: "var(--hp-text-dim)", fontSize: 13 }}>
-                  {" "}
-                  {formatRelative(item.updated_at, new Date())}
-                </span>
+                <span className="hp-dim hp-small"> {formatRelative(item.updated_at, new Date())}</span>
               </Menu.Item>
             ))}
           </Menu.Dropdown>
@@ -77,25 +74,27 @@ export function SavedScenarios({ open, nodeId, scenario, onOpen, onSaved, onDele
       </Button>
       {open && <DeleteScenario scenario={open} onDeleted={onDeleted} />}
       {conflict && !asking && (
-        <p role="alert" style={{ margin: 0, color: "var(--hp-state-wrong)", fontSize: 14 }}>
+        <Text role="alert" c="var(--hp-state-wrong)" size="sm">
           Somebody changed it since you opened it. Open it again, or save under another name.
-        </p>
+        </Text>
       )}
       <Modal opened={asking} onClose={ask.close} title="Save this scenario">
-        <form onSubmit={saveAs} style={{ display: "flex", flexDirection: "column", gap: 12 }}>
-          <TextInput
-            label="Name"
-            maxLength={NAME_CHARACTERS}
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            required
-            data-autofocus
-          />
-          <StateText>The scenario keeps the inputs. The plan is computed anew when it is opened.</StateText>
-          {save.isError && <ErrorState error={save.error} bare />}
-          <Button type="submit" loading={save.isPending}>
-            Save
-          </Button>
+        <form onSubmit={saveAs}>
+          <Stack gap="sm">
+            <TextInput
+              label="Name"
+              maxLength={NAME_CHARACTERS}
+              value={name}
+              onChange={(event) => setName(event.currentTarget.value)}
+              required
+              data-autofocus
+            />
+            <StateText>The scenario keeps the inputs. The plan is computed anew when it is opened.</StateText>
+            {save.isError && <ErrorState error={save.error} bare />}
+            <Button type="submit" loading={save.isPending}>
+              Save
+            </Button>
+          </Stack>
         </form>
       </Modal>
     </Group>
@@ -126,9 +125,9 @@ function DeleteScenario({ scenario, onDeleted }: { scenario: Scenario; onDeleted
         Delete {scenario.name} now
       </Button>
       {detail && (
-        <p role="alert" style={{ margin: 0, color: "var(--hp-state-wrong)", fontSize: 14 }}>
+        <Text role="alert" c="var(--hp-state-wrong)" size="sm">
           {detail}
-        </p>
+        </Text>
       )}
     </>
   );

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LatestSample, SampleMemory } from "@/api/types";
 import { GIB, MIB } from "@/lib/units";
-import { memoryBars, nodeParts } from "./memory-parts";
+import { memoryBars, nodeParts } from "./node-memory";
 
 const memory: SampleMemory = {
   mem_total_bytes: 16 * GIB,

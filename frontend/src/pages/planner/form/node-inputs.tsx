@@ -1,7 +1,7 @@
 import { NativeSelect, Select, Switch, TextInput } from "@mantine/core";
 import type { NodeSummary } from "@/api/types";
+import type { FieldErrors } from "@/lib/field-errors";
 import { formatBytes } from "@/lib/units";
-import type { FieldErrors } from "./field-errors";
 import type { PlannerForm } from "./planner-form";
 import classes from "./planner-form.module.css";
 

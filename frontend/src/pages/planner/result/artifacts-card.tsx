@@ -37,7 +37,7 @@ export function ArtifactsCard({ artifacts }: { artifacts: readonly PlanArtifact[
   return (
     <QuestionCard
       title="How is the plan applied?"
-      description="Each file says how to prove that it took effect, and how to undo it."
+      description="Each file says how to verify that it took effect, and how to roll back."
     >
       {!first ? (
         <StateText>This plan changes nothing, so there is no file to apply.</StateText>
@@ -84,14 +84,14 @@ function Artifact({ artifact }: { artifact: PlanArtifact }) {
       </section>
       {verify && (
         <div>
-          <div className={classes.label}>Prove it</div>
-          <CommandLine command={verify} what="the command that proves it" />
+          <div className={classes.label}>Verify</div>
+          <CommandLine command={verify} what="the command that verifies it" />
         </div>
       )}
       {rollback && (
         <div>
-          <div className={classes.label}>Undo it</div>
-          <CommandLine command={rollback} what="the command that undoes it" />
+          <div className={classes.label}>Roll back</div>
+          <CommandLine command={rollback} what="the command that rolls back" />
         </div>
       )}
     </div>

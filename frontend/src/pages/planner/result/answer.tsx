@@ -76,10 +76,8 @@ function Cost({ plan }: { plan: Plan }) {
 
 /** The gain of each instance at the size the plan chose for it; the best one first. */
 export function chosenGains(plan: Plan): Gain[] {
-  return plan.instances
-    .flatMap((instance) =>
-      plan.gains.filter((gain) => gain.instance === instance.name && gain.page_bytes === instance.page_bytes),
-    )
+  return plan.gains
+    .filter((gain) => gain.is_chosen && gain.backing_kind !== "base")
     .sort((a, b) => b.saving_ns_per_operation.likely - a.saving_ns_per_operation.likely);
 }
 

@@ -1,9 +1,10 @@
 import { ActionIcon, NativeSelect, Select, Textarea, TextInput } from "@mantine/core";
 import type { EngineInfo, EngineSetting } from "@/api/types";
+import { Disclosure } from "@/components/ui/disclosure";
 import { TrashIcon } from "@/components/ui/icons";
+import type { FieldErrors } from "@/lib/field-errors";
 import { formatBytes, GIB, KIB, MIB } from "@/lib/units";
 import { splitSettings } from "./engine-settings";
-import type { FieldErrors } from "./field-errors";
 import { NumaNodeInput } from "./numa-node-input";
 import { type DatabaseForm, TABLE_CHARACTERS } from "./planner-form";
 import classes from "./planner-form.module.css";
@@ -189,8 +190,7 @@ function WorkloadInputs({ database, index, errors, kubernetes, onChange }: Datab
     />
   );
   return (
-    <details className={classes.more}>
-      <summary>Connections and workload</summary>
+    <Disclosure label="Connections and workload">
       <div className={classes.stack}>
         <div className={classes.pair}>
           <TextInput
@@ -209,7 +209,7 @@ function WorkloadInputs({ database, index, errors, kubernetes, onChange }: Datab
         </div>
         {input(
           "operations_per_second_per_busy_core",
-          "Operations a second per busy core",
+          "Operations per second per busy core",
           "unknown: gives a wider range",
         )}
         <Textarea
@@ -235,6 +235,6 @@ function WorkloadInputs({ database, index, errors, kubernetes, onChange }: Datab
           />
         )}
       </div>
-    </details>
+    </Disclosure>
   );
 }

@@ -1,21 +1,19 @@
+import { List, Title } from "@mantine/core";
 import type { Gain, Plan } from "@/api/types";
 import { IntervalChart } from "@/components/charts/interval-chart";
+import { byBacking, curveBacking } from "@/components/curves/curve-series";
 import { PageSizeBadge } from "@/components/ui/badges";
+import { Disclosure } from "@/components/ui/disclosure";
 import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
 import { Bytes } from "@/components/ui/values";
-import { type BackingKind, pageSizeColor } from "@/lib/page-size";
+import { pageSizeColor } from "@/lib/page-size";
 import { formatNsInterval, formatNsWithin, formatRatio } from "@/lib/units";
 import { chosenGains } from "./answer";
 
-function kindOf(gain: Gain): BackingKind {
-  if (gain.backing.toUpperCase() === "THP") return "thp";
-  return gain.backing.toUpperCase() === "4K" ? "base" : "hugetlb";
-}
-
 /** What each page size would buy each database, as ranges. */
 export function GainsCard({ plan }: { plan: Plan }) {
-  const all = plan.gains.filter((gain) => kindOf(gain) !== "base");
+  const all = [...plan.gains].filter((gain) => gain.backing_kind !== "base").sort(byBacking);
   const instances = [...new Set(all.map((gain) => gain.instance))];
   return (
     <QuestionCard
@@ -30,10 +28,9 @@ export function GainsCard({ plan }: { plan: Plan }) {
       )}
       {instances.map((instance) => {
         const gains = all.filter((gain) => gain.instance === instance);
-        const chosen = plan.instances.find(({ name }) => name === instance)?.page_bytes;
         return (
           <div key={instance}>
-            {instances.length > 1 && <h3 style={{ margin: "0 0 0.25rem", fontSize: 15 }}>{instance}</h3>}
+            {instances.length > 1 && <Title order={3}>{instance}</Title>}
             <IntervalChart
               title={`Saving per operation of ${instance} by page size`}
               nameHeader="Page size"
@@ -44,16 +41,14 @@ export function GainsCard({ plan }: { plan: Plan }) {
               rows={gains.map((gain) => ({
                 key: gain.backing,
                 name: (
-                  <div style={{ whiteSpace: "nowrap" }}>
-                    <PageSizeBadge pageBytes={gain.page_bytes} kind={kindOf(gain)} />
-                    {chosen === gain.page_bytes && kindOf(gain) === "hugetlb" && <strong> chosen</strong>}
-                    <div style={{ color: "var(--hp-text-dim)", fontSize: 12 }}>
-                      {gain.confidence} confidence
-                    </div>
+                  <div className="hp-nowrap">
+                    <PageSizeBadge pageBytes={gain.page_bytes} kind={curveBacking(gain)} />
+                    {gain.is_chosen && <strong> chosen</strong>}
+                    <div className="hp-dim hp-small">{gain.confidence} confidence</div>
                   </div>
                 ),
                 range: gain.saving_ns_per_operation,
-                color: pageSizeColor(gain.page_bytes, kindOf(gain)),
+                color: pageSizeColor(gain.page_bytes, curveBacking(gain)),
                 detail: gain.statement,
                 extra: [
                   gain.speedup
@@ -72,7 +67,7 @@ export function GainsCard({ plan }: { plan: Plan }) {
 }
 
 function gainsTitle(plan: Plan): string {
-  const [chosen] = chosenGains(plan).filter((gain) => kindOf(gain) !== "base");
+  const [chosen] = chosenGains(plan).filter((gain) => gain.backing_kind !== "base");
   const best =
     chosen ??
     plan.gains.reduce<Gain | null>(
@@ -89,28 +84,17 @@ function gainsTitle(plan: Plan): string {
 
 function Statements({ gains }: { gains: readonly Gain[] }) {
   return (
-    <details style={{ marginTop: 8, fontSize: 14 }}>
-      <summary style={{ cursor: "pointer", color: "var(--hp-text-dim)" }}>
-        How these numbers come about
-      </summary>
-      <ul
-        style={{
-          margin: "0.5rem 0 0",
-          paddingLeft: "1.1rem",
-          display: "flex",
-          flexDirection: "column",
-          gap: 6,
-        }}
-      >
+    <Disclosure label="How these numbers come about">
+      <List size="sm" spacing={6}>
         {gains.map((gain) => (
-          <li key={gain.backing}>
+          <List.Item key={gain.backing}>
             {gain.statement}{" "}
-            <span style={{ color: "var(--hp-text-dim)" }}>
+            <span className="hp-dim">
               {gain.inputs.map((term) => `${term.name} ${term.value} (${term.source})`).join("; ")}
             </span>
-          </li>
+          </List.Item>
         ))}
-      </ul>
-    </details>
+      </List>
+    </Disclosure>
   );
 }

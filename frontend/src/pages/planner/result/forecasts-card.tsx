@@ -23,7 +23,7 @@ export function ForecastsCard({ plan }: { plan: Plan }) {
         title="Days until the headroom is gone"
         nameHeader="Of"
         valueHeader="Days"
-        extraHeaders={["Headroom", "Growth a day"]}
+        extraHeaders={["Headroom", "Growth per day"]}
         format={formatCount}
         rows={forecasts.map((forecast) => ({
           key: forecast.subject,

@@ -1,13 +1,13 @@
 import { Table } from "@mantine/core";
 import type { InstancePlan, Plan } from "@/api/types";
 import { PageSizeBadge } from "@/components/ui/badges";
+import { Disclosure } from "@/components/ui/disclosure";
 import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes } from "@/components/ui/values";
 import { formatBytes, formatCount } from "@/lib/units";
 import { ChoiceComparison } from "./choice-comparison";
-import { whyWithoutPoints } from "./choice-points";
 import classes from "./instances-card.module.css";
 
 /** What each database needs, why at this page size, and what to write into its configuration. */
@@ -39,7 +39,7 @@ function Instance({ instance }: { instance: InstancePlan }) {
           {demand.engine} {demand.version}
         </span>
       </div>
-      <p className={classes.why}>{whyWithoutPoints(instance)}</p>
+      <p className={classes.why}>{instance.why_besides_points || instance.why}</p>
       <ChoiceComparison instance={instance} />
       {demand.wants_pool && demand.segments.length > 0 && <SegmentTable instance={instance} />}
       <dl className={classes.figures}>
@@ -97,8 +97,7 @@ function SegmentTable({ instance }: { instance: InstancePlan }) {
               <Table.Td className="hp-num">{formatCount(segment.count)}</Table.Td>
               <Table.Td className="hp-num">{formatCount(segment.pages)}</Table.Td>
               <Table.Td>
-                <details>
-                  <summary className={classes.rule}>{segment.explanation.formula}</summary>
+                <Disclosure label={segment.explanation.formula}>
                   <ul className={classes.terms}>
                     {segment.explanation.inputs.map((term) => (
                       <li key={term.name}>
@@ -107,7 +106,7 @@ function SegmentTable({ instance }: { instance: InstancePlan }) {
                     ))}
                     <li>{segment.explanation.reference}</li>
                   </ul>
-                </details>
+                </Disclosure>
               </Table.Td>
             </Table.Tr>
           ))}

@@ -4,6 +4,7 @@ import type { ApiError, FieldError } from "@/api/problem";
 import type { PlanPreview } from "@/api/types";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, StateText } from "@/components/ui/states";
+import classes from "../form/planner-form.module.css";
 import { Answer } from "./answer";
 import { ArtifactsCard } from "./artifacts-card";
 import { FindingsCard } from "./findings-card";
@@ -13,7 +14,6 @@ import { InstancesCard } from "./instances-card";
 import { KubernetesCard } from "./kubernetes-card";
 import { LedgerCard } from "./ledger-card";
 import { NotesCard } from "./notes-card";
-import classes from "./planner-form.module.css";
 import { PoolBenefitCard } from "./pool-benefit-card";
 import { RiskCard } from "./risk-card";
 

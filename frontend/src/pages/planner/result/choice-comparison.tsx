@@ -1,15 +1,14 @@
-import { Table } from "@mantine/core";
+import { Table, Text } from "@mantine/core";
 import type { Choice, InstancePlan } from "@/api/types";
 import { PageSizeBadge } from "@/components/ui/badges";
 import { TableScroll } from "@/components/ui/table-scroll";
-import { formatCount } from "@/lib/units";
-import { choicePoints, formatPoints } from "./choice-points";
+import { formatBytes, formatCount, formatScore } from "@/lib/units";
 import classes from "./instances-card.module.css";
 
-/** The size that was chosen beside its runner-up, in the points that decided. */
+/** The size that was chosen beside its runner-up, in the score that decided. */
 export function ChoiceComparison({ instance }: { instance: InstancePlan }) {
   const { chosen, runner_up: runnerUp } = instance;
-  if (!chosen || (!runnerUp && choicePoints(chosen.why) === null)) return null;
+  if (!chosen || (!runnerUp && chosen.gain_points === null)) return null;
   return (
     <TableScroll label={`Choice of the page size for ${instance.name}`} minWidth={440}>
       <Table verticalSpacing={5}>
@@ -18,8 +17,8 @@ export function ChoiceComparison({ instance }: { instance: InstancePlan }) {
             <Table.Th>Candidate</Table.Th>
             <Table.Th className="hp-num">Gain</Table.Th>
             <Table.Th className="hp-num">Memory</Table.Th>
-            <Table.Th className="hp-num">Operation</Table.Th>
-            <Table.Th className="hp-num">Points in all</Table.Th>
+            <Table.Th className="hp-num">Operational cost</Table.Th>
+            <Table.Th className="hp-num">Score</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
@@ -32,33 +31,41 @@ export function ChoiceComparison({ instance }: { instance: InstancePlan }) {
 }
 
 function Candidate({ choice, verdict }: { choice: Choice; verdict: "chosen" | "runner-up" }) {
-  const points = choicePoints(choice.why);
+  const {
+    gain_points: gain,
+    memory_points: memory,
+    operation_points: operation,
+    waste_bytes: waste,
+  } = choice;
+  const hasPoints = gain !== null && memory !== null && operation !== null;
   return (
     <Table.Tr>
       <Table.Th scope="row" fw={400}>
         <div className={classes.candidate}>
           <PageSizeBadge pageBytes={choice.page_bytes} kind={choice.pages > 0 ? "hugetlb" : "base"} />
-          <span style={{ fontWeight: verdict === "chosen" ? 600 : 400 }}>{verdict}</span>
+          <Text span inherit fw={verdict === "chosen" ? 600 : 400}>
+            {verdict}
+          </Text>
         </div>
-        {points && (
+        {waste !== null && (
           <div className={classes.dim}>
-            {formatCount(choice.pages)} {choice.pages === 1 ? "page" : "pages"}, {points.waste} lost to
+            {formatCount(choice.pages)} {choice.pages === 1 ? "page" : "pages"}, {formatBytes(waste)} lost to
             rounding
           </div>
         )}
       </Table.Th>
-      {points ? (
+      {hasPoints ? (
         <>
-          <Table.Td className="hp-num">{formatPoints(points.gain)}</Table.Td>
-          <Table.Td className="hp-num">{formatPoints(points.memory)}</Table.Td>
-          <Table.Td className="hp-num">{formatPoints(points.operation)}</Table.Td>
+          <Table.Td className="hp-num">{formatScore(gain)}</Table.Td>
+          <Table.Td className="hp-num">{formatScore(memory)}</Table.Td>
+          <Table.Td className="hp-num">{formatScore(operation)}</Table.Td>
         </>
       ) : (
         <Table.Td colSpan={3} className={classes.dim}>
           {choice.why}
         </Table.Td>
       )}
-      <Table.Td className="hp-num">{choice.feasible ? formatPoints(choice.score) : "cannot be had"}</Table.Td>
+      <Table.Td className="hp-num">{choice.feasible ? formatScore(choice.score) : "not available"}</Table.Td>
     </Table.Tr>
   );
 }

@@ -2,9 +2,9 @@ import { useQuery } from "@tanstack/react-query";
 import { nodeQuery } from "@/api/nodes";
 import type { Plan } from "@/api/types";
 import { MemoryMap } from "@/components/memory-map/memory-map";
+import { memoryBars } from "@/components/memory-map/node-memory";
 import { QuestionCard } from "@/components/ui/question-card";
 import { formatBytes } from "@/lib/units";
-import { memoryBars } from "../node/memory-parts";
 import { ledgerBars, overcommitBytes } from "./ledger-parts";
 
 /** Where all of the node's memory goes under the plan, above what it is now. */

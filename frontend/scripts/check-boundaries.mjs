@@ -1,0 +1,27 @@
+// Proves that the linter refuses imports against the layers: each line below must be an error, and its counterpart none.
+import { spawnSync } from "node:child_process";
+
+const CASES = [
+  ["src/pages/compare/x.ts", "../node/latency-card", "refused"],
+  ["src/pages/planner/form/x.ts", "../../node/latency-card", "refused"],
+  ["src/pages/settings/x.ts", "@/pages/planner/form/planner-form", "refused"],
+  ["src/components/ui/x.ts", "@/pages/node/node-page", "refused"],
+  ["src/features/live/x.ts", "@/pages/node/node-page", "refused"],
+  ["src/lib/x.ts", "@/components/ui/values", "refused"],
+  ["src/api/x.ts", "@/components/ui/values", "refused"],
+  ["src/components/ui/x.ts", "@/features/live/stream", "refused"],
+  ["src/pages/compare/x.ts", "./compare-rows", "allowed"],
+  ["src/pages/planner/form/x.ts", "../result/answer", "allowed"],
+  ["src/pages/node/x.ts", "@/components/ui/values", "allowed"],
+  ["src/pages/node/x.ts", "@/api/nodes", "allowed"],
+  ["src/components/ui/x.ts", "@/lib/units", "allowed"],
+];
+
+let failed = 0;
+for (const [path, imported, expected] of CASES) {
+  const text = `import { a } from "${imported}";\n\nexport const b = a;\n`;
+  const { status, stdout, stderr } = spawnSync(
+    "node_modules/.bin/biome",
+    ["lint", "--only=style/noRestrictedImports", `--stdin-file-path=${path}`],
+    { input: text, encoding: "utf8" },
+  );
