@@ -20,8 +20,16 @@ const CASES = [
 let failed = 0;
 for (const [path, imported, expected] of CASES) {
   const text = `import { a } from "${imported}";\n\nexport const b = a;\n`;
+  // Only the one rule runs, so that the exit status is its verdict.
   const { status, stdout, stderr } = spawnSync(
     "node_modules/.bin/biome",
     ["lint", "--only=style/noRestrictedImports", `--stdin-file-path=${path}`],
     { input: text, encoding: "utf8" },
   );
+  if ((status !== 0) !== (expected === "refused")) {
+    failed += 1;
+    process.stderr.write(`${path} importing ${imported} must be ${expected}\n${stdout}${stderr}\n`);
+  }
+}
+if (failed > 0) process.exit(1);
+process.stdout.write(`import boundaries: ${CASES.length} cases hold\n`);

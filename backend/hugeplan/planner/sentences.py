@@ -68,7 +68,12 @@ def _where(counts: Mapping[int, Mapping[int, int]]) -> str:
 
 
 def why_instance(
-    p: InstanceCandidates, chosen: Candidate, runner_up: Candidate | None, sized: SizedPool | None, *, points: bool = True
+    p: InstanceCandidates,
+    chosen: Candidate,
+    runner_up: Candidate | None,
+    sized: SizedPool | None,
+    *,
+    points: bool = True,
 ) -> str:
     """Why this size and count, what the runner-up was, and by how much it lost; without ``points`` not the points."""
     by_points = _is_by_points(p, chosen)

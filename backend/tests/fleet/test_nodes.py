@@ -258,7 +258,8 @@ class TestRuns:
         assert found["node_name"] == "db-7"
         assert [c["section"] for c in found["curves"]] == ["geometry", "latency", "latency"]
         expected = [*sent["geometry"]["curves"], *sent["latency"]["curves"]]
-        assert [{k: v for k, v in c.items() if k not in {"section", "beside_backing"}} for c in found["curves"]] == expected
+        added = {"section", "beside_backing"}
+        assert [{k: v for k, v in c.items() if k not in added} for c in found["curves"]] == expected
         assert found["geometry"]["curves"] == []
         assert found["paired_deltas"][0]["delta_ns"] == -35.1
         assert found["pressure"] == sent["latency"]["pressure"]
