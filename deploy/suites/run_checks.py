@@ -51,6 +51,7 @@ def checks() -> list[Check]:
         ),
         *(Check(f"mypy {name}", name, ("mypy",), project.format(name)) for name in python),
         Check("import contracts", "backend", ("lint-imports",), "backend/.importlinter"),
+        Check("C layers", ".", (sys.executable, "agent/tlbbench/tests/check_layers.py"), "agent/tlbbench/meson.build"),
         Check(
             "clang-format", ".", ("clang-format", "--dry-run", "-Werror", *c_sources()), "agent/tlbbench/.clang-format"
         ),

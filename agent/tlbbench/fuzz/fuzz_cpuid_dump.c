@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole way of `decode`: text, registers, identity, structures, levels, disagreements, JSON. */
-#include "cpuid.h"
-#include "environment.h"
+#include "base/verdict.h"
 #include "fuzz.h"
-#include "tlb.h"
+#include "machine/cpuid.h"
+#include "machine/environment.h"
+#include "machine/environment_read.h"
+#include "machine/tlb_levels.h"
 
 static void check_round_trip(const struct cpuid_dump *dump)
 {

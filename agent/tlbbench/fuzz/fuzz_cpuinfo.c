@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "environment_parts.h"
 #include "fuzz.h"
+#include "machine/environment.h"
+#include "machine/environment_parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

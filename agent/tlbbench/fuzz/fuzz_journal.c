@@ -2,7 +2,8 @@
 /* A journal is read as root and its numbers are written to the pools: what parses must be sane and must survive
  * writing. */
 #include "fuzz.h"
-#include "reserve.h"
+#include "memory/reserve.h"
+#include "memory/reserve_journal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any sequence of calls gives either a well-formed document or a failure from json_finish(). */
 #include "fuzz.h"
-#include "json.h"
+#include "output/json.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backing.h"
 #include "fuzz.h"
+#include "memory/smaps.h"
 
 #include <stdio.h>
 

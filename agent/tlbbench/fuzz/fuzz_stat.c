@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/stat, read before and during every measurement. */
+#include "base/parse.h"
+#include "engine/cpus.h"
+#include "engine/steal.h"
 #include "fuzz.h"
-#include "timing.h"
 
 #include <stdio.h>
 

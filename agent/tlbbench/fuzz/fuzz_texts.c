@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one-line files of /sys and the values of the command line. */
-#include "environment_parts.h"
+#include "base/parse.h"
 #include "fuzz.h"
-#include "parse.h"
+#include "machine/environment_parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

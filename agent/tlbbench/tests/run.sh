@@ -16,7 +16,7 @@ passed=0 failed=0 skipped=0
 ulimit -c 0 # some cases end by a signal on purpose
 
 # Suites of the command line that do not measure: they also run under the sanitizers and under qemu-user.
-observing="info decode usage schema"
+observing="info decode usage schema layers"
 
 pass() { echo "PASS $1"; passed=$((passed + 1)); }
 fail() { echo "FAIL $1"; failed=$((failed + 1)); }
@@ -173,7 +173,7 @@ part_tidy() {
     [ -f "$builds/native/compile_commands.json" ] || build native gcc || return
     local output=$builds/tidy.log
     # One process a core, one file a process: the tool is slow, and with several files its va_list check errs.
-    if printf '%s\0' "$home"/src/*.c | xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p "$builds/native" \
+    if find "$home/src" -name '*.c' -print0 | xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p "$builds/native" \
         >"$output" 2>/dev/null; then
         pass "tidy clang-tidy finds nothing"
     else

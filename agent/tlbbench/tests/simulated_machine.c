@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "simulated_machine.h"
 
-#include "chase.h"
-#include "core_width.h"
-#include "timing.h"
-#include "window.h"
-#include "zero_view.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/rng.h"
+#include "engine/chase.h"
+#include "engine/cpus.h"
+#include "engine/window.h"
+#include "tlb_simulator.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory, its proof, its limits, and what happens when a page is not there. */
-#include "backing.h"
-
-#include "budget.h"
+#include "base/rng.h"
+#include "base/signals.h"
+#include "base/verdict.h"
+#include "engine/cpus.h"
+#include "engine/session.h"
+#include "engine/window.h"
 #include "harness.h"
-#include "rows_break_even.h"
-#include "rows_worker.h"
-#include "scatter.h"
-#include "signals.h"
-#include "window.h"
+#include "machine/environment.h"
+#include "machine/processes.h"
+#include "memory/arena.h"
+#include "memory/backing.h"
+#include "memory/budget.h"
+#include "memory/smaps.h"
+#include "rows/break_even.h"
+#include "rows/reader.h"
+#include "rows/result.h"
+#include "rows/segment.h"
+#include "rows/workers.h"
+#include "scatter/scatter.h"
 
 #include <math.h>
 #include <signal.h>
@@ -254,15 +264,13 @@ static void window_cycles_are_whole(struct harness *h)
 /* A segment whose pages vanish while workers touch it. */
 static void workers_that_die_are_told(struct harness *h)
 {
-    static struct options options;
     static struct environment environment;
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     struct session session = {
-        .options = &options, .environment = &environment, .base_page_bytes = page, .memory_bytes = 64 * MIB};
+        .environment = &environment, .base_page_bytes = page, .memory_bytes = 64 * MIB, .numa_node = -1};
     const struct backing backing = {.kind = BACKING_BASE, .page_bytes = page, .name = "base"};
 
     timing_list_cpus(&session.cpus, &session.cpus);
-    options.numa_node = -1;
     for (unsigned mode = MODE_THREADS; mode <= MODE_PROCESSES; mode++) {
         const struct rows_spec spec = {
             .row_bytes = 128, .workers = 3, .mode = mode, .keys = KEYS_ZIPF, .read = READ_ROW};
@@ -287,11 +295,10 @@ static void workers_that_die_are_told(struct harness *h)
 
 static void memory_allowed_is_kept(struct harness *h)
 {
-    static struct options options;
     static struct environment environment;
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     const struct session session = {
-        .options = &options, .environment = &environment, .base_page_bytes = page, .memory_bytes = 64 * MIB};
+        .environment = &environment, .base_page_bytes = page, .memory_bytes = 64 * MIB, .numa_node = -1};
     const struct backing base = {.kind = BACKING_BASE, .page_bytes = page, .name = "base"};
     const struct backing huge = {.kind = BACKING_HUGETLB, .page_bytes = 1024 * MIB, .name = "1G"};
     struct verdict verdict = {.status = STATUS_OK};

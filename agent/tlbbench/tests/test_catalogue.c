@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
-
-#include "catalogue.h"
+#include "machine/catalogue.h"
+#include "machine/tlb_levels.h"
 
 #include <stdlib.h>
 #include <string.h>

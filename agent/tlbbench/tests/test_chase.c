@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "chase.h"
-
+#include "base/permutation.h"
+#include "base/rng.h"
+#include "base/verdict.h"
+#include "engine/chase.h"
+#include "engine/zero_window.h"
 #include "harness.h"
-#include "latency_series.h"
-#include "zero_view.h"
-#include "zipf.h"
+#include "latency/result.h"
+#include "latency/series.h"
+#include "rows/zipf.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a core counts as shared with a sibling thread. The probe's figures are scripted: core_width_probe() is replaced
  * by the linker (meson.build). */
-#include "core_width.h"
-
+#include "engine/smt_watch.h"
 #include "harness.h"
 
 #include <math.h>

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Register vectors built from the vendors' definitions: Intel SDM volume 2A (leaves 2 and 0x18), AMD APM volume 3
  * appendix E (0x80000005, 0x80000006, 0x80000019, 0x80000021). */
+#include "base/verdict.h"
 #include "harness.h"
-
-#include "cpuid.h"
-#include "cpuid_tlb.h"
+#include "machine/cpuid.h"
+#include "machine/cpuid_descriptor.h"
+#include "machine/cpuid_tlb.h"
+#include "machine/tlb_levels.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A huge page that another process clears. The cases with a page need one free page of 2M in the pool: test_limits.py
  * runs this program with some. */
-#include "early_page.h"
-
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/verdict.h"
+#include "engine/cpus.h"
 #include "harness.h"
-#include "signals.h"
+#include "memory/arena.h"
+#include "memory/backing.h"
+#include "memory/early_page.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,35 +17,34 @@
 #define PAGE_BYTES (2ull << 20)
 #define PATIENCE_SECONDS 20.0
 
-static const struct options OPTIONS = {.numa_node = -1};
 static const struct backing PAGE = {.kind = BACKING_HUGETLB, .page_bytes = PAGE_BYTES, .name = "2M"};
 
-/* All cores that this process may use, measuring on the first. */
-static struct session session_of(struct cpu_list cpus)
+/* Starts a page on `cpus`, with the first of them measured on. */
+static void start_on(struct early_page *page, const struct backing *backing, const struct cpu_list *cpus)
 {
-    struct session session = {.options = &OPTIONS, .base_page_bytes = 4096, .cpus = cpus, .cpu = -1};
+    int first = 0;
 
-    for (int cpu = 0; cpu < CPU_LIST_MAX && session.cpu < 0; cpu++) {
-        session.cpu = cpu_list_has(&cpus, cpu) ? cpu : -1;
+    while (first + 1 < CPU_LIST_MAX && !cpu_list_has(cpus, first)) {
+        first++;
     }
-    return session;
+    early_page_start(page, backing, first, cpus, -1);
 }
 
-static struct session whole_session(void)
+static struct cpu_list all_cpus(void)
 {
     const struct cpu_list all = {0};
     struct cpu_list allowed;
 
     timing_list_cpus(&all, &allowed);
-    return session_of(allowed);
+    return allowed;
 }
 
 /* Starts a page, or skips the case. */
 static bool start(struct harness *h, struct early_page *page)
 {
-    const struct session session = whole_session();
+    const struct cpu_list cpus = all_cpus();
 
-    early_page_start(page, &PAGE, &session);
+    start_on(page, &PAGE, &cpus);
     if (page->state == EARLY_NONE) {
         harness_skip(h, "no free page of 2M, or no second core");
     }
@@ -60,10 +63,9 @@ static bool free_pages_become(int64_t wanted)
 static void no_page_without_a_second_core(struct harness *h)
 {
     const struct cpu_list one = {.bits = {1}, .count = 1};
-    const struct session session = session_of(one);
     struct early_page page;
 
-    early_page_start(&page, &PAGE, &session);
+    start_on(&page, &PAGE, &one);
     CHECK(page.state == EARLY_NONE);
     CHECK(early_page_wait(&page, 0) == EARLY_NONE);
     early_page_end(&page);
@@ -72,10 +74,10 @@ static void no_page_without_a_second_core(struct harness *h)
 static void no_page_from_a_pool_that_is_not_there(struct harness *h)
 {
     const struct backing odd = {.kind = BACKING_HUGETLB, .page_bytes = 3u << 20, .name = "3M"};
-    const struct session session = whole_session();
+    const struct cpu_list cpus = all_cpus();
     struct early_page page;
 
-    early_page_start(&page, &odd, &session);
+    start_on(&page, &odd, &cpus);
     CHECK(page.state == EARLY_NONE);
     early_page_end(&page);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
-
-#include "environment.h"
-#include "environment_parts.h"
-#include "processes.h"
+#include "machine/environment.h"
+#include "machine/environment_parts.h"
+#include "machine/environment_read.h"
+#include "machine/processes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole of geometry_measure() on simulated processors: quiet, noisy, and where others have most of the core. */
-#include "geometry.h"
-
+#include "base/verdict.h"
+#include "engine/session.h"
+#include "geometry/geometry.h"
+#include "geometry/result.h"
 #include "harness.h"
+#include "machine/environment.h"
+#include "machine/tlb_levels.h"
+#include "memory/backing.h"
 #include "simulated_machine.h"
+#include "tlb_simulator.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -77,10 +83,13 @@ static void measure(const struct sim_core *core, const struct sim_conditions *co
                     struct geometry_result *result)
 {
     static struct environment environment; /* no THP, no pools */
-    struct options options = {.profile = PROFILE_QUICK, .seed = seed, .numa_node = -1};
-    struct session session = {.options = &options,
-                              .environment = &environment,
-                              .base_page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    struct session session = {.environment = &environment,
+                              .base_page_bytes = page,
+                              .backings = {{.kind = BACKING_BASE, .page_bytes = page, .name = "base"}},
+                              .backing_count = 1,
+                              .seed = seed,
+                              .numa_node = -1,
                               .memory_bytes = 64u << 20,
                               .deadline = {.end_ns = (uint64_t)(QUICK_SECONDS * 1e9)},
                               .cpus = {.count = 1, .bits = {1}}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
-#include "json.h"
+#include "output/json.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads simulated processors and ladders recorded on real ones. */
-#include "knee.h"
-
+#include "base/rng.h"
+#include "engine/knee.h"
 #include "harness.h"
 #include "tlb_simulator.h"
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/parse.h"
+#include "cli/command_line.h"
+#include "cli/options.h"
 #include "harness.h"
-
-#include "environment.h"
-#include "options.h"
-#include "results.h"
+#include "latency/result.h"
+#include "machine/environment.h"
+#include "rows/result.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +38,11 @@ static void defaults(struct harness *h)
     CHECK_I64(options.numa_node, -1);
     CHECK(options_want_page_size(&options, 4096) && options_want_page_size(&options, UINT64_C(1) << 30));
     CHECK(options_want_thp(&options));
-    CHECK_U64(options.modes, OPTION_BIT(MODE_THREADS) | OPTION_BIT(MODE_PROCESSES));
-    CHECK_U64(options.keys, OPTION_BIT(KEYS_UNIFORM) | OPTION_BIT(KEYS_ZIPF));
-    CHECK_U64(options.reads, OPTION_BIT(READ_HEADER) | OPTION_BIT(READ_ROW) | OPTION_BIT(READ_INDEX_THEN_ROW));
-    CHECK_U64(options.curves, OPTION_BIT(LATENCY_CURVE_COUNT) - 1);
-    CHECK_U64(options.footprint_count, 0);
+    CHECK_U64(options.rows.modes, SET_BIT(MODE_THREADS) | SET_BIT(MODE_PROCESSES));
+    CHECK_U64(options.rows.keys, SET_BIT(KEYS_UNIFORM) | SET_BIT(KEYS_ZIPF));
+    CHECK_U64(options.rows.reads, SET_BIT(READ_HEADER) | SET_BIT(READ_ROW) | SET_BIT(READ_INDEX_THEN_ROW));
+    CHECK_U64(options.latency.curves, SET_BIT(LATENCY_CURVE_COUNT) - 1);
+    CHECK_U64(options.latency.footprint_count, 0);
     CHECK(!options.reserve);
 }
 
@@ -51,12 +53,12 @@ static void footprints_rise(struct harness *h)
     char line[] = "latency --footprints 4G,64K,96M,1M --curves pressure,random_64b";
 
     CHECK(parse(&options, line, error) == OPTIONS_OK);
-    CHECK_U64(options.footprint_count, 4);
-    CHECK_U64(options.footprints[0], UINT64_C(64) << 10);
-    CHECK_U64(options.footprints[1], UINT64_C(1) << 20);
-    CHECK_U64(options.footprints[2], UINT64_C(96) << 20);
-    CHECK_U64(options.footprints[3], UINT64_C(4) << 30);
-    CHECK_U64(options.curves, OPTION_BIT(LATENCY_PRESSURE) | OPTION_BIT(LAYOUT_RANDOM_64B));
+    CHECK_U64(options.latency.footprint_count, 4);
+    CHECK_U64(options.latency.footprints[0], UINT64_C(64) << 10);
+    CHECK_U64(options.latency.footprints[1], UINT64_C(1) << 20);
+    CHECK_U64(options.latency.footprints[2], UINT64_C(96) << 20);
+    CHECK_U64(options.latency.footprints[3], UINT64_C(4) << 30);
+    CHECK_U64(options.latency.curves, SET_BIT(LATENCY_PRESSURE) | SET_BIT(LAYOUT_RANDOM_64B));
 }
 
 static void values(struct harness *h)
@@ -74,11 +76,11 @@ static void values(struct harness *h)
     CHECK_U64(options.max_memory_bytes, UINT64_C(1) << 30);
     CHECK_I64(options.cpus.count, 3);
     CHECK_U64(options.seed, 7);
-    CHECK_U64(options.row_bytes_count, 2);
-    CHECK_U64(options.row_bytes[1], 8192);
-    CHECK_U64(options.workers[1], 128);
-    CHECK_U64(options.modes, OPTION_BIT(MODE_PROCESSES));
-    CHECK_U64(options.reads, OPTION_BIT(READ_ROW) | OPTION_BIT(READ_HEADER));
+    CHECK_U64(options.rows.row_bytes_count, 2);
+    CHECK_U64(options.rows.row_bytes[1], 8192);
+    CHECK_U64(options.rows.workers[1], 128);
+    CHECK_U64(options.rows.modes, SET_BIT(MODE_PROCESSES));
+    CHECK_U64(options.rows.reads, SET_BIT(READ_ROW) | SET_BIT(READ_HEADER));
 }
 
 static void only_thp(struct harness *h)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/parse.h"
 #include "harness.h"
-#include "parse.h"
 
 #include <string.h>
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/rng.h"
+#include "base/verdict.h"
+#include "engine/counter.h"
 #include "harness.h"
-
-#include "latency_pressure.h"
-#include "pressure.h"
-#include "report_pressure.h"
+#include "memory/backing.h"
+#include "output/report_pressure.h"
+#include "pressure/probe.h"
+#include "pressure/result.h"
+#include "pressure/series.h"
 
 #include <math.h>
 #include <stdlib.h>

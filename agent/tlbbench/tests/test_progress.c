@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/progress.h"
 #include "harness.h"
-
-#include "progress.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/verdict.h"
+#include "engine/curve.h"
+#include "geometry/result.h"
 #include "harness.h"
-
-#include "report.h"
-#include "report_verdict.h"
+#include "latency/result.h"
+#include "machine/environment.h"
+#include "machine/tlb_levels.h"
+#include "memory/backing.h"
+#include "output/report.h"
+#include "output/report_missing.h"
+#include "output/report_text.h"
+#include "output/run_result.h"
+#include "pressure/result.h"
+#include "rows/result.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -58,7 +68,8 @@ static void differences_are_a_table(struct harness *h)
         delta("2M", 2 * P1G, -1, -1, -1), /* no THP there */
     };
     struct latency_result latency = {.deltas = deltas, .delta_count = 4};
-    const struct run_result run = {.latency = &latency};
+    struct pressure_result pressure = {0};
+    const struct run_result run = {.latency = &latency, .pressure = &pressure};
     struct environment *e = guest(HYPERVISOR_ABSENT);
     char *text = NULL;
     size_t length = 0;
@@ -254,7 +265,8 @@ static void missing_things_are_said_once(struct harness *h)
 {
     struct curve items[] = {curve("1G", NULL, 0), curve("1G", NULL, 0), curve("1G", NULL, 0), curve("2M", NULL, 0)};
     struct latency_result latency = {.curves = {items, 4}};
-    const struct run_result run = {.latency = &latency};
+    struct pressure_result pressure = {0};
+    const struct run_result run = {.latency = &latency, .pressure = &pressure};
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);

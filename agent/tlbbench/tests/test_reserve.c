@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reservation and recovery on a made-up /sys in a temporary folder. */
-#include "reserve.h"
-
+#include "base/verdict.h"
 #include "harness.h"
+#include "memory/reserve.h"
+#include "memory/reserve_journal.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "statistics.h"
-
+#include "base/rng.h"
+#include "base/statistics.h"
 #include "harness.h"
-#include "rng.h"
 
 #include <math.h>
 

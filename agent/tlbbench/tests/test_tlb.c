@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
 #include "harness.h"
-
-#include "tlb.h"
+#include "machine/tlb_levels.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one sentence on each page size, in every case that a machine can bring about. */
+#include "base/verdict.h"
+#include "engine/curve.h"
+#include "geometry/result.h"
 #include "harness.h"
-
-#include "report_verdict.h"
+#include "latency/result.h"
+#include "machine/environment.h"
+#include "machine/tlb_levels.h"
+#include "memory/backing.h"
+#include "output/report_verdict.h"
+#include "output/run_result.h"
+#include "pressure/result.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -59,16 +67,17 @@ static void make_base(struct base_curve *base)
 }
 
 static void check_verdict(struct harness *h, int line, const char *want, const struct environment *environment,
-                          const struct geometry_result *geometry, struct paired_delta *deltas, size_t count,
+                          struct geometry_result *geometry, struct paired_delta *deltas, size_t count,
                           const struct granule *page)
 {
     struct base_curve base;
     char text[VERDICT_TEXT_BYTES];
 
     make_base(&base);
-    const struct latency_result latency = {.curves = {&base.curve, 1}, .deltas = deltas, .delta_count = count};
+    struct latency_result latency = {.curves = {&base.curve, 1}, .deltas = deltas, .delta_count = count};
+    const struct run_result run = {.geometry = geometry, .latency = &latency};
 
-    (void)verdict_sentence(environment, geometry, &latency, page, text);
+    (void)verdict_sentence(environment, &run, page, text);
     if (strcmp(text, want) != 0)
         harness_fail(h, __FILE__, line, "got '%s', want '%s'", text, want);
 }
@@ -181,20 +190,21 @@ static void pressure_is_told_beside_the_chase(struct harness *h)
         {.backing = "1G", .footprint_bytes = 2 * P1G, .lines_between = 1024, .delta_ns = -1},
     };
     struct paired_delta deltas[] = {delta("2M", P1G, -9, -6, -3)};
-    struct latency_result latency = {
-        .deltas = deltas, .delta_count = 1, .pressure = {.points = points, .point_count = 5}};
+    struct latency_result latency = {.deltas = deltas, .delta_count = 1};
+    struct pressure_result pressure = {.points = points, .point_count = 5};
     struct geometry_result geometry = {0};
+    const struct run_result run = {.geometry = &geometry, .latency = &latency, .pressure = &pressure};
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
     const struct granule g = granule("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
     char text[VERDICT_TEXT_BYTES];
 
     CHECK_TEXT(
-        verdict_sentence(e, &geometry, &latency, &g, text),
+        verdict_sentence(e, &run, &g, text),
         "2M pages here shorten walks but give no TLB reach: the hypervisor backs the guest with 4K pages (-6 ns per "
         "access at 1 GiB, 95 % interval -9 to -3); -180 ns at 1 GiB where 1024 other cache lines are read between "
         "two accesses");
     points[2].ci95_high_ns = 10; /* no difference shown */
-    CHECK(strstr(verdict_sentence(e, &geometry, &latency, &g, text), "other cache lines") == NULL);
+    CHECK(strstr(verdict_sentence(e, &run, &g, text), "other cache lines") == NULL);
     free(e);
 }
 

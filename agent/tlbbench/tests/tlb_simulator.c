@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tlb_simulator.h"
 
-#include "chase.h"
+#include "base/permutation.h"
+#include "base/rng.h"
+#include "engine/knee.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #ifndef TLBBENCH_TESTS_TLB_SIMULATOR_H
 #define TLBBENCH_TESTS_TLB_SIMULATOR_H
 
-#include "knee.h"
-#include "rng.h"
+#include "base/rng.h"
+#include "engine/knee.h"
 
 #include <stdbool.h>
 #include <stddef.h>

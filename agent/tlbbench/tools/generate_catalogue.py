@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make src/catalogue_data.inc, tlbbench's table of known processors, from backend/hugeplan/hardware/tlb_catalogue.json.
+"""Make src/machine/catalogue_data.inc, tlbbench's table of known processors, from backend/hugeplan/hardware/tlb_catalogue.json.
 
 The JSON file is the one home of these facts; C and Python read the same ones. With --check nothing is written and the
 exit status is 1 when the committed table is stale.
@@ -14,7 +14,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[2] / "backend" / "hugeplan" / "hardware" / "tlb_catalogue.json"
-TARGET = HERE.parent / "src" / "catalogue_data.inc"
+TARGET = HERE.parent / "src" / "machine" / "catalogue_data.inc"
 
 KINDS = {"data": "TLB_DATA", "instr": "TLB_INSTRUCTION", "unified": "TLB_UNIFIED"}
 # A data structure that serves only loads or only stores is a kind of its own in the document.

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random orders: a shuffle in place, and a permutation without a table. */
+#ifndef TLBBENCH_BASE_PERMUTATION_H
+#define TLBBENCH_BASE_PERMUTATION_H
+
+#include "base/rng.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Shuffles `order` (0 .. count - 1 in any order before) evenly: the cycle visits order[0], order[1], ... and returns.
+ */
+void chase_shuffle(uint32_t *order, size_t count, struct rng *rng);
+
+/*
+ * A permutation of 0 .. count - 1 without a table, for cycles of millions of nodes: the memory beside the measured area
+ * stays small. It is a bijection on the next power of two, walked until it lands inside.
+ */
+struct permutation {
+    uint64_t count;
+    uint64_t mask;
+    unsigned shift;
+    uint64_t odd[3];
+    uint64_t add[3];
+};
+
+struct permutation permutation_new(uint64_t count, uint64_t seed);
+uint64_t permutation_at(const struct permutation *permutation, uint64_t index);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/signals.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+
+static volatile sig_atomic_t stop_signal;
+
+/* Where a SIGBUS of this thread goes; NULL = not expected, then the default action ends the process. */
+static _Thread_local sigjmp_buf *volatile bus_return;
+
+static void handle_stop(int number)
+{
+    stop_signal = number;
+}
+
+static void handle_bus(int number)
+{
+    if (bus_return != NULL) {
+        siglongjmp(*bus_return, 1);
+    }
+    signal(number, SIG_DFL); /* unexpected: returning repeats the access, which now ends the process */
+}
+
+int signals_install(void)
+{
+    /* SIGXCPU: RLIMIT_CPU is used up; what was measured and the pages taken must not be lost to it. */
+    static const int stops[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGXCPU};
+    struct sigaction action;
+
+    memset(&action, 0, sizeof(action));
+    sigemptyset(&action.sa_mask);
+    action.sa_handler = handle_stop;
+    for (size_t index = 0; index < sizeof(stops) / sizeof(stops[0]); index++) {
+        if (sigaction(stops[index], &action, NULL) != 0) {
+            return -1;
+        }
+    }
+    action.sa_handler = SIG_IGN; /* a closed reader must not leave pools reserved; writes report the error instead */
+    if (sigaction(SIGPIPE, &action, NULL) != 0 || sigaction(SIGXFSZ, &action, NULL) != 0) { /* RLIMIT_FSIZE: EFBIG */
+        return -1;
+    }
+    action.sa_handler = handle_bus;
+    action.sa_flags = (int)SA_NODEFER;
+    return sigaction(SIGBUS, &action, NULL);
+}
+
+bool signals_stop_requested(void)
+{
+    return stop_signal != 0;
+}
+
+int signals_stop_signal(void)
+{
+    return (int)stop_signal;
+}
+
+int signals_guard_bus(void (*body)(void *context), void *context)
+{
+    sigjmp_buf here;
+    sigjmp_buf *const outer = bus_return;
+
+    if (sigsetjmp(here, 1) != 0) {
+        bus_return = outer;
+        return -1;
+    }
+    bus_return = &here;
+    body(context);
+    bus_return = outer;
+    return 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Building short texts in fixed buffers: what does not fit is cut, never written past the end. */
+#ifndef TLBBENCH_TEXT_H
+#define TLBBENCH_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Appends to the NUL-terminated `text` in a buffer of `size` bytes. */
+void text_append(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Cuts the blanks at the end of `text`, which it returns. */
+char *text_without_end(char *text);
+
+/* Replaces what is not printable ASCII by '?': for terminals whose character set is not known. */
+void text_ascii(char *text);
+
+/* Replaces control characters by '?', so that no file, name or argument can drive a terminal or forge a line. */
+void text_clean(char *text);
+
+/* "4K", "2M", "1G", or plain bytes when the size is not a whole unit. Returns `text`. */
+#define PAGE_TEXT_BYTES 24
+char *page_text(uint64_t page_bytes, char text[PAGE_TEXT_BYTES]);
+
+#endif

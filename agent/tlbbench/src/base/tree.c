@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/tree.h"
+
+#include "base/parse.h"
+#include "base/text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static bool join(const char *root, const char *path, char joined[TREE_PATH_BYTES])
+{
+    int length = snprintf(joined, TREE_PATH_BYTES, "%s%s", root, path);
+
+    if (length < 0 || length >= TREE_PATH_BYTES) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    return true;
+}
+
+/* A captured tree may hold a FIFO: do not wait for its other end. */
+static int open_file(const char *root, const char *path)
+{
+    char joined[TREE_PATH_BYTES];
+
+    return join(root, path, joined) ? open(joined, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+}
+
+FILE *tree_open(const char *root, const char *path)
+{
+    int fd = open_file(root, path);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+
+    if (file == NULL && fd >= 0)
+        (void)close(fd);
+    return file;
+}
+
+ssize_t tree_read(const char *root, const char *path, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    int fd = open_file(root, path);
+
+    if (fd < 0)
+        return -1;
+    while (used < size - 1) {
+        ssize_t n = read(fd, text + used, size - 1 - used);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            int error = errno;
+
+            (void)close(fd);
+            text[0] = '\0';
+            errno = error;
+            return -1;
+        }
+        if (n == 0)
+            break;
+        used += (size_t)n;
+    }
+    (void)close(fd);
+    text[used] = '\0';
+    return (ssize_t)used;
+}
+
+char *tree_read_all(const char *root, const char *path, size_t most, size_t *length)
+{
+    char *text = malloc(most + 1);
+
+    if (text == NULL)
+        return NULL;
+    ssize_t n = tree_read(root, path, text, most + 1);
+
+    if (n < 0) {
+        free(text);
+        return NULL;
+    }
+    char *shrunk = realloc(text, (size_t)n + 1);
+
+    if (length != NULL)
+        *length = (size_t)n;
+    return shrunk != NULL ? shrunk : text;
+}
+
+bool tree_read_line(const char *root, const char *path, char *text, size_t size)
+{
+    char raw[TREE_PATH_BYTES];
+
+    text[0] = '\0';
+    if (tree_read(root, path, raw, sizeof raw) < 0)
+        return false;
+    for (char *p = raw; *p != '\0'; p++) {
+        if (*p == '\n') {
+            *p = '\0';
+            break;
+        }
+    }
+    (void)parse_trimmed(raw, text, size);
+    text_clean(text);
+    return true;
+}
+
+int64_t tree_read_number(const char *root, const char *path)
+{
+    char text[64];
+    uint64_t value = 0;
+
+    if (!tree_read_line(root, path, text, sizeof text) || !parse_u64(text, &value) || value > INT64_MAX)
+        return -1;
+    return (int64_t)value;
+}
+
+bool tree_list(const char *root, const char *path, void (*visit)(const char *name, void *context), void *context)
+{
+    char joined[TREE_PATH_BYTES];
+
+    if (!join(root, path, joined))
+        return false;
+    DIR *directory = opendir(joined);
+
+    if (directory == NULL)
+        return false;
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory))
+        if (entry->d_name[0] != '.')
+            visit(entry->d_name, context);
+    (void)closedir(directory);
+    return true;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/command_line.h"
+
+#include "base/parse.h"
+#include "base/text.h"
+#include "cli/option_spec.h"
+#include "cli/options.h"
+#include "latency/result.h"
+#include "rows/result.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_SEED 1
+
+struct command {
+    const char *name;
+    const char *arguments;
+    const char *summary;
+};
+
+static const struct command commands[COMMAND_COUNT] = {
+    [COMMAND_INFO] = {"info", "", "processor, hypervisor, page sizes, pools, THP, TLBs as CPUID and the catalogue say"},
+    [COMMAND_GEOMETRY] = {"geometry", "", "measure entries and ways of the TLBs, the effective page size, penalties"},
+    [COMMAND_LATENCY] = {"latency", "", "ns per access over footprint for every page size, paired"},
+    [COMMAND_ROWS] = {"rows", "", "row reads per second from shared memory by threads and by processes"},
+    [COMMAND_SCATTER] = {"scatter", "", "few hot lines over a wide range: where large TLB entries run out"},
+    [COMMAND_DECODE] = {"decode", "FILE",
+                        "TLB geometry from a CPUID register dump in text form ('-' = standard input)"},
+    [COMMAND_RUN] = {"run", "", "all of the measurements in one document"},
+};
+
+const char *command_name(enum command_id command)
+{
+    return commands[command].name;
+}
+
+static enum options_status fail(char error[OPTIONS_ERROR_BYTES], const char *option, const char *value,
+                                const char *range)
+{
+    (void)snprintf(error, OPTIONS_ERROR_BYTES, "%s: '%.64s' is not valid; valid: %s", option, value, range);
+    return OPTIONS_ERROR;
+}
+
+static enum options_status fail_command(char error[OPTIONS_ERROR_BYTES], const char *value)
+{
+    char names[OPTIONS_ERROR_BYTES / 2] = "";
+
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        text_append(names, sizeof names, "%s%s", i > 0 ? ", " : "", commands[i].name);
+    return fail(error, "command", value, names);
+}
+
+/* Finds the spec whose name is `text` up to an optional '='. */
+static const struct option_spec *find_spec(const char *text, size_t length)
+{
+    for (size_t i = 0; i < option_spec_count; i++)
+        if (strlen(option_specs[i].name) == length && memcmp(option_specs[i].name, text, length) == 0)
+            return &option_specs[i];
+    return NULL;
+}
+
+/* Options that ask for different output. */
+static const char *const EXCLUSIVE[][2] = {
+    {"--json", "--text"}, {"--registers", "--json"}, {"--registers", "--text"}, {"--registers", "--processes"}};
+
+static bool is_given(uint64_t given, const char *name)
+{
+    const struct option_spec *const spec = find_spec(name, strlen(name));
+
+    return spec != NULL && (given >> (unsigned)(spec - option_specs) & 1) != 0;
+}
+
+/* Notes that an option was given. One value too many is a slip of the finger: which one is meant is not guessed. */
+static enum options_status note_given(uint64_t *given, const struct option_spec *spec, char error[OPTIONS_ERROR_BYTES])
+{
+    if (spec->value != NULL && is_given(*given, spec->name)) {
+        (void)snprintf(error, OPTIONS_ERROR_BYTES, "%s: given more than once; valid: once, %s", spec->name,
+                       spec->range);
+        return OPTIONS_ERROR;
+    }
+    *given |= UINT64_C(1) << (unsigned)(spec - option_specs);
+    for (size_t i = 0; i < sizeof EXCLUSIVE / sizeof EXCLUSIVE[0]; i++) {
+        if (is_given(*given, EXCLUSIVE[i][0]) && is_given(*given, EXCLUSIVE[i][1])) {
+            (void)snprintf(error, OPTIONS_ERROR_BYTES, "%s: not together with %s; valid: one of the two",
+                           EXCLUSIVE[i][0], EXCLUSIVE[i][1]);
+            return OPTIONS_ERROR;
+        }
+    }
+    return OPTIONS_OK;
+}
+
+static enum options_status read_option(struct options *options, int argc, char **argv, int *index, uint64_t *given,
+                                       char error[OPTIONS_ERROR_BYTES])
+{
+    const char *text = argv[*index];
+    size_t length = strcspn(text, "=");
+    const struct option_spec *spec = find_spec(text, length);
+    const char *value = text[length] == '=' ? text + length + 1 : NULL;
+
+    if (spec == NULL) {
+        (void)snprintf(error, OPTIONS_ERROR_BYTES, "%.64s: unknown option; valid: those that 'tlbbench --help' lists",
+                       text);
+        return OPTIONS_ERROR;
+    }
+    if ((spec->commands & FOR(options->command)) == 0) {
+        (void)snprintf(error, OPTIONS_ERROR_BYTES,
+                       "%s: not an option of '%s'; valid: those that 'tlbbench --help' lists for it", spec->name,
+                       commands[options->command].name);
+        return OPTIONS_ERROR;
+    }
+    if (note_given(given, spec, error) != OPTIONS_OK)
+        return OPTIONS_ERROR;
+    if (spec->value == NULL)
+        return value == NULL && spec->read(options, "") ? OPTIONS_OK : fail(error, spec->name, value, "no value");
+    if (value == NULL) {
+        if (*index + 1 >= argc)
+            return fail(error, spec->name, "", spec->range);
+        value = argv[++*index];
+    }
+    return spec->read(options, value) ? OPTIONS_OK : fail(error, spec->name, value, spec->range);
+}
+
+static enum options_status read_command(struct options *options, const char *text, char error[OPTIONS_ERROR_BYTES])
+{
+    if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0 || strcmp(text, "help") == 0)
+        return OPTIONS_HELP;
+    if (strcmp(text, "--version") == 0)
+        return OPTIONS_VERSION;
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(text, commands[i].name) == 0) {
+            options->command = (enum command_id)i;
+            return OPTIONS_OK;
+        }
+    }
+    return fail_command(error, text);
+}
+
+static void set_defaults(struct options *options)
+{
+    memset(options, 0, sizeof *options);
+    options->numa_node = -1;
+    options->seed = DEFAULT_SEED;
+    options->root = "";
+}
+
+static void complete(struct options *options)
+{
+    if (options->rows.modes == 0)
+        options->rows.modes = SET_BIT(MODE_THREADS) | SET_BIT(MODE_PROCESSES);
+    if (options->rows.keys == 0)
+        options->rows.keys = SET_BIT(KEYS_UNIFORM) | SET_BIT(KEYS_ZIPF);
+    if (options->latency.curves == 0)
+        options->latency.curves = SET_BIT(LATENCY_CURVE_COUNT) - 1;
+    if (options->rows.reads == 0)
+        options->rows.reads = SET_BIT(READ_HEADER) | SET_BIT(READ_ROW) | SET_BIT(READ_INDEX_THEN_ROW);
+}
+
+enum options_status options_parse(struct options *options, int argc, char **argv, char error[OPTIONS_ERROR_BYTES])
+{
+    uint64_t given = 0; /* a bit for each option */
+
+    set_defaults(options);
+    error[0] = '\0';
+    if (argc < 2)
+        return fail_command(error, "");
+    enum options_status status = read_command(options, argv[1], error);
+
+    for (int i = 2; status == OPTIONS_OK && i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return OPTIONS_HELP;
+        if (argv[i][0] == '-' && argv[i][1] != '\0')
+            status = read_option(options, argc, argv, &i, &given, error);
+        else if (options->command == COMMAND_DECODE && options->file == NULL)
+            options->file = argv[i];
+        else
+            status = fail(error, "argument", argv[i], "options only");
+    }
+    if (status == OPTIONS_OK && options->command == COMMAND_DECODE && options->file == NULL)
+        status = fail(error, "decode FILE", "", "the path of a CPUID register dump, or - for standard input");
+    complete(options);
+    return status;
+}
+
+static void print_commands_of(FILE *out, unsigned mask)
+{
+    if (mask == FOR_ALL || mask == FOR_MEASURING)
+        return;
+    (void)fputs(" [", out);
+    for (int i = 0, first = 1; i < COMMAND_COUNT; i++) {
+        if ((mask & FOR(i)) != 0) {
+            (void)fprintf(out, "%s%s", first ? "" : ", ", commands[i].name);
+            first = 0;
+        }
+    }
+    (void)fputs(" only]", out);
+}
+
+void options_print_help(FILE *out)
+{
+    (void)fputs("usage: tlbbench COMMAND [OPTION]...\n\ncommands:\n", out);
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        char usage[32];
+
+        (void)snprintf(usage, sizeof usage, "%s %s", commands[i].name, commands[i].arguments);
+        (void)fprintf(out, "  %-12s %s\n", usage, commands[i].summary);
+    }
+    (void)fputs("\noptions:\n", out);
+    for (size_t i = 0; i < option_spec_count; i++) {
+        const struct option_spec *spec = &option_specs[i];
+        char usage[40];
+
+        (void)snprintf(usage, sizeof usage, "%s%s%s", spec->name, spec->value != NULL ? " " : "",
+                       spec->value != NULL ? spec->value : "");
+        (void)fprintf(out, "  %-22s %s", usage, spec->help);
+        if (spec->range != NULL)
+            (void)fprintf(out, "; valid: %s", spec->range);
+        print_commands_of(out, spec->commands);
+        (void)fputc('\n', out);
+    }
+    (void)fputs("  --version              print the version\n  --help                 print this text\n\n"
+                "exit status: 0 done, 1 failed, 2 usage, 3 partial: a section was skipped or stopped, the document is\n"
+                "valid and says why\n",
+                out);
+}

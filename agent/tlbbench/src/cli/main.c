@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tlbbench: what this machine's TLBs are and what each page size costs here. Only this file exits. */
+#include "base/text.h"
+#include "cli/command_line.h"
+#include "cli/info.h"
+#include "cli/measure.h"
+#include "cli/options.h"
+#include "memory/reserve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Footprints of many GiB and their page tables do not fit a smaller address space. */
+_Static_assert(sizeof(void *) == 8, "tlbbench needs a 64-bit system");
+
+enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_PARTIAL = 3 };
+
+/* One line, whatever an argument or a file held: no control character reaches the terminal. */
+static int fail(char error[OPTIONS_ERROR_BYTES], int status)
+{
+    text_clean(error);
+    (void)fprintf(stderr, "tlbbench: %s\n", error);
+    return (int)status;
+}
+
+/* A journal or a segment must not become standard output because that was closed: what is closed stays unwritable. */
+static void occupy_standard_streams(void)
+{
+    int fd = 0;
+
+    do
+        fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        (void)close(fd);
+}
+
+static int finish_output(char error[OPTIONS_ERROR_BYTES])
+{
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return EXIT_DONE;
+    (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));
+    return fail(error, EXIT_FAILED);
+}
+
+/* A run with --reserve that was killed left its pools to the next start, whatever that is. */
+static void recover(const struct options *options)
+{
+    if (options->root[0] != '\0' || options->command == COMMAND_DECODE)
+        return;
+    const int restored = reservation_recover(&RESERVE_SYSTEM);
+
+    if (restored > 0)
+        (void)fputs("tlbbench: restored the huge page pools of a run that was killed\n", stderr);
+    if (restored < 0)
+        (void)fputs("tlbbench: the huge page pools of a run that was killed could not be restored\n", stderr);
+}
+
+static int observe(const struct options *options)
+{
+    char error[OPTIONS_ERROR_BYTES];
+
+    if (options_check_root(options, error) != OPTIONS_OK)
+        return fail(error, EXIT_USAGE);
+    if ((options->command == COMMAND_INFO ? info_print : decode_print)(options, stdout, error) != 0)
+        return fail(error, EXIT_FAILED);
+    return EXIT_DONE;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    char error[OPTIONS_ERROR_BYTES];
+
+    occupy_standard_streams();
+    switch (options_parse(&options, argc, argv, error)) {
+    case OPTIONS_HELP:
+        options_print_help(stdout);
+        return finish_output(error);
+    case OPTIONS_VERSION:
+        (void)puts("tlbbench " TLBBENCH_VERSION);
+        return finish_output(error);
+    case OPTIONS_ERROR:
+        return fail(error, EXIT_USAGE);
+    case OPTIONS_OK:
+        break;
+    }
+    if (options.output == OUTPUT_AUTO)
+        options.output = isatty(STDOUT_FILENO) ? OUTPUT_TEXT : OUTPUT_JSON;
+    recover(&options);
+    if (options.command == COMMAND_INFO || options.command == COMMAND_DECODE)
+        return observe(&options);
+    const int status = measure_print(&options, stdout, error);
+
+    return status == EXIT_FAILED || status == EXIT_USAGE ? fail(error, status) : status;
+}

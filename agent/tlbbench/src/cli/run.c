@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run.h"
+
+#include "base/clock.h"
+#include "base/signals.h"
+#include "base/text.h"
+#include "base/verdict.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "cli/sections.h"
+#include "engine/cpus.h"
+#include "engine/session.h"
+#include "geometry/result.h"
+#include "latency/result.h"
+#include "machine/environment.h"
+#include "machine/environment_read.h"
+#include "machine/processes.h"
+#include "machine/tlb_levels.h"
+#include "memory/backing.h"
+#include "memory/budget.h"
+#include "memory/reserve.h"
+#include "output/run_result.h"
+#include "pressure/result.h"
+#include "rows/result.h"
+#include "scatter/scatter.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A polite step below normal: the node's own work comes first, and the guard drops the batches it disturbs. */
+enum { LOW_PRIORITY_NICE = 5 };
+
+/* Reserved for each size at most: what the largest footprint of the profile needs. */
+#define RESERVE_QUICK_BYTES (1ull << 30)
+#define RESERVE_FULL_BYTES (4ull << 30)
+#define RESERVE_FEW_BYTES (4ull << 20) /* geometry and scatter map the same few pages many times */
+
+/* --- sections -------------------------------------------------------------------------------------------------- */
+
+struct section_call {
+    const struct section *section;
+    const struct session *session;
+    const struct options *options;
+    struct run_result *result;
+    int status;
+};
+
+static void call_section(void *context)
+{
+    struct section_call *const call = context;
+
+    call->status = call->section->measure(call->session, call->options, call->result);
+}
+
+static struct section_result *add_section(struct run_result *result, const char *name)
+{
+    struct section_result *const section = &result->sections[result->section_count++];
+
+    *section = (struct section_result){.name = name};
+    return section;
+}
+
+static int run_section(const struct section *section, const struct session *session, const struct options *options,
+                       struct run_result *result)
+{
+    struct section_call call = {section, session, options, result, 0};
+    const struct asked asked = {options, session->environment};
+    struct section_result *const record = add_section(result, section->name);
+    const uint64_t start_ns = timing_now_ns();
+
+    if (session_must_stop(session, &record->verdict)) {
+        result->exit_status = 3;
+        return 0;
+    }
+    const int bus = signals_guard_bus(call_section, &call);
+
+    record->duration_seconds = (double)(timing_now_ns() - start_ns) / 1e9;
+    if (call.status != 0) {
+        return -1;
+    }
+    if (bus != 0) {
+        verdict_set(section->verdict(result), STATUS_SIGBUS, "SIGBUS: a page that had been promised was not there");
+    }
+    record->verdict = *section->verdict(result);
+    if (record->verdict.status != STATUS_OK || section->is_partial(&asked, result)) {
+        result->exit_status = 3;
+    }
+    const uint64_t resident = backing_status_bytes("VmRSS");
+
+    if (resident != UINT64_MAX && resident > result->rss_outside_bytes) {
+        result->rss_outside_bytes = resident;
+    }
+    return 0;
+}
+
+static void lower_priority(const struct options *options)
+{
+    const struct sched_param parameters = {.sched_priority = 0};
+
+    if (options->keep_priority || sched_getscheduler(0) != SCHED_OTHER) {
+        return; /* a scheduling class that someone chose is theirs */
+    }
+    (void)setpriority(PRIO_PROCESS, 0, LOW_PRIORITY_NICE);
+    (void)sched_setscheduler(0, SCHED_BATCH, &parameters);
+}
+
+static bool is_wanted(const struct options *options, const struct section *section)
+{
+    return options->command == COMMAND_RUN || options->command == section->command;
+}
+
+static double section_seconds(const struct options *options, const struct section *section)
+{
+    if (options->profile == PROFILE_FULL) {
+        return section->full_seconds;
+    }
+    return options->command == COMMAND_RUN ? section->run_quick_seconds : section->quick_seconds;
+}
+
+static int run_sections(struct session *session, const struct options *options, struct progress *progress,
+                        struct run_result *result)
+{
+    const uint64_t start_ns = timing_now_ns();
+    double whole_seconds = 0;
+    double planned_seconds = 0;
+
+    for (size_t index = 0; index < SECTION_COUNT; index++) {
+        whole_seconds += is_wanted(options, &SECTIONS[index]) ? section_seconds(options, &SECTIONS[index]) : 0;
+    }
+    const struct deadline end =
+        deadline_after(options->time_limit_seconds > 0 ? options->time_limit_seconds : whole_seconds);
+
+    for (size_t index = 0; index < SECTION_COUNT; index++) {
+        const struct section *const section = &SECTIONS[index];
+        const double seconds = section_seconds(options, section);
+
+        if (!is_wanted(options, section)) {
+            continue;
+        }
+        planned_seconds += seconds;
+        const double elapsed_seconds = (double)(timing_now_ns() - start_ns) / 1e9;
+
+        progress_next_section(progress, section->name, seconds / whole_seconds);
+        /* A single command with its own limit may use all of it. A section gets what those before it left, too. */
+        session->deadline =
+            options->command != COMMAND_RUN && options->time_limit_seconds > 0
+                ? end
+                : deadline_earlier(end, deadline_after(fmax(seconds, planned_seconds - elapsed_seconds)));
+        if (run_section(section, session, options, result) != 0) {
+            return -1;
+        }
+    }
+    progress_end(progress);
+    return 0;
+}
+
+/* --- reserving ------------------------------------------------------------------------------------------------- */
+
+/* The node of the core measured on, unless one was named; -1 where the kernel keeps no pools by node. */
+static int reserve_node(const struct session *session)
+{
+    char path[64];
+    unsigned cpu = 0;
+    unsigned node = 0;
+
+    if (session->numa_node >= 0) {
+        return session->numa_node;
+    }
+    if (syscall(SYS_getcpu, &cpu, &node, NULL) != 0) {
+        return -1;
+    }
+    (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/hugepages", node);
+    return access(path, F_OK) == 0 ? (int)node : -1;
+}
+
+/* Pages of one size that the sections can use: footprints and segments as large as the profile's, and never more than
+ * the share of the memory allowed that each backing has. */
+static int64_t pages_wanted(const struct session *session, const struct options *options, uint64_t page_bytes)
+{
+    const bool large =
+        options->command == COMMAND_RUN || options->command == COMMAND_LATENCY || options->command == COMMAND_ROWS;
+    const size_t backings = session->environment->pool_count + 2;
+    const uint64_t largest =
+        options->latency.footprint_count > 0 ? options->latency.footprints[options->latency.footprint_count - 1] : 0;
+    const uint64_t profile = options->profile == PROFILE_FULL ? RESERVE_FULL_BYTES : RESERVE_QUICK_BYTES;
+    const uint64_t most = largest > profile ? largest : profile;
+    uint64_t bytes = session->memory_bytes / backings;
+
+    bytes = bytes > most ? most : bytes;
+    if (bytes < page_bytes) {
+        /* One page, where it leaves half of the memory allowed to the others. */
+        return 2 * page_bytes <= session->memory_bytes ? 1 : 0;
+    }
+    return large ? (int64_t)(bytes / page_bytes)
+                 : (int64_t)(page_bytes < RESERVE_FEW_BYTES ? RESERVE_FEW_BYTES / page_bytes : 1);
+}
+
+static int reserve_pages(const struct session *session, const struct options *options, struct run_result *result)
+{
+    const struct environment *const environment = session->environment;
+
+    result->reservation = calloc(1, sizeof(*result->reservation));
+    if (result->reservation == NULL) {
+        return -1;
+    }
+    if (reservation_begin(result->reservation, &RESERVE_SYSTEM) != 0) {
+        return 0; /* measured without; the reason is in the document */
+    }
+    const int node = reserve_node(session);
+
+    for (size_t index = environment->pool_count; index > 0 && !signals_stop_requested(); index--) {
+        const uint64_t page_bytes = environment->pools[index - 1].page_bytes;
+        const int64_t pages = pages_wanted(session, options, page_bytes);
+
+        if (pages > 0 && options_want_page_size(options, page_bytes)) {
+            reservation_take(result->reservation, page_bytes, node, pages);
+        }
+    }
+    return 0;
+}
+
+/* Sections that cannot run at all keep their names and the reason. */
+static int skip_sections(const struct options *options, const struct verdict *verdict, struct run_result *result)
+{
+    for (size_t index = 0; index < SECTION_COUNT; index++) {
+        if (is_wanted(options, &SECTIONS[index])) {
+            add_section(result, SECTIONS[index].name)->verdict = *verdict;
+        }
+    }
+    result->exit_status = 3;
+    return 0;
+}
+
+static void add_backing(struct session *session, enum backing_kind kind, uint64_t page_bytes)
+{
+    struct backing *const backing = &session->backings[session->backing_count++];
+    char text[PAGE_TEXT_BYTES];
+
+    *backing = (struct backing){.kind = kind, .page_bytes = page_bytes};
+    (void)snprintf(backing->name, sizeof(backing->name), "%.15s",
+                   kind == BACKING_THP ? "THP" : page_text(page_bytes, text));
+}
+
+/* Those that options and machine allow. */
+static void list_backings(struct session *session, const struct options *options)
+{
+    const struct environment *const environment = session->environment;
+
+    add_backing(session, BACKING_BASE, session->base_page_bytes);
+    if (options_want_thp(options) && environment->thp.enabled[0] != '\0' && environment->thp_bytes > 0) {
+        add_backing(session, BACKING_THP, environment->thp_bytes);
+    }
+    for (size_t index = 0; index < environment->pool_count && session->backing_count < SESSION_BACKINGS_MAX; index++) {
+        if (options_want_page_size(options, environment->pools[index].page_bytes)) {
+            add_backing(session, BACKING_HUGETLB, environment->pools[index].page_bytes);
+        }
+    }
+}
+
+int run_measure(const struct options *options, const struct environment *environment, FILE *progress_out,
+                struct run_result *result)
+{
+    struct progress progress;
+    struct tlb_level_list priors = {0};
+    struct verdict cpuid_verdict;
+    struct verdict verdict;
+    struct session session = {
+        .environment = environment,
+        .priors = &priors,
+        .base_page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+        .full = options->profile == PROFILE_FULL,
+        .seed = options->seed,
+        .numa_node = options->numa_node,
+        .progress = progress_report,
+        .progress_context = &progress,
+    };
+
+    *result = (struct run_result){0};
+    progress_start(&progress, progress_out);
+    session.memory_bytes =
+        budget_memory_bytes(options->max_memory_bytes, environment->memory.mem_available_bytes,
+                            environment->cgroup.memory_limit_bytes, environment->cgroup.memory_current_bytes, &verdict);
+    if (verdict.status != STATUS_OK) {
+        return skip_sections(options, &verdict, result);
+    }
+    if (environment_tlb_levels(environment, &priors, &cpuid_verdict) != 0) {
+        tlb_levels_free(&priors);
+        return -1;
+    }
+    list_backings(&session, options);
+    lower_priority(options);
+    timing_list_cpus(&options->cpus, &session.cpus);
+    session.cpu = timing_choose_cpu(&session.cpus);
+    (void)timing_pin_cpu(session.cpu);
+    if (options->reserve && reserve_pages(&session, options, result) != 0) {
+        tlb_levels_free(&priors);
+        return -1;
+    }
+    const int status = run_sections(&session, options, &progress, result);
+
+    /* Everything that used the pages is unmapped by now. */
+    if (result->reservation != NULL &&
+        (reservation_end(result->reservation) != 0 || result->reservation->verdict.status != STATUS_OK)) {
+        result->exit_status = 3;
+    }
+    tlb_levels_free(&priors);
+    return status;
+}
+
+void run_result_free(struct run_result *result)
+{
+    if (result->geometry != NULL) {
+        geometry_result_free(result->geometry);
+        free(result->geometry);
+    }
+    if (result->latency != NULL) {
+        latency_result_free(result->latency);
+        free(result->latency);
+    }
+    if (result->pressure != NULL) {
+        pressure_result_free(result->pressure);
+        free(result->pressure);
+    }
+    if (result->rows != NULL) {
+        rows_result_free(result->rows);
+        free(result->rows);
+    }
+    if (result->scatter != NULL) {
+        scatter_result_free(result->scatter);
+        free(result->scatter);
+    }
+    free(result->reservation);
+    *result = (struct run_result){0};
+}

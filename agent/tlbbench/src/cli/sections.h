@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sections that a measuring command is made of: what each may take, how it is measured, and when it is partial. */
+#ifndef TLBBENCH_SECTIONS_H
+#define TLBBENCH_SECTIONS_H
+
+#include "base/verdict.h"
+#include "cli/options.h"
+#include "engine/session.h"
+#include "machine/environment.h"
+#include "output/run_result.h"
+
+#include <stdbool.h>
+
+/* What was asked for, and what there is. */
+struct asked {
+    const struct options *options;
+    const struct environment *environment;
+};
+
+struct section {
+    const char *name;
+    enum command_id command;
+    double quick_seconds, run_quick_seconds; /* alone, and as a part of `run`, whose sum stays below 60 s */
+    double full_seconds;                     /* the sum stays below 5 min */
+    int (*measure)(const struct session *session, const struct options *options, struct run_result *result);
+    struct verdict *(*verdict)(struct run_result *result);
+    bool (*is_partial)(const struct asked *asked, const struct run_result *result);
+};
+
+/* In the order in which `run` measures them. */
+enum { SECTION_COUNT = 4 };
+extern const struct section SECTIONS[SECTION_COUNT];
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/chase.h"
+
+#include "engine/guard.h"
+
+#define FOLLOW_ONCE position = *(void *const *)position
+#define FOLLOW_EIGHT                                                                                                   \
+    do {                                                                                                               \
+        FOLLOW_ONCE;                                                                                                   \
+        FOLLOW_ONCE;                                                                                                   \
+        FOLLOW_ONCE;                                                                                                   \
+        FOLLOW_ONCE;                                                                                                   \
+        FOLLOW_ONCE;                                                                                                   \
+        FOLLOW_ONCE;                                                                                                   \
+        FOLLOW_ONCE;                                                                                                   \
+        FOLLOW_ONCE;                                                                                                   \
+    } while (0)
+
+static void walk_table(struct chase *chase, uint64_t accesses)
+{
+    const uint32_t *const offsets = chase->offsets;
+    const char *const base = chase->base;
+    const uint64_t count = chase->count;
+    uint64_t next = chase->next;
+    uint64_t zero = 0;
+
+    for (uint64_t left = (accesses + CHASE_UNROLL - 1) / CHASE_UNROLL * CHASE_UNROLL; left > 0;) {
+        const uint64_t part = count - next < left ? count - next : left;
+
+        for (const uint64_t end = next + part; next < end; next++) {
+            zero = *(const volatile uint64_t *)(base + offsets[next + zero]);
+        }
+        left -= part;
+        next = next == count ? 0 : next;
+    }
+    __asm__ volatile("" : : "r"(zero));
+    chase->next = next;
+}
+
+void chase_walk(struct chase *chase, uint64_t accesses)
+{
+    if (chase->offsets != NULL) {
+        walk_table(chase, accesses);
+        return;
+    }
+    void *position = chase->position;
+
+    for (uint64_t done = 0; done < accesses; done += CHASE_UNROLL) {
+        FOLLOW_EIGHT;
+        FOLLOW_EIGHT;
+        FOLLOW_EIGHT;
+        FOLLOW_EIGHT;
+    }
+    /* The last address is used where the compiler cannot see it, so no load can be dropped. */
+    __asm__ volatile("" : "+r"(position) : : "memory");
+    chase->position = position;
+}
+
+bool chase_time_batch(struct chase *chase, uint64_t accesses, double *ns_per_access)
+{
+    const uint64_t rounded = (accesses + CHASE_UNROLL - 1) / CHASE_UNROLL * CHASE_UNROLL;
+    struct timing_guard guard;
+    double wall_ns;
+
+    timing_guard_begin(&guard);
+    chase_walk(chase, rounded);
+    const bool quiet = timing_guard_end(&guard, &wall_ns);
+
+    *ns_per_access = wall_ns / (double)rounded;
+    return quiet;
+}
+
+uint64_t chase_batch_accesses(struct chase *chase, double batch_seconds)
+{
+    enum { LOOK_ACCESSES = 4096, LOOK_TRIES = 3, ACCESSES_MAX = 1 << 24 };
+    double fastest = 1e9;
+
+    for (unsigned try = 0; try < LOOK_TRIES; try++) {
+        double ns;
+
+        (void)chase_time_batch(chase, LOOK_ACCESSES, &ns);
+        fastest = ns < fastest ? ns : fastest;
+    }
+    const double accesses = batch_seconds * 1e9 / (fastest > 0.05 ? fastest : 0.05);
+
+    return accesses < LOOK_ACCESSES ? LOOK_ACCESSES : accesses > ACCESSES_MAX ? ACCESSES_MAX : (uint64_t)accesses;
+}

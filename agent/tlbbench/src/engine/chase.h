@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dependent loads: every address comes from the load before it, so nothing overlaps and the time is the latency. */
+#ifndef TLBBENCH_CHASE_H
+#define TLBBENCH_CHASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where a chase stands between batches. It follows pointers, or a table over memory that holds nothing but zeroes:
+ * then each load's value is added to the place in the table of the next, which waits for it in that way. */
+struct chase {
+    void *position;          /* the next pointer; without use where there is a table */
+    const uint32_t *offsets; /* NULL = pointers; else byte offsets from `base`, in the order of the visits */
+    uint64_t count;          /* offsets in the table */
+    uint64_t next;           /* place of the next one */
+    const char *base;
+};
+
+/* Makes `accesses` loads, rounded up to a multiple of CHASE_UNROLL. */
+enum { CHASE_UNROLL = 32 };
+void chase_walk(struct chase *chase, uint64_t accesses);
+
+/* Walks `accesses` under the noise guard and stores ns per access. Returns false when the batch was disturbed. */
+bool chase_time_batch(struct chase *chase, uint64_t accesses, double *ns_per_access);
+
+/* Accesses that take about `batch_seconds` from here on; walks a few thousand to find out. */
+uint64_t chase_batch_accesses(struct chase *chase, double batch_seconds);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/guard.h"
+
+#include "base/clock.h"
+
+#include <sys/resource.h>
+
+static long involuntary_switches(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
+long timing_switches(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw + usage.ru_nvcsw : 0;
+}
+
+/* Reading the processor time makes the kernel account the slice, so a task whose slice is used up is switched away
+ * right there. Such a switch lies outside the batch only if this clock is read first and last: it costs no batch then,
+ * and the batch behind it starts with a fresh slice. */
+void timing_guard_begin(struct timing_guard *guard)
+{
+    guard->cpu_ns = timing_thread_cpu_ns();
+    guard->switches = involuntary_switches();
+    guard->wall_ns = timing_now_ns();
+}
+
+bool timing_guard_end(const struct timing_guard *guard, double *wall_ns)
+{
+    const uint64_t wall = timing_now_ns() - guard->wall_ns;
+    const long switches = involuntary_switches();
+    const uint64_t cpu = timing_thread_cpu_ns() - guard->cpu_ns;
+
+    *wall_ns = (double)wall;
+    return (double)cpu >= TIMING_CPU_SHARE_MIN * (double)wall && switches == guard->switches;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/knee.h"
+
+#include "base/statistics.h"
+
+#include <math.h>
+
+enum {
+    PLATEAU_POINTS = 3,      /* fewer points are no plateau */
+    PLATEAU_LOOK_POINTS = 5, /* the level is the lower median of these, so that two disturbed ones do not lift it */
+    LASTING_POINTS = 3,      /* a rise that lasts this long is no outlier */
+};
+
+/* A rise below 5 % is within what placement and frequency do to a latency on a quiet core. */
+#define RISE_SHARE 0.05
+#define RISE_MADS 3.0
+/* Points of one plateau that differ by more than this are no plateau. */
+#define PLATEAU_SPREAD 0.10
+/* A second level is worth a name when missing it costs at least this much more than hitting it. */
+#define SECOND_RISE_SHARE 0.25
+/* Walks grow with the page tables, so "the top" is read no further than this factor past the soft start. */
+#define TOP_FACTOR 8
+/* Where simulated TLBs of their real size stand on the rise: exact LRU, tree PLRU and random replacement, hashed or
+ * not, differ in shape, but at 15 % of the rise they all lie within a tenth of the real number of entries
+ * (tests/test_knee.c). */
+#define ESTIMATE_SHARE 0.15
+
+static double point_mad(const struct knee_point *point)
+{
+    return isnan(point->mad) ? 0 : point->mad;
+}
+
+/* Level of the plateau at the head of the ladder, or NAN when its points disagree. */
+static double plateau_level(const struct knee_point *points, size_t count, double *tolerance)
+{
+    const size_t looked = count < PLATEAU_LOOK_POINTS ? count : PLATEAU_LOOK_POINTS;
+    double levels[PLATEAU_LOOK_POINTS];
+    double mads[PLATEAU_LOOK_POINTS];
+    size_t near = 0;
+
+    if (looked < PLATEAU_POINTS) {
+        return NAN;
+    }
+    for (size_t index = 0; index < looked; index++) {
+        levels[index] = points[index].ns;
+        mads[index] = point_mad(&points[index]);
+    }
+    statistics_sort(levels, looked);
+    const double level = levels[(looked - 1) / 2];
+
+    for (size_t index = 0; index < looked; index++) {
+        near += fabs(levels[index] - level) <= PLATEAU_SPREAD * level ? 1 : 0;
+    }
+    *tolerance = fmax(RISE_MADS * statistics_median(mads, looked), RISE_SHARE * level);
+    return near >= PLATEAU_POINTS ? level : NAN;
+}
+
+/* Index of the first point of a lasting rise over `limit`, or `count`. */
+static size_t first_lasting_rise(const struct knee_point *points, size_t count, double limit)
+{
+    for (size_t start = 0; start < count; start++) {
+        size_t length = 0;
+
+        while (length < LASTING_POINTS && start + length < count && points[start + length].ns > limit) {
+            length++;
+        }
+        if (length == LASTING_POINTS || (length > 0 && start + length == count)) {
+            return start;
+        }
+    }
+    return count;
+}
+
+struct knee knee_find(const struct knee_point *points, size_t count)
+{
+    struct knee knee = {.verdict = KNEE_UNCLEAR, .plateau_ns = NAN};
+    double tolerance = 0;
+    const double level = plateau_level(points, count, &tolerance);
+
+    if (isnan(level)) {
+        return knee;
+    }
+    const size_t risen = first_lasting_rise(points, count, level + tolerance);
+
+    knee.plateau_ns = level;
+    if (risen == count) {
+        knee.verdict = KNEE_NONE;
+        knee.pages = points[count - 1].pages;
+        return knee;
+    }
+    if (risen < PLATEAU_POINTS) {
+        return knee;
+    }
+    knee.verdict = KNEE_FOUND;
+    knee.pages = points[risen - 1].pages;
+    knee.next_pages = points[risen].pages;
+    return knee;
+}
+
+/* Pages at which the ladder crosses `level` upward for good, between two points on a logarithmic scale. */
+static uint64_t crossing_pages(const struct knee_point *points, size_t count, double level)
+{
+    const size_t above = first_lasting_rise(points, count, level);
+
+    if (above == 0 || above == count) {
+        return points[above == 0 ? 0 : count - 1].pages;
+    }
+    const struct knee_point *const low = &points[above - 1];
+    const struct knee_point *const high = &points[above];
+    const double rise = high->ns - low->ns;
+    const double share = rise > 0 ? fmin(fmax((level - low->ns) / rise, 0), 1) : 1;
+
+    return (uint64_t)llround((double)low->pages * pow((double)high->pages / (double)low->pages, share));
+}
+
+/* Highest level that two neighbouring points reach, so that one disturbed point is no top. */
+static double lasting_top(const struct knee_point *points, size_t count, size_t risen, uint64_t pages_max)
+{
+    double top = points[risen].ns;
+
+    if (risen + 1 < count) {
+        top = fmin(points[risen].ns, points[risen + 1].ns);
+    }
+    for (size_t index = risen + 1; index < count && points[index].pages <= pages_max; index++) {
+        top = fmax(top, fmin(points[index - 1].ns, points[index].ns));
+    }
+    return top;
+}
+
+struct knee_interval knee_find_interval(const struct knee_point *points, size_t count, uint64_t from_pages)
+{
+    struct knee_interval found = {.verdict = KNEE_UNCLEAR, .plateau_ns = NAN, .top_ns = NAN};
+    size_t first = 0;
+    double tolerance = 0;
+
+    while (first < count && points[first].pages < from_pages) {
+        first++;
+    }
+    const struct knee_point *const rest = points + first;
+    const size_t rest_count = count - first;
+    const double level = plateau_level(rest, rest_count, &tolerance);
+
+    if (isnan(level)) {
+        return found;
+    }
+    found.plateau_ns = level;
+    const size_t risen = first_lasting_rise(rest, rest_count, level + tolerance);
+
+    if (risen == rest_count) {
+        found.verdict = KNEE_NONE;
+        found.soft_start_pages = rest[rest_count - 1].pages;
+        return found;
+    }
+    if (risen < PLATEAU_POINTS) {
+        return found;
+    }
+    found.soft_start_pages = rest[risen - 1].pages;
+    found.top_ns = lasting_top(rest, rest_count, risen, TOP_FACTOR * found.soft_start_pages);
+    if (found.top_ns - level < SECOND_RISE_SHARE * level) {
+        found.verdict = KNEE_NONE;
+        return found;
+    }
+    const size_t half = first_lasting_rise(rest, rest_count, level + 0.5 * (found.top_ns - level));
+
+    found.half_rise_pages = rest[half < rest_count ? half : rest_count - 1].pages;
+    found.estimate_pages = crossing_pages(rest, rest_count, level + ESTIMATE_SHARE * (found.top_ns - level));
+    if (found.estimate_pages < found.soft_start_pages) {
+        found.estimate_pages = found.soft_start_pages;
+    }
+    found.verdict = KNEE_FOUND;
+    return found;
+}
+
+/* Knees of small ladders are exact to one page; larger ones to a few percent. */
+static int is_near(uint64_t left, uint64_t right)
+{
+    const double difference = fabs((double)left - (double)right);
+
+    return difference <= fmax(1, 0.06 * (double)right);
+}
+
+int knee_find_ways(const uint64_t *capacity, size_t count)
+{
+    enum { SAME_FOR_STRIDES = 3, FULL_STRIDES = 6 };
+    size_t same = 1;
+
+    while (same < count && is_near(capacity[same], capacity[0])) {
+        same++;
+    }
+    if (same == count) {
+        return count > FULL_STRIDES ? KNEE_WAYS_FULL : KNEE_WAYS_UNKNOWN;
+    }
+    if (same > 1) {
+        return KNEE_WAYS_UNKNOWN; /* the index is not made of the low page-number bits */
+    }
+    size_t halved = 1;
+
+    while (halved < count && is_near(2 * capacity[halved], capacity[halved - 1])) {
+        halved++;
+    }
+    const uint64_t ways = capacity[halved - 1];
+
+    for (size_t index = halved - 1; index < halved - 1 + SAME_FOR_STRIDES; index++) {
+        if (index >= count || !is_near(capacity[index], ways)) {
+            return KNEE_WAYS_UNKNOWN;
+        }
+    }
+    return (int)ways;
+}

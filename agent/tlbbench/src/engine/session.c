@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/session.h"
+
+#include "base/clock.h"
+#include "base/signals.h"
+#include "base/verdict.h"
+#include "memory/backing.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool session_must_stop(const struct session *session, struct verdict *verdict)
+{
+    if (signals_stop_requested()) {
+        verdict_set(verdict, STATUS_STOPPED, "stopped by signal %d", signals_stop_signal());
+        return true;
+    }
+    if (deadline_passed(session->deadline)) {
+        verdict_set(verdict, STATUS_STOPPED, "the time limit was reached");
+        return true;
+    }
+    return false;
+}
+
+void session_report_progress(const struct session *session, double fraction)
+{
+    if (session->progress != NULL) {
+        session->progress(session->progress_context, fraction);
+    }
+}
+
+bool session_allows(const struct session *session, const struct backing *backing, uint64_t mapped_bytes, uint64_t bytes,
+                    struct verdict *verdict)
+{
+    const unsigned long long mib = 1ull << 20;
+
+    if (mapped_bytes <= session->memory_bytes && bytes <= session->memory_bytes - mapped_bytes) {
+        return true;
+    }
+    if (backing->page_bytes > session->memory_bytes) {
+        verdict_set(verdict, STATUS_MEMORY_LIMIT, "one %s page is more than the %llu MiB that may be used",
+                    backing->name, (unsigned long long)session->memory_bytes / mib);
+    } else {
+        verdict_set(verdict, STATUS_MEMORY_LIMIT,
+                    "%llu MiB in %s pages do not fit: %llu MiB may be used, %llu MiB are taken",
+                    (unsigned long long)bytes / mib, backing->name, (unsigned long long)session->memory_bytes / mib,
+                    (unsigned long long)mapped_bytes / mib);
+    }
+    return false;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every measuring section needs to know, and the budget it must keep. */
+#ifndef TLBBENCH_SESSION_H
+#define TLBBENCH_SESSION_H
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/verdict.h"
+#include "machine/environment.h"
+#include "machine/tlb_levels.h"
+#include "memory/backing.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SESSION_BACKINGS_MAX = 8 };
+
+struct session {
+    const struct environment *environment;
+    const struct tlb_level_list *priors; /* what CPUID, device tree and catalogue say; may be NULL */
+    uint64_t base_page_bytes;
+    /* The backings to compare, base pages first. A hugetlb size whose pool is empty is listed too, so that its absence
+     * is reported. */
+    struct backing backings[SESSION_BACKINGS_MAX];
+    size_t backing_count;
+    bool full;                /* the profile */
+    uint64_t seed;            /* of everything random */
+    int numa_node;            /* that memory is taken from; -1 = any */
+    uint64_t memory_bytes;    /* physical memory that may be mapped at once */
+    struct deadline deadline; /* of the section that runs */
+    struct cpu_list cpus;     /* that may be used */
+    int cpu;                  /* the core measured on */
+    /* Tells how far the section is, 0 .. 1. May be NULL. */
+    void (*progress)(void *context, double fraction);
+    void *progress_context;
+};
+
+/* True when the section must end now; then `verdict` says why. */
+bool session_must_stop(const struct session *session, struct verdict *verdict);
+
+void session_report_progress(const struct session *session, double fraction);
+
+/* True when `bytes` more of a backing may be mapped beside the `mapped_bytes` that are; else `verdict` says why not. */
+bool session_allows(const struct session *session, const struct backing *backing, uint64_t mapped_bytes, uint64_t bytes,
+                    struct verdict *verdict);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/smt_watch.h"
+
+#include "base/clock.h"
+#include "engine/issue_throughput.h"
+
+#include <math.h>
+
+/* Narrower than this share of the width alone: something else uses the core's ports. */
+#define ALONE_SHARE 0.90
+/* Probes that went wrong look wide, one in thousands: so many must be as wide. */
+#define ODD_SHARE 0.001
+#define WIDTHS_MIN 8
+
+/* Bins of one percent, from a quarter of an addition a cycle up. */
+#define BIN_RATIO 1.01
+#define LEAST_BIN 0.25
+
+/* Where even the best is narrower, the sibling never paused: every x86 server core since Sandy Bridge has three ports
+ * or more for additions (Intel's and AMD's optimization manuals). Other architectures have cores of one or two, and
+ * hardly any with hidden siblings. */
+#if defined(__x86_64__)
+#define LEAST_WIDTH 3.0
+#else
+#define LEAST_WIDTH 0.0
+#endif
+
+static void count_width(struct core_watch *watch, double width)
+{
+    const double place = log(width / LEAST_BIN) / log(BIN_RATIO);
+    const int bin = place < 0 ? 0 : place >= CORE_WATCH_BINS ? CORE_WATCH_BINS - 1 : (int)place;
+
+    watch->widths[bin]++;
+    watch->counted++;
+}
+
+/* The width that enough probes reached; 0 while there are too few. */
+static double width_alone(const struct core_watch *watch)
+{
+    const double enough = WIDTHS_MIN + ODD_SHARE * (double)watch->counted;
+    uint64_t reached = 0;
+
+    for (int bin = CORE_WATCH_BINS - 1; bin >= 0; bin--) {
+        reached += watch->widths[bin];
+        if ((double)reached >= enough) {
+            return LEAST_BIN * pow(BIN_RATIO, bin + 0.5);
+        }
+    }
+    return 0;
+}
+
+bool core_watch_look(struct core_watch *watch)
+{
+    const double width = core_width_probe();
+
+    if (width > 0 && isfinite(width)) {
+        count_width(watch, width);
+    }
+    watch->looks++;
+    const double best = width_alone(watch);
+    const bool alone = best == 0 || (!isnan(width) && width >= ALONE_SHARE * fmax(best, LEAST_WIDTH));
+
+    watch->alone += alone ? 1 : 0;
+    return alone;
+}
+
+void core_watch_learn(struct core_watch *watch, double seconds)
+{
+    const struct deadline end = deadline_after(seconds);
+
+    while (!deadline_passed(end)) {
+        (void)core_watch_look(watch);
+    }
+    watch->looks = 0;
+    watch->alone = 0;
+}
+
+double core_watch_share(const struct core_watch *watch)
+{
+    return watch->looks > 0 ? (double)watch->alone / (double)watch->looks : NAN;
+}

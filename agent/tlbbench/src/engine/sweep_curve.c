@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sweep_curve.h"
+
+#include "base/statistics.h"
+#include "engine/curve.h"
+#include "engine/knee.h"
+#include "engine/sweep.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static double chosen(const struct point_stats *stats, enum ladder_statistic statistic)
+{
+    return statistic == LADDER_MEDIAN ? stats->ns_p50 : stats->ns_min;
+}
+
+size_t ladder_knee_points(const struct ladder *ladder, enum ladder_statistic statistic, double hit_ns,
+                          struct knee_point points[LADDER_POINTS_MAX])
+{
+    for (size_t index = 0; index < ladder->count; index++) {
+        const struct ladder_cell *const cell = &ladder->cells[index];
+        const double control_ns = cell->packed.stats.batches > 0 ? chosen(&cell->packed.stats, statistic) - hit_ns : 0;
+
+        points[index] = (struct knee_point){
+            .pages = cell->pages,
+            .ns = chosen(&cell->view.stats, statistic) - control_ns,
+            .mad = statistic == LADDER_MEDIAN ? cell->view.stats.ns_mad : 0,
+        };
+    }
+    return ladder->count;
+}
+
+int ladder_to_curve(const struct ladder *ladder, bool packed, struct curve *curve)
+{
+    curve->x_name = "pages";
+    curve->points = calloc(ladder->count, sizeof(*curve->points));
+    if (curve->points == NULL) {
+        return -1;
+    }
+    curve->point_count = ladder->count;
+    for (size_t index = 0; index < ladder->count; index++) {
+        const struct ladder_cell *const cell = &ladder->cells[index];
+
+        curve->points[index].x = cell->pages;
+        curve->points[index].stats = packed ? cell->packed.stats : cell->view.stats;
+    }
+    return 0;
+}

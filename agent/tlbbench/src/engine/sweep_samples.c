@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sweep_samples.h"
+
+#include "base/statistics.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A median with a larger standard error gets more rounds where they are allowed: the median of a repeated run then
+ * mostly lies within 2 %. */
+#define MEDIAN_ERROR_SHARE 0.007
+/* Of a stolen round, batches above the point's best by more than this go. */
+#define STOLEN_EXCESS_SHARE 0.05
+
+/* Enough for a first answer, where nothing better is to be had. */
+bool samples_answer(const struct ladder_samples *samples)
+{
+    return samples->count + samples->shared_count >= LADDER_SAMPLES_MIN;
+}
+
+void samples_keep(struct ladder_samples *samples, double ns, bool alone)
+{
+    if (alone && samples->count < LADDER_SAMPLES_MAX) {
+        samples->ns[samples->count++] = ns;
+    } else if (!alone && samples->shared_count < LADDER_SHARED_MAX) {
+        samples->shared_ns[samples->shared_count++] = ns;
+    }
+}
+
+/* Figures of the unshared core if there are enough; else of all. */
+void samples_summarise(struct ladder_samples *samples)
+{
+    double all[LADDER_SAMPLES_MAX + LADDER_SHARED_MAX];
+    size_t count = samples->count;
+
+    memcpy(all, samples->ns, count * sizeof(*all));
+    if (count < LADDER_ALONE_MIN) {
+        memcpy(all + count, samples->shared_ns, samples->shared_count * sizeof(*all));
+        count += samples->shared_count;
+    }
+    statistics_summarise(all, count, samples->dropped, &samples->stats);
+}
+
+size_t samples_all(const struct ladder_samples *samples)
+{
+    return samples->count + samples->shared_count;
+}
+
+bool samples_lack_alone(const struct ladder_samples *samples, size_t wanted)
+{
+    return samples->count < wanted && samples->shared_count > 0;
+}
+
+/* The standard error of a median, estimated from the MAD as for normal noise. */
+bool samples_are_uncertain(const struct ladder_samples *samples)
+{
+    double sorted[LADDER_SAMPLES_MAX];
+
+    if (samples->count < LADDER_SAMPLES_MIN || samples->count == LADDER_SAMPLES_MAX) {
+        return samples->count < LADDER_SAMPLES_MIN;
+    }
+    memcpy(sorted, samples->ns, samples->count * sizeof(*sorted));
+    const double median = statistics_median(sorted, samples->count);
+    const double deviation = 1.4826 * statistics_mad(sorted, samples->count, median);
+
+    return 1.2533 * deviation / sqrt((double)samples->count) > MEDIAN_ERROR_SHARE * median;
+}
+
+/* Where a kernel does not take stolen time out of processor time, a stolen batch passes the guard. It stands out: time
+ * is stolen for a large part of a batch or more. So of a stolen round the batches go that are well above the point's
+ * best. */
+void samples_drop_stolen(struct ladder_samples *samples, size_t first)
+{
+    double best = INFINITY;
+    size_t kept = first;
+
+    for (size_t index = 0; index < samples->count; index++) {
+        best = fmin(best, samples->ns[index]);
+    }
+    for (size_t index = first; index < samples->count; index++) {
+        if (samples->ns[index] <= (1 + STOLEN_EXCESS_SHARE) * best) {
+            samples->ns[kept++] = samples->ns[index];
+        }
+    }
+    samples->dropped += (unsigned)(samples->count - kept);
+    samples->count = kept;
+}
+
+double samples_best(const struct ladder_samples *samples)
+{
+    double best = INFINITY;
+
+    for (size_t index = 0; index < samples->count; index++) {
+        best = fmin(best, samples->ns[index]);
+    }
+    for (size_t index = 0; index < samples->shared_count; index++) {
+        best = fmin(best, samples->shared_ns[index]);
+    }
+    return best;
+}

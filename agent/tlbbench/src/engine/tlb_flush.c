@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/tlb_flush.h"
+
+#include <stddef.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Kernels flush page by page up to a limit (33 pages on x86-64, 512 on arm64) and all of the process beyond it. */
+#if defined(__x86_64__)
+enum { RANGE_PAGES = 64 };
+#else
+enum { RANGE_PAGES = 1024 };
+#endif
+
+enum { FOREIGN_SWEEP_PAGES = 16384 }; /* four times the largest second level known */
+
+/* Zero pages to read; NULL when there are none to be had. */
+static char *map_zeroes(size_t bytes)
+{
+    char *const made = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (made == MAP_FAILED) {
+        return NULL;
+    }
+    (void)madvise(made, bytes, MADV_NOHUGEPAGE);
+    return made;
+}
+
+/* Entries of pages that are no longer used do not simply age away: on AMD's Zen 5 a cycle of 2048 pages linked after
+ * another one of as many stays 50 % slower for hundreds of laps than after a flush, in a second level of 4096 entries.
+ *
+ * The range is read once, so the kernel maps its page of zeroes there: no memory is taken. */
+void translations_drop(void)
+{
+    static char *range;
+    const size_t bytes = (size_t)RANGE_PAGES * (size_t)sysconf(_SC_PAGESIZE);
+
+    if (range == NULL && (range = map_zeroes(bytes)) == NULL) {
+        return; /* a measurement with old entries is better than none */
+    }
+    for (size_t offset = 0; offset < bytes; offset += bytes / RANGE_PAGES) {
+        (void)*(volatile char *)(range + offset);
+    }
+    (void)mprotect(range, bytes, PROT_NONE);
+    if (mprotect(range, bytes, PROT_READ) != 0) {
+        (void)munmap(range, bytes); /* not readable any more */
+        range = NULL;
+    }
+}
+
+void translations_crowd_out(void)
+{
+    static const char *range;
+    const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+
+    if (range == NULL && (range = map_zeroes(FOREIGN_SWEEP_PAGES * page_bytes)) == NULL) {
+        return;
+    }
+    for (size_t page = 0; page < FOREIGN_SWEEP_PAGES; page++) {
+        (void)*(const volatile char *)(range + page * page_bytes);
+    }
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/window.h"
+
+#include "base/permutation.h"
+#include "base/rng.h"
+#include "base/signals.h"
+#include "base/verdict.h"
+#include "memory/backing.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    LINE_BYTES = 64, /* x86-64, most Arm servers; POWER's 128 halves the lines used, which harms nothing */
+    WORD_BYTES = 8,
+    LINE_STEP = 37, /* odd, so that pages in a row fall into cache sets far apart and all lines are used */
+    CONTROL_FRAMES =
+        16, /* pages of the packed view in one group: below every first-level data TLB in the catalogue (40 up) */
+};
+
+static size_t lines_per_frame(const struct window *window)
+{
+    return (size_t)(window->base_bytes / LINE_BYTES);
+}
+
+static size_t slots_per_frame(const struct window *window)
+{
+    return window->slots == WINDOW_SLOTS_LINES ? lines_per_frame(window) : (size_t)(window->base_bytes / WORD_BYTES);
+}
+
+static bool is_huge(const struct window *window)
+{
+    return window->page_bytes != window->base_bytes;
+}
+
+/* Base pages: frames fill up one after the other, so that a short cycle has few of them and its packed view needs few
+ * translations. A huge page is one translation anyway: pages in a row take base-page parts in a row, which keeps a TLB
+ * that holds only the parts (a fractured page) from seeing them all in one set. */
+static size_t frame_of_page(const struct window *window, size_t page)
+{
+    return is_huge(window) ? page % window->frames : page / slots_per_frame(window);
+}
+
+/* Byte offset of the page's slot in its frame: all lines once, then the next word of each. */
+static size_t slot_offset(const struct window *window, size_t page)
+{
+    const size_t lines = lines_per_frame(window);
+    const size_t slot = is_huge(window) ? page / window->frames : page % slots_per_frame(window);
+
+    if (window->slots == WINDOW_SLOTS_SHARED) {
+        return slot * WORD_BYTES;
+    }
+    const size_t line = (slot * LINE_STEP + frame_of_page(window, page) * window->salt) % lines;
+
+    return line * LINE_BYTES + slot / lines * WORD_BYTES;
+}
+
+static char *packed_slot(const struct window *window, size_t page)
+{
+    return window->packed + frame_of_page(window, page) * window->base_bytes + slot_offset(window, page);
+}
+
+/* Where page i of the view is mapped. */
+static char *view_page(const struct window *window, size_t page)
+{
+    const uint64_t inside =
+        window->spread ? page % (window->stride_bytes / window->page_bytes) * window->page_bytes : 0;
+
+    return window->view + page * window->stride_bytes + inside;
+}
+
+static char *view_slot(const struct window *window, size_t page)
+{
+    char *const mapped = view_page(window, page) + slot_offset(window, page);
+
+    return is_huge(window) ? mapped + frame_of_page(window, page) * window->base_bytes : mapped;
+}
+
+static void touch_frames(void *context)
+{
+    const struct window *const window = context;
+
+    memset(window->packed, 1, window->frames * window->base_bytes);
+}
+
+int window_open(struct window *window, const struct window_request *request, struct verdict *verdict)
+{
+    *window = (struct window){
+        .page_bytes = request->page_bytes,
+        .base_bytes = request->base_bytes,
+        .stride_bytes = request->page_bytes * request->stride_pages,
+        .pages_max = request->pages_max,
+        .slots = request->slots,
+        .spread = request->spread,
+        .fd = -1,
+    };
+    window->frames = is_huge(window) ? (size_t)(request->page_bytes / request->base_bytes)
+                                     : (request->pages_max + slots_per_frame(window) - 1) / slots_per_frame(window);
+    window->packed_bytes = window->frames * request->base_bytes;
+    window->view_bytes = window->stride_bytes * request->pages_max;
+
+    window->fd = backing_memfd(is_huge(window) ? request->page_bytes : 0, window->packed_bytes, verdict);
+    if (window->fd < 0) {
+        return -1;
+    }
+    window->packed = backing_map_file(window->fd, window->packed_bytes, verdict);
+    if (window->packed != NULL && signals_guard_bus(touch_frames, window) != 0) {
+        verdict_set(verdict, STATUS_SIGBUS, "a promised %llu-byte page could not be had",
+                    (unsigned long long)request->page_bytes);
+    } else if (window->packed != NULL) {
+        /* Spread pages lie where the slots of large pages would. */
+        window->view = backing_reserve_range(window->view_bytes,
+                                             request->spread ? window->stride_bytes : request->page_bytes, verdict);
+    }
+    if (window->view == NULL) {
+        window_close(window);
+        return -1;
+    }
+    return 0;
+}
+
+void window_close(struct window *window)
+{
+    if (window->view != NULL) {
+        (void)munmap(window->view, window->view_bytes);
+    }
+    if (window->packed != NULL) {
+        (void)munmap(window->packed, window->packed_bytes);
+    }
+    if (window->fd >= 0) {
+        (void)close(window->fd);
+    }
+    *window = (struct window){.fd = -1};
+}
+
+int window_map(struct window *window, size_t pages, struct verdict *verdict)
+{
+    const int flags = MAP_SHARED | MAP_FIXED | MAP_POPULATE;
+
+    for (size_t page = window->pages_mapped; page < pages; page++) {
+        const off_t frame = is_huge(window) ? 0 : (off_t)(frame_of_page(window, page) * window->base_bytes);
+
+        if (mmap(view_page(window, page), window->page_bytes, PROT_READ | PROT_WRITE, flags, window->fd, frame) ==
+            MAP_FAILED) {
+            backing_explain_errno(errno, "mapping a page of the window", window->page_bytes, verdict);
+            return -1;
+        }
+        window->pages_mapped = page + 1;
+    }
+    return 0;
+}
+
+/* Stores the cycle order[0] -> order[1] -> ... -> order[0]. Writing goes through the packed view: fewer TLB misses. */
+static void *link_cycle(struct window *window, const uint32_t *order, size_t pages,
+                        char *(*slot)(const struct window *, size_t))
+{
+    for (size_t step = 0; step < pages; step++) {
+        char *const next = slot(window, order[step + 1 == pages ? 0 : step + 1]);
+
+        memcpy(packed_slot(window, order[step]), &next, sizeof(next));
+    }
+    return slot(window, order[0]);
+}
+
+/* Two lines of one set whose linear addresses look alike to a way predictor cost each other misses. Which lines share a
+ * set changes with every link, so that no knee rests on one unlucky pair. */
+static void draw_salt(struct window *window, struct rng *rng)
+{
+    window->salt = (size_t)rng_below(rng, lines_per_frame(window));
+}
+
+void *window_link_view(struct window *window, size_t pages, struct rng *rng, uint32_t *order)
+{
+    draw_salt(window, rng);
+    for (size_t page = 0; page < pages; page++) {
+        order[page] = (uint32_t)page;
+    }
+    chase_shuffle(order, pages, rng);
+    return link_cycle(window, order, pages, view_slot);
+}
+
+void *window_link_packed(struct window *window, size_t pages, struct rng *rng, uint32_t *order)
+{
+    const size_t group = CONTROL_FRAMES * slots_per_frame(window);
+
+    draw_salt(window, rng);
+    for (size_t page = 0; page < pages; page++) {
+        order[page] = (uint32_t)page;
+    }
+    for (size_t start = 0; start < pages; start += group) {
+        chase_shuffle(order + start, pages - start < group ? pages - start : group, rng);
+    }
+    return link_cycle(window, order, pages, packed_slot);
+}
+
+uint64_t window_frame_bytes(const struct window *window)
+{
+    return window->packed_bytes;
+}

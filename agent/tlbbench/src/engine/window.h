@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A window of many virtual pages over few physical ones. A cycle over the window needs one translation a page, while
+ * its data stays in the first cache levels; the same data seen through the packed view needs hardly any translation.
+ * The difference is the cost of translation alone.
+ */
+#ifndef TLBBENCH_WINDOW_H
+#define TLBBENCH_WINDOW_H
+
+#include "base/rng.h"
+#include "base/verdict.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How virtual pages share the physical lines. */
+enum window_slots {
+    WINDOW_SLOTS_WORDS,  /* eight pages a cache line: the least data, right where the cache is found by physical address
+                          */
+    WINDOW_SLOTS_SHARED, /* every line is filled before the next is used: shows what sharing a line costs */
+    WINDOW_SLOTS_LINES,  /* one line a page: for caches that predict the way from the linear address */
+};
+
+struct window {
+    char *view;   /* the window: page i at view + i * stride */
+    char *packed; /* the frames, each once, in order */
+    uint64_t page_bytes;
+    uint64_t base_bytes; /* base page of the machine: the unit of frames below */
+    uint64_t stride_bytes;
+    size_t pages_max;
+    size_t pages_mapped;
+    size_t frames; /* frames of base_bytes that hold slots */
+    enum window_slots slots;
+    bool spread;
+    size_t salt; /* changes which pages share a cache set; drawn anew by every link */
+    int fd;
+    size_t view_bytes, packed_bytes;
+};
+
+struct window_request {
+    uint64_t page_bytes; /* base page, or a hugetlb size with one free page */
+    uint64_t base_bytes;
+    uint64_t stride_pages; /* 1 = neighbours */
+    size_t pages_max;
+    enum window_slots slots;
+    bool spread; /* base pages at a stride: page i lies i pages further into its stride, as hot lines in a large range
+                    do */
+};
+
+/* Reserves the address range and creates the frames; maps nothing into the view yet. On failure returns -1, says why in
+ * `verdict`, and needs no close. */
+int window_open(struct window *window, const struct window_request *request, struct verdict *verdict);
+void window_close(struct window *window);
+
+/* Maps the view up to `pages` pages. Returns 0, or -1 with the reason (vm.max_map_count, memory). */
+int window_map(struct window *window, size_t pages, struct verdict *verdict);
+
+/* Links pages 0 .. pages - 1 of the view into one random cycle. Returns its first position. */
+void *window_link_view(struct window *window, size_t pages, struct rng *rng, uint32_t *order);
+
+/* Links the same slots through the packed view, at random within groups of frames that the first-level TLB holds: the
+ * same data, no translation to speak of. */
+void *window_link_packed(struct window *window, size_t pages, struct rng *rng, uint32_t *order);
+
+/* Physical memory the window holds. */
+uint64_t window_frame_bytes(const struct window *window);
+
+#endif

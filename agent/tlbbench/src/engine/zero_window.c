@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/zero_window.h"
+
+#include "base/permutation.h"
+#include "base/rng.h"
+#include "base/verdict.h"
+#include "engine/chase.h"
+#include "memory/backing.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+enum {
+    LINE_BYTES = 64,
+    /* A cycle starts at any of so many pages: which pages share a set, and their entries a line, differs by that. */
+    START_PAGES = 2048,
+    LINE_STEP = 37, /* odd, so that pages in a row fall into cache sets far apart and all lines are used */
+};
+
+static size_t mapped_bytes(uint64_t page_bytes, size_t pages_max)
+{
+    return (size_t)page_bytes * (pages_max + START_PAGES);
+}
+
+int zero_view_open(struct zero_view *view, uint64_t page_bytes, size_t pages_max, struct verdict *verdict)
+{
+    const size_t bytes = mapped_bytes(page_bytes, pages_max);
+    char *const base = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    *view = (struct zero_view){.page_bytes = page_bytes, .pages_max = pages_max};
+    if (base == MAP_FAILED) {
+        backing_explain_errno(errno, "mapping pages of zeroes", bytes, verdict);
+        return -1;
+    }
+    (void)madvise(base, bytes, MADV_NOHUGEPAGE); /* there is a huge page of zeroes, too */
+    view->base = base;
+    return 0;
+}
+
+void zero_view_close(struct zero_view *view)
+{
+    if (view->base != NULL) {
+        (void)munmap(view->base, mapped_bytes(view->page_bytes, view->pages_max));
+    }
+    view->base = NULL;
+}
+
+struct chase zero_view_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order)
+{
+    const struct zero_view *const view = context;
+    const uint64_t lines = view->page_bytes / LINE_BYTES;
+    const uint64_t salt = rng_below(rng, lines);
+    const uint64_t start = rng_below(rng, START_PAGES);
+
+    for (size_t page = 0; page < pages; page++) {
+        order[page] = (uint32_t)page;
+    }
+    chase_shuffle(order, pages, rng);
+    for (size_t step = 0; step < pages; step++) {
+        const uint64_t page = order[step];
+        const uint64_t line = (page * LINE_STEP + page / lines * salt) % lines;
+
+        order[step] = (uint32_t)((packed ? 0 : page * view->page_bytes) + line * LINE_BYTES);
+    }
+    return (struct chase){.offsets = order, .count = pages, .base = view->base + start * view->page_bytes};
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Many virtual base pages over the kernel's one page of zeroes: what a read of untouched private memory maps. A load
+ * there needs a translation and hits the first-level cache, as in a window (window.h), but takes no memory at all, is
+ * not part of the resident size, and is one mapping, whatever its length. It holds no pointers, so it is chased by a
+ * table.
+ *
+ * Caches that predict the way from the linear address (AMD Zen) mispredict here once pages outnumber lines: the plateau
+ * of a ladder lies higher by that, evenly; where it ends is right, and what a miss costs.
+ */
+#ifndef TLBBENCH_ZERO_VIEW_H
+#define TLBBENCH_ZERO_VIEW_H
+
+#include "base/rng.h"
+#include "base/verdict.h"
+#include "engine/chase.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct zero_view {
+    char *base;
+    uint64_t page_bytes;
+    size_t pages_max;
+};
+
+/* Reserves the addresses. Returns 0, or -1 with the reason. */
+int zero_view_open(struct zero_view *view, uint64_t page_bytes, size_t pages_max, struct verdict *verdict);
+void zero_view_close(struct zero_view *view);
+
+/* A cycle of one line in each of the first `pages` pages, in a random order; `packed`: the same lines of the first page
+ * alone. A ladder_link (ladder.h): `context` is the view, and `order` becomes the table. */
+struct chase zero_view_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which CPU the ladders run on, and what a ladder may cost there. */
+#ifndef TLBBENCH_GEOMETRY_CORE_MIGRATION_H
+#define TLBBENCH_GEOMETRY_CORE_MIGRATION_H
+
+#include "base/clock.h"
+#include "engine/session.h"
+#include "engine/sweep.h"
+#include "geometry/work.h"
+
+/* Notes what share of the core this thread got since the last look, and leaves a core that other work holds. */
+void geometry_look(struct geometry_work *work);
+
+/* Clears the ladder for a new one with its own random stream; leaves a core that other work held during the last. */
+void geometry_start_ladder(struct geometry_work *work);
+
+/* When a section's parts are planned to be over. */
+struct deadline geometry_planned_end(const struct session *session);
+
+/* The effort of a ladder that may take `share` of what is left of the part's time. */
+struct ladder_effort geometry_effort(const struct geometry_work *work, double share);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The TLBs as they behave: entries of each level, ways of the first, what one entry covers, what a miss costs. */
+#ifndef TLBBENCH_GEOMETRY_GEOMETRY_H
+#define TLBBENCH_GEOMETRY_GEOMETRY_H
+
+#include "engine/session.h"
+#include "geometry/result.h"
+
+/* Measures on the calling thread, which must be bound to session->cpu. Always leaves a valid result; what could not be
+ * measured says why. Returns 0, or -1 when memory for the result ran out. Free with geometry_result_free(). */
+int geometry_measure(const struct session *session, struct geometry_result *result);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the geometry section found. */
+#ifndef TLBBENCH_GEOMETRY_RESULT_H
+#define TLBBENCH_GEOMETRY_RESULT_H
+
+#include "base/verdict.h"
+#include "engine/curve.h"
+#include "machine/tlb_levels.h"
+#include "memory/backing.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct granule {
+    char backing[16];
+    enum backing_kind kind;
+    uint64_t page_bytes;
+    uint64_t granule_bytes; /* what one TLB entry covers; 0 = unknown, printed as null */
+    struct verdict verdict; /* STATUS_OK: granule_bytes == page_bytes; STATUS_FRACTURED: smaller */
+};
+
+struct penalty {
+    const char *level; /* "l2_hit", "walk" */
+    uint64_t page_bytes;
+    double ns, ns_min, ns_max; /* on top of an L1 hit */
+    double cycles;
+};
+
+struct core_clock {
+    double core_hz;
+    double l1_hit_ns;
+    double l1_hit_cycles;
+};
+
+enum alias_method { METHOD_ALIASED, METHOD_DISTINCT_LINES };
+const char *alias_method_name(enum alias_method method);
+
+struct geometry_result {
+    struct verdict verdict;
+    enum alias_method method;   /* chosen by measuring: does aliasing cost anything on this core? */
+    double alias_cost_ns;       /* aliased minus distinct lines, few pages; NAN = not measured */
+    double core_alone_fraction; /* of the looks at the core: no sibling thread was busy; NAN = no look */
+    bool coalescing_seen;       /* contiguous frames raise the capacity */
+    char coalescing[REASON_BYTES];
+    struct tlb_level_list levels; /* cpuid and catalogue facts first, then measured ones */
+    struct granule *granules;
+    size_t granule_count;
+    struct penalty *penalties;
+    size_t penalty_count;
+    struct core_clock clock;
+    struct disagreement *disagreements;
+    size_t disagreement_count;
+    struct curve_list curves;
+    uint64_t peak_mapped_bytes; /* physical memory the section used at most */
+};
+
+/* Finds the measured level of a page size in the result, or NULL. */
+struct tlb_level *geometry_find_measured(struct geometry_result *result, unsigned level, uint64_t page_bytes);
+
+void geometry_result_free(struct geometry_result *result);
+
+#endif

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The second level: a soft rise, read as an interval over several fresh mappings; and what misses cost. */
+#include "geometry/second_level.h"
+
+#include "base/clock.h"
+#include "base/statistics.h"
+#include "base/verdict.h"
+#include "engine/knee.h"
+#include "engine/session.h"
+#include "engine/sweep.h"
+#include "engine/sweep_curve.h"
+#include "engine/window.h"
+#include "engine/zero_window.h"
+#include "geometry/core_migration.h"
+#include "geometry/result.h"
+#include "geometry/work.h"
+#include "machine/tlb_levels.h"
+#include "memory/backing.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    SHORT_LADDER_PAGES = 3072, /* shows a second level of 2048 entries whole */
+    HIT_LADDER_PAGES = 1100,   /* six steps past twice the largest first level; as a window 4.3 MiB of aliases */
+    MAPPINGS = 5,              /* fresh ones that every point sees */
+    MAPPINGS_MAX = 55,         /* for points whose median is uncertain after that */
+    MAPPINGS_MIN = 3,          /* where time is short */
+    HIT_CELLS = 5,
+};
+
+/* The second plateau is clean from here on, also where the first level replaces at random. */
+#define SECOND_PLATEAU_FROM 2
+/* One step of the ladder, as in geometry_add_points(). */
+#define LADDER_STEP 1.122462048
+/* Whoever shares the core evicts entries that a cycle of thousands of pages does not win back within a batch: the rise
+ * then looks softer and earlier than it is, also in the batches that ran undisturbed. */
+#define DROPPED_SHARE_MAX 0.25
+/* From here on the upper end of the interval is the end of the ladder, not the half of a rise that began too early. */
+#define DROPPED_SHARE_WIDE 0.05
+/* Of the half of the rise: ladders that all end this far past it repeat what they say of the top. */
+#define REACH 1.5
+/* A last step of the ladder that adds less than this share of the whole rise is past the steep part. */
+#define STEEP_STEP_SHARE 0.15
+/* Of an L1 hit's cycles from a whole number; beyond it the calibration was disturbed. */
+#define WHOLE_CYCLE_ERROR 0.2
+
+/* `hit_ns` is an L1 hit timed in the same rounds as `ns`: a hit takes a whole number of cycles, so their ratio gives
+ * cycles whatever the clock did since the calibration. */
+static double cycles_of(const struct geometry_work *work, double ns, double hit_ns)
+{
+    const double hit_cycles = round(work->result->clock.l1_hit_cycles);
+
+    return fabs(work->result->clock.l1_hit_cycles - hit_cycles) <= WHOLE_CYCLE_ERROR
+               ? ns / hit_ns * hit_cycles
+               : ns * work->result->clock.core_hz / 1e9;
+}
+
+static void add_penalty(struct geometry_work *work, const char *level, uint64_t page_bytes, double ns, double margin_ns,
+                        double hit_ns)
+{
+    struct geometry_result *const result = work->result;
+    struct penalty *const grown = realloc(result->penalties, (result->penalty_count + 1) * sizeof(*grown));
+
+    if (grown == NULL) {
+        return;
+    }
+    result->penalties = grown;
+    grown[result->penalty_count++] = (struct penalty){
+        .level = level,
+        .page_bytes = page_bytes,
+        .ns = ns,
+        .ns_min = fmax(0, ns - margin_ns),
+        .ns_max = ns + margin_ns,
+        .cycles = cycles_of(work, ns, hit_ns),
+    };
+}
+
+/* Median of three MADs over the points of a range: how far a repeated median may fall. */
+static double plateau_margin(const struct ladder *ladder, uint64_t from, uint64_t to)
+{
+    double margins[LADDER_POINTS_MAX];
+    size_t count = 0;
+
+    for (size_t index = 0; index < ladder->count; index++) {
+        const struct ladder_cell *const cell = &ladder->cells[index];
+
+        if (cell->pages >= from && cell->pages <= to && cell->view.stats.batches > 0) {
+            margins[count++] = 3 * cell->view.stats.ns_mad;
+        }
+    }
+    return count > 0 ? statistics_median(margins, count) : NAN;
+}
+
+/* On a quiet core at most one point in six lies this far above its best: those of the soft rise. More of them say that
+ * entries or page tables kept being lost, also where no batch was cut. What counts is whether the best was reached
+ * again: of many batches by a tenth, of few by half. */
+#define RESTLESS_EXCESS_SHARE 0.05
+#define RESTLESS_POINTS_SHARE 0.25
+#define MANY_BATCHES 30
+
+static bool is_restless(const struct ladder *ladder)
+{
+    size_t restless = 0;
+
+    for (size_t index = 0; index < ladder->count; index++) {
+        const struct point_stats *const stats = &ladder->cells[index].view.stats;
+
+        const double again_ns = stats->batches >= MANY_BATCHES ? stats->ns_p10 : stats->ns_p50;
+
+        restless += again_ns > (1 + RESTLESS_EXCESS_SHARE) * stats->ns_min ? 1 : 0;
+    }
+    return (double)restless > RESTLESS_POINTS_SHARE * (double)ladder->count;
+}
+
+/* On a held core points have few orders of visits, and the best of few may still be a bad one. */
+static bool is_disturbed(const struct geometry_work *work)
+{
+    return work->held || ladder_dropped_share(work->ladder) > DROPPED_SHARE_WIDE || is_restless(work->ladder);
+}
+
+static int store_second_level(struct geometry_work *work, const struct backing *backing,
+                              const struct knee_interval *found, struct verdict *verdict)
+{
+    struct tlb_level level = {
+        .level = 2,
+        .kind = TLB_DATA,
+        .page_bytes = backing->page_bytes,
+        .entries = (unsigned)found->estimate_pages,
+        .entries_min = (unsigned)found->soft_start_pages,
+        .entries_max = (unsigned)found->half_rise_pages,
+        .ways = TLB_WAYS_UNKNOWN,
+        .source = SOURCE_MEASURED,
+    };
+    const double width = (double)found->half_rise_pages / (double)found->soft_start_pages;
+
+    level.confidence = width <= 1.35 ? CONFIDENCE_HIGH : width <= 2.5 ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
+    (void)snprintf(level.note, sizeof(level.note),
+                   "interval from the soft start of the rise to its half; estimate at 15 %% of it");
+    const bool shared = ladder_is_shared_past(work->ladder, found->soft_start_pages);
+
+    if (shared || is_disturbed(work)) {
+        level.confidence = CONFIDENCE_LOW;
+        level.entries_max = (unsigned)work->ladder->cells[work->ladder->count - 1].pages;
+        (void)snprintf(level.note, sizeof(level.note),
+                       "%s disturbed the ladder: interval from the soft start to its end",
+                       shared ? "a busy sibling thread of the core" : "other work");
+    }
+    return geometry_add_level(work, &level, verdict);
+}
+
+/* Where a ladder of the second level is measured: a window of distinct frames, or pages of zeroes. */
+struct climb {
+    const struct backing *backing;
+    bool over_zeroes;
+    size_t pages_max;
+    double reach; /* pages of the longest cycle that every mapping measures */
+    bool extends; /* longer and longer until the rise is over */
+    uint64_t from;
+    double rise_min_ns; /* of a rise that is worth the name: a walk costs more than the hit before it */
+};
+
+struct place {
+    struct window window;
+    struct zero_view zeroes;
+};
+
+/* An L1 hit of the same rounds, table and all: from the shortest cycles, several of them because the clock may change
+ * from one to the next. */
+static double ladder_hit_ns(const struct ladder *ladder)
+{
+    double hits[HIT_CELLS];
+    size_t count = 0;
+
+    while (count < HIT_CELLS && count < ladder->count) {
+        hits[count] = ladder->cells[count].packed.stats.ns_min;
+        count++;
+    }
+    return statistics_median(hits, count);
+}
+
+/* True when the ladder has climbed past the steep part of the rise, so that longer cycles add nothing but time. */
+static bool rise_is_over(const struct geometry_work *work, const struct climb *climb)
+{
+    const struct ladder *const ladder = work->ladder;
+    struct knee_point points[LADDER_POINTS_MAX];
+    const size_t count = ladder_knee_points(ladder, LADDER_MINIMUM, ladder_hit_ns(ladder), points);
+    const struct knee_interval found = knee_find_interval(points, count, climb->from);
+
+    if (found.verdict != KNEE_FOUND || points[count - 1].ns - found.plateau_ns < climb->rise_min_ns) {
+        return false;
+    }
+    if ((double)points[count - 1].pages < REACH * (double)found.half_rise_pages) {
+        return false;
+    }
+    const double last_step = points[count - 1].ns - points[count - 2].ns;
+
+    return last_step < STEEP_STEP_SHARE * (points[count - 1].ns - found.plateau_ns);
+}
+
+static int open_place(const struct geometry_work *work, const struct climb *climb, struct place *place,
+                      struct verdict *verdict)
+{
+    return climb->over_zeroes
+               ? zero_view_open(&place->zeroes, climb->backing->page_bytes, climb->pages_max, verdict)
+               : geometry_open_window(work, climb->backing, 1, climb->pages_max, &place->window, verdict);
+}
+
+static void close_place(const struct climb *climb, struct place *place)
+{
+    if (climb->over_zeroes) {
+        zero_view_close(&place->zeroes);
+    } else {
+        window_close(&place->window);
+    }
+}
+
+static int climb_place(struct geometry_work *work, const struct climb *climb, struct place *place,
+                       const struct ladder_effort *effort, double *reach, struct verdict *verdict)
+{
+    struct ladder *const ladder = work->ladder;
+    int status = climb->over_zeroes
+                     ? ladder_measure(ladder, zero_view_link, &place->zeroes, effort, work->session, verdict)
+                     : ladder_measure_window(ladder, &place->window, effort, work->session, verdict);
+
+    struct ladder_effort first_look = *effort;
+
+    first_look.rounds = effort->rounds > 0 ? effort->rounds : effort->rounds_max;
+    while (status == 0 && climb->extends && !deadline_passed(effort->last) &&
+           *reach * LADDER_STEP <= (double)climb->pages_max && !rise_is_over(work, climb)) {
+        *reach *= LADDER_STEP;
+        const uint64_t pages = (uint64_t)llround(*reach);
+
+        status = climb->over_zeroes
+                     ? ladder_extend(ladder, pages, zero_view_link, &place->zeroes, &first_look, work->session, verdict)
+                     : ladder_extend_window(ladder, pages, &place->window, &first_look, work->session, verdict);
+    }
+    return status;
+}
+
+/* The effort of one mapping: some rounds of every point at first, then of those that are uncertain. */
+static struct ladder_effort effort_of_mapping(const struct ladder_effort *whole, bool held, unsigned mapping)
+{
+    struct ladder_effort effort = *whole;
+    const unsigned rounds = held ? 1 : (whole->rounds + MAPPINGS - 1) / MAPPINGS;
+
+    effort.rounds = mapping < MAPPINGS ? rounds : 0;
+    effort.rounds_max = mapping < MAPPINGS ? 0 : rounds;
+    effort.alone_rounds = 0; /* another mapping is as good */
+    return effort;
+}
+
+/* Measures the ladder, if it extends until its rise is over. Every mapping takes part in some conflict of its own
+ * (addresses, page tables), so several fresh ones are measured and the best of each point counts. */
+static int climb_ladder(struct geometry_work *work, const struct climb *climb, double share, struct verdict *verdict)
+{
+    double reach = fmin(climb->reach, (double)climb->pages_max);
+    uint64_t longest_ns = 0;
+    int status = 0;
+
+    geometry_start_ladder(work);
+    struct ladder_effort whole = geometry_effort(work, share);
+
+    whole.control = true;
+    geometry_add_points(work->ladder, (double)climb->from, reach);
+    reach = (double)work->ladder->cells[work->ladder->count - 1].pages;
+    for (unsigned mapping = 0; status == 0 && mapping < 2 * MAPPINGS_MAX; mapping++) {
+        const uint64_t start_ns = timing_now_ns();
+        /* The longest cycles are added when some mappings have been measured. */
+        const bool short_points = ladder_lacks_batches(work->ladder, MAPPINGS_MIN, true);
+        const bool late = start_ns + longest_ns > whole.end.end_ns;
+        struct ladder_effort effort = effort_of_mapping(&whole, work->held, mapping);
+        struct place place;
+
+        const bool enough = mapping >= MAPPINGS_MAX || (mapping >= MAPPINGS && !ladder_is_uncertain(work->ladder));
+
+        if (mapping >= MAPPINGS_MIN && !short_points && (late || enough)) {
+            break;
+        }
+        if (mapping > 0 && deadline_passed(whole.last)) {
+            break;
+        }
+        effort.end = short_points ? whole.last : whole.end;
+        if (session_must_stop(work->session, verdict) || open_place(work, climb, &place, verdict) != 0) {
+            return -1;
+        }
+        work->ladder->seed = ++work->stream;
+        status = climb_place(work, climb, &place, &effort, &reach, verdict);
+        close_place(climb, &place);
+        longest_ns = timing_now_ns() - start_ns > longest_ns ? timing_now_ns() - start_ns : longest_ns;
+    }
+    return status == 0 ? ladder_give_up_points(work->ladder, MAPPINGS_MIN, true, verdict) : status;
+}
+
+static int judge_ladder(const struct geometry_work *work, const struct climb *climb, const struct knee_interval *found,
+                        struct verdict *verdict)
+{
+    if (ladder_dropped_share(work->ladder) > DROPPED_SHARE_MAX) {
+        verdict_set(verdict, STATUS_NOISY,
+                    "other work held the core for %.0f %% of the batches: it takes second-level entries between them",
+                    100 * ladder_dropped_share(work->ladder));
+        return -1;
+    }
+    if (found->verdict == KNEE_UNCLEAR) {
+        verdict_set(verdict, STATUS_NOISY, "no clear second plateau past %llu pages of %s",
+                    (unsigned long long)climb->from, climb->backing->name);
+        return -1;
+    }
+    return 0;
+}
+
+static void keep_curves(struct geometry_work *work, const struct climb *climb, const char *what,
+                        const struct verdict *verdict)
+{
+    char name[64];
+
+    (void)snprintf(name, sizeof(name), "geometry %s %s", what, climb->backing->name);
+    geometry_keep_curve(work, name, climb->backing, false, climb->over_zeroes ? "zeroes" : geometry_layout_name(work),
+                        verdict);
+    (void)snprintf(name, sizeof(name), "geometry %s %s, control", what, climb->backing->name);
+    geometry_keep_curve(work, name, climb->backing, true, "packed", verdict);
+}
+
+/* What a hit of the second level costs, from the plateau of the ladder in `work`. */
+static void store_hit(struct geometry_work *work, const struct climb *climb, const struct knee_interval *found,
+                      double first_plateau_ns)
+{
+    const double penalty_ns = found->plateau_ns - first_plateau_ns;
+
+    add_penalty(work, "l2_hit", climb->backing->page_bytes, penalty_ns,
+                plateau_margin(work->ladder, climb->from, found->soft_start_pages), ladder_hit_ns(work->ladder));
+    if (climb->backing->kind == BACKING_BASE) {
+        work->l2_penalty_ns = penalty_ns;
+    }
+}
+
+/* Base pages: the plateau of a short ladder over a window, where pages have lines of their own, says what a hit costs.
+ * Pages of zeroes then show where the level ends, however long that takes. */
+int geometry_measure_hit(struct geometry_work *work, const struct backing *backing, struct verdict *verdict)
+{
+    struct knee_point points[LADDER_POINTS_MAX];
+    const uint64_t from = SECOND_PLATEAU_FROM * work->first.entries;
+    const struct climb hit = {.backing = backing,
+                              .pages_max = geometry_pages_max(backing),
+                              .reach = fmax(HIT_LADDER_PAGES, 4.0 * (double)from),
+                              .from = from};
+
+    if (climb_ladder(work, &hit, 1, verdict) != 0) {
+        return -1;
+    }
+    keep_curves(work, &hit, "second-level hit", verdict);
+    const size_t count = ladder_knee_points(work->ladder, LADDER_MINIMUM, work->first.plateau_ns, points);
+    const struct knee_interval found = knee_find_interval(points, count, hit.from);
+
+    if (judge_ladder(work, &hit, &found, verdict) != 0) {
+        return -1;
+    }
+    work->second_hit_ns = ladder_hit_ns(work->ladder);
+    geometry_note_hit(work, work->second_hit_ns);
+    store_hit(work, &hit, &found, work->first.plateau_ns);
+    return 0;
+}
+
+int geometry_measure_second_level(struct geometry_work *work, const struct backing *backing,
+                                  const struct geometry_first_level *first, struct verdict *verdict)
+{
+    struct knee_point points[LADDER_POINTS_MAX];
+    const bool whole = work->session->full;
+    const bool over_zeroes = backing->kind == BACKING_BASE;
+    const size_t pages_max = geometry_pages_max(backing);
+    const struct climb climb = {.backing = backing,
+                                .over_zeroes = over_zeroes,
+                                .pages_max = pages_max,
+                                .reach = whole ? (double)pages_max : SHORT_LADDER_PAGES,
+                                .extends = true,
+                                .from = SECOND_PLATEAU_FROM * first->entries,
+                                .rise_min_ns = over_zeroes && !isnan(work->l2_penalty_ns) ? work->l2_penalty_ns : 0};
+
+    if (climb_ladder(work, &climb, 1, verdict) != 0) {
+        return -1;
+    }
+    geometry_look(work);
+    keep_curves(work, &climb, "second level", verdict);
+    const double base_ns = over_zeroes ? ladder_hit_ns(work->ladder) : first->plateau_ns;
+    const size_t count = ladder_knee_points(work->ladder, LADDER_MINIMUM, base_ns, points);
+    const struct knee_interval found = knee_find_interval(points, count, climb.from);
+
+    if (judge_ladder(work, &climb, &found, verdict) != 0) {
+        return -1;
+    }
+    if (!over_zeroes) {
+        store_hit(work, &climb, &found, first->plateau_ns);
+    }
+    if (found.verdict == KNEE_NONE && is_disturbed(work)) {
+        verdict_set(verdict, STATUS_NOISY, "other work disturbed the ladder: no end of the second level to be seen");
+        return -1;
+    }
+    if (found.verdict == KNEE_NONE) {
+        return 0;
+    }
+    /* A miss costs what it adds to a hit of the second level, and that hit. */
+    const double hit_penalty_ns = over_zeroes ? work->l2_penalty_ns : found.plateau_ns - first->plateau_ns;
+
+    if (!isnan(hit_penalty_ns)) {
+        add_penalty(work, "walk", backing->page_bytes, found.top_ns - found.plateau_ns + hit_penalty_ns,
+                    plateau_margin(work->ladder, found.half_rise_pages, UINT64_MAX),
+                    over_zeroes ? work->second_hit_ns : ladder_hit_ns(work->ladder));
+    }
+    return store_second_level(work, backing, &found, verdict);
+}

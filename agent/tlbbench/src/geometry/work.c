@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "geometry/work.h"
+
+#include "base/tree.h"
+#include "base/verdict.h"
+#include "engine/core_clock.h"
+#include "engine/curve.h"
+#include "engine/knee.h"
+#include "engine/sweep.h"
+#include "engine/sweep_curve.h"
+#include "engine/window.h"
+#include "geometry/result.h"
+#include "machine/tlb_levels.h"
+#include "memory/backing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LADDER_PAGES_MAX = 16384,     /* four times the largest second level known (4096): room for the rise past it */
+    HUGE_LADDER_PAGES_MAX = 8192, /* as above for the 2048 to 4096 entries that hold 2M; 16 TiB of addresses for 1G */
+    MAPS_KEPT_FREE = 2048,        /* of vm.max_map_count, for everything else in this process */
+};
+
+#define COARSE_STEP 1.122462048 /* sixth root of 2 */
+
+size_t geometry_pages_max(const struct backing *backing)
+{
+    const size_t wanted = backing->kind == BACKING_BASE ? LADDER_PAGES_MAX : HUGE_LADDER_PAGES_MAX;
+    const int64_t listed = tree_read_number("", "/proc/sys/vm/max_map_count");
+    const unsigned long long maps = listed > 0 ? (unsigned long long)listed : 65530; /* the kernel's default */
+    const size_t allowed = maps > 2ull * MAPS_KEPT_FREE ? (size_t)maps - MAPS_KEPT_FREE : MAPS_KEPT_FREE;
+
+    return wanted < allowed ? wanted : allowed;
+}
+
+int geometry_open_window(const struct geometry_work *work, const struct backing *backing, uint64_t stride_pages,
+                         size_t pages_max, struct window *window, struct verdict *verdict)
+{
+    const struct window_request request = {.page_bytes = backing->page_bytes,
+                                           .base_bytes = work->session->base_page_bytes,
+                                           .stride_pages = stride_pages,
+                                           .pages_max = pages_max,
+                                           .slots = work->slots};
+
+    if (window_open(window, &request, verdict) != 0) {
+        return -1;
+    }
+    if (window_frame_bytes(window) > work->result->peak_mapped_bytes) {
+        work->result->peak_mapped_bytes = window_frame_bytes(window);
+    }
+    return 0;
+}
+
+struct knee geometry_read_knee(const struct geometry_work *work, enum ladder_statistic statistic)
+{
+    struct knee_point points[LADDER_POINTS_MAX];
+
+    return knee_find(points, ladder_knee_points(work->ladder, statistic, work->l1_hit_ns, points));
+}
+
+void geometry_add_points(struct ladder *ladder, double from, double to)
+{
+    double pages = from;
+
+    while (pages <= to) {
+        ladder_add_point(ladder, (uint64_t)llround(pages));
+        pages *= COARSE_STEP;
+    }
+}
+
+const char *geometry_layout_name(const struct geometry_work *work)
+{
+    return work->slots == WINDOW_SLOTS_LINES ? "distinct" : "aliased";
+}
+
+int geometry_add_level(struct geometry_work *work, const struct tlb_level *level, struct verdict *verdict)
+{
+    if (tlb_levels_add(&work->result->levels, level) != 0) {
+        verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the result");
+        return -1;
+    }
+    return 0;
+}
+
+/* An L1 hit that is faster by more was disturbed when the clock was first taken: it is taken again. */
+#define HIT_STEP_SHARE 0.03
+
+static struct curve *find_curve(const struct curve_list *list, const char *name)
+{
+    for (size_t index = 0; index < list->count; index++) {
+        if (strcmp(list->items[index].name, name) == 0) {
+            return &list->items[index];
+        }
+    }
+    return NULL;
+}
+
+void geometry_keep_curve(struct geometry_work *work, const char *name, const struct backing *backing, bool packed,
+                         const char *layout, const struct verdict *verdict)
+{
+    struct curve *curve = find_curve(&work->result->curves, name);
+
+    if (curve != NULL) {
+        free(curve->points); /* of an attempt that came to nothing */
+        curve->points = NULL;
+        curve->point_count = 0;
+    } else {
+        curve = curve_list_add(&work->result->curves);
+    }
+    if (curve == NULL) {
+        return;
+    }
+    (void)snprintf(curve->name, sizeof(curve->name), "%s", name);
+    memcpy(curve->backing, backing->name, sizeof(curve->backing));
+    curve->kind = backing->kind;
+    curve->page_bytes = backing->page_bytes;
+    curve->layout = layout;
+    curve->verdict = *verdict;
+    (void)ladder_to_curve(work->ladder, packed, curve);
+    /* A ladder that ended before its first point says nothing, and the section's verdict says why. */
+    if (curve->point_count == 0 && curve->verdict.status == STATUS_OK &&
+        curve == &work->result->curves.items[work->result->curves.count - 1]) {
+        free(curve->points);
+        work->result->curves.count--;
+    }
+}
+
+void geometry_note_hit(struct geometry_work *work, double ns)
+{
+    struct core_clock *const clock = &work->result->clock;
+
+    if (!(ns < work->l1_hit_ns)) {
+        return;
+    }
+    if (ns < (1 - HIT_STEP_SHARE) * work->l1_hit_ns) {
+        clock->core_hz = fmax(clock->core_hz, timing_core_hz());
+    }
+    work->l1_hit_ns = ns;
+    clock->l1_hit_ns = ns;
+    clock->l1_hit_cycles = ns * clock->core_hz / 1e9;
+}

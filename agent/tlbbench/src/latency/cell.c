@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/signals.h"
+#include "base/statistics.h"
+#include "engine/chase.h"
+#include "latency/series.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum {
+    PART_ACCESSES = 1 << 14, /* between two looks at the clock while a cycle is walked warm */
+    DISTURBED_TRIES = 4,
+};
+
+/* A cycle is steady when a lap takes as long as each of the two laps before it, to this share. */
+#define STEADY_SHARE 0.02
+
+static bool is_near(double left, double right)
+{
+    return fabs(left - right) <= STEADY_SHARE * right;
+}
+
+/* Linking visits the nodes in the order of the walk, but stores fill caches otherwise than loads, and a last-level
+ * cache is a victim of the one before it and is shared with other guests: a cycle of its size takes ten laps and more,
+ * faster or slower from lap to lap, before its time stands still. What other guests leave of the cache is then what
+ * counts. */
+static void walk_until_steady(struct chase *chase, uint64_t nodes, double seconds)
+{
+    const uint64_t lap = nodes > PART_ACCESSES ? nodes : PART_ACCESSES;
+    const uint64_t start_ns = timing_now_ns();
+    const uint64_t end_ns = start_ns + (uint64_t)(seconds * 1e9);
+    double before = INFINITY;
+    double last = INFINITY;
+
+    while (!signals_stop_requested()) {
+        const uint64_t lap_start_ns = timing_now_ns();
+
+        for (uint64_t done = 0; done < lap; done += PART_ACCESSES) {
+            chase_walk(chase, lap - done < PART_ACCESSES ? lap - done : PART_ACCESSES);
+            if (timing_now_ns() >= end_ns || signals_stop_requested()) {
+                return;
+            }
+        }
+        const double now = (double)(timing_now_ns() - lap_start_ns);
+
+        if (is_near(now, last) && is_near(now, before)) {
+            return;
+        }
+        before = last;
+        last = now;
+    }
+}
+
+void latency_measure_cell(struct latency_cell *cell, const struct latency_plan *plan, unsigned batches, void *start,
+                          uint64_t nodes)
+{
+    struct chase chase = {.position = start};
+
+    walk_until_steady(&chase, nodes, plan->warm_seconds);
+    if (cell->accesses == 0) {
+        cell->accesses = chase_batch_accesses(&chase, plan->batch_seconds);
+    }
+    for (unsigned batch = 0; batch < batches; batch++) {
+        bool quiet = false;
+        double ns = NAN;
+
+        for (unsigned try = 0; try < DISTURBED_TRIES && !quiet && !signals_stop_requested(); try++) {
+            quiet = chase_time_batch(&chase, cell->accesses, &ns);
+            cell->dropped += quiet ? 0 : 1;
+        }
+        if (quiet && cell->count < LATENCY_SAMPLES_MAX) {
+            cell->samples[cell->count++] = ns;
+        }
+    }
+}
+
+void latency_end_round(struct latency_cell *cell, size_t first, unsigned round)
+{
+    double samples[LATENCY_SAMPLES_MAX];
+    const size_t count = cell->count - first;
+
+    memcpy(samples, cell->samples + first, count * sizeof(*samples));
+    if (count > 0) {
+        cell->round_ns[round] = statistics_median(samples, count);
+    }
+}

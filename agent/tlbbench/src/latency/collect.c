@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/statistics.h"
+#include "base/verdict.h"
+#include "engine/curve.h"
+#include "latency/result.h"
+#include "latency/series.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SAMPLES_MIN = 3,
+    PAIRS_MIN = 3,
+};
+
+/* A paired difference is narrow when its half interval is below this share of the base latency. */
+#define NARROW_SHARE 0.05
+
+bool latency_plan_has(const struct latency_plan *plan, enum latency_curve layout, size_t point, uint64_t bytes)
+{
+    const uint64_t footprint = plan->footprints[point];
+
+    return footprint <= bytes && footprint <= plan->layout_max_bytes[layout] && point % plan->layout_every[layout] == 0;
+}
+
+static int add_curve(const struct latency_plan *plan, struct latency_series *series, enum latency_curve layout,
+                     struct latency_result *result)
+{
+    struct curve *const curve = curve_list_add(&result->curves);
+    size_t noisy = 0;
+
+    if (curve == NULL) {
+        return -1;
+    }
+    (void)snprintf(curve->name, sizeof(curve->name), "latency %s %s", latency_curve_name(layout), series->backing.name);
+    memcpy(curve->backing, series->backing.name, sizeof(curve->backing));
+    curve->x_name = "footprint_bytes";
+    curve->kind = series->backing.kind;
+    curve->page_bytes = series->backing.page_bytes;
+    curve->layout = latency_curve_name(layout);
+    curve->granted_fraction = series->granted_fraction;
+    curve->verdict = series->verdict;
+    curve->points = calloc(plan->footprint_count, sizeof(*curve->points));
+    if (curve->points == NULL) {
+        return -1;
+    }
+    for (size_t point = 0; point < plan->footprint_count; point++) {
+        struct latency_cell *const cell = &series->cells[layout][point];
+
+        if (cell->count + cell->dropped == 0) {
+            continue;
+        }
+        if (cell->count < SAMPLES_MIN) {
+            noisy++;
+            continue;
+        }
+        curve->points[curve->point_count].x = plan->footprints[point];
+        statistics_summarise(cell->samples, cell->count, cell->dropped, &curve->points[curve->point_count++].stats);
+    }
+    if (noisy > 0 && curve->verdict.status == STATUS_OK) {
+        verdict_set(&curve->verdict, STATUS_NOISY, "other work held the core at %zu points, which were left out",
+                    noisy);
+    } else if (curve->point_count == 0 && curve->verdict.status == STATUS_OK) {
+        verdict_set(&curve->verdict, STATUS_STOPPED, "the time ended before a point of it was measured");
+    }
+    return 0;
+}
+
+/* Differences of the rounds that both backings have; returns their number. */
+static size_t pair_rounds(const struct latency_plan *plan, const struct latency_cell *cell,
+                          const struct latency_cell *base, double differences[LATENCY_ROUNDS_MAX])
+{
+    size_t count = 0;
+
+    for (unsigned round = 0; round < plan->rounds; round++) {
+        if (!isnan(cell->round_ns[round]) && !isnan(base->round_ns[round])) {
+            differences[count++] = cell->round_ns[round] - base->round_ns[round];
+        }
+    }
+    return count;
+}
+
+bool latency_is_narrow(const struct latency_plan *plan, const struct latency_series *series, size_t series_count)
+{
+    double differences[LATENCY_ROUNDS_MAX];
+
+    for (size_t index = 1; index < series_count; index++) {
+        for (unsigned layout = 0; layout < LAYOUT_PACKED; layout++) {
+            for (size_t point = 0; point < plan->footprint_count; point++) {
+                const struct latency_cell *const base = &series[0].cells[layout][point];
+                const size_t count = pair_rounds(plan, &series[index].cells[layout][point], base, differences);
+                const struct mean_interval interval = statistics_mean_interval(differences, count);
+
+                if (interval.high - interval.mean > NARROW_SHARE * base->round_ns[0]) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+
+static int add_delta(const struct latency_plan *plan, const struct latency_series *base,
+                     const struct latency_series *series, enum latency_curve layout, size_t point,
+                     struct latency_result *result)
+{
+    double differences[LATENCY_ROUNDS_MAX];
+    const size_t count = pair_rounds(plan, &series->cells[layout][point], &base->cells[layout][point], differences);
+
+    if (count < PAIRS_MIN) {
+        return 0;
+    }
+    const struct mean_interval interval = statistics_mean_interval(differences, count);
+    struct paired_delta *const grown = realloc(result->deltas, (result->delta_count + 1) * sizeof(*grown));
+
+    if (grown == NULL) {
+        return -1;
+    }
+    result->deltas = grown;
+    grown[result->delta_count] = (struct paired_delta){.layout = latency_curve_name(layout),
+                                                       .x = plan->footprints[point],
+                                                       .delta_ns = interval.mean,
+                                                       .ci95_low_ns = interval.low,
+                                                       .ci95_high_ns = interval.high,
+                                                       .pairs = (unsigned)count};
+    memcpy(grown[result->delta_count].backing, series->backing.name, sizeof(grown->backing));
+    result->delta_count++;
+    return 0;
+}
+
+int latency_collect(const struct latency_plan *plan, struct latency_series *series, size_t series_count,
+                    struct latency_result *result)
+{
+    int status = 0;
+
+    for (size_t index = 0; index < series_count; index++) {
+        for (unsigned layout = 0; layout < LAYOUT_COUNT && status == 0; layout++) {
+            for (size_t point = 0; index > 0 && point < plan->footprint_count && status == 0; point++) {
+                status = add_delta(plan, &series[0], &series[index], layout, point, result);
+            }
+        }
+    }
+    /* Summarising sorts the samples, so the curves come last. */
+    for (size_t index = 0; index < series_count; index++) {
+        for (unsigned layout = 0; layout < LAYOUT_COUNT && status == 0; layout++) {
+            if (plan->layout_max_bytes[layout] == 0) {
+                continue;
+            }
+            status = add_curve(plan, &series[index], layout, result);
+        }
+    }
+    return status;
+}

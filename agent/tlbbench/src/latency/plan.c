@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which footprints are measured on which backing, and what is mapped at once. */
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/verdict.h"
+#include "engine/session.h"
+#include "latency/result.h"
+#include "latency/series.h"
+#include "memory/arena.h"
+#include "memory/backing.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum {
+    FOOTPRINT_MIN_BYTES = 64 << 10,
+    PROBE_BYTES = 16 << 20,
+};
+
+#define GIB (1ull << 30)
+#define MIB (1ull << 20)
+
+/* Linking every line of 4 GiB takes ten seconds, of every page size in every round: only where there is this much time.
+ */
+#define LONG_SECONDS 600.0
+
+/* Part of the time that may go into mapping and touching. */
+#define MAP_SHARE 0.4
+
+uint64_t latency_round_up(uint64_t bytes, uint64_t page_bytes)
+{
+    return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+/* The footprints that were asked for, every one in every layout. */
+static void list_footprints(const struct session *session, const struct latency_request *request,
+                            struct latency_plan *plan)
+{
+    plan->are_asked = true;
+    for (size_t index = 0; index < request->footprint_count; index++) {
+        if (request->footprints[index] > session->memory_bytes) {
+            plan->left_out_bytes = request->footprints[index];
+            break;
+        }
+        plan->footprints[plan->footprint_count++] = request->footprints[index];
+    }
+    for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++) {
+        plan->layout_max_bytes[layout] = UINT64_MAX;
+        plan->layout_every[layout] = 1;
+    }
+}
+
+void latency_make_plan(const struct session *session, const struct latency_request *request, struct latency_plan *plan)
+{
+    const bool full = session->full;
+    const uint64_t largest = full ? 4 * GIB : GIB;
+    const uint64_t random = !full                                                          ? 128 * MIB
+                            : deadline_remaining_seconds(session->deadline) > LONG_SECONDS ? largest
+                                                                                           : GIB;
+
+    *plan = (struct latency_plan){
+        .layout_max_bytes = {largest, random, largest},
+        .layout_every = {1, full ? 1 : 2, full ? 2 : 4},
+        .rounds = 5,
+        .batches = 3,
+        .batch_seconds = full ? 2e-3 : 1.2e-3,
+    };
+    if (request->footprint_count > 0) {
+        list_footprints(session, request, plan);
+    } else {
+        for (uint64_t bytes = FOOTPRINT_MIN_BYTES; bytes <= largest && bytes <= session->memory_bytes; bytes *= 2) {
+            plan->footprints[plan->footprint_count++] = bytes;
+        }
+    }
+    for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++) {
+        if ((request->curves & SET_BIT(layout)) == 0) {
+            plan->layout_max_bytes[layout] = 0;
+        }
+    }
+}
+
+void latency_size_series(const struct session *session, const struct latency_plan *plan, struct latency_series *series)
+{
+    const uint64_t largest = plan->footprints[plan->footprint_count - 1];
+    const struct backing *const backing = &series->backing;
+    const int64_t free_pages = backing_free_pages(backing->page_bytes, session->numa_node);
+
+    series->bytes = largest;
+    series->granted_fraction = NAN;
+    series->verdict = (struct verdict){.status = STATUS_OK};
+    for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++) {
+        for (size_t point = 0; point < LATENCY_POINTS_MAX; point++) {
+            for (unsigned round = 0; round < LATENCY_ROUNDS_MAX; round++) {
+                series->cells[layout][point].round_ns[round] = NAN;
+            }
+        }
+    }
+    if (backing->kind != BACKING_HUGETLB) {
+        return;
+    }
+    if (free_pages <= 0) {
+        series->bytes = 0;
+        verdict_set(&series->verdict, STATUS_NO_FREE_HUGEPAGES, "the pool of %s pages has no free page", backing->name);
+    } else if (backing->page_bytes > session->memory_bytes) {
+        series->bytes = 0;
+        verdict_set(&series->verdict, STATUS_MEMORY_LIMIT, "one %s page is more than the %llu MiB that may be used",
+                    backing->name, (unsigned long long)(session->memory_bytes / MIB));
+    } else if ((uint64_t)free_pages * backing->page_bytes < largest) {
+        series->bytes = (uint64_t)free_pages * backing->page_bytes;
+        (void)snprintf(series->verdict.reason, sizeof(series->verdict.reason),
+                       "the pool has %lld free %s: larger footprints were left out", (long long)free_pages,
+                       free_pages == 1 ? "page" : "pages");
+    }
+}
+
+/* Seconds to map and touch a byte of base pages, from a small arena; 0 when that failed. The first touch of memory that
+ * a hypervisor has yet to find is slower than all later ones, so the second counts. */
+static double touch_seconds_per_byte(const struct session *session, const struct backing *base)
+{
+    double seconds = 0;
+
+    for (unsigned touch = 0; touch < 2; touch++) {
+        struct verdict verdict;
+        struct arena arena;
+
+        if (arena_open(&arena, base, PROBE_BYTES, session->numa_node, &verdict) != 0) {
+            return 0;
+        }
+        seconds = arena.touch_seconds / (double)arena.bytes;
+        arena_close(&arena);
+    }
+    return seconds;
+}
+
+/* What a footprint takes on every backing at once: a page of 1G is mapped whole for the smallest of them. */
+static uint64_t all_bytes(const struct latency_series *series, size_t series_count, uint64_t footprint)
+{
+    uint64_t bytes = 0;
+
+    for (size_t index = 0; index < series_count; index++) {
+        const uint64_t wanted = series[index].bytes < footprint ? series[index].bytes : footprint;
+
+        bytes += latency_round_up(wanted, series[index].backing.page_bytes);
+    }
+    return bytes;
+}
+
+size_t latency_live_series(const struct latency_series *series, size_t series_count)
+{
+    size_t live = 0;
+
+    for (size_t index = 0; index < series_count; index++) {
+        live += series[index].bytes > 0 ? 1 : 0;
+    }
+    return live;
+}
+
+uint64_t latency_shared_footprint(const struct session *session, const struct latency_plan *plan,
+                                  const struct latency_series *series, size_t series_count)
+{
+    const uint64_t largest = plan->footprints[plan->footprint_count - 1];
+    const double per_byte = touch_seconds_per_byte(session, &series[0].backing) *
+                            (double)(latency_live_series(series, series_count) * plan->rounds);
+    const double allowed = MAP_SHARE * deadline_remaining_seconds(session->deadline);
+    const uint64_t most = plan->are_asked ? largest : GIB;
+    uint64_t bytes = FOOTPRINT_MIN_BYTES;
+
+    while (bytes < most && all_bytes(series, series_count, 2 * bytes) <= session->memory_bytes &&
+           per_byte * 2 * (double)bytes <= allowed) {
+        bytes *= 2;
+    }
+    return bytes < largest ? bytes : largest;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the latency section measures, and what it found. */
+#ifndef TLBBENCH_LATENCY_RESULT_H
+#define TLBBENCH_LATENCY_RESULT_H
+
+#include "base/verdict.h"
+#include "engine/curve.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How the lines of a cycle lie in its footprint; and what `latency` measures beside the curves of cycles. */
+enum latency_curve {
+    LAYOUT_LINE_PER_PAGE, /* one line in every base page, at a random line of it */
+    LAYOUT_RANDOM_64B,    /* every line */
+    LAYOUT_PACKED,        /* as many lines as the first, side by side: the cache-only control */
+    LAYOUT_COUNT,
+    LATENCY_PRESSURE = LAYOUT_COUNT,
+    LATENCY_CURVE_COUNT,
+};
+const char *latency_curve_name(enum latency_curve curve);
+
+struct paired_delta {
+    char backing[16]; /* compared with base pages */
+    const char *layout;
+    uint64_t x;      /* footprint in bytes */
+    double delta_ns; /* this backing minus base pages; negative = faster */
+    double ci95_low_ns, ci95_high_ns;
+    unsigned pairs;
+};
+
+enum { LATENCY_FOOTPRINTS_MAX = 16 };
+
+/* What to measure. */
+struct latency_request {
+    uint64_t footprints[LATENCY_FOOTPRINTS_MAX]; /* rising, each once */
+    size_t footprint_count;                      /* 0 = those of the profile */
+    unsigned curves;                             /* SET_BIT(enum latency_curve) */
+};
+
+struct latency_result {
+    struct verdict verdict;
+    struct curve_list curves;
+    struct paired_delta *deltas;
+    size_t delta_count;
+    uint64_t peak_mapped_bytes;
+};
+
+void latency_result_free(struct latency_result *result);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The working state of latency_measure_curves(): one series a backing, one cell a layout and footprint. Not for others.
+ */
+#ifndef TLBBENCH_LATENCY_SERIES_H
+#define TLBBENCH_LATENCY_SERIES_H
+
+#include "base/verdict.h"
+#include "engine/session.h"
+#include "latency/result.h"
+#include "memory/backing.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LATENCY_POINTS_MAX = 24, LATENCY_ROUNDS_MAX = 12, LATENCY_SAMPLES_MAX = 64 };
+
+struct latency_cell {
+    double samples[LATENCY_SAMPLES_MAX];
+    size_t count;
+    unsigned dropped;
+    uint64_t accesses;                   /* of one batch */
+    double round_ns[LATENCY_ROUNDS_MAX]; /* median of a round; NAN = no quiet batch */
+};
+
+struct latency_series {
+    struct backing backing;
+    struct verdict verdict;
+    double granted_fraction; /* smallest of all rounds */
+    uint64_t bytes;          /* footprint that this backing can have; 0 = none */
+    struct latency_cell cells[LAYOUT_COUNT][LATENCY_POINTS_MAX];
+};
+
+/* Which footprints, how often. */
+struct latency_plan {
+    uint64_t footprints[LATENCY_POINTS_MAX];
+    size_t footprint_count;
+    uint64_t layout_max_bytes[LAYOUT_COUNT]; /* 0 = a layout that was not asked for */
+    unsigned layout_every[LAYOUT_COUNT];     /* only every n-th footprint */
+    double warm_seconds;                     /* at most, for one cycle to become steady before it is timed */
+    unsigned rounds;
+    unsigned batches;
+    double batch_seconds;
+    bool are_asked;          /* the footprints were given by the caller */
+    uint64_t left_out_bytes; /* smallest footprint that was asked for and is more than the memory allowed; 0 = none */
+};
+
+uint64_t latency_round_up(uint64_t bytes, uint64_t page_bytes);
+
+/* Footprints, rounds and batches of the profile, as far as the memory allowed reaches. */
+void latency_make_plan(const struct session *session, const struct latency_request *request, struct latency_plan *plan);
+
+/* How much of its backing a series has: all that is planned, or what the pool has free. */
+void latency_size_series(const struct session *session, const struct latency_plan *plan, struct latency_series *series);
+
+/* Series whose backing can be had. */
+size_t latency_live_series(const struct latency_series *series, size_t series_count);
+
+/* Largest footprint that all backings can have at the same time, and that leaves most of the time for measuring. */
+uint64_t latency_shared_footprint(const struct session *session, const struct latency_plan *plan,
+                                  const struct latency_series *series, size_t series_count);
+
+/* Walks a new cycle of `nodes` until it is steady, then times `batches` batches of it. */
+void latency_measure_cell(struct latency_cell *cell, const struct latency_plan *plan, unsigned batches, void *start,
+                          uint64_t nodes);
+
+/* Stores the round's median, of the samples from `first` on. */
+void latency_end_round(struct latency_cell *cell, size_t first, unsigned round);
+
+/* True when the plan has this point for a backing of `bytes`. */
+bool latency_plan_has(const struct latency_plan *plan, enum latency_curve layout, size_t point, uint64_t bytes);
+
+/* True when every paired difference is known to a twentieth of the latency it belongs to. */
+bool latency_is_narrow(const struct latency_plan *plan, const struct latency_series *series, size_t series_count);
+
+/* Turns the series into curves and paired differences against the first one. Returns 0, or -1 when memory ran out. */
+int latency_collect(const struct latency_plan *plan, struct latency_series *series, size_t series_count,
+                    struct latency_result *result);
+
+/* Reads every node of a linked cycle once, in the order of their addresses: these loads overlap, so what fits into a
+ * cache is there some milliseconds later, whatever linking left. */
+void latency_visit(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_curve layout, uint64_t seed);
+
+/* Links the cycle of a layout over the first `footprint` bytes of `base` and returns its first node. The nodes
+ * and their order depend on `seed` alone, not on the backing. */
+void *latency_link(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_curve layout, uint64_t seed);
+
+#endif

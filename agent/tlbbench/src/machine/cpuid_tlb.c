@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/cpuid_tlb.h"
+
+#include "base/verdict.h"
+#include "machine/cpuid.h"
+#include "machine/cpuid_descriptor.h"
+#include "machine/tlb_levels.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#define P4K UINT64_C(4096)
+#define P2M (UINT64_C(2) << 20)
+#define P4M (UINT64_C(4) << 20)
+#define P1G (UINT64_C(1) << 30)
+
+/* Family of Zen 5, the first whose CPUID counts L2 TLB entries in units of 32 (L2TlbSizeX32). */
+#define FAMILY_ZEN5 0x1A
+#define L2_SIZE_UNIT 32
+/* A leaf that names itself may claim any number of sub-leaves; real ones have below 10. */
+#define MAX_TLB_SUBLEAVES 64
+
+static void add(struct cpuid_tlb *tlb, const struct tlb_structure *structure)
+{
+    if (tlb->structure_count < CPUID_TLB_MAX_STRUCTURES)
+        tlb->structures[tlb->structure_count++] = *structure;
+}
+
+__attribute__((format(printf, 3, 4))) static void conclude(struct cpuid_tlb *tlb, enum status status,
+                                                           const char *format, ...)
+{
+    va_list arguments;
+
+    tlb->verdict.status = status;
+    va_start(arguments, format);
+    (void)vsnprintf(tlb->verdict.reason, sizeof tlb->verdict.reason, format, arguments);
+    va_end(arguments);
+}
+
+/* --- Intel: leaf 0x18 (deterministic address translation parameters) and leaf 2 --- */
+
+static bool decode_translation_subleaf(const struct cpuid_registers *r, uint32_t subleaf, struct tlb_structure *s)
+{
+    static const enum tlb_kind kinds[] = {
+        [1] = TLB_DATA, [2] = TLB_INSTRUCTION, [3] = TLB_UNIFIED, [4] = TLB_LOAD, [5] = TLB_STORE};
+    static const uint64_t sizes[] = {P4K, P2M, P4M, P1G}; /* EBX[0] to EBX[3] */
+    uint32_t type = r->edx & 0x1F;
+    uint64_t entries = (uint64_t)(r->ebx >> 16) * r->ecx; /* ways x sets, also when fully associative */
+
+    if (type == 0 || type >= sizeof kinds / sizeof kinds[0] || entries == 0 || entries > UINT32_MAX)
+        return false;
+    memset(s, 0, sizeof *s);
+    s->level = r->edx >> 5 & 0x7;
+    s->kind = kinds[type];
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        if ((r->ebx >> i & 1) != 0)
+            s->page_bytes[s->page_count++] = sizes[i];
+    s->entries = (unsigned)entries;
+    s->ways = (r->edx >> 8 & 1) != 0 ? TLB_WAYS_FULL : (int)(r->ebx >> 16);
+    (void)snprintf(s->origin, sizeof s->origin, "leaf18:%" PRIu32, subleaf);
+    return s->page_count > 0 && s->level > 0;
+}
+
+/* Sub-leaf 0 may itself be null while later ones are not (Ice Lake), so the walk skips null ones and never stops early.
+ */
+static void decode_leaf_18(const struct cpuid_dump *dump, struct cpuid_tlb *tlb)
+{
+    const struct cpuid_registers *first = cpuid_find(dump, 0x18, 0);
+    uint32_t last = first != NULL ? first->eax : 0;
+
+    if (first == NULL)
+        return;
+    for (uint32_t subleaf = 0; subleaf <= last && subleaf < MAX_TLB_SUBLEAVES; subleaf++) {
+        const struct cpuid_registers *r = cpuid_find(dump, 0x18, subleaf);
+        struct tlb_structure structure;
+
+        if (r != NULL && decode_translation_subleaf(r, subleaf, &structure))
+            add(tlb, &structure);
+    }
+}
+
+/* Descriptors come in any byte order. AL is a count (always 01), and a register with bit 31 set holds none. */
+static void read_descriptors(const struct cpuid_dump *dump, struct cpuid_tlb *tlb)
+{
+    const struct cpuid_registers *r = cpuid_find(dump, 2, 0);
+
+    if (r == NULL || (r->eax & 0xFF) != 0x01)
+        return;
+    const uint32_t registers[] = {r->eax & ~UINT32_C(0xFF), r->ebx, r->ecx, r->edx};
+
+    for (size_t i = 0; i < sizeof registers / sizeof registers[0]; i++) {
+        if ((registers[i] >> 31) != 0)
+            continue;
+        for (unsigned shift = 0; shift < 32; shift += 8) {
+            unsigned char descriptor = (unsigned char)(registers[i] >> shift & 0xFF);
+
+            if (descriptor != 0 && tlb->descriptor_count < CPUID_TLB_MAX_DESCRIPTORS)
+                tlb->descriptors[tlb->descriptor_count++] = descriptor;
+        }
+    }
+}
+
+static void decode_intel(const struct cpuid_dump *dump, struct cpuid_tlb *tlb)
+{
+    const unsigned char use_leaf_18 = 0xFE;
+    bool points_to_leaf_18 = false;
+
+    read_descriptors(dump, tlb);
+    decode_leaf_18(dump, tlb);
+    for (size_t i = 0; i < tlb->descriptor_count; i++)
+        points_to_leaf_18 = points_to_leaf_18 || tlb->descriptors[i] == use_leaf_18;
+    if (tlb->structure_count > 0)
+        return;
+    for (size_t i = 0; i < tlb->descriptor_count; i++) {
+        struct tlb_structure structures[2];
+        size_t count = cpuid_descriptor(tlb->descriptors[i], structures);
+
+        for (size_t k = 0; k < count; k++)
+            add(tlb, &structures[k]);
+    }
+    if (tlb->structure_count == 0)
+        conclude(tlb, STATUS_CPUID_HIDDEN, "%s",
+                 points_to_leaf_18 ? "leaf 2 points to leaf 0x18, which is zero or absent"
+                                   : "leaves 2 and 0x18 describe no TLB");
+}
+
+/* --- AMD and Hygon: leaves 0x80000005, 0x80000006 and 0x80000019 (APM volume 3, appendix E) --- */
+
+/* Ways by the 4-bit code of the L2 and 1G fields; several codes are ranges. */
+static void ways_of_code(unsigned code, struct tlb_structure *s)
+{
+    static const struct {
+        short min, max;
+    } ranges[16] = {[1] = {1, 1},    [2] = {2, 2},    [3] = {3, 3},     [4] = {4, 5},
+                    [5] = {6, 7},    [6] = {8, 15},   [8] = {16, 31},   [10] = {32, 47},
+                    [11] = {48, 63}, [12] = {64, 95}, [13] = {96, 127}, [15] = {TLB_WAYS_FULL, TLB_WAYS_FULL}};
+
+    s->ways = ranges[code].min;
+    s->ways_max = ranges[code].max > ranges[code].min ? ranges[code].max : 0;
+}
+
+static void add_amd(struct cpuid_tlb *tlb, const char *origin, unsigned level, enum tlb_kind kind, uint64_t page_bytes,
+                    struct tlb_structure *s, unsigned entries)
+{
+    if (entries == 0)
+        return; /* zero means unknown, and on K8 also none: either way nothing to say */
+    s->level = level;
+    s->kind = kind;
+    s->page_bytes[0] = page_bytes;
+    s->page_count = 1;
+    s->entries = entries;
+    if (s->ways_max > 0)
+        s->note = "CPUID gives a range of ways";
+    (void)snprintf(s->origin, sizeof s->origin, "%s", origin);
+    add(tlb, s);
+}
+
+/* L1 registers: 8-bit associativity (0xFF = full) and 8-bit size; instructions in the low half. */
+static void decode_amd_l1(struct cpuid_tlb *tlb, const char *origin, uint32_t value, uint64_t page_bytes)
+{
+    for (unsigned half = 0; half < 2; half++) {
+        struct tlb_structure s = {0};
+        uint32_t bits = half == 0 ? value >> 16 : value & 0xFFFF;
+
+        s.ways = bits >> 8 == 0xFF ? TLB_WAYS_FULL : (int)(bits >> 8);
+        add_amd(tlb, origin, 1, half == 0 ? TLB_DATA : TLB_INSTRUCTION, page_bytes, &s, bits & 0xFF);
+    }
+}
+
+/* L2 and 1G registers: 4-bit code and 12-bit size; a zero upper half means that the lower one is a unified TLB. */
+static void decode_amd_coded(struct cpuid_tlb *tlb, const char *origin, uint32_t value, uint64_t page_bytes,
+                             unsigned level)
+{
+    unsigned unit = level == 2 && tlb->l2_size_x32 ? L2_SIZE_UNIT : 1;
+
+    for (unsigned half = 0; half < 2; half++) {
+        struct tlb_structure s = {0};
+        uint32_t bits = half == 0 ? value >> 16 : value & 0xFFFF;
+        enum tlb_kind kind = half == 0 ? TLB_DATA : TLB_INSTRUCTION;
+
+        if (half == 1 && value >> 16 == 0 && level == 2)
+            kind = TLB_UNIFIED;
+        ways_of_code(bits >> 12, &s);
+        add_amd(tlb, origin, level, kind, page_bytes, &s, (bits & 0xFFF) * unit);
+    }
+}
+
+static uint32_t extended_bit(const struct cpuid_dump *dump, uint32_t leaf, bool edx, unsigned bit)
+{
+    const struct cpuid_registers *r = cpuid_find(dump, leaf, 0);
+
+    return r == NULL ? 0 : (edx ? r->edx : r->eax) >> bit & 1;
+}
+
+static void decode_amd(const struct cpuid_dump *dump, const struct cpuid_identity *identity, struct cpuid_tlb *tlb)
+{
+    const struct cpuid_registers *l1 = cpuid_find(dump, 0x80000005, 0);
+    const struct cpuid_registers *l2 = cpuid_find(dump, 0x80000006, 0);
+    const struct cpuid_registers *huge = cpuid_find(dump, 0x80000019, 0);
+    bool has_1g_pages = extended_bit(dump, 0x80000001, true, 26) != 0;
+
+    tlb->l2_size_x32 = extended_bit(dump, 0x80000021, false, 14) != 0;
+    tlb->l2_size_doubtful = identity->family == FAMILY_ZEN5 && !tlb->l2_size_x32 && identity->hypervisor;
+    tlb->huge_1g_silent = has_1g_pages && (huge == NULL || (huge->eax == 0 && huge->ebx == 0));
+    if (l1 != NULL) {
+        decode_amd_l1(tlb, "80000005:eax", l1->eax, P2M);
+        decode_amd_l1(tlb, "80000005:ebx", l1->ebx, P4K);
+    }
+    if (l2 != NULL) {
+        decode_amd_coded(tlb, "80000006:eax", l2->eax, P2M, 2);
+        decode_amd_coded(tlb, "80000006:ebx", l2->ebx, P4K, 2);
+    }
+    if (huge != NULL) {
+        decode_amd_coded(tlb, "80000019:eax", huge->eax, P1G, 1);
+        decode_amd_coded(tlb, "80000019:ebx", huge->ebx, P1G, 2);
+    }
+    if (tlb->structure_count == 0)
+        conclude(tlb, STATUS_CPUID_HIDDEN, "leaves 0x80000005, 0x80000006 and 0x80000019 are zero or absent");
+}
+
+void cpuid_tlb_decode(const struct cpuid_dump *dump, const struct cpuid_identity *identity, struct cpuid_tlb *tlb)
+{
+    memset(tlb, 0, sizeof *tlb);
+    if (!identity->known)
+        conclude(tlb, STATUS_UNSUPPORTED, "there are no CPUID registers of leaves 0 and 1");
+    else if (strcmp(identity->vendor, "GenuineIntel") == 0)
+        decode_intel(dump, tlb);
+    else if (strcmp(identity->vendor, "AuthenticAMD") == 0 || strcmp(identity->vendor, "HygonGenuine") == 0)
+        decode_amd(dump, identity, tlb);
+    else
+        conclude(tlb, STATUS_UNSUPPORTED, "how '%s' describes TLBs in CPUID is not known here", identity->vendor);
+}
+
+static int add_silent_1g(struct tlb_level_list *levels)
+{
+    for (unsigned number = 1; number <= 2; number++) {
+        struct tlb_level level = {.level = number,
+                                  .kind = TLB_DATA,
+                                  .page_bytes = P1G,
+                                  .source = SOURCE_CPUID,
+                                  .confidence = CONFIDENCE_LOW,
+                                  .note = "1G pages are supported but leaf 0x80000019 is silent: unknown, not none"};
+
+        if (tlb_levels_add(levels, &level) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int cpuid_tlb_levels(const struct cpuid_tlb *tlb, const struct cpuid_identity *identity, struct tlb_level_list *levels)
+{
+    static const char doubt[] = "32 times as many where the hypervisor hides the bit 0x80000021 EAX[14] (L2TlbSizeX32)";
+    size_t from = levels->count;
+    /* A hypervisor writes CPUID as it likes; on bare metal it is still a claim, not a measurement. */
+    enum confidence confidence = identity->hypervisor ? CONFIDENCE_LOW : CONFIDENCE_MEDIUM;
+
+    if (tlb_levels_from_structures(levels, tlb->structures, tlb->structure_count, SOURCE_CPUID, confidence) != 0)
+        return -1;
+    for (size_t i = from; tlb->l2_size_doubtful && i < levels->count; i++)
+        if (levels->items[i].level == 2)
+            (void)snprintf(levels->items[i].note, sizeof levels->items[i].note, "%s", doubt);
+    return tlb->huge_1g_silent ? add_silent_1g(levels) : 0;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the machine is and how its memory stands: the document's `environment`. Reading changes nothing. */
+#ifndef TLBBENCH_ENVIRONMENT_H
+#define TLBBENCH_ENVIRONMENT_H
+
+#include "machine/catalogue.h"
+#include "machine/cpuid.h"
+#include "machine/tlb_levels.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A count or a number of bytes that may be unknown (the file is absent or unreadable); null in the document. */
+#define UNKNOWN (-1)
+
+enum {
+    ENV_MAX_DEVICE_TREE_TLBS = 4,
+    ENV_MAX_PAGE_SIZES = 16, /* arm64 with all contiguous sizes has 4; POWER and x86 fewer */
+    ENV_MAX_NODES = 64,      /* larger machines are cut and say so (numa_truncated) */
+    ENV_TEXT_BYTES = 128,
+    ENV_COMMAND_LINE_BYTES = 4096, /* COMMAND_LINE_SIZE is at most 4096 on these architectures */
+};
+
+struct processor {
+    char architecture[32];       /* as uname -m: x86_64, aarch64, ppc64le */
+    char vendor[32];             /* "" = unknown, as for the texts below */
+    int family, model, stepping; /* UNKNOWN off x86 */
+    char brand[ENV_TEXT_BYTES];
+    int64_t midr; /* Arm main ID register */
+    int64_t pvr;  /* POWER processor version register */
+    int cpus_online;
+    const struct catalogue_entry *catalogue; /* NULL = not in the catalogue */
+};
+
+enum hypervisor_state { HYPERVISOR_UNKNOWN, HYPERVISOR_ABSENT, HYPERVISOR_PRESENT };
+
+struct hypervisor {
+    enum hypervisor_state state;
+    char name[32]; /* "" = unknown */
+};
+
+struct pool_node {
+    int node;
+    int64_t nr, free, surplus;
+};
+
+/* The kernel's huge page pool of one size, in pages. */
+struct pool {
+    uint64_t page_bytes;
+    int64_t nr, free, reserved, surplus, overcommit;
+    struct pool_node numa[ENV_MAX_NODES];
+    size_t numa_count;
+};
+
+struct numa_node {
+    int id;
+    char cpus[ENV_TEXT_BYTES];
+    int64_t mem_total_bytes, mem_free_bytes;
+};
+
+/* The bracketed choice of each file; "" = the file is absent. */
+struct thp {
+    char enabled[16], defrag[16], shmem_enabled[16];
+};
+
+struct memory_state {
+    int64_t mem_total_bytes, mem_free_bytes, mem_available_bytes;
+    int64_t page_tables_bytes, anon_huge_pages_bytes, shmem_huge_pages_bytes, file_huge_pages_bytes, hugetlb_bytes;
+    int64_t direct_map_4k_bytes, direct_map_2m_bytes, direct_map_1g_bytes;
+};
+
+struct cgroup {
+    int version;                /* 1, 2 or UNKNOWN */
+    int64_t memory_limit_bytes; /* UNKNOWN = no limit or not readable */
+    int64_t memory_current_bytes;
+};
+
+struct environment {
+    char root[ENV_TEXT_BYTES * 8]; /* "" = the running system */
+    struct cpuid_dump cpuid;       /* empty off x86, or when a captured tree lacks it */
+    struct tlb_structure device_tree_tlbs[ENV_MAX_DEVICE_TREE_TLBS];
+    size_t device_tree_tlb_count;
+    struct processor processor;
+    struct hypervisor hypervisor;
+    char kernel_release[ENV_TEXT_BYTES];
+    char kernel_command_line[ENV_COMMAND_LINE_BYTES];
+    uint64_t base_page_bytes;    /* 0 = unknown, only in a captured tree */
+    uint64_t default_huge_bytes; /* 0 = no hugetlb */
+    struct pool pools[ENV_MAX_PAGE_SIZES];
+    size_t pool_count;
+    struct thp thp;
+    uint64_t thp_bytes; /* size of a transparent huge page (hpage_pmd_size); 0 = unknown */
+    struct numa_node nodes[ENV_MAX_NODES];
+    size_t node_count;
+    bool numa_truncated;
+    struct memory_state memory;
+    struct cgroup cgroup;
+};
+
+void environment_free(struct environment *environment);
+
+/* Pool of this page size, or NULL. */
+const struct pool *environment_pool(const struct environment *environment, uint64_t page_bytes);
+
+/* Bytes that may be used before the cgroup limit or MemAvailable is reached, whichever is less; UNKNOWN when neither is
+ * known. */
+int64_t environment_headroom_bytes(const struct environment *environment);
+
+#endif

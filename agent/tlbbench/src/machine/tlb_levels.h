@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of TLB levels (results.h) from several sources: collecting them, comparing them, writing them. */
+#ifndef TLBBENCH_TLB_H
+#define TLBBENCH_TLB_H
+
+#include "base/verdict.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum tlb_kind { TLB_DATA, TLB_INSTRUCTION, TLB_UNIFIED, TLB_LOAD, TLB_STORE };
+const char *tlb_kind_name(enum tlb_kind kind);
+
+enum fact_source { SOURCE_CPUID, SOURCE_CATALOGUE, SOURCE_MEASURED, SOURCE_DEVICE_TREE };
+const char *fact_source_name(enum fact_source source);
+
+enum confidence { CONFIDENCE_LOW, CONFIDENCE_MEDIUM, CONFIDENCE_HIGH };
+const char *confidence_name(enum confidence confidence);
+
+#define TLB_ENTRIES_UNKNOWN 0u
+#define TLB_WAYS_UNKNOWN 0
+#define TLB_WAYS_FULL (-1)
+
+struct tlb_level {
+    unsigned level; /* 1, 2 */
+    enum tlb_kind kind;
+    uint64_t page_bytes;
+    unsigned entries; /* TLB_ENTRIES_UNKNOWN is printed as null */
+    unsigned entries_min, entries_max;
+    int ways;     /* TLB_WAYS_* or the number (the smallest, where CPUID gives a range) */
+    int ways_max; /* largest of the range; 0 = no range */
+    enum fact_source source;
+    enum confidence confidence;
+    char note[160]; /* empty = null */
+};
+
+struct tlb_level_list {
+    struct tlb_level *items;
+    size_t count;
+};
+
+struct disagreement {
+    unsigned level;
+    uint64_t page_bytes;
+    const char *field;                                /* "entries", "ways" */
+    unsigned cpuid, catalogue, measured, device_tree; /* 0 = this source says nothing */
+    char text[REASON_BYTES];
+};
+
+enum { TLB_MAX_PAGE_SIZES = 8 };
+
+/* One structure as a vendor describes it: its entries hold any of the page sizes. */
+struct tlb_structure {
+    unsigned level;
+    enum tlb_kind kind;
+    uint64_t page_bytes[TLB_MAX_PAGE_SIZES];
+    size_t page_count;
+    unsigned entries;
+    int ways; /* TLB_WAYS_* or the number */
+    int ways_max;
+    const char *note; /* NULL = none */
+    char origin[20];  /* "leaf18:3", "leaf2:0x63", "80000005:eax"; "" in the catalogue */
+};
+
+/* Appends one level for every level, kind and page size, summing the structures that hold the size; the note names the
+ * sizes that share the entries. Returns 0, or -1 when memory ran out. */
+int tlb_levels_from_structures(struct tlb_level_list *list, const struct tlb_structure *structures, size_t count,
+                               enum fact_source source, enum confidence confidence);
+
+/* Appends a copy of `level`. Returns 0, or -1 when memory ran out. */
+int tlb_levels_add(struct tlb_level_list *list, const struct tlb_level *level);
+int tlb_levels_append(struct tlb_level_list *list, const struct tlb_level_list *more);
+void tlb_levels_free(struct tlb_level_list *list);
+
+/* Compares the data-side entries (data, load and unified, summed) of every level and page size between the sources, and
+ * stores a malloc()ed array of what differs, which the caller frees. A measured interval agrees with a value inside it
+ * widened by 5 %. Unknown agrees with everything. Returns 0, or -1 when memory ran out. */
+int tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreement **found, size_t *count);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/arena.h"
+
+#include "base/clock.h"
+#include "base/signals.h"
+#include "base/verdict.h"
+#include "memory/backing.h"
+#include "memory/smaps.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { TOUCH_CHUNK_BYTES = 64 << 20 }; /* how long a stop request waits at most: some tens of milliseconds */
+
+static double granted_fraction(const struct arena *arena)
+{
+    struct backing_proof proof;
+
+    if (backing_read_proof(arena->base, arena->bytes, &proof) != 0) {
+        return NAN;
+    }
+    switch (arena->backing.kind) {
+    case BACKING_BASE:
+        return proof.rss_bytes == 0 ? NAN : 1.0 - (double)proof.anon_huge_bytes / (double)arena->bytes;
+    case BACKING_THP:
+        return (double)proof.anon_huge_bytes / (double)arena->bytes;
+    case BACKING_HUGETLB:
+        return proof.kernel_page_bytes == arena->backing.page_bytes ? (double)proof.hugetlb_bytes / (double)arena->bytes
+                                                                    : 0;
+    }
+    return NAN;
+}
+
+struct touch {
+    char *base;
+    size_t bytes;
+    size_t step;
+};
+
+/* One non-zero word a base page: zero pages could be shared or compressed by a hypervisor. */
+static void touch_pages(void *context)
+{
+    const struct touch *const touch = context;
+
+    for (size_t offset = 0; offset < touch->bytes; offset += touch->step) {
+        *(volatile uint64_t *)(touch->base + offset) = offset + 1;
+    }
+}
+
+/* Gives back what lies behind the first `bytes`, rounded up to whole pages. */
+static void cut_arena(struct arena *arena, size_t bytes)
+{
+    const size_t page = (size_t)arena->backing.page_bytes;
+    const size_t kept = (bytes + page - 1) / page * page;
+
+    if (kept < arena->bytes) {
+        (void)munmap(arena->base + kept, arena->mapped_bytes - kept);
+        arena->bytes = kept;
+        arena->mapped_bytes = kept;
+    }
+}
+
+/* Stops touching when `seconds` are over, and cuts the arena there. */
+static int touch_arena(struct arena *arena, double seconds, struct verdict *verdict)
+{
+    const uint64_t start_ns = timing_now_ns();
+
+    for (size_t done = 0; done < arena->bytes; done += TOUCH_CHUNK_BYTES) {
+        const size_t left = arena->bytes - done;
+        struct touch touch = {arena->base + done, left < TOUCH_CHUNK_BYTES ? left : TOUCH_CHUNK_BYTES,
+                              (size_t)sysconf(_SC_PAGESIZE)};
+
+        if (signals_stop_requested()) {
+            verdict_set(verdict, STATUS_STOPPED, "stopped by signal %d", signals_stop_signal());
+            return -1;
+        }
+        if (signals_guard_bus(touch_pages, &touch) != 0) {
+            verdict_set(verdict, STATUS_SIGBUS, "SIGBUS: a promised page of %s could not be had", arena->backing.name);
+            return -1;
+        }
+        arena->touch_seconds = (double)(timing_now_ns() - start_ns) / 1e9;
+        if (arena->touch_seconds > seconds) {
+            cut_arena(arena, done + touch.bytes);
+        }
+    }
+    return 0;
+}
+
+int arena_open(struct arena *arena, const struct backing *backing, size_t bytes, int node, struct verdict *verdict)
+{
+    return arena_open_within(arena, backing, bytes, node, INFINITY, verdict);
+}
+
+static void start_arena(struct arena *arena, const struct backing *backing, size_t bytes, struct verdict *verdict)
+{
+    const size_t page = (size_t)backing->page_bytes;
+
+    *arena = (struct arena){.backing = *backing, .granted_fraction = NAN};
+    *verdict = (struct verdict){.status = STATUS_OK};
+    arena->bytes = (bytes + page - 1) / page * page;
+    arena->mapped_bytes = arena->bytes;
+}
+
+/* Touches what was mapped and proves it. */
+static int fill_arena(struct arena *arena, int node, double seconds, struct verdict *verdict)
+{
+    arena->base = arena->mapped;
+    backing_bind(arena->base, arena->bytes, node);
+    if (touch_arena(arena, seconds, verdict) != 0) {
+        arena_close(arena);
+        return -1;
+    }
+    arena->granted_fraction = granted_fraction(arena);
+    if (arena->backing.kind == BACKING_THP && arena->granted_fraction < 1.0) {
+        verdict_set(verdict, STATUS_THP_NOT_GRANTED, "the kernel gave huge pages for %.0f %% of the mapping",
+                    100 * arena->granted_fraction);
+    }
+    return 0;
+}
+
+int arena_open_within(struct arena *arena, const struct backing *backing, size_t bytes, int node, double seconds,
+                      struct verdict *verdict)
+{
+    start_arena(arena, backing, bytes, verdict);
+    arena->mapped = backing_map(backing, arena->bytes, verdict);
+    return arena->mapped == NULL ? -1 : fill_arena(arena, node, seconds, verdict);
+}
+
+int arena_open_file(struct arena *arena, const struct backing *backing, int fd, size_t bytes, int node,
+                    struct verdict *verdict)
+{
+    start_arena(arena, backing, bytes, verdict);
+    arena->mapped = backing_map_file(fd, arena->bytes, verdict);
+    return arena->mapped == NULL ? -1 : fill_arena(arena, node, INFINITY, verdict);
+}
+
+void arena_close(struct arena *arena)
+{
+    if (arena->mapped != NULL) {
+        (void)munmap(arena->mapped, arena->mapped_bytes);
+    }
+    arena->mapped = NULL;
+    arena->base = NULL;
+}

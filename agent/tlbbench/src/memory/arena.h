@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A private mapping of one page size, touched, with the proof of what the kernel gave. */
+#ifndef TLBBENCH_MEMORY_ARENA_H
+#define TLBBENCH_MEMORY_ARENA_H
+
+#include "base/verdict.h"
+#include "memory/backing.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A private anonymous mapping, touched with non-zero data. */
+struct arena {
+    char *base;   /* aligned to page_bytes */
+    size_t bytes; /* as asked for, in whole pages */
+    struct backing backing;
+    double granted_fraction; /* part that smaps shows to be of page_bytes; NAN = unknown */
+    double touch_seconds;    /* the first touch of it all */
+    char *mapped;            /* what munmap needs; not for callers */
+    size_t mapped_bytes;
+};
+
+/* Maps and touches `bytes`. Rounds hugetlb up to whole pages. Base pages are asked for with MADV_NOHUGEPAGE. `node` >=
+ * 0 binds the memory to that NUMA node. On failure returns -1 with the reason and leaves nothing mapped. THP that was
+ * not granted in full succeeds with STATUS_THP_NOT_GRANTED in `verdict`. */
+int arena_open(struct arena *arena, const struct backing *backing, size_t bytes, int node, struct verdict *verdict);
+
+/* The same, but touching stops after about `seconds`: arena->bytes is what was touched by then, some tens of MiB at
+ * least. Memory that the host of a guest has not given yet is slow to touch, and only touching it tells. */
+int arena_open_within(struct arena *arena, const struct backing *backing, size_t bytes, int node, double seconds,
+                      struct verdict *verdict);
+
+/* The same over a file of backing_memfd(), shared instead of private; `fd` may be closed afterwards. */
+int arena_open_file(struct arena *arena, const struct backing *backing, int fd, size_t bytes, int node,
+                    struct verdict *verdict);
+void arena_close(struct arena *arena);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/backing.h"
+
+#include "base/text.h"
+#include "base/tree.h"
+#include "base/verdict.h"
+#include "machine/processes.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* From linux/memfd.h and linux/mman.h, which old headers lack: log2 of the page size in the flag bits 26 to 31. */
+#define HUGE_SIZE_SHIFT 26
+#define MEMFD_CLOSE_ON_EXEC 1u
+#define MEMFD_HUGE_PAGES 4u
+#define NUMA_POLICY_BIND 2 /* MPOL_BIND of linux/mempolicy.h */
+
+void backing_explain_errno(int error, const char *doing, uint64_t bytes, struct verdict *verdict)
+{
+    struct rlimit limit;
+    const uint64_t mapped = backing_status_bytes("VmSize");
+
+    if (error == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        mapped != UINT64_MAX && mapped + bytes > limit.rlim_cur) {
+        verdict_set(verdict, STATUS_ADDRESS_SPACE_LIMIT, "%s: RLIMIT_AS of %llu bytes is reached", doing,
+                    (unsigned long long)limit.rlim_cur);
+        return;
+    }
+    verdict_set(verdict,
+                error == ENOMEM                                                                ? STATUS_NO_MEMORY
+                : error == EPERM || error == EACCES                                            ? STATUS_NOT_PERMITTED
+                : error == EINVAL || error == ENOSYS || error == ENODEV || error == EOPNOTSUPP ? STATUS_UNSUPPORTED
+                                                                                               : STATUS_FAILED,
+                "%s: %s", doing, strerror(error));
+}
+
+int64_t backing_free_pages(uint64_t page_bytes, int node)
+{
+    char path[128];
+
+    if (node < 0) {
+        (void)snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%llukB/free_hugepages",
+                       (unsigned long long)(page_bytes / 1024));
+    } else {
+        (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/hugepages/hugepages-%llukB/free_hugepages",
+                       node, (unsigned long long)(page_bytes / 1024));
+    }
+    return tree_read_number("", path);
+}
+
+void backing_explain_pool(uint64_t page_bytes, uint64_t needed, int64_t free_pages, struct verdict *verdict)
+{
+    char text[PAGE_TEXT_BYTES];
+
+    verdict_set(verdict, STATUS_NO_FREE_HUGEPAGES, "%llu free %s of %s needed, the pool has %lld",
+                (unsigned long long)needed, needed == 1 ? "page" : "pages", page_text(page_bytes, text),
+                (long long)free_pages);
+}
+
+static void explain_hugetlb(int error, uint64_t page_bytes, uint64_t bytes, struct verdict *verdict)
+{
+    const int64_t free_pages = backing_free_pages(page_bytes, -1);
+    const uint64_t needed = bytes / page_bytes;
+
+    if (error == ENOMEM && free_pages >= 0 && (uint64_t)free_pages < needed) {
+        backing_explain_pool(page_bytes, needed, free_pages, verdict);
+        return;
+    }
+    backing_explain_errno(error, "mapping huge pages", bytes, verdict);
+}
+
+static unsigned size_flag(uint64_t page_bytes)
+{
+    return (unsigned)__builtin_ctzll(page_bytes) << HUGE_SIZE_SHIFT;
+}
+
+int backing_memfd(uint64_t page_bytes, uint64_t bytes, struct verdict *verdict)
+{
+    const unsigned flags = MEMFD_CLOSE_ON_EXEC | (page_bytes > 0 ? MEMFD_HUGE_PAGES | size_flag(page_bytes) : 0);
+    const int fd = (int)syscall(SYS_memfd_create, "tlbbench", flags);
+
+    if (fd < 0) {
+        backing_explain_errno(errno, "memfd_create", bytes, verdict);
+        return -1;
+    }
+    if (ftruncate(fd, (off_t)bytes) != 0) {
+        backing_explain_errno(errno, "sizing the shared segment", bytes, verdict);
+        (void)close(fd);
+        return -1;
+    }
+    if (page_bytes > 0 && backing_free_pages(page_bytes, -1) == 0) {
+        explain_hugetlb(ENOMEM, page_bytes, bytes, verdict);
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+char *backing_map_file(int fd, size_t bytes, struct verdict *verdict)
+{
+    char *const base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    if (base == MAP_FAILED) {
+        backing_explain_errno(errno, "mapping the shared segment", bytes, verdict);
+        return NULL;
+    }
+    return base;
+}
+
+/* Maps `bytes` at a multiple of `alignment` and gives the rest back. */
+static char *map_aligned(size_t bytes, uint64_t alignment, int protection, int flags)
+{
+    const size_t slack = (size_t)alignment;
+    char *const wide = mmap(NULL, bytes + slack, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+
+    if (wide == MAP_FAILED) {
+        return NULL;
+    }
+    char *const base = wide + (slack - (uintptr_t)wide % slack) % slack;
+
+    if (base > wide) {
+        (void)munmap(wide, (size_t)(base - wide));
+    }
+    if (wide + slack > base) {
+        (void)munmap(base + bytes, (size_t)(wide + slack - base));
+    }
+    return base;
+}
+
+char *backing_reserve_range(size_t bytes, uint64_t alignment, struct verdict *verdict)
+{
+    char *const base = map_aligned(bytes, alignment, PROT_NONE, MAP_NORESERVE);
+
+    if (base == NULL) {
+        backing_explain_errno(errno, "reserving addresses", bytes + alignment, verdict);
+    }
+    return base;
+}
+
+char *backing_map_file_aligned(int fd, size_t bytes, uint64_t alignment, struct verdict *verdict)
+{
+    /* A page table of the base pages covers at most this much on every architecture here. */
+    const uint64_t table_bytes = 512ull << 20;
+    char *const range = backing_reserve_range(bytes, alignment > table_bytes ? alignment : table_bytes, verdict);
+
+    if (range == NULL) {
+        return NULL;
+    }
+    char *const base = mmap(range, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+
+    if (base == MAP_FAILED) {
+        backing_explain_errno(errno, "mapping the shared segment", bytes, verdict);
+        (void)munmap(range, bytes);
+        return NULL;
+    }
+    return base;
+}
+
+/* --- arenas --------------------------------------------------------------------------------------------------- */
+
+void backing_bind(char *base, size_t bytes, int node)
+{
+    enum { MASK_WORDS = 16, WORD_BITS = 64 };
+    unsigned long mask[MASK_WORDS] = {0};
+
+    if (node < 0 || node >= MASK_WORDS * WORD_BITS) {
+        return;
+    }
+    mask[node / WORD_BITS] = 1ul << (node % WORD_BITS);
+    (void)syscall(SYS_mbind, base, bytes, NUMA_POLICY_BIND, mask, (unsigned long)MASK_WORDS * WORD_BITS, 0u);
+}
+
+char *backing_map(const struct backing *backing, size_t bytes, struct verdict *verdict)
+{
+    if (backing->kind == BACKING_HUGETLB) {
+        char *const base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | (int)size_flag(backing->page_bytes), -1, 0);
+
+        if (base == MAP_FAILED) {
+            explain_hugetlb(errno, backing->page_bytes, bytes, verdict);
+            return NULL;
+        }
+        return base;
+    }
+    char *const base = map_aligned(bytes, backing->page_bytes, PROT_READ | PROT_WRITE, 0);
+
+    if (base == NULL) {
+        backing_explain_errno(errno, "mapping memory", bytes + backing->page_bytes, verdict);
+        return NULL;
+    }
+    if (madvise(base, bytes, backing->kind == BACKING_THP ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) != 0 &&
+        backing->kind == BACKING_THP) {
+        backing_explain_errno(errno, "asking for transparent huge pages", bytes, verdict);
+        (void)munmap(base, bytes);
+        return NULL;
+    }
+    return base;
+}
+
+const char *backing_kind_name(enum backing_kind kind)
+{
+    static const char *const names[] = {[BACKING_BASE] = "base", [BACKING_THP] = "thp", [BACKING_HUGETLB] = "hugetlb"};
+
+    return names[kind];
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory of a known page size: asking for it, touching it, and proving from /proc/self/smaps what the kernel gave. */
+#ifndef TLBBENCH_BACKING_H
+#define TLBBENCH_BACKING_H
+
+#include "base/verdict.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum backing_kind { BACKING_BASE, BACKING_THP, BACKING_HUGETLB };
+const char *backing_kind_name(enum backing_kind kind); /* "base", "thp", "hugetlb" */
+
+/* What to ask for. */
+struct backing {
+    enum backing_kind kind;
+    uint64_t page_bytes; /* base page, transparent huge page, or hugetlb size */
+    char name[16];       /* "4K", "THP", "2M", "1G" */
+};
+
+/* Turns an errno of mmap and friends into a status, telling RLIMIT_AS and vm.max_map_count from plain lack of memory.
+ */
+void backing_explain_errno(int error, const char *doing, uint64_t bytes, struct verdict *verdict);
+
+/* An unnamed file of `bytes`; page_bytes 0 = base pages, else hugetlb pages of that size. Returns the descriptor or -1.
+ */
+int backing_memfd(uint64_t page_bytes, uint64_t bytes, struct verdict *verdict);
+
+/* Private anonymous mapping with pages of the backing, aligned to them. Returns NULL with the reason on failure. */
+char *backing_map(const struct backing *backing, size_t bytes, struct verdict *verdict);
+
+/* Shared, readable and writable mapping of the whole file. Returns NULL with the reason on failure. */
+char *backing_map_file(int fd, size_t bytes, struct verdict *verdict);
+
+/* The same at a multiple of `alignment`, so that the kernel can use large pages and page-table sizes do not vary. */
+char *backing_map_file_aligned(int fd, size_t bytes, uint64_t alignment, struct verdict *verdict);
+
+/* Takes the pages of a mapping that nobody has touched yet from this NUMA node; -1 = from any. */
+void backing_bind(char *base, size_t bytes, int node);
+
+/* Addresses only, aligned; pages are mapped over them later. Returns NULL with the reason on failure. */
+char *backing_reserve_range(size_t bytes, uint64_t alignment, struct verdict *verdict);
+
+/* Free pages of this hugetlb size right now; `node` < 0 = all nodes. -1 when unknown. */
+int64_t backing_free_pages(uint64_t page_bytes, int node);
+
+/* Says in `verdict` that a pool has too few free pages. */
+void backing_explain_pool(uint64_t page_bytes, uint64_t needed, int64_t free_pages, struct verdict *verdict);
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/reserve.h"
+
+#include "base/verdict.h"
+#include "memory/reserve_journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const struct reserve_places RESERVE_SYSTEM = {.sysfs = "/sys", .journal_dir = NULL};
+
+static const char JOURNAL_HEAD[] = "tlbbench reservation 1, boot ";
+
+enum { JOURNAL_BYTES_MAX = 8192, OPEN_TRIES = 8 };
+
+/* --- pools -------------------------------------------------------------------------------------------------------- */
+
+static void pool_path(const struct reserve_places *places, uint64_t page_bytes, int node, const char *field,
+                      char path[RESERVE_PATH_BYTES])
+{
+    const unsigned long long kilobytes = page_bytes / 1024;
+
+    if (node < 0) {
+        (void)snprintf(path, RESERVE_PATH_BYTES, "%s/kernel/mm/hugepages/hugepages-%llukB/%s", places->sysfs, kilobytes,
+                       field);
+    } else {
+        (void)snprintf(path, RESERVE_PATH_BYTES, "%s/devices/system/node/node%d/hugepages/hugepages-%llukB/%s",
+                       places->sysfs, node, kilobytes, field);
+    }
+}
+
+static int64_t read_pool(const struct reserve_places *places, uint64_t page_bytes, int node, const char *field)
+{
+    char path[RESERVE_PATH_BYTES];
+    long long count = -1;
+
+    pool_path(places, page_bytes, node, field, path);
+    FILE *const file = fopen(path, "re");
+
+    if (file == NULL) {
+        return -1;
+    }
+    if (fscanf(file, "%lld", &count) != 1) {
+        count = -1;
+    }
+    (void)fclose(file);
+    return count;
+}
+
+/* Pages of the pool without those that the kernel lends beyond its count (surplus), which go by themselves. What is
+ * written to nr_hugepages is this count; what is read there has the surplus in it. */
+static int64_t read_persistent(const struct reserve_places *places, uint64_t page_bytes, int node)
+{
+    const int64_t all = read_pool(places, page_bytes, node, "nr_hugepages");
+    const int64_t surplus = read_pool(places, page_bytes, node, "surplus_hugepages");
+
+    return all < 0 || surplus < 0 || surplus > all ? all : all - surplus;
+}
+
+/* Returns 0 or -1 (errno). The kernel stops at a signal or when it finds no more pages, so the caller reads the count
+ * back. */
+static int write_pool(const struct reserve_places *places, const struct reserve_pool *pool, int64_t count)
+{
+    char path[RESERVE_PATH_BYTES];
+    char text[32];
+    const int length = snprintf(text, sizeof(text), "%lld\n", (long long)count);
+
+    pool_path(places, pool->page_bytes, pool->node, "nr_hugepages", path);
+    const int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
+
+    if (fd < 0) {
+        return -1;
+    }
+    const ssize_t written = write(fd, text, (size_t)length);
+    const int error = errno;
+
+    (void)close(fd);
+    errno = error;
+    return written == length ? 0 : -1;
+}
+
+int64_t reserve_restored_count(int64_t former, int64_t held, int64_t current)
+{
+    if (current > held) {
+        return former + (current - held);
+    }
+    return current < former ? current : former;
+}
+
+static int restore_pool(const struct reserve_places *places, const struct reserve_pool *pool)
+{
+    const int64_t current = read_persistent(places, pool->page_bytes, pool->node);
+    const int64_t count = reserve_restored_count(pool->former, pool->held, current);
+
+    if (current < 0) {
+        return -1;
+    }
+    /* Pages of a process that is still being torn down come free a moment later, as surplus; the kernel then drops
+     * them. */
+    return count == current ? 0 : write_pool(places, pool, count);
+}
+
+/* --- recovery ----------------------------------------------------------------------------------------------------- */
+
+/* Adds a journal line's pool, or replaces what an earlier line said of it. */
+static void note_pool(const struct reserve_pool *pool, struct reserve_pool pools[RESERVE_POOLS_MAX], size_t *count)
+{
+    for (size_t index = 0; index < *count; index++) {
+        if (pools[index].page_bytes == pool->page_bytes && pools[index].node == pool->node) {
+            pools[index] = *pool;
+            return;
+        }
+    }
+    if (*count < RESERVE_POOLS_MAX) {
+        pools[(*count)++] = *pool;
+    }
+}
+
+/* Restores the pools that the journal's text names. Returns their number, or -1 when one could not be written. */
+static int replay(const struct reserve_places *places, char *text)
+{
+    char head[sizeof(JOURNAL_HEAD) + RESERVE_BOOT_ID_BYTES];
+    char boot_id[RESERVE_BOOT_ID_BYTES];
+    struct reserve_pool pools[RESERVE_POOLS_MAX];
+    size_t count = 0;
+    char *rest = NULL;
+    bool failed = false;
+
+    reserve_journal_boot_id(boot_id);
+    (void)snprintf(head, sizeof(head), "%s%s", JOURNAL_HEAD, boot_id);
+    char *line = strtok_r(text, "\n", &rest);
+
+    if (line == NULL || strcmp(line, head) != 0) {
+        return 0; /* of another boot, or nothing was taken yet */
+    }
+    while ((line = strtok_r(NULL, "\n", &rest)) != NULL) {
+        struct reserve_pool pool;
+
+        if (reserve_parse_line(line, &pool)) {
+            note_pool(&pool, pools, &count);
+        }
+    }
+    for (size_t index = count; index > 0; index--) {
+        failed = restore_pool(places, &pools[index - 1]) != 0 || failed;
+    }
+    return failed ? -1 : (int)count;
+}
+
+/* Gives back what the journal names that is open and locked as `fd`. The same results. */
+static int replay_journal(const struct reserve_places *places, int fd)
+{
+    char text[JOURNAL_BYTES_MAX];
+    const ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
+
+    text[length > 0 ? length : 0] = '\0';
+    return replay(places, text);
+}
+
+static int recover_journal(const struct reserve_places *places, const char *path)
+{
+    const int fd = reserve_journal_lock(path, 0);
+
+    if (fd < 0) {
+        return 0; /* none, or its owner lives */
+    }
+    const int restored = replay_journal(places, fd);
+
+    if (restored >= 0) {
+        reserve_journal_remove(path);
+    }
+    (void)close(fd);
+    return restored;
+}
+
+int reservation_recover(const struct reserve_places *places)
+{
+    int total = 0;
+
+    for (unsigned number = 0; number < RESERVE_JOURNAL_DIRECTORIES; number++) {
+        char directory[RESERVE_PATH_BYTES];
+        char path[RESERVE_PATH_BYTES];
+
+        if (!reserve_journal_directory(places, number, directory) || !reserve_journal_is_private(directory)) {
+            continue;
+        }
+        reserve_journal_path(directory, path);
+        const int restored = recover_journal(places, path);
+
+        if (restored < 0) {
+            return -1;
+        }
+        total += restored;
+    }
+    return total;
+}
+
+/* --- taking and giving back -----------------------------------------------------------------------------------------
+ */
+
+static int open_new_journal(struct reservation *reservation)
+{
+    for (unsigned number = 0; number < RESERVE_JOURNAL_DIRECTORIES; number++) {
+        char directory[RESERVE_PATH_BYTES];
+
+        if (!reserve_journal_directory(&reservation->places, number, directory)) {
+            continue;
+        }
+        reserve_journal_path(directory, reservation->journal_path);
+        for (unsigned try = 0; try < OPEN_TRIES && reservation->journal_fd < 0; try++) {
+            if ((mkdir(directory, 0700) != 0 && errno != EEXIST) || !reserve_journal_is_private(directory)) {
+                break;
+            }
+            reservation->journal_fd = reserve_journal_lock(reservation->journal_path, O_CREAT);
+            if (reservation->journal_fd < 0 && errno != ENOENT) {
+                break; /* ENOENT: the last owner removed the directory between the two */
+            }
+        }
+        if (reservation->journal_fd >= 0) {
+            return 0;
+        }
+        if (errno == EWOULDBLOCK) {
+            verdict_set(&reservation->verdict, STATUS_SKIPPED, "--reserve: another program holds huge pages (%s)",
+                        reservation->journal_path);
+            return -1;
+        }
+    }
+    verdict_set(
+        &reservation->verdict, STATUS_NOT_PERMITTED,
+        "--reserve: no directory for the journal: /run/tlbbench, $XDG_RUNTIME_DIR and $TMPDIR are not writable");
+    return -1;
+}
+
+int reservation_begin(struct reservation *reservation, const struct reserve_places *places)
+{
+    char head[sizeof(JOURNAL_HEAD) + RESERVE_BOOT_ID_BYTES + 1];
+    char boot_id[RESERVE_BOOT_ID_BYTES];
+
+    *reservation = (struct reservation){.places = *places, .journal_fd = -1};
+    if (open_new_journal(reservation) != 0) {
+        return -1;
+    }
+    /* Its owner may have died between our start, when it was still locked, and now. */
+    if (replay_journal(places, reservation->journal_fd) < 0) {
+        verdict_set(&reservation->verdict, STATUS_FAILED,
+                    "--reserve: the pages that a killed run left cannot be given back (%s)", reservation->journal_path);
+        (void)close(reservation->journal_fd);
+        reservation->journal_fd = -1;
+        return -1;
+    }
+    reserve_journal_boot_id(boot_id);
+    (void)snprintf(head, sizeof(head), "%s%s\n", JOURNAL_HEAD, boot_id);
+    if (ftruncate(reservation->journal_fd, 0) != 0 || reserve_journal_append(reservation->journal_fd, head) != 0) {
+        verdict_set(&reservation->verdict, STATUS_FAILED, "--reserve: the journal cannot be written: %s",
+                    strerror(errno));
+        (void)reservation_end(reservation);
+        return -1;
+    }
+    return 0;
+}
+
+/* Writes the pool that stands in the journal by now, and notes there what the kernel made of it. */
+static void raise_pool(struct reservation *reservation, struct reserve_pool *pool)
+{
+    char line[RESERVE_LINE_BYTES];
+
+    if (write_pool(&reservation->places, pool, pool->target) != 0) {
+        verdict_set(&reservation->verdict,
+                    errno == EACCES || errno == EPERM || errno == EROFS ? STATUS_NOT_PERMITTED : STATUS_FAILED,
+                    "--reserve: the pool of %llu KiB pages cannot be written: %s",
+                    (unsigned long long)(pool->page_bytes / 1024), strerror(errno));
+    }
+    pool->got = read_persistent(&reservation->places, pool->page_bytes, pool->node);
+    if (pool->got < pool->former || pool->got == pool->target) {
+        return;
+    }
+    pool->held = pool->got;
+    struct reserve_pool noted = *pool;
+
+    noted.target = pool->got;
+    reserve_format_line(&noted, line);
+    (void)reserve_journal_append(reservation->journal_fd, line); /* without it the target counts, as before the write */
+}
+
+void reservation_take(struct reservation *reservation, uint64_t page_bytes, int node, int64_t free_pages)
+{
+    const struct reserve_places *const places = &reservation->places;
+    const int64_t former = read_persistent(places, page_bytes, node);
+    const int64_t all = read_pool(places, page_bytes, node, "nr_hugepages");
+    const int64_t free_now = read_pool(places, page_bytes, node, "free_hugepages");
+    char line[RESERVE_LINE_BYTES];
+
+    if (reservation->journal_fd < 0 || former < 0 || all < 0 || free_now < 0 || free_now >= free_pages ||
+        reservation->pool_count == RESERVE_POOLS_MAX) {
+        return;
+    }
+    struct reserve_pool *const pool = &reservation->pools[reservation->pool_count];
+    const int64_t target = all + (free_pages - free_now);
+
+    *pool = (struct reserve_pool){
+        .page_bytes = page_bytes, .node = node, .former = former, .target = target, .got = former, .held = target};
+    reserve_format_line(pool, line);
+    if (reserve_journal_append(reservation->journal_fd, line) != 0) {
+        verdict_set(&reservation->verdict, STATUS_FAILED, "--reserve: the journal cannot be written: %s",
+                    strerror(errno));
+        return;
+    }
+    reservation->pool_count++;
+    raise_pool(reservation, pool);
+}
+
+int reservation_end(struct reservation *reservation)
+{
+    int status = 0;
+
+    if (reservation->journal_fd < 0) {
+        return 0;
+    }
+    for (size_t index = reservation->pool_count; index > 0; index--) {
+        if (restore_pool(&reservation->places, &reservation->pools[index - 1]) != 0) {
+            verdict_set(&reservation->verdict, STATUS_FAILED,
+                        "--reserve: a pool could not be given back; the next start tries again");
+            status = -1;
+        }
+    }
+    if (status == 0) {
+        reserve_journal_remove(reservation->journal_path);
+    }
+    (void)close(reservation->journal_fd);
+    reservation->journal_fd = -1;
+    return status;
+}

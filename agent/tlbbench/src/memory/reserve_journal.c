@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/reserve_journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LOCK_TRIES = 8 };
+
+void reserve_format_line(const struct reserve_pool *pool, char line[RESERVE_LINE_BYTES])
+{
+    (void)snprintf(line, RESERVE_LINE_BYTES, "pool page_bytes=%llu node=%d former=%lld target=%lld.\n",
+                   (unsigned long long)pool->page_bytes, pool->node, (long long)pool->former, (long long)pool->target);
+}
+
+bool reserve_parse_line(const char *line, struct reserve_pool *pool)
+{
+    unsigned long long page_bytes;
+    long long former, target;
+    int node;
+    char end = 0;
+
+    if (sscanf(line, "pool page_bytes=%llu node=%d former=%lld target=%lld%c", &page_bytes, &node, &former, &target,
+               &end) != 5 ||
+        end != '.' || former < 0 || target < former || node < -1 || page_bytes == 0) {
+        return false;
+    }
+    *pool = (struct reserve_pool){
+        .page_bytes = page_bytes, .node = node, .former = former, .target = target, .got = target, .held = target};
+    return true;
+}
+
+void reserve_journal_boot_id(char boot_id[RESERVE_BOOT_ID_BYTES])
+{
+    FILE *const file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    boot_id[0] = '\0';
+    if (file == NULL) {
+        return;
+    }
+    if (fscanf(file, "%39s", boot_id) != 1) {
+        boot_id[0] = '\0';
+    }
+    (void)fclose(file);
+}
+
+bool reserve_journal_directory(const struct reserve_places *places, unsigned number, char path[RESERVE_PATH_BYTES])
+{
+    const char *const runtime = getenv("XDG_RUNTIME_DIR");
+    const char *const temporary = getenv("TMPDIR");
+
+    if (places->journal_dir != NULL) {
+        (void)snprintf(path, RESERVE_PATH_BYTES, "%s", places->journal_dir);
+        return number == 0;
+    }
+    switch (number) {
+    case 0:
+        (void)snprintf(path, RESERVE_PATH_BYTES, "/run/tlbbench");
+        return true;
+    case 1:
+        (void)snprintf(path, RESERVE_PATH_BYTES, "%.200s/tlbbench", runtime != NULL ? runtime : "");
+        return runtime != NULL && runtime[0] == '/';
+    default:
+        (void)snprintf(path, RESERVE_PATH_BYTES, "%.200s/tlbbench-%u",
+                       temporary != NULL && temporary[0] == '/' ? temporary : "/tmp", (unsigned)geteuid());
+        return true;
+    }
+}
+
+bool reserve_journal_is_private(const char *path)
+{
+    struct stat found;
+
+    return lstat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
+           (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+void reserve_journal_path(const char *directory, char path[RESERVE_PATH_BYTES])
+{
+    (void)snprintf(path, RESERVE_PATH_BYTES, "%.240s/journal", directory);
+}
+
+int reserve_journal_lock(const char *path, int flags)
+{
+    for (unsigned try = 0; try < LOCK_TRIES; try++) {
+        struct stat opened, named;
+        const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+
+        if (fd < 0) {
+            return -1;
+        }
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+            const int error = errno;
+
+            /* A file system without locks: the file that was just made is of no use. */
+            if (error != EWOULDBLOCK && fstat(fd, &opened) == 0 && opened.st_size == 0) {
+                reserve_journal_remove(path);
+            }
+            (void)close(fd);
+            errno = error;
+            return -1;
+        }
+        /* Its last owner may have removed it between our open and our lock: then this file is nobody's journal. */
+        if (fstat(fd, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino &&
+            opened.st_dev == named.st_dev) {
+            return fd;
+        }
+        (void)close(fd);
+    }
+    errno = EWOULDBLOCK;
+    return -1;
+}
+
+void reserve_journal_remove(const char *path)
+{
+    char directory[RESERVE_PATH_BYTES];
+
+    (void)unlink(path);
+    (void)snprintf(directory, sizeof(directory), "%s", path);
+    char *const slash = strrchr(directory, '/');
+
+    if (slash != NULL) {
+        *slash = '\0';
+        (void)rmdir(directory); /* stays when somebody else's file is in it */
+    }
+}
+
+int reserve_journal_append(int fd, const char *text)
+{
+    const off_t end = lseek(fd, 0, SEEK_END);
+    const size_t length = strlen(text);
+
+    errno = ENOSPC; /* what a short write means; others set their own */
+    if (end < 0 || (write(fd, text, length) == (ssize_t)length && fsync(fd) == 0)) {
+        return end < 0 ? -1 : 0;
+    }
+    const int error = errno;
+    const int cut = ftruncate(fd, end); /* half a line would spoil the next one */
+
+    errno = cut == 0 ? error : errno;
+    return -1;
+}

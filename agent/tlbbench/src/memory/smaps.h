@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What /proc/self/smaps says that a range of memory is made of. */
+#ifndef TLBBENCH_MEMORY_SMAPS_H
+#define TLBBENCH_MEMORY_SMAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What smaps says about the mappings inside [start, start + bytes). */
+struct backing_proof {
+    uint64_t rss_bytes;
+    uint64_t anon_huge_bytes;   /* AnonHugePages */
+    uint64_t shmem_huge_bytes;  /* ShmemPmdMapped */
+    uint64_t hugetlb_bytes;     /* Private_Hugetlb + Shared_Hugetlb */
+    uint64_t kernel_page_bytes; /* KernelPageSize of the last mapping */
+};
+
+/* Returns 0, or -1 when smaps cannot be read. */
+int backing_read_proof(const char *start, size_t bytes, struct backing_proof *proof);
+
+/* Pure part of the above, for tests: sums the mappings of one smaps text line by line. */
+struct backing_proof_parser {
+    uint64_t start, end;
+    bool inside;
+    struct backing_proof proof;
+};
+void backing_parse_smaps_line(struct backing_proof_parser *parser, const char *line);
+
+#endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The TLB table: one line for each level and page size, the sources beside each other. */
+#include "base/text.h"
+#include "machine/environment.h"
+#include "machine/tlb_levels.h"
+#include "output/report.h"
+#include "output/report_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SOURCES = SOURCE_DEVICE_TREE + 1, CELL_BYTES = 48, LABEL_BYTES = 96, NOTE_BYTES = 160 };
+
+static const uint64_t SIZE_4M = UINT64_C(4) << 20;
+
+/* Loads and data of both kinds are one side; a source may call the same structure data, load or unified. */
+enum side { SIDE_DATA, SIDE_STORE, SIDE_INSTRUCTION };
+
+struct row {
+    unsigned level;
+    uint64_t page_bytes;
+    enum side side;
+    bool disputed;
+    const struct tlb_level *cells[SOURCES];
+};
+
+struct table {
+    struct row *rows;
+    size_t count;
+    bool has[SOURCES];
+    bool any_low, any_disputed;
+};
+
+/* What is measured wins, so it comes first. */
+static const struct {
+    enum fact_source source;
+    const char *heading;
+    int columns;
+} COLUMNS[] = {
+    {SOURCE_MEASURED, "measured", 18},
+    {SOURCE_CPUID, "CPUID", 12},
+    {SOURCE_CATALOGUE, "catalogue", 11},
+    {SOURCE_DEVICE_TREE, "device tree", 11},
+};
+
+static enum side side_of(enum tlb_kind kind)
+{
+    if (kind == TLB_INSTRUCTION)
+        return SIDE_INSTRUCTION;
+    return kind == TLB_STORE ? SIDE_STORE : SIDE_DATA;
+}
+
+static bool is_disputed(const struct tlb_level *level, const struct disagreement *disagreements, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (side_of(level->kind) == SIDE_DATA && disagreements[i].level == level->level &&
+            disagreements[i].page_bytes == level->page_bytes)
+            return true;
+    return false;
+}
+
+static struct row *find_row(struct table *table, const struct tlb_level *level)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        struct row *row = &table->rows[i];
+
+        if (row->level == level->level && row->page_bytes == level->page_bytes && row->side == side_of(level->kind) &&
+            row->cells[level->source] == NULL)
+            return row;
+    }
+    struct row *row = &table->rows[table->count++];
+
+    *row = (struct row){.level = level->level, .page_bytes = level->page_bytes, .side = side_of(level->kind)};
+    return row;
+}
+
+static int by_row(const void *a, const void *b)
+{
+    const struct row *x = a;
+    const struct row *y = b;
+    int x_last = x->side == SIDE_INSTRUCTION;
+    int y_last = y->side == SIDE_INSTRUCTION;
+
+    if (x_last != y_last)
+        return x_last - y_last;
+    if (x->level != y->level)
+        return x->level < y->level ? -1 : 1;
+    if (x->page_bytes != y->page_bytes)
+        return x->page_bytes < y->page_bytes ? -1 : 1;
+    return (x->side > y->side) - (x->side < y->side);
+}
+
+/* The document lists every page size of the processor; the table those that this kernel can map. */
+static bool kernel_has(const struct environment *e, uint64_t page_bytes)
+{
+    if (e->base_page_bytes == 0 || e->pool_count == 0)
+        return page_bytes != SIZE_4M; /* unknown: all but 4M, which no 64-bit kernel maps */
+    return page_bytes == e->base_page_bytes || page_bytes == e->thp_bytes || environment_pool(e, page_bytes) != NULL;
+}
+
+static bool is_doubtful(const struct tlb_level *level)
+{
+    return level->confidence == CONFIDENCE_LOW && level->entries != TLB_ENTRIES_UNKNOWN;
+}
+
+static int table_make(struct table *table, const struct environment *environment, const struct tlb_level_list *levels,
+                      const struct disagreement *disagreements, size_t disagreement_count)
+{
+    *table = (struct table){.rows = calloc(levels->count + 1, sizeof(struct row))};
+    if (table->rows == NULL)
+        return -1;
+    for (size_t i = 0; i < levels->count; i++) {
+        const struct tlb_level *level = &levels->items[i];
+
+        if (!kernel_has(environment, level->page_bytes))
+            continue;
+        struct row *row = find_row(table, level);
+
+        row->cells[level->source] = level;
+        row->disputed = is_disputed(level, disagreements, disagreement_count);
+        table->has[level->source] = true;
+        table->any_low = table->any_low || is_doubtful(level);
+        table->any_disputed = table->any_disputed || row->disputed;
+    }
+    qsort(table->rows, table->count, sizeof table->rows[0], by_row);
+    return 0;
+}
+
+static void append_ways(const struct tlb_level *level, char text[CELL_BYTES])
+{
+    if (level->ways == TLB_WAYS_FULL)
+        text_append(text, CELL_BYTES, "/full");
+    else if (level->ways != TLB_WAYS_UNKNOWN && level->ways_max > level->ways)
+        text_append(text, CELL_BYTES, "/%d-%d", level->ways, level->ways_max);
+    else if (level->ways != TLB_WAYS_UNKNOWN)
+        text_append(text, CELL_BYTES, "/%d", level->ways);
+}
+
+/* Intervals are rounded outward to two digits where they are wide: the knee of a second level is known no better. */
+static void cell_text(const struct tlb_level *level, char text[CELL_BYTES])
+{
+    text[0] = '\0';
+    if (level == NULL) {
+        text_append(text, CELL_BYTES, "-");
+        return;
+    }
+    if (level->entries == TLB_ENTRIES_UNKNOWN) {
+        text_append(text, CELL_BYTES, "unknown");
+        return;
+    }
+    if (level->entries_min == level->entries_max)
+        text_append(text, CELL_BYTES, "%u", level->entries);
+    else {
+        struct entries_interval about = report_entries(level);
+
+        text_append(text, CELL_BYTES, "%s%u (%u-%u)", about.is_rounded ? "~" : "", about.entries, about.min, about.max);
+    }
+    append_ways(level, text);
+    if (is_doubtful(level))
+        text_append(text, CELL_BYTES, "?");
+}
+
+/* The vendor's word for the structure; a measurement sees loads only and calls them data. */
+static const char *kind_text(const struct row *row)
+{
+    static const enum fact_source order[] = {SOURCE_CPUID, SOURCE_CATALOGUE, SOURCE_DEVICE_TREE, SOURCE_MEASURED};
+
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        if (row->cells[order[i]] != NULL)
+            return tlb_kind_name(row->cells[order[i]]->kind);
+    return "?";
+}
+
+static void print_rows(FILE *out, const struct table *table)
+{
+    char page[PAGE_TEXT_BYTES];
+    char line[CELL_BYTES * SOURCES];
+
+    line[0] = '\0';
+    text_append(line, sizeof line, "  level page  kind   ");
+    for (size_t c = 0; c < sizeof COLUMNS / sizeof COLUMNS[0]; c++)
+        if (table->has[COLUMNS[c].source])
+            text_append(line, sizeof line, " %-*s", COLUMNS[c].columns, COLUMNS[c].heading);
+    (void)fprintf(out, "%s\n", text_without_end(line));
+    for (size_t i = 0; i < table->count; i++) {
+        const struct row *row = &table->rows[i];
+
+        line[0] = '\0';
+        text_append(line, sizeof line, "%c L%-4u %-5s %-7s", row->disputed ? '!' : ' ', row->level,
+                    page_text(row->page_bytes, page), kind_text(row));
+        for (size_t c = 0; c < sizeof COLUMNS / sizeof COLUMNS[0]; c++) {
+            char cell[CELL_BYTES];
+
+            if (!table->has[COLUMNS[c].source])
+                continue;
+            cell_text(row->cells[COLUMNS[c].source], cell);
+            text_append(line, sizeof line, " %-*s", COLUMNS[c].columns, cell);
+        }
+        (void)fprintf(out, "%s\n", text_without_end(line));
+    }
+}
+
+/* --- notes ---------------------------------------------------------------------------------------------------- */
+
+/* A note on one level; page sizes and sources with the same note share a line. */
+struct note {
+    unsigned level;
+    enum side side;
+    enum fact_source source;
+    size_t page_count;
+    char pages[LABEL_BYTES];
+    char text[NOTE_BYTES]; /* the same for all these pages */
+    char own[NOTE_BYTES];  /* in the words of the first */
+    bool is_printed;
+};
+
+/* "96 shared with 2M, 1G" differs in words from page to page and says the same. */
+static void note_text(const struct tlb_level *level, char text[NOTE_BYTES])
+{
+    static const char shared[] = " shared with ";
+    const char *at = strstr(level->note, shared);
+    const char *rest = at != NULL ? strchr(at, ';') : NULL;
+
+    if (at == NULL || (rest != NULL && strstr(rest, shared) != NULL)) {
+        (void)snprintf(text, NOTE_BYTES, "%s", level->note); /* several structures: which share is what matters */
+        return;
+    }
+    (void)snprintf(text, NOTE_BYTES, "one structure holds pages of these sizes%s", rest != NULL ? rest : "");
+}
+
+static bool is_explained(const char *note, const struct disagreement *disagreements, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strstr(disagreements[i].text, note) != NULL)
+            return true;
+    return false;
+}
+
+static void take_note(struct note *notes, size_t *count, const struct tlb_level *level)
+{
+    char page[PAGE_TEXT_BYTES];
+    char text[NOTE_BYTES];
+
+    note_text(level, text);
+    (void)page_text(level->page_bytes, page);
+    for (size_t i = 0; i < *count; i++) {
+        struct note *note = &notes[i];
+
+        if (note->level == level->level && note->side == side_of(level->kind) && note->source == level->source &&
+            strcmp(note->text, text) == 0) {
+            text_append(note->pages, sizeof note->pages, ", %s", page);
+            note->page_count++;
+            return;
+        }
+    }
+    struct note *note = &notes[(*count)++];
+
+    *note =
+        (struct note){.level = level->level, .side = side_of(level->kind), .source = level->source, .page_count = 1};
+    (void)snprintf(note->own, sizeof note->own, "%s", level->note);
+    (void)snprintf(note->pages, sizeof note->pages, "%s", page);
+    (void)snprintf(note->text, sizeof note->text, "%s", text);
+}
+
+static bool is_same_note(const struct note *a, const struct note *b)
+{
+    return a->level == b->level && a->side == b->side && strcmp(a->pages, b->pages) == 0 &&
+           strcmp(a->text, b->text) == 0;
+}
+
+static void print_note(FILE *out, struct note *notes, size_t count, size_t index)
+{
+    static const char *const sides[] = {[SIDE_DATA] = "data", [SIDE_STORE] = "store", [SIDE_INSTRUCTION] = "instr"};
+    const struct note *note = &notes[index];
+    char sources[LABEL_BYTES] = "";
+
+    for (size_t i = index; i < count; i++) {
+        if (notes[i].is_printed || !is_same_note(&notes[i], note))
+            continue;
+        text_append(sources, sizeof sources, "%s%s", sources[0] != '\0' ? " and " : "",
+                    fact_source_name(notes[i].source));
+        notes[i].is_printed = true;
+    }
+    report_wrapped(out, "  -", 4, "L%u %s %s, %s: %s", note->level, sides[note->side], note->pages, sources,
+                   note->page_count > 1 ? note->text : note->own);
+}
+
+static void print_notes(FILE *out, const struct table *table, const struct disagreement *disagreements,
+                        size_t disagreement_count)
+{
+    struct note *notes = calloc(table->count * SOURCES + 1, sizeof *notes);
+    size_t count = 0;
+
+    for (size_t i = 0; notes != NULL && i < table->count; i++)
+        for (size_t c = 0; c < sizeof COLUMNS / sizeof COLUMNS[0]; c++) {
+            const struct tlb_level *level = table->rows[i].cells[COLUMNS[c].source];
+
+            if (level != NULL && level->note[0] != '\0' &&
+                !is_explained(level->note, disagreements, disagreement_count))
+                take_note(notes, &count, level);
+        }
+    for (size_t i = 0; i < count; i++)
+        if (!notes[i].is_printed)
+            print_note(out, notes, count, i);
+    free(notes);
+}
+
+void report_levels(FILE *out, const struct environment *environment, const struct tlb_level_list *levels,
+                   const struct disagreement *disagreements, size_t disagreement_count)
+{
+    struct table table;
+
+    (void)fputc('\n', out);
+    if (table_make(&table, environment, levels, disagreements, disagreement_count) != 0) {
+        (void)fputs("TLBs: no memory left to sort them\n", out);
+        return;
+    }
+    if (table.count == 0)
+        (void)fputs("TLBs: nothing is known\n", out);
+    else {
+        report_wrapped(out, "TLBs", 5, "(entries/ways, full = fully associative%s%s)",
+                       table.any_low ? ", ? = low confidence" : "",
+                       table.any_disputed ? ", ! = the sources disagree" : "");
+        print_rows(out, &table);
+        print_notes(out, &table, disagreements, disagreement_count);
+    }
+    for (size_t i = 0; i < disagreement_count; i++)
+        report_wrapped(out, "  !", 4, "%s", disagreements[i].text);
+    free(table.rows);
+}

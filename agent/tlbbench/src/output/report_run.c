@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+#include "base/verdict.h"
+#include "engine/curve.h"
+#include "geometry/result.h"
+#include "latency/result.h"
+#include "machine/environment.h"
+#include "output/report.h"
+#include "output/report_missing.h"
+#include "output/report_pressure.h"
+#include "output/report_rows.h"
+#include "output/report_text.h"
+#include "output/report_verdict.h"
+#include "output/run_result.h"
+#include "pressure/result.h"
+#include "scatter/scatter.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CURVES = 32 };
+
+static bool in_same_plot(const struct curve *a, const struct curve *b)
+{
+    return strcmp(a->x_name, b->x_name) == 0 && strcmp(a->layout, b->layout) == 0;
+}
+
+/* What an access touches, by layout. */
+static const char *layout_words(const char *layout)
+{
+    static const struct {
+        const char *layout, *words;
+    } known[] = {
+        {"line_per_page", "one cache line in each base page, in random order"},
+        {"random_64b", "every cache line, in random order"},
+        {"aliased", "virtual pages on a few frames, so that all data stay in the cache"},
+        {"distinct", "one cache line of its own in each page"},
+        {"zeroes", "read-only pages that share the kernel's page of zeroes"},
+        {"scatter", "one hot line in each huge page"},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i].layout, layout) == 0)
+            return known[i].words;
+    return layout;
+}
+
+/* Curves that support a number and are no result of their own: the control that touches no further page, and the
+ * fracture test. The document holds them. */
+static bool is_supporting(const struct curve *curve)
+{
+    return strcmp(curve->layout, "packed") == 0 || strcmp(curve->layout, "part_per_line") == 0;
+}
+
+/* One plot for each layout, in the order of the curves. */
+static void report_curves(FILE *out, const char *title, const struct curve_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct curve *group[MOST_CURVES];
+        size_t count = 0;
+        bool is_first = true;
+
+        for (size_t k = 0; k < i; k++)
+            is_first = is_first && !(in_same_plot(&list->items[k], &list->items[i]) && list->items[k].point_count > 0);
+        if (!is_first || list->items[i].point_count == 0 || is_supporting(&list->items[i]))
+            continue;
+        for (size_t k = i; k < list->count && count < MOST_CURVES; k++)
+            if (in_same_plot(&list->items[k], &list->items[i]) && list->items[k].point_count > 0)
+                group[count++] = &list->items[k];
+        (void)fputc('\n', out);
+        report_wrapped(out, "", 0, "%s: %s", title, layout_words(list->items[i].layout));
+        report_plot(out, group, count);
+    }
+}
+
+static void report_clock(FILE *out, const struct core_clock *clock)
+{
+    if (!isfinite(clock->core_hz) || clock->core_hz <= 0)
+        report_wrapped(out, "core clock", REPORT_LABEL_COLUMNS, "not known: cycles are not given");
+    else
+        report_wrapped(out, "core clock", REPORT_LABEL_COLUMNS,
+                       "%.2f GHz while measuring, L1 data cache hit %.2f ns = %.1f cycles", clock->core_hz / 1e9,
+                       clock->l1_hit_ns, clock->l1_hit_cycles);
+}
+
+/* Above this share of looks an unseen neighbour is too little to tell of. */
+#define ALONE_FRACTION_TOLD 0.9
+
+static void report_sharing(FILE *out, double alone_fraction)
+{
+    if (alone_fraction < ALONE_FRACTION_TOLD)
+        report_wrapped(out, "core sharing", REPORT_LABEL_COLUMNS,
+                       "another hardware thread was busy on this core in %.0f %% of the looks at it: it takes TLB "
+                       "entries; levels and penalties are from its pauses",
+                       100 * (1 - alone_fraction));
+}
+
+static void report_penalty(FILE *out, const struct penalty *p)
+{
+    const bool is_hit = strcmp(p->level, "l2_hit") == 0;
+    const int decimals = report_decimals((p->ns_max - p->ns_min) / 2);
+    char page[PAGE_TEXT_BYTES];
+    char ns[REPORT_NUMBER_BYTES];
+    char range[2 * REPORT_NUMBER_BYTES] = "";
+    char cycles[REPORT_NUMBER_BYTES] = "";
+
+    if (isfinite(p->ns_min) && isfinite(p->ns_max))
+        (void)snprintf(range, sizeof range, " (%.*f to %.*f)", decimals, p->ns_min, decimals, p->ns_max);
+    if (isfinite(p->cycles))
+        (void)snprintf(cycles, sizeof cycles, " = %.*f cycles", p->cycles < 10 ? 1 : 0, p->cycles);
+    report_wrapped(out, is_hit ? "L2 TLB hit" : "page walk", REPORT_LABEL_COLUMNS,
+                   "%s pages: %s ns%s%s on top of an L1 TLB hit", page_text(p->page_bytes, page),
+                   report_signed(p->ns, decimals, ns), range, cycles);
+}
+
+static void report_geometry(FILE *out, const struct geometry_result *geometry)
+{
+    (void)fputs("\nmeasured\n", out);
+    report_clock(out, &geometry->clock);
+    report_sharing(out, geometry->core_alone_fraction);
+    for (size_t i = 0; i < geometry->penalty_count; i++)
+        report_penalty(out, &geometry->penalties[i]);
+    report_curves(out, "translation", &geometry->curves);
+}
+
+/* Columns of the table of one layout: the backings in the order they come. */
+struct delta_table {
+    const char *backings[8];
+    size_t count;
+};
+
+static void add_backing(struct delta_table *table, const char *backing)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (strcmp(table->backings[i], backing) == 0)
+            return;
+    if (table->count < sizeof table->backings / sizeof table->backings[0])
+        table->backings[table->count++] = backing;
+}
+
+static const struct paired_delta *find_delta(const struct latency_result *latency, const char *layout, uint64_t x,
+                                             const char *backing)
+{
+    for (size_t i = 0; i < latency->delta_count; i++) {
+        const struct paired_delta *d = &latency->deltas[i];
+
+        if (d->x == x && strcmp(d->layout, layout) == 0 && strcmp(d->backing, backing) == 0)
+            return d;
+    }
+    return NULL;
+}
+
+static void report_delta_row(FILE *out, const struct latency_result *latency, const struct paired_delta *first,
+                             const struct delta_table *table)
+{
+    char size[SIZE_TEXT_BYTES];
+    char line[REPORT_NUMBER_BYTES * 10] = "";
+
+    text_append(line, sizeof line, "%10s", size_text((int64_t)first->x, size));
+    for (size_t b = 0; b < table->count; b++) {
+        const struct paired_delta *d = find_delta(latency, first->layout, first->x, table->backings[b]);
+        char text[REPORT_NUMBER_BYTES] = "? ";
+
+        if (d != NULL)
+            (void)report_interval(d->delta_ns, d->ci95_low_ns, d->ci95_high_ns, text);
+        text_append(line, sizeof line, " %14s", text);
+    }
+    (void)fprintf(out, "%s\n", text_without_end(line));
+}
+
+static void report_delta_table(FILE *out, const struct latency_result *latency, const char *layout)
+{
+    struct delta_table table = {.count = 0};
+
+    for (size_t i = 0; i < latency->delta_count; i++)
+        if (strcmp(latency->deltas[i].layout, layout) == 0)
+            add_backing(&table, latency->deltas[i].backing);
+    (void)fputc('\n', out);
+    report_wrapped(out, "", 0,
+                   "difference to base pages in ns per access (negative is faster, +- half the 95 %% interval, * = it "
+                   "leaves out 0): %s",
+                   layout_words(layout));
+    (void)fprintf(out, "%10s", "");
+    for (size_t b = 0; b < table.count; b++)
+        (void)fprintf(out, " %13s%s", table.backings[b], b + 1 < table.count ? " " : "\n");
+    for (size_t i = 0; i < latency->delta_count; i++) {
+        const struct paired_delta *d = &latency->deltas[i];
+        bool is_first = strcmp(d->layout, layout) == 0;
+
+        for (size_t k = 0; k < i; k++)
+            is_first = is_first && !(strcmp(latency->deltas[k].layout, layout) == 0 && latency->deltas[k].x == d->x);
+        if (is_first)
+            report_delta_row(out, latency, d, &table);
+    }
+}
+
+static void report_latency(FILE *out, const struct latency_result *latency, const struct pressure_result *pressure)
+{
+    report_curves(out, "latency", &latency->curves);
+    for (size_t i = 0; i < latency->delta_count; i++) {
+        bool is_first = strcmp(latency->deltas[i].layout, "packed") != 0; /* the control is no result */
+
+        for (size_t k = 0; k < i; k++)
+            is_first = is_first && strcmp(latency->deltas[k].layout, latency->deltas[i].layout) != 0;
+        if (is_first)
+            report_delta_table(out, latency, latency->deltas[i].layout);
+    }
+    report_pressure(out, pressure);
+}
+
+static void report_scatter(FILE *out, const struct scatter_result *scatter)
+{
+    report_curves(out, "scatter", &scatter->curves);
+    (void)fputc('\n', out);
+    if (scatter->crossing_hot_lines >= 0)
+        report_wrapped(out, "scatter", REPORT_LABEL_COLUMNS,
+                       "from %" PRId64 " hot lines on, %s pages no longer beat base pages", scatter->crossing_hot_lines,
+                       scatter->crossing_backing);
+    else if (scatter->crossing_status == STATUS_NOT_REACHED)
+        report_wrapped(out, "scatter", REPORT_LABEL_COLUMNS,
+                       "huge pages were not slower than base pages anywhere between %" PRIu64 " and %" PRIu64
+                       " hot lines",
+                       scatter->tested_min, scatter->tested_max);
+    else
+        report_wrapped(out, "scatter", REPORT_LABEL_COLUMNS, "where huge pages stop helping is not known: %s",
+                       status_words(scatter->crossing_status));
+}
+
+void report_run(FILE *out, const struct environment *environment, const struct run_result *run)
+{
+    if (run->geometry != NULL) {
+        report_levels(out, environment, &run->geometry->levels, run->geometry->disagreements,
+                      run->geometry->disagreement_count);
+        report_geometry(out, run->geometry);
+    }
+    if (run->latency != NULL)
+        report_latency(out, run->latency, run->pressure);
+    if (run->rows != NULL)
+        report_rows(out, run->rows);
+    if (run->scatter != NULL)
+        report_scatter(out, run->scatter);
+    report_verdicts(out, environment, run);
+    report_missing(out, run);
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output/report_verdict.h"
+
+#include "base/text.h"
+#include "base/verdict.h"
+#include "engine/curve.h"
+#include "geometry/result.h"
+#include "latency/result.h"
+#include "machine/environment.h"
+#include "machine/tlb_levels.h"
+#include "memory/backing.h"
+#include "output/report_missing.h"
+#include "output/report_text.h"
+#include "output/run_result.h"
+#include "pressure/result.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Half of a 95 % interval below this share of the base pages' time, or below so many ns, shows that there is no
+ * difference worth having; a wider one that holds zero shows nothing. */
+#define NARROW_SHARE 0.05
+#define NARROW_NS 0.5
+
+/* A footprint this many times smaller than the largest says nothing of large ones. */
+enum { FAR_BELOW = 8 };
+
+enum effect { EFFECT_UNKNOWN, EFFECT_FASTER, EFFECT_NONE, EFFECT_SLOWER, EFFECT_HIDDEN };
+
+/* What one page size does to the time of an access. */
+struct finding {
+    const struct paired_delta *delta; /* NULL = not measured */
+    enum effect effect;
+    bool hidden_above; /* larger footprints were measured, but their noise hides the difference */
+};
+
+/* The time of base pages at the same point; NAN when the curve lacks it. */
+static double base_ns(const struct latency_result *latency, const struct paired_delta *delta)
+{
+    for (size_t c = 0; c < latency->curves.count; c++) {
+        const struct curve *curve = &latency->curves.items[c];
+
+        if (curve->kind != BACKING_BASE || strcmp(curve->layout, delta->layout) != 0)
+            continue;
+        for (size_t i = 0; i < curve->point_count; i++)
+            if (curve->points[i].x == delta->x)
+                return curve->points[i].stats.ns_p50;
+    }
+    return NAN;
+}
+
+/* Only an interval that leaves out zero is a difference, and only a narrow one that holds it is none. */
+static enum effect effect_of(const struct latency_result *latency, const struct paired_delta *delta)
+{
+    const double half = (delta->ci95_high_ns - delta->ci95_low_ns) / 2;
+
+    if (delta->ci95_high_ns < 0)
+        return EFFECT_FASTER;
+    if (delta->ci95_low_ns > 0)
+        return EFFECT_SLOWER;
+    return half <= NARROW_NS || half <= NARROW_SHARE * base_ns(latency, delta) ? EFFECT_NONE : EFFECT_HIDDEN;
+}
+
+/* Entries of the last data level that holds the page size, measured first, else the best other source; 0 = unknown. */
+static const struct tlb_level *last_level(const struct geometry_result *geometry, uint64_t page_bytes)
+{
+    const struct tlb_level *best = NULL;
+
+    for (size_t i = 0; i < geometry->levels.count; i++) {
+        const struct tlb_level *level = &geometry->levels.items[i];
+        bool data = level->kind == TLB_DATA || level->kind == TLB_UNIFIED || level->kind == TLB_LOAD;
+
+        if (!data || level->page_bytes != page_bytes || level->entries == TLB_ENTRIES_UNKNOWN)
+            continue;
+        if (best == NULL || level->level > best->level ||
+            (level->level == best->level &&
+             (level->source == SOURCE_MEASURED ||
+              (best->source != SOURCE_MEASURED && level->confidence > best->confidence))))
+            best = level;
+    }
+    return best;
+}
+
+/* Footprints up to here fit the TLB in base pages: huge ones cannot help there. 0 = not known. */
+static uint64_t base_reach_bytes(const struct environment *environment, const struct geometry_result *geometry)
+{
+    const struct tlb_level *level = last_level(geometry, environment->base_page_bytes);
+
+    return level != NULL ? level->entries * environment->base_page_bytes : 0;
+}
+
+/* The packed control has all its pages in the TLB. */
+static bool tells_of(const struct paired_delta *delta, const char *backing, uint64_t beyond_bytes)
+{
+    return strcmp(delta->layout, "packed") != 0 && strcmp(delta->backing, backing) == 0 && delta->x > beyond_bytes &&
+           isfinite(delta->delta_ns) && isfinite(delta->ci95_low_ns) && isfinite(delta->ci95_high_ns);
+}
+
+/* The largest footprint that tells something; when none near the largest one does, that one. */
+static struct finding find_effect(const struct latency_result *latency, const char *backing, uint64_t beyond_bytes)
+{
+    const struct paired_delta *largest = NULL;
+    struct finding found = {.effect = EFFECT_UNKNOWN};
+
+    for (size_t i = 0; latency != NULL && i < latency->delta_count; i++) {
+        const struct paired_delta *d = &latency->deltas[i];
+
+        if (!tells_of(d, backing, beyond_bytes))
+            continue;
+        if (largest == NULL || d->x > largest->x)
+            largest = d;
+        if (effect_of(latency, d) != EFFECT_HIDDEN && (found.delta == NULL || d->x > found.delta->x))
+            found = (struct finding){.delta = d, .effect = effect_of(latency, d)};
+    }
+    if (largest == NULL)
+        return found;
+    if (found.delta == NULL || found.delta->x < largest->x / FAR_BELOW)
+        return (struct finding){.delta = largest, .effect = EFFECT_HIDDEN};
+    found.hidden_above = largest->x > found.delta->x;
+    return found;
+}
+
+static void append_numbers(char text[VERDICT_TEXT_BYTES], const struct finding *found)
+{
+    const struct paired_delta *delta = found->delta;
+    char size[SIZE_TEXT_BYTES];
+    char value[REPORT_NUMBER_BYTES];
+    char low[REPORT_NUMBER_BYTES];
+    char high[REPORT_NUMBER_BYTES];
+
+    if (delta == NULL)
+        return;
+    const int decimals = report_decimals((delta->ci95_high_ns - delta->ci95_low_ns) / 2);
+
+    text_append(text, VERDICT_TEXT_BYTES, " (%s ns per access at %s, 95 %% interval %s to %s%s)",
+                report_signed(delta->delta_ns, decimals, value), size_text((int64_t)delta->x, size),
+                report_signed(delta->ci95_low_ns, decimals, low), report_signed(delta->ci95_high_ns, decimals, high),
+                found->hidden_above ? "; noise hides the larger footprints" : "");
+}
+
+static void append_page(char text[VERDICT_TEXT_BYTES], const struct granule *granule)
+{
+    char page[PAGE_TEXT_BYTES];
+
+    text_append(text, VERDICT_TEXT_BYTES, "%s pages%s", page_text(granule->page_bytes, page),
+                granule->kind == BACKING_THP ? " (transparent)" : "");
+}
+
+/* Pieces of more than a base page still reach further than base pages do. */
+static void append_reach(char text[VERDICT_TEXT_BYTES], const struct environment *environment,
+                         const struct granule *granule)
+{
+    char piece[PAGE_TEXT_BYTES];
+
+    if (environment->base_page_bytes != 0 && granule->granule_bytes > environment->base_page_bytes)
+        text_append(text, VERDICT_TEXT_BYTES, "no more TLB reach than %s pages",
+                    page_text(granule->granule_bytes, piece));
+    else
+        text_append(text, VERDICT_TEXT_BYTES, "no TLB reach");
+}
+
+static void append_cause(char text[VERDICT_TEXT_BYTES], const struct environment *environment,
+                         const struct granule *granule)
+{
+    char piece[PAGE_TEXT_BYTES];
+
+    text_append(text, VERDICT_TEXT_BYTES,
+                environment->hypervisor.state == HYPERVISOR_PRESENT ? ": the hypervisor backs the guest with %s pages"
+                                                                    : ": the TLB holds them in pieces of %s",
+                page_text(granule->granule_bytes, piece));
+}
+
+static void fractured(const struct environment *environment, const struct granule *granule, const struct finding *found,
+                      char text[VERDICT_TEXT_BYTES])
+{
+    static const char *const before[] = {[EFFECT_UNKNOWN] = " here give ",
+                                         [EFFECT_FASTER] = " here shorten walks but give ",
+                                         [EFFECT_NONE] = " here give ",
+                                         [EFFECT_SLOWER] = " here give ",
+                                         [EFFECT_HIDDEN] = " here give "};
+    static const char *const after[] = {[EFFECT_UNKNOWN] = "",
+                                        [EFFECT_FASTER] = "",
+                                        [EFFECT_NONE] = " and no measured gain",
+                                        [EFFECT_SLOWER] = " and were slower than base pages",
+                                        [EFFECT_HIDDEN] = ""};
+
+    append_page(text, granule);
+    if (granule->kind == BACKING_BASE) { /* nothing to compare with */
+        text_append(text, VERDICT_TEXT_BYTES, " take several TLB entries each");
+        append_cause(text, environment, granule);
+        return;
+    }
+    text_append(text, VERDICT_TEXT_BYTES, "%s", before[found->effect]);
+    append_reach(text, environment, granule);
+    text_append(text, VERDICT_TEXT_BYTES, "%s", after[found->effect]);
+    append_cause(text, environment, granule);
+    if (found->effect == EFFECT_UNKNOWN)
+        text_append(text, VERDICT_TEXT_BYTES, "; whether they shorten walks was not measured");
+    else if (found->effect == EFFECT_HIDDEN)
+        text_append(text, VERDICT_TEXT_BYTES, "; whether they shorten walks is lost in the noise");
+    append_numbers(text, found);
+}
+
+static void append_level_reach(char text[VERDICT_TEXT_BYTES], const struct tlb_level *level, uint64_t page_bytes)
+{
+    const struct entries_interval about = report_entries(level);
+    char reach[SIZE_TEXT_BYTES];
+
+    if (about.is_rounded)
+        text_append(text, VERDICT_TEXT_BYTES, "the L%u TLB reaches about %s (%u to %u entries, %s)", level->level,
+                    size_about((double)about.entries * (double)page_bytes, reach), about.min, about.max,
+                    fact_source_name(level->source));
+    else
+        text_append(text, VERDICT_TEXT_BYTES, "the L%u TLB reaches %s (%u entries, %s)", level->level,
+                    size_text((int64_t)(level->entries * page_bytes), reach), level->entries,
+                    fact_source_name(level->source));
+}
+
+/* What the difference in time says, where nothing is known of the cause. */
+static const char *effect_words(enum effect effect)
+{
+    static const char *const words[] = {
+        [EFFECT_UNKNOWN] = "not compared with base pages",
+        [EFFECT_FASTER] = "faster than base pages",
+        [EFFECT_NONE] = "no measured difference to base pages",
+        [EFFECT_SLOWER] = "slower than base pages",
+        [EFFECT_HIDDEN] = "a difference to base pages, if any, is lost in the noise",
+    };
+
+    return words[effect];
+}
+
+static void whole(const struct geometry_result *geometry, const struct granule *granule, const struct finding *found,
+                  char text[VERDICT_TEXT_BYTES])
+{
+    const struct tlb_level *level = last_level(geometry, granule->page_bytes);
+
+    append_page(text, granule);
+    text_append(text, VERDICT_TEXT_BYTES, ": ");
+    if (granule->kind != BACKING_BASE)
+        text_append(text, VERDICT_TEXT_BYTES, "one TLB entry covers a whole page; ");
+    if (level != NULL)
+        append_level_reach(text, level, granule->page_bytes);
+    else
+        text_append(text, VERDICT_TEXT_BYTES, "how far the TLB reaches is not known");
+    if (granule->kind == BACKING_BASE || found->delta == NULL)
+        return;
+    text_append(text, VERDICT_TEXT_BYTES, "; %s", effect_words(found->effect));
+    append_numbers(text, found);
+}
+
+static void append_why(char text[VERDICT_TEXT_BYTES], const struct granule *granule)
+{
+    switch (granule->verdict.status) {
+    case STATUS_NO_FREE_HUGEPAGES:
+        text_append(text, VERDICT_TEXT_BYTES,
+                    "the pool has too few free pages (--reserve takes them for the measurement, as root)");
+        break;
+    case STATUS_THP_NOT_GRANTED:
+        text_append(text, VERDICT_TEXT_BYTES, "the kernel gave base pages where transparent huge pages were asked for");
+        break;
+    case STATUS_NOISY:
+        text_append(text, VERDICT_TEXT_BYTES, "the machine was too disturbed to say a number");
+        break;
+    default:
+        text_append(text, VERDICT_TEXT_BYTES, "%s",
+                    granule->verdict.reason[0] != '\0' ? granule->verdict.reason
+                                                       : status_words(granule->verdict.status));
+        break;
+    }
+}
+
+/* Their place in the TLB is not known; their time may be. */
+static void not_measured(const struct granule *granule, const struct finding *found, char text[VERDICT_TEXT_BYTES])
+{
+    append_page(text, granule);
+    if (found->delta == NULL) {
+        text_append(text, VERDICT_TEXT_BYTES, " were not measured: ");
+        append_why(text, granule);
+        return;
+    }
+    text_append(text, VERDICT_TEXT_BYTES, ": %s", effect_words(found->effect));
+    append_numbers(text, found);
+    text_append(text, VERDICT_TEXT_BYTES, "; whether one TLB entry covers a page is not known: ");
+    append_why(text, granule);
+}
+
+/* The point nearest to a program that reads much else: most lines between, then the largest footprint. */
+static const struct pressure_point *most_pressure(const struct pressure_result *pressure, const char *backing)
+{
+    const struct pressure_point *found = NULL;
+
+    for (size_t i = 0; i < pressure->point_count; i++) {
+        const struct pressure_point *p = &pressure->points[i];
+
+        if (strcmp(p->backing, backing) != 0 || p->wait_ns != 0 || p->lines_between == 0 || !isfinite(p->delta_ns))
+            continue;
+        if (found == NULL || p->lines_between > found->lines_between ||
+            (p->lines_between == found->lines_between && p->footprint_bytes > found->footprint_bytes))
+            found = p;
+    }
+    return found;
+}
+
+/* A chase reads nothing else and understates what a walk costs a program that does. */
+static void append_pressure(char text[VERDICT_TEXT_BYTES], const struct pressure_result *pressure, const char *backing)
+{
+    const struct pressure_point *p = pressure != NULL ? most_pressure(pressure, backing) : NULL;
+    char size[SIZE_TEXT_BYTES];
+    char value[REPORT_NUMBER_BYTES];
+
+    if (p == NULL || (p->ci95_low_ns <= 0 && p->ci95_high_ns >= 0))
+        return;
+    text_append(text, VERDICT_TEXT_BYTES, "; %s ns at %s where %u other cache lines are read between two accesses",
+                report_signed(p->delta_ns, report_decimals((p->ci95_high_ns - p->ci95_low_ns) / 2), value),
+                size_text((int64_t)p->footprint_bytes, size), p->lines_between);
+}
+
+char *verdict_sentence(const struct environment *environment, const struct run_result *run,
+                       const struct granule *granule, char text[VERDICT_TEXT_BYTES])
+{
+    const struct finding found =
+        find_effect(run->latency, granule->backing, base_reach_bytes(environment, run->geometry));
+
+    text[0] = '\0';
+    if (granule->verdict.status == STATUS_FRACTURED && granule->granule_bytes != 0)
+        fractured(environment, granule, &found, text);
+    else if (granule->verdict.status == STATUS_OK)
+        whole(run->geometry, granule, &found, text);
+    else
+        not_measured(granule, &found, text);
+    append_pressure(text, run->pressure, granule->backing);
+    return text;
+}
+
+/* Without the geometry only the difference in time can be told, not why. */
+static void report_deltas(FILE *out, const struct latency_result *latency, const struct pressure_result *pressure)
+{
+    bool first = true;
+
+    for (size_t i = 0; i < latency->delta_count; i++) {
+        const struct finding found = find_effect(latency, latency->deltas[i].backing, 0);
+        char text[VERDICT_TEXT_BYTES] = "";
+
+        if (found.delta != &latency->deltas[i])
+            continue;
+        text_append(text, VERDICT_TEXT_BYTES, "%s pages: %s", found.delta->backing, effect_words(found.effect));
+        append_numbers(text, &found);
+        append_pressure(text, pressure, found.delta->backing);
+        (void)fputs(first ? "\nverdict\n" : "", out);
+        report_wrapped(out, "  -", 4, "%s.", text);
+        first = false;
+    }
+}
+
+void report_verdicts(FILE *out, const struct environment *environment, const struct run_result *run)
+{
+    char text[VERDICT_TEXT_BYTES];
+
+    if (run->geometry == NULL || run->geometry->granule_count == 0) {
+        if (run->latency != NULL)
+            report_deltas(out, run->latency, run->pressure);
+        return;
+    }
+    (void)fputs("\nverdict\n", out);
+    for (size_t i = 0; i < run->geometry->granule_count; i++)
+        report_wrapped(out, "  -", 4, "%s.", verdict_sentence(environment, run, &run->geometry->granules[i], text));
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The results of all sections that ran. */
+#ifndef TLBBENCH_OUTPUT_RUN_RESULT_H
+#define TLBBENCH_OUTPUT_RUN_RESULT_H
+
+#include "base/verdict.h"
+#include "geometry/result.h"
+#include "latency/result.h"
+#include "memory/reserve.h"
+#include "pressure/result.h"
+#include "rows/result.h"
+#include "scatter/scatter.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct section_result {
+    const char *name; /* "info", "geometry", "latency", "rows", "scatter" */
+    struct verdict verdict;
+    double duration_seconds;
+};
+
+#define SECTIONS_MAX 8
+
+/* A section that a command did not run is NULL. */
+struct run_result {
+    struct section_result sections[SECTIONS_MAX];
+    size_t section_count;
+    struct geometry_result *geometry;
+    struct latency_result *latency;
+    struct pressure_result *pressure; /* beside `latency` */
+    struct rows_result *rows;
+    struct scatter_result *scatter;
+    struct reservation *reservation; /* NULL without --reserve */
+    int exit_status;                 /* 0 done, 3 partial */
+    uint64_t rss_outside_bytes;      /* resident memory outside the measured area at its highest; 0 = unknown */
+};
+
+#endif

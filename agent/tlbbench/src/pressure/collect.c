@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/signals.h"
+#include "base/statistics.h"
+#include "base/verdict.h"
+#include "pressure/result.h"
+#include "pressure/series.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int add_point(const struct pressure_series *series, size_t footprint, size_t depth,
+                     struct pressure_result *result)
+{
+    const struct pressure_cell *const cell = &series->cells[footprint][depth];
+    struct pressure_point *const grown = realloc(result->points, (result->point_count + 1) * sizeof(*grown));
+    double differences[PRESSURE_PAIRS_MAX];
+    double base[PRESSURE_PAIRS_MAX];
+    double large[PRESSURE_PAIRS_MAX];
+    double period[PRESSURE_PAIRS_MAX];
+
+    if (grown == NULL) {
+        return -1;
+    }
+    result->points = grown;
+    for (unsigned pair = 0; pair < cell->pairs; pair++) {
+        base[pair] = cell->base_ns[pair];
+        large[pair] = cell->ns[pair];
+        period[pair] = cell->period_ns[pair];
+        differences[pair] = large[pair] - base[pair];
+    }
+    const struct mean_interval interval = statistics_mean_interval(differences, cell->pairs);
+    struct pressure_point *const point = &grown[result->point_count++];
+
+    *point = (struct pressure_point){.kind = series->backing.kind,
+                                     .page_bytes = series->backing.page_bytes,
+                                     .footprint_bytes = pressure_footprint(footprint),
+                                     .lines_between = PRESSURE_DEPTH[depth].lines_between,
+                                     .wait_ns = PRESSURE_DEPTH[depth].wait_ns,
+                                     .period_ns = statistics_median(period, cell->pairs),
+                                     .base_ns_p50 = statistics_median(base, cell->pairs),
+                                     .ns_p50 = statistics_median(large, cell->pairs),
+                                     .delta_ns = interval.mean,
+                                     .ci95_low_ns = interval.low,
+                                     .ci95_high_ns = interval.high,
+                                     .pairs = cell->pairs};
+    memcpy(point->backing, series->backing.name, sizeof(point->backing));
+    return 0;
+}
+
+/* What the points that are missing, or short of pairs, mean for the whole. */
+struct shortage {
+    size_t points;  /* planned */
+    size_t noisy;   /* tried and rejected too often */
+    size_t partial; /* fewer pairs than planned */
+};
+
+static void judge(const struct pressure_series *series, size_t series_count, const struct shortage *shortage,
+                  struct pressure_result *result)
+{
+    if (shortage->points == 0) {
+        if (result->verdict.status == STATUS_OK && series_count > 0) {
+            result->verdict = series[0].verdict;
+        }
+        return;
+    }
+    /* The time ran out after everything that was needed. */
+    if (result->verdict.status == STATUS_STOPPED && shortage->partial == 0 && !signals_stop_requested()) {
+        result->verdict = (struct verdict){.status = STATUS_OK};
+    }
+    if (result->verdict.status == STATUS_OK && shortage->noisy > 0) {
+        verdict_set(&result->verdict, STATUS_NOISY,
+                    "other work held the core at %zu of %zu points, which were left out", shortage->noisy,
+                    shortage->points);
+    }
+}
+
+int pressure_collect(const struct pressure_plan *plan, struct pressure_series *series, size_t series_count,
+                     struct pressure_result *result)
+{
+    struct shortage shortage = {0};
+
+    for (size_t index = 0; index < series_count; index++) {
+        for (size_t footprint = 0; footprint < PRESSURE_FOOTPRINTS; footprint++) {
+            for (size_t depth = 0; depth < PRESSURE_DEPTHS; depth++) {
+                const struct pressure_cell *const cell = &series[index].cells[footprint][depth];
+
+                if (!pressure_plan_has(plan, &series[index], footprint, depth)) {
+                    continue;
+                }
+                shortage.points++;
+                shortage.partial += cell->pairs + cell->dropped < PRESSURE_PAIRS_FULL ? 1 : 0;
+                shortage.noisy += cell->pairs < PRESSURE_PAIRS_MIN && cell->dropped > 0 ? 1 : 0;
+                if (cell->pairs >= PRESSURE_PAIRS_MIN && add_point(&series[index], footprint, depth, result) != 0) {
+                    return -1;
+                }
+            }
+        }
+    }
+    judge(series, series_count, &shortage, result);
+    return 0;
+}

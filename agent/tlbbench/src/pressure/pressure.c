@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pressure/pressure.h"
+
+#include "base/clock.h"
+#include "base/permutation.h"
+#include "base/rng.h"
+#include "base/verdict.h"
+#include "engine/counter.h"
+#include "engine/session.h"
+#include "machine/caches.h"
+#include "machine/environment.h"
+#include "memory/arena.h"
+#include "memory/backing.h"
+#include "pressure/probe.h"
+#include "pressure/result.h"
+#include "pressure/series.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB (1ull << 20)
+
+/* Part of the time left that may go into touching one mapping. Memory that the host has not given yet takes ten times
+ * as long as other memory, and only touching it tells. */
+#define MAP_SHARE 0.35
+/* Part of a batch's time that goes into warming. */
+#define WARM_SHARE 0.4
+/* The rest of the time that the batches may plan with. */
+#define PLAN_SHARE 0.9
+/* Below this the large pages are too few to be named after. */
+#define GRANTED_MIN 0.95
+
+struct work {
+    const struct session *session;
+    struct pressure_plan plan;
+    struct backing base;
+    struct pressure_series *series; /* the large pages */
+    size_t series_count;
+    struct counter_scale scale;
+    struct pressure_region region;
+    struct arena region_arena;
+    struct arena base_arena;
+    double weight_whole, weight_done; /* of all batches */
+    double map_seconds;               /* of one mapping of everything */
+    unsigned mappings_left;           /* after the one that is measured */
+    struct pressure_result *result;
+};
+
+/* --- mapping ---------------------------------------------------------------------------------------------------- */
+
+static double touch_seconds(const struct work *work)
+{
+    return MAP_SHARE * deadline_remaining_seconds(work->session->deadline) / work->plan.mappings;
+}
+
+/* The largest footprint up to `planned` that the arena holds; 0 = none. */
+static uint64_t footprint_in(const struct arena *arena, uint64_t planned)
+{
+    uint64_t largest = 0;
+
+    for (size_t index = 0; index < PRESSURE_FOOTPRINTS && pressure_footprint(index) <= planned; index++) {
+        largest = pressure_footprint(index) <= arena->bytes ? pressure_footprint(index) : largest;
+    }
+    return largest;
+}
+
+/* Weight of all batches of one mapping and pass. */
+static double weigh(const struct work *work)
+{
+    double weight = 0;
+
+    for (size_t index = 0; index < work->series_count; index++) {
+        for (size_t slot = 0; slot < PRESSURE_SLOTS; slot++) {
+            const size_t depth = slot % PRESSURE_DEPTHS;
+            const bool has = pressure_plan_has(&work->plan, &work->series[index], slot / PRESSURE_DEPTHS, depth);
+
+            weight += has ? 2 * PRESSURE_DEPTH[depth].weight : 0;
+        }
+    }
+    return weight;
+}
+
+static void weigh_again(struct work *work)
+{
+    work->weight_whole = weigh(work) * work->plan.passes * work->plan.mappings;
+}
+
+/* --- one pair --------------------------------------------------------------------------------------------------- */
+
+/* What it will take to map the page sizes that this mapping has not come to: as long a byte as base pages took, and at
+ * most what arena_open_within() will be given. */
+static double pending_seconds(const struct work *work)
+{
+    const double per_byte =
+        work->base_arena.bytes > 0 ? work->base_arena.touch_seconds / (double)work->base_arena.bytes : 0;
+    uint64_t bytes = 0;
+
+    for (size_t index = 0; index < work->series_count; index++) {
+        const struct pressure_series *const series = &work->series[index];
+
+        bytes += series->is_pending && series->bytes > 0 ? series->bytes + series->backing.page_bytes : 0;
+    }
+    return fmin(per_byte * (double)bytes, MAP_SHARE * deadline_remaining_seconds(work->session->deadline));
+}
+
+/* Time for a batch of weight 1: what is left, less the mappings to come. */
+static double batch_seconds(const struct work *work)
+{
+    const double seconds = deadline_remaining_seconds(work->session->deadline) - pending_seconds(work) -
+                           work->map_seconds * work->mappings_left;
+    const double weight = work->weight_whole - work->weight_done;
+
+    return seconds > 0 && weight > 0 ? PLAN_SHARE * seconds / weight : 0;
+}
+
+struct point {
+    size_t footprint, depth;
+};
+
+static bool measure_batch(struct work *work, const struct arena *arena, struct point point, uint64_t seed,
+                          uint64_t step, struct pressure_time *time)
+{
+    const struct pressure_depth *const depth = &PRESSURE_DEPTH[point.depth];
+    const double seconds = depth->weight * batch_seconds(work);
+    struct pressure_probe probe = {
+        .base = arena->base,
+        .lines = pressure_footprint(point.footprint) / PRESSURE_LINE_BYTES,
+        .region = &work->region,
+        .lines_between = depth->lines_between,
+        .wait_ticks = (uint64_t)(depth->wait_ns * work->scale.ticks_per_ns),
+        .access = rng_new(seed, 0),
+        .between = rng_new(seed, step), /* other lines than the batch before, whose lines a cache may still hold */
+    };
+
+    pressure_warm(&probe, work->plan.warm_lines, WARM_SHARE * seconds);
+    work->weight_done += depth->weight;
+    return pressure_measure(&probe, &work->scale, work->plan.accesses, (1 - WARM_SHARE) * seconds, time);
+}
+
+/* Base pages and large pages back to back, in turns which of them comes first. */
+static int measure_pair(struct work *work, struct pressure_series *series, const struct arena *arena,
+                        struct point point, unsigned turn, struct verdict *verdict)
+{
+    struct pressure_cell *const cell = &series->cells[point.footprint][point.depth];
+    const uint64_t seed =
+        rng_mix(work->session->seed * 1024 + turn) ^ rng_mix(0x9e55u + point.footprint * PRESSURE_DEPTHS + point.depth);
+    struct pressure_time times[2]; /* base, large */
+    bool quiet = true;
+
+    for (unsigned step = 0; step < 2; step++) {
+        const unsigned side = (step + turn) % 2;
+
+        if (session_must_stop(work->session, verdict)) {
+            return -1;
+        }
+        quiet =
+            measure_batch(work, side == 0 ? &work->base_arena : arena, point, seed, step + 1, &times[side]) && quiet;
+    }
+    if (quiet && cell->pairs < PRESSURE_PAIRS_MAX) {
+        cell->base_ns[cell->pairs] = times[0].ns;
+        cell->ns[cell->pairs] = times[1].ns;
+        cell->period_ns[cell->pairs++] = (times[0].period_ns + times[1].period_ns) / 2;
+    } else {
+        cell->dropped++;
+    }
+    session_report_progress(work->session, work->weight_done / work->weight_whole);
+    return 0;
+}
+
+/* --- passes and mappings ---------------------------------------------------------------------------------------- */
+
+/* All points of one backing, in random order. */
+static int measure_pass(struct work *work, struct pressure_series *series, const struct arena *arena, unsigned turn,
+                        struct verdict *verdict)
+{
+    uint32_t order[PRESSURE_SLOTS];
+    struct rng rng = rng_new(work->session->seed, 0x9e550000u + turn);
+    size_t count = 0;
+
+    for (uint32_t slot = 0; slot < PRESSURE_SLOTS; slot++) {
+        if (pressure_plan_has(&work->plan, series, slot / PRESSURE_DEPTHS, slot % PRESSURE_DEPTHS)) {
+            order[count++] = slot;
+        }
+    }
+    chase_shuffle(order, count, &rng);
+    for (size_t step = 0; step < count; step++) {
+        const struct point point = {order[step] / PRESSURE_DEPTHS, order[step] % PRESSURE_DEPTHS};
+
+        if (measure_pair(work, series, arena, point, turn, verdict) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static void note_mapping(struct work *work, unsigned mapping, const struct arena *arena)
+{
+    const uint64_t bytes = work->region_arena.bytes + work->base_arena.bytes + arena->bytes;
+
+    work->map_seconds += mapping == 0 ? arena->touch_seconds : 0;
+    if (bytes > work->result->peak_mapped_bytes) {
+        work->result->peak_mapped_bytes = bytes;
+    }
+}
+
+/* The series is left out from here on. */
+static void lose_series(struct work *work, struct pressure_series *series, const struct verdict *verdict)
+{
+    series->verdict = *verdict;
+    series->bytes = 0;
+    weigh_again(work);
+}
+
+/* A backing that cannot be had is lost with its reason, the others go on; -1 = stop. */
+static int measure_series(struct work *work, struct pressure_series *series, unsigned mapping, struct verdict *verdict)
+{
+    struct verdict found;
+    struct arena arena;
+    int status = 0;
+
+    series->is_pending = false;
+    if (arena_open_within(&arena, &series->backing, (size_t)series->bytes, work->session->numa_node,
+                          touch_seconds(work), &found) != 0) {
+        lose_series(work, series, &found);
+        *verdict = found.status == STATUS_STOPPED ? found : *verdict;
+        return found.status == STATUS_STOPPED ? -1 : 0;
+    }
+    series->bytes = footprint_in(&arena, series->bytes);
+    note_mapping(work, mapping, &arena);
+    weigh_again(work);
+    if (found.status != STATUS_OK && arena.granted_fraction < GRANTED_MIN) {
+        lose_series(work, series, &found);
+    }
+    for (unsigned pass = 0; pass < work->plan.passes && series->bytes > 0 && status == 0; pass++) {
+        status = measure_pass(work, series, &arena, mapping * work->plan.passes + pass, verdict);
+    }
+    arena_close(&arena);
+    return status;
+}
+
+/* No footprint is larger than the base pages that there was time to touch. */
+static void limit_to_base(struct work *work, unsigned mapping)
+{
+    work->plan.base_bytes = footprint_in(&work->base_arena, work->plan.base_bytes);
+    for (size_t index = 0; index < work->series_count; index++) {
+        struct pressure_series *const series = &work->series[index];
+
+        series->bytes = series->bytes < work->plan.base_bytes ? series->bytes : work->plan.base_bytes;
+    }
+    work->map_seconds += mapping == 0 ? work->base_arena.touch_seconds : 0;
+}
+
+static int measure_mapping(struct work *work, unsigned mapping, struct verdict *verdict)
+{
+    int status = 0;
+
+    work->mappings_left--;
+    if (arena_open_within(&work->base_arena, &work->base, (size_t)work->plan.base_bytes, work->session->numa_node,
+                          touch_seconds(work), verdict) != 0) {
+        return -1;
+    }
+    limit_to_base(work, mapping);
+    for (size_t index = 0; index < work->series_count; index++) {
+        work->series[index].is_pending = true;
+    }
+    for (size_t step = 0; step < work->series_count && status == 0; step++) {
+        struct pressure_series *const series = &work->series[(step + mapping) % work->series_count];
+
+        if (session_must_stop(work->session, verdict)) {
+            status = -1;
+        } else if (series->bytes > 0) {
+            status = measure_series(work, series, mapping, verdict);
+        }
+    }
+    arena_close(&work->base_arena);
+    return status;
+}
+
+/* --- what can be had -------------------------------------------------------------------------------------------- */
+
+static void size_series(const struct work *work, struct pressure_series *series)
+{
+    const struct session *const session = work->session;
+    const bool pooled = series->backing.kind == BACKING_HUGETLB;
+    const int64_t free_pages = backing_free_pages(series->backing.page_bytes, session->numa_node);
+    const uint64_t pool_bytes = !pooled          ? UINT64_MAX
+                                : free_pages > 0 ? (uint64_t)free_pages * series->backing.page_bytes
+                                                 : 0;
+
+    series->bytes =
+        pressure_largest_footprint(&work->plan, session->memory_bytes, series->backing.page_bytes, pool_bytes);
+    if (pooled && free_pages <= 0) {
+        verdict_set(&series->verdict, STATUS_NO_FREE_HUGEPAGES, "the pool of %s pages has no free page",
+                    series->backing.name);
+    } else if (series->bytes == 0) {
+        verdict_set(&series->verdict,
+                    pool_bytes < pressure_footprint(0) ? STATUS_NO_FREE_HUGEPAGES : STATUS_MEMORY_LIMIT,
+                    "%s pages: no footprint of %llu MiB or more fits into the pool and the memory allowed",
+                    series->backing.name, (unsigned long long)(pressure_footprint(0) / MIB));
+    }
+}
+
+/* Large pages keep the page tables of the region itself small. The pool's only where it can spare them. */
+static int open_region(struct work *work, struct verdict *verdict)
+{
+    const struct environment *const environment = work->session->environment;
+    const int node = work->session->numa_node;
+    const uint64_t large = environment->thp_bytes;
+    struct backing tries[3];
+    size_t count = 0;
+
+    for (size_t index = 0; index < work->series_count; index++) {
+        const struct pressure_series *const series = &work->series[index];
+        const int64_t free_pages = backing_free_pages(series->backing.page_bytes, node);
+
+        if (series->backing.kind == BACKING_HUGETLB && series->backing.page_bytes == large && free_pages > 0 &&
+            (uint64_t)free_pages * large >= series->bytes + work->plan.region_bytes) {
+            tries[count++] = series->backing;
+        }
+    }
+    if (environment->thp.enabled[0] != '\0' && large > 0) {
+        tries[count++] = (struct backing){.kind = BACKING_THP, .page_bytes = large, .name = "THP"};
+    }
+    tries[count++] = work->base;
+    for (size_t index = 0; index < count; index++) {
+        struct arena *const arena = &work->region_arena;
+
+        if (arena_open_within(arena, &tries[index], (size_t)work->plan.region_bytes, node, touch_seconds(work),
+                              verdict) != 0) {
+            if (verdict->status == STATUS_STOPPED) {
+                return -1;
+            }
+            continue;
+        }
+        if (verdict->status == STATUS_OK || arena->granted_fraction >= GRANTED_MIN) {
+            work->result->region_bytes = footprint_in(arena, work->plan.region_bytes);
+            work->region = (struct pressure_region){arena->base, work->result->region_bytes / PRESSURE_PIECE_BYTES};
+            memcpy(work->result->region_backing, tries[index].name, sizeof(work->result->region_backing));
+            return 0;
+        }
+        arena_close(arena);
+    }
+    return -1;
+}
+
+/* --- the whole -------------------------------------------------------------------------------------------------- */
+
+/* Leaves the reason in the result where nothing can be measured. */
+static bool prepare(struct work *work)
+{
+    const struct session *const session = work->session;
+    struct verdict *const verdict = &work->result->verdict;
+
+    if (work->series_count == 0) {
+        verdict_set(verdict, STATUS_SKIPPED, "no larger page size was asked for");
+        return false;
+    }
+    if (session_must_stop(session, verdict)) {
+        return false;
+    }
+    if (work->plan.base_bytes == 0) {
+        verdict_set(verdict, STATUS_MEMORY_LIMIT,
+                    "the %llu MiB that may be used hold no region beyond the last cache of %llu MiB beside the pages",
+                    (unsigned long long)(session->memory_bytes / MIB),
+                    (unsigned long long)(cache_last_level_bytes() / MIB));
+        return false;
+    }
+    if (!counter_calibrate(&work->scale)) {
+        verdict_set(verdict, STATUS_UNSUPPORTED, "this processor has no time counter that can be read in order");
+        return false;
+    }
+    for (size_t index = 0; index < work->series_count; index++) {
+        size_series(work, &work->series[index]);
+    }
+    return weigh(work) > 0;
+}
+
+static int measure(struct work *work)
+{
+    struct verdict *const verdict = &work->result->verdict;
+
+    if (prepare(work) && open_region(work, verdict) == 0) {
+        work->mappings_left = work->plan.mappings;
+        verdict->status = STATUS_OK;
+        verdict->reason[0] = '\0';
+        for (unsigned mapping = 0; mapping < work->plan.mappings; mapping++) {
+            if (measure_mapping(work, mapping, verdict) != 0) {
+                break;
+            }
+        }
+        arena_close(&work->region_arena);
+    }
+    return pressure_collect(&work->plan, work->series, work->series_count, work->result);
+}
+
+int pressure_measure_points(const struct session *session, struct pressure_result *result)
+{
+    const uint64_t start_ns = timing_now_ns();
+    const struct backing *const backings = session->backings;
+    const size_t count = session->backing_count;
+    struct work work = {
+        .session = session,
+        .plan = pressure_make_plan(session->full, session->memory_bytes, cache_last_level_bytes()),
+        .base = backings[0],
+        .series = calloc(count, sizeof(*work.series)),
+        .series_count = count - 1,
+        .result = result,
+    };
+
+    *result = (struct pressure_result){.verdict = {.status = STATUS_OK}};
+    if (work.series == NULL) {
+        verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
+        return -1;
+    }
+    for (size_t index = 0; index < work.series_count; index++) {
+        work.series[index].backing = backings[index + 1];
+    }
+    const int status = measure(&work);
+
+    free(work.series);
+    result->duration_seconds = (double)(timing_now_ns() - start_ns) / 1e9;
+    return status;
+}

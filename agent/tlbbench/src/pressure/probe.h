@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Single random accesses, timed alone, with other cache lines read between them: what a walk costs a program whose
+ * page-table lines do not stay in the caches. The loops; latency_pressure.c decides what to measure. */
+#ifndef TLBBENCH_PRESSURE_H
+#define TLBBENCH_PRESSURE_H
+
+#include "base/rng.h"
+#include "engine/counter.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    PRESSURE_LINE_BYTES = 64,
+    PRESSURE_PIECE_BYTES = 4096, /* a base page of most machines; on others a part of one */
+    PRESSURE_LINES_PER_PAGE = 16,
+};
+
+/* Where the lines between are read. */
+struct pressure_region {
+    const char *base;
+    uint64_t pieces;
+};
+
+/* Where one backing stands. `base` holds `lines` lines. */
+struct pressure_probe {
+    const char *base;
+    uint64_t lines;
+    const struct pressure_region *region;
+    unsigned lines_between;
+    uint64_t wait_ticks; /* of the time counter, spun after the lines between */
+    struct rng access;   /* the same seed visits the same lines, whatever the backing */
+    struct rng between;
+};
+
+/* A random line of `lines`. The generator counts through all 2^64 states, so it has no short cycle, and the high bits
+ * of its mixed output choose, so no line is preferred. */
+static inline uint64_t pressure_next_line(struct rng *rng, uint64_t lines)
+{
+    return rng_below(rng, lines);
+}
+
+/* Reads `count` lines: pages at random, PRESSURE_LINES_PER_PAGE different lines of each. Returns the sum of their first
+ * words, so that no read can be left out. */
+uint64_t pressure_read_lines(const struct pressure_region *region, struct rng *rng, unsigned count);
+
+/* Walks untimed and without waiting until about `lines` cache lines were read or `seconds` are over, so that caches and
+ * TLBs hold what they will hold while timing. */
+void pressure_warm(struct pressure_probe *probe, uint64_t lines, double seconds);
+
+/* Of one batch: ns of a timed access, an empty pair of readings subtracted, and from one access to the next. */
+struct pressure_time {
+    double ns;
+    double period_ns;
+};
+
+/* Times `accesses` accesses or as many as fit into `seconds`, at least some hundreds: medians over parts of the mean of
+ * each. Parts that the noise guard rejects are left out. Returns false when too few remained or a stop was asked for.
+ */
+bool pressure_measure(struct pressure_probe *probe, const struct counter_scale *scale, uint64_t accesses,
+                      double seconds, struct pressure_time *time);
+
+#endif

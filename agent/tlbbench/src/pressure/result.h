@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the pressure measurement found. */
+#ifndef TLBBENCH_PRESSURE_RESULT_H
+#define TLBBENCH_PRESSURE_RESULT_H
+
+#include "base/verdict.h"
+#include "memory/backing.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pressure_point {
+    char backing[16]; /* compared with base pages */
+    enum backing_kind kind;
+    uint64_t page_bytes;
+    uint64_t footprint_bytes;
+    unsigned lines_between;
+    unsigned wait_ns;           /* spun idle between two accesses */
+    double period_ns;           /* from one access to the next, all included; mean of both sides */
+    double base_ns_p50, ns_p50; /* medians of the batches; an empty timed pair subtracted */
+    double delta_ns;            /* mean over the pairs, this backing minus base pages; negative = faster */
+    double ci95_low_ns, ci95_high_ns;
+    unsigned pairs;
+};
+
+struct pressure_result {
+    struct verdict verdict;
+    uint64_t region_bytes;   /* that the lines between are read from; 0 = nothing was measured */
+    char region_backing[16]; /* empty = nothing was measured */
+    struct pressure_point *points;
+    size_t point_count;
+    uint64_t peak_mapped_bytes;
+    double duration_seconds;
+};
+
+void pressure_result_free(struct pressure_result *result);
+
+#endif

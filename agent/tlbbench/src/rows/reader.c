@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows/reader.h"
+
+#include "base/clock.h"
+#include "base/permutation.h"
+#include "base/rng.h"
+#include "rows/result.h"
+#include "rows/zipf.h"
+
+#include <math.h>
+
+enum {
+    LINE_BYTES = 64,
+    INDEX_ENTRY_BYTES = 8,
+    BATCH_ROWS = 32, /* between two looks at the clock: its 20 ns vanish */
+};
+
+/* The usual skew of database benchmarks. */
+#define ZIPF_EXPONENT 0.99
+
+unsigned rows_bucket(double ns)
+{
+    const double bucket = ns > 0.25 ? log2(ns * 4) * ROWS_BUCKETS_PER_OCTAVE : 0;
+
+    return bucket >= ROWS_BUCKETS - 1 ? ROWS_BUCKETS - 1 : (unsigned)bucket;
+}
+
+double rows_bucket_ns(unsigned bucket)
+{
+    return exp2((bucket + 0.5) / ROWS_BUCKETS_PER_OCTAVE) / 4;
+}
+
+double rows_quantile_ns(const struct rows_counters *counters, unsigned workers, double quantile)
+{
+    uint64_t total = 0;
+    uint64_t seen = 0;
+
+    for (unsigned pass = 0; pass < 2; pass++) {
+        for (unsigned bucket = 0; bucket < ROWS_BUCKETS; bucket++) {
+            for (unsigned number = 0; number < workers; number++) {
+                const uint32_t count = counters[number].histogram[bucket];
+
+                total += pass == 0 ? count : 0;
+                seen += pass == 1 ? count : 0;
+            }
+            if (pass == 1 && total > 0 && (double)seen >= quantile * (double)total) {
+                return rows_bucket_ns(bucket);
+            }
+        }
+    }
+    return NAN;
+}
+
+uint64_t rows_count(uint64_t bytes, uint64_t row_bytes)
+{
+    return bytes / (row_bytes + INDEX_ENTRY_BYTES);
+}
+
+struct reader {
+    const char *rows;
+    const char *index; /* behind the rows, one entry a row */
+    uint64_t row_bytes;
+    uint64_t count;
+    enum row_read read;
+    enum row_keys keys;
+    struct zipf zipf;
+    struct permutation scatter; /* popular rows lie anywhere in the table */
+    struct rng rng;
+    uint64_t zero; /* the compiler must believe that loaded data decides the next address */
+};
+
+static uint64_t load(const char *address)
+{
+    return *(const volatile uint64_t *)address;
+}
+
+static uint64_t next_key(struct reader *reader)
+{
+    if (reader->keys == KEYS_UNIFORM) {
+        return rng_below(&reader->rng, reader->count);
+    }
+    return permutation_at(&reader->scatter, zipf_draw(&reader->zipf, &reader->rng));
+}
+
+/* Reads one row; the address waits for `carry`, which the row before it left, as a query waits for the one before. */
+static uint64_t read_row(struct reader *reader, uint64_t carry)
+{
+    uint64_t key = next_key(reader) + (carry & reader->zero);
+
+    if (reader->read == READ_INDEX_THEN_ROW) {
+        key += load(reader->index + key * INDEX_ENTRY_BYTES) & reader->zero;
+    }
+    const char *const row = reader->rows + key * reader->row_bytes;
+    uint64_t sum = load(row);
+
+    if (reader->read != READ_HEADER) {
+        for (uint64_t offset = LINE_BYTES; offset < reader->row_bytes; offset += LINE_BYTES) {
+            sum += load(row + offset);
+        }
+    }
+    return sum;
+}
+
+void rows_read_until_stopped(const struct rows_reading *reading, struct rows_counters *counters)
+{
+    const struct rows_spec *const spec = reading->spec;
+    const uint64_t count = rows_count(reading->bytes, spec->row_bytes);
+    struct reader reader = {
+        .rows = reading->view,
+        .index = reading->view + count * spec->row_bytes,
+        .row_bytes = spec->row_bytes,
+        .count = count,
+        .read = spec->read,
+        .keys = spec->keys,
+        .zipf = zipf_new(count, ZIPF_EXPONENT),
+        .scatter = permutation_new(count, reading->seed),
+        .rng = rng_new(reading->seed, reading->worker), /* the same keys for every page size */
+    };
+    uint64_t carry = 0;
+    uint64_t last_ns = timing_now_ns();
+
+    __asm__ volatile("" : "+r"(reader.zero));
+    while (!atomic_load_explicit(reading->stop, memory_order_relaxed)) {
+        for (unsigned row = 0; row < BATCH_ROWS; row++) {
+            carry = read_row(&reader, carry);
+        }
+        const uint64_t now = timing_now_ns();
+
+        counters->histogram[rows_bucket((double)(now - last_ns) / BATCH_ROWS)]++;
+        counters->rows += BATCH_ROWS;
+        last_ns = now;
+    }
+}

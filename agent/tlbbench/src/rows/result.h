@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the rows section measures, and what it found. */
+#ifndef TLBBENCH_ROWS_RESULT_H
+#define TLBBENCH_ROWS_RESULT_H
+
+#include "base/verdict.h"
+#include "memory/backing.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum row_keys { KEYS_UNIFORM, KEYS_ZIPF };
+const char *row_keys_name(enum row_keys keys);
+enum row_read { READ_HEADER, READ_ROW, READ_INDEX_THEN_ROW };
+const char *row_read_name(enum row_read read);
+enum row_mode { MODE_THREADS, MODE_PROCESSES };
+const char *row_mode_name(enum row_mode mode);
+
+struct row_measurement {
+    uint64_t row_bytes;
+    enum row_keys keys;
+    enum row_read read;
+    unsigned workers;
+    enum row_mode mode;
+    char backing[16];
+    enum backing_kind kind;
+    uint64_t page_bytes;
+    uint64_t segment_bytes;
+    double rows_per_second;
+    double ns_p50, ns_p90, ns_p99;     /* per row, over batches of rows of all workers */
+    uint64_t vm_pte_bytes_per_process; /* growth by touching the segment; UINT64_MAX = unknown */
+    uint64_t vm_pte_bytes_total;
+    /* Per worker that faults the whole segment in, while the others do, too; NAN = not touched whole. */
+    double first_touch_seconds, first_touch_cpu_seconds;
+    struct verdict verdict;
+};
+
+struct break_even {
+    uint64_t page_bytes; /* of the huge pages */
+    uint64_t segment_bytes;
+    int64_t connections; /* from here on the tables saved are more than rounding and idle pages hold; -1 = unknown */
+    int64_t connections_per_idle_page;   /* that pay for one more page of the pool that nobody uses; -1 = unknown */
+    uint64_t rounding_bytes;             /* of the segment's last page */
+    uint64_t idle_pool_bytes;            /* free in the pool, as it was found, beside the segment */
+    uint64_t saved_bytes_per_connection; /* base page tables less huge ones, all touched; UINT64_MAX = unknown */
+    char text[REASON_BYTES];
+};
+
+enum {
+    ROWS_LIST_MAX = 16,
+    ROWS_MIN = 64, /* fewer are no table: every read would hit the same cache lines */
+};
+
+/* What to measure. */
+struct rows_request {
+    uint64_t row_bytes[ROWS_LIST_MAX];
+    size_t row_bytes_count; /* 0 = 128, 8192 and 16384 */
+    unsigned workers[ROWS_LIST_MAX];
+    size_t workers_count;   /* 0 = those of the profile */
+    unsigned modes;         /* SET_BIT(enum row_mode) */
+    unsigned keys;          /* SET_BIT(enum row_keys) */
+    unsigned reads;         /* SET_BIT(enum row_read) */
+    uint64_t segment_bytes; /* 0 = as large as allowed */
+};
+
+struct rows_result {
+    struct verdict verdict;
+    struct row_measurement *measurements;
+    size_t measurement_count;
+    struct break_even *break_evens;
+    size_t break_even_count;
+    uint64_t peak_mapped_bytes;
+};
+
+void rows_result_free(struct rows_result *result);
+
+#endif

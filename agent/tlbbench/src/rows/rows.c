@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows/rows.h"
+
+#include "base/clock.h"
+#include "base/permutation.h"
+#include "base/rng.h"
+#include "base/verdict.h"
+#include "engine/session.h"
+#include "engine/steal.h"
+#include "memory/backing.h"
+#include "rows/break_even.h"
+#include "rows/plan.h"
+#include "rows/reader.h"
+#include "rows/result.h"
+#include "rows/segment.h"
+#include "rows/workers.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NOISY_TRIES = 3,  /* at once */
+    LATER_PASSES = 2, /* over those that stayed noisy, when all others are done: the hypervisor takes time in spells */
+    PTE_BYTES = 8,    /* of a base page in the page tables, on every architecture here */
+    SEGMENT_MIN_BYTES = 16 << 20, /* smaller segments fit a last-level cache slice and TLB of any page size */
+};
+
+#define QUICK_SEGMENT_BYTES (256ull << 20)
+#define FULL_SEGMENT_BYTES (512ull << 20)
+/* Time of a measurement; more where workers share a core, so that every one of them gets its turn. */
+#define QUICK_SECONDS 0.06
+#define FULL_SECONDS 0.08
+#define TURN_SECONDS 0.004
+/* Of the time that is left, for the later passes. */
+#define LATER_SHARE 0.4
+/* Steal over this share of a measurement leaves no honest number. */
+#define STEAL_SHARE_MAX 0.02
+
+/* A measurement that stayed noisy. */
+struct noisy {
+    size_t measurement, segment, spec;
+};
+
+struct work {
+    const struct session *session;
+    const struct rows_request *request;
+    struct rows_result *result;
+    struct rows_segment segments[SESSION_BACKINGS_MAX];
+    size_t segment_count;
+    double seconds_per_process[SESSION_BACKINGS_MAX]; /* the latest measurement's, retries included */
+    struct rows_specs specs;
+    struct noisy *noisy;
+    size_t noisy_count;
+};
+
+/* Equal for every page size. Page tables of forked workers count too: 8 bytes a base page and worker. */
+static size_t choose_segment_bytes(const struct work *work, size_t backings)
+{
+    const struct session *const session = work->session;
+    uint64_t largest = session->full ? FULL_SEGMENT_BYTES : QUICK_SEGMENT_BYTES;
+    unsigned workers = 1;
+
+    for (size_t index = 0; index < work->specs.count; index++) {
+        workers = work->specs.items[index].workers > workers ? work->specs.items[index].workers : workers;
+    }
+    if (work->request->segment_bytes > 0) {
+        return (size_t)work->request->segment_bytes;
+    }
+    while (largest > SEGMENT_MIN_BYTES &&
+           largest * backings + PTE_BYTES * largest / session->base_page_bytes * workers > session->memory_bytes) {
+        largest /= 2;
+    }
+    return (size_t)largest;
+}
+
+/* --- measuring ---------------------------------------------------------------------------------------------------- */
+
+static struct row_measurement *add_measurement(struct work *work, const struct rows_segment *segment,
+                                               const struct rows_spec *spec)
+{
+    struct rows_result *const result = work->result;
+    struct row_measurement *const grown =
+        realloc(result->measurements, (result->measurement_count + 1) * sizeof(*grown));
+
+    if (grown == NULL) {
+        return NULL;
+    }
+    result->measurements = grown;
+    struct row_measurement *const measurement = &grown[result->measurement_count++];
+
+    *measurement = (struct row_measurement){
+        .row_bytes = spec->row_bytes,
+        .keys = spec->keys,
+        .read = spec->read,
+        .workers = spec->workers,
+        .mode = spec->mode,
+        .kind = segment->backing.kind,
+        .page_bytes = segment->backing.page_bytes,
+        .segment_bytes = segment->bytes,
+        .rows_per_second = NAN,
+        .ns_p50 = NAN,
+        .ns_p90 = NAN,
+        .ns_p99 = NAN,
+        .vm_pte_bytes_per_process = UINT64_MAX,
+        .vm_pte_bytes_total = UINT64_MAX,
+        .first_touch_seconds = NAN,
+        .first_touch_cpu_seconds = NAN,
+        .verdict = segment->verdict,
+    };
+    memcpy(measurement->backing, segment->backing.name, sizeof(measurement->backing));
+    return measurement;
+}
+
+static double spec_seconds(const struct work *work, const struct rows_spec *spec)
+{
+    const double base = work->session->full ? FULL_SECONDS : QUICK_SECONDS;
+    const int cpus = work->session->cpus.count > 0 ? work->session->cpus.count : 1;
+
+    return fmax(base, TURN_SECONDS * spec->workers / cpus);
+}
+
+/* True when the hypervisor took so much that the rates mean nothing; then they are dropped and the page tables stay. */
+static bool was_stolen(const struct session *session, uint64_t ticks_before, uint64_t start_ns,
+                       struct row_measurement *measurement)
+{
+    const double ns_per_tick = 1e7; /* USER_HZ is 100 */
+    const double stolen_ns = (double)(timing_steal_ticks(-1) - ticks_before) * ns_per_tick;
+    const double total_ns = (double)(timing_now_ns() - start_ns) * session->cpus.count;
+
+    if (measurement->verdict.status != STATUS_OK || stolen_ns <= ns_per_tick ||
+        stolen_ns <= STEAL_SHARE_MAX * total_ns) {
+        return false;
+    }
+    verdict_set(&measurement->verdict, STATUS_NOISY, "the hypervisor took %.0f ms of this measurement",
+                stolen_ns / 1e6);
+    measurement->rows_per_second = NAN;
+    measurement->ns_p50 = NAN;
+    measurement->ns_p90 = NAN;
+    measurement->ns_p99 = NAN;
+    return true;
+}
+
+/* What the memory allowed leaves no room for: rows of that width, or the page tables of that many processes. */
+static bool fits(const struct work *work, const struct rows_segment *segment, const struct rows_spec *spec,
+                 struct verdict *verdict)
+{
+    const uint64_t memory_bytes = work->session->memory_bytes;
+    const uint64_t table_bytes = PTE_BYTES * (segment->mapped_bytes / work->session->base_page_bytes) * spec->workers;
+    const unsigned long long mib = 1ull << 20;
+
+    if (rows_count(segment->bytes, spec->row_bytes) < ROWS_MIN) {
+        verdict_set(verdict, STATUS_MEMORY_LIMIT,
+                    "a segment of %llu MiB, as the memory allows, does not hold %d rows of %llu bytes",
+                    (unsigned long long)segment->bytes / mib, ROWS_MIN, (unsigned long long)spec->row_bytes);
+        return false;
+    }
+    if (spec->mode == MODE_PROCESSES && segment->backing.kind == BACKING_BASE &&
+        work->result->peak_mapped_bytes + table_bytes > memory_bytes) {
+        verdict_set(verdict, STATUS_MEMORY_LIMIT,
+                    "page tables of %u processes take %llu MiB, %llu of %llu MiB are left beside the segments",
+                    spec->workers, (unsigned long long)table_bytes / mib,
+                    (unsigned long long)(memory_bytes - work->result->peak_mapped_bytes) / mib,
+                    (unsigned long long)memory_bytes / mib);
+        return false;
+    }
+    return true;
+}
+
+/* Measures until the hypervisor leaves a try alone. */
+static int run_tries(const struct work *work, const struct rows_segment *segment, const struct rows_spec *spec,
+                     struct row_measurement *measurement, struct verdict *verdict)
+{
+    const struct verdict usable = {.status = STATUS_OK, .reason = ""};
+
+    for (unsigned try = 0; try < NOISY_TRIES; try++) {
+        const uint64_t ticks = timing_steal_ticks(-1);
+        const uint64_t start_ns = timing_now_ns();
+
+        measurement->verdict = usable;
+        if (rows_run(segment, spec, spec_seconds(work, spec), work->session, measurement) != 0) {
+            *verdict = measurement->verdict;
+            return -1;
+        }
+        if (!was_stolen(work->session, ticks, start_ns, measurement)) {
+            break;
+        }
+    }
+    if (segment->fd < 0 && measurement->verdict.status == STATUS_OK) {
+        verdict_set(&measurement->verdict, STATUS_OK,
+                    "private memory: shared memory gets no transparent huge pages here");
+    }
+    return 0;
+}
+
+static int measure_one(struct work *work, const struct rows_segment *segment, const struct rows_spec *spec,
+                       struct verdict *verdict)
+{
+    struct row_measurement *const measurement = add_measurement(work, segment, spec);
+
+    if (measurement == NULL) {
+        verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the result");
+        return -1;
+    }
+    if (measurement->verdict.status == STATUS_OK && !fits(work, segment, spec, &measurement->verdict)) {
+        return 0;
+    }
+    if (segment->fd < 0 && segment->arena.base != NULL) {
+        if (spec->mode == MODE_PROCESSES) {
+            verdict_set(&measurement->verdict, STATUS_THP_NOT_GRANTED,
+                        "shared memory gets no transparent huge pages here: shmem_enabled is '%s'",
+                        work->session->environment->thp.shmem_enabled);
+            return 0;
+        }
+    } else if (measurement->verdict.status != STATUS_OK) {
+        return 0;
+    }
+    return run_tries(work, segment, spec, measurement, verdict);
+}
+
+/* Many processes that touch a large segment can take longer than the section has left; such a measurement is left out
+ * by itself. */
+static bool is_too_long(const struct work *work, size_t segment, const struct rows_spec *spec)
+{
+    const double seconds = spec_seconds(work, spec) + work->seconds_per_process[segment] * spec->workers;
+
+    return spec->mode == MODE_PROCESSES && seconds > deadline_remaining_seconds(work->session->deadline);
+}
+
+static int measure_timed(struct work *work, size_t segment, const struct rows_spec *spec, struct verdict *verdict)
+{
+    const uint64_t start_ns = timing_now_ns();
+
+    if (is_too_long(work, segment, spec)) {
+        struct row_measurement *const measurement = add_measurement(work, &work->segments[segment], spec);
+
+        if (measurement != NULL && measurement->verdict.status == STATUS_OK) {
+            verdict_set(&measurement->verdict, STATUS_STOPPED, "the time left is too short for %u processes",
+                        spec->workers);
+        }
+        return measurement == NULL ? -1 : 0;
+    }
+    const int status = measure_one(work, &work->segments[segment], spec, verdict);
+
+    if (spec->mode == MODE_PROCESSES) {
+        work->seconds_per_process[segment] = (double)(timing_now_ns() - start_ns) / 1e9 / spec->workers;
+    }
+    return status;
+}
+
+/* Notes the latest measurement when it stayed noisy. Without memory for the list it stays as it is. */
+static void note_noisy(struct work *work, size_t segment, size_t spec)
+{
+    const size_t latest = work->result->measurement_count - 1;
+
+    if (work->result->measurements[latest].verdict.status != STATUS_NOISY) {
+        return;
+    }
+    struct noisy *const grown = realloc(work->noisy, (work->noisy_count + 1) * sizeof(*grown));
+
+    if (grown != NULL) {
+        work->noisy = grown;
+        grown[work->noisy_count++] = (struct noisy){latest, segment, spec};
+    }
+}
+
+/* Measures once more what stayed noisy. Its former figures stay where time or a stop ends that. */
+static void measure_noisy_again(struct work *work)
+{
+    const struct deadline end = deadline_after(LATER_SHARE * deadline_remaining_seconds(work->session->deadline));
+
+    for (unsigned pass = 0; pass < LATER_PASSES; pass++) {
+        for (size_t index = 0; index < work->noisy_count; index++) {
+            const struct noisy *const noisy = &work->noisy[index];
+            const struct rows_spec *const spec = &work->specs.items[noisy->spec];
+            struct row_measurement *const measurement = &work->result->measurements[noisy->measurement];
+            const struct row_measurement before = *measurement;
+            struct verdict verdict;
+
+            if (before.verdict.status != STATUS_NOISY || is_too_long(work, noisy->segment, spec)) {
+                continue;
+            }
+            if (deadline_passed(end) || session_must_stop(work->session, &verdict)) {
+                return;
+            }
+            if (run_tries(work, &work->segments[noisy->segment], spec, measurement, &verdict) != 0) {
+                *measurement = before;
+                return;
+            }
+        }
+    }
+}
+
+static int measure_specs(struct work *work, struct verdict *verdict)
+{
+    struct rng rng = rng_new(work->session->seed, 0x20305u);
+    uint32_t order[SESSION_BACKINGS_MAX];
+
+    for (uint32_t index = 0; index < work->segment_count; index++) {
+        order[index] = index;
+    }
+    for (size_t spec = 0; spec < work->specs.count; spec++) {
+        chase_shuffle(order, work->segment_count, &rng);
+        session_report_progress(work->session, (double)spec / (double)work->specs.count);
+        for (size_t step = 0; step < work->segment_count; step++) {
+            if (session_must_stop(work->session, verdict) ||
+                measure_timed(work, order[step], &work->specs.items[spec], verdict) != 0) {
+                return -1;
+            }
+            note_noisy(work, order[step], spec);
+        }
+    }
+    measure_noisy_again(work);
+    return 0;
+}
+
+static int open_segments(struct work *work, struct verdict *verdict)
+{
+    const struct backing *const backings = work->session->backings;
+    const size_t count = work->session->backing_count;
+    const size_t bytes = choose_segment_bytes(work, count);
+
+    for (size_t index = 0; index < count; index++) {
+        struct rows_segment *const segment = &work->segments[work->segment_count++];
+
+        if (rows_segment_open(segment, &backings[index], bytes, work->result->peak_mapped_bytes, work->session,
+                              verdict) != 0) {
+            return -1;
+        }
+        work->result->peak_mapped_bytes += segment->fd >= 0 || segment->arena.base != NULL ? segment->mapped_bytes : 0;
+    }
+    return 0;
+}
+
+int rows_measure(const struct session *session, const struct rows_request *request, struct rows_result *result)
+{
+    struct work work = {.session = session, .request = request, .result = result};
+
+    *result = (struct rows_result){0};
+    if (rows_plan(request, session->full, &work.specs) != 0) {
+        return -1;
+    }
+    if (open_segments(&work, &result->verdict) == 0 && measure_specs(&work, &result->verdict) == 0) {
+        result->verdict.status = STATUS_OK;
+        session_report_progress(session, 1.0);
+    }
+    const int status =
+        rows_find_break_even(work.result, work.segments, work.segment_count, work.session->base_page_bytes);
+
+    for (size_t index = 0; index < work.segment_count; index++) {
+        rows_segment_close(&work.segments[index]);
+    }
+    free(work.noisy);
+    free(work.specs.items);
+    return status;
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows/workers.h"
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/signals.h"
+#include "base/verdict.h"
+#include "engine/session.h"
+#include "machine/processes.h"
+#include "memory/backing.h"
+#include "rows/reader.h"
+#include "rows/result.h"
+#include "rows/segment.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    WORKER_STACK_BYTES = 128 << 10,
+    POLL_MILLISECONDS = 50,
+};
+
+/* Shared by all workers of a measurement, also by forked ones. */
+struct control {
+    _Alignas(ROWS_CACHE_LINE_BYTES) atomic_bool stop;
+    struct rows_counters counters[];
+};
+
+struct crew {
+    const struct rows_segment *segment;
+    const struct rows_spec *spec;
+    const struct session *session;
+    char *view;
+    struct control *control;
+    size_t control_bytes;
+    int ready_pipe[2]; /* every worker writes a byte when it has touched the segment, then closes its end */
+    int start_pipe[2]; /* closing the write end starts all at once */
+    pid_t parent;
+    int killer; /* signal that ended a worker, not SIGBUS; 0 = none */
+};
+
+struct worker {
+    const struct crew *crew;
+    unsigned number;
+    pthread_t thread;
+    pid_t process;
+};
+
+/* --- a worker's life -------------------------------------------------------------------------------------------- */
+
+struct read_call {
+    const struct worker *worker;
+    struct rows_counters *counters;
+};
+
+static void read_rows(void *context)
+{
+    const struct worker *const worker = ((const struct read_call *)context)->worker;
+    struct rows_counters *const counters = ((const struct read_call *)context)->counters;
+    const struct crew *const crew = worker->crew;
+    const struct rows_reading reading = {.view = crew->view,
+                                         .bytes = crew->segment->bytes,
+                                         .spec = crew->spec,
+                                         .seed = crew->session->seed,
+                                         .worker = worker->number,
+                                         .stop = &crew->control->stop};
+
+    rows_read_until_stopped(&reading, counters);
+}
+
+/* Reads from the common start to the common end. Not finished: a page was gone. */
+static void read_guarded(const struct worker *worker, struct rows_counters *counters)
+{
+    struct read_call call = {worker, counters};
+
+    counters->finished = signals_guard_bus(read_rows, &call) == 0;
+}
+
+struct touch {
+    const char *view;
+    size_t bytes;
+    size_t step;
+};
+
+static void touch_view(void *context)
+{
+    const struct touch *const touch = context;
+
+    for (size_t offset = 0; offset < touch->bytes; offset += touch->step) {
+        (void)*(const volatile uint64_t *)(touch->view + offset);
+    }
+}
+
+static double thread_cpu_seconds(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Faults the whole segment in and notes what that cost. */
+static int touch_segment(const struct crew *crew, struct rows_counters *counters)
+{
+    struct touch touch = {crew->view, crew->segment->mapped_bytes, (size_t)crew->session->base_page_bytes};
+    const uint64_t before = backing_status_bytes("VmPTE");
+    const uint64_t start_ns = timing_now_ns();
+    const double start_cpu = thread_cpu_seconds();
+
+    if (signals_guard_bus(touch_view, &touch) != 0) {
+        return -1;
+    }
+    counters->first_touch_cpu_seconds = thread_cpu_seconds() - start_cpu;
+    counters->first_touch_seconds = (double)(timing_now_ns() - start_ns) / 1e9;
+    const uint64_t after = backing_status_bytes("VmPTE");
+
+    counters->page_table_bytes =
+        before == UINT64_MAX || after == UINT64_MAX || after < before ? UINT64_MAX : after - before;
+    counters->touched = true;
+    return 0;
+}
+
+static void use_all_cpus(const struct session *session)
+{
+    cpu_set_t mask;
+
+    CPU_ZERO(&mask);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (cpu_list_has(&session->cpus, cpu)) {
+            CPU_SET((size_t)cpu, &mask);
+        }
+    }
+    (void)sched_setaffinity(0, sizeof(mask), &mask);
+}
+
+/* Real-time workers on every core would keep the parent of their own class from ever stopping them. */
+static void leave_real_time(void)
+{
+    const struct sched_param parameters = {.sched_priority = 0};
+    const int policy = sched_getscheduler(0);
+
+    if (policy == SCHED_FIFO || policy == SCHED_RR) {
+        (void)sched_setscheduler(0, SCHED_OTHER, &parameters);
+    }
+}
+
+static void wait_for_start(const struct crew *crew)
+{
+    char byte = 0;
+
+    while (read(crew->start_pipe[0], &byte, 1) < 0 && errno == EINTR) {
+    }
+}
+
+static void tell_ready(const struct crew *crew)
+{
+    const char byte = 1;
+
+    while (write(crew->ready_pipe[1], &byte, 1) < 0 && errno == EINTR) {
+    }
+}
+
+static void *run_thread(void *context)
+{
+    const struct worker *const worker = context;
+    struct rows_counters *const counters = &worker->crew->control->counters[worker->number];
+
+    use_all_cpus(worker->crew->session);
+    leave_real_time();
+    tell_ready(worker->crew);
+    wait_for_start(worker->crew);
+    read_guarded(worker, counters);
+    return NULL;
+}
+
+_Noreturn static void run_process(const struct worker *worker)
+{
+    const struct crew *const crew = worker->crew;
+    struct rows_counters *const counters = &crew->control->counters[worker->number];
+
+    /* No worker outlives a measuring process that was killed. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != crew->parent) {
+        _exit(1);
+    }
+    (void)close(crew->start_pipe[1]);
+    (void)close(crew->ready_pipe[0]);
+    use_all_cpus(crew->session);
+    leave_real_time();
+    if (touch_segment(crew, counters) == 0) {
+        tell_ready(crew);
+        (void)close(crew->ready_pipe[1]);
+        wait_for_start(crew);
+        read_guarded(worker, counters);
+    }
+    _exit(0);
+}
+
+/* --- the crew --------------------------------------------------------------------------------------------------- */
+
+static int crew_open(struct crew *crew, struct verdict *verdict)
+{
+    crew->control_bytes = sizeof(struct control) + crew->spec->workers * sizeof(struct rows_counters);
+    crew->control = mmap(NULL, crew->control_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (crew->control == MAP_FAILED) {
+        backing_explain_errno(errno, "mapping the workers' counters", crew->control_bytes, verdict);
+        return -1;
+    }
+    if (pipe(crew->ready_pipe) != 0) {
+        backing_explain_errno(errno, "pipe", 0, verdict);
+        (void)munmap(crew->control, crew->control_bytes);
+        return -1;
+    }
+    if (pipe(crew->start_pipe) != 0) {
+        backing_explain_errno(errno, "pipe", 0, verdict);
+        (void)close(crew->ready_pipe[0]);
+        (void)close(crew->ready_pipe[1]);
+        (void)munmap(crew->control, crew->control_bytes);
+        return -1;
+    }
+    return 0;
+}
+
+static void crew_close(struct crew *crew)
+{
+    (void)close(crew->ready_pipe[0]);
+    (void)close(crew->start_pipe[0]);
+    (void)munmap(crew->control, crew->control_bytes);
+}
+
+/* Starts the workers; returns how many run. */
+static unsigned start_workers(struct crew *crew, struct worker *workers, struct verdict *verdict)
+{
+    unsigned started = 0;
+    pthread_attr_t attributes;
+
+    (void)pthread_attr_init(&attributes);
+    (void)pthread_attr_setstacksize(&attributes, WORKER_STACK_BYTES);
+    for (; started < crew->spec->workers && !signals_stop_requested(); started++) {
+        struct worker *const worker = &workers[started];
+        int error = 0;
+
+        *worker = (struct worker){.crew = crew, .number = started};
+        if (crew->spec->mode == MODE_THREADS) {
+            error = pthread_create(&worker->thread, &attributes, run_thread, worker);
+        } else {
+            worker->process = fork();
+            if (worker->process == 0) {
+                run_process(worker);
+            }
+            error = worker->process < 0 ? errno : 0;
+        }
+        if (error != 0) {
+            backing_explain_errno(error == EAGAIN ? ENOMEM : error, "starting a worker", WORKER_STACK_BYTES, verdict);
+            break;
+        }
+    }
+    (void)pthread_attr_destroy(&attributes);
+    return started;
+}
+
+/* Waits until every started worker is ready or dead. Returns how many are ready. */
+static unsigned await_ready(struct crew *crew, unsigned started)
+{
+    unsigned ready = 0;
+
+    if (crew->spec->mode == MODE_PROCESSES) {
+        (void)close(crew->ready_pipe[1]);
+        crew->ready_pipe[1] = -1;
+    }
+    while (ready < started && !signals_stop_requested()) {
+        struct pollfd waiting = {.fd = crew->ready_pipe[0], .events = POLLIN};
+        char bytes[ROWS_WORKERS_MAX];
+
+        if (poll(&waiting, 1, POLL_MILLISECONDS) <= 0) {
+            continue;
+        }
+        const ssize_t received = read(crew->ready_pipe[0], bytes, sizeof(bytes));
+
+        if (received == 0) {
+            break; /* all ends closed: the rest died */
+        }
+        ready += received > 0 ? (unsigned)received : 0;
+    }
+    return ready;
+}
+
+static double let_them_read(struct crew *crew, double seconds)
+{
+    const struct timespec length = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
+    const uint64_t start_ns = timing_now_ns();
+
+    (void)close(crew->start_pipe[1]);
+    (void)nanosleep(&length, NULL); /* a signal that asks for a stop cuts it short */
+    atomic_store(&crew->control->stop, true);
+    return (double)(timing_now_ns() - start_ns) / 1e9;
+}
+
+static unsigned join_workers(struct crew *crew, struct worker *workers, unsigned started)
+{
+    unsigned bad = 0;
+
+    for (unsigned number = 0; number < started; number++) {
+        int status = 0;
+
+        if (crew->spec->mode == MODE_THREADS) {
+            (void)pthread_join(workers[number].thread, NULL);
+        } else {
+            while (waitpid(workers[number].process, &status, 0) < 0 && errno == EINTR) {
+            }
+            crew->killer = WIFSIGNALED(status) && WTERMSIG(status) != SIGBUS ? WTERMSIG(status) : crew->killer;
+        }
+        bad += status != 0 || !crew->control->counters[number].finished ? 1 : 0;
+    }
+    return bad;
+}
+
+static void collect_figures(const struct crew *crew, double elapsed_seconds, struct row_measurement *measurement)
+{
+    const unsigned workers = crew->spec->workers;
+    const unsigned touching = crew->spec->mode == MODE_THREADS || workers == 0 ? 1 : workers; /* a divisor */
+    uint64_t rows = 0;
+    uint64_t tables = 0;
+    double touch_seconds = 0;
+    double touch_cpu_seconds = 0;
+
+    for (unsigned number = 0; number < workers; number++) {
+        rows += crew->control->counters[number].rows;
+    }
+    for (unsigned number = 0; number < touching; number++) {
+        const struct rows_counters *const counters = &crew->control->counters[number];
+
+        tables = tables == UINT64_MAX || counters->page_table_bytes == UINT64_MAX ? UINT64_MAX
+                                                                                  : tables + counters->page_table_bytes;
+        touch_seconds += counters->first_touch_seconds;
+        touch_cpu_seconds += counters->first_touch_cpu_seconds;
+    }
+    measurement->rows_per_second = (double)rows / elapsed_seconds;
+    measurement->ns_p50 = rows_quantile_ns(crew->control->counters, workers, 0.5);
+    measurement->ns_p90 = rows_quantile_ns(crew->control->counters, workers, 0.9);
+    measurement->ns_p99 = rows_quantile_ns(crew->control->counters, workers, 0.99);
+    measurement->vm_pte_bytes_total = tables;
+    measurement->vm_pte_bytes_per_process = tables == UINT64_MAX ? UINT64_MAX : tables / touching;
+    measurement->first_touch_seconds = touch_seconds / touching;
+    measurement->first_touch_cpu_seconds = touch_cpu_seconds / touching;
+}
+
+static void run_crew(struct crew *crew, struct worker *workers, double seconds, struct row_measurement *measurement)
+{
+    /* Threads share one set of page tables: the first touch is the process's, before they start. */
+    if (crew->spec->mode == MODE_THREADS && touch_segment(crew, &crew->control->counters[0]) != 0) {
+        verdict_set(&measurement->verdict, STATUS_SIGBUS, "SIGBUS: a promised page of %s could not be had",
+                    crew->segment->backing.name);
+        (void)close(crew->start_pipe[1]);
+        (void)close(crew->ready_pipe[1]);
+        return;
+    }
+    const unsigned started = start_workers(crew, workers, &measurement->verdict);
+    const unsigned ready = await_ready(crew, started);
+    const bool complete = ready == crew->spec->workers && !signals_stop_requested();
+    const double elapsed = let_them_read(crew, complete ? seconds : 0);
+    const unsigned bad = join_workers(crew, workers, started);
+
+    if (crew->ready_pipe[1] >= 0) {
+        (void)close(crew->ready_pipe[1]);
+    }
+    if (signals_stop_requested()) {
+        verdict_set(&measurement->verdict, STATUS_STOPPED, "stopped by signal %d", signals_stop_signal());
+    } else if (crew->killer != 0) {
+        verdict_set(&measurement->verdict, STATUS_FAILED, "%u of %u workers were ended by signal %d%s", bad, started,
+                    crew->killer, crew->killer == SIGKILL ? ": memory ran out, or somebody killed them" : "");
+    } else if (started == crew->spec->workers && (bad > 0 || !complete)) {
+        verdict_set(&measurement->verdict, STATUS_SIGBUS, "%u of %u workers died while they read the segment", bad,
+                    started);
+    } else if (complete) {
+        collect_figures(crew, elapsed, measurement);
+    }
+}
+
+int rows_run(const struct rows_segment *segment, const struct rows_spec *spec, double seconds,
+             const struct session *session, struct row_measurement *measurement)
+{
+    struct crew crew = {.segment = segment, .spec = spec, .session = session, .parent = getpid()};
+    struct worker *const workers = calloc(spec->workers, sizeof(*workers));
+
+    if (workers == NULL) {
+        verdict_set(&measurement->verdict, STATUS_NO_MEMORY, "no memory for %u workers", spec->workers);
+        return 0;
+    }
+    crew.view = rows_segment_map(segment, &measurement->verdict);
+    if (crew.view != NULL && crew_open(&crew, &measurement->verdict) == 0) {
+        run_crew(&crew, workers, seconds, measurement);
+        crew_close(&crew);
+    }
+    rows_segment_unmap(segment, crew.view);
+    free(workers);
+    return measurement->verdict.status == STATUS_STOPPED ? -1 : 0;
+}

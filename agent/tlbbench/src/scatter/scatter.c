@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scatter/scatter.h"
+
+#include "base/permutation.h"
+#include "base/rng.h"
+#include "base/verdict.h"
+#include "engine/chase.h"
+#include "engine/curve.h"
+#include "engine/knee.h"
+#include "engine/session.h"
+#include "engine/sweep.h"
+#include "engine/sweep_curve.h"
+#include "engine/window.h"
+#include "memory/arena.h"
+#include "memory/backing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    LINE_BYTES = 64,
+    PART_BYTES = 4096,
+    HOT_LINES_MIN = 4,
+    HOT_LINES_MAX = 16384,
+    QUICK_THP_PAGES = 256, /* transparent huge pages cannot be mapped twice, so these cost memory */
+    FULL_THP_PAGES = 1024,
+    GIGANTIC_LINES_MAX = 1024, /* 1 TiB of addresses at 1 GiB each */
+    FULL_PLACES = 2,           /* of each window; mapping one takes as long as a few rounds */
+    PLACE_SEED_BITS = 20,
+    CONFIRMATIONS = 2, /* of a crossing: both sides again at other places; what stands in none was luck */
+};
+
+#define PLACES_BYTES (64ull << 30) /* of addresses over which the places of a window are drawn */
+
+#define LADDER_STEP 1.414213562 /* square root of 2 */
+/* Less than this share of a hot line's cost is a tie, and less than this share of the first point's: a quarter of an L1
+ * hit is a core cycle, which a busy sibling thread or the clock adds to either side, and no page structure. */
+#define LOSS_SHARE 0.05
+#define LOSS_HIT_SHARE 0.25
+#define LOSS_MADS 3.0
+
+static const struct ladder_effort QUICK_EFFORT = {.rounds = 5, .batches = 2, .batch_seconds = 0.4e-3, .control = true};
+static const struct ladder_effort FULL_EFFORT = {.rounds = 8, .batches = 4, .batch_seconds = 1e-3, .control = true};
+
+int64_t scatter_find_crossing(const struct scatter_point *base, const struct scatter_point *huge, size_t count)
+{
+    unsigned in_a_row = 0;
+
+    for (size_t index = 0; index < count; index++) {
+        const double least = fmax(LOSS_SHARE * base[index].ns, LOSS_HIT_SHARE * base[0].ns);
+        const double margin = fmax(least, LOSS_MADS * fmax(base[index].mad, huge[index].mad));
+
+        in_a_row = huge[index].ns - base[index].ns > margin ? in_a_row + 1 : 0;
+        if (in_a_row == 2) {
+            return (int64_t)huge[index - 1].hot_lines;
+        }
+    }
+    return -1;
+}
+
+struct work {
+    const struct session *session;
+    struct scatter_result *result;
+    struct ladder_effort effort;
+    struct ladder *huge, *base;
+    uint64_t stream;
+    unsigned pass; /* 0, and more to confirm a crossing */
+};
+
+static void make_ladder(struct work *work, struct ladder *ladder, size_t lines_max)
+{
+    ladder->count = 0;
+    ladder->seed = 0x5ca7000u + ++work->stream;
+    for (double lines = HOT_LINES_MIN; llround(lines) <= (long long)lines_max; lines *= LADDER_STEP) {
+        ladder_add_point(ladder, (uint64_t)llround(lines));
+    }
+}
+
+static void keep_curve(struct work *work, const struct ladder *ladder, const struct backing *backing,
+                       const struct backing *beside, const struct verdict *verdict)
+{
+    struct curve *const curve = curve_list_add(&work->result->curves);
+
+    if (curve == NULL) {
+        return;
+    }
+    (void)snprintf(curve->name, sizeof(curve->name), "scatter %s, one line in each %s", backing->name, beside->name);
+    memcpy(curve->backing, backing->name, sizeof(curve->backing));
+    curve->kind = backing->kind;
+    curve->page_bytes = backing->page_bytes;
+    curve->layout = "scatter";
+    curve->verdict = *verdict;
+    if (ladder != NULL) {
+        (void)ladder_to_curve(ladder, false, curve);
+    }
+    curve->x_name = "hot_lines";
+}
+
+/* Measures the window's ladder in fresh mappings at one virtual address after another: TLBs choose the set of an entry
+ * from high address bits, too, so that one place of so few entries can be lucky or not. The same places for base pages
+ * and for huge pages that lie `apart`. */
+static int measure_places(struct work *work, struct ladder *ladder, const struct window_request *request,
+                          uint64_t apart, struct verdict *verdict)
+{
+    const uint64_t range = apart * GIGANTIC_LINES_MAX > PLACES_BYTES ? apart * GIGANTIC_LINES_MAX : PLACES_BYTES;
+    const unsigned places = work->session->full ? FULL_PLACES : 1;
+    struct ladder_effort effort = work->effort;
+    struct rng rng = rng_new(work->session->seed, apart + work->pass);
+    int status = 0;
+
+    effort.rounds = work->effort.rounds / places;
+    for (unsigned place = 0; place < places && status == 0; place++) {
+        const size_t shift = (size_t)((1 + rng_below(&rng, range / apart)) * apart);
+        void *shifting = mmap(NULL, shift, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        struct window window;
+
+        ladder->seed += (1 + place + (uint64_t)work->pass * FULL_PLACES) << PLACE_SEED_BITS;
+        status = window_open(&window, request, verdict);
+        if (status != 0 && shifting != MAP_FAILED) {
+            /* Addresses are short (RLIMIT_AS): the window lies where the kernel puts it. */
+            (void)munmap(shifting, shift);
+            shifting = MAP_FAILED;
+            *verdict = (struct verdict){.status = STATUS_OK};
+            status = window_open(&window, request, verdict);
+        }
+        if (status == 0) {
+            status = ladder_measure_window(ladder, &window, &effort, work->session, verdict);
+            window_close(&window);
+        }
+        if (shifting != MAP_FAILED) {
+            (void)munmap(shifting, shift);
+        }
+    }
+    return status;
+}
+
+/* Hot lines in base pages, `apart` bytes from each other. */
+static int measure_base(struct work *work, uint64_t apart, struct verdict *verdict)
+{
+    const uint64_t base_bytes = work->session->base_page_bytes;
+    const struct window_request request = {.page_bytes = base_bytes,
+                                           .base_bytes = base_bytes,
+                                           .stride_pages = apart / base_bytes,
+                                           .pages_max = (size_t)work->base->cells[work->base->count - 1].pages,
+                                           .slots = WINDOW_SLOTS_LINES,
+                                           .spread = true};
+
+    return measure_places(work, work->base, &request, apart, verdict);
+}
+
+/* The same lines in huge pages: one page, mapped many times. */
+static int measure_aliased(struct work *work, const struct backing *backing, struct verdict *verdict)
+{
+    const struct window_request request = {.page_bytes = backing->page_bytes,
+                                           .base_bytes = work->session->base_page_bytes,
+                                           .stride_pages = 1,
+                                           .pages_max = (size_t)work->huge->cells[work->huge->count - 1].pages,
+                                           .slots = WINDOW_SLOTS_LINES};
+
+    return measure_places(work, work->huge, &request, backing->page_bytes, verdict);
+}
+
+static struct chase link_arena(void *context, bool packed, size_t count, struct rng *rng, uint32_t *order)
+{
+    const struct arena *const arena = context;
+    const size_t page = (size_t)arena->backing.page_bytes;
+    const size_t parts = page > PART_BYTES ? page / PART_BYTES : 1;
+    void *first = NULL;
+    char *previous = NULL;
+
+    if (count == 0) {
+        return (struct chase){.position = arena->base};
+    }
+    for (size_t line = 0; line < count; line++) {
+        order[line] = (uint32_t)line;
+    }
+    chase_shuffle(order, count, rng);
+    for (size_t step = 0; step <= count; step++) {
+        const size_t line = order[step % count];
+        char *const spread =
+            arena->base + line * page + line % parts * PART_BYTES + line * 37 % LINE_BYTES * LINE_BYTES;
+        char *const node = packed ? arena->base + line * LINE_BYTES : spread;
+
+        if (previous != NULL) {
+            memcpy(previous, &node, sizeof(node));
+        }
+        first = step == 0 ? node : first;
+        previous = node;
+    }
+    return (struct chase){.position = first};
+}
+
+static int measure_thp(struct work *work, const struct backing *backing, struct verdict *verdict)
+{
+    const size_t pages = (size_t)work->huge->cells[work->huge->count - 1].pages;
+    struct arena arena;
+
+    if (arena_open(&arena, backing, pages * (size_t)backing->page_bytes, work->session->numa_node, verdict) != 0) {
+        return -1;
+    }
+    if (arena.bytes > work->result->peak_mapped_bytes) {
+        work->result->peak_mapped_bytes = arena.bytes;
+    }
+    const int status = verdict->status == STATUS_OK
+                           ? ladder_measure(work->huge, link_arena, &arena, &work->effort, work->session, verdict)
+                           : -1;
+
+    arena_close(&arena);
+    return status;
+}
+
+static size_t cost_points(const struct ladder *ladder, struct scatter_point points[LADDER_POINTS_MAX])
+{
+    struct knee_point costs[LADDER_POINTS_MAX];
+    /* The best over all places: what disturbs only adds. */
+    const size_t count = ladder_knee_points(ladder, LADDER_MINIMUM, 0, costs);
+
+    for (size_t index = 0; index < count; index++) {
+        /* The control is subtracted; an L1 hit is put back so that 5 % of nothing is not asked for. */
+        const double hit_ns = ladder->cells[0].packed.stats.ns_min;
+
+        points[index] = (struct scatter_point){.hot_lines = costs[index].pages,
+                                               .ns = costs[index].ns + hit_ns,
+                                               .mad = ladder->cells[index].view.stats.ns_mad};
+    }
+    return count;
+}
+
+static bool crosses(const struct work *work)
+{
+    struct scatter_point base[LADDER_POINTS_MAX];
+    struct scatter_point huge[LADDER_POINTS_MAX];
+    const size_t count = cost_points(work->huge, huge);
+
+    return count > 0 && cost_points(work->base, base) >= count && scatter_find_crossing(base, huge, count) >= 0;
+}
+
+static void compare(struct work *work, const struct backing *backing)
+{
+    struct scatter_point base[LADDER_POINTS_MAX];
+    struct scatter_point huge[LADDER_POINTS_MAX];
+    struct scatter_result *const result = work->result;
+    const size_t count = cost_points(work->huge, huge);
+
+    if (count == 0 || cost_points(work->base, base) < count) {
+        return;
+    }
+    const int64_t crossing = scatter_find_crossing(base, huge, count);
+
+    if (result->crossing_status == STATUS_SKIPPED || huge[count - 1].hot_lines > result->tested_max) {
+        result->tested_min = huge[0].hot_lines;
+        result->tested_max = huge[count - 1].hot_lines;
+    }
+    if (crossing >= 0 && (result->crossing_hot_lines < 0 || crossing < result->crossing_hot_lines)) {
+        result->crossing_hot_lines = crossing;
+        result->crossing_status = STATUS_OK;
+        memcpy(result->crossing_backing, backing->name, sizeof(result->crossing_backing));
+    } else if (crossing < 0 && result->crossing_hot_lines < 0) {
+        result->crossing_status = STATUS_NOT_REACHED;
+    }
+}
+
+static size_t lines_of(const struct work *work, const struct backing *backing)
+{
+    const bool full = work->session->full;
+    const uint64_t allowed = work->session->memory_bytes / backing->page_bytes;
+    const size_t wanted = full ? FULL_THP_PAGES : QUICK_THP_PAGES;
+    /* Every base page far from its neighbours needs a page table of its own. */
+    const uint64_t tables = work->session->memory_bytes / (2 * work->session->base_page_bytes);
+    const size_t most = tables < HOT_LINES_MAX ? (size_t)tables : HOT_LINES_MAX;
+
+    if (backing->kind == BACKING_THP) {
+        return allowed < wanted ? (size_t)allowed : wanted;
+    }
+    return backing->page_bytes >= (1ull << 30) && most > GIGANTIC_LINES_MAX ? GIGANTIC_LINES_MAX : most;
+}
+
+static int measure_huge(struct work *work, const struct backing *backing, struct verdict *verdict)
+{
+    return backing->kind == BACKING_THP ? measure_thp(work, backing, verdict) : measure_aliased(work, backing, verdict);
+}
+
+/* Huge pages of one backing beside base pages at the same addresses. Returns -1 when asked to stop. */
+static int measure_backing(struct work *work, const struct backing *backing, const struct backing *base)
+{
+    const size_t lines = lines_of(work, backing);
+    struct verdict verdict = {.status = STATUS_OK};
+
+    make_ladder(work, work->huge, lines);
+    make_ladder(work, work->base, lines);
+    if (work->huge->count < 2) {
+        verdict_set(&verdict, STATUS_MEMORY_LIMIT, "the memory allowed holds too few %s pages", backing->name);
+        keep_curve(work, NULL, backing, backing, &verdict);
+        return 0;
+    }
+    if (backing->kind == BACKING_HUGETLB && !session_allows(work->session, backing, 0, backing->page_bytes, &verdict)) {
+        keep_curve(work, NULL, backing, backing, &verdict);
+        return 0;
+    }
+    int huge = measure_huge(work, backing, &verdict);
+    struct verdict plain_verdict = {.status = STATUS_OK};
+    int plain = huge == 0 ? measure_base(work, backing->page_bytes, &plain_verdict) : -1;
+
+    for (work->pass = 1; work->pass <= CONFIRMATIONS && plain == 0 && crosses(work); work->pass++) {
+        huge = measure_huge(work, backing, &verdict);
+        plain = huge == 0 ? measure_base(work, backing->page_bytes, &plain_verdict) : -1;
+    }
+    work->pass = 0;
+    keep_curve(work, huge == 0 ? work->huge : NULL, backing, backing, &verdict);
+    if (huge == 0) {
+        keep_curve(work, plain == 0 ? work->base : NULL, base, backing, &plain_verdict);
+    }
+    if (plain == 0) {
+        compare(work, backing);
+        return 0;
+    }
+    const struct verdict *const failed = huge != 0 ? &verdict : &plain_verdict;
+
+    work->result->verdict = failed->status == STATUS_STOPPED ? *failed : work->result->verdict;
+    return failed->status == STATUS_STOPPED ? -1 : 0;
+}
+
+/* Without a comparison the crossing is unknown; the curves say why. */
+static void judge(struct scatter_result *result)
+{
+    if (result->verdict.status != STATUS_OK) {
+        return;
+    }
+    for (size_t index = 0; index < result->curves.count && result->crossing_status == STATUS_SKIPPED; index++) {
+        if (result->curves.items[index].verdict.status != STATUS_OK) {
+            result->crossing_status = result->curves.items[index].verdict.status;
+        }
+    }
+}
+
+int scatter_measure(const struct session *session, struct scatter_result *result)
+{
+    const struct backing *const backings = session->backings;
+    const size_t count = session->backing_count;
+    struct work work = {
+        .session = session,
+        .result = result,
+        .effort = session->full ? FULL_EFFORT : QUICK_EFFORT,
+        .huge = calloc(1, sizeof(*work.huge)),
+        .base = calloc(1, sizeof(*work.base)),
+    };
+
+    *result = (struct scatter_result){.crossing_hot_lines = -1, .crossing_status = STATUS_SKIPPED};
+    if (work.huge == NULL || work.base == NULL) {
+        free(work.huge);
+        free(work.base);
+        verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
+        return -1;
+    }
+    if (count < 2) {
+        verdict_set(&result->verdict, STATUS_SKIPPED, "no larger pages to compare with were found or asked for");
+    }
+    for (size_t index = 1; index < count; index++) {
+        session_report_progress(session, (double)(index - 1) / (double)count);
+        if (measure_backing(&work, &backings[index], &backings[0]) != 0) {
+            break;
+        }
+    }
+    free(work.huge);
+    free(work.base);
+    judge(result);
+    return 0;
+}
+
+void scatter_result_free(struct scatter_result *result)
+{
+    curve_list_free(&result->curves);
+    *result = (struct scatter_result){0};
+}

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tests/check_layers.py finds what it is for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import suite
+
+KNEE = {"engine/knee.h": "int knee(void);\n", "engine/knee.c": '#include "engine/knee.h"\n\nint knee(void)\n{\n}\n'}
+
+
+def check(files: dict[str, str]) -> str:
+    """The lines that the check prints for a tree of these files; "" when it finds nothing."""
+    with suite.temporary() as directory:
+        for name, text in files.items():
+            path = Path(directory) / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, str(suite.TESTS / "check_layers.py"), directory],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == (1 if done.stdout else 0), done.stderr
+    return done.stdout
+
+
+def these_sources_keep_the_layers() -> None:
+    done = subprocess.run([sys.executable, str(suite.TESTS / "check_layers.py")], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b""), done.stdout.decode()
+
+
+def an_allowed_tree_passes() -> None:
+    assert check({**KNEE, "geometry/ways.c": '#include "engine/knee.h"\n'}) == ""
+
+
+def an_inner_layer_that_looks_out_is_found() -> None:
+    assert "engine comes before cli" in check({**KNEE, "cli/options.h": "", "engine/a.c": '#include "cli/options.h"\n'})
+
+
+def a_ring_of_includes_is_found() -> None:
+    assert "modules use each other" in check(
+        {"engine/a.h": '#include "engine/b.h"\n', "engine/b.h": '#include "engine/a.h"\n'}
+    )
+
+
+def a_ring_of_calls_behind_one_header_is_found() -> None:
+    """Two files that call each other, both declared in a third one's header."""
+    files = {
+        "engine/steps.h": "int a(void);\nint b(void);\n",
+        "engine/a.c": '#include "engine/steps.h"\n\nint a(void)\n{\n    return b();\n}\n',
+        "engine/b.c": '#include "engine/steps.h"\n\nint b(void)\n{\n    return a();\n}\n',
+    }
+    assert "engine/a -> engine/b -> engine/a" in check(files)
+    files["engine/b.c"] = '#include "engine/steps.h"\n\n/* not a() */\nint b(void)\n{\n    return 0;\n}\n'
+    assert check(files) == ""
+
+
+def a_file_outside_the_layers_is_found() -> None:
+    assert "lies in no layer" in check({**KNEE, "helpers.c": ""})
+    assert "no C file found" in check({})
+
+
+if __name__ == "__main__":
+    suite.main(
+        "layers",
+        [
+            ("these sources keep the layers", these_sources_keep_the_layers),
+            ("an allowed tree passes", an_allowed_tree_passes),
+            ("an inner layer that looks out is found", an_inner_layer_that_looks_out_is_found),
+            ("a ring of includes is found", a_ring_of_includes_is_found),
+            ("a ring of calls behind one header is found", a_ring_of_calls_behind_one_header_is_found),
+            ("a file outside the layers is found", a_file_outside_the_layers_is_found),
+        ],
+    )
