@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 
 from fastapi import APIRouter, Depends, FastAPI
+from fastapi.routing import APIRoute
 
 from hugeplan import __version__
 from hugeplan.access import bootstrap
+from hugeplan.access.admission import Gate
 from hugeplan.access.dependencies import require_viewer
+from hugeplan.access.guarded_route import Door
 from hugeplan.access.router import router as access_router
 from hugeplan.api import docs, health, openapi, problems, ui
-from hugeplan.api.json_guard import JsonGuard
+from hugeplan.api.allow import Methods
+from hugeplan.api.body import BodyLimits
 from hugeplan.api.metrics import Metrics
-from hugeplan.api.middleware import RequestContext
+from hugeplan.api.middleware import Refusals, RequestContext
 from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.benchmarks.router import router as benchmarks_router
 from hugeplan.db.engine import create_engine
@@ -28,6 +32,17 @@ from hugeplan.reference.router import router as reference_router
 from hugeplan.scenarios.router import router as scenarios_router
 from hugeplan.settings import Settings
 
+ROUTERS = (fleet_router, benchmarks_router, scenarios_router, evidence_router, reference_router, access_router)
+
+
+def _routes() -> Iterator[tuple[str, set[str]]]:
+    """Path and methods of every route of the API."""
+    for prefix, routers in ((openapi.API_PREFIX, ROUTERS), ("", (health.router,))):
+        for router in routers:
+            for route in router.routes:
+                if isinstance(route, APIRoute):
+                    yield prefix + route.path, set(route.methods or ())
+
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -37,6 +52,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     tasks = [
         asyncio.create_task(maintain_forever(database, settings), name="maintenance"),
         asyncio.create_task(bootstrap.register_enrolment_token(database, settings), name="bootstrap"),
+        asyncio.create_task(bootstrap.remember_tokens(app.state.door.gate), name="tokens"),
     ]
     try:
         yield
@@ -67,9 +83,16 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.database = Database(create_engine(settings))
     app.state.rate_limiter = RateLimiter()
     app.state.metrics = Metrics()
+    app.state.methods = Methods(_routes())
+
+    def limiter() -> RateLimiter:
+        found: RateLimiter = app.state.rate_limiter
+        return found
+
+    app.state.door = Door(Gate(app.state.database, settings, limiter), BodyLimits.of(settings))
 
     v1 = APIRouter(prefix=openapi.API_PREFIX)
-    for router in (fleet_router, benchmarks_router, scenarios_router, evidence_router, reference_router, access_router):
+    for router in ROUTERS:
         v1.include_router(router)
     app.include_router(v1)
     guards = [] if settings.metrics_public else [Depends(require_viewer)]
@@ -80,6 +103,5 @@ def create_app(settings: Settings) -> FastAPI:
     docs.install(app)
     ui.install(app, settings)
 
-    app.add_middleware(JsonGuard, settings=settings)
-    app.add_middleware(RequestContext, metrics=app.state.metrics)
+    app.add_middleware(RequestContext, metrics=app.state.metrics, refusals=Refusals(settings, limiter))
     return app

@@ -5,6 +5,7 @@ docs/settings.md is generated from this class; a test fails when it is stale.
 
 from __future__ import annotations
 
+import ipaddress
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,6 +15,15 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 ENV_PREFIX = "HUGEPLAN_"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a listening address is reached from this machine only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
 
 Days = Annotated[int, Field(ge=1, le=3660)]
 
@@ -53,10 +63,27 @@ class Settings(BaseSettings):
     max_body_bytes: Annotated[
         int, Field(ge=1024, le=256 * 1024**2, description="Largest request body; a larger one is answered 413.")
     ] = 8 * 1024**2
+    body_timeout_seconds: Annotated[
+        float, Field(ge=0.1, le=600, description="How long a request body may take, before what its size buys it.")
+    ] = 10.0
+    min_body_bytes_per_second: Annotated[
+        int,
+        Field(ge=1, le=10**9, description="Slowest rate of a body: so many bytes buy one second more."),
+    ] = 16 * 1024
+    header_timeout_seconds: Annotated[
+        float, Field(ge=0.1, le=600, description="How long a connection may take to send the head of a request.")
+    ] = 10.0
+    connections_per_address: Annotated[
+        int,
+        Field(ge=1, le=10**6, description="Open connections from one address on one process; a proxy has one address."),
+    ] = 512
     max_json_depth: Annotated[int, Field(ge=4, le=200, description="Deepest nesting of a JSON body.")] = 32
     max_json_items: Annotated[
         int, Field(ge=100, le=10**7, description="Most elements of one JSON array or members of one object.")
     ] = 100_000
+    max_json_values: Annotated[
+        int, Field(ge=1000, le=10**7, description="Most commas and opening brackets of a JSON body.")
+    ] = 400_000
     max_json_string_characters: Annotated[
         int, Field(ge=1024, le=10**8, description="Longest string in a JSON body.")
     ] = 1_000_000
@@ -67,10 +94,25 @@ class Settings(BaseSettings):
     logins_per_minute: Annotated[
         int, Field(ge=1, le=10**4, description="Failed credentials a minute from one address on one process.")
     ] = 20
+    refusals_per_minute: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=10**6,
+            description="Errors a minute that one address without a valid credential gets at once on one process.",
+        ),
+    ] = 600
+    refusal_delay_seconds: Annotated[
+        float, Field(ge=0, le=60, description="How long an error waits past `HUGEPLAN_REFUSALS_PER_MINUTE`.")
+    ] = 1.0
     session_hours: Annotated[int, Field(ge=1, le=24 * 366, description="How long a browser login lasts.")] = 24 * 14
     cookie_secure: Annotated[
-        bool, Field(description="Mark the session cookie Secure. Set it wherever the service is behind TLS.")
-    ] = False
+        bool | None,
+        Field(
+            description="Mark the session cookie Secure, so that browsers send it over TLS only."
+            " By default it is unless `HUGEPLAN_HOST` is a loopback address."
+        ),
+    ] = None
     metrics_public: Annotated[bool, Field(description="Answer `/metrics` without a credential.")] = False
     bootstrap_enrolment_token: Annotated[
         SecretStr | None,
@@ -106,6 +148,10 @@ class Settings(BaseSettings):
         if value is not None and len(value.get_secret_value()) < 32:
             raise ValueError("32 characters or more")
         return value
+
+    def is_cookie_secure(self) -> bool:
+        """Whether the session cookie is for TLS only: as configured, else off loopback."""
+        return not is_loopback(self.host) if self.cookie_secure is None else self.cookie_secure
 
     def sqlalchemy_url(self) -> str:
         """The database URL with the psycopg driver named."""

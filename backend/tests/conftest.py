@@ -61,7 +61,13 @@ def own_database_url(postgres: embedded.EmbeddedPostgres) -> Iterator[str]:
 def settings(worker_database: str, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings of the service under test."""
     state = tmp_path_factory.mktemp("state")
-    return Settings(database_url=worker_database, state_dir=state, ui_dir=state / "ui", requests_per_minute=10**6)
+    return Settings(
+        database_url=worker_database,
+        state_dir=state,
+        ui_dir=state / "ui",
+        requests_per_minute=10**6,
+        refusals_per_minute=10**6,
+    )
 
 
 @pytest.fixture(scope="session")

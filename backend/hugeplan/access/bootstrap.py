@@ -10,6 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.access import repository, service
+from hugeplan.access.admission import Gate
 from hugeplan.access.schemas import Role
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.settings import Settings
@@ -47,6 +48,17 @@ async def replace_token(database: Database, name: str, role: Role) -> str:
         await _lock(session)
         await repository.revoke_named(session, name, role.value, datetime.now(UTC))
         return (await service.mint(session, name=name, role=role)).token
+
+
+async def remember_tokens(gate: Gate) -> None:
+    """Let the gate know the usable tokens; waits for the database while it is away."""
+    while True:
+        try:
+            await gate.load()
+        except (SQLAlchemyError, OSError):
+            await asyncio.sleep(_RETRY_SECONDS)
+        else:
+            return
 
 
 async def register_enrolment_token(database: Database, settings: Settings) -> None:

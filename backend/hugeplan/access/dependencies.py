@@ -7,16 +7,28 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPBearer
-from fastapi.security.utils import get_authorization_scheme_param
 
 from hugeplan.access import service
+from hugeplan.access.admission import SESSION_COOKIE, client_address, credential_of, refuse_role
 from hugeplan.access.schemas import Role
-from hugeplan.access.service import Actor, Credential
-from hugeplan.api.dependencies import SAFE_METHODS, CurrentSettings, Reads
-from hugeplan.api.problems import CsrfError, ForbiddenError
-from hugeplan.api.ratelimit import RateLimiter
+from hugeplan.access.service import Actor
+from hugeplan.api.dependencies import SAFE_METHODS, Reads
+from hugeplan.api.problems import CsrfError
 
-SESSION_COOKIE = "hugeplan_session"
+__all__ = [
+    "SESSION_COOKIE",
+    "Admin",
+    "Agent",
+    "CurrentActor",
+    "Enroller",
+    "Planner",
+    "Viewer",
+    "client_address",
+    "get_actor",
+    "require",
+    "require_viewer",
+]
+
 CSRF_HEADER = "X-CSRF-Token"
 
 # Declared for the OpenAPI document; the credential itself is read below, in one place.
@@ -24,37 +36,21 @@ _bearer_scheme = HTTPBearer(auto_error=False, description="A token of `hugeplan 
 _cookie_scheme = APIKeyCookie(name=SESSION_COOKIE, auto_error=False, description="The browser's session")
 
 
-def client_address(request: Request) -> str:
-    """The peer's address, for rate limits."""
-    return request.client.host if request.client else "unknown"
-
-
-def _credential(request: Request) -> Credential | None:
-    scheme, parameter = get_authorization_scheme_param(request.headers.get("Authorization"))
-    if scheme.lower() == "bearer" and parameter:
-        return Credential(secret=parameter, is_session=False)
-    cookie = request.cookies.get(SESSION_COOKIE)
-    return Credential(secret=cookie, is_session=True) if cookie else None
-
-
 async def get_actor(
     request: Request,
     session: Reads,
-    settings: CurrentSettings,
     _bearer: Annotated[object, Depends(_bearer_scheme)],
     _cookie: Annotated[object, Depends(_cookie_scheme)],
 ) -> Actor:
     """Who is asking: 401 without a valid credential, 403 for a browser session without its CSRF token."""
-    limiter: RateLimiter = request.app.state.rate_limiter
-    credential = _credential(request)
+    credential = credential_of(request)
     try:
         actor = await service.authenticate(session, credential)
     except service.WrongCredentialError:
-        # A browser whose session has ended asks a few times before it shows the login page: that is not guessing.
-        if credential is not None and not credential.is_session:
-            limiter.spend("login", client_address(request), settings.logins_per_minute)
+        # The gate let it in a moment ago: it has ended since.
+        if credential is not None:
+            request.app.state.door.gate.count_guess(request, credential)
         raise
-    limiter.spend("token", str(actor.token_id), settings.requests_per_minute)
     if actor.csrf_token is not None and request.method not in SAFE_METHODS:
         given = request.headers.get(CSRF_HEADER, "")
         if not service.is_same_secret(given, actor.csrf_token):
@@ -63,18 +59,22 @@ async def get_actor(
     return actor
 
 
+# Any role will do; a guarded route still wants one.
+setattr(get_actor, "allowed_roles", frozenset(Role))  # noqa: B010
+
 CurrentActor = Annotated[Actor, Depends(get_actor, scope="function")]
 
 
 def require(*roles: Role) -> Callable[[Actor], Awaitable[Actor]]:
     """A dependency that answers 403 unless the actor has one of the roles."""
+    allowed = frozenset(roles)
 
     async def check(actor: CurrentActor) -> Actor:
-        if actor.role not in roles:
-            wanted = " or ".join(roles)
-            raise ForbiddenError(f"This needs the role {wanted}; the credential has the role {actor.role}.")
+        refuse_role(actor.role, allowed)
         return actor
 
+    # A guarded route reads this off the handler's signature, and refuses others before it reads their body.
+    setattr(check, "allowed_roles", allowed)  # noqa: B010
     return check
 
 

@@ -23,6 +23,13 @@ async def token_by_secret(session: ReadSession, secret_sha256: bytes, now: datet
     return token
 
 
+async def usable_tokens(session: ReadSession, now: datetime, limit: int) -> Sequence[tuple[bytes, UUID, str]]:
+    """Hash, id and role of usable tokens, the most recently used first."""
+    statement = _usable(select(Token), now).order_by(Token.last_used_at.desc().nulls_last()).limit(limit)
+    rows = await session.execute(statement.with_only_columns(Token.secret_sha256, Token.id, Token.role))
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
 async def is_known(session: ReadSession, secret_sha256: bytes) -> bool:
     """Whether a token with this secret's hash was ever made, usable or not."""
     return bool(await session.scalar(select(exists().where(Token.secret_sha256 == secret_sha256))))

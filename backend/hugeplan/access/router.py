@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from hugeplan.access import service
 from hugeplan.access.dependencies import SESSION_COOKIE, Admin, CurrentActor, Enroller, client_address
+from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.access.schemas import (
     EnrolmentRequest,
     Session,
@@ -21,7 +22,7 @@ from hugeplan.access.schemas import (
 from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 
-router = APIRouter(tags=["access"])
+router = APIRouter(tags=["access"], route_class=GuardedRoute)
 
 
 @router.post("/session", status_code=201)
@@ -37,7 +38,7 @@ async def session_create(
         max_age=settings.session_hours * 3600,
         httponly=True,
         samesite="strict",
-        secure=settings.cookie_secure,
+        secure=settings.is_cookie_secure(),
         path="/",
     )
     return opened.session

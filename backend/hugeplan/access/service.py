@@ -104,22 +104,34 @@ def is_same_secret(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
 
 
+def no_credential() -> MissingCredentialError:
+    """The refusal of a request without a credential."""
+    return MissingCredentialError("Send Authorization: Bearer TOKEN, or log in.", headers=_CHALLENGE)
+
+
+def wrong_credential(credential: Credential) -> WrongCredentialError:
+    """The refusal of a credential that is not good."""
+    if credential.is_session:
+        return WrongCredentialError("This session has ended. Log in again.", headers=_CHALLENGE)
+    return WrongCredentialError("This token is unknown, expired or revoked.", headers=_CHALLENGE)
+
+
 async def authenticate(session: ReadSession, credential: Credential | None) -> Actor:
     """The actor behind a credential. MissingCredentialError or WrongCredentialError when there is none."""
     if credential is None:
-        raise MissingCredentialError("Send Authorization: Bearer TOKEN, or log in.", headers=_CHALLENGE)
+        raise no_credential()
     now = datetime.now(UTC)
     secret_sha256 = hash_secret(credential.secret)
     if credential.is_session:
         found = await repository.session_by_secret(session, secret_sha256, now)
         if found is None:
-            raise WrongCredentialError("This session has ended. Log in again.", headers=_CHALLENGE)
+            raise wrong_credential(credential)
         browser_session, token = found
         csrf_token = csrf_token_of(credential.secret)
         return _actor(token, browser_session.expires_at, browser_session.id, csrf_token)
     row = await repository.token_by_secret(session, secret_sha256, now)
     if row is None:
-        raise WrongCredentialError("This token is unknown, expired or revoked.", headers=_CHALLENGE)
+        raise wrong_credential(credential)
     return _actor(row, row.expires_at)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio.to_thread
 from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
 
@@ -39,7 +40,8 @@ def install(app: FastAPI) -> None:
     """Register the page and the document. Both describe the API and hold no data, so they need no credential."""
 
     async def openapi_document(_: Request) -> Response:
-        return JSONResponse(app.openapi())
+        # Building it takes a second the first time.
+        return JSONResponse(await anyio.to_thread.run_sync(app.openapi))
 
     app.add_route("/api/docs", docs_page, include_in_schema=False)
     app.add_route("/api/docs/{name}", docs_file, include_in_schema=False)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
 import uuid
+from collections.abc import Callable
 
 from starlette.datastructures import MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hugeplan.api.logs import request_id_context
 from hugeplan.api.metrics import Metrics
-from hugeplan.api.problems import response_for
+from hugeplan.api.problems import RateLimitedError, response_for
+from hugeplan.api.ratelimit import RateLimiter
+from hugeplan.settings import Settings
 
 REQUEST_ID_HEADER = "X-Request-ID"
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -29,7 +33,40 @@ SECURITY_HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 
+CLIENT_CLOSED = 499
+"""The status of a log line when the client went away before its answer; nobody receives it."""
+
+MAX_DELAYED = 2000
+"""Refusals that wait at a time; more of them are answered at once, on a connection that then closes."""
+
 _logger = logging.getLogger("hugeplan.requests")
+
+
+class Refusals:
+    """Errors to those who have shown no good credential: so many a minute at once, the others after a wait.
+
+    Who asks in a loop and waits for each answer is slowed to what costs nothing; nobody else notices.
+    """
+
+    def __init__(self, settings: Settings, limiter: Callable[[], RateLimiter]) -> None:
+        self._per_minute = settings.refusals_per_minute
+        self._seconds = settings.refusal_delay_seconds
+        self._limiter = limiter
+        self._waiting = 0
+
+    async def delay(self, request: Request) -> bool:
+        """Wait if this address has had its share. False when too many wait already."""
+        try:
+            self._limiter().spend("refusal", request.client.host if request.client else "unknown", self._per_minute)
+        except RateLimitedError:
+            if self._waiting >= MAX_DELAYED:
+                return False
+            self._waiting += 1
+            try:
+                await asyncio.sleep(self._seconds)
+            finally:
+                self._waiting -= 1
+        return True
 
 
 def operation_of(scope: Scope) -> str:
@@ -40,9 +77,10 @@ def operation_of(scope: Scope) -> str:
 class RequestContext:
     """ASGI middleware, the outermost of the application's own."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, refusals: Refusals) -> None:
         self._app = app
         self._metrics = metrics
+        self._refusals = refusals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -64,11 +102,18 @@ class RequestContext:
             if message["type"] == "http.response.start":
                 response_started = True
                 status = message["status"]
-                _add_headers(MutableHeaders(scope=message), scope["path"], request_id)
+                headers = MutableHeaders(scope=message)
+                _add_headers(headers, scope["path"], request_id)
+                is_stranger = not getattr(request.state, "admitted", False)
+                if 400 <= status < 500 and is_stranger and not await self._refusals.delay(request):
+                    headers["Connection"] = "close"
             await send(message)
 
         try:
             await self._app(scope, receive, send_with_headers)
+        except ClientDisconnect:
+            # An upload that was cut short is the client's affair.
+            status = CLIENT_CLOSED
         except Exception as error:
             # Nothing inside knew this error. A half-sent answer cannot become a problem: the server closes it.
             if response_started:

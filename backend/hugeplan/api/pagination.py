@@ -55,6 +55,7 @@ def decode_cursor(
         parts = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
         if not isinstance(parts, list) or "\0" in "".join(parts):
             raise ValueError("not a list of text")
+        "".join(parts).encode()  # PostgreSQL holds no lone surrogate
         first_text, second_text = parts
         return first(first_text), second(second_text)
     except (ValueError, TypeError, RecursionError) as error:

@@ -21,6 +21,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 
+from hugeplan.api.allow import Methods
 from hugeplan.api.schemas import ResponseModel
 from hugeplan.planner.errors import PlannerError
 
@@ -101,6 +102,10 @@ class TooLargeError(ProblemError):
     """The body is larger than the service takes."""
 
 
+class BodyTimeoutError(ProblemError):
+    """The body came more slowly than the service waits for."""
+
+
 class UnsupportedMediaTypeError(ProblemError):
     """The body is not JSON."""
 
@@ -128,6 +133,7 @@ PROBLEM_TYPES: dict[type[Exception], ProblemType] = {
     ForbiddenError: ProblemType(403, "forbidden", "This credential does not allow that"),
     CsrfError: ProblemType(403, "csrf", "The X-CSRF-Token header is missing or wrong"),
     NotFoundError: ProblemType(404, "not-found", "Not found"),
+    BodyTimeoutError: ProblemType(408, "body-timeout", "The request body came too slowly"),
     ConflictError: ProblemType(409, "conflict", "The request contradicts what is stored"),
     PreconditionFailedError: ProblemType(412, "precondition-failed", "It was changed since you read it"),
     TooLargeError: ProblemType(413, "body-too-large", "The request body is too large"),
@@ -295,7 +301,14 @@ def _for_http_exception(request: Request, error: HTTPException) -> Response:
         405: f"{request.method} is not allowed at {request.url.path}.",
     }
     detail = details.get(error.status_code, str(error.detail))
-    return render(request, known, detail, headers=error.headers)
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        methods: Methods = request.app.state.methods
+        # A route knows its own methods only; an address may have several routes.
+        headers["Allow"] = methods.at(request.url.path)
+        if request.method == "OPTIONS" and headers["Allow"]:
+            return Response(status_code=204, headers=headers)
+    return render(request, known, detail, headers=headers)
 
 
 def install(app: FastAPI) -> None:

@@ -8,11 +8,12 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 
 from hugeplan.access.dependencies import Viewer
+from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.dependencies import Reads
 from hugeplan.benchmarks import service
 from hugeplan.benchmarks.schemas import RunComparison, RunDetail
 
-router = APIRouter(prefix="/runs", tags=["benchmarks"])
+router = APIRouter(prefix="/runs", tags=["benchmarks"], route_class=GuardedRoute)
 
 
 @router.get("/compare")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from hugeplan.access.dependencies import Viewer
+from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.evidence import service
 from hugeplan.evidence.schemas import Backtest, Evidence
 
-router = APIRouter(tags=["evidence"])
+router = APIRouter(tags=["evidence"], route_class=GuardedRoute)
 
 
 @router.get("/evidence")

@@ -8,16 +8,17 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 
 from hugeplan.access.dependencies import Agent, Viewer
+from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.api.body import RawJson
 from hugeplan.api.dependencies import CurrentMetrics, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
-from hugeplan.api.raw_body import RawJson
 from hugeplan.api.schemas import Moment
 from hugeplan.benchmarks import service as benchmarks
 from hugeplan.benchmarks.schemas import Run
 from hugeplan.fleet import service
 from hugeplan.fleet.schemas import NodeDetail, NodeProcesses, NodeSummary, ReportReceipt, SampleRow
 
-router = APIRouter(tags=["fleet"])
+router = APIRouter(tags=["fleet"], route_class=GuardedRoute)
 
 Search = Annotated[str | None, Query(max_length=253, description="Part of the node's name")]
 From = Annotated[Moment | None, Query(alias="from", description="Earliest time, inclusive")]

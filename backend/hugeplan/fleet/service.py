@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from hugeplan.access import service as access
 from hugeplan.access.service import Actor
 from hugeplan.api import problems
+from hugeplan.api.body import JsonBody
 from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, page_of
 from hugeplan.api.problems import ConflictError, FieldProblem, NotFoundError, invalid_input
-from hugeplan.api.raw_body import JsonBody
 from hugeplan.benchmarks import service as benchmarks
 from hugeplan.db.models import NodeRow, ReportDocumentRow, ReportRow
 from hugeplan.db.models import SampleRow as SampleTableRow

@@ -5,10 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from hugeplan.access.dependencies import Viewer
+from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.reference import service
 from hugeplan.reference.schemas import Engines, TlbCatalogue
 
-router = APIRouter(tags=["reference"])
+router = APIRouter(tags=["reference"], route_class=GuardedRoute)
 
 
 @router.get("/catalogue/tlb")

@@ -8,9 +8,10 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Query, Response
 
 from hugeplan.access.dependencies import Planner, Viewer
+from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.api.body import RawJson
 from hugeplan.api.dependencies import Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
-from hugeplan.api.raw_body import RawJson
 from hugeplan.scenarios import service
 from hugeplan.scenarios.schemas import (
     ArtifactDisposition,
@@ -24,7 +25,7 @@ from hugeplan.scenarios.schemas import (
     ScenarioWrite,
 )
 
-router = APIRouter(tags=["planning"])
+router = APIRouter(tags=["planning"], route_class=GuardedRoute)
 
 IfMatch = Annotated[str | None, Header(max_length=128, description="The ETag of the version that is being replaced")]
 

@@ -15,7 +15,7 @@ from support.reports import report
 
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import Actor
-from hugeplan.api.raw_body import JsonBody
+from hugeplan.api.body import JsonBody
 from hugeplan.db import maintenance, migrate
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database

@@ -1,0 +1,144 @@
+"""Who may send a body: every request is judged by its head, before a byte of its body is read.
+
+A credential that was good a moment ago is remembered, so that judging it needs no database; the handler asks the
+database again, in its own transaction, so that a revoked one ends at once. What is not remembered is looked up, a few
+at a time, and only while its address has not guessed too often: of a flood of forged credentials, one a second
+reaches a statement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from fastapi import Request
+from fastapi.security.utils import get_authorization_scheme_param
+
+from hugeplan.access import repository, service
+from hugeplan.access.schemas import Role
+from hugeplan.access.service import Credential
+from hugeplan.api.problems import ForbiddenError, RateLimitedError
+from hugeplan.api.ratelimit import RateLimiter
+from hugeplan.db.session import Database
+from hugeplan.settings import Settings
+
+_Value = TypeVar("_Value")
+
+SESSION_COOKIE = "hugeplan_session"
+LOOKUPS_AT_A_TIME = 2
+MAX_REMEMBERED = 50_000
+NEWCOMERS_PER_MINUTE = 60
+UNKNOWN_COOKIE_SECONDS = 30.0
+"""How long a cookie that no session has is answered without a look: a browser asks on after its session has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A credential that was good when it was last looked up."""
+
+    token_id: str
+    role: Role
+
+
+def client_address(request: Request) -> str:
+    """The peer's address, for rate limits."""
+    return request.client.host if request.client else "unknown"
+
+
+def credential_of(request: Request) -> Credential | None:
+    """The bearer token, else the session cookie."""
+    scheme, parameter = get_authorization_scheme_param(request.headers.get("Authorization"))
+    if scheme.lower() == "bearer" and parameter:
+        return Credential(secret=parameter, is_session=False)
+    cookie = request.cookies.get(SESSION_COOKIE)
+    return Credential(secret=cookie, is_session=True) if cookie else None
+
+
+def refuse_role(role: Role, allowed: frozenset[Role]) -> None:
+    """Raise ForbiddenError unless the role is one of those."""
+    if role not in allowed:
+        wanted = " or ".join(each for each in Role if each in allowed)
+        raise ForbiddenError(f"This needs the role {wanted}; the credential has the role {role}.")
+
+
+class Gate:
+    """The judge of one application. ``limiter`` is asked for each time, because tests replace it."""
+
+    def __init__(self, database: Database, settings: Settings, limiter: Callable[[], RateLimiter]) -> None:
+        self._database = database
+        self._settings = settings
+        self._limiter = limiter
+        self._known: OrderedDict[bytes, Admitted] = OrderedDict()
+        self._unknown_cookies: OrderedDict[bytes, float] = OrderedDict()
+        self._lookups = asyncio.Semaphore(LOOKUPS_AT_A_TIME)
+
+    async def admit(self, request: Request, allowed: frozenset[Role]) -> None:
+        """Let a request pass whose credential has an allowed role, or raise 401, 403 or 429."""
+        credential = credential_of(request)
+        if credential is None:
+            raise service.no_credential()
+        key = _key(credential)
+        known = self._known.get(key)
+        if known is None:
+            known = await self._look_up(request, credential, key)
+        self._limiter().spend("token", known.token_id, self._settings.requests_per_minute)
+        request.state.admitted = True
+        refuse_role(known.role, allowed)
+
+    def refuse_guessing(self, request: Request) -> None:
+        """Raise RateLimitedError when this address has shown too many wrong credentials."""
+        limit = self._settings.logins_per_minute
+        self._limiter().refuse_exhausted("login", client_address(request), limit)
+
+    def count_guess(self, request: Request, credential: Credential) -> None:
+        """Note a wrong credential: forget it, and take it from its address' bucket."""
+        self._known.pop(_key(credential), None)
+        # Cookies have a bucket of their own: browsers whose sessions have ended must not keep others from logging in.
+        kind = "cookie" if credential.is_session else "login"
+        self._limiter().spend(kind, client_address(request), self._settings.logins_per_minute)
+
+    async def _look_up(self, request: Request, credential: Credential, key: bytes) -> Admitted:
+        if credential.is_session and self._unknown_cookies.get(key, 0.0) > time.monotonic():
+            raise service.wrong_credential(credential)
+        kind = "cookie" if credential.is_session else "login"
+        limiter = self._limiter()
+        try:
+            limiter.refuse_exhausted(kind, client_address(request), self._settings.logins_per_minute)
+        except RateLimitedError:
+            # A good credential that is new here may come from the address of one who guesses: a few are looked up.
+            limiter.spend("newcomer", "", NEWCOMERS_PER_MINUTE)
+        async with self._lookups, self._database.read() as session:
+            try:
+                actor = await service.authenticate(session, credential)
+            except service.WrongCredentialError:
+                self.count_guess(request, credential)
+                if credential.is_session:
+                    _remember(self._unknown_cookies, key, time.monotonic() + UNKNOWN_COOKIE_SECONDS)
+                raise
+        found = Admitted(str(actor.token_id), actor.role)
+        _remember(self._known, key, found)
+        return found
+
+    async def load(self) -> None:
+        """Remember the usable tokens, so that a flood that begins with the service keeps none of them out."""
+        async with self._database.read() as session:
+            for secret_sha256, token_id, role in await repository.usable_tokens(
+                session, datetime.now(UTC), MAX_REMEMBERED // 2
+            ):
+                _remember(self._known, b"t" + secret_sha256, Admitted(str(token_id), Role(role)))
+
+
+def _key(credential: Credential) -> bytes:
+    return (b"s" if credential.is_session else b"t") + service.hash_secret(credential.secret)
+
+
+def _remember(memory: OrderedDict[bytes, _Value], key: bytes, value: _Value) -> None:
+    memory[key] = value
+    memory.move_to_end(key)
+    while len(memory) > MAX_REMEMBERED:
+        memory.popitem(last=False)

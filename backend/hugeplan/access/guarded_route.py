@@ -1,0 +1,69 @@
+"""The route of the API: credential, role and rate first, then the body, then the handler.
+
+FastAPI reads a body before it asks the first dependency. So the roles that a handler's dependencies name are read off
+its signature when the route is made, and judged here before the body is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fastapi import Request
+from fastapi.dependencies.models import Dependant
+from fastapi.responses import Response
+from fastapi.routing import APIRoute
+
+from hugeplan.access.admission import Gate
+from hugeplan.access.schemas import Role
+from hugeplan.api.body import BodyLimits, get_raw_json, read_json
+
+OPEN_BODY_BYTES = 16 * 1024
+"""The largest body of a request that needs no credential: a login."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What a guarded route asks of its application, kept as ``app.state.door``."""
+
+    gate: Gate
+    limits: BodyLimits
+
+
+def _calls(dependant: Dependant) -> Iterator[Any]:
+    for inner in dependant.dependencies:
+        yield inner.call
+        yield from _calls(inner)
+
+
+class GuardedRoute(APIRoute):
+    """A route that reads no body of a request which it would refuse by its head."""
+
+    def allowed_roles(self) -> frozenset[Role] | None:
+        """The roles that may call this; None when it needs no credential."""
+        found = [call.allowed_roles for call in _calls(self.dependant) if hasattr(call, "allowed_roles")]
+        return frozenset.intersection(*found) if found else None
+
+    def reads_body(self) -> bool:
+        """Whether the handler takes a body."""
+        return self.body_field is not None or get_raw_json in _calls(self.dependant)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's handler, behind the door."""
+        handle = super().get_route_handler()
+        allowed, reads_body = self.allowed_roles(), self.reads_body()
+
+        async def guarded(request: Request) -> Response:
+            door: Door = request.app.state.door
+            limits = door.limits
+            if allowed is None:
+                door.gate.refuse_guessing(request)
+                limits = replace(limits, max_bytes=min(limits.max_bytes, OPEN_BODY_BYTES))
+            else:
+                await door.gate.admit(request, allowed)
+            if reads_body:
+                await read_json(request, limits)
+            return await handle(request)
+
+        return guarded

@@ -1,0 +1,219 @@
+"""Reading a request's body: after authentication, bounded in size and time, and parsed beside the event loop.
+
+A body that is too large, too slow or cut short is refused while it arrives. What is left of a refused body is
+dropped by the connection (``hugeplan.api.connection``), so that the client can read why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import anyio.to_thread
+from fastapi import Depends
+from starlette.requests import ClientDisconnect, Request
+
+from hugeplan.api.json_body import JsonLimits, ValueCount, parse_json
+from hugeplan.api.problems import (
+    BodyTimeoutError,
+    FieldProblem,
+    InvalidInputError,
+    TooLargeError,
+    UnsupportedMediaTypeError,
+    invalid_input,
+)
+from hugeplan.settings import Settings
+
+PARSE_BESIDE_LOOP_BYTES = 32 * 1024
+"""A larger body is parsed in a thread: below, handing it over costs more than parsing it."""
+
+_LARGE_BYTES = 1024**2
+_DISCARD_AFTER_LOGIN_BYTES = 64 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class JsonBody:
+    """The bytes of a body, uncompressed, and the document they spell; its limits have been checked."""
+
+    raw: bytes
+    document: Any
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """What a body may take: bytes, seconds for the first byte and the rest, and its JSON."""
+
+    max_bytes: int
+    patience_seconds: float
+    min_bytes_per_second: int
+    json: JsonLimits
+    one_large_at_a_time: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+
+    @classmethod
+    def of(cls, settings: Settings) -> BodyLimits:
+        """The limits of the settings."""
+        return cls(
+            settings.max_body_bytes,
+            settings.body_timeout_seconds,
+            settings.min_body_bytes_per_second,
+            JsonLimits.of(settings),
+        )
+
+    def too_large(self, declared: str | None) -> TooLargeError:
+        """The refusal of a body past ``max_bytes``."""
+        expected = f"at most {self.max_bytes} bytes"
+        return TooLargeError(
+            f"The body may have at most {self.max_bytes} bytes.",
+            [FieldProblem(field="body", value=declared, expected=expected)],
+        )
+
+
+async def read_json(request: Request, limits: BodyLimits) -> None:
+    """Read and parse the body of this request and keep both for the handler. An absent body is empty bytes.
+
+    Raises TooLargeError, BodyTimeoutError, UnsupportedMediaTypeError, InvalidInputError, or starlette's
+    ClientDisconnect when the client went away.
+    """
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > limits.max_bytes:
+        # Read to its end without keeping it: who sent this was let in, and should learn what is wrong.
+        request.state.discard_bytes = _DISCARD_AFTER_LOGIN_BYTES
+        raise limits.too_large(declared)
+    if not _has_body(request):
+        request.state.json_body = b""
+        return
+    inflate = _check_headers(request)
+    body = await _read(request, limits, inflate=inflate)
+    request.state.json_body = body
+    if not body:
+        return
+    document = await _parse(body, limits)
+    request.state.json_document = document
+    # FastAPI reads the body again through these two; they are where Starlette keeps what was read.
+    setattr(request, "_body", body)  # noqa: B010
+    setattr(request, "_json", document)  # noqa: B010
+
+
+def _has_body(request: Request) -> bool:
+    return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+
+
+def _check_headers(request: Request) -> bool:
+    """Whether the body is gzip. UnsupportedMediaTypeError when it is not JSON, or compressed in another way."""
+    media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    if media_type != "application/json" and not media_type.endswith("+json"):
+        raise UnsupportedMediaTypeError(
+            "Send Content-Type: application/json.",
+            [FieldProblem(field="Content-Type", value=media_type or None, expected="application/json")],
+        )
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in {"identity", "gzip"}:
+        raise UnsupportedMediaTypeError(
+            "Send the body uncompressed or as gzip.",
+            [FieldProblem(field="Content-Encoding", value=encoding, expected="identity or gzip")],
+        )
+    return encoding == "gzip"
+
+
+async def _read(request: Request, limits: BodyLimits, *, inflate: bool) -> bytes:
+    """The whole body, uncompressed. Every byte that comes buys more time, at the least rate that is allowed."""
+    unpacked = _Inflater(limits) if inflate else None
+    values = ValueCount(limits.json)
+    chunks: list[bytes] = []
+    size = received = 0
+    started = asyncio.get_running_loop().time()
+    while True:
+        until = started + limits.patience_seconds + received / limits.min_bytes_per_second
+        try:
+            async with asyncio.timeout_at(until):
+                message = await request.receive()
+        except TimeoutError as error:
+            raise _too_slow(limits) from error
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk: bytes = message.get("body", b"")
+        received += len(chunk)
+        for part in (chunk,) if unpacked is None else unpacked.parts(chunk):
+            size += len(part)
+            if size > limits.max_bytes:
+                request.state.discard_bytes = _DISCARD_AFTER_LOGIN_BYTES
+                raise limits.too_large(None)
+            values.add(part)
+            chunks.append(part)
+        if not message.get("more_body", False):
+            break
+    if unpacked is not None:
+        unpacked.finish()
+    return b"".join(chunks)
+
+
+def _too_slow(limits: BodyLimits) -> BodyTimeoutError:
+    expected = (
+        f"all of it within {limits.patience_seconds:g} seconds and one more second"
+        f" for each {limits.min_bytes_per_second} bytes"
+    )
+    return BodyTimeoutError(
+        "The body came too slowly.",
+        [FieldProblem(field="body", value=None, expected=expected)],
+        {"Connection": "close"},
+    )
+
+
+class _Inflater:
+    """Unpacks gzip in bounded parts, so that a small body cannot become a large one."""
+
+    PART_BYTES = 64 * 1024
+
+    def __init__(self, limits: BodyLimits) -> None:
+        self._zlib = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        self._limits = limits
+
+    def parts(self, chunk: bytes) -> list[bytes]:
+        """What this part of the compressed body unpacks to, at most one byte past the size limit."""
+        found = []
+        left = self._limits.max_bytes + 1
+        try:
+            while left > 0:
+                wanted = min(self.PART_BYTES, left)
+                part = self._zlib.decompress(chunk, wanted)
+                found.append(part)
+                left -= len(part)
+                chunk = self._zlib.unconsumed_tail
+                if not chunk and len(part) < wanted:
+                    break
+        except zlib.error as error:
+            raise _not_gzip() from error
+        if self._zlib.unused_data:
+            raise _not_gzip()
+        return found
+
+    def finish(self) -> None:
+        """InvalidInputError when the stream has no end."""
+        if not self._zlib.eof:
+            raise _not_gzip()
+
+
+def _not_gzip() -> InvalidInputError:
+    return invalid_input([FieldProblem(field="body", value=None, expected="one whole gzip stream")])
+
+
+async def _parse(body: bytes, limits: BodyLimits) -> Any:
+    if len(body) <= PARSE_BESIDE_LOOP_BYTES:
+        return parse_json(body, limits.json)
+    if len(body) <= _LARGE_BYTES:
+        return await anyio.to_thread.run_sync(parse_json, body, limits.json)
+    async with limits.one_large_at_a_time:
+        return await anyio.to_thread.run_sync(parse_json, body, limits.json)
+
+
+def get_raw_json(request: Request) -> JsonBody:
+    """The body of this request; InvalidInputError when there is none."""
+    raw: bytes = request.state.json_body
+    if not raw:
+        raise InvalidInputError("A JSON body is needed.", [FieldProblem(field="body", value=None, expected="JSON")])
+    return JsonBody(raw=raw, document=request.state.json_document)
+
+
+RawJson = Annotated[JsonBody, Depends(get_raw_json)]

@@ -1,0 +1,151 @@
+"""One client's connection: how long a head may take and how large it may be, and what becomes of an unread body.
+
+uvicorn's own protocol waits for a head for ever, takes any number of headers, and reads on for as long as a refused
+body comes. These are bounded here, and how many connections one address may hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from hugeplan.settings import Settings
+
+MAX_HEAD_BYTES = 32 * 1024
+DISCARD_SECONDS = 2.0
+DISCARD_AFTER_LOGIN_SECONDS = 30.0
+DISCARD_BYTES = 256 * 1024
+"""How much of a refused body is read and dropped, so that its sender finds the answer. More is not worth it."""
+
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    b"Content-Length: 27\r\nConnection: close\r\n\r\nThe headers are too large.\n"
+)
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's protocol with bounds. ``Connection.of(settings)`` makes the class that uvicorn wants."""
+
+    header_timeout_seconds: float
+    connections_per_address: int
+    open_by_address: Counter[str]
+
+    @classmethod
+    def of(cls, settings: Settings) -> type[Connection]:
+        """The class for these settings. Its connections are counted together."""
+        values: dict[str, Any] = {
+            "header_timeout_seconds": settings.header_timeout_seconds,
+            "connections_per_address": settings.connections_per_address,
+            "open_by_address": Counter(),
+        }
+        return type("Connection", (cls,), values)
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._deadline: asyncio.TimerHandle | None = None
+        self._head_bytes = 0
+        self._is_in_head = True
+        self._is_body_complete = True
+        self._discarded_bytes = 0
+        self._address = ""
+        self._last_cycle: object = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take the connection, or close it when its address has too many."""
+        super().connection_made(transport)
+        self._address = self.client[0] if self.client else ""
+        self.open_by_address[self._address] += 1
+        if self.open_by_address[self._address] > self.connections_per_address:
+            transport.abort()
+            return
+        self._close_after(self.header_timeout_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._cancel_deadline()
+        self.open_by_address[self._address] -= 1
+        if self.open_by_address[self._address] <= 0:
+            del self.open_by_address[self._address]
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Count what belongs to a head, or to a body that nobody reads any more."""
+        if (
+            not self._is_in_head
+            and self.cycle is not None
+            and self.cycle.response_complete
+            and not self._is_body_complete
+        ):
+            self._discarded_bytes += len(data)
+            if self._discarded_bytes > self._state("discard_bytes", DISCARD_BYTES):
+                self.transport.close()
+                return
+        super().data_received(data)
+        if self._is_in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+                self.transport.write(_TOO_LARGE)
+                self.transport.close()
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        super().on_message_begin()
+        self._is_in_head, self._is_body_complete = True, False
+        self._head_bytes = self._discarded_bytes = 0
+        self._close_after(self.header_timeout_seconds)
+
+    def on_headers_complete(self) -> None:
+        """The head is whole."""
+        self._is_in_head = False
+        self._cancel_deadline()
+        before = self.cycle
+        super().on_headers_complete()
+        if self.cycle is not None and self.cycle is not before and not self.cycle.keep_alive:
+            # uvicorn would close with the answer, and what is unread would take the answer with it. We close instead.
+            self.cycle.keep_alive = True
+            self._last_cycle = self.cycle
+
+    def on_message_complete(self) -> None:
+        """The body is whole."""
+        self._is_body_complete = True
+        super().on_message_complete()
+        if self.cycle is not None and self.cycle.response_complete:
+            self._cancel_deadline()
+            self._close_if_last()
+
+    def on_response_complete(self) -> None:
+        """The answer is out. When its request is not all in, read on for a while, so that the client can read it."""
+        has_next = bool(self.pipeline)
+        super().on_response_complete()
+        if has_next or self.transport.is_closing():
+            return
+        if self._is_body_complete:
+            self._close_if_last()
+        else:
+            is_known = self._state("discard_bytes", 0) > 0
+            self._close_after(DISCARD_AFTER_LOGIN_SECONDS if is_known else DISCARD_SECONDS)
+
+    def _close_if_last(self) -> None:
+        """Close when the client has said that this request is its last."""
+        if self._last_cycle is self.cycle:
+            self._close()
+
+    def _state(self, name: str, default: int) -> int:
+        state: dict[str, Any] = self.cycle.scope.get("state") or {}
+        return int(state.get(name, default))
+
+    def _close_after(self, seconds: float) -> None:
+        self._cancel_deadline()
+        self._deadline = self.loop.call_later(seconds, self._close)
+
+    def _close(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()
+
+    def _cancel_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

@@ -1,0 +1,215 @@
+"""Parsing a JSON body within bounds: size, nesting, lengths, numbers, characters and repeated keys.
+
+A body that is fine is parsed by msgspec and walked once over its containers. Only a body that is not fine is read a
+second time, by the standard library, to name the field: no path is built for a body that is accepted. A value that
+PostgreSQL or JSON cannot hold (a NUL character, NaN, a number past 64 bits) is refused here, once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import msgspec
+
+from hugeplan.api.problems import FieldProblem, invalid_input, shown
+from hugeplan.settings import Settings
+
+MAX_INTEGER = 2**64 - 1
+MAX_KEY_CHARACTERS = 512
+MAX_PATH_CHARACTERS = 1000
+# What may hide a value that the walk over containers does not see: long numbers, NUL, an escaped colon.
+_NEEDS_A_LOOK = re.compile(rb"[0-9]{19}|\\u00(?:00|3[aA])")
+_DECODER = msgspec.json.Decoder()
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLimits:
+    """How large a JSON document may be. ``values`` bounds the commas and opening brackets of the whole body."""
+
+    depth: int
+    items: int
+    string_characters: int
+    values: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> JsonLimits:
+        """The limits of the settings."""
+        return cls(
+            settings.max_json_depth,
+            settings.max_json_items,
+            settings.max_json_string_characters,
+            settings.max_json_values,
+        )
+
+
+class ValueCount:
+    """Counts what will become values while a body arrives, so that a bomb is refused before it is whole.
+
+    Commas and opening brackets are counted wherever they stand, also in strings: an upper bound that costs no parsing.
+    """
+
+    def __init__(self, limits: JsonLimits) -> None:
+        self._limit = limits.values
+        self._count = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Count a part of the body. InvalidInputError when there are too many."""
+        self._count += chunk.count(b",") + chunk.count(b"[") + chunk.count(b"{")
+        if self._count > self._limit:
+            _refuse("body", None, f"at most {self._limit} commas and opening brackets")
+
+
+class _TooDeepError(Exception):
+    pass
+
+
+class _TooManyError(Exception):
+    pass
+
+
+def parse_json(body: bytes, limits: JsonLimits) -> Any:
+    """The document in ``body``, or InvalidInputError naming the first field that breaks a limit."""
+    try:
+        document = _DECODER.decode(body)
+        if isinstance(document, dict | list):
+            _check_containers(document, limits.depth, limits.items)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, _TooDeepError, _TooManyError):
+        return _explain(body, limits)
+    if (
+        len(body) > limits.string_characters
+        or _NEEDS_A_LOOK.search(body)
+        # A repeated key is lost in the document, and its colon with it.
+        or msgspec.json.encode(document).count(b":") != body.count(b":")
+    ):
+        return _explain(body, limits)
+    return document
+
+
+def _check_containers(container: Any, depth_left: int, items: int) -> None:
+    if depth_left == 0:
+        raise _TooDeepError
+    if len(container) > items:
+        raise _TooManyError
+    members = container.values() if type(container) is dict else container
+    for member in members:
+        kind = type(member)
+        if kind is dict or kind is list:
+            _check_containers(member, depth_left - 1, items)
+
+
+# --- the second reading: what is wrong, and where -------------------------------------------------
+
+
+def _refuse(field: str, value: object, expected: str) -> NoReturn:
+    raise invalid_input([FieldProblem(field=field or "body", value=shown(value), expected=expected)])
+
+
+class _NonFinite(float):
+    """NaN or an infinity as JSON spelled it, kept until its path is known."""
+
+    def __new__(cls, text: str) -> _NonFinite:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    text: str
+
+
+class _Repeated(dict[str, Any]):
+    """An object in which a key stands twice."""
+
+    key: str
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    seen: set[str] = set()
+    repeated = _Repeated(found)
+    repeated.key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    return repeated
+
+
+def _explain(body: bytes, limits: JsonLimits) -> Any:
+    """Read the body slowly. The document when there is nothing wrong with it after all."""
+    try:
+        document = json.loads(body.decode("utf-8"), parse_constant=_NonFinite, object_pairs_hook=_object)
+    except UnicodeDecodeError as error:
+        _refuse("body", None, f"UTF-8 text (byte {error.start} is not)")
+    except json.JSONDecodeError as error:
+        _refuse("body", None, f"JSON ({error.msg.lower()} at line {error.lineno} column {error.colno})")
+    except RecursionError:
+        _refuse("body", None, f"nesting of at most {limits.depth} levels")
+    except ValueError as error:
+        # Python refuses to read an integer of thousands of digits.
+        _refuse("body", None, f"numbers of at most 4300 digits ({error})"[:200])
+    _check(document, limits)
+    return document
+
+
+Place = tuple["Place | None", str | int]
+"""A member's key, with the place of its container: a path that is only written out for an error."""
+
+
+def _check(document: Any, limits: JsonLimits) -> None:
+    """Walk the document without recursion."""
+    stack: list[tuple[Place | None, Any, int]] = [(None, document, 1)]
+    while stack:
+        place, value, depth = stack.pop()
+        if isinstance(value, dict | list):
+            if depth > limits.depth:
+                _refuse(_path(place), None, f"nesting of at most {limits.depth} levels")
+            if len(value) > limits.items:
+                _refuse(_path(place), f"{len(value)} elements", f"at most {limits.items} elements")
+            if isinstance(value, _Repeated):
+                _refuse(_path((place, value.key)), None, "a key that stands once in its object")
+            members = value.items() if isinstance(value, dict) else enumerate(value)
+            for key, member in members:
+                if isinstance(key, str):
+                    _check_text((place, key), key, MAX_KEY_CHARACTERS)
+                stack.append(((place, key), member, depth + 1))
+        else:
+            _check_scalar(place, value, limits)
+
+
+def _path(place: Place | None) -> str:
+    """A place as people write it: ``databases[0].settings``."""
+    keys: list[str | int] = []
+    while place is not None:
+        place, key = place
+        keys.append(key)
+    path = ""
+    for key in reversed(keys):
+        text = f"[{key}]" if isinstance(key, int) else str(shown(key))
+        path += text if isinstance(key, int) or not path else f".{text}"
+        if len(path) > MAX_PATH_CHARACTERS:
+            return path[:MAX_PATH_CHARACTERS] + "..."
+    return path
+
+
+def _check_scalar(place: Place | None, value: Any, limits: JsonLimits) -> None:
+    if isinstance(value, str):
+        _check_text(place, value, limits.string_characters)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            _refuse(_path(place), getattr(value, "text", "a number too large"), "a finite number")
+    elif isinstance(value, int) and abs(value) > MAX_INTEGER:
+        digits = len(str(value))
+        _refuse(_path(place), f"an integer of {digits} digits", "an integer of at most 64 bits")
+
+
+def _check_text(place: Place | None, text: str, limit: int) -> None:
+    if len(text) > limit:
+        _refuse(_path(place), f"{len(text)} characters", f"at most {limit} characters")
+    if "\0" in text:
+        _refuse(_path(place), text, "text without NUL characters")
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            _refuse(_path(place), text, "text without lone surrogates")

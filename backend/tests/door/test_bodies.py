@@ -1,0 +1,225 @@
+"""What a stranger can make the service do: nothing that costs memory or time, over real sockets."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import socket
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from support.server import MIB, Server, serving
+
+from hugeplan.db import embedded
+
+JSON = {"Content-Type": "application/json"}
+PREVIEW = "/api/v1/plans/preview"
+ZEROS = 50_000
+
+
+def bomb() -> bytes:
+    """162 kB: thirty nested keys of 512 emoji, then zeros. Every zero has a path of 60 kB, if one is built."""
+    return (('{"' + "😀" * 512 + '":') * 30 + "[" + "0," * ZEROS + "0]" + "}" * 30).encode()
+
+
+def objects(count: int) -> bytes:
+    """Three bytes an object."""
+    return b"[" + b"{}," * count + b"{}]"
+
+
+@pytest.fixture(scope="module")
+def server(
+    postgres: embedded.EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """A service with short timeouts and a database of its own."""
+    postgres.ensure_database("door", template)
+    environment = {
+        "HUGEPLAN_BODY_TIMEOUT_SECONDS": "0.5",
+        "HUGEPLAN_HEADER_TIMEOUT_SECONDS": "0.5",
+        "HUGEPLAN_REFUSALS_PER_MINUTE": "1000000",
+        "HUGEPLAN_LOGINS_PER_MINUTE": "10000",
+        "HUGEPLAN_CONNECTIONS_PER_ADDRESS": "50",
+    }
+    with serving(postgres.url("door"), tmp_path_factory.mktemp("door"), **environment) as running:
+        yield running
+
+
+@pytest.fixture
+def admin(server: Server) -> Iterator[httpx.Client]:
+    """A client that may do everything."""
+    assert server.admin_token is not None
+    with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {server.admin_token}"}) as client:
+        yield client
+
+
+def head(method: str, path: str, length: int, *headers: str) -> bytes:
+    """The head of a request."""
+    lines = [f"{method} {path} HTTP/1.1", "Host: x", "Content-Type: application/json", f"Content-Length: {length}"]
+    return "\r\n".join([*lines, *headers, "", ""]).encode()
+
+
+def answered(connection: socket.socket) -> tuple[int, bytes]:
+    """Status and body of the answer on a connection."""
+    answer = http.client.HTTPResponse(connection)
+    answer.begin()
+    return answer.status, answer.read()
+
+
+class TestStrangers:
+    @pytest.mark.parametrize("credential", [(), ("Authorization: Bearer hp_forged",), ("Cookie: hugeplan_session=x",)])
+    @pytest.mark.parametrize("path", [PREVIEW, "/api/v1/reports", "/api/v1/tokens"])
+    def test_is_refused_before_its_body_comes(self, server: Server, path: str, credential: tuple[str, ...]) -> None:
+        with server.connect() as connection:
+            connection.sendall(head("POST", path, 8 * MIB, *credential))
+            assert answered(connection)[0] == 401
+
+    @pytest.mark.parametrize(("path", "status"), [("/api/v1/nothing", 404), ("/nothing", 405), ("/api/v1/nodes", 405)])
+    def test_an_address_without_a_reader_reads_no_body(self, server: Server, path: str, status: int) -> None:
+        with server.connect() as connection:
+            connection.sendall(head("POST", path, 8 * MIB))
+            assert answered(connection)[0] == status
+
+    def test_bombs_cost_neither_memory_nor_time(self, server: Server) -> None:
+        httpx.post(server.url + PREVIEW, content=b"{}", headers=JSON)  # what is loaded once is loaded
+        before = server.status_bytes("VmHWM")
+        for body in [bomb(), objects(80_000)] * 10:
+            begun = time.perf_counter()
+            assert httpx.post(server.url + PREVIEW, content=body, headers=JSON).status_code == 401
+            assert time.perf_counter() - begun < 2
+        assert server.status_bytes("VmHWM") - before < 4 * MIB
+
+    def test_a_login_takes_no_large_body(self, server: Server) -> None:
+        answer = httpx.post(server.url + "/api/v1/session", content=bomb(), headers=JSON)
+        assert answer.status_code == 413
+
+    def test_a_refused_upload_ends(self, server: Server) -> None:
+        with server.connect() as connection:
+            connection.sendall(head("POST", PREVIEW, 8 * MIB))
+            assert answered(connection)[0] == 401
+            with pytest.raises((BrokenPipeError, ConnectionResetError)):
+                for _ in range(8 * 1024):
+                    connection.sendall(b"x" * 1024)
+
+
+class TestKnownClients:
+    def test_a_bomb_is_refused_cheaply_and_its_field_is_named(self, server: Server, admin: httpx.Client) -> None:
+        admin.post(PREVIEW, content=bomb(), headers=JSON)
+        before = server.status_bytes("VmHWM")
+        deep = ('{"' + "k" * 500 + '":') * 30 + "[" + "0," * ZEROS + "1e999]" + "}" * 30
+        answer = admin.post(PREVIEW, content=deep.encode(), headers=JSON)
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["expected"] == "a finite number"
+        assert len(answer.json()["errors"][0]["field"]) < 1100
+        assert server.status_bytes("VmHWM") - before < 32 * MIB
+
+    def test_objects_beyond_count_are_refused_while_they_come(self, server: Server, admin: httpx.Client) -> None:
+        admin.post(PREVIEW, content=objects(1000), headers=JSON)
+        before = server.status_bytes("VmHWM")
+        answer = admin.post(PREVIEW, content=objects(2_700_000), headers=JSON)
+        assert answer.status_code == 422
+        assert "400000 commas and opening brackets" in answer.text
+        assert server.status_bytes("VmHWM") - before < 32 * MIB
+
+    @pytest.mark.parametrize("is_declared", [True, False])
+    def test_a_too_large_body_gets_a_413_that_can_be_read(self, server: Server, is_declared: bool) -> None:
+        body = b'{"a": "' + b"x" * (9 * MIB) + b'"}'
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        headers = JSON | {"Authorization": f"Bearer {server.admin_token}", "Connection": "close"}
+        # It sends all of the body before it reads, as most clients do.
+        parts = body if is_declared else iter([body[i : i + MIB] for i in range(0, len(body), MIB)])
+        connection.request("POST", PREVIEW, body=parts, headers=headers, encode_chunked=not is_declared)
+        answer = connection.getresponse()
+        problem = json.loads(answer.read())
+        assert answer.status == 413
+        assert problem["detail"] == "The body may have at most 8388608 bytes."
+        connection.close()
+
+    @pytest.mark.parametrize(
+        "text", ['{"a": 1, "a": 2}', '{"x": {"b": ":", "b": 2}}', '{"x": [{"\\u0061": 1, "a": 1}]}']
+    )
+    def test_repeated_keys_are_refused(self, admin: httpx.Client, text: str) -> None:
+        answer = admin.post(PREVIEW, content=text, headers=JSON)
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["expected"] == "a key that stands once in its object"
+
+    def test_colons_and_escapes_in_text_are_no_repeated_keys(self, admin: httpx.Client) -> None:
+        text = '{"name": "a:b\\u003a::", "scenario": {"schema_version": 1, "node": {"name": "{\\"a\\":1,\\"a\\":2}"}}}'
+        answer = admin.post("/api/v1/scenarios", content=text, headers=JSON)
+        assert "stands once" not in answer.text
+
+    def test_gzip_is_read_and_a_gzip_bomb_is_413(self, server: Server, admin: httpx.Client) -> None:
+        packed = JSON | {"Content-Encoding": "gzip"}
+        body = json.dumps({"name": "packed", "role": "viewer"}).encode()
+        assert admin.post("/api/v1/tokens", content=gzip.compress(body), headers=packed).status_code == 201
+        before = server.status_bytes("VmHWM")
+        zeros = gzip.compress(b'"' + b"0" * (64 * MIB) + b'"', 1)
+        assert admin.post("/api/v1/tokens", content=zeros, headers=packed).status_code == 413
+        assert server.status_bytes("VmHWM") - before < 24 * MIB
+        for broken in (gzip.compress(body)[:-3], body, gzip.compress(body) + b"more"):
+            assert admin.post("/api/v1/tokens", content=broken, headers=packed).status_code == 422
+
+
+class TestTime:
+    def test_a_body_that_does_not_come_is_408(self, server: Server) -> None:
+        begun = time.monotonic()
+        with server.connect() as connection:
+            connection.sendall(head("POST", PREVIEW, 100, f"Authorization: Bearer {server.admin_token}") + b"{")
+            status, body = answered(connection)
+        assert (status, json.loads(body)["type"].rpartition("/")[2]) == (408, "body-timeout")
+        assert time.monotonic() - begun < 5
+
+    def test_a_body_that_drips_is_408(self, server: Server) -> None:
+        with server.connect(0.05) as connection:
+            connection.sendall(head("POST", PREVIEW, 10**6, f"Authorization: Bearer {server.admin_token}"))
+            for _ in range(200):
+                connection.sendall(b" ")
+                try:
+                    first = connection.recv(1, socket.MSG_PEEK)
+                except TimeoutError:
+                    continue
+                assert first == b"H"
+                assert answered(connection)[0] == 408
+                return
+        raise AssertionError("the body was waited for")
+
+    @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET /healthz HTTP/1.1\r\nHost: x\r\n"])
+    def test_a_head_that_does_not_come_closes_the_connection(self, server: Server, sent: bytes) -> None:
+        with server.connect(5) as connection:
+            connection.sendall(sent)
+            assert connection.recv(1) == b""
+
+    def test_endless_headers_are_431(self, server: Server) -> None:
+        with server.connect() as connection:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"X-A: " + b"a" * 33_000)
+            assert answered(connection)[0] == 431
+
+    def test_one_address_holds_so_many_connections(self, server: Server) -> None:
+        held = [server.connect() for _ in range(50)]
+        try:
+            with server.connect(5) as extra, pytest.raises(ConnectionResetError):
+                extra.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+                if extra.recv(1) == b"":
+                    raise ConnectionResetError
+        finally:
+            for connection in held:
+                connection.close()
+
+    def test_an_upload_cut_short_leaves_no_error(self, server: Server) -> None:
+        with server.connect() as connection:
+            connection.sendall(head("POST", PREVIEW, 100, f"Authorization: Bearer {server.admin_token}") + b"{")
+        deadline = time.monotonic() + 10
+        while '"status": 499' not in server.log.read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert '"level": "error"' not in server.log.read_text()
+
+    def test_keep_alive_requests_do_not_wait_for_a_delayed_ack(self, admin: httpx.Client) -> None:
+        seconds = []
+        for _ in range(40):
+            begun = time.perf_counter()
+            admin.get("/healthz")
+            seconds.append(time.perf_counter() - begun)
+        assert sorted(seconds)[20] < 0.02

@@ -1,0 +1,121 @@
+"""Methods, cookies and cursors at the door."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+from support.service import Service, assert_problem, fields_of
+
+from hugeplan.access.admission import NEWCOMERS_PER_MINUTE
+from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.schemas import Role
+from hugeplan.main import ROUTERS, create_app
+from hugeplan.settings import Settings
+
+
+def test_every_route_of_the_api_is_guarded() -> None:
+    routes = [route for router in ROUTERS for route in router.routes]
+    assert all(isinstance(route, GuardedRoute) for route in routes)
+    is_open = {route.name for route in routes if isinstance(route, GuardedRoute) and route.allowed_roles() is None}
+    assert is_open == {"session_create"}
+    assert all(isinstance(route, APIRoute) for route in routes)
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("path", "allow"),
+        [
+            ("/api/v1/scenarios", "GET, OPTIONS, POST"),
+            ("/api/v1/session", "DELETE, GET, OPTIONS, POST"),
+            ("/healthz", "GET, OPTIONS"),
+            ("/some/page", "GET, HEAD, OPTIONS"),
+        ],
+    )
+    async def test_options_says_what_an_address_allows(self, service: Service, path: str, allow: str) -> None:
+        client = service.client()
+        answer = await client.options(path)
+        assert (answer.status_code, answer.headers["allow"], answer.content) == (204, allow, b"")
+        refused = await client.request("PATCH", path)
+        assert_problem(refused, 405, "method-not-allowed")
+        assert refused.headers["allow"] == allow
+
+    async def test_nothing_is_404(self, service: Service) -> None:
+        assert_problem(await service.client().options("/api/v1/nothing"), 404, "not-found")
+
+
+class TestCookies:
+    async def test_forged_ones_are_limited_and_logins_go_on(self, service: Service) -> None:
+        statuses = []
+        for number in range(25):
+            client = service.client()
+            client.cookies.set("hugeplan_session", f"forged {number}")
+            statuses.append((await client.get("/api/v1/nodes")).status_code)
+        assert statuses == [401] * 20 + [429] * 5
+        login = await service.client().post("/api/v1/session", json={"token": await service.token(Role.VIEWER)})
+        assert login.status_code == 201
+
+    @pytest.mark.parametrize(
+        ("host", "configured", "expected"),
+        [
+            ("127.0.0.1", None, False),
+            ("::1", None, False),
+            ("0.0.0.0", None, True),  # noqa: S104 - not bound
+            ("db.example", None, True),
+            ("127.0.0.1", True, True),
+            ("10.0.0.1", False, False),
+        ],
+    )
+    async def test_secure_by_default_off_loopback(
+        self, settings: Settings, service: Service, host: str, configured: bool | None, expected: bool
+    ) -> None:
+        app = create_app(settings.model_copy(update={"host": host, "cookie_secure": configured}))
+        token = await service.token(Role.VIEWER)
+        answer = await Service(app).client().post("/api/v1/session", json={"token": token})
+        assert ("Secure" in answer.headers["set-cookie"]) is expected
+        await app.state.database.dispose()
+
+
+class TestFloods:
+    async def test_few_forged_tokens_reach_a_statement_and_known_ones_pass(
+        self, settings: Settings, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        app = create_app(settings.model_copy(update={"refusals_per_minute": 10**6}))
+        flooded = Service(app)
+        known = flooded.client(await service.token(Role.VIEWER))
+        assert (await known.get("/api/v1/nodes")).status_code == 200
+        for number in range(25):
+            answer = await flooded.client(f"hp_{number}").get("/api/v1/engines")
+            assert answer.status_code == (401 if number < 20 else 429)
+        opened = 0
+        read = app.state.database.read
+
+        def counted() -> object:
+            nonlocal opened
+            opened += 1
+            return read()
+
+        monkeypatch.setattr(app.state.database, "read", counted)
+        forged = [flooded.client(f"hp_other_{number}") for number in range(200)]
+        assert {(await client.get("/api/v1/nodes")).status_code for client in forged} == {429}
+        assert opened <= NEWCOMERS_PER_MINUTE
+        assert (await known.get("/api/v1/nodes")).status_code == 200
+        assert opened <= NEWCOMERS_PER_MINUTE + 1
+        await app.state.database.dispose()
+
+    async def test_refusals_past_their_share_wait(self, settings: Settings) -> None:
+        app = create_app(settings.model_copy(update={"refusals_per_minute": 3, "refusal_delay_seconds": 0.3}))
+        client = Service(app).client()
+        loop_seconds = []
+        for _ in range(5):
+            answer = await client.get("/api/v1/nodes")
+            assert_problem(answer, 401, "unauthenticated")
+            loop_seconds.append(answer.elapsed.total_seconds())
+        assert max(loop_seconds[:3]) < 0.3 <= min(loop_seconds[3:])
+        await app.state.database.dispose()
+
+
+async def test_a_lone_surrogate_in_a_cursor_is_422(viewer: httpx.AsyncClient) -> None:
+    # base64 of ["\ud800", "a"]
+    answer = await viewer.get("/api/v1/nodes", params={"cursor": "WyJcdWQ4MDAiLCJhIl0"})
+    assert fields_of(assert_problem(answer, 422, "invalid-input")) == ["cursor"]
