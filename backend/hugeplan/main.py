@@ -28,11 +28,20 @@ from hugeplan.db.session import Database
 from hugeplan.documents.report import Report
 from hugeplan.evidence.router import router as evidence_router
 from hugeplan.fleet.router import router as fleet_router
+from hugeplan.linting.router import router as linting_router
 from hugeplan.reference.router import router as reference_router
 from hugeplan.scenarios.router import router as scenarios_router
 from hugeplan.settings import Settings
 
-ROUTERS = (fleet_router, benchmarks_router, scenarios_router, evidence_router, reference_router, access_router)
+ROUTERS = (
+    fleet_router,
+    benchmarks_router,
+    scenarios_router,
+    linting_router,
+    evidence_router,
+    reference_router,
+    access_router,
+)
 
 
 def _routes() -> Iterator[tuple[str, set[str]]]:

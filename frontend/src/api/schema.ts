@@ -320,6 +320,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/lint": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Files Lint
+         * @description Check files about huge pages: what they will really do, what is wrong, and the fixed text.
+         */
+        post: operations["files_lint"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/evidence": {
         parameters: {
             query?: never;
@@ -1603,6 +1623,110 @@ export interface components {
             /** Page Bytes */
             page_bytes: number | null;
             explanation: components["schemas"]["Explanation"] | null;
+        };
+        /**
+         * LintFile
+         * @description One file: the name to show, and its text.
+         */
+        LintFile: {
+            /** Name */
+            name: string;
+            /** Text */
+            text: string;
+        };
+        /**
+         * LintPart
+         * @description A part of a file: its kind and what it will really do.
+         */
+        LintPart: {
+            /** Kind */
+            kind: string;
+            /** Title */
+            title: string;
+            /** Effects */
+            effects: string[];
+        };
+        /**
+         * LintProblem
+         * @description One broken rule: where, what, the rule with its source, the fix. ``line`` counts from 1.
+         */
+        LintProblem: {
+            /** Rule */
+            rule: string;
+            /**
+             * Severity
+             * @enum {string}
+             */
+            severity: "wrong" | "attention";
+            /** Line */
+            line: number;
+            /** Subject */
+            subject: string;
+            /** Message */
+            message: string;
+            /** Sentence */
+            sentence: string;
+            /** Source */
+            source: string;
+            /** Fix */
+            fix: string;
+            /** Fixable */
+            fixable: boolean;
+        };
+        /**
+         * LintReport
+         * @description The verdict on all files, with the numbers of broken rules.
+         */
+        LintReport: {
+            /** Files */
+            files: components["schemas"]["LintedFile"][];
+            /** Wrong */
+            wrong: number;
+            /** Attention */
+            attention: number;
+        };
+        /**
+         * LintRequest
+         * @description Files that belong together, and what is known of the machine they are for. Null is unknown.
+         */
+        LintRequest: {
+            /** Files */
+            files: components["schemas"]["LintFile"][];
+            /**
+             * Kernel
+             * @description such as 6.1 or 5.14.0-427.el9
+             */
+            kernel?: string | null;
+            /**
+             * Arch
+             * @default x86_64
+             * @enum {string}
+             */
+            arch: "x86_64" | "aarch64" | "ppc64le" | "riscv64" | "s390x";
+            /** Base Page Bytes */
+            base_page_bytes?: number | null;
+            /** Default Page Bytes */
+            default_page_bytes?: number | null;
+            /** Numa Nodes */
+            numa_nodes?: number[] | null;
+            /** Mem Total Bytes */
+            mem_total_bytes?: number | null;
+        };
+        /**
+         * LintedFile
+         * @description The verdict on one file. ``unreadable``: why it could not be checked; ``fixed_text``: null when unchanged.
+         */
+        LintedFile: {
+            /** Name */
+            name: string;
+            /** Unreadable */
+            unreadable: string | null;
+            /** Parts */
+            parts: components["schemas"]["LintPart"][];
+            /** Problems */
+            problems: components["schemas"]["LintProblem"][];
+            /** Fixed Text */
+            fixed_text: string | null;
         };
         /**
          * NetMemory
@@ -6048,6 +6172,39 @@ export interface operations {
                 };
                 content: {
                     "text/plain": string;
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    files_lint: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LintRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LintReport"];
                 };
             };
             /** @description An error, as problem+json */

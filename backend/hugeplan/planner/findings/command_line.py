@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from hugeplan.planner.findings.base import FindingInputs, given, ok, unknown, wrong
 from hugeplan.planner.memory.kernel_parameters import boot_pools
 from hugeplan.planner.model import Finding
+from hugeplan.planner.pages import usual_default_size
 
 CODE = "kernel_command_line"
 
@@ -23,7 +24,14 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         )
         return
     ids = tuple(numa.id for numa in node.numa)
-    found = boot_pools(node.kernel_command_line, node.huge_page_sizes_bytes, node.default_huge_page_bytes, ids)
+    found = boot_pools(
+        node.kernel_command_line,
+        node.huge_page_sizes_bytes,
+        usual_default_size(node.base_page_bytes, node.huge_page_sizes_bytes),
+        ids,
+        kernel_release=node.kernel_release,
+        arch=node.arch,
+    )
     for item in found.ignored:
         yield wrong(
             CODE,

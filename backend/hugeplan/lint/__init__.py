@@ -1,0 +1,89 @@
+"""The linter: what files about huge pages will really do, what is wrong with them, and the fixed file.
+
+Pure: text in, data out. It reads nothing from disk and knows neither web nor database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hugeplan.lint.detect import read_source
+from hugeplan.lint.model import (
+    Context,
+    Edit,
+    FileReport,
+    Problem,
+    Reading,
+    Rule,
+    Severity,
+    Source,
+)
+from hugeplan.lint.together import together
+
+_PASSES = 6
+
+__all__ = ["Context", "FileReport", "Problem", "Reading", "Rule", "Severity", "Source", "lint"]
+
+
+def lint(sources: Sequence[Source], context: Context | None = None) -> tuple[FileReport, ...]:
+    """A report per file, in order. Files are also checked against each other."""
+    where = Context() if context is None else context
+    reports = _once(sources, where)
+    texts = _fixed(sources, reports, where)
+    return tuple(
+        replace(report, fixed_text=text) if text != report.source.text else report
+        for report, text in zip(reports, texts, strict=True)
+    )
+
+
+def _once(sources: Sequence[Source], context: Context) -> list[FileReport]:
+    read: list[tuple[tuple[Reading, ...], str | None]] = []
+    for source in sources:
+        try:
+            read.append((read_source(source, context), None))
+        except ValueError as error:
+            read.append(((), str(error)))
+    # A command line among the files says what the default size is.
+    across = together([readings for readings, _ in read], context)
+    reports = []
+    for source, (readings, unreadable), more in zip(sources, read, across, strict=True):
+        if more and readings:
+            readings = (replace(readings[0], problems=(*readings[0].problems, *more)), *readings[1:])  # noqa: PLW2901
+        reports.append(FileReport(source=source, readings=readings, unreadable=unreadable))
+    return reports
+
+
+def _fixed(sources: Sequence[Source], reports: Sequence[FileReport], context: Context) -> list[str]:
+    """Texts with all edits made; a fix may uncover the next problem, so it is repeated until nothing changes."""
+    texts = [source.text for source in sources]
+    current = list(reports)
+    for _ in range(_PASSES):
+        changed = [apply_edits(text, report.problems) for text, report in zip(texts, current, strict=True)]
+        if changed == texts:
+            break
+        texts = changed
+        current = _once([Source(s.name, t) for s, t in zip(sources, texts, strict=True)], context)
+    return texts
+
+
+def apply_edits(text: str, problems: Sequence[Problem]) -> str:
+    """``text`` with the edits of all problems; a problem whose edits meet those of an earlier one waits."""
+    taken: list[Edit] = []
+    done: set[tuple[Edit, ...]] = set()
+    for problem in problems:
+        if not problem.edits or problem.edits in done:
+            continue
+        if any(_meet(edit, other) for edit in problem.edits for other in taken):
+            continue
+        done.add(problem.edits)
+        taken += problem.edits
+    for edit in sorted(taken, key=lambda e: (e.start, e.end), reverse=True):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text
+
+
+def _meet(one: Edit, other: Edit) -> bool:
+    if one.start == one.end or other.start == other.end:
+        return one.start == other.start or (one.start < other.end and other.start < one.end)
+    return one.start < other.end and other.start < one.end

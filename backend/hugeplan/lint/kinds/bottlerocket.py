@@ -1,0 +1,119 @@
+"""Bottlerocket settings (TOML): static huge pages, sysctls, boot kernel parameters."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hugeplan.lint.kinds.quantities import page_bytes_of
+from hugeplan.lint.model import Context, Edit, Notes, PoolFact, Reading, Source, attention, wrong
+from hugeplan.planner.pages import counted_pages, kubernetes_resource_name
+
+KIND: Final = "bottlerocket"
+_DOC: Final = "Bottlerocket documentation, settings.kernel.hugepages (1.64 and later)"
+SIZE: Final = wrong("bottlerocket-size", 'A static size is written as a binary quantity: "2Mi" or "1Gi".', _DOC)
+COUNT: Final = wrong("bottlerocket-count", 'count is a string of digits: count = "200".', _DOC)
+BOOT_ORDER: Final = wrong(
+    "bottlerocket-boot-order",
+    "settings.boot.kernel-parameters does not keep the order of its keys, and the kernel's huge page words need it.",
+    "bottlerocket-os/bottlerocket#4385",
+)
+SYSCTL: Final = attention(
+    "bottlerocket-sysctl",
+    "vm/nr_hugepages is applied after the kubelet's node was sized on some releases; "
+    "settings.kernel.hugepages is read at boot.",
+    "bottlerocket-os/bottlerocket#4385",
+)
+SYSCTL_COUNT: Final = wrong(
+    "bottlerocket-sysctl-value",
+    "A sysctl's value is a string of digits.",
+    "Bottlerocket documentation, settings.kernel.sysctl",
+)
+
+
+def detects(source: Source) -> bool:
+    """TOML tables below [settings."""
+    return bool(re.search(r"^\s*\[settings\.", source.text, re.M))
+
+
+def read(source: Source, context: Context) -> Reading:
+    """What is reserved at boot."""
+    notes = Notes()
+    try:
+        document = tomllib.loads(source.text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"not TOML: {error}") from error
+    kernel = _table(document, "settings", "kernel")
+    static = _table(kernel, "hugepages", "static")
+    for name, value in static.items():
+        if isinstance(value, Mapping):
+            _static(source.text, name, value, notes, context)
+    sysctls = _table(kernel, "sysctl")
+    for name in ("vm/nr_hugepages", "vm.nr_hugepages"):
+        if name in sysctls:
+            _sysctl(source.text, name, sysctls[name], notes, used_static=bool(static))
+    boot = _table(document, "settings", "boot", "kernel-parameters") or _table(document, "settings", "boot", "kernel")
+    if "hugepages" in boot and "hugepagesz" in boot:
+        at = source.text.find("hugepages")
+        notes.problem(
+            BOOT_ORDER,
+            max(at, 0),
+            "hugepages, hugepagesz",
+            "The two may reach the kernel in the wrong order.",
+            'Write [settings.kernel.hugepages.static."1Gi"] count = "10" instead.',
+        )
+    return notes.reading(KIND, "Bottlerocket settings")
+
+
+def _table(document: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+    here: Any = document
+    for key in path:
+        here = here.get(key, {}) if isinstance(here, Mapping) else {}
+    return here if isinstance(here, Mapping) else {}
+
+
+def _static(text: str, name: str, value: Mapping[str, Any], notes: Notes, context: Context) -> None:
+    header = re.search(rf'static\.("?){re.escape(name)}\1\s*\]', text)
+    at = 0 if header is None else header.start()
+    size = page_bytes_of("hugepages-" + name)
+    if size is None or size not in context.sizes:
+        meant = {
+            "2m": "2Mi",
+            "1g": "1Gi",
+            "2mb": "2Mi",
+            "1gb": "1Gi",
+            "2048kb": "2Mi",
+            "2mib": "2Mi",
+            "1gib": "1Gi",
+        }.get(name.lower())
+        edits = () if meant is None or header is None else (Edit(header.start(), header.end(), f'static."{meant}"]'),)
+        sizes = ", ".join(kubernetes_resource_name(s).removeprefix("hugepages-") for s in context.sizes)
+        notes.problem(SIZE, at, name, f"{name} is not a size of this machine.", f"Use one of {sizes}.", *edits)
+        size = None if meant is None else page_bytes_of("hugepages-" + meant)
+    count = value.get("count")
+    if not isinstance(count, str) or not count.isdecimal():
+        place = re.compile(r"count\s*=\s*(\S+)").search(text, at)
+        digits = str(count).strip()
+        edits = (Edit(place.start(1), place.end(1), f'"{digits}"'),) if place and digits.isdecimal() else ()
+        notes.problem(COUNT, at, f"count = {count!r}", f"{count!r} is refused.", 'Write count = "200".', *edits)
+        count = digits
+    if size is not None and count.isdecimal():
+        notes.effects.append(f"reserves {counted_pages(int(count), size)} at boot")
+        notes.facts.append(PoolFact(pages=int(count), page_bytes=size))
+
+
+def _sysctl(text: str, name: str, value: Any, notes: Notes, *, used_static: bool) -> None:
+    at = max(text.find(name), 0)
+    if not isinstance(value, str) or not value.isdecimal():
+        place = re.compile(re.escape(name) + r"\"?\s*=\s*(\S+)").search(text)
+        edits = (Edit(place.start(1), place.end(1), f'"{value}"'),) if place and isinstance(value, int) else ()
+        notes.problem(SYSCTL_COUNT, at, f"{name} = {value!r}", f"{value!r} is refused.", 'Write "512".', *edits)
+        return
+    notes.effects.append(f"asks for {value} pages of the default size")
+    notes.facts.append(PoolFact(pages=int(value)))
+    if used_static:
+        notes.problem(
+            SYSCTL, at, name, "Both static huge pages and the sysctl are set.", "Keep settings.kernel.hugepages."
+        )

@@ -1,0 +1,240 @@
+"""JVM options: java command lines, JAVA_TOOL_OPTIONS, jvm.options files."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from hugeplan.lint.model import Context, Edit, EngineFact, Notes, Reading, Source, attention, wrong
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.pages import page_label
+from hugeplan.planner.units import format_mysql_bytes, parse_jvm_bytes
+
+KIND: Final = "jvm"
+_JAVA: Final = "java(1), Large Pages"
+
+SPELLING: Final = wrong(
+    "jvm-flag-spelling",
+    "A switch is written -XX:+Name or -XX:-Name, a value -XX:Name=value; the JVM does not start with others.",
+    "OpenJDK src/hotspot/share/runtime/arguments.cpp",
+)
+UNKNOWN: Final = wrong(
+    "jvm-flag-unknown", "The JVM does not start with a flag that it does not know.", "OpenJDK arguments.cpp"
+)
+SIZE: Final = wrong(
+    "jvm-page-size",
+    "LargePageSizeInBytes names a huge page size of the machine; with another the JVM uses the default size.",
+    _JAVA,
+)
+VALUE: Final = wrong("jvm-size-value", "Sizes take k, m, g or t without b: -Xmx8g.", "java(1)")
+BOTH: Final = wrong(
+    "jvm-both-kinds",
+    "UseLargePages and UseTransparentHugePages exclude each other: the pool stays unused with the latter.",
+    _JAVA,
+)
+LAST_WINS: Final = wrong("jvm-switched-off", "The last of several equal flags wins.", "java(1)")
+SIZE_ALONE: Final = wrong(
+    "jvm-size-without-switch", "LargePageSizeInBytes does nothing without -XX:+UseLargePages.", _JAVA
+)
+HEAP_GROWS: Final = attention(
+    "jvm-heap-grows",
+    "With large pages the heap is committed whole at start: -Xms below -Xmx only hides the need.",
+    _JAVA,
+)
+_TOKEN: Final = re.compile(r"(?<![\w-])-(?:XX:[^\s\"',]+|X(?:mx|ms|mn|ss)[^\s\"',]*)")
+_KNOWN: Final = {
+    "uselargepages": "UseLargePages",
+    "usetransparenthugepages": "UseTransparentHugePages",
+    "largepagesizeinbytes": "LargePageSizeInBytes",
+    "alwayspretouch": "AlwaysPreTouch",
+}
+_WRONG: Final = {
+    "usehugepages": "UseLargePages",
+    "uselargepage": "UseLargePages",
+    "usehugepage": "UseLargePages",
+    "hugepagesizeinbytes": "LargePageSizeInBytes",
+    "largepagesize": "LargePageSizeInBytes",
+    "usetransparenthugepage": "UseTransparentHugePages",
+}
+_SWITCHES: Final = ("UseLargePages", "UseTransparentHugePages", "AlwaysPreTouch")
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One option: its text and offsets."""
+
+    text: str
+    start: int
+    end: int
+
+
+def flags_of(text: str, offset: int = 0) -> list[Flag]:
+    """All -XX and -X options of a text outside comment lines."""
+    found = []
+    for match in _TOKEN.finditer(text):
+        line_start = text.rfind("\n", 0, match.start()) + 1
+        if not text[line_start : match.start()].lstrip().startswith(("#", "//")):
+            found.append(Flag(match[0], offset + match.start(), offset + match.end()))
+    return found
+
+
+def detects(source: Source) -> bool:
+    """At least one -XX or -Xmx option."""
+    return bool(flags_of(source.text))
+
+
+def read(source: Source, context: Context) -> Reading:
+    """What the JVM will do with large pages."""
+    notes = Notes()
+    check_flags(flags_of(source.text), notes, context)
+    return notes.reading(KIND, "JVM options")
+
+
+def check_flags(flags: list[Flag], notes: Notes, context: Context, *, owner: str | None = None) -> EngineFact:
+    """Note the problems of JVM options from anywhere."""
+    values: dict[str, tuple[str, Flag]] = {}
+    for flag in flags:
+        _one(flag, values, notes)
+    large = values.get("UseLargePages", ("false", None))[0] == "true"
+    transparent = values.get("UseTransparentHugePages", ("false", None))[0] == "true"
+    size = values.get("LargePageSizeInBytes")
+    if large and transparent:
+        flag = values["UseTransparentHugePages"][1]
+        notes.problem(
+            BOTH,
+            flag.start,
+            flag.text,
+            "With both, the JVM uses transparent huge pages and leaves the pool unused.",
+            "Keep -XX:+UseLargePages.",
+            Edit(flag.start, flag.end, "-XX:-UseTransparentHugePages"),
+        )
+    if size is not None:
+        _page_size(size, large, notes, context)
+    heap, start = _heap(values, "Xmx", notes), _heap(values, "Xms", notes)
+    if large and heap and start and start < heap:
+        flag = values["Xms"][1]
+        notes.problem(
+            HEAP_GROWS,
+            flag.start,
+            flag.text,
+            "-Xms is below -Xmx.",
+            f"Write -Xms{format_mysql_bytes(heap).lower()}.",
+            Edit(flag.start, flag.end, f"-Xms{format_mysql_bytes(heap).lower()}"),
+        )
+    what = "transparent huge pages" if transparent else "huge pages from the pool" if large else "base pages"
+    notes.effects.append(
+        f"the JVM uses {what}" + (" and falls back to base pages with a warning" if large and not transparent else "")
+    )
+    fact = EngineFact(
+        engine="jvm",
+        settings=tuple((name, value) for name, (value, _) in values.items()),
+        positions=tuple((name.lower(), flag.start) for name, (_, flag) in values.items()),
+        owner=owner,
+    )
+    notes.facts.append(fact)
+    return fact
+
+
+def _one(flag: Flag, values: dict[str, tuple[str, Flag]], notes: Notes) -> None:
+    text = flag.text
+    if text.startswith(("-Xmx", "-Xms")):
+        values[text[1:4]] = (text[4:].lstrip(":="), flag)
+        return
+    found = re.fullmatch(r"-XX:([+-]?)([A-Za-z]\w*)(?:=(.*))?", text)
+    if found is None:
+        return
+    sign, name, value = found[1], found[2], found[3]
+    right = _KNOWN.get(name.lower()) or _WRONG.get(name.lower())
+    if right is None:
+        return
+    proper = _proper(right, sign, value)
+    if name != right:
+        notes.problem(
+            UNKNOWN,
+            flag.start,
+            text,
+            f"The JVM has no flag {name} and does not start.",
+            f"Write {proper}.",
+            Edit(flag.start, flag.end, proper),
+        )
+    elif (right in _SWITCHES) != bool(sign):
+        notes.problem(
+            SPELLING,
+            flag.start,
+            text,
+            f"{text} is not how this flag is written; the JVM does not start.",
+            f"Write {proper}.",
+            Edit(flag.start, flag.end, proper),
+        )
+    new = (value or "") if right not in _SWITCHES else ("false" if sign == "-" or value == "false" else "true")
+    old = values.get(right)
+    if right == "UseLargePages" and old is not None and old[0] == "true" and new == "false":
+        notes.problem(
+            LAST_WINS,
+            flag.start,
+            text,
+            f"{text} switches off what {old[1].text} switched on.",
+            "Keep -XX:+UseLargePages.",
+            Edit(flag.start, flag.end, "-XX:+UseLargePages"),
+        )
+    values[right] = (new, flag)
+
+
+def _proper(name: str, sign: str, value: str | None) -> str:
+    if name in _SWITCHES:
+        off = sign == "-" or value == "false"
+        return f"-XX:{'-' if off else '+'}{name}"
+    return f"-XX:{name}={value or '2m'}"
+
+
+def _page_size(size: tuple[str, Flag], large: bool, notes: Notes, context: Context) -> None:
+    text, flag = size
+    try:
+        count = parse_jvm_bytes(text, "LargePageSizeInBytes")
+    except PlannerError:
+        found = re.fullmatch(r"(\d+)([kKmMgG])i?[bB]", text)
+        edits = (
+            ()
+            if found is None
+            else (Edit(flag.start, flag.end, f"-XX:LargePageSizeInBytes={found[1]}{found[2].lower()}"),)
+        )
+        notes.problem(
+            VALUE, flag.start, flag.text, f"{text!r} is not a size; the JVM does not start.", "Write 2m or 1g.", *edits
+        )
+        return
+    if count not in context.sizes and count != 0:
+        sizes = ", ".join(page_label(s).lower() for s in context.sizes)
+        notes.problem(
+            SIZE, flag.start, flag.text, f"{text} is not a huge page size of {context.arch}.", f"Use one of {sizes}."
+        )
+    elif not large:
+        notes.problem(
+            SIZE_ALONE,
+            flag.start,
+            flag.text,
+            "-XX:+UseLargePages is missing or switched off.",
+            "Add -XX:+UseLargePages.",
+            Edit(flag.start, flag.start, "-XX:+UseLargePages "),
+        )
+
+
+def _heap(values: dict[str, tuple[str, Flag]], name: str, notes: Notes) -> int | None:
+    found = values.get(name)
+    if found is None:
+        return None
+    try:
+        return parse_jvm_bytes(found[0], name)
+    except PlannerError:
+        flag = found[1]
+        match = re.fullmatch(r"(\d+)\s*([kKmMgGtT])i?[bB]?", found[0])
+        edits = () if match is None else (Edit(flag.start, flag.end, f"-{name}{match[1]}{match[2].lower()}"),)
+        notes.problem(
+            VALUE,
+            flag.start,
+            flag.text,
+            f"{found[0]!r} is not a size; the JVM does not start.",
+            f"Write -{name}8g.",
+            *edits,
+        )
+        return None

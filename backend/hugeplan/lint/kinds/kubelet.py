@@ -1,0 +1,266 @@
+"""Kubelet configurations: the equality that the Memory Manager demands, and what huge pages do to eviction."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Final
+
+from hugeplan.lint.kinds.quantities import bytes_or_none, page_bytes_of, read_quantities
+from hugeplan.lint.model import Context, Edit, KubeletFact, Notes, Reading, wrong
+from hugeplan.lint.yaml_tree import Tree
+from hugeplan.planner.model import MIB
+from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
+
+KIND: Final = "kubelet"
+_MANAGER: Final = "kubernetes pkg/kubelet/cm/memorymanager/memory_manager.go validateReservedMemory()"
+_CONFIG: Final = "kubernetes pkg/kubelet/apis/config/validation/validation_reserved_memory.go"
+#: evictionHard's memory.available where evictionHard is not given at all (pkg/kubelet/apis/config/v1beta1/defaults).
+DEFAULT_EVICTION_BYTES: Final = 100 * MIB
+_POLICIES: Final = ("None", "Static", "BestEffort")
+_TOPOLOGY: Final = ("none", "best-effort", "restricted", "single-numa-node")
+_FIELDS: Final = (
+    "reservedMemory",
+    "kubeReserved",
+    "systemReserved",
+    "evictionHard",
+    "memoryManagerPolicy",
+    "topologyManagerPolicy",
+    "topologyManagerScope",
+    "cpuManagerPolicy",
+)
+
+SUM: Final = wrong(
+    "kubelet-reserved-memory-sum",
+    "reservedMemory over all NUMA nodes must equal kubeReserved + systemReserved + evictionHard exactly, "
+    "or the kubelet does not start.",
+    _MANAGER,
+)
+MISSING: Final = wrong("kubelet-static-without-reserved", "memoryManagerPolicy: Static needs reservedMemory.", _MANAGER)
+DUPLICATE: Final = wrong(
+    "kubelet-reserved-memory-twice", "reservedMemory names each NUMA node and resource at most once.", _CONFIG
+)
+ZERO: Final = wrong("kubelet-reserved-memory-zero", "A reservedMemory limit may not be zero.", _CONFIG)
+TYPE: Final = wrong(
+    "kubelet-reserved-memory-type", "reservedMemory takes memory and hugepages-<size>, nothing else.", _CONFIG
+)
+NODE: Final = wrong("kubelet-reserved-memory-node", "reservedMemory names NUMA nodes that the machine has.", _MANAGER)
+PAGES_RESERVED: Final = wrong(
+    "kubelet-pages-in-reserved",
+    "kubeReserved and systemReserved do not take huge pages: the kubelet refuses them.",
+    "kubernetes/enhancements#6253 (open)",
+)
+POLICY: Final = wrong(
+    "kubelet-policy-value",
+    "memoryManagerPolicy and topologyManagerPolicy are case-sensitive words.",
+    "kubernetes pkg/kubelet/apis/config/validation/validation.go",
+)
+FIELD: Final = wrong(
+    "kubelet-unknown-field",
+    "A field that the kubelet does not know keeps it from starting with a strict decoding error.",
+    "kubelet.config.k8s.io/v1beta1 KubeletConfiguration",
+)
+NOT_STATIC: Final = wrong(
+    "kubelet-reserved-without-static",
+    "reservedMemory acts only with memoryManagerPolicy: Static.",
+    "kubernetes docs, Utilizing the NUMA-aware Memory Manager",
+)
+
+
+def detects(document: Tree) -> bool:
+    """A KubeletConfiguration, or OpenShift's KubeletConfig around one."""
+    return document.get_text("kind") in {"KubeletConfiguration", "KubeletConfig"} or (
+        document.get("kind") is None
+        and any(key in {"reservedMemory", "memoryManagerPolicy"} for key, _ in document.items())
+    )
+
+
+def read(document: Tree, context: Context) -> Reading:
+    """The sums, the policies and the names."""
+    notes = Notes()
+    kind = document.get_text("kind")
+    body = document.get("spec", "kubeletConfig") if kind == "KubeletConfig" else document
+    if body is not None:
+        check_kubelet(body, notes, context)
+    return notes.reading(KIND, kind or "KubeletConfiguration")
+
+
+def check_kubelet(body: Tree, notes: Notes, context: Context) -> None:
+    """Note the problems of a KubeletConfiguration's mapping."""
+    _fields(body, notes)
+    static = _policies(body, notes)
+    reserved = 0
+    known = True
+    for field in ("kubeReserved", "systemReserved"):
+        tree = body.get(field)
+        memory = None if tree is None else tree.get("memory")
+        size = bytes_or_none(memory)
+        known = known and (memory is None or size is not None)
+        reserved += size or 0
+        for name, value in () if tree is None else tree.items():
+            if name.startswith("hugepages"):
+                notes.problem(
+                    PAGES_RESERVED,
+                    value.key_start,
+                    name,
+                    f"{field} does not take {name}.",
+                    "Leave it out; reserve the pages by leaving them out of the pods' limits.",
+                )
+    eviction, eviction_edit = _eviction(body)
+    total = None if eviction is None or not known else reserved + eviction
+    notes.facts.append(
+        KubeletFact(
+            eviction_hard_bytes=eviction,
+            reserved_bytes=reserved if known else None,
+            position=body.start,
+            eviction_edit=eviction_edit,
+        )
+    )
+    if total is not None:
+        notes.effects.append(
+            f"holds back {format_bytes(total)} of memory: reserved {format_bytes(reserved)} and eviction threshold "
+            f"{format_bytes(eviction or 0)}"
+        )
+    _reserved_memory(body, total, static, notes, context)
+
+
+def _fields(body: Tree, notes: Notes) -> None:
+    for name, tree in body.items():
+        if name in _FIELDS:
+            continue
+        near = difflib.get_close_matches(name, _FIELDS, n=1, cutoff=0.85)
+        if near or name == "reserved-memory":
+            right = near[0] if near else "reservedMemory"
+            notes.problem(
+                FIELD,
+                tree.key_start,
+                name,
+                f"The kubelet has no field {name}.",
+                f"Write {right}.",
+                Edit(tree.key_start, tree.key_end, right),
+            )
+
+
+def _policies(body: Tree, notes: Notes) -> bool:
+    for field, words in (("memoryManagerPolicy", _POLICIES), ("topologyManagerPolicy", _TOPOLOGY)):
+        tree = body.get(field)
+        text = None if tree is None else tree.text
+        if tree is not None and text not in words:
+            near = next((word for word in words if word.lower() == (text or "").lower()), None)
+            edits = () if near is None else (Edit(tree.start, tree.end, near),)
+            notes.problem(
+                POLICY,
+                tree.start,
+                f"{field}: {text}",
+                f"{field} is none of {', '.join(words)}.",
+                f"Write {near or words[1]}.",
+                *edits,
+            )
+    return (body.get_text("memoryManagerPolicy") or "").lower() == "static"
+
+
+def _eviction(body: Tree) -> tuple[int | None, tuple[int, int] | None]:
+    """evictionHard's memory.available in bytes; None for a percentage, whose base is the node's memory."""
+    tree = body.get("evictionHard")
+    if tree is None:
+        return DEFAULT_EVICTION_BYTES, None
+    value = tree.get("memory.available")
+    if value is None:
+        # Other signals without this one switch it off, unless mergeDefaultEvictionSettings is true.
+        return (DEFAULT_EVICTION_BYTES if body.get_text("mergeDefaultEvictionSettings") == "true" else 0), None
+    return bytes_or_none(value), (value.start, value.end)
+
+
+def _reserved_memory(body: Tree, total: int | None, static: bool, notes: Notes, context: Context) -> None:
+    entries = body.get("reservedMemory")
+    listed = [] if entries is None else list(entries.elements())
+    if not listed:
+        if static:
+            where = body.get("memoryManagerPolicy")
+            amount = f" of {format_kubernetes_bytes(total)} in total" if total is not None else ""
+            notes.problem(
+                MISSING,
+                body.start if where is None else where.start,
+                "memoryManagerPolicy: Static",
+                "The Static policy has no reservedMemory, so the kubelet does not start.",
+                f"Add reservedMemory entries{amount}.",
+            )
+        return
+    seen: set[tuple[int | None, str]] = set()
+    memory: list[tuple[int, Tree]] = []
+    unreadable = False
+    for entry in listed:
+        node = None if entry.get("numaNode") is None else entry.get("numaNode").whole_number()  # type: ignore[union-attr]
+        if node is not None and context.numa_nodes is not None and node not in context.numa_nodes:
+            notes.problem(
+                NODE,
+                entry.start,
+                f"numaNode: {node}",
+                f"There is no NUMA node {node}.",
+                f"Use one of {', '.join(str(n) for n in context.numa_nodes)}.",
+            )
+        limits = entry.get("limits")
+        read_quantities(limits, notes, context)
+        for name, value in () if limits is None else limits.items():
+            if (node, name) in seen:
+                notes.problem(
+                    DUPLICATE,
+                    value.key_start,
+                    name,
+                    f"{name} of NUMA node {node} is reserved twice.",
+                    "Write one entry.",
+                )
+            seen.add((node, name))
+            _limit(name, value, notes)
+            if name == "memory":
+                size = bytes_or_none(value)
+                unreadable = unreadable or size is None
+                memory.append((size or 0, value))
+    if not static:
+        notes.problem(
+            NOT_STATIC,
+            listed[0].start,
+            "reservedMemory",
+            "reservedMemory has no effect: memoryManagerPolicy is not Static.",
+            "Write memoryManagerPolicy: Static, or leave reservedMemory out.",
+        )
+        return
+    _sum(memory, total, unreadable, notes)
+
+
+def _limit(name: str, value: Tree, notes: Notes) -> None:
+    if name != "memory" and page_bytes_of(name) is None and not name.startswith("hugepages"):
+        notes.problem(TYPE, value.key_start, name, f"reservedMemory does not take {name}.", "Leave it out.")
+    if bytes_or_none(value) == 0:
+        notes.problem(
+            ZERO,
+            value.start,
+            f"{name}: {value.text}",
+            "The kubelet refuses a reservation of zero.",
+            "Leave the line out.",
+        )
+
+
+def _sum(memory: list[tuple[int, Tree]], total: int | None, unreadable: bool, notes: Notes) -> None:
+    if total is None or unreadable:
+        notes.effects.append("whether reservedMemory has the right sum cannot be told: a threshold is a percentage")
+        return
+    found = sum(size for size, _ in memory)
+    if found == total:
+        notes.effects.append(f"reservedMemory sums to {format_kubernetes_bytes(found)}, as the kubelet demands")
+        return
+    place = memory[-1][1] if memory else None
+    edits: tuple[Edit, ...] = ()
+    text = format_kubernetes_bytes(total)
+    if memory and place is not None:
+        rest = total - sum(size for size, _ in memory[:-1])
+        if rest > 0:
+            edits = (Edit(place.start, place.end, format_kubernetes_bytes(rest)),)
+    notes.problem(
+        SUM,
+        0 if place is None else place.start,
+        "reservedMemory",
+        f"reservedMemory sums to {format_kubernetes_bytes(found)}, but kubeReserved + "
+        f"systemReserved + evictionHard is {text}.",
+        f"Make the entries sum to {text} exactly.",
+        *edits,
+    )

@@ -1,0 +1,248 @@
+"""my.cnf of MySQL, Percona Server and MariaDB."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from hugeplan.lint.kinds.lines import Pair, pairs_of
+from hugeplan.lint.model import Context, Edit, EngineFact, Notes, Reading, Source, attention, wrong
+from hugeplan.planner.demand.engines.mysql import DESCRIPTOR_BYTES
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.pages import ceil_to_multiple, page_label
+from hugeplan.planner.units import format_bytes, format_mysql_bytes, parse_mysql_bytes
+
+KIND: Final = "my_cnf"
+_MANUAL: Final = "MySQL 8.4 Reference Manual, Large Page Support"
+_SERVER_SECTIONS: Final = ("mysqld", "server", "mariadb", "mariadbd", "galera")
+
+SECTION: Final = wrong(
+    "mycnf-section",
+    "The server reads [mysqld], [server] and [mariadb]; what stands elsewhere is for clients.",
+    "MySQL Reference Manual, Using Option Files",
+)
+SWITCH: Final = wrong("mycnf-large-pages-value", "large_pages takes ON or OFF.", _MANUAL)
+OFF: Final = attention("mycnf-large-pages-off", "Without large_pages=ON InnoDB uses base pages.", _MANUAL)
+UNKNOWN: Final = wrong(
+    "mycnf-unknown-setting",
+    "A variable that the server does not know keeps it from starting.",
+    "MySQL Reference Manual, Server Options",
+)
+UNIT: Final = wrong(
+    "mycnf-unit",
+    "Sizes take K, M, G, T, P or E without B; anything else keeps the server from starting.",
+    "MySQL Reference Manual, Using Options to Set Program Variables",
+)
+READ_ONLY: Final = wrong("mycnf-large-page-size", "large_page_size only reports a size: it cannot be set.", _MANUAL)
+CHUNK: Final = wrong(
+    "mycnf-chunk-wastes-pages",
+    "MySQL maps each chunk with the default huge page size and rounds it up on its own: "
+    "a chunk below the page wastes the rest.",
+    _MANUAL + "; storage/innobase/include/detail/ut/large_page_alloc.h",
+)
+PASS_THROUGH: Final = {
+    "hugepages": "large_pages",
+    "huge_pages": "large_pages",
+    "use_large_pages": "large_pages",
+    "large_page": "large_pages",
+    "shared_buffers": None,
+}
+_ON: Final = ("1", "on", "true", "yes")
+_OFF: Final = ("0", "off", "false", "no")
+_SIZES: Final = (
+    "innodb_buffer_pool_size",
+    "innodb_buffer_pool_chunk_size",
+    "key_buffer_size",
+    "aria_pagecache_buffer_size",
+    "innodb_log_buffer_size",
+)
+
+
+def detects(source: Source) -> bool:
+    """An option file with a MySQL or MariaDB section, or InnoDB settings."""
+    sections = {pair.section for pair in pairs_of(source.text)} | set(
+        re.findall(r"^\s*\[([^\]]+)\]", source.text, re.M)
+    )
+    named = {s for s in sections if s and re.match(r"(mysqld|mariadb|mysql|client|server|galera|mysqld_safe)", s)}
+    names = [_name(pair) for pair in pairs_of(source.text)]
+    return bool(named) or (
+        "shared_buffers" not in names and any(n.startswith("innodb_") or n == "large_pages" for n in names)
+    )
+
+
+def _name(pair: Pair) -> str:
+    return pair.key.strip().lower().replace("-", "_").removeprefix("loose_")
+
+
+def read(source: Source, context: Context) -> Reading:
+    """What the server will do with large pages."""
+    notes = Notes()
+    check_my_cnf(source.text, 0, notes, context)
+    return notes.reading(KIND, "my.cnf")
+
+
+def check_my_cnf(
+    text: str, offset: int, notes: Notes, context: Context, *, owner: str | None = None, engine: str | None = None
+) -> EngineFact:
+    """Note the problems of an option file's text that stands ``offset`` characters into the source."""
+    last: dict[str, Pair] = {}
+    is_mariadb = (
+        engine == "mariadb" or bool(re.search(r"^\s*\[(mariadb|mariadbd|galera)", text, re.M)) or "aria_" in text
+    )
+    for pair in pairs_of(text):
+        name = _name(pair)
+        if not _relevant(name):
+            continue
+        server = pair.section is None or pair.section.startswith(_SERVER_SECTIONS)
+        if not server and name not in PASS_THROUGH:
+            notes.problem(
+                SECTION,
+                offset + pair.key_start,
+                pair.line.text.strip(),
+                f"{pair.key} stands in [{pair.section}], which the server does not read.",
+                "Move it to [mysqld].",
+                *_moved(text, pair, offset),
+            )
+            continue
+        _one(name, pair, offset, notes)
+        last[name] = pair
+    large = last.get("large_pages") or last.get("skip_large_pages")
+    on = (
+        large is not None
+        and _name(large) != "skip_large_pages"
+        and (large.value is None or large.value.strip().lower() in _ON)
+    )
+    product = "MariaDB" if is_mariadb else "MySQL"
+    pool = last.get("innodb_buffer_pool_size")
+    size = "the default" if pool is None or pool.value is None else pool.value
+    notes.effects.append(
+        f"{product} {'asks for huge pages' if on else 'uses base pages'}; innodb_buffer_pool_size is {size}"
+    )
+    if on and not is_mariadb:
+        notes.effects.append(
+            "MySQL takes pages of the kernel's default size only, and falls back to base pages chunk by chunk"
+        )
+        _chunk(last, offset, notes, context)
+    fact = EngineFact(
+        engine="mariadb" if is_mariadb else "mysql",
+        settings=tuple((name, (pair.value or "ON").strip()) for name, pair in last.items()),
+        positions=tuple((name, offset + pair.key_start) for name, pair in last.items()),
+        owner=owner,
+    )
+    notes.facts.append(fact)
+    return fact
+
+
+def _relevant(name: str) -> bool:
+    return (
+        name in PASS_THROUGH
+        or name in _SIZES
+        or "large_page" in name
+        or name.startswith(("innodb_buffer_pool", "vm.", "max_connections"))
+    )
+
+
+def _moved(text: str, pair: Pair, offset: int) -> tuple[Edit, ...]:
+    """The line taken out and put behind the server section's header, where there is one."""
+    header = re.search(r"^\s*\[(?:mysqld|mariadb|mariadbd|server)\][^\n]*\n", text, re.M)
+    end = pair.line.end + (1 if text[pair.line.end : pair.line.end + 1] == "\n" else 0)
+    gone = Edit(offset + pair.line.start, offset + end, "")
+    if header is None:
+        return (
+            Edit(offset + pair.line.start, offset + end, ""),
+            Edit(offset + len(text), offset + len(text), f"\n[mysqld]\n{pair.line.text}\n"),
+        )
+    return (gone, Edit(offset + header.end(), offset + header.end(), pair.line.text + "\n"))
+
+
+def _one(name: str, pair: Pair, offset: int, notes: Notes) -> None:
+    at = offset + pair.key_start
+    value = None if pair.value is None else pair.value.split("#")[0].strip()
+    span = (offset + pair.value_start, offset + pair.value_end)
+    if name in PASS_THROUGH or name.startswith("vm."):
+        right = PASS_THROUGH.get(name)
+        edits = (
+            ()
+            if right is None
+            else (Edit(at, at + len(pair.key), right), *((Edit(*span, "ON"),) if pair.value is not None else ()))
+        )
+        notes.problem(
+            UNKNOWN,
+            at,
+            pair.key,
+            f"The server has no variable {pair.key} and does not start.",
+            f"Write {right}=ON." if right else "Leave it out.",
+            *edits,
+        )
+    elif name == "large_page_size":
+        notes.problem(
+            READ_ONLY,
+            at,
+            pair.key,
+            "large_page_size is read-only: the server does not start.",
+            "Leave it out; default_hugepagesz= on the kernel command line decides.",
+            Edit(offset + pair.line.start, offset + pair.line.end, f"# {pair.line.text.strip()}"),
+        )
+    elif name == "large_pages" and value is not None and value.lower() not in (*_ON, *_OFF):
+        notes.problem(
+            SWITCH,
+            span[0],
+            f"large_pages={value}",
+            f"{value!r} is refused.",
+            "Write large_pages=ON.",
+            Edit(*span, "ON"),
+        )
+    elif name == "skip_large_pages" or (name == "large_pages" and value is not None and value.lower() in _OFF):
+        notes.problem(
+            OFF,
+            at,
+            pair.line.text.strip(),
+            "InnoDB uses base pages.",
+            "Write large_pages=ON.",
+            Edit(offset + pair.line.start, offset + pair.line.end, "large_pages=ON"),
+        )
+    elif name in _SIZES and value is not None:
+        try:
+            parse_mysql_bytes(value, name)
+        except PlannerError:
+            found = re.fullmatch(r"(\d+)\s*([kKmMgGtT])i?[bB]?", value)
+            right = None if found is None else f"{found[1]}{found[2].upper()}"
+            edits = () if right is None else (Edit(*span, right),)
+            notes.problem(
+                UNIT,
+                span[0],
+                f"{name}={value}",
+                f"{name}={value}: the server does not start with this value.",
+                f"Write {right or 'a size such as 8G'}.",
+                *edits,
+            )
+
+
+def _chunk(last: dict[str, Pair], offset: int, notes: Notes, context: Context) -> None:
+    """Only where the default size is known to be larger than the chunk."""
+    size = context.default_page_bytes
+    if size is None or size <= context.pmd_bytes:
+        return
+    pair = last.get("innodb_buffer_pool_chunk_size")
+    try:
+        chunk = parse_mysql_bytes(
+            (pair.value or "").strip() if pair is not None else "128M", "innodb_buffer_pool_chunk_size"
+        )
+    except PlannerError:
+        return
+    needed = chunk + (chunk // 16384) * DESCRIPTOR_BYTES + 4096
+    used = ceil_to_multiple(needed, size)
+    if used <= needed * 1.25:
+        return
+    pool = last.get("innodb_buffer_pool_size")
+    at = offset + (pair.key_start if pair is not None else pool.key_start if pool is not None else 0)
+    better = format_mysql_bytes(size // 2**20 * 1000 // 1024 * 2**20)
+    edits = () if pair is None else (Edit(offset + pair.value_start, offset + pair.value_end, better),)
+    notes.problem(
+        CHUNK,
+        at,
+        f"innodb_buffer_pool_chunk_size={format_mysql_bytes(chunk)}",
+        f"Each chunk of {format_bytes(chunk)} takes {format_bytes(used)} in pages of {page_label(size)}.",
+        f"Write innodb_buffer_pool_chunk_size={better}: chunk, descriptors and metadata then fill whole pages.",
+        *edits,
+    )

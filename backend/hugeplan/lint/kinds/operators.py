@@ -1,0 +1,218 @@
+"""Operators' custom resources: the pod's limits and the engine's settings in one object.
+
+One row of :data:`OPERATORS` per custom resource says where each of the two stands.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from hugeplan.lint.kinds.my_cnf import check_my_cnf
+from hugeplan.lint.kinds.postgresql_conf import Setting, check_settings
+from hugeplan.lint.kinds.resources import check_resources
+from hugeplan.lint.model import Context, Edit, Notes, Reading, wrong
+from hugeplan.lint.yaml_tree import Tree
+
+KIND: Final = "operator"
+ZALANDO_FIELD: Final = wrong(
+    "zalando-huge-pages-field",
+    "Zalando's operator takes hugepages-2Mi and hugepages-1Gi beside cpu and memory, "
+    "and copies nothing else to the pod.",
+    "zalando/postgres-operator manifests/postgresql.crd.yaml, #1549, #2311",
+)
+PARAMETER_TEXT: Final = wrong(
+    "operator-parameter-not-text",
+    "A parameter's value is a string in quotes: a bare on is a boolean and is refused.",
+    "the custom resource definition: additionalProperties of type string",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Where a custom resource holds resources, settings, version and the number of pods."""
+
+    group: str
+    kind: str
+    title: str
+    engine: str
+    sets: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ("resources",)
+    parameters: tuple[str, ...] = ()
+    option_file: tuple[str, ...] = ()
+    version: tuple[str, ...] = ()
+    replicas: tuple[str, ...] = ()
+    text_only: bool = False
+
+
+OPERATORS: Final = (
+    Operator(
+        "postgresql.cnpg.io",
+        "Cluster",
+        "CloudNativePG Cluster",
+        "postgresql",
+        parameters=("postgresql", "parameters"),
+        version=("imageName",),
+        replicas=("instances",),
+        text_only=True,
+    ),
+    Operator(
+        "postgres-operator.crunchydata.com",
+        "PostgresCluster",
+        "Crunchy PostgresCluster",
+        "postgresql",
+        sets=("instances",),
+        parameters=("patroni", "dynamicConfiguration", "postgresql", "parameters"),
+        version=("postgresVersion",),
+        replicas=("replicas",),
+    ),
+    Operator(
+        "pgv2.percona.com",
+        "PerconaPGCluster",
+        "Percona PerconaPGCluster",
+        "postgresql",
+        sets=("instances",),
+        parameters=("patroni", "dynamicConfiguration", "postgresql", "parameters"),
+        version=("postgresVersion",),
+        replicas=("replicas",),
+    ),
+    Operator(
+        "acid.zalan.do",
+        "postgresql",
+        "Zalando postgresql",
+        "postgresql",
+        parameters=("postgresql", "parameters"),
+        version=("postgresql", "version"),
+        replicas=("numberOfInstances",),
+        text_only=True,
+    ),
+    Operator("k8s.mariadb.com", "MariaDB", "MariaDB", "mariadb", option_file=("myCnf",), replicas=("replicas",)),
+    Operator("mariadb.mmontes.io", "MariaDB", "MariaDB", "mariadb", option_file=("myCnf",), replicas=("replicas",)),
+    Operator(
+        "pxc.percona.com",
+        "PerconaXtraDBCluster",
+        "Percona XtraDB Cluster",
+        "mysql",
+        resources=("pxc", "resources"),
+        option_file=("pxc", "configuration"),
+        replicas=("pxc", "size"),
+    ),
+    Operator(
+        "ps.percona.com",
+        "PerconaServerMySQL",
+        "Percona Server for MySQL",
+        "mysql",
+        resources=("mysql", "resources"),
+        option_file=("mysql", "configuration"),
+        replicas=("mysql", "size"),
+    ),
+    Operator(
+        "stackgres.io",
+        "SGPostgresConfig",
+        "StackGres SGPostgresConfig",
+        "postgresql",
+        parameters=("postgresql.conf",),
+        version=("postgresVersion",),
+        text_only=True,
+    ),
+)
+
+
+def operator_of(document: Tree) -> Operator | None:
+    """The row for an object, by its apiVersion's group and its kind."""
+    group = (document.get_text("apiVersion") or "").split("/")[0]
+    kind = document.get_text("kind")
+    return next((row for row in OPERATORS if row.group == group and row.kind == kind), None)
+
+
+def detects(document: Tree) -> bool:
+    """An object of a known operator."""
+    return operator_of(document) is not None
+
+
+def read(document: Tree, context: Context) -> Reading:
+    """Limits and settings, then both against each other (in ``together``)."""
+    row = operator_of(document)
+    assert row is not None
+    notes = Notes()
+    name = document.get_text("metadata", "name") or "the cluster"
+    owner = f"{row.title} {name}"
+    spec = document.get("spec")
+    if spec is None:
+        return notes.reading(KIND, row.title)
+    _resources(spec, row, owner, notes, context)
+    parameters = spec.get(*row.parameters) if row.parameters else None
+    if row.engine == "postgresql":
+        check_settings(_settings(parameters, row, notes), notes, context, version=_version(spec, row), owner=owner)
+    option_file = spec.get(*row.option_file) if row.option_file else None
+    if option_file is not None and option_file.text is not None:
+        _option_file(option_file, row, owner, notes, context)
+    return notes.reading(KIND, row.title)
+
+
+def _resources(spec: Tree, row: Operator, owner: str, notes: Notes, context: Context) -> None:
+    holders = [spec] if not row.sets else list((spec.get(*row.sets) or spec).elements())
+    for index, holder in enumerate(holders):
+        replicas_tree = holder.get(*row.replicas) if row.replicas else None
+        replicas = 1 if replicas_tree is None else replicas_tree.whole_number()
+        resources = holder.get(*row.resources)
+        which = owner if not row.sets else f"{owner}, instance set {holder.get_text('name') or index + 1}"
+        check_resources(resources, which, notes, context, engine=row.engine, replicas=replicas, position=holder.start)
+        if row.kind == "postgresql" and resources is not None:
+            _zalando(resources, notes)
+
+
+def _zalando(resources: Tree, notes: Notes) -> None:
+    for part in ("limits", "requests"):
+        tree = resources.get(part)
+        for name, value in () if tree is None else tree.items():
+            if re.match(r"huge[-_]?pages?_", name):
+                notes.problem(
+                    ZALANDO_FIELD,
+                    value.key_start,
+                    name,
+                    f"The operator drops {name}.",
+                    "Write hugepages-2Mi.",
+                    Edit(value.key_start, value.key_end, "hugepages-2Mi"),
+                )
+
+
+def _settings(parameters: Tree | None, row: Operator, notes: Notes) -> list[Setting]:
+    found = []
+    for name, value in () if parameters is None else parameters.items():
+        text = value.text
+        if text is None:
+            continue
+        if row.text_only and not value.is_text and name.startswith("huge_page"):
+            notes.problem(
+                PARAMETER_TEXT,
+                value.start,
+                f"{name}: {text}",
+                f"{name}: {text} is not a string here, so the API server refuses it.",
+                f'Write {name}: "{text}".',
+                Edit(value.start, value.end, f'"{text}"'),
+            )
+        found.append(Setting(name, text, (value.key_start, value.key_end), _inner(value), quoted=False))
+    return found
+
+
+def _inner(value: Tree) -> tuple[int, int]:
+    """The span of a scalar without its quotes, so that an edit keeps them."""
+    return (value.start + 1, value.end - 1) if value.is_quoted else (value.start, value.end)
+
+
+def _version(spec: Tree, row: Operator) -> str | None:
+    text = spec.get_text(*row.version) if row.version else None
+    found = re.search(r":?(\d+(?:\.\d+)?)(?![\w/]*/)", (text or "").rsplit("/", 1)[-1])
+    return None if found is None else found[1]
+
+
+def _option_file(tree: Tree, row: Operator, owner: str, notes: Notes, context: Context) -> None:
+    """The text of a block scalar; edits are left out, because its lines are indented in the source."""
+    inner = Notes()
+    check_my_cnf(tree.text or "", tree.start, inner, context, owner=owner, engine=row.engine)
+    notes.effects += inner.effects
+    notes.facts += inner.facts
+    for problem in inner.problems:
+        notes.problem(problem.rule, tree.start, problem.subject, problem.message, problem.fix)

@@ -1,0 +1,309 @@
+"""postgresql.conf, and the same settings in operators' custom resources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from hugeplan.lint.kinds.lines import lines_of
+from hugeplan.lint.model import Context, Edit, EngineFact, Notes, Reading, Source, attention, wrong
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.pages import page_label
+from hugeplan.planner.units import format_postgresql_bytes, parse_postgresql_bytes
+
+KIND: Final = "postgresql_conf"
+_GUC: Final = "PostgreSQL documentation, Resource Consumption"
+
+VALUE: Final = wrong("postgresql-huge-pages-value", "huge_pages takes on, off or try.", _GUC)
+TRY: Final = attention(
+    "postgresql-huge-pages-try",
+    "With try, the default, the server falls back to base pages without a message when pages are short.",
+    _GUC + ", huge_pages; src/backend/port/sysv_shmem.c",
+)
+MEMORY_TYPE: Final = wrong(
+    "postgresql-shared-memory-type",
+    "On Linux huge pages need shared_memory_type = mmap; with another type huge_pages "
+    "= on keeps the server from starting.",
+    "src/backend/port/sysv_shmem.c PGSharedMemoryCreate()",
+)
+PAGE_SIZE: Final = wrong(
+    "postgresql-huge-page-size",
+    "huge_page_size names a huge page size of the machine, or 0 for the kernel's default.",
+    _GUC + ", huge_page_size",
+)
+UNIT: Final = wrong(
+    "postgresql-unit",
+    "Memory units are B, kB, MB, GB and TB, and their case counts; the server refuses others.",
+    "PostgreSQL documentation, Setting Parameters",
+)
+OTHER_ENGINE: Final = wrong(
+    "postgresql-unknown-setting",
+    "A setting that PostgreSQL does not have keeps the server from starting.",
+    "src/backend/utils/misc/guc.c",
+)
+TWICE: Final = attention(
+    "postgresql-set-twice", "The last line of a setting wins.", "PostgreSQL documentation, Setting Parameters"
+)
+FOREIGN: Final = {
+    "large_pages": "huge_pages",
+    "large-pages": "huge_pages",
+    "hugepages": "huge_pages",
+    "use_huge_pages": "huge_pages",
+    "hugepage_size": "huge_page_size",
+    "huge_pages_size": "huge_page_size",
+    "use_large_pages": "huge_pages",
+    "nr_hugepages": None,
+    "vm.nr_hugepages": None,
+}
+_LINE: Final = re.compile(
+    r"^[ \t]*(?P<name>[A-Za-z_][\w.-]*)(?:[ \t]*=[ \t]*|[ \t]+)(?P<value>'(?:[^'\\]|''|\\.)*'|[^\s#]+)[ \t]*(?:#.*)?$"
+)
+_NAMES: Final = frozenset(
+    [
+        "shared_buffers",
+        "huge_pages",
+        "huge_page_size",
+        "max_connections",
+        "work_mem",
+        "maintenance_work_mem",
+        "effective_cache_size",
+        "wal_buffers",
+        "listen_addresses",
+        "max_wal_size",
+        "min_wal_size",
+        "shared_memory_type",
+        "wal_level",
+        "checkpoint_timeout",
+        "random_page_cost",
+        "port",
+        "shared_preload_libraries",
+        "max_worker_processes",
+        "autovacuum",
+        "max_locks_per_transaction",
+        "log_destination",
+        "data_directory",
+        "hba_file",
+        "dynamic_shared_memory_type",
+        "unix_socket_directories",
+        "temp_buffers",
+        "superuser_reserved_connections",
+        "max_parallel_workers",
+        "max_wal_senders",
+        "max_prepared_transactions",
+        "log_timezone",
+        "timezone",
+        "include",
+        "include_dir",
+    ]
+)
+_TRUE: Final = ("on", "true", "yes", "1")
+_FALSE: Final = ("off", "false", "no", "0")
+_MEMORY: Final = {
+    "shared_buffers": 8192,
+    "wal_buffers": 8192,
+    "work_mem": 1024,
+    "maintenance_work_mem": 1024,
+    "huge_page_size": 1024,
+    "min_dynamic_shared_memory": 2**20,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting with the places of its name and value in the text."""
+
+    name: str
+    value: str
+    name_span: tuple[int, int]
+    value_span: tuple[int, int]
+    quoted: bool = False
+
+
+def detects(source: Source) -> bool:
+    """Lines of which most are settings that PostgreSQL has."""
+    names = [setting.name.lower() for setting in settings_of(source.text)]
+    own = [name for name in names if name in _NAMES or name.startswith(("huge_page", "log_", "autovacuum_", "wal_"))]
+    foreign = [name for name in names if name in FOREIGN or name.replace("-", "_").startswith("innodb")]
+    return (
+        bool(own) and not any(n.replace("-", "_").startswith("innodb") for n in foreign) and len(own) * 2 >= len(names)
+    )
+
+
+def settings_of(text: str) -> list[Setting]:
+    """``name = value`` lines; the = may be missing, the value may be quoted."""
+    found = []
+    for line in lines_of(text):
+        if line.is_comment:
+            continue
+        match = _LINE.match(line.text)
+        if match:
+            raw = match["value"]
+            quoted = raw.startswith("'")
+            found.append(
+                Setting(
+                    name=match["name"],
+                    value=raw[1:-1].replace("''", "'") if quoted else raw,
+                    name_span=(line.start + match.start("name"), line.start + match.end("name")),
+                    value_span=(line.start + match.start("value"), line.start + match.end("value")),
+                    quoted=quoted,
+                )
+            )
+    return found
+
+
+def read(source: Source, context: Context) -> Reading:
+    """What the server will do with huge pages."""
+    notes = Notes()
+    found = settings_of(source.text)
+    seen: dict[str, Setting] = {}
+    for setting in found:
+        name = setting.name.lower()
+        if name in seen and seen[name].value != setting.value and (name in _MEMORY or name == "huge_pages"):
+            notes.problem(
+                TWICE,
+                setting.name_span[0],
+                name,
+                f"{name} = {setting.value} replaces {seen[name].value} further up.",
+                "Keep one line.",
+            )
+        seen[name] = setting
+    check_settings(found, notes, context)
+    return notes.reading(KIND, "postgresql.conf")
+
+
+def check_settings(
+    found: Iterable[Setting], notes: Notes, context: Context, *, version: str | None = None, owner: str | None = None
+) -> EngineFact:
+    """Note the problems of PostgreSQL settings from anywhere; the fact serves the check beside a pod's limit."""
+    last = {setting.name.lower(): setting for setting in found}
+    for name, setting in last.items():
+        _foreign(name, setting, notes)
+        if name in _MEMORY:
+            _unit(name, setting, notes)
+    mode = _mode(last.get("huge_pages"), notes)
+    if mode != "off":
+        _memory_type(last.get("shared_memory_type"), mode, notes)
+    _page_size(last.get("huge_page_size"), notes, context)
+    buffers = last.get("shared_buffers")
+    size = "128MB (the default)" if buffers is None else buffers.value
+    does = {
+        "on": "asks for huge pages and does not start without them",
+        "try": "asks for huge pages and falls back to base pages silently",
+        "off": "uses base pages",
+    }[mode]
+    notes.effects.append(f"PostgreSQL {does}; shared_buffers is {size}")
+    fact = EngineFact(
+        engine="postgresql",
+        version=version,
+        settings=tuple((name, setting.value) for name, setting in last.items()),
+        positions=tuple((name, setting.name_span[0]) for name, setting in last.items()),
+        owner=owner,
+    )
+    notes.facts.append(fact)
+    return fact
+
+
+def mode_of(settings: dict[str, str]) -> str:
+    """huge_pages as on, off or try; what the server would refuse counts as try, its default."""
+    text = settings.get("huge_pages", "try").lower()
+    return "on" if text in _TRUE else "off" if text in _FALSE else "try"
+
+
+def _mode(setting: Setting | None, notes: Notes) -> str:
+    if setting is None:
+        return "try"
+    text = setting.value.lower()
+    if text in _TRUE:
+        return "on"
+    if text in _FALSE:
+        return "off"
+    if text == "try":
+        notes.problem(
+            TRY,
+            setting.name_span[0],
+            "huge_pages = try",
+            "The server may run on base pages and nothing says so.",
+            "Write huge_pages = on in production.",
+            Edit(*setting.value_span, _as(setting, "on")),
+        )
+        return "try"
+    notes.problem(
+        VALUE,
+        setting.value_span[0],
+        f"huge_pages = {setting.value}",
+        f"{setting.value!r} is refused, and the server does not start.",
+        "Write on, off or try.",
+        Edit(*setting.value_span, _as(setting, "on")),
+    )
+    return "try"
+
+
+def _as(setting: Setting, value: str) -> str:
+    return f"'{value}'" if setting.quoted else value
+
+
+def _foreign(name: str, setting: Setting, notes: Notes) -> None:
+    if name in FOREIGN or name.replace("-", "_").startswith("innodb_"):
+        right = FOREIGN.get(name)
+        edits = () if right is None else (Edit(*setting.name_span, right),)
+        notes.problem(
+            OTHER_ENGINE,
+            setting.name_span[0],
+            setting.name,
+            f"PostgreSQL has no setting {setting.name}.",
+            f"Write {right}." if right else "Leave it out.",
+            *edits,
+        )
+
+
+def _unit(name: str, setting: Setting, notes: Notes) -> None:
+    if setting.value == "-1":
+        return
+    try:
+        parse_postgresql_bytes(setting.value, _MEMORY[name], name)
+    except PlannerError:
+        found = re.fullmatch(r"(\d+)\s*([kKmMgGtT])(?:i?[bB])?", setting.value)
+        unit = {"k": "kB", "m": "MB", "g": "GB", "t": "TB"}
+        right = None if found is None else f"{found[1]}{unit[found[2].lower()]}"
+        edits = () if right is None else (Edit(*setting.value_span, _as(setting, right)),)
+        notes.problem(
+            UNIT,
+            setting.value_span[0],
+            f"{name} = {setting.value}",
+            f"{name} = {setting.value}: the server does not start with this unit.",
+            f"Write {right or 'a size such as 8GB'}.",
+            *edits,
+        )
+
+
+def _memory_type(setting: Setting | None, mode: str, notes: Notes) -> None:
+    if setting is not None and setting.value.lower() != "mmap":
+        what = "the server does not start" if mode == "on" else "the server uses base pages"
+        notes.problem(
+            MEMORY_TYPE,
+            setting.value_span[0],
+            f"shared_memory_type = {setting.value}",
+            f"With huge_pages = {mode} and shared_memory_type = {setting.value} {what}.",
+            "Write shared_memory_type = mmap.",
+            Edit(*setting.value_span, _as(setting, "mmap")),
+        )
+
+
+def _page_size(setting: Setting | None, notes: Notes, context: Context) -> None:
+    if setting is None:
+        return
+    try:
+        size = parse_postgresql_bytes(setting.value, 1024, "huge_page_size")
+    except PlannerError:
+        return  # the unit is a problem already
+    if size and size not in context.sizes:
+        sizes = ", ".join(format_postgresql_bytes(s) for s in context.sizes)
+        notes.problem(
+            PAGE_SIZE,
+            setting.value_span[0],
+            f"huge_page_size = {setting.value}",
+            f"{page_label(size)} is not a huge page size of {context.arch}.",
+            f"Use one of {sizes}, or 0.",
+        )

@@ -1,0 +1,135 @@
+"""Huge page quantities of Kubernetes objects: resource names, page multiples, and edits that mend them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from hugeplan.lint.model import Context, Edit, Notes, wrong
+from hugeplan.lint.yaml_tree import Tree
+from hugeplan.planner.errors import UnitError
+from hugeplan.planner.pages import HUGE_PAGE_SIZES, kubernetes_resource_name
+from hugeplan.planner.units import format_bytes, format_kubernetes_bytes, parse_kubernetes_bytes
+
+PREFIX: Final = "hugepages-"
+_VALIDATION: Final = "kubernetes pkg/apis/core/validation/validation.go"
+
+NAME: Final = wrong(
+    "resource-name",
+    "A huge page resource is named after the page size as a binary quantity: hugepages-2Mi, hugepages-1Gi.",
+    "kubernetes pkg/apis/core/v1/helper HugePageResourceName()",
+)
+MULTIPLE: Final = wrong(
+    "resource-not-whole-pages", "A huge page quantity must be a whole number of pages.", _VALIDATION
+)
+QUANTITY: Final = wrong(
+    "resource-quantity", "A resource takes a Kubernetes quantity such as 512Mi or 2Gi.", _VALIDATION
+)
+
+_ALL_SIZES: Final = sorted({size for sizes in HUGE_PAGE_SIZES.values() for size in sizes})
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One huge page quantity: its page size and bytes (None: unreadable), and its place."""
+
+    name: str
+    page_bytes: int | None
+    bytes: int | None
+    tree: Tree
+
+
+def read_quantities(resources: Tree | None, notes: Notes, context: Context) -> dict[str, Quantity]:
+    """Huge page quantities of a ``limits`` or ``requests`` mapping, with the problems of each."""
+    found: dict[str, Quantity] = {}
+    if resources is None:
+        return found
+    for name, tree in resources.items():
+        if name.lower().startswith(("hugepages", "hugepage-", "huge-pages")):
+            size = check_name(name, tree, notes, context)
+            found[name] = Quantity(name, size, _bytes(name, size, tree, notes), tree)
+    return found
+
+
+def page_bytes_of(name: str) -> int | None:
+    """The page size that a resource name means, None when it is not spelled as the kubelet spells it."""
+    for size in _ALL_SIZES:
+        if name == kubernetes_resource_name(size):
+            return size
+    return None
+
+
+def _meant(name: str) -> int | None:
+    found = re.search(r"(\d+)\s*([kmgKMG]?)i?[bB]?$", name)
+    if found is None:
+        return None
+    size = int(found[1]) * {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}[found[2].lower()]
+    return size if size in _ALL_SIZES else size * 1024 if size * 1024 in _ALL_SIZES else None
+
+
+def check_name(name: str, tree: Tree, notes: Notes, context: Context) -> int | None:
+    """The page size of a resource name, with a problem where it is not spelled as the kubelet spells it."""
+    exact = page_bytes_of(name)
+    if exact is not None:
+        return exact
+    meant = _meant(name)
+    edits = () if meant is None else (Edit(tree.key_start, tree.key_end, kubernetes_resource_name(meant)),)
+    right = (
+        kubernetes_resource_name(meant) if meant else " or ".join(kubernetes_resource_name(s) for s in context.sizes)
+    )
+    notes.problem(
+        NAME,
+        tree.key_start,
+        name,
+        f"No node offers {name}, so nothing that asks for it is scheduled.",
+        f"Write {right}.",
+        *edits,
+    )
+    return meant
+
+
+def _bytes(name: str, size: int | None, tree: Tree, notes: Notes) -> int | None:
+    text = tree.text
+    try:
+        value = parse_kubernetes_bytes(text if text is not None else "", name)
+    except UnitError:
+        meant = _binary(text or "")
+        edits = () if meant is None else (Edit(tree.start, tree.end, meant),)
+        notes.problem(
+            QUANTITY,
+            tree.start,
+            f"{name}: {text}",
+            f"{text!r} is not a Kubernetes quantity.",
+            f"Write {meant}." if meant else "Write a quantity such as 512Mi.",
+            *edits,
+        )
+        return None
+    if size is not None and value % size:
+        up = -(-value // size) * size
+        notes.problem(
+            MULTIPLE,
+            tree.start,
+            f"{name}: {text}",
+            f"{text} is {format_bytes(value)}, not a whole number of pages of {name.removeprefix(PREFIX)}.",
+            f"Write {format_kubernetes_bytes(up)}.",
+            Edit(tree.start, tree.end, format_kubernetes_bytes(up)),
+        )
+        return up
+    return value
+
+
+def _binary(text: str) -> str | None:
+    """``2GB`` or ``512MB`` as the binary quantity that was most likely meant."""
+    found = re.fullmatch(r"(\d+)\s*([kKmMgG])(?:i?[bB]|i)?", text.strip())
+    return None if found is None else f"{found[1]}{found[2].upper()}i"
+
+
+def bytes_or_none(tree: Tree | None) -> int | None:
+    """A quantity in bytes, None when it is absent or unreadable."""
+    if tree is None or tree.text is None:
+        return None
+    try:
+        return parse_kubernetes_bytes(tree.text, "quantity")
+    except UnitError:
+        return None

@@ -1,0 +1,56 @@
+"""redis.conf: transparent huge pages under a server that forks to save."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from hugeplan.lint.kinds.lines import lines_of
+from hugeplan.lint.model import Context, Edit, Notes, Reading, Source, attention, wrong
+
+KIND: Final = "redis_conf"
+THP: Final = attention(
+    "redis-thp",
+    "With THP a fork copies 2 MiB for each page written while a snapshot runs; disable-thp yes avoids it.",
+    "redis.conf, disable-thp",
+)
+FOREIGN: Final = wrong(
+    "redis-unknown-setting", "A directive that Redis does not have keeps it from starting.", "redis.conf"
+)
+_WORDS: Final = re.compile(
+    r"^\s*(maxmemory|appendonly|disable-thp|save|maxmemory-policy|tcp-backlog|appendfsync|dbfilename)\s", re.M
+)
+
+
+def detects(source: Source) -> bool:
+    """Directives of Redis or Valkey."""
+    return bool(_WORDS.search(source.text)) and "=" not in source.text.splitlines()[0]
+
+
+def read(source: Source, _: Context) -> Reading:
+    """Whether THP is kept away from the server."""
+    notes = Notes()
+    notes.effects.append("Redis uses no huge page pool")
+    for line in lines_of(source.text):
+        words = line.text.split()
+        if line.is_comment or not words:
+            continue
+        if words[0] == "disable-thp" and words[1:2] != ["yes"]:
+            notes.problem(
+                THP,
+                line.start,
+                line.text.strip(),
+                "THP stays on for this server.",
+                "Write disable-thp yes.",
+                Edit(line.start, line.end, "disable-thp yes"),
+            )
+        elif re.fullmatch(r"(use-)?(huge|large)-?_?pages?(-enabled)?", words[0]):
+            notes.problem(
+                FOREIGN,
+                line.start,
+                words[0],
+                f"Redis has no directive {words[0]} and does not start.",
+                "Leave it out.",
+                Edit(line.start, line.end, f"# {line.text.strip()}"),
+            )
+    return notes.reading(KIND, "redis.conf")

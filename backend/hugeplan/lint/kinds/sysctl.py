@@ -1,0 +1,247 @@
+"""sysctl.d files: vm.nr_hugepages and its neighbours, as systemd-sysctl and the kernel take them."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Final
+
+from hugeplan.lint.kinds.lines import Line, Pair, lines_of, pairs_of
+from hugeplan.lint.model import Context, Edit, Notes, PoolFact, Reading, Source, attention, wrong
+from hugeplan.planner.pages import counted_pages
+from hugeplan.planner.units import format_bytes
+
+KIND: Final = "sysctl"
+_VM: Final = "Documentation/admin-guide/sysctl/vm.rst"
+_PARSER: Final = "kernel/sysctl.c proc_doulongvec_minmax(): a written number must end at a blank or the line's end"
+
+NOT_A_COUNT: Final = wrong(
+    "sysctl-not-a-count", "vm.nr_hugepages and its neighbours take a whole number of pages.", _PARSER
+)
+UNKNOWN: Final = wrong(
+    "sysctl-unknown-name", "A sysctl that does not exist is skipped with a line in the journal.", _VM
+)
+TWICE: Final = attention("sysctl-set-twice", "The last value of a sysctl wins.", "sysctl.d(5)")
+NO_EQUALS: Final = wrong("sysctl-no-equals", "Each line of sysctl.d is name = value.", "sysctl.d(5)")
+OVERCOMMIT: Final = attention(
+    "sysctl-overcommit",
+    "nr_overcommit_hugepages lets the pool grow beyond the plan with pages taken from everybody else.",
+    "Documentation/admin-guide/mm/hugetlbpage.rst",
+)
+GIGANTIC_OVERCOMMIT: Final = wrong(
+    "sysctl-gigantic-overcommit",
+    "The kernel refuses nr_overcommit_hugepages where the default size is gigantic.",
+    "mm/hugetlb.c hugetlb_overcommit_handler(): -EINVAL",
+)
+GROUP: Final = wrong("sysctl-group-not-a-number", "vm.hugetlb_shm_group takes a numeric group id.", _VM)
+SWITCH: Final = wrong("sysctl-switch", "vm.hugetlb_optimize_vmemmap takes 0 or 1.", _VM)
+MEMPOLICY: Final = attention(
+    "sysctl-mempolicy",
+    "vm.nr_hugepages_mempolicy follows the memory policy of the process that writes it, which in sysctl.d is none.",
+    "Documentation/admin-guide/mm/hugetlbpage.rst",
+)
+SHMMAX: Final = wrong(
+    "sysctl-shmmax-below-pool",
+    "A System V segment cannot be larger than kernel.shmmax bytes; shmget fails with EINVAL.",
+    "ipc/shm.c newseg()",
+)
+TOO_MUCH: Final = wrong(
+    "sysctl-more-than-memory", "A pool larger than memory is granted in part and leaves nothing for the system.", _VM
+)
+
+_COUNTS: Final = ("vm.nr_hugepages", "vm.nr_overcommit_hugepages", "vm.nr_hugepages_mempolicy")
+_NAMES: Final = (
+    *_COUNTS,
+    "vm.hugetlb_shm_group",
+    "vm.hugetlb_optimize_vmemmap",
+    "vm.min_free_kbytes",
+    "vm.overcommit_hugepages",
+    "kernel.shmmax",
+    "kernel.shmall",
+    "kernel.shmmni",
+)
+_KNOWN: Final = tuple(name for name in _NAMES if name != "vm.overcommit_hugepages")
+_LINE: Final = re.compile(r"^-?[a-z]+[./][\w./*-]+\s*=\s*\S", re.M)
+
+
+def detects(source: Source) -> bool:
+    """Lines of ``vm.x = y``; anything dotted on the left of = with vm, kernel, net or fs in front."""
+    pairs = list(pairs_of(source.text))
+    if any("=" in (pair.value or "") for pair in pairs):
+        return False
+    keys = [pair.key.lstrip("-").replace("/", ".") for pair in pairs]
+    dotted = [key for key in keys if key.split(".")[0] in {"vm", "kernel", "net", "fs", "user"}]
+    return bool(dotted) and len(dotted) * 2 >= len(keys)
+
+
+def read(source: Source, context: Context) -> Reading:
+    """The values in force after the file, and what the kernel would refuse."""
+    notes = Notes()
+    last: dict[str, tuple[Pair, int | None]] = {}
+    for line in lines_of(source.text):
+        if not line.is_comment and "=" not in line.text:
+            _no_equals(line, notes)
+    for pair in pairs_of(source.text):
+        if pair.value is None:
+            continue
+        name = pair.key.lstrip("-").replace("/", ".")
+        if "hugep" in name or "huge_p" in name or "hugetlb" in name or name.startswith("kernel.shm"):
+            value = _check(pair, name, notes, context)
+            if name in last and last[name][0].value != pair.value:
+                notes.problem(
+                    TWICE,
+                    pair.key_start,
+                    name,
+                    f"{name} is set again: {pair.value} replaces {last[name][0].value}.",
+                    "Keep one line.",
+                )
+            last[name] = (pair, value)
+    _together({name: item for name, item in last.items() if item[1] is not None}, notes, context)
+    return notes.reading(KIND, "sysctl.d file")
+
+
+def _no_equals(line: Line, notes: Notes) -> None:
+    found = re.match(r"\s*-?((?:vm|kernel)[./][\w./]+)\s*[: \t]\s*(\S+)\s*$", line.text)
+    if found:
+        edit = Edit(line.start, line.end, f"{found[1]} = {found[2]}")
+        notes.problem(
+            NO_EQUALS,
+            line.start,
+            line.text.strip(),
+            f"{line.text.strip()!r} has no =, so it is not applied.",
+            f"Write {found[1]} = {found[2]}.",
+            edit,
+        )
+
+
+def _check(pair: Pair, name: str, notes: Notes, context: Context) -> int | None:
+    value = pair.value or ""
+    if name not in _KNOWN:
+        if name.startswith("vm.") or name.split(".", maxsplit=1)[0] not in {"fs", "net", "user"}:
+            near = _nearest(name)
+            edits = () if near is None else (Edit(pair.key_start, pair.key_start + len(pair.key), near),)
+            notes.problem(
+                UNKNOWN,
+                pair.key_start,
+                name,
+                f"There is no sysctl {name}.",
+                f"Write {near}." if near else "Leave the line out.",
+                *edits,
+            )
+        return None
+    if name in _COUNTS:
+        return _count(pair, name, value, notes, context)
+    if name == "vm.hugetlb_shm_group" and not value.isdecimal():
+        notes.problem(
+            GROUP,
+            pair.value_start,
+            value,
+            f"{name} = {value}: the kernel takes a number and refuses this.",
+            "Write the group's id, as getent group NAME shows it.",
+        )
+        return None
+    if name == "vm.hugetlb_optimize_vmemmap" and value not in {"0", "1"}:
+        notes.problem(
+            SWITCH,
+            pair.value_start,
+            value,
+            f"{name} = {value} is refused.",
+            "Write 1 (on) or 0 (off).",
+            Edit(pair.value_start, pair.value_end, "1" if value.lower() in {"on", "yes", "true", "y"} else "0"),
+        )
+        return None
+    return int(value) if value.isdecimal() else None
+
+
+def _nearest(name: str) -> str | None:
+    tail = name.rsplit(".", maxsplit=1)[-1]
+    if tail in {"hugepages", "nr_huge_pages", "nr_hugepage", "hugepage", "num_hugepages"}:
+        return "vm.nr_hugepages"
+    if tail in {"overcommit_hugepages", "nr_overcommit_hugepage"}:
+        return "vm.nr_overcommit_hugepages"
+    return next(iter(difflib.get_close_matches(name, _KNOWN, n=1, cutoff=0.75)), None)
+
+
+def _count(pair: Pair, name: str, value: str, notes: Notes, context: Context) -> int | None:
+    first = value.split(maxsplit=1)[0] if value.split() else ""
+    if not re.fullmatch(r"\d+|0[xX][0-9a-fA-F]+", first):
+        pages = _pages_of_size(first, context)
+        edits = () if pages is None else (Edit(pair.value_start, pair.value_end, str(pages)),)
+        hint = f" ({pages} pages hold {first})" if pages is not None else ""
+        notes.problem(
+            NOT_A_COUNT,
+            pair.value_start,
+            value,
+            f"{name} = {value}: the kernel takes a number of pages and refuses this.",
+            f"Write the number of pages{hint}; counts per NUMA node go to /sys/devices/system/node/node*/hugepages.",
+            *edits,
+        )
+        return None
+    if name == "vm.nr_hugepages_mempolicy":
+        notes.problem(
+            MEMPOLICY,
+            pair.key_start,
+            name,
+            f"{name} has no memory policy to follow here: it acts like vm.nr_hugepages.",
+            "Write vm.nr_hugepages, or counts per NUMA node in /sys.",
+            Edit(pair.key_start, pair.key_start + len(pair.key), "vm.nr_hugepages"),
+        )
+    return int(first, 0) if not first.isdecimal() else int(first)
+
+
+def _pages_of_size(text: str, context: Context) -> int | None:
+    found = re.fullmatch(r"(\d+)([kmgt])i?b?", text.lower())
+    size = context.default_page_bytes or context.pmd_bytes
+    if found is None or not size:
+        return None
+    factor = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}[found[2]]
+    return -(-int(found[1]) * factor // size)
+
+
+def _together(values: dict[str, tuple[Pair, int | None]], notes: Notes, context: Context) -> None:
+    size = context.default_page_bytes or context.pmd_bytes
+    usual = "" if context.default_page_bytes else ", where the default size is the usual one"
+    pool = values.get("vm.nr_hugepages") or values.get("vm.nr_hugepages_mempolicy")
+    pool_bytes = 0
+    if pool is not None and pool[1] is not None:
+        pool_bytes = pool[1] * size
+        notes.effects.append(
+            f"asks for {counted_pages(pool[1], size)} ({format_bytes(pool_bytes)}) in all NUMA nodes together{usual}"
+        )
+        notes.effects.append("the kernel grants what it finds: compare HugePages_Total afterwards")
+        notes.facts.append(PoolFact(pages=pool[1]))
+        if context.mem_total_bytes is not None and pool_bytes >= context.mem_total_bytes:
+            notes.problem(
+                TOO_MUCH,
+                pool[0].value_start,
+                pool[0].value or "",
+                f"{counted_pages(pool[1], size)} are {format_bytes(pool_bytes)} of "
+                f"{format_bytes(context.mem_total_bytes)} of memory.",
+                "Reserve less than the memory there is.",
+            )
+    over = values.get("vm.nr_overcommit_hugepages")
+    if over is not None and over[1]:
+        gigantic = context.default_page_bytes is not None and context.default_page_bytes > context.pmd_bytes
+        rule = GIGANTIC_OVERCOMMIT if gigantic else OVERCOMMIT
+        notes.problem(
+            rule,
+            over[0].value_start,
+            over[0].value or "",
+            f"vm.nr_overcommit_hugepages = {over[1]}: "
+            + ("refused for gigantic pages." if gigantic else f"up to {counted_pages(over[1], size)} beyond the pool."),
+            "Write vm.nr_overcommit_hugepages = 0 and reserve what is needed.",
+            Edit(over[0].value_start, over[0].value_end, "0"),
+        )
+    shmmax = values.get("kernel.shmmax")
+    if shmmax is not None and shmmax[1] is not None and pool_bytes and shmmax[1] < pool_bytes:
+        segment = pool_bytes
+        if shmmax[1] * 2 < pool_bytes:  # half a pool per segment is a choice, less is a forgotten old value
+            notes.problem(
+                SHMMAX,
+                shmmax[0].value_start,
+                shmmax[0].value or "",
+                f"kernel.shmmax = {shmmax[1]} ({format_bytes(shmmax[1])}) is far below "
+                f"the pool of {format_bytes(segment)}.",
+                f"Write kernel.shmmax = {segment} or more, where a System V engine uses the pool.",
+                Edit(shmmax[0].value_start, shmmax[0].value_end, str(segment)),
+            )

@@ -1,0 +1,116 @@
+"""systemd units and drop-ins that reserve huge pages or raise LimitMEMLOCK."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from hugeplan.lint.kinds.lines import Pair, pairs_of
+from hugeplan.lint.model import Context, Edit, Notes, PoolFact, Reading, Source, attention, wrong
+from hugeplan.planner.pages import counted_pages, page_label, sysfs_directory_name
+
+KIND: Final = "systemd_unit"
+SHELL: Final = wrong(
+    "unit-redirection", "ExecStart= is no shell: > and && need /bin/sh -c.", "systemd.service(5), Command Lines"
+)
+ABSOLUTE: Final = wrong(
+    "unit-relative-command", "The first word of ExecStart= is searched in a fixed path only.", "systemd.service(5)"
+)
+ONESHOT: Final = attention(
+    "unit-not-oneshot",
+    "A unit that writes and ends is Type=oneshot, so that units ordered after it wait for the pages.",
+    "systemd.service(5)",
+)
+LIMIT: Final = wrong("unit-limit-value", "LimitMEMLOCK= takes bytes with K, M, G or T, or infinity.", "systemd.exec(5)")
+SECTION: Final = wrong("unit-section", "LimitMEMLOCK= stands in [Service].", "systemd.exec(5)")
+DIRECTORY: Final = wrong(
+    "unit-size-directory", "A pool's directory is hugepages-<kB>kB.", "Documentation/admin-guide/mm/hugetlbpage.rst"
+)
+_WRITE: Final = re.compile(
+    r"echo\s+[\"']?(?P<count>\S+?)[\"']?\s*>\s*(?P<path>/sys/(?:devices/system/node/node(?P<node>\d+)|kernel/mm)/hugepages/(?P<dir>[^/\s]+)/nr_hugepages)"
+)
+
+
+def detects(source: Source) -> bool:
+    """An ini file with unit sections and something about huge pages or locked memory in it."""
+    sections = {pair.section for pair in pairs_of(source.text)}
+    return bool(sections & {"Unit", "Service", "Install"}) and bool(re.search(r"huge|memlock", source.text, re.I))
+
+
+def read(source: Source, context: Context) -> Reading:
+    """What the unit writes, and what systemd would not run."""
+    notes = Notes()
+    pairs = list(pairs_of(source.text))
+    kind = next((p.value for p in pairs if p.key == "Type"), "simple")
+    for pair in pairs:
+        if pair.key.startswith("ExecStart") and pair.value is not None:
+            _exec(pair, notes, context)
+        elif pair.key.lower() == "limitmemlock":
+            _limit(pair, notes)
+    writes = [p for p in pairs if p.key == "ExecStart" and "hugepages" in (p.value or "")]
+    if writes and kind == "simple":
+        at = writes[0].line.start
+        notes.problem(
+            ONESHOT,
+            at,
+            "Type=",
+            "Without Type=oneshot units ordered after this one start before the pages are there.",
+            "Write Type=oneshot and RemainAfterExit=yes.",
+            Edit(at, at, "Type=oneshot\nRemainAfterExit=yes\n"),
+        ) if not any(p.key == "Type" for p in pairs) else None
+    return notes.reading(KIND, "systemd unit")
+
+
+def _exec(pair: Pair, notes: Notes, context: Context) -> None:
+    value = pair.value or ""
+    command = value.lstrip("-+!@:")
+    first = command.split()[0] if command.split() else ""
+    in_shell = bool(re.match(r"(/usr)?/bin/(ba|da)?sh$", first)) or first in {"sh", "bash"}
+    if not in_shell and re.search(r"(?<![0-9&])(>|&&|\|)\s*\S", value):
+        edit = Edit(pair.value_start, pair.value_end, f"/bin/sh -c '{value}'")
+        notes.problem(
+            SHELL,
+            pair.value_start,
+            value,
+            "systemd passes > to the command as a word: nothing is written.",
+            f"Write ExecStart=/bin/sh -c '{value}'.",
+            *(() if "'" in value else (edit,)),
+        )
+    for found in _WRITE.finditer(value):
+        exact = re.fullmatch(r"hugepages-(\d+)kB", found["dir"])
+        size = int(exact[1]) * 1024 if exact else None
+        if size not in context.sizes:
+            meant = next((s for s in context.sizes if page_label(s).lower() in found["dir"].lower()), None)
+            at = pair.value_start + found.start("dir")
+            edits = () if meant is None else (Edit(at, at + len(found["dir"]), sysfs_directory_name(meant)),)
+            names = ", ".join(sysfs_directory_name(s) for s in context.sizes)
+            notes.problem(
+                DIRECTORY, at, found["dir"], f"There is no directory {found['dir']}.", f"Use one of {names}.", *edits
+            )
+        elif found["count"].isdecimal() and size is not None:
+            node = None if found["node"] is None else int(found["node"])
+            where = "" if node is None else f" on NUMA node {node}"
+            notes.effects.append(f"asks for {counted_pages(int(found['count']), size)}{where}")
+            notes.facts.append(PoolFact(pages=int(found["count"]), page_bytes=size, numa_node=node))
+
+
+def _limit(pair: Pair, notes: Notes) -> None:
+    value = pair.value or ""
+    if pair.section != "Service":
+        notes.problem(
+            SECTION, pair.key_start, "LimitMEMLOCK", f"In [{pair.section}] systemd ignores it.", "Move it to [Service]."
+        )
+    if not re.fullmatch(r"(infinity|\d+[KMGTPE]?)(:(infinity|\d+[KMGTPE]?))?", value):
+        right = "infinity" if value.lower() in {"unlimited", "-1", "max"} else re.sub(r"(?i)i?b$", "", value).upper()
+        fits = re.fullmatch(r"infinity|\d+[KMGTPE]?", right)
+        edits = (Edit(pair.value_start, pair.value_end, right),) if fits else ()
+        notes.problem(
+            LIMIT,
+            pair.value_start,
+            f"LimitMEMLOCK={value}",
+            f"{value!r} is ignored with a warning.",
+            f"Write LimitMEMLOCK={right if fits else 'infinity'}.",
+            *edits,
+        )
+    else:
+        notes.effects.append(f"the service may lock {value} of memory")

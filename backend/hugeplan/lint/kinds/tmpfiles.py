@@ -1,0 +1,179 @@
+"""tmpfiles.d lines that write huge page counts into /sys or /proc."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from hugeplan.lint.kinds.lines import Line, lines_of
+from hugeplan.lint.model import Context, Edit, Notes, PoolFact, Reading, Source, attention, wrong
+from hugeplan.planner.pages import counted_pages, page_label, sysfs_directory_name
+from hugeplan.planner.units import format_bytes
+
+KIND: Final = "tmpfiles"
+_MAN: Final = "tmpfiles.d(5)"
+
+TYPE: Final = wrong("tmpfiles-type", "Only w and w+ write to an existing file; other types do not touch /sys.", _MAN)
+FIELDS: Final = wrong(
+    "tmpfiles-argument", "The value is the seventh field: type path mode user group age argument.", _MAN
+)
+DIRECTORY: Final = wrong(
+    "tmpfiles-size-directory",
+    "A pool's directory is hugepages-<kB>kB, such as hugepages-2048kB or hugepages-1048576kB.",
+    "Documentation/admin-guide/mm/hugetlbpage.rst",
+)
+READ_ONLY: Final = wrong(
+    "tmpfiles-read-only",
+    "Of a pool's files only nr_hugepages and nr_overcommit_hugepages set its size.",
+    "Documentation/admin-guide/mm/hugetlbpage.rst",
+)
+COUNT: Final = wrong(
+    "tmpfiles-not-a-count",
+    "nr_hugepages in /sys takes a decimal number of pages.",
+    "mm/hugetlb.c nr_hugepages_store(): kstrtoul",
+)
+TWICE: Final = wrong("tmpfiles-path-twice", "systemd-tmpfiles ignores a second line for the same path.", _MAN)
+BOTH: Final = attention(
+    "tmpfiles-node-and-total",
+    "Writing the total of a size spreads it over the NUMA nodes again and undoes counts per node.",
+    "Documentation/admin-guide/mm/hugetlbpage.rst",
+)
+_PATH: Final = re.compile(
+    r"/sys/(?:devices/system/node/node(?P<node>\d+)|kernel/mm)/hugepages/(?P<dir>[^/]+)/(?P<file>\w+)$"
+)
+_LINE: Final = re.compile(r"^[a-zA-Z][+!\-=~^$]*\s+/\S+", re.M)
+
+
+def detects(source: Source) -> bool:
+    """Lines of a type letter and a path, at least one of them about huge pages."""
+    return bool(_LINE.search(source.text)) and "huge" in source.text
+
+
+def read(source: Source, context: Context) -> Reading:
+    """The counts that systemd-tmpfiles writes at boot."""
+    notes = Notes()
+    seen: dict[str, Line] = {}
+    totals: set[str] = set()
+    per_node: set[str] = set()
+    for line in lines_of(source.text):
+        if line.is_comment:
+            continue
+        fields = line.text.split(None, 6)
+        if len(fields) < 2 or "huge" not in fields[1]:
+            continue
+        path = fields[1]
+        if path in seen:
+            notes.problem(
+                TWICE,
+                line.start,
+                path,
+                f"{path} has a line already; this one is ignored.",
+                "Keep one line per path.",
+                Edit(line.start, line.end + 1 if line.end < len(source.text) else line.end, ""),
+            )
+            continue
+        seen[path] = line
+        _one(line, fields, (totals, per_node), notes, context)
+    for directory in sorted(totals & per_node):
+        notes.problem(
+            BOTH,
+            0,
+            directory,
+            f"The total and counts per node are both written for {directory}.",
+            "Write the counts per node only.",
+        )
+    return notes.reading(KIND, "tmpfiles.d file")
+
+
+def _one(line: Line, fields: list[str], written: tuple[set[str], set[str]], notes: Notes, context: Context) -> None:
+    totals, per_node = written
+    kind, path = fields[0], fields[1]
+    if not re.fullmatch(r"w[+!\-=~^$]*", kind):
+        notes.problem(
+            TYPE,
+            line.start,
+            kind,
+            f"Type {kind} does not write {path}.",
+            "Use type w.",
+            Edit(line.start, line.start + len(kind), "w"),
+        )
+    found = _PATH.match(path)
+    if path.endswith("transparent_hugepage/enabled") or path.startswith("/proc/sys/vm/") or "transparent" in path:
+        return
+    argument = fields[6] if len(fields) == 7 else None
+    if argument is None:
+        value = next((f for f in fields[2:] if f.isdecimal()), None)
+        edits = () if value is None else (Edit(line.start, line.end, f"w {path} - - - - {value}"),)
+        notes.problem(
+            FIELDS,
+            line.start,
+            line.text.strip(),
+            f"The line has {len(fields)} fields, so it writes nothing.",
+            f"Write: w {path} - - - - {value or 'COUNT'}",
+            *edits,
+        )
+        argument = value
+    if found is None:
+        if "hugepages" in path:
+            notes.problem(
+                DIRECTORY,
+                line.start,
+                path,
+                f"{path} is not a pool's file.",
+                "Use /sys/devices/system/node/nodeN/hugepages/hugepages-2048kB/nr_hugepages.",
+            )
+        return
+    size = _directory(line, path, found, notes, context)
+    if found["file"] not in {"nr_hugepages", "nr_overcommit_hugepages", "demote", "demote_size"}:
+        at = line.start + line.text.index(path) + found.start("file")
+        notes.problem(
+            READ_ONLY,
+            line.start,
+            path,
+            f"{found['file']} cannot be written.",
+            "Write nr_hugepages.",
+            Edit(at, at + len(found["file"]), "nr_hugepages"),
+        )
+        return
+    if argument is None:
+        return
+    if not argument.strip().isdecimal():
+        digits = re.match(r"\d+", argument)
+        at = line.start + line.text.rindex(argument)
+        suffix = argument.strip()[len(digits[0]) :].strip() if digits else argument
+        edits = (Edit(at, at + len(argument), digits[0]),) if digits and suffix.startswith("#") else ()
+        notes.problem(
+            COUNT, line.start, argument, f"{argument!r} is refused by the kernel.", "Write a number of pages.", *edits
+        )
+        return
+    node = None if found["node"] is None else int(found["node"])
+    (totals if node is None else per_node).add(found["dir"])
+    if size is not None and found["file"] == "nr_hugepages":
+        pages = int(argument)
+        where = "in all NUMA nodes together" if node is None else f"on NUMA node {node}"
+        notes.effects.append(f"asks for {counted_pages(pages, size)} ({format_bytes(pages * size)}) {where}")
+        notes.facts.append(PoolFact(pages=pages, page_bytes=size, numa_node=node))
+
+
+def _directory(line: Line, path: str, found: re.Match[str], notes: Notes, context: Context) -> int | None:
+    name = found["dir"]
+    exact = re.fullmatch(r"hugepages-(\d+)kB", name)
+    size = int(exact[1]) * 1024 if exact else None
+    if size in context.sizes:
+        return size
+    meant = _size_meant(name)
+    at = line.start + line.text.index(path) + found.start("dir")
+    sizes = ", ".join(f"{sysfs_directory_name(s)} ({page_label(s)})" for s in context.sizes)
+    usable = meant if meant in context.sizes else None
+    edits = () if usable is None else (Edit(at, at + len(name), sysfs_directory_name(usable)),)
+    notes.problem(
+        DIRECTORY, line.start, name, f"There is no directory {name} on {context.arch}.", f"Use one of {sizes}.", *edits
+    )
+    return usable
+
+
+def _size_meant(name: str) -> int | None:
+    found = re.search(r"(\d+)\s*([kKmMgG]?)", name)
+    if found is None:
+        return None
+    return int(found[1]) * {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}[found[2].lower()]

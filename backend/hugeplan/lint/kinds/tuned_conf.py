@@ -1,0 +1,115 @@
+"""TuneD profiles: [sysctl], [vm] and [bootloader]."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from hugeplan.lint.kernel.check import check_words, has_huge_page_words
+from hugeplan.lint.kinds import sysctl
+from hugeplan.lint.kinds.lines import Pair, pairs_of
+from hugeplan.lint.model import Context, Edit, Notes, Reading, Source, attention, wrong
+from hugeplan.planner.memory.kernel_words import Word, words_of
+
+KIND: Final = "tuned_conf"
+SECTION: Final = wrong(
+    "tuned-section", "sysctls stand in [sysctl], kernel arguments in [bootloader].", "tuned-profiles(7)"
+)
+CMDLINE: Final = wrong(
+    "tuned-cmdline-operator",
+    "A later cmdline without + replaces what included profiles set; cmdline_NAME=+... adds to it.",
+    "TuneD bootloader plugin",
+)
+THP_BOTH: Final = attention(
+    "tuned-thp-ignored",
+    "[vm] transparent_hugepages is ignored while transparent_hugepage= is on the kernel command line.",
+    "redhat-performance/tuned tuned/plugins/plugin_vm.py",
+)
+THP_VALUE: Final = wrong("tuned-thp-value", "transparent_hugepages takes always, madvise or never.", "TuneD vm plugin")
+
+
+def detects(source: Source) -> bool:
+    """A profile with [main] or [bootloader] beside TuneD's other sections."""
+    sections = {pair.section for pair in pairs_of(source.text)}
+    return bool(
+        sections & {"bootloader", "sysctl"} or ("main" in sections and sections & {"vm", "sysctl", "bootloader"})
+    )
+
+
+def read(source: Source, context: Context) -> Reading:
+    """What the profile sets."""
+    notes = Notes()
+    check(source.text, notes, context)
+    return notes.reading(KIND, "TuneD profile")
+
+
+def check(text: str, notes: Notes, context: Context) -> None:
+    """Note the problems of a tuned.conf's text."""
+    words: list[Word] = []
+    thp: Pair | None = None
+    for pair in pairs_of(text):
+        value = pair.value or ""
+        if pair.section == "bootloader" and pair.key.startswith("cmdline"):
+            operator = re.match(r"[+\-]?", value)
+            taken = operator[0] if operator else ""
+            if pair.key != "cmdline" and not taken:
+                notes.problem(
+                    CMDLINE,
+                    pair.value_start,
+                    pair.key,
+                    f"{pair.key} has no +.",
+                    f"Write {pair.key}=+{value}.",
+                    Edit(pair.value_start, pair.value_start, "+"),
+                )
+            words += words_of(value[len(taken) :], pair.value_start + len(taken))
+        elif pair.section == "vm" and pair.key == "transparent_hugepages":
+            thp = pair
+            if value not in {"always", "madvise", "never"}:
+                notes.problem(
+                    THP_VALUE,
+                    pair.value_start,
+                    value,
+                    f"{value!r} is not a value.",
+                    "Write madvise.",
+                    Edit(pair.value_start, pair.value_end, "madvise"),
+                )
+        elif pair.section != "sysctl" and pair.key.startswith("vm."):
+            notes.problem(
+                SECTION, pair.key_start, pair.key, f"{pair.key} stands in [{pair.section}].", "Move it to [sysctl]."
+            )
+        elif pair.section != "bootloader" and re.match(r"(default_)?hugepages", pair.key):
+            notes.problem(
+                SECTION,
+                pair.key_start,
+                pair.key,
+                f"{pair.key} stands in [{pair.section}].",
+                "Write it in [bootloader] as cmdline_hugepages=+....",
+            )
+    _sysctls(text, notes, context)
+    if has_huge_page_words(words):
+        check_words(words, notes, context)
+    if thp is not None and any(word.name == "transparent_hugepage" for word in words):
+        notes.problem(
+            THP_BOTH,
+            thp.key_start,
+            "transparent_hugepages",
+            "The command line decides THP here.",
+            "Keep one of the two.",
+        )
+
+
+def _sysctls(text: str, notes: Notes, context: Context) -> None:
+    """The [sysctl] section as a sysctl.d file with the rest blanked out, so that offsets stay."""
+    lines = []
+    inside = False
+    for line in text.splitlines(keepends=True):
+        header = re.match(r"\s*\[([^\]]*)\]", line)
+        if header:
+            inside = header[1] == "sysctl"
+            lines.append(re.sub(r"[^\n]", " ", line))
+        else:
+            lines.append(line if inside else re.sub(r"[^\n]", " ", line))
+    found = sysctl.read(Source("", "".join(lines)), context)
+    notes.effects += found.effects
+    notes.problems += found.problems
+    notes.facts += found.facts

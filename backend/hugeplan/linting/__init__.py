@@ -1,0 +1,1 @@
+"""The linter over REST."""

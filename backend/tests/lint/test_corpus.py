@@ -1,0 +1,86 @@
+"""Every broken file of the corpus is found, by the rule it breaks; no clean file is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hugeplan.lint import Context, FileReport, Severity, Source, lint
+
+CORPUS = Path(__file__).parent / "corpus"
+EXPECTED: dict[str, Any] = yaml.safe_load((CORPUS / "expected.yaml").read_text(encoding="utf-8"))
+
+
+def cases(kind: str) -> list[str]:
+    return sorted(folder.name for folder in (CORPUS / kind).iterdir())
+
+
+def context_of(options: dict[str, Any]) -> Context:
+    fields: dict[str, Any] = {}
+    if "kernel" in options:
+        major, minor = options["kernel"].split(".")
+        fields["kernel"] = (int(major), int(minor))
+    if "numa_nodes" in options:
+        fields["numa_nodes"] = tuple(options["numa_nodes"])
+    if "memory" in options:
+        fields["mem_total_bytes"] = options["memory"]
+    if "default_page" in options:
+        fields["default_page_bytes"] = options["default_page"]
+    if "arch" in options:
+        fields["arch"] = options["arch"]
+        fields["base_page_bytes"] = 65536 if options["arch"] == "aarch64" else 4096
+    return Context(**fields)
+
+
+def sources(kind: str, name: str) -> list[Source]:
+    return [Source(p.name, p.read_text(encoding="utf-8")) for p in sorted((CORPUS / kind / name).iterdir())]
+
+
+def check(kind: str, name: str) -> tuple[FileReport, ...]:
+    key = name if kind == "broken" else f"clean/{name}"
+    options = EXPECTED.get(key, {}).get("options", {})
+    return lint(sources(kind, name), context_of(options))
+
+
+@pytest.mark.parametrize("name", cases("broken"))
+def test_the_fault_is_found(name: str) -> None:
+    reports = check("broken", name)
+    assert all(report.unreadable is None for report in reports), [r.unreadable for r in reports]
+    found = {p.rule.id: p for report in reports for p in report.problems}
+    rule = EXPECTED[name]["rule"]
+    assert rule in found, sorted(found)
+    assert found[rule].rule.severity is Severity.WRONG
+    problem = found[rule]
+    assert problem.message.endswith(".")
+    assert problem.fix
+    assert problem.rule.source
+
+
+@pytest.mark.parametrize("name", cases("broken"))
+def test_a_fixed_file_is_clean_and_stays(name: str) -> None:
+    """Where every wrong has edits, the fixed files have nothing wrong, and fixing them again changes nothing."""
+    options = context_of(EXPECTED[name].get("options", {}))
+    reports = check("broken", name)
+    again = lint([Source(r.source.name, r.fixed_text or r.source.text) for r in reports], options)
+    wrong = [p for report in again for p in report.problems if p.rule.severity is Severity.WRONG]
+    if all(p.edits for report in reports for p in report.problems):
+        assert not wrong
+    assert all(not p.edits for p in wrong)
+    assert all(report.fixed_text is None for report in again)
+
+
+@pytest.mark.parametrize("name", cases("clean"))
+def test_nothing_is_raised_on_a_clean_file(name: str) -> None:
+    reports = check("clean", name)
+    assert [(p.rule.id, p.message) for r in reports for p in r.problems] == []
+    assert all(report.unreadable is None for report in reports)
+    assert all(report.fixed_text is None for report in reports)
+
+
+def test_the_corpus_is_large_enough() -> None:
+    assert len(cases("broken")) >= 40
+    assert len(cases("clean")) >= 25
+    assert set(cases("broken")) == {name for name in EXPECTED if not name.startswith("clean/")}
