@@ -13,13 +13,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char line[RESERVE_LINE_BYTES];
 
     if (reserve_parse_line(text, &pool)) {
-        PROMISE(pool.page_bytes > 0 && pool.node >= -1 && pool.former >= 0 && pool.target >= pool.former);
+        PROMISE(pool.page_bytes > 0 && pool.node >= -1 && pool.previous >= 0 && pool.target >= pool.previous);
         reserve_format_line(&pool, line);
         PROMISE(strlen(line) < sizeof line);
         PROMISE(reserve_parse_line(line, &again));
-        PROMISE(again.page_bytes == pool.page_bytes && again.node == pool.node && again.former == pool.former &&
+        PROMISE(again.page_bytes == pool.page_bytes && again.node == pool.node && again.previous == pool.previous &&
                 again.target == pool.target);
-        PROMISE(reserve_restored_count(pool.former, pool.target, pool.target) == pool.former);
+        PROMISE(reserve_restored_count(pool.previous, pool.target, pool.target) == pool.previous);
     }
     free(text);
     return 0;

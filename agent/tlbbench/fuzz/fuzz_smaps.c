@@ -6,7 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct backing_proof_parser parser = {.start = 0x1000, .end = UINT64_MAX};
+    struct smaps_parser parser = {.start = 0x1000, .end = UINT64_MAX};
     char line[512];
 
     if (size == 0)
@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     PROMISE(in != NULL);
     while (fgets(line, sizeof line, in) != NULL)
-        backing_parse_smaps_line(&parser, line);
+        smaps_parse_line(&parser, line);
     PROMISE(parser.proof.kernel_page_bytes % 1024 == 0);
     (void)fclose(in);
     free(text);

@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct idle_look look;
+    static struct idle_sample look;
     char *text = fuzz_text(data, size);
 
     if (size == 0) {
@@ -19,13 +19,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FILE *in = fmemopen(text, size, "r");
 
     PROMISE(in != NULL);
-    look = (struct idle_look){.wall_ns = 1};
-    timing_parse_idle(in, &look);
+    look = (struct idle_sample){.wall_ns = 1};
+    cpus_parse_idle(in, &look);
     PROMISE(look.wall_ns == 1);
     rewind(in);
-    (void)timing_parse_steal(in, -1);
+    (void)steal_parse(in, -1);
     rewind(in);
-    (void)timing_parse_steal(in, CPU_LIST_MAX - 1);
+    (void)steal_parse(in, CPU_LIST_MAX - 1);
     (void)fclose(in);
     free(text);
     return 0;

@@ -186,24 +186,25 @@ uint64_t __wrap_chase_batch_accesses(struct chase *chase, double batch_seconds)
     return (uint64_t)(batch_seconds * 1e9 / (2 * machine.core->processor.hit_ns)) + CHASE_UNROLL;
 }
 
-/* --- in the place of translations.c, window.c and zero_view.c ----------------------------------------------------- */
+/* --- in the place of translations.c, window.c and zero_window.c -----------------------------------------------------
+ */
 
-void __wrap_translations_drop(void);
-void __wrap_translations_crowd_out(void);
+void __wrap_tlb_flush(void);
+void __wrap_tlb_evict_foreign(void);
 void *__wrap_window_link_view(struct window *window, size_t pages, struct rng *rng, uint32_t *order);
 void *__wrap_window_link_packed(struct window *window, size_t pages, struct rng *rng, uint32_t *order);
-struct chase __wrap_zero_view_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
+struct chase __wrap_zero_window_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
 void *__real_window_link_view(struct window *window, size_t pages, struct rng *rng, uint32_t *order);
 void *__real_window_link_packed(struct window *window, size_t pages, struct rng *rng, uint32_t *order);
-struct chase __real_zero_view_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
+struct chase __real_zero_window_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
 
-void __wrap_translations_drop(void)
+void __wrap_tlb_flush(void)
 {
     sim_tlb_flush(machine.tlb);
     (void)spend(FLUSH_NS);
 }
 
-void __wrap_translations_crowd_out(void)
+void __wrap_tlb_evict_foreign(void)
 {
     sim_tlb_flush(machine.tlb);
     (void)spend(20 * FLUSH_NS);
@@ -238,18 +239,18 @@ void *__wrap_window_link_packed(struct window *window, size_t pages, struct rng 
 }
 
 /* All pages share the lines of one: where that costs, it costs every cycle longer than them the same. */
-struct chase __wrap_zero_view_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order)
+struct chase __wrap_zero_window_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order)
 {
     note_link(pages, 0);
     machine.line_ns += packed ? 0 : machine.core->shared_line_ns;
-    return __real_zero_view_link(context, packed, pages, rng, order);
+    return __real_zero_window_link(context, packed, pages, rng, order);
 }
 
 /* --- in the place of core_width.c -------------------------------------------------------------------------------- */
 
-double __wrap_core_width_probe(void);
+double __wrap_issue_throughput_probe(void);
 
-double __wrap_core_width_probe(void)
+double __wrap_issue_throughput_probe(void)
 {
     const double width = machine.sibling_busy ? WIDTH_SHARED : WIDTH_ALONE;
 
@@ -258,65 +259,65 @@ double __wrap_core_width_probe(void)
 
 /* --- in the place of timing.c ----------------------------------------------------------------------------------- */
 
-uint64_t __wrap_timing_now_ns(void);
-uint64_t __wrap_timing_thread_cpu_ns(void);
-long __wrap_timing_switches(void);
-uint64_t __wrap_timing_steal_ticks(int cpu);
-double __wrap_timing_core_hz(void);
-int __wrap_timing_choose_cpu(const struct cpu_list *allowed);
-int __wrap_timing_pin_cpu(int cpu);
-void __wrap_timing_look_idle(struct idle_look *look);
-int __wrap_timing_idlest_cpu(const struct idle_look *since, const struct cpu_list *allowed, double *idle_share);
+uint64_t __wrap_clock_now_ns(void);
+uint64_t __wrap_clock_thread_cpu_ns(void);
+long __wrap_guard_switches(void);
+uint64_t __wrap_steal_ticks(int cpu);
+double __wrap_core_clock_hz(void);
+int __wrap_cpus_choose(const struct cpu_list *allowed);
+int __wrap_cpus_pin(int cpu);
+void __wrap_cpus_sample_idle(struct idle_sample *look);
+int __wrap_cpus_idlest(const struct idle_sample *since, const struct cpu_list *allowed, double *idle_share);
 struct deadline __wrap_deadline_after(double seconds);
 double __wrap_deadline_remaining_seconds(struct deadline deadline);
 bool __wrap_deadline_passed(struct deadline deadline);
 
-uint64_t __wrap_timing_now_ns(void)
+uint64_t __wrap_clock_now_ns(void)
 {
     return (uint64_t)machine.wall_ns;
 }
 
-uint64_t __wrap_timing_thread_cpu_ns(void)
+uint64_t __wrap_clock_thread_cpu_ns(void)
 {
     return (uint64_t)machine.cpu_ns;
 }
 
-long __wrap_timing_switches(void)
+long __wrap_guard_switches(void)
 {
     return machine.switches;
 }
 
-uint64_t __wrap_timing_steal_ticks(int cpu)
+uint64_t __wrap_steal_ticks(int cpu)
 {
     (void)cpu;
     return 0;
 }
 
-double __wrap_timing_core_hz(void)
+double __wrap_core_clock_hz(void)
 {
     (void)spend(2e6);
     return machine.core->hz * machine.clock;
 }
 
-int __wrap_timing_choose_cpu(const struct cpu_list *allowed)
+int __wrap_cpus_choose(const struct cpu_list *allowed)
 {
     (void)allowed;
     machine.wall_ns += 4e7;
     return 0;
 }
 
-int __wrap_timing_pin_cpu(int cpu)
+int __wrap_cpus_pin(int cpu)
 {
     return cpu;
 }
 
-void __wrap_timing_look_idle(struct idle_look *look)
+void __wrap_cpus_sample_idle(struct idle_sample *look)
 {
     memset(look, 0, sizeof(*look));
     look->wall_ns = (uint64_t)machine.wall_ns + 1;
 }
 
-int __wrap_timing_idlest_cpu(const struct idle_look *since, const struct cpu_list *allowed, double *idle_share)
+int __wrap_cpus_idlest(const struct idle_sample *since, const struct cpu_list *allowed, double *idle_share)
 {
     (void)since;
     (void)allowed;

@@ -44,24 +44,24 @@ static const char SMAPS[] = "7f0000000000-7f0000400000 rw-p 00000000 00:00 0 \n"
                             "ShmemPmdMapped:       64 kB\n"
                             "Shared_Hugetlb:     4096 kB\n";
 
-static struct backing_proof parse(uint64_t start, uint64_t end)
+static struct smaps_proof parse(uint64_t start, uint64_t end)
 {
-    struct backing_proof_parser parser = {.start = start, .end = end};
+    struct smaps_parser parser = {.start = start, .end = end};
     char text[sizeof(SMAPS)];
     char *rest = NULL;
 
     memcpy(text, SMAPS, sizeof(SMAPS));
     for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
-        backing_parse_smaps_line(&parser, line);
+        smaps_parse_line(&parser, line);
     }
     return parser.proof;
 }
 
 static void smaps_of_a_range(struct harness *h)
 {
-    const struct backing_proof first = parse(0x7f0000000000, 0x7f0000400000);
-    const struct backing_proof second = parse(0x7f0000400000, 0x7f0000800000);
-    const struct backing_proof none = parse(0x1000, 0x2000);
+    const struct smaps_proof first = parse(0x7f0000000000, 0x7f0000400000);
+    const struct smaps_proof second = parse(0x7f0000400000, 0x7f0000800000);
+    const struct smaps_proof none = parse(0x1000, 0x2000);
 
     CHECK_U64(first.anon_huge_bytes, 2 * MIB);
     CHECK_U64(first.rss_bytes, 3000 * 1024);
@@ -172,7 +172,7 @@ static void address_space_limit_is_named(struct harness *h)
     int status = 0;
 
     if (child == 0) {
-        const uint64_t mapped = backing_status_bytes("VmSize");
+        const uint64_t mapped = process_own_status_bytes("VmSize");
         const struct rlimit limit = {mapped + 8 * MIB, mapped + 8 * MIB};
         struct verdict verdict;
         struct arena arena;
@@ -270,7 +270,7 @@ static void workers_that_die_are_told(struct harness *h)
         .environment = &environment, .base_page_bytes = page, .memory_bytes = 64 * MIB, .numa_node = -1};
     const struct backing backing = {.kind = BACKING_BASE, .page_bytes = page, .name = "base"};
 
-    timing_list_cpus(&session.cpus, &session.cpus);
+    cpus_list_allowed(&session.cpus, &session.cpus);
     for (unsigned mode = MODE_THREADS; mode <= MODE_PROCESSES; mode++) {
         const struct rows_spec spec = {
             .row_bytes = 128, .workers = 3, .mode = mode, .keys = KEYS_ZIPF, .read = READ_ROW};
@@ -280,13 +280,13 @@ static void workers_that_die_are_told(struct harness *h)
 
         CHECK(rows_segment_open(&segment, &backing, 16 * MIB, 48 * MIB, &session, &verdict) == 0);
         CHECK(segment.verdict.status == STATUS_OK);
-        CHECK(rows_run(&segment, &spec, 0.02, &session, &measurement) == 0);
+        CHECK(workers_run(&segment, &spec, 0.02, &session, &measurement) == 0);
         CHECK(measurement.verdict.status == STATUS_OK);
         CHECK(measurement.rows_per_second > 0);
         CHECK(measurement.ns_p50 > 0 && measurement.ns_p50 <= measurement.ns_p99);
         CHECK(ftruncate(segment.fd, (off_t)(8 * MIB)) == 0);
         measurement = (struct row_measurement){.rows_per_second = NAN};
-        CHECK(rows_run(&segment, &spec, 0.02, &session, &measurement) == 0);
+        CHECK(workers_run(&segment, &spec, 0.02, &session, &measurement) == 0);
         CHECK(measurement.verdict.status == STATUS_SIGBUS);
         CHECK(isnan(measurement.rows_per_second));
         rows_segment_close(&segment);

@@ -26,7 +26,7 @@ static void shuffle_is_a_permutation(struct harness *h)
     for (uint32_t index = 0; index < COUNT; index++) {
         order[index] = index;
     }
-    chase_shuffle(order, COUNT, &rng);
+    permutation_shuffle(order, COUNT, &rng);
     for (uint32_t index = 0; index < COUNT; index++) {
         CHECK(order[index] < COUNT && !seen[order[index]]);
         seen[order[index]] = true;
@@ -161,13 +161,13 @@ static void pages_of_zeroes_take_no_memory(struct harness *h)
     uint32_t *const order = malloc(PAGES * sizeof(*order));
     bool *const seen = calloc(PAGES, sizeof(*seen));
     struct rng rng = rng_new(1, 1);
-    struct zero_view view;
+    struct zero_window view;
     struct verdict verdict;
 
     memset(order, 1, PAGES * sizeof(*order));
-    CHECK(zero_view_open(&view, page, PAGES, &verdict) == 0);
+    CHECK(zero_window_open(&view, page, PAGES, &verdict) == 0);
     const uint64_t before = resident_bytes();
-    struct chase chase = zero_view_link(&view, false, PAGES, &rng, order);
+    struct chase chase = zero_window_link(&view, false, PAGES, &rng, order);
 
     for (size_t step = 0; step < PAGES; step++) {
         const uint64_t at = order[step] / page;
@@ -179,11 +179,11 @@ static void pages_of_zeroes_take_no_memory(struct harness *h)
     if (before > 0) {
         CHECK(resident_bytes() < before + (1u << 20)); /* counted, the pages would be 32 MiB and more */
     }
-    chase = zero_view_link(&view, true, PAGES, &rng, order);
+    chase = zero_window_link(&view, true, PAGES, &rng, order);
     for (size_t step = 0; step < PAGES; step++) {
         CHECK(order[step] < page);
     }
-    zero_view_close(&view);
+    zero_window_close(&view);
     free(order);
     free(seen);
 }

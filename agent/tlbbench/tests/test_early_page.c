@@ -35,7 +35,7 @@ static struct cpu_list all_cpus(void)
     const struct cpu_list all = {0};
     struct cpu_list allowed;
 
-    timing_list_cpus(&all, &allowed);
+    cpus_list_allowed(&all, &allowed);
     return allowed;
 }
 

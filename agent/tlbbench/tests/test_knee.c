@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads simulated processors and ladders recorded on real ones. */
+/* Reads simulated processors and sweeps recorded on real ones. */
 #include "base/rng.h"
 #include "engine/knee.h"
 #include "harness.h"
@@ -29,8 +29,8 @@ enum { PROCESSOR_COUNT = sizeof(PROCESSORS) / sizeof(PROCESSORS[0]) };
 static const struct sim_noise QUIET = {.spread = 0.002, .outlier_share = 0};
 static const struct sim_noise LIVELY = {.spread = 0.008, .outlier_share = 0.03};
 
-static size_t geometric_ladder(const struct sim_processor *processor, double from, double to, double step,
-                               const struct sim_noise *noise, struct rng *rng, struct knee_point *points)
+static size_t geometric_sweep(const struct sim_processor *processor, double from, double to, double step,
+                              const struct sim_noise *noise, struct rng *rng, struct knee_point *points)
 {
     size_t count = 0;
 
@@ -49,7 +49,7 @@ static struct knee read_first_level(const struct sim_processor *processor, const
                                     struct rng *rng)
 {
     struct knee_point points[POINTS_MAX];
-    size_t count = geometric_ladder(processor, 4, 384, 1.122462048, noise, rng, points);
+    size_t count = geometric_sweep(processor, 4, 384, 1.122462048, noise, rng, points);
     const struct knee coarse = knee_find(points, count);
 
     if (coarse.verdict != KNEE_FOUND) {
@@ -107,7 +107,7 @@ static void second_level_interval(struct harness *h)
 
         for (uint64_t seed = 1; seed <= 5; seed++) {
             struct rng rng = rng_new(seed, 100 + index);
-            const size_t count = geometric_ladder(processor, from, 3 * entries, 1.122462048, &LIVELY, &rng, points);
+            const size_t count = geometric_sweep(processor, from, 3 * entries, 1.122462048, &LIVELY, &rng, points);
             const struct knee_interval found = knee_find_interval(points, count, (uint64_t)from);
 
             if (found.verdict != KNEE_FOUND || (double)found.soft_start_pages > entries ||
@@ -163,7 +163,7 @@ static void ways_of_simulated_processors(struct harness *h)
     }
 }
 
-/* --- ladders recorded on an Emerald Rapids KVM guest (peer-results.md, own probe, medians) ----------------------- */
+/* --- sweeps recorded on an Emerald Rapids KVM guest (peer-results.md, own probe, medians) ----------------------- */
 
 static const struct knee_point EMERALD_RAPIDS[] = {
     {64, 1.683, 0},   {88, 1.684, 0},   {92, 1.688, 0},   {96, 1.683, 0},   {98, 1.952, 0},   {100, 2.162, 0},
@@ -251,9 +251,9 @@ static void recorded_ways(struct harness *h)
     CHECK_I64(knee_find_ways(capacity, 7), 6);
 }
 
-/* --- ladders that must not yield a number ------------------------------------------------------------------------ */
+/* --- sweeps that must not yield a number ------------------------------------------------------------------------ */
 
-static void flat_ladder_has_no_knee(struct harness *h)
+static void flat_sweep_has_no_knee(struct harness *h)
 {
     struct knee_point points[20];
 
@@ -310,7 +310,7 @@ static const struct harness_case CASES[] = {
     {"recorded Emerald Rapids ladder: first level", recorded_first_level},
     {"recorded Emerald Rapids ladder: second level and penalty", recorded_second_level},
     {"recorded Emerald Rapids ladders: ways", recorded_ways},
-    {"a flat ladder has no knee", flat_ladder_has_no_knee},
+    {"a flat ladder has no knee", flat_sweep_has_no_knee},
     {"a single outlier is no knee", single_outlier_is_no_knee},
     {"chaos is unclear, not a number", chaos_is_unclear},
     {"odd capacities give no ways", odd_capacities_give_no_ways},

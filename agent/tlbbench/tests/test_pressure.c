@@ -30,7 +30,7 @@ static void every_line_is_visited_evenly(struct harness *h)
     if (visits == NULL)
         abort();
     for (unsigned draw = 0; draw < DRAWS; draw++) {
-        const uint64_t line = pressure_next_line(&rng, LINES);
+        const uint64_t line = probe_next_line(&rng, LINES);
 
         visits[line]++;
         by_line[line % LINES_OF_PAGE]++;
@@ -48,36 +48,36 @@ static void all_lines_between_are_read(struct harness *h)
 {
     static const unsigned counts[] = {0, 1, 15, 16, 17, 64, 256, 1024};
     const uint64_t pieces = 64;
-    char *const base = aligned_alloc(PRESSURE_PIECE_BYTES, pieces * PRESSURE_PIECE_BYTES);
-    const struct pressure_region region = {base, pieces};
+    char *const base = aligned_alloc(PROBE_PIECE_BYTES, pieces * PROBE_PIECE_BYTES);
+    const struct probe_region region = {base, pieces};
     struct rng rng = rng_new(1, 2);
 
     if (base == NULL)
         abort();
-    memset(base, 0, pieces * PRESSURE_PIECE_BYTES);
-    for (uint64_t at = 0; at < pieces * PRESSURE_PIECE_BYTES; at += PRESSURE_LINE_BYTES)
+    memset(base, 0, pieces * PROBE_PIECE_BYTES);
+    for (uint64_t at = 0; at < pieces * PROBE_PIECE_BYTES; at += PROBE_LINE_BYTES)
         base[at] = 1;
     for (size_t index = 0; index < sizeof(counts) / sizeof(counts[0]); index++)
-        CHECK_U64(pressure_read_lines(&region, &rng, counts[index]) & 0xffff, counts[index]);
+        CHECK_U64(probe_read_lines(&region, &rng, counts[index]) & 0xffff, counts[index]);
     free(base);
 }
 
 /* One page, read whole in four draws of 16: a line that comes twice within a draw would show in the sum of its bits. */
 static void lines_of_a_page_differ(struct harness *h)
 {
-    uint64_t *const page = aligned_alloc(PRESSURE_PIECE_BYTES, PRESSURE_PIECE_BYTES);
-    const struct pressure_region region = {(const char *)page, 1};
+    uint64_t *const page = aligned_alloc(PROBE_PIECE_BYTES, PROBE_PIECE_BYTES);
+    const struct probe_region region = {(const char *)page, 1};
     struct rng rng = rng_new(3, 4);
 
     if (page == NULL)
         abort();
-    memset(page, 0, PRESSURE_PIECE_BYTES);
-    for (unsigned line = 0; line < PRESSURE_PIECE_BYTES / PRESSURE_LINE_BYTES; line++)
-        page[line * PRESSURE_LINE_BYTES / sizeof(*page)] = UINT64_C(1) << line;
+    memset(page, 0, PROBE_PIECE_BYTES);
+    for (unsigned line = 0; line < PROBE_PIECE_BYTES / PROBE_LINE_BYTES; line++)
+        page[line * PROBE_LINE_BYTES / sizeof(*page)] = UINT64_C(1) << line;
     for (unsigned draw = 0; draw < 100; draw++) {
-        const uint64_t sum = pressure_read_lines(&region, &rng, PRESSURE_LINES_PER_PAGE);
+        const uint64_t sum = probe_read_lines(&region, &rng, PROBE_LINES_PER_PAGE);
 
-        CHECK_I64(__builtin_popcountll(sum), PRESSURE_LINES_PER_PAGE);
+        CHECK_I64(__builtin_popcountll(sum), PROBE_LINES_PER_PAGE);
     }
     free(page);
 }
@@ -117,20 +117,20 @@ static void the_counter_keeps_time(struct harness *h)
 static void far_accesses_take_longer(struct harness *h)
 {
     enum { NEAR_LINES = 64, ACCESSES = 2000, WAIT_NS = 3000 };
-    char *const base = aligned_alloc(PRESSURE_PIECE_BYTES, 64 * MIB);
-    const struct pressure_region region = {base, 64 * MIB / PRESSURE_PIECE_BYTES};
-    struct pressure_probe near = {.base = base, .lines = NEAR_LINES, .region = &region, .access = rng_new(1, 1)};
-    struct pressure_probe far = {.base = base,
-                                 .lines = 64 * MIB / PRESSURE_LINE_BYTES,
-                                 .region = &region,
-                                 .lines_between = 64,
-                                 .access = rng_new(1, 2),
-                                 .between = rng_new(1, 3)};
-    struct pressure_probe slow = far;
+    char *const base = aligned_alloc(PROBE_PIECE_BYTES, 64 * MIB);
+    const struct probe_region region = {base, 64 * MIB / PROBE_PIECE_BYTES};
+    struct probe near = {.base = base, .lines = NEAR_LINES, .region = &region, .access = rng_new(1, 1)};
+    struct probe far = {.base = base,
+                        .lines = 64 * MIB / PROBE_LINE_BYTES,
+                        .region = &region,
+                        .lines_between = 64,
+                        .access = rng_new(1, 2),
+                        .between = rng_new(1, 3)};
+    struct probe slow = far;
     struct counter_scale scale;
-    struct pressure_time near_time;
-    struct pressure_time far_time;
-    struct pressure_time slow_time;
+    struct probe_time near_time;
+    struct probe_time far_time;
+    struct probe_time slow_time;
 
     if (base == NULL)
         abort();
@@ -141,9 +141,9 @@ static void far_accesses_take_longer(struct harness *h)
         return;
     }
     slow.wait_ticks = (uint64_t)(WAIT_NS * scale.ticks_per_ns);
-    if (!pressure_measure(&near, &scale, ACCESSES, 1, &near_time) ||
-        !pressure_measure(&far, &scale, ACCESSES, 1, &far_time) ||
-        !pressure_measure(&slow, &scale, ACCESSES, 1, &slow_time)) {
+    if (!probe_measure(&near, &scale, ACCESSES, 1, &near_time) ||
+        !probe_measure(&far, &scale, ACCESSES, 1, &far_time) ||
+        !probe_measure(&slow, &scale, ACCESSES, 1, &slow_time)) {
         harness_skip(h, "the machine is too busy: too few accesses were left alone");
     } else if (!harness_is_emulated()) {
         CHECK(near_time.ns > -20 && near_time.ns < 50);

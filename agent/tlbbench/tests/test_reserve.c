@@ -18,7 +18,7 @@ struct fake {
     char pool[192];
     char journals[96];
     char journal[128];
-    struct reserve_places places;
+    struct reserve_paths places;
 };
 
 static void write_text(const char *path, const char *text)
@@ -81,7 +81,7 @@ static bool fake_open(struct fake *fake, long nr, long free_pages)
     make_folders(fake->pool);
     set_count(fake, "nr_hugepages", nr);
     set_count(fake, "free_hugepages", free_pages);
-    fake->places = (struct reserve_places){.sysfs = fake->sysfs, .journal_dir = fake->journals};
+    fake->places = (struct reserve_paths){.sysfs = fake->sysfs, .journal_dir = fake->journals};
     return true;
 }
 
@@ -107,7 +107,7 @@ static void restored_counts(struct harness *h)
 
 static void journal_lines(struct harness *h)
 {
-    const struct reserve_pool pool = {.page_bytes = 2097152, .node = 1, .former = 7, .target = 1007};
+    const struct reserve_pool pool = {.page_bytes = 2097152, .node = 1, .previous = 7, .target = 1007};
     struct reserve_pool parsed;
     char line[RESERVE_LINE_BYTES];
 
@@ -115,7 +115,7 @@ static void journal_lines(struct harness *h)
     CHECK(reserve_parse_line(line, &parsed));
     CHECK_U64(parsed.page_bytes, 2097152);
     CHECK_I64(parsed.node, 1);
-    CHECK_I64(parsed.former, 7);
+    CHECK_I64(parsed.previous, 7);
     CHECK_I64(parsed.target, 1007);
     /* Cut anywhere it must not parse: "target=1" would be a wrong count. */
     for (size_t length = strlen(line) - 2; length > 0; length--) {
@@ -219,7 +219,7 @@ static void surplus_is_not_kept(struct harness *h)
     CHECK(reservation_begin(&reservation, &fake.places) == 0);
     reservation_take(&reservation, 2097152, -1, 10);
     CHECK_I64(read_count(&fake, "nr_hugepages"), 15); /* five in use, ten free */
-    CHECK_I64(reservation.pools[0].former, 0);
+    CHECK_I64(reservation.pools[0].previous, 0);
     /* The kernel counts the five in while there is room, which the folder here does not. */
     reservation.pools[0].held = 15;
     set_count(&fake, "surplus_hugepages", 0);

@@ -32,11 +32,11 @@ static struct environment *machine(enum hypervisor_state state, uint64_t base_pa
     return e;
 }
 
-static struct granule granule(const char *backing, enum backing_kind kind, uint64_t page_bytes, uint64_t granule_bytes,
-                              enum status status)
+static struct effective_page effective_page(const char *backing, enum backing_kind kind, uint64_t page_bytes,
+                                            uint64_t entry_bytes, enum status status)
 {
-    struct granule made = {
-        .kind = kind, .page_bytes = page_bytes, .granule_bytes = granule_bytes, .verdict = {status, ""}};
+    struct effective_page made = {
+        .kind = kind, .page_bytes = page_bytes, .entry_bytes = entry_bytes, .verdict = {status, ""}};
 
     (void)snprintf(made.backing, sizeof made.backing, "%s", backing);
     return made;
@@ -68,7 +68,7 @@ static void make_base(struct base_curve *base)
 
 static void check_verdict(struct harness *h, int line, const char *want, const struct environment *environment,
                           struct geometry_result *geometry, struct paired_delta *deltas, size_t count,
-                          const struct granule *page)
+                          const struct effective_page *page)
 {
     struct base_curve base;
     char text[VERDICT_TEXT_BYTES];
@@ -106,7 +106,7 @@ static void fractured_pages_are_told_by_their_effect(struct harness *h)
     };
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
     struct geometry_result geometry = {0};
-    const struct granule g = granule("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
+    const struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
 
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         struct paired_delta deltas[] = {
@@ -128,7 +128,7 @@ static void noise_at_the_largest_footprint_is_said(struct harness *h)
 {
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
     struct geometry_result geometry = {0};
-    const struct granule g = granule("THP", BACKING_THP, P2M, P4K, STATUS_FRACTURED);
+    const struct effective_page g = effective_page("THP", BACKING_THP, P2M, P4K, STATUS_FRACTURED);
     struct paired_delta deltas[] = {
         delta("THP", P1G / 4, -9, -6, -3), delta("THP", P1G, -69, -28, 13),
         delta("THP", 2 * P1G, (double)NAN, (double)NAN, (double)NAN), /* not measured there */
@@ -152,7 +152,7 @@ static void what_the_tlb_holds_in_base_pages_says_nothing(struct harness *h)
         {.level = 2, .kind = TLB_DATA, .page_bytes = P4K, .entries = 2048, .source = SOURCE_MEASURED}};
     struct geometry_result geometry = {.levels = {levels, 1}};
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
-    const struct granule g = granule("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
+    const struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
     struct paired_delta deltas[] = {delta("2M", 4 * P2M, -0.25, 0, 0.25)}; /* just the reach */
 
     CHECK_VERDICT("2M pages here give no TLB reach: the hypervisor backs the guest with 4K pages; whether they shorten "
@@ -195,7 +195,7 @@ static void pressure_is_told_beside_the_chase(struct harness *h)
     struct geometry_result geometry = {0};
     const struct run_result run = {.geometry = &geometry, .latency = &latency, .pressure = &pressure};
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
-    const struct granule g = granule("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
+    const struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
     char text[VERDICT_TEXT_BYTES];
 
     CHECK_TEXT(
@@ -212,7 +212,7 @@ static void larger_pieces_still_reach(struct harness *h)
 {
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
     struct geometry_result geometry = {0};
-    const struct granule g = granule("1G", BACKING_HUGETLB, P1G, P2M, STATUS_FRACTURED);
+    const struct effective_page g = effective_page("1G", BACKING_HUGETLB, P1G, P2M, STATUS_FRACTURED);
 
     CHECK_VERDICT("1G pages here give no more TLB reach than 2M pages: the hypervisor backs the guest with 2M pages; "
                   "whether they shorten walks was not measured",
@@ -229,7 +229,7 @@ static void base_pages_may_be_fractured_too(struct harness *h)
 {
     struct environment *e = machine(HYPERVISOR_PRESENT, P64K);
     struct geometry_result geometry = {0};
-    const struct granule g = granule("64K", BACKING_BASE, P64K, P4K, STATUS_FRACTURED);
+    const struct effective_page g = effective_page("64K", BACKING_BASE, P64K, P4K, STATUS_FRACTURED);
 
     CHECK_VERDICT("64K pages take several TLB entries each: the hypervisor backs the guest with 4K pages", e, &geometry,
                   NULL, 0, g);
@@ -265,8 +265,8 @@ static void whole_pages_tell_their_reach(struct harness *h)
          "+20)"},
     };
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
-    const struct granule base = granule("4K", BACKING_BASE, P4K, P4K, STATUS_OK);
-    const struct granule huge = granule("2M", BACKING_HUGETLB, P2M, P2M, STATUS_OK);
+    const struct effective_page base = effective_page("4K", BACKING_BASE, P4K, P4K, STATUS_OK);
+    const struct effective_page huge = effective_page("2M", BACKING_HUGETLB, P2M, P2M, STATUS_OK);
 
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         struct paired_delta deltas[] = {delta("2M", P1G, tries[i].low, tries[i].middle, tries[i].high)};
@@ -308,11 +308,12 @@ static void what_was_not_measured_says_why(struct harness *h)
     struct environment *e = machine(HYPERVISOR_UNKNOWN, P4K);
 
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
-        const struct granule g = granule(tries[i].backing, tries[i].kind, tries[i].page_bytes, 0, tries[i].status);
+        const struct effective_page g =
+            effective_page(tries[i].backing, tries[i].kind, tries[i].page_bytes, 0, tries[i].status);
 
         CHECK_VERDICT(tries[i].text, e, &geometry, NULL, 0, g);
     }
-    struct granule g = granule("2M", BACKING_HUGETLB, P2M, 0, STATUS_MEMORY_LIMIT);
+    struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, 0, STATUS_MEMORY_LIMIT);
 
     (void)snprintf(g.verdict.reason, sizeof g.verdict.reason, "4 MiB needed, 1 MiB allowed");
     CHECK_VERDICT("2M pages were not measured: 4 MiB needed, 1 MiB allowed", e, &geometry, NULL, 0, g);
@@ -324,7 +325,7 @@ static void a_time_without_a_granule_is_told(struct harness *h)
 {
     struct geometry_result geometry = {0};
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
-    const struct granule g = granule("2M", BACKING_HUGETLB, P2M, 0, STATUS_NOISY);
+    const struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, 0, STATUS_NOISY);
     struct paired_delta deltas[] = {delta("2M", P1G, -40, -35, -30)};
 
     CHECK_VERDICT(

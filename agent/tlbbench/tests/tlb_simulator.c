@@ -147,7 +147,7 @@ double sim_measure(const struct sim_processor *processor, uint64_t pages, uint64
     for (uint64_t page = 0; page < pages; page++) {
         order[page] = (uint32_t)page;
     }
-    chase_shuffle(order, (size_t)pages, rng);
+    permutation_shuffle(order, (size_t)pages, rng);
     for (unsigned lap = 0; lap < WARM_LAPS + TIMED_LAPS; lap++) {
         for (uint64_t step = 0; step < pages; step++) {
             const double cost = processor->hit_ns + sim_tlb_access(tlb, base + order[step] * stride, rng);

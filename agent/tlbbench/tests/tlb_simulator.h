@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A software TLB of two levels, for testing the reading of ladders on processors that are not at hand. */
+/* A software TLB of two levels, for testing the reading of sweeps on processors that are not at hand. */
 #ifndef TLBBENCH_TESTS_TLB_SIMULATOR_H
 #define TLBBENCH_TESTS_TLB_SIMULATOR_H
 

@@ -20,19 +20,19 @@ static uint64_t clock_ns(clockid_t id)
     return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
 
-uint64_t timing_now_ns(void)
+uint64_t clock_now_ns(void)
 {
     return clock_ns(CLOCK_MONOTONIC_RAW);
 }
 
-uint64_t timing_thread_cpu_ns(void)
+uint64_t clock_thread_cpu_ns(void)
 {
     return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 struct deadline deadline_after(double seconds)
 {
-    return (struct deadline){.end_ns = timing_now_ns() + (uint64_t)(seconds * NS_PER_SECOND)};
+    return (struct deadline){.end_ns = clock_now_ns() + (uint64_t)(seconds * NS_PER_SECOND)};
 }
 
 struct deadline deadline_earlier(struct deadline left, struct deadline right)
@@ -42,12 +42,12 @@ struct deadline deadline_earlier(struct deadline left, struct deadline right)
 
 double deadline_remaining_seconds(struct deadline deadline)
 {
-    const uint64_t now = timing_now_ns();
+    const uint64_t now = clock_now_ns();
 
     return now >= deadline.end_ns ? 0 : (double)(deadline.end_ns - now) / NS_PER_SECOND;
 }
 
 bool deadline_passed(struct deadline deadline)
 {
-    return timing_now_ns() >= deadline.end_ns;
+    return clock_now_ns() >= deadline.end_ns;
 }

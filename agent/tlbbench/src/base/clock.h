@@ -8,14 +8,14 @@
 #include <stdio.h>
 
 /* CLOCK_MONOTONIC_RAW in nanoseconds: not slewed by time daemons. */
-uint64_t timing_now_ns(void);
+uint64_t clock_now_ns(void);
 
 /* CLOCK_THREAD_CPUTIME_ID in nanoseconds: stands still while another task or guest has the core. */
-uint64_t timing_thread_cpu_ns(void);
+uint64_t clock_thread_cpu_ns(void);
 
 /* Stops at a moment in time: --time-limit and the budgets of sections. */
 struct deadline {
-    uint64_t end_ns; /* of timing_now_ns() */
+    uint64_t end_ns; /* of clock_now_ns() */
 };
 
 struct deadline deadline_after(double seconds);

@@ -3,7 +3,7 @@
 
 #include "base/rng.h"
 
-void chase_shuffle(uint32_t *order, size_t count, struct rng *rng)
+void permutation_shuffle(uint32_t *order, size_t count, struct rng *rng)
 {
     for (size_t left = count; left > 1; left--) {
         const size_t other = (size_t)rng_below(rng, left);

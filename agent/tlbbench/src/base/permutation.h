@@ -10,7 +10,7 @@
 
 /* Shuffles `order` (0 .. count - 1 in any order before) evenly: the cycle visits order[0], order[1], ... and returns.
  */
-void chase_shuffle(uint32_t *order, size_t count, struct rng *rng);
+void permutation_shuffle(uint32_t *order, size_t count, struct rng *rng);
 
 /*
  * A permutation of 0 .. count - 1 without a table, for cycles of millions of nodes: the memory beside the measured area

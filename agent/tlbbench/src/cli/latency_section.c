@@ -77,5 +77,5 @@ int latency_section_measure(const struct session *session, const struct options 
     }
     progress = (struct part_progress){session, 1 - share, share};
     part.deadline = deadline_earlier(session->deadline, deadline_after(seconds));
-    return pressure_measure_points(&part, result->pressure);
+    return pressure_measure(&part, result->pressure);
 }

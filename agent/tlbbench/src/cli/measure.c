@@ -62,7 +62,7 @@ static int measure_in(const struct options *options, struct environment *environ
                       char error[OPTIONS_ERROR_BYTES])
 {
     struct timespec started_at = {0};
-    const uint64_t start_ns = timing_now_ns();
+    const uint64_t start_ns = clock_now_ns();
     struct run_result result;
 
     (void)clock_gettime(CLOCK_REALTIME, &started_at);
@@ -79,7 +79,7 @@ static int measure_in(const struct options *options, struct environment *environ
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left for the result");
         status = EXIT_FAILED;
     } else {
-        const double seconds = (double)(timing_now_ns() - start_ns) / 1e9;
+        const double seconds = (double)(clock_now_ns() - start_ns) / 1e9;
 
         status = options->output == OUTPUT_JSON
                      ? print_document(options, environment, &result, started_at, seconds, out)

@@ -11,7 +11,7 @@
 /* Limits that no machine of today reaches; they stop a slip of the finger, not a use. */
 #define MAX_TIME_LIMIT_SECONDS 3600.0
 #define MIN_TIME_LIMIT_SECONDS 0.1
-#define MIN_MEMORY_BYTES (UINT64_C(1) << 20) /* below this no ladder of pages fits */
+#define MIN_MEMORY_BYTES (UINT64_C(1) << 20) /* below this no sweep of pages fits */
 #define MAX_MEMORY_BYTES (UINT64_C(1) << 46)
 #define MIN_PAGE_BYTES UINT64_C(4096)
 #define MAX_PAGE_BYTES (UINT64_C(16) << 30) /* POWER's 16 GiB page */

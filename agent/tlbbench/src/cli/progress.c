@@ -22,7 +22,7 @@ void progress_start(struct progress *progress, FILE *out)
     progress->out = out;
     progress->overwrites = out != NULL && isatty(fileno(out)) == 1;
     progress->section = "";
-    progress->start_ns = timing_now_ns();
+    progress->start_ns = clock_now_ns();
 }
 
 void progress_next_section(struct progress *progress, const char *section, double share)
@@ -45,7 +45,7 @@ char *progress_text(const char *section, double done, double elapsed_seconds, ch
 void progress_report(void *context, double fraction_of_section)
 {
     struct progress *progress = context;
-    uint64_t now = timing_now_ns();
+    uint64_t now = clock_now_ns();
     char text[PROGRESS_TEXT_BYTES];
 
     if (progress->out == NULL ||

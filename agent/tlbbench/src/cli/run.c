@@ -72,7 +72,7 @@ static int run_section(const struct section *section, const struct session *sess
     struct section_call call = {section, session, options, result, 0};
     const struct asked asked = {options, session->environment};
     struct section_result *const record = add_section(result, section->name);
-    const uint64_t start_ns = timing_now_ns();
+    const uint64_t start_ns = clock_now_ns();
 
     if (session_must_stop(session, &record->verdict)) {
         result->exit_status = 3;
@@ -80,7 +80,7 @@ static int run_section(const struct section *section, const struct session *sess
     }
     const int bus = signals_guard_bus(call_section, &call);
 
-    record->duration_seconds = (double)(timing_now_ns() - start_ns) / 1e9;
+    record->duration_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
     if (call.status != 0) {
         return -1;
     }
@@ -91,7 +91,7 @@ static int run_section(const struct section *section, const struct session *sess
     if (record->verdict.status != STATUS_OK || section->is_partial(&asked, result)) {
         result->exit_status = 3;
     }
-    const uint64_t resident = backing_status_bytes("VmRSS");
+    const uint64_t resident = process_own_status_bytes("VmRSS");
 
     if (resident != UINT64_MAX && resident > result->rss_outside_bytes) {
         result->rss_outside_bytes = resident;
@@ -126,7 +126,7 @@ static double section_seconds(const struct options *options, const struct sectio
 static int run_sections(struct session *session, const struct options *options, struct progress *progress,
                         struct run_result *result)
 {
-    const uint64_t start_ns = timing_now_ns();
+    const uint64_t start_ns = clock_now_ns();
     double whole_seconds = 0;
     double planned_seconds = 0;
 
@@ -144,7 +144,7 @@ static int run_sections(struct session *session, const struct options *options, 
             continue;
         }
         planned_seconds += seconds;
-        const double elapsed_seconds = (double)(timing_now_ns() - start_ns) / 1e9;
+        const double elapsed_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
 
         progress_next_section(progress, section->name, seconds / whole_seconds);
         /* A single command with its own limit may use all of it. A section gets what those before it left, too. */
@@ -295,9 +295,9 @@ int run_measure(const struct options *options, const struct environment *environ
     }
     list_backings(&session, options);
     lower_priority(options);
-    timing_list_cpus(&options->cpus, &session.cpus);
-    session.cpu = timing_choose_cpu(&session.cpus);
-    (void)timing_pin_cpu(session.cpu);
+    cpus_list_allowed(&options->cpus, &session.cpus);
+    session.cpu = cpus_choose(&session.cpus);
+    (void)cpus_pin(session.cpu);
     if (options->reserve && reserve_pages(&session, options, result) != 0) {
         tlb_levels_free(&priors);
         return -1;

@@ -65,8 +65,9 @@ static bool geometry_is_partial(const struct asked *asked, const struct run_resu
 {
     const struct geometry_result *const geometry = result->geometry;
 
-    for (size_t index = 0; index < geometry->granule_count; index++) {
-        if (is_missing(asked, geometry->granules[index].verdict.status, geometry->granules[index].page_bytes)) {
+    for (size_t index = 0; index < geometry->effective_page_count; index++) {
+        if (is_missing(asked, geometry->effective_pages[index].verdict.status,
+                       geometry->effective_pages[index].page_bytes)) {
             return true;
         }
     }

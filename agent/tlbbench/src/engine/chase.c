@@ -59,12 +59,12 @@ void chase_walk(struct chase *chase, uint64_t accesses)
 bool chase_time_batch(struct chase *chase, uint64_t accesses, double *ns_per_access)
 {
     const uint64_t rounded = (accesses + CHASE_UNROLL - 1) / CHASE_UNROLL * CHASE_UNROLL;
-    struct timing_guard guard;
+    struct noise_guard guard;
     double wall_ns;
 
-    timing_guard_begin(&guard);
+    guard_begin(&guard);
     chase_walk(chase, rounded);
-    const bool quiet = timing_guard_end(&guard, &wall_ns);
+    const bool quiet = guard_end(&guard, &wall_ns);
 
     *ns_per_access = wall_ns / (double)rounded;
     return quiet;
@@ -72,16 +72,16 @@ bool chase_time_batch(struct chase *chase, uint64_t accesses, double *ns_per_acc
 
 uint64_t chase_batch_accesses(struct chase *chase, double batch_seconds)
 {
-    enum { LOOK_ACCESSES = 4096, LOOK_TRIES = 3, ACCESSES_MAX = 1 << 24 };
+    enum { PROBE_ACCESSES = 4096, PROBE_TRIES = 3, ACCESSES_MAX = 1 << 24 };
     double fastest = 1e9;
 
-    for (unsigned try = 0; try < LOOK_TRIES; try++) {
+    for (unsigned try = 0; try < PROBE_TRIES; try++) {
         double ns;
 
-        (void)chase_time_batch(chase, LOOK_ACCESSES, &ns);
+        (void)chase_time_batch(chase, PROBE_ACCESSES, &ns);
         fastest = ns < fastest ? ns : fastest;
     }
     const double accesses = batch_seconds * 1e9 / (fastest > 0.05 ? fastest : 0.05);
 
-    return accesses < LOOK_ACCESSES ? LOOK_ACCESSES : accesses > ACCESSES_MAX ? ACCESSES_MAX : (uint64_t)accesses;
+    return accesses < PROBE_ACCESSES ? PROBE_ACCESSES : accesses > ACCESSES_MAX ? ACCESSES_MAX : (uint64_t)accesses;
 }

@@ -35,20 +35,20 @@ static double core_clock_batch(bool *quiet)
     uint64_t value = 1;
     uint64_t step = 3;
     double wall_ns;
-    struct timing_guard guard;
+    struct noise_guard guard;
 
     __asm__ volatile("" : "+r"(value), "+r"(step));
-    timing_guard_begin(&guard);
+    guard_begin(&guard);
     for (unsigned done = 0; done < CORE_CLOCK_ADDITIONS; done += 16) {
         ADD_EIGHT;
         ADD_EIGHT;
     }
     __asm__ volatile("" : : "r"(value));
-    *quiet = timing_guard_end(&guard, &wall_ns);
+    *quiet = guard_end(&guard, &wall_ns);
     return CORE_CLOCK_ADDITIONS / wall_ns * 1e9;
 }
 
-double timing_core_hz(void)
+double core_clock_hz(void)
 {
     double rates[CORE_CLOCK_TRIES];
     size_t kept = 0;

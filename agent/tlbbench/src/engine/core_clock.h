@@ -5,6 +5,6 @@
 
 /* Core cycles per second from a chain of dependent additions, one cycle each; NAN when every try was disturbed. The
  * time stamp counter runs at another rate and says nothing about it. */
-double timing_core_hz(void);
+double core_clock_hz(void);
 
 #endif

@@ -13,12 +13,12 @@ enum {
 
 static double rate(void)
 {
-    const uint64_t start_ns = timing_now_ns();
+    const uint64_t start_ns = clock_now_ns();
     const uint64_t start_ticks = counter_read();
-    uint64_t now_ns = timing_now_ns();
+    uint64_t now_ns = clock_now_ns();
 
     while (now_ns - start_ns < CALIBRATE_NS) {
-        now_ns = timing_now_ns();
+        now_ns = clock_now_ns();
     }
     return (double)(counter_read() - start_ticks) / (double)(now_ns - start_ns);
 }

@@ -10,7 +10,7 @@
 
 #define TICK_NS 1e7 /* USER_HZ is 100 on every architecture here */
 
-void timing_parse_idle(FILE *file, struct idle_look *look)
+void cpus_parse_idle(FILE *file, struct idle_sample *look)
 {
     char line[512];
 
@@ -25,25 +25,25 @@ void timing_parse_idle(FILE *file, struct idle_look *look)
 }
 
 /* A core that is not listed keeps 0. */
-void timing_look_idle(struct idle_look *look)
+void cpus_sample_idle(struct idle_sample *look)
 {
     FILE *const file = fopen("/proc/stat", "re");
 
     memset(look, 0, sizeof(*look));
-    look->wall_ns = timing_now_ns();
+    look->wall_ns = clock_now_ns();
     if (file != NULL) {
-        timing_parse_idle(file, look);
+        cpus_parse_idle(file, look);
         (void)fclose(file);
     }
 }
 
-int timing_idlest_cpu(const struct idle_look *since, const struct cpu_list *allowed, double *idle_share)
+int cpus_idlest(const struct idle_sample *since, const struct cpu_list *allowed, double *idle_share)
 {
-    static struct idle_look now;
+    static struct idle_sample now;
     unsigned long long most = 0;
     int best = -1;
 
-    timing_look_idle(&now);
+    cpus_sample_idle(&now);
     for (int cpu = 0; cpu < CPU_LIST_MAX; cpu++) {
         const unsigned long long idled = now.ticks[cpu] - since->ticks[cpu];
 
@@ -57,9 +57,9 @@ int timing_idlest_cpu(const struct idle_look *since, const struct cpu_list *allo
 }
 
 /* Four ticks at the usual 100 Hz of /proc/stat. */
-#define CPU_LOOK_NS 40000000
+#define CPU_SAMPLE_NS 40000000
 
-void timing_list_cpus(const struct cpu_list *wanted, struct cpu_list *allowed)
+void cpus_list_allowed(const struct cpu_list *wanted, struct cpu_list *allowed)
 {
     cpu_set_t mask;
 
@@ -75,20 +75,20 @@ void timing_list_cpus(const struct cpu_list *wanted, struct cpu_list *allowed)
     }
 }
 
-int timing_choose_cpu(const struct cpu_list *allowed)
+int cpus_choose(const struct cpu_list *allowed)
 {
-    static const struct timespec pause = {.tv_sec = 0, .tv_nsec = CPU_LOOK_NS};
-    static struct idle_look before;
+    static const struct timespec pause = {.tv_sec = 0, .tv_nsec = CPU_SAMPLE_NS};
+    static struct idle_sample before;
     double idle_share;
 
-    timing_look_idle(&before);
+    cpus_sample_idle(&before);
     (void)nanosleep(&pause, NULL);
-    const int best = timing_idlest_cpu(&before, allowed, &idle_share);
+    const int best = cpus_idlest(&before, allowed, &idle_share);
 
     return best >= 0 ? best : sched_getcpu();
 }
 
-int timing_pin_cpu(int cpu)
+int cpus_pin(int cpu)
 {
     cpu_set_t mask;
 

@@ -12,7 +12,7 @@ static long involuntary_switches(void)
     return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
-long timing_switches(void)
+long guard_switches(void)
 {
     struct rusage usage;
 
@@ -22,19 +22,19 @@ long timing_switches(void)
 /* Reading the processor time makes the kernel account the slice, so a task whose slice is used up is switched away
  * right there. Such a switch lies outside the batch only if this clock is read first and last: it costs no batch then,
  * and the batch behind it starts with a fresh slice. */
-void timing_guard_begin(struct timing_guard *guard)
+void guard_begin(struct noise_guard *guard)
 {
-    guard->cpu_ns = timing_thread_cpu_ns();
+    guard->cpu_ns = clock_thread_cpu_ns();
     guard->switches = involuntary_switches();
-    guard->wall_ns = timing_now_ns();
+    guard->wall_ns = clock_now_ns();
 }
 
-bool timing_guard_end(const struct timing_guard *guard, double *wall_ns)
+bool guard_end(const struct noise_guard *guard, double *wall_ns)
 {
-    const uint64_t wall = timing_now_ns() - guard->wall_ns;
+    const uint64_t wall = clock_now_ns() - guard->wall_ns;
     const long switches = involuntary_switches();
-    const uint64_t cpu = timing_thread_cpu_ns() - guard->cpu_ns;
+    const uint64_t cpu = clock_thread_cpu_ns() - guard->cpu_ns;
 
     *wall_ns = (double)wall;
-    return (double)cpu >= TIMING_CPU_SHARE_MIN * (double)wall && switches == guard->switches;
+    return (double)cpu >= GUARD_CPU_SHARE_MIN * (double)wall && switches == guard->switches;
 }

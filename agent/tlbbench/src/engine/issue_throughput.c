@@ -10,7 +10,7 @@ enum { CHAIN_ADDITIONS = 2048, CHAINS = 8, LAP_ADDITIONS = 16 };
 /* Two chains in a row that differ by more were interrupted, or the clock changed. */
 #define CHAIN_SPREAD 0.1
 
-/* A register that the compiler cannot know is added, as in timing_core_hz(). */
+/* A register that the compiler cannot know is added, as in core_clock_hz(). */
 #define ADD(value)                                                                                                     \
     do {                                                                                                               \
         (value) += step;                                                                                               \
@@ -35,7 +35,7 @@ enum { CHAIN_ADDITIONS = 2048, CHAINS = 8, LAP_ADDITIONS = 16 };
 
 static uint64_t time_dependent(uint64_t step)
 {
-    const uint64_t start_ns = timing_now_ns();
+    const uint64_t start_ns = clock_now_ns();
     uint64_t value = 1;
 
     __asm__ volatile("" : "+r"(value), "+r"(step));
@@ -50,12 +50,12 @@ static uint64_t time_dependent(uint64_t step)
         ADD_TWICE(value);
     }
     __asm__ volatile("" : : "r"(value));
-    return timing_now_ns() - start_ns;
+    return clock_now_ns() - start_ns;
 }
 
 static uint64_t time_independent(uint64_t step)
 {
-    const uint64_t start_ns = timing_now_ns();
+    const uint64_t start_ns = clock_now_ns();
     uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8;
 
     __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(step));
@@ -64,10 +64,10 @@ static uint64_t time_independent(uint64_t step)
         ADD_TO_ALL;
     }
     __asm__ volatile("" : : "r"(a), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f), "r"(g), "r"(h));
-    return timing_now_ns() - start_ns;
+    return clock_now_ns() - start_ns;
 }
 
-double core_width_probe(void)
+double issue_throughput_probe(void)
 {
     const double before_ns = (double)time_dependent(3);
     const double all_ns = (double)time_independent(3);

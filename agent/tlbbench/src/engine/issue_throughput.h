@@ -14,6 +14,6 @@
 #include <stdint.h>
 
 /* Additions a cycle, from two to three microseconds of them; NAN when something interrupted them. */
-double core_width_probe(void);
+double issue_throughput_probe(void);
 
 #endif

@@ -6,9 +6,9 @@
 #include <math.h>
 
 enum {
-    PLATEAU_POINTS = 3,      /* fewer points are no plateau */
-    PLATEAU_LOOK_POINTS = 5, /* the level is the lower median of these, so that two disturbed ones do not lift it */
-    LASTING_POINTS = 3,      /* a rise that lasts this long is no outlier */
+    PLATEAU_POINTS = 3,        /* fewer points are no plateau */
+    PLATEAU_MEDIAN_POINTS = 5, /* the level is the lower median of these, so that two disturbed ones do not lift it */
+    LASTING_POINTS = 3,        /* a rise that lasts this long is no outlier */
 };
 
 /* A rise below 5 % is within what placement and frequency do to a latency on a quiet core. */
@@ -30,12 +30,12 @@ static double point_mad(const struct knee_point *point)
     return isnan(point->mad) ? 0 : point->mad;
 }
 
-/* Level of the plateau at the head of the ladder, or NAN when its points disagree. */
+/* Level of the plateau at the head of the sweep, or NAN when its points disagree. */
 static double plateau_level(const struct knee_point *points, size_t count, double *tolerance)
 {
-    const size_t looked = count < PLATEAU_LOOK_POINTS ? count : PLATEAU_LOOK_POINTS;
-    double levels[PLATEAU_LOOK_POINTS];
-    double mads[PLATEAU_LOOK_POINTS];
+    const size_t looked = count < PLATEAU_MEDIAN_POINTS ? count : PLATEAU_MEDIAN_POINTS;
+    double levels[PLATEAU_MEDIAN_POINTS];
+    double mads[PLATEAU_MEDIAN_POINTS];
     size_t near = 0;
 
     if (looked < PLATEAU_POINTS) {
@@ -97,7 +97,7 @@ struct knee knee_find(const struct knee_point *points, size_t count)
     return knee;
 }
 
-/* Pages at which the ladder crosses `level` upward for good, between two points on a logarithmic scale. */
+/* Pages at which the sweep crosses `level` upward for good, between two points on a logarithmic scale. */
 static uint64_t crossing_pages(const struct knee_point *points, size_t count, double level)
 {
     const size_t above = first_lasting_rise(points, count, level);
@@ -171,7 +171,7 @@ struct knee_interval knee_find_interval(const struct knee_point *points, size_t 
     return found;
 }
 
-/* Knees of small ladders are exact to one page; larger ones to a few percent. */
+/* Knees of small sweeps are exact to one page; larger ones to a few percent. */
 static int is_near(uint64_t left, uint64_t right)
 {
     const double difference = fabs((double)left - (double)right);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading TLB sizes off a ladder: x = pages in the cycle, y = ns per access. Pure functions of the ladder, so they are
- * tested on simulated TLBs and on recorded ladders. They answer KNEE_UNCLEAR rather than guess.
+ * Reading TLB sizes off a sweep: x = pages in the cycle, y = ns per access. Pure functions of the sweep, so they are
+ * tested on simulated TLBs and on recorded sweeps. They answer KNEE_UNCLEAR rather than guess.
  */
 #ifndef TLBBENCH_KNEE_H
 #define TLBBENCH_KNEE_H
@@ -17,7 +17,7 @@ struct knee_point {
 
 enum knee_verdict {
     KNEE_FOUND,
-    KNEE_NONE,    /* flat to the end of the ladder */
+    KNEE_NONE,    /* flat to the end of the sweep */
     KNEE_UNCLEAR, /* no plateau, or points that contradict each other */
 };
 
@@ -26,7 +26,7 @@ struct knee {
     enum knee_verdict verdict;
     double plateau_ns;
     uint64_t pages;      /* largest number of pages still on the plateau */
-    uint64_t next_pages; /* the next point of the ladder, which has risen; the knee lies in between */
+    uint64_t next_pages; /* the next point of the sweep, which has risen; the knee lies in between */
 };
 
 /* `points` ascend in pages. A point has risen when it is above the plateau by max(3 MAD, 5 %); a rise counts when it

@@ -7,7 +7,7 @@
 #include <math.h>
 
 /* Narrower than this share of the width alone: something else uses the core's ports. */
-#define ALONE_SHARE 0.90
+#define SIBLING_IDLE_SHARE 0.90
 /* Probes that went wrong look wide, one in thousands: so many must be as wide. */
 #define ODD_SHARE 0.001
 #define WIDTHS_MIN 8
@@ -25,22 +25,22 @@
 #define LEAST_WIDTH 0.0
 #endif
 
-static void count_width(struct core_watch *watch, double width)
+static void count_width(struct smt_watch *watch, double width)
 {
     const double place = log(width / LEAST_BIN) / log(BIN_RATIO);
-    const int bin = place < 0 ? 0 : place >= CORE_WATCH_BINS ? CORE_WATCH_BINS - 1 : (int)place;
+    const int bin = place < 0 ? 0 : place >= SMT_WATCH_BINS ? SMT_WATCH_BINS - 1 : (int)place;
 
     watch->widths[bin]++;
     watch->counted++;
 }
 
 /* The width that enough probes reached; 0 while there are too few. */
-static double width_alone(const struct core_watch *watch)
+static double full_throughput(const struct smt_watch *watch)
 {
     const double enough = WIDTHS_MIN + ODD_SHARE * (double)watch->counted;
     uint64_t reached = 0;
 
-    for (int bin = CORE_WATCH_BINS - 1; bin >= 0; bin--) {
+    for (int bin = SMT_WATCH_BINS - 1; bin >= 0; bin--) {
         reached += watch->widths[bin];
         if ((double)reached >= enough) {
             return LEAST_BIN * pow(BIN_RATIO, bin + 0.5);
@@ -49,33 +49,33 @@ static double width_alone(const struct core_watch *watch)
     return 0;
 }
 
-bool core_watch_look(struct core_watch *watch)
+bool smt_watch_sample(struct smt_watch *watch)
 {
-    const double width = core_width_probe();
+    const double width = issue_throughput_probe();
 
     if (width > 0 && isfinite(width)) {
         count_width(watch, width);
     }
-    watch->looks++;
-    const double best = width_alone(watch);
-    const bool alone = best == 0 || (!isnan(width) && width >= ALONE_SHARE * fmax(best, LEAST_WIDTH));
+    watch->samples++;
+    const double best = full_throughput(watch);
+    const bool alone = best == 0 || (!isnan(width) && width >= SIBLING_IDLE_SHARE * fmax(best, LEAST_WIDTH));
 
-    watch->alone += alone ? 1 : 0;
+    watch->idle += alone ? 1 : 0;
     return alone;
 }
 
-void core_watch_learn(struct core_watch *watch, double seconds)
+void smt_watch_learn(struct smt_watch *watch, double seconds)
 {
     const struct deadline end = deadline_after(seconds);
 
     while (!deadline_passed(end)) {
-        (void)core_watch_look(watch);
+        (void)smt_watch_sample(watch);
     }
-    watch->looks = 0;
-    watch->alone = 0;
+    watch->samples = 0;
+    watch->idle = 0;
 }
 
-double core_watch_share(const struct core_watch *watch)
+double smt_watch_idle_share(const struct smt_watch *watch)
 {
-    return watch->looks > 0 ? (double)watch->alone / (double)watch->looks : NAN;
+    return watch->samples > 0 ? (double)watch->idle / (double)watch->samples : NAN;
 }

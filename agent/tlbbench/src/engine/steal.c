@@ -27,17 +27,17 @@ static bool find_stat_line(FILE *file, int cpu, unsigned long long fields[STAT_F
     return found;
 }
 
-uint64_t timing_parse_steal(FILE *file, int cpu)
+uint64_t steal_parse(FILE *file, int cpu)
 {
     unsigned long long fields[STAT_FIELDS];
 
     return find_stat_line(file, cpu, fields) ? fields[STAT_STEAL] : 0;
 }
 
-uint64_t timing_steal_ticks(int cpu)
+uint64_t steal_ticks(int cpu)
 {
     FILE *const file = fopen("/proc/stat", "re");
-    const uint64_t ticks = file != NULL ? timing_parse_steal(file, cpu) : 0;
+    const uint64_t ticks = file != NULL ? steal_parse(file, cpu) : 0;
 
     if (file != NULL) {
         (void)fclose(file);

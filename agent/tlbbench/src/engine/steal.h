@@ -7,9 +7,9 @@
 #include <stdio.h>
 
 /* Clock ticks (USER_HZ) that the hypervisor took from `cpu` (all cores when negative) since boot; 0 when unknown. */
-uint64_t timing_steal_ticks(int cpu);
+uint64_t steal_ticks(int cpu);
 
 /* The same of an open /proc/stat. */
-uint64_t timing_parse_steal(FILE *file, int cpu);
+uint64_t steal_parse(FILE *file, int cpu);
 
 #endif

@@ -9,37 +9,37 @@
 #include <math.h>
 #include <stdlib.h>
 
-static double chosen(const struct point_stats *stats, enum ladder_statistic statistic)
+static double chosen(const struct point_stats *stats, enum sweep_statistic statistic)
 {
-    return statistic == LADDER_MEDIAN ? stats->ns_p50 : stats->ns_min;
+    return statistic == SWEEP_MEDIAN ? stats->ns_p50 : stats->ns_min;
 }
 
-size_t ladder_knee_points(const struct ladder *ladder, enum ladder_statistic statistic, double hit_ns,
-                          struct knee_point points[LADDER_POINTS_MAX])
+size_t sweep_knee_points(const struct sweep *sweep, enum sweep_statistic statistic, double hit_ns,
+                         struct knee_point points[SWEEP_POINTS_MAX])
 {
-    for (size_t index = 0; index < ladder->count; index++) {
-        const struct ladder_cell *const cell = &ladder->cells[index];
+    for (size_t index = 0; index < sweep->count; index++) {
+        const struct sweep_cell *const cell = &sweep->cells[index];
         const double control_ns = cell->packed.stats.batches > 0 ? chosen(&cell->packed.stats, statistic) - hit_ns : 0;
 
         points[index] = (struct knee_point){
             .pages = cell->pages,
             .ns = chosen(&cell->view.stats, statistic) - control_ns,
-            .mad = statistic == LADDER_MEDIAN ? cell->view.stats.ns_mad : 0,
+            .mad = statistic == SWEEP_MEDIAN ? cell->view.stats.ns_mad : 0,
         };
     }
-    return ladder->count;
+    return sweep->count;
 }
 
-int ladder_to_curve(const struct ladder *ladder, bool packed, struct curve *curve)
+int sweep_to_curve(const struct sweep *sweep, bool packed, struct curve *curve)
 {
     curve->x_name = "pages";
-    curve->points = calloc(ladder->count, sizeof(*curve->points));
+    curve->points = calloc(sweep->count, sizeof(*curve->points));
     if (curve->points == NULL) {
         return -1;
     }
-    curve->point_count = ladder->count;
-    for (size_t index = 0; index < ladder->count; index++) {
-        const struct ladder_cell *const cell = &ladder->cells[index];
+    curve->point_count = sweep->count;
+    for (size_t index = 0; index < sweep->count; index++) {
+        const struct sweep_cell *const cell = &sweep->cells[index];
 
         curve->points[index].x = cell->pages;
         curve->points[index].stats = packed ? cell->packed.stats : cell->view.stats;

@@ -13,51 +13,51 @@
 #define STOLEN_EXCESS_SHARE 0.05
 
 /* Enough for a first answer, where nothing better is to be had. */
-bool samples_answer(const struct ladder_samples *samples)
+bool samples_answer(const struct sweep_samples *samples)
 {
-    return samples->count + samples->shared_count >= LADDER_SAMPLES_MIN;
+    return samples->count + samples->contended_count >= SWEEP_SAMPLES_MIN;
 }
 
-void samples_keep(struct ladder_samples *samples, double ns, bool alone)
+void samples_keep(struct sweep_samples *samples, double ns, bool alone)
 {
-    if (alone && samples->count < LADDER_SAMPLES_MAX) {
+    if (alone && samples->count < SWEEP_SAMPLES_MAX) {
         samples->ns[samples->count++] = ns;
-    } else if (!alone && samples->shared_count < LADDER_SHARED_MAX) {
-        samples->shared_ns[samples->shared_count++] = ns;
+    } else if (!alone && samples->contended_count < SWEEP_CONTENDED_MAX) {
+        samples->contended_ns[samples->contended_count++] = ns;
     }
 }
 
 /* Figures of the unshared core if there are enough; else of all. */
-void samples_summarise(struct ladder_samples *samples)
+void samples_summarise(struct sweep_samples *samples)
 {
-    double all[LADDER_SAMPLES_MAX + LADDER_SHARED_MAX];
+    double all[SWEEP_SAMPLES_MAX + SWEEP_CONTENDED_MAX];
     size_t count = samples->count;
 
     memcpy(all, samples->ns, count * sizeof(*all));
-    if (count < LADDER_ALONE_MIN) {
-        memcpy(all + count, samples->shared_ns, samples->shared_count * sizeof(*all));
-        count += samples->shared_count;
+    if (count < SWEEP_IDLE_MIN) {
+        memcpy(all + count, samples->contended_ns, samples->contended_count * sizeof(*all));
+        count += samples->contended_count;
     }
     statistics_summarise(all, count, samples->dropped, &samples->stats);
 }
 
-size_t samples_all(const struct ladder_samples *samples)
+size_t samples_all(const struct sweep_samples *samples)
 {
-    return samples->count + samples->shared_count;
+    return samples->count + samples->contended_count;
 }
 
-bool samples_lack_alone(const struct ladder_samples *samples, size_t wanted)
+bool samples_lack_idle(const struct sweep_samples *samples, size_t wanted)
 {
-    return samples->count < wanted && samples->shared_count > 0;
+    return samples->count < wanted && samples->contended_count > 0;
 }
 
 /* The standard error of a median, estimated from the MAD as for normal noise. */
-bool samples_are_uncertain(const struct ladder_samples *samples)
+bool samples_are_uncertain(const struct sweep_samples *samples)
 {
-    double sorted[LADDER_SAMPLES_MAX];
+    double sorted[SWEEP_SAMPLES_MAX];
 
-    if (samples->count < LADDER_SAMPLES_MIN || samples->count == LADDER_SAMPLES_MAX) {
-        return samples->count < LADDER_SAMPLES_MIN;
+    if (samples->count < SWEEP_SAMPLES_MIN || samples->count == SWEEP_SAMPLES_MAX) {
+        return samples->count < SWEEP_SAMPLES_MIN;
     }
     memcpy(sorted, samples->ns, samples->count * sizeof(*sorted));
     const double median = statistics_median(sorted, samples->count);
@@ -69,7 +69,7 @@ bool samples_are_uncertain(const struct ladder_samples *samples)
 /* Where a kernel does not take stolen time out of processor time, a stolen batch passes the guard. It stands out: time
  * is stolen for a large part of a batch or more. So of a stolen round the batches go that are well above the point's
  * best. */
-void samples_drop_stolen(struct ladder_samples *samples, size_t first)
+void samples_drop_stolen(struct sweep_samples *samples, size_t first)
 {
     double best = INFINITY;
     size_t kept = first;
@@ -86,15 +86,15 @@ void samples_drop_stolen(struct ladder_samples *samples, size_t first)
     samples->count = kept;
 }
 
-double samples_best(const struct ladder_samples *samples)
+double samples_best(const struct sweep_samples *samples)
 {
     double best = INFINITY;
 
     for (size_t index = 0; index < samples->count; index++) {
         best = fmin(best, samples->ns[index]);
     }
-    for (size_t index = 0; index < samples->shared_count; index++) {
-        best = fmin(best, samples->shared_ns[index]);
+    for (size_t index = 0; index < samples->contended_count; index++) {
+        best = fmin(best, samples->contended_ns[index]);
     }
     return best;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The batches of one side of a ladder's point: what is kept, what stands for it, and whether more are needed. Not for
- * other modules than the ladder. */
+/* The batches of one side of a sweep's point: what is kept, what stands for it, and whether more are needed. Not for
+ * other modules than the sweep. */
 #ifndef TLBBENCH_ENGINE_SWEEP_SAMPLES_H
 #define TLBBENCH_ENGINE_SWEEP_SAMPLES_H
 
@@ -11,35 +11,35 @@
 #include <stdint.h>
 
 enum {
-    LADDER_SAMPLES_MAX = 128, /* batches kept of one point */
-    LADDER_SHARED_MAX = 16,   /* and of those that a sibling thread disturbed */
-    LADDER_SAMPLES_MIN = 3,   /* fewer kept batches make no median */
-    LADDER_ALONE_MIN = 2,     /* batches on an unshared core that stand for themselves */
+    SWEEP_SAMPLES_MAX = 128,  /* batches kept of one point */
+    SWEEP_CONTENDED_MAX = 16, /* and of those that a sibling thread disturbed */
+    SWEEP_SAMPLES_MIN = 3,    /* fewer kept batches make no median */
+    SWEEP_IDLE_MIN = 2,       /* batches on an unshared core that stand for themselves */
 };
 
-struct ladder_samples {
-    double ns[LADDER_SAMPLES_MAX]; /* of a core that this thread had for itself */
+struct sweep_samples {
+    double ns[SWEEP_SAMPLES_MAX]; /* of a core that this thread had for itself */
     size_t count;
-    double shared_ns[LADDER_SHARED_MAX]; /* beside a busy sibling: they stand in where there are too few others */
-    size_t shared_count;
+    double contended_ns[SWEEP_CONTENDED_MAX]; /* beside a busy sibling: they stand in where there are too few others */
+    size_t contended_count;
     unsigned dropped;
     uint64_t accesses; /* of one batch, found in the first round */
     struct point_stats stats;
 };
 
-void samples_keep(struct ladder_samples *samples, double ns, bool alone);
+void samples_keep(struct sweep_samples *samples, double ns, bool alone);
 
 /* True when there is enough for a first answer, on a shared core or not. */
-bool samples_answer(const struct ladder_samples *samples);
-size_t samples_all(const struct ladder_samples *samples);
-bool samples_lack_alone(const struct ladder_samples *samples, size_t wanted);
-bool samples_are_uncertain(const struct ladder_samples *samples);
+bool samples_answer(const struct sweep_samples *samples);
+size_t samples_all(const struct sweep_samples *samples);
+bool samples_lack_idle(const struct sweep_samples *samples, size_t wanted);
+bool samples_are_uncertain(const struct sweep_samples *samples);
 
 /* Least ns of all batches, also of those on a shared core; infinite when there are none. */
-double samples_best(const struct ladder_samples *samples);
+double samples_best(const struct sweep_samples *samples);
 
 /* Drops what was stolen of the batches from `first` on. */
-void samples_drop_stolen(struct ladder_samples *samples, size_t first);
-void samples_summarise(struct ladder_samples *samples);
+void samples_drop_stolen(struct sweep_samples *samples, size_t first);
+void samples_summarise(struct sweep_samples *samples);
 
 #endif

@@ -30,7 +30,7 @@ static char *map_zeroes(size_t bytes)
  * another one of as many stays 50 % slower for hundreds of laps than after a flush, in a second level of 4096 entries.
  *
  * The range is read once, so the kernel maps its page of zeroes there: no memory is taken. */
-void translations_drop(void)
+void tlb_flush(void)
 {
     static char *range;
     const size_t bytes = (size_t)RANGE_PAGES * (size_t)sysconf(_SC_PAGESIZE);
@@ -48,7 +48,7 @@ void translations_drop(void)
     }
 }
 
-void translations_crowd_out(void)
+void tlb_evict_foreign(void)
 {
     static const char *range;
     const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);

@@ -178,7 +178,7 @@ void *window_link_view(struct window *window, size_t pages, struct rng *rng, uin
     for (size_t page = 0; page < pages; page++) {
         order[page] = (uint32_t)page;
     }
-    chase_shuffle(order, pages, rng);
+    permutation_shuffle(order, pages, rng);
     return link_cycle(window, order, pages, view_slot);
 }
 
@@ -191,7 +191,7 @@ void *window_link_packed(struct window *window, size_t pages, struct rng *rng, u
         order[page] = (uint32_t)page;
     }
     for (size_t start = 0; start < pages; start += group) {
-        chase_shuffle(order + start, pages - start < group ? pages - start : group, rng);
+        permutation_shuffle(order + start, pages - start < group ? pages - start : group, rng);
     }
     return link_cycle(window, order, pages, packed_slot);
 }

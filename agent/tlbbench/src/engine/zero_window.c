@@ -22,12 +22,12 @@ static size_t mapped_bytes(uint64_t page_bytes, size_t pages_max)
     return (size_t)page_bytes * (pages_max + START_PAGES);
 }
 
-int zero_view_open(struct zero_view *view, uint64_t page_bytes, size_t pages_max, struct verdict *verdict)
+int zero_window_open(struct zero_window *view, uint64_t page_bytes, size_t pages_max, struct verdict *verdict)
 {
     const size_t bytes = mapped_bytes(page_bytes, pages_max);
     char *const base = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    *view = (struct zero_view){.page_bytes = page_bytes, .pages_max = pages_max};
+    *view = (struct zero_window){.page_bytes = page_bytes, .pages_max = pages_max};
     if (base == MAP_FAILED) {
         backing_explain_errno(errno, "mapping pages of zeroes", bytes, verdict);
         return -1;
@@ -37,7 +37,7 @@ int zero_view_open(struct zero_view *view, uint64_t page_bytes, size_t pages_max
     return 0;
 }
 
-void zero_view_close(struct zero_view *view)
+void zero_window_close(struct zero_window *view)
 {
     if (view->base != NULL) {
         (void)munmap(view->base, mapped_bytes(view->page_bytes, view->pages_max));
@@ -45,9 +45,9 @@ void zero_view_close(struct zero_view *view)
     view->base = NULL;
 }
 
-struct chase zero_view_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order)
+struct chase zero_window_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order)
 {
-    const struct zero_view *const view = context;
+    const struct zero_window *const view = context;
     const uint64_t lines = view->page_bytes / LINE_BYTES;
     const uint64_t salt = rng_below(rng, lines);
     const uint64_t start = rng_below(rng, START_PAGES);
@@ -55,7 +55,7 @@ struct chase zero_view_link(void *context, bool packed, size_t pages, struct rng
     for (size_t page = 0; page < pages; page++) {
         order[page] = (uint32_t)page;
     }
-    chase_shuffle(order, pages, rng);
+    permutation_shuffle(order, pages, rng);
     for (size_t step = 0; step < pages; step++) {
         const uint64_t page = order[step];
         const uint64_t line = (page * LINE_STEP + page / lines * salt) % lines;

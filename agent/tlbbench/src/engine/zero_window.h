@@ -6,7 +6,7 @@
  * table.
  *
  * Caches that predict the way from the linear address (AMD Zen) mispredict here once pages outnumber lines: the plateau
- * of a ladder lies higher by that, evenly; where it ends is right, and what a miss costs.
+ * of a sweep lies higher by that, evenly; where it ends is right, and what a miss costs.
  */
 #ifndef TLBBENCH_ZERO_VIEW_H
 #define TLBBENCH_ZERO_VIEW_H
@@ -19,18 +19,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct zero_view {
+struct zero_window {
     char *base;
     uint64_t page_bytes;
     size_t pages_max;
 };
 
 /* Reserves the addresses. Returns 0, or -1 with the reason. */
-int zero_view_open(struct zero_view *view, uint64_t page_bytes, size_t pages_max, struct verdict *verdict);
-void zero_view_close(struct zero_view *view);
+int zero_window_open(struct zero_window *view, uint64_t page_bytes, size_t pages_max, struct verdict *verdict);
+void zero_window_close(struct zero_window *view);
 
 /* A cycle of one line in each of the first `pages` pages, in a random order; `packed`: the same lines of the first page
- * alone. A ladder_link (ladder.h): `context` is the view, and `order` becomes the table. */
-struct chase zero_view_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
+ * alone. A ladder_link (sweep.h): `context` is the view, and `order` becomes the table. */
+struct chase zero_window_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
 
 #endif

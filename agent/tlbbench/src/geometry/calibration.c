@@ -28,15 +28,15 @@ static int time_calibration(struct geometry_work *work, enum window_slots slots,
     if (window_open(&window, &request, verdict) != 0) {
         return -1;
     }
-    geometry_start_ladder(work);
-    struct ladder_effort effort = geometry_effort(work, 0.5);
+    geometry_start_sweep(work);
+    struct sweep_effort effort = geometry_effort(work, 0.5);
 
-    ladder_add_point(work->ladder, CALIBRATION_PAGES);
+    sweep_add_point(work->sweep, CALIBRATION_PAGES);
     effort.control = true;
-    const int result = ladder_measure_window(work->ladder, &window, &effort, work->session, verdict);
+    const int result = sweep_measure_window(work->sweep, &window, &effort, work->session, verdict);
 
-    *view_ns = work->ladder->cells[0].view.stats.ns_min;
-    *packed_ns = work->ladder->cells[0].packed.stats.ns_min;
+    *view_ns = work->sweep->cells[0].view.stats.ns_min;
+    *packed_ns = work->sweep->cells[0].packed.stats.ns_min;
     window_close(&window);
     return result;
 }
@@ -46,7 +46,7 @@ int geometry_calibrate(struct geometry_work *work, struct verdict *verdict)
 {
     double lines_ns, packed_ns, shared_ns, ignored_ns;
 
-    work->result->clock.core_hz = timing_core_hz();
+    work->result->clock.core_hz = core_clock_hz();
     if (time_calibration(work, WINDOW_SLOTS_LINES, &lines_ns, &packed_ns, verdict) != 0 ||
         time_calibration(work, WINDOW_SLOTS_SHARED, &shared_ns, &ignored_ns, verdict) != 0) {
         return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which CPU the ladders run on, and what a ladder may cost there. */
+/* Which CPU the sweeps run on, and what a sweep may cost there. */
 #ifndef TLBBENCH_GEOMETRY_CORE_MIGRATION_H
 #define TLBBENCH_GEOMETRY_CORE_MIGRATION_H
 
@@ -9,15 +9,15 @@
 #include "geometry/work.h"
 
 /* Notes what share of the core this thread got since the last look, and leaves a core that other work holds. */
-void geometry_look(struct geometry_work *work);
+void geometry_watch_core(struct geometry_work *work);
 
-/* Clears the ladder for a new one with its own random stream; leaves a core that other work held during the last. */
-void geometry_start_ladder(struct geometry_work *work);
+/* Clears the sweep for a new one with its own random stream; leaves a core that other work held during the last. */
+void geometry_start_sweep(struct geometry_work *work);
 
 /* When a section's parts are planned to be over. */
 struct deadline geometry_planned_end(const struct session *session);
 
-/* The effort of a ladder that may take `share` of what is left of the part's time. */
-struct ladder_effort geometry_effort(const struct geometry_work *work, double share);
+/* The effort of a sweep that may take `share` of what is left of the part's time. */
+struct sweep_effort geometry_effort(const struct geometry_work *work, double share);
 
 #endif

@@ -32,15 +32,16 @@
 
 enum {
     LINE_BYTES = 64,
-    AREA_BYTES = 4 << 20, /* with 96 entries it tells granules up to 32 KiB apart and stays far below 16 MiB */
-    WIDE_PARTS = 512,     /* parts of a 1G page that are looked at, 2 MiB apart: more than any first level holds */
+    AREA_BYTES =
+        4 << 20,      /* with 96 entries it tells effective page sizes up to 32 KiB apart and stays far below 16 MiB */
+    WIDE_PARTS = 512, /* parts of a 1G page that are looked at, 2 MiB apart: more than any first level holds */
     COLOURS = 64,
-    CLEARED_SOON_BYTES = 64 << 20,
+    ZEROED_SOON_BYTES = 64 << 20,
 };
 
 /* A later knee than this share of the first level over neighbouring frames is joining, not error. */
-#define JOINED_SHARE 1.15
-#define CLEAR_NS_PER_BYTE 0.15
+#define COALESCED_SHARE 1.15
+#define ZERO_NS_PER_BYTE 0.15
 /* What is left to read the page once it is there. */
 #define READ_SECONDS 0.25
 /* A page is cut when misses cost at least this share of what a first-level miss costs for base pages. */
@@ -65,7 +66,7 @@ static struct chase link_parts(void *context, bool packed, size_t count, struct 
     for (size_t part = 0; part < count; part++) {
         order[part] = (uint32_t)part;
     }
-    chase_shuffle(order, count, rng);
+    permutation_shuffle(order, count, rng);
     for (size_t step = 0; step < count; step++) {
         const size_t from = order[step];
         const size_t to = order[step + 1 == count ? 0 : step + 1];
@@ -78,29 +79,29 @@ static struct chase link_parts(void *context, bool packed, size_t count, struct 
                               packed ? parts->base + (size_t)order[0] * LINE_BYTES : part_line(parts, order[0])};
 }
 
-/* Measures the ladder over the parts. Returns the number of parts at the knee, 0 when there is none; negative on
+/* Measures the sweep over the parts. Returns the number of parts at the knee, 0 when there is none; negative on
  * failure. */
 static int64_t find_parts_knee(struct geometry_work *work, const struct arena *arena, uint64_t part_bytes,
                                size_t parts_max, const char *name, struct verdict *verdict)
 {
     struct parts parts = {arena->base, part_bytes};
-    struct knee_point points[LADDER_POINTS_MAX];
+    struct knee_point points[SWEEP_POINTS_MAX];
     const double entries = (double)work->l1_entries;
 
-    geometry_start_ladder(work);
-    struct ladder_effort effort = geometry_effort(work, 1.0 / (double)work->granules_left);
+    geometry_start_sweep(work);
+    struct sweep_effort effort = geometry_effort(work, 1.0 / (double)work->pages_left);
 
     effort.control = true;
     /* Fourth roots of 2 that meet the first level itself and its multiples. */
     for (double count = entries / 4; llround(count) <= (long long)parts_max; count *= 1.189207115) {
-        ladder_add_point(work->ladder, (uint64_t)llround(count));
+        sweep_add_point(work->sweep, (uint64_t)llround(count));
     }
-    ladder_add_point(work->ladder, parts_max);
-    if (ladder_measure(work->ladder, link_parts, &parts, &effort, work->session, verdict) != 0) {
+    sweep_add_point(work->sweep, parts_max);
+    if (sweep_measure(work->sweep, link_parts, &parts, &effort, work->session, verdict) != 0) {
         return -1;
     }
     geometry_keep_curve(work, name, &arena->backing, false, "part_per_line", verdict);
-    const size_t count = ladder_knee_points(work->ladder, LADDER_MINIMUM, work->l1_hit_ns, points);
+    const size_t count = sweep_knee_points(work->sweep, SWEEP_MINIMUM, work->l1_hit_ns, points);
     const struct knee knee = knee_find(points, count);
 
     if (knee.verdict == KNEE_UNCLEAR) {
@@ -114,7 +115,7 @@ static int64_t find_parts_knee(struct geometry_work *work, const struct arena *a
 }
 
 /* Base pages that one entry seems to hold, by a knee at `parts` parts: a power of two. */
-static uint64_t joined_pages(const struct geometry_work *work, int64_t parts)
+static uint64_t coalesced_pages(const struct geometry_work *work, int64_t parts)
 {
     const long doublings = lround(log2((double)parts / (double)work->l1_entries));
 
@@ -123,10 +124,10 @@ static uint64_t joined_pages(const struct geometry_work *work, int64_t parts)
 
 /* The page size that the TLB holds. Some cores (AMD Zen, Arm) join a few neighbours with neighbouring frames into one
  * entry; that depends on the luck of the frames, so it is told apart from a page size and only noted. */
-static uint64_t granule_from_knee(struct geometry_work *work, int64_t parts, uint64_t page_bytes)
+static uint64_t page_from_knee(struct geometry_work *work, int64_t parts, uint64_t page_bytes)
 {
     const struct environment *const environment = work->session->environment;
-    const uint64_t joined = joined_pages(work, parts);
+    const uint64_t joined = coalesced_pages(work, parts);
     const uint64_t bytes = joined * work->session->base_page_bytes;
 
     if (bytes >= page_bytes) {
@@ -143,22 +144,23 @@ static uint64_t granule_from_knee(struct geometry_work *work, int64_t parts, uin
     return work->session->base_page_bytes;
 }
 
-static void judge_granule(const struct geometry_work *work, struct granule *granule, int64_t knee)
+static void judge_effective_page(const struct geometry_work *work, struct effective_page *effective_page, int64_t knee)
 {
-    granule->verdict = (struct verdict){.status = STATUS_OK};
-    if (granule->granule_bytes >= granule->page_bytes) {
+    effective_page->verdict = (struct verdict){.status = STATUS_OK};
+    if (effective_page->entry_bytes >= effective_page->page_bytes) {
         return;
     }
-    const uint64_t joined = knee > 0 ? joined_pages(work, knee) : 1;
-    const int written = snprintf(granule->verdict.reason, sizeof(granule->verdict.reason),
-                                 "one TLB entry covers %llu of the page's %llu bytes",
-                                 (unsigned long long)granule->granule_bytes, (unsigned long long)granule->page_bytes);
+    const uint64_t joined = knee > 0 ? coalesced_pages(work, knee) : 1;
+    const int written =
+        snprintf(effective_page->verdict.reason, sizeof(effective_page->verdict.reason),
+                 "one TLB entry covers %llu of the page's %llu bytes", (unsigned long long)effective_page->entry_bytes,
+                 (unsigned long long)effective_page->page_bytes);
 
-    granule->verdict.status = STATUS_FRACTURED;
+    effective_page->verdict.status = STATUS_FRACTURED;
     if (joined > 1 && written > 0) {
-        (void)snprintf(granule->verdict.reason + written, sizeof(granule->verdict.reason) - (size_t)written,
-                       "; here the core joined about %llu neighbouring base pages in an entry",
-                       (unsigned long long)joined);
+        (void)snprintf(
+            effective_page->verdict.reason + written, sizeof(effective_page->verdict.reason) - (size_t)written,
+            "; here the core joined about %llu neighbouring base pages in an entry", (unsigned long long)joined);
     }
 }
 
@@ -179,7 +181,7 @@ static uint64_t measure_huge(struct geometry_work *work, const struct arena *are
         return 0;
     }
     if (knee > 0) {
-        return granule_from_knee(work, knee, arena->backing.page_bytes);
+        return page_from_knee(work, knee, arena->backing.page_bytes);
     }
     /* No entry is as small as a base page. A gigantic page may still be held in 2M entries. */
     if (arena->backing.page_bytes >= WIDE_PARTS * middle) {
@@ -202,7 +204,7 @@ static int open_pages(const struct geometry_work *work, const struct backing *ba
 }
 
 static void measure_backing(struct geometry_work *work, const struct backing *backing, struct early_page *early,
-                            struct granule *granule)
+                            struct effective_page *effective_page)
 {
     const uint64_t wanted = backing->page_bytes > AREA_BYTES ? backing->page_bytes : AREA_BYTES;
     const int64_t free_pages = backing->kind == BACKING_HUGETLB ? backing_free_pages(backing->page_bytes, -1) : 1;
@@ -214,52 +216,52 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
     if (free_pages == 1) {
         bytes = backing->kind == BACKING_HUGETLB ? (size_t)backing->page_bytes : bytes;
     }
-    if (!session_allows(work->session, backing, 0, bytes, &granule->verdict)) {
+    if (!session_allows(work->session, backing, 0, bytes, &effective_page->verdict)) {
         return;
     }
     if (open_pages(work, backing, bytes, early, &arena, &verdict) != 0) {
-        granule->verdict = verdict;
+        effective_page->verdict = verdict;
         return;
     }
     if (verdict.status != STATUS_OK) {
-        granule->verdict = verdict; /* THP not granted: base pages would be measured under its name */
+        effective_page->verdict = verdict; /* THP not granted: base pages would be measured under its name */
         arena_close(&arena);
         return;
     }
     if (arena.bytes < wanted && backing->kind != BACKING_HUGETLB) {
-        verdict_set(&granule->verdict, STATUS_NO_MEMORY, "only %zu of %llu bytes could be mapped", arena.bytes,
+        verdict_set(&effective_page->verdict, STATUS_NO_MEMORY, "only %zu of %llu bytes could be mapped", arena.bytes,
                     (unsigned long long)wanted);
         arena_close(&arena);
         return;
     }
     work->result->peak_mapped_bytes =
         arena.bytes > work->result->peak_mapped_bytes ? arena.bytes : work->result->peak_mapped_bytes;
-    granule->granule_bytes = measure_huge(work, &arena, &knee, &verdict);
+    effective_page->entry_bytes = measure_huge(work, &arena, &knee, &verdict);
     arena_close(&arena);
-    if (granule->granule_bytes > 0) {
-        judge_granule(work, granule, knee);
+    if (effective_page->entry_bytes > 0) {
+        judge_effective_page(work, effective_page, knee);
     } else {
-        granule->verdict = verdict;
+        effective_page->verdict = verdict;
     }
 }
 
 /* Base pages over contiguous frames: a huge page whose mapping was split by changing the protection of a part and back.
  * A core that joins neighbours into one entry shows a later knee here than over the window's scattered frames. */
 static void measure_coalescing(struct geometry_work *work, const struct backing *base, const struct backing *thp,
-                               struct granule *granule)
+                               struct effective_page *effective_page)
 {
     struct verdict verdict;
     struct arena arena;
 
     if (arena_open(&arena, thp != NULL ? thp : base, AREA_BYTES, work->session->numa_node, &verdict) != 0) {
-        granule->verdict = verdict;
+        effective_page->verdict = verdict;
         return;
     }
     for (size_t offset = 0; thp != NULL && offset < arena.bytes; offset += (size_t)thp->page_bytes) {
         (void)mprotect(arena.base + offset, (size_t)base->page_bytes, PROT_READ);
     }
     if (mprotect(arena.base, arena.bytes, PROT_READ | PROT_WRITE) != 0) {
-        backing_explain_errno(errno, "making the pages writable again", arena.bytes, &granule->verdict);
+        backing_explain_errno(errno, "making the pages writable again", arena.bytes, &effective_page->verdict);
         arena_close(&arena);
         return;
     }
@@ -270,73 +272,73 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
 
     arena_close(&arena);
     if (knee < 0) {
-        granule->verdict = verdict;
+        effective_page->verdict = verdict;
         return;
     }
     /* Joined or not, the page that the TLB was given is a base page. */
-    granule->granule_bytes = base->page_bytes;
-    granule->verdict = (struct verdict){.status = STATUS_OK};
+    effective_page->entry_bytes = base->page_bytes;
+    effective_page->verdict = (struct verdict){.status = STATUS_OK};
     work->result->coalescing_seen =
-        work->result->coalescing_seen || knee == 0 || (double)knee > JOINED_SHARE * (double)work->l1_entries;
+        work->result->coalescing_seen || knee == 0 || (double)knee > COALESCED_SHARE * (double)work->l1_entries;
     (void)snprintf(work->result->coalescing, sizeof(work->result->coalescing),
                    "frames that neighbour in the guest: knee at %lld base pages; scattered frames: %llu",
                    (long long)knee, (unsigned long long)work->l1_entries);
 }
 
 /* Lists what is to be measured, each as not reached yet. */
-static int list_granules(struct geometry_work *work, const struct backing *backings, size_t count,
-                         struct verdict *verdict)
+static int list_effective_pages(struct geometry_work *work, const struct backing *backings, size_t count,
+                                struct verdict *verdict)
 {
-    work->result->granules = calloc(count, sizeof(*work->result->granules));
-    if (work->result->granules == NULL) {
+    work->result->effective_pages = calloc(count, sizeof(*work->result->effective_pages));
+    if (work->result->effective_pages == NULL) {
         verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the result");
         return -1;
     }
-    work->result->granule_count = count;
+    work->result->effective_page_count = count;
     for (size_t index = 0; index < count; index++) {
-        struct granule *const granule = &work->result->granules[index];
+        struct effective_page *const effective_page = &work->result->effective_pages[index];
 
-        memcpy(granule->backing, backings[index].name, sizeof(granule->backing));
-        granule->kind = backings[index].kind;
-        granule->page_bytes = backings[index].page_bytes;
-        verdict_set(&granule->verdict, STATUS_STOPPED, "the time limit was reached");
+        memcpy(effective_page->backing, backings[index].name, sizeof(effective_page->backing));
+        effective_page->kind = backings[index].kind;
+        effective_page->page_bytes = backings[index].page_bytes;
+        verdict_set(&effective_page->verdict, STATUS_STOPPED, "the time limit was reached");
     }
     return 0;
 }
 
-static bool is_open(const struct granule *granule)
+static bool is_open(const struct effective_page *effective_page)
 {
-    return granule->verdict.status == STATUS_STOPPED || granule->verdict.status == STATUS_NOISY;
+    return effective_page->verdict.status == STATUS_STOPPED || effective_page->verdict.status == STATUS_NOISY;
 }
 
 static size_t count_open(const struct geometry_result *result)
 {
     size_t open = 0;
 
-    for (size_t index = 0; index < result->granule_count; index++) {
-        open += is_open(&result->granules[index]) ? 1 : 0;
+    for (size_t index = 0; index < result->effective_page_count; index++) {
+        open += is_open(&result->effective_pages[index]) ? 1 : 0;
     }
     return open;
 }
 
-bool geometry_granules_known(const struct geometry_result *result)
+bool geometry_effective_pages_known(const struct geometry_result *result)
 {
     return count_open(result) == 0;
 }
 
 /* The kernel clears a page before it hands it out: one of 1G takes a tenth of a second of processor time or two. On a
  * core that others hold it comes after everything else, and only where the time is likely to last. */
-static bool takes_too_long(const struct geometry_work *work, struct granule *granule)
+static bool takes_too_long(const struct geometry_work *work, struct effective_page *effective_page)
 {
-    const double clear_seconds = CLEAR_NS_PER_BYTE * 1e-9 * (double)granule->page_bytes;
+    const double zero_seconds = ZERO_NS_PER_BYTE * 1e-9 * (double)effective_page->page_bytes;
     const double left = deadline_remaining_seconds(work->session->deadline) * fmin(1, work->cpu_share);
 
-    if (granule->page_bytes <= CLEARED_SOON_BYTES ||
-        ((!work->held || work->granules_tried) && left >= 2 * clear_seconds)) {
+    if (effective_page->page_bytes <= ZEROED_SOON_BYTES ||
+        ((!work->held || work->pages_tried) && left >= 2 * zero_seconds)) {
         return false;
     }
-    verdict_set(&granule->verdict, STATUS_NOISY, "other work held the core: clearing a page of %s would take too long",
-                granule->backing);
+    verdict_set(&effective_page->verdict, STATUS_NOISY,
+                "other work held the core: clearing a page of %s would take too long", effective_page->backing);
     return true;
 }
 
@@ -350,7 +352,7 @@ void geometry_start_early_pages(struct geometry_work *work)
         const uint64_t page_bytes = backings[index].page_bytes;
         struct verdict ignored;
 
-        if (backings[index].kind == BACKING_HUGETLB && page_bytes > CLEARED_SOON_BYTES &&
+        if (backings[index].kind == BACKING_HUGETLB && page_bytes > ZEROED_SOON_BYTES &&
             session_allows(work->session, &backings[index], bytes, page_bytes, &ignored)) {
             early_page_start(&work->early[index], &backings[index], work->session->cpu, &work->session->cpus,
                              work->session->numa_node);
@@ -367,52 +369,52 @@ void geometry_end_early_pages(struct geometry_work *work)
 }
 
 /* A page that is still being cleared has its turn when everything else is done. Returns false when it has to wait. */
-static bool is_cleared(const struct geometry_work *work, struct early_page *early, struct granule *granule)
+static bool is_zeroed(const struct geometry_work *work, struct early_page *early, struct effective_page *effective_page)
 {
-    const double patience = work->granules_tried ? deadline_remaining_seconds(work->part_end) - READ_SECONDS : 0;
+    const double patience = work->pages_tried ? deadline_remaining_seconds(work->part_end) - READ_SECONDS : 0;
     const enum early_state state = early_page_wait(early, fmax(0, patience));
 
     if (state == EARLY_BUSY) {
-        verdict_set(&granule->verdict, STATUS_STOPPED,
-                    "the time limit was reached while the kernel cleared a page of %s", granule->backing);
+        verdict_set(&effective_page->verdict, STATUS_STOPPED,
+                    "the time limit was reached while the kernel cleared a page of %s", effective_page->backing);
     }
-    return state == EARLY_READY || (state == EARLY_NONE && !takes_too_long(work, granule));
+    return state == EARLY_READY || (state == EARLY_NONE && !takes_too_long(work, effective_page));
 }
 
-int geometry_measure_granules(struct geometry_work *work, struct verdict *verdict)
+int geometry_measure_effective_pages(struct geometry_work *work, struct verdict *verdict)
 {
     const struct backing *const backings = work->session->backings;
     const size_t count = work->session->backing_count;
     const struct backing *thp = NULL;
 
-    if (work->result->granules == NULL && list_granules(work, backings, count, verdict) != 0) {
+    if (work->result->effective_pages == NULL && list_effective_pages(work, backings, count, verdict) != 0) {
         return -1;
     }
     for (size_t index = 0; index < count; index++) {
         thp = backings[index].kind == BACKING_THP ? &backings[index] : thp;
     }
-    geometry_look(work);
-    work->granules_left = count_open(work->result);
+    geometry_watch_core(work);
+    work->pages_left = count_open(work->result);
     for (size_t index = 0; index < count; index++) {
-        struct granule *const granule = &work->result->granules[index];
+        struct effective_page *const effective_page = &work->result->effective_pages[index];
 
-        if (!is_open(granule)) {
+        if (!is_open(effective_page)) {
             continue;
         }
-        if (!is_cleared(work, &work->early[index], granule)) {
+        if (!is_zeroed(work, &work->early[index], effective_page)) {
             continue;
         }
         if (session_must_stop(work->session, verdict)) {
-            granule->verdict = *verdict;
+            effective_page->verdict = *verdict;
             return -1;
         }
         if (backings[index].kind == BACKING_BASE) {
-            measure_coalescing(work, &backings[index], thp, granule);
+            measure_coalescing(work, &backings[index], thp, effective_page);
         } else {
-            measure_backing(work, &backings[index], &work->early[index], granule);
+            measure_backing(work, &backings[index], &work->early[index], effective_page);
         }
-        work->granules_left--;
+        work->pages_left--;
     }
-    work->granules_tried = true;
-    return geometry_granules_known(work->result) ? 0 : 1;
+    work->pages_tried = true;
+    return geometry_effective_pages_known(work->result) ? 0 : 1;
 }

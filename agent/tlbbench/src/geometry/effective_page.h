@@ -12,9 +12,9 @@ void geometry_start_early_pages(struct geometry_work *work);
 void geometry_end_early_pages(struct geometry_work *work);
 
 /* True when no backing waits for another try. */
-bool geometry_granules_known(const struct geometry_result *result);
+bool geometry_effective_pages_known(const struct geometry_result *result);
 
 /* Returns 1 when it is done and more time could give a better result: then it may be called again. */
-int geometry_measure_granules(struct geometry_work *work, struct verdict *verdict);
+int geometry_measure_effective_pages(struct geometry_work *work, struct verdict *verdict);
 
 #endif

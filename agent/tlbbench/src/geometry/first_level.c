@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first level: a coarse ladder, then fine ones around its knee with new orders of visits. What disturbs only takes
+ * The first level: a coarse sweep, then fine ones around its knee with new orders of visits. What disturbs only takes
  * entries away: another task, a sibling thread of the core, an order of visits that the replacement does not like. So
  * one low figure at a number of pages proves that the level holds them, and the passes are read together; that there
  * are no more entries takes figures behind the knee that nothing disturbed, and two passes that say the same.
@@ -33,37 +33,37 @@ enum {
     RISE_POINTS = 3, /* make a knee (knee.c) */
 };
 
-/* Of the time left to the part: the coarse ladder, then each pass. */
+/* Of the time left to the part: the coarse sweep, then each pass. */
 #define COARSE_SHARE 0.35
 static const double PASS_SHARES[PASSES_MAX] = {0.4, 0.5, 0.5, 0.6, 0.7, 1.0};
 /* Of the section's time left, for the last pass where a sibling thread kept the core busy all the time: nothing else
  * can be measured without this level. */
-#define SHARED_PATIENCE 0.3
+#define SMT_PATIENCE 0.3
 
-/* The best of all ladders so far, by number of pages. */
+/* The best of all sweeps so far, by number of pages. */
 struct evidence {
-    double ratio[WINDOW_PAGES + 1]; /* to the lowest point of the same ladder, since the clock changes; 0 = no figure */
+    double ratio[WINDOW_PAGES + 1];  /* to the lowest point of the same sweep, since the clock changes; 0 = no figure */
     bool unshared[WINDOW_PAGES + 1]; /* a figure comes from a core that no sibling thread was busy on */
 };
 
-static double lowest_ns(const struct ladder *ladder)
+static double lowest_ns(const struct sweep *sweep)
 {
     double low = INFINITY;
 
-    for (size_t index = 0; index < ladder->count; index++) {
-        if (ladder->cells[index].view.stats.batches > 0) {
-            low = fmin(low, ladder->cells[index].view.stats.ns_min);
+    for (size_t index = 0; index < sweep->count; index++) {
+        if (sweep->cells[index].view.stats.batches > 0) {
+            low = fmin(low, sweep->cells[index].view.stats.ns_min);
         }
     }
     return low;
 }
 
-static void add_ladder(struct evidence *evidence, const struct ladder *ladder)
+static void add_sweep(struct evidence *evidence, const struct sweep *sweep)
 {
-    const double low = lowest_ns(ladder);
+    const double low = lowest_ns(sweep);
 
-    for (size_t index = 0; index < ladder->count; index++) {
-        const struct ladder_cell *const cell = &ladder->cells[index];
+    for (size_t index = 0; index < sweep->count; index++) {
+        const struct sweep_cell *const cell = &sweep->cells[index];
         const double ratio = cell->view.stats.ns_min / low;
 
         if (cell->pages > WINDOW_PAGES || cell->view.stats.batches == 0) {
@@ -72,7 +72,7 @@ static void add_ladder(struct evidence *evidence, const struct ladder *ladder)
         if (evidence->ratio[cell->pages] == 0 || ratio < evidence->ratio[cell->pages]) {
             evidence->ratio[cell->pages] = ratio;
         }
-        evidence->unshared[cell->pages] = evidence->unshared[cell->pages] || !ladder_is_shared_at(cell);
+        evidence->unshared[cell->pages] = evidence->unshared[cell->pages] || !sweep_is_contended_at(cell);
     }
 }
 
@@ -90,7 +90,7 @@ static struct knee read_evidence(const struct evidence *evidence)
 }
 
 /* True when the rise behind the knee may be a sibling's making. */
-static bool is_shared_past(const struct evidence *evidence, uint64_t knee)
+static bool is_contended_past(const struct evidence *evidence, uint64_t knee)
 {
     unsigned looked = 0;
 
@@ -104,7 +104,7 @@ static bool is_shared_past(const struct evidence *evidence, uint64_t knee)
 }
 
 /* Every number of pages between the coarse neighbours, behind five points of the plateau. Returns the knee of this
- * ladder by itself. */
+ * sweep by itself. */
 static struct knee measure_fine(struct geometry_work *work, struct window *window, struct knee near, double share,
                                 struct verdict *verdict)
 {
@@ -114,19 +114,19 @@ static struct knee measure_fine(struct geometry_work *work, struct window *windo
     const uint64_t last = near.next_pages + bracket + (near.pages / 8) + FINE_MARGIN_PAGES;
     const uint64_t step = (last - first) / FINE_POINTS_MAX + 1;
 
-    geometry_start_ladder(work);
-    const struct ladder_effort effort = geometry_effort(work, share);
+    geometry_start_sweep(work);
+    const struct sweep_effort effort = geometry_effort(work, share);
 
     for (uint64_t eighth = 3; eighth <= 7; eighth++) {
-        ladder_add_point(work->ladder, near.pages * eighth / 8);
+        sweep_add_point(work->sweep, near.pages * eighth / 8);
     }
     for (uint64_t pages = first; pages <= last && pages <= window->pages_max; pages += step) {
-        ladder_add_point(work->ladder, pages);
+        sweep_add_point(work->sweep, pages);
     }
-    if (ladder_measure_window(work->ladder, window, &effort, work->session, verdict) != 0) {
+    if (sweep_measure_window(work->sweep, window, &effort, work->session, verdict) != 0) {
         return (struct knee){.verdict = KNEE_UNCLEAR};
     }
-    return geometry_read_knee(work, LADDER_MINIMUM);
+    return geometry_read_knee(work, SWEEP_MINIMUM);
 }
 
 /* How many passes found this knee, to `pages` pages. */
@@ -158,28 +158,28 @@ static bool confirm_first_level(struct geometry_work *work, struct window *windo
             return false;
         }
         if (pass_verdict.status == STATUS_OK) {
-            add_ladder(evidence, work->ladder);
+            add_sweep(evidence, work->sweep);
         }
         const struct knee together = read_evidence(evidence);
 
         knee = together.verdict == KNEE_FOUND ? together : knee;
-        if (fine.verdict == KNEE_FOUND && !ladder_is_shared_past(work->ladder, fine.pages)) {
+        if (fine.verdict == KNEE_FOUND && !sweep_is_contended_past(work->sweep, fine.pages)) {
             knees[count++] = fine.pages;
         }
         if (count_passes(knees, count, knee.pages, 0) >= PASSES_NEEDED) {
             break;
         }
         if (pass + 2 == PASSES_MAX && count == 0) {
-            work->part_end = deadline_after(SHARED_PATIENCE * deadline_remaining_seconds(work->session->deadline));
+            work->part_end = deadline_after(SMT_PATIENCE * deadline_remaining_seconds(work->session->deadline));
         }
     }
     *found = (struct geometry_first_level){
         .entries = knee.pages,
         .entries_min = knee.pages - 1,
         .entries_max = knee.next_pages,
-        .plateau_ns = lowest_ns(work->ladder),
+        .plateau_ns = lowest_ns(work->sweep),
         .agreed = count_passes(knees, count, knee.pages, PASS_AGREEMENT_PAGES) >= PASSES_NEEDED,
-        .shared = is_shared_past(evidence, knee.pages),
+        .shared = is_contended_past(evidence, knee.pages),
     };
     return true;
 }
@@ -197,7 +197,7 @@ static enum confidence first_level_confidence(const struct geometry_work *work,
 static int store_first_level(struct geometry_work *work, const struct backing *backing,
                              const struct geometry_first_level *found, struct verdict *verdict)
 {
-    geometry_look(work);
+    geometry_watch_core(work);
     geometry_note_hit(work, found->plateau_ns);
     /* What disturbs takes entries: where passes differ for it, the largest of them is no upper end. */
     const bool is_lower_bound = found->shared || (!found->agreed && work->held);
@@ -222,26 +222,26 @@ static int store_first_level(struct geometry_work *work, const struct backing *b
     return geometry_add_level(work, &level, verdict);
 }
 
-/* The ladder up to COARSE_PAGES_MAX, waited for once where a sibling thread kept the core busy around its knee. */
+/* The sweep up to COARSE_PAGES_MAX, waited for once where a sibling thread kept the core busy around its knee. */
 static int measure_coarse(struct geometry_work *work, struct window *window, struct knee *coarse,
                           struct verdict *verdict)
 {
-    geometry_start_ladder(work);
-    geometry_add_points(work->ladder, COARSE_PAGES_MIN, COARSE_PAGES_MAX);
-    struct ladder_effort effort = geometry_effort(work, COARSE_SHARE);
-    int status = ladder_measure_window(work->ladder, window, &effort, work->session, verdict);
+    geometry_start_sweep(work);
+    geometry_add_points(work->sweep, COARSE_PAGES_MIN, COARSE_PAGES_MAX);
+    struct sweep_effort effort = geometry_effort(work, COARSE_SHARE);
+    int status = sweep_measure_window(work->sweep, window, &effort, work->session, verdict);
 
-    *coarse = geometry_read_knee(work, LADDER_MINIMUM);
-    if (status == 0 && coarse->verdict == KNEE_FOUND && ladder_is_shared_past(work->ladder, coarse->pages)) {
-        work->part_end = deadline_after(SHARED_PATIENCE * deadline_remaining_seconds(work->session->deadline));
+    *coarse = geometry_read_knee(work, SWEEP_MINIMUM);
+    if (status == 0 && coarse->verdict == KNEE_FOUND && sweep_is_contended_past(work->sweep, coarse->pages)) {
+        work->part_end = deadline_after(SMT_PATIENCE * deadline_remaining_seconds(work->session->deadline));
         effort = geometry_effort(work, COARSE_SHARE);
-        status = ladder_measure_window(work->ladder, window, &effort, work->session, verdict);
-        *coarse = geometry_read_knee(work, LADDER_MINIMUM);
+        status = sweep_measure_window(work->sweep, window, &effort, work->session, verdict);
+        *coarse = geometry_read_knee(work, SWEEP_MINIMUM);
     }
     return status;
 }
 
-static int climb_first_level(struct geometry_work *work, struct window *window, const struct backing *backing,
+static int sweep_first_level(struct geometry_work *work, struct window *window, const struct backing *backing,
                              struct geometry_first_level *found, struct verdict *verdict)
 {
     struct evidence evidence = {{0}, {false}};
@@ -261,7 +261,7 @@ static int climb_first_level(struct geometry_work *work, struct window *window, 
                     backing->name);
         return -1;
     }
-    add_ladder(&evidence, work->ladder);
+    add_sweep(&evidence, work->sweep);
     if (!confirm_first_level(work, window, &evidence, found, verdict)) {
         return -1;
     }
@@ -279,7 +279,7 @@ int geometry_measure_first_level(struct geometry_work *work, const struct backin
     if (geometry_open_window(work, backing, 1, WINDOW_PAGES, &window, verdict) != 0) {
         return -1;
     }
-    const int status = climb_first_level(work, &window, backing, found, verdict);
+    const int status = sweep_first_level(work, &window, backing, found, verdict);
 
     window_close(&window);
     if (status == 0 && backing->kind == BACKING_BASE) {

@@ -8,7 +8,7 @@
 #include "memory/backing.h"
 
 /* First level for pages of `backing`; stores the level and its curves. Returns 0 with found->entries == 0 when the
- * ladder is flat. */
+ * sweep is flat. */
 int geometry_measure_first_level(struct geometry_work *work, const struct backing *backing,
                                  struct geometry_first_level *found, struct verdict *verdict);
 

@@ -23,17 +23,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Effort of a ladder: every round has a new order of visits, which is what medians differ by; batches are as short as
+/* Effort of a sweep: every round has a new order of visits, which is what medians differ by; batches are as short as
  * the clocks allow, so that a busy core cuts few of them. */
-static const struct ladder_effort QUICK_EFFORT = {
-    .rounds = 10, .rounds_max = 24, .alone_rounds = 100, .batches = 1, .batch_seconds = 0.25e-3, .control = false};
-static const struct ladder_effort FULL_EFFORT = {.rounds = 25,
-                                                 .rounds_max = 60,
-                                                 .alone_rounds = 10000,
-                                                 .alone_wanted = 12,
-                                                 .batches = 1,
-                                                 .batch_seconds = 0.5e-3,
-                                                 .control = false};
+static const struct sweep_effort QUICK_EFFORT = {
+    .rounds = 10, .rounds_max = 24, .smt_rounds = 100, .batches = 1, .batch_seconds = 0.25e-3, .control = false};
+static const struct sweep_effort FULL_EFFORT = {.rounds = 25,
+                                                .rounds_max = 60,
+                                                .smt_rounds = 10000,
+                                                .idle_wanted = 12,
+                                                .batches = 1,
+                                                .batch_seconds = 0.5e-3,
+                                                .control = false};
 
 /* For a sibling thread to pause at least once. */
 #define QUICK_LEARN_SECONDS 0.03
@@ -62,30 +62,30 @@ static int measure_second(struct geometry_work *work, struct verdict *verdict)
 }
 
 /* Only hugetlb pages can be mapped many times; a fractured one would measure the structure of its parts. */
-static bool has_huge_levels(const struct granule *granule)
+static bool has_huge_levels(const struct effective_page *effective_page)
 {
-    return granule->kind == BACKING_HUGETLB && granule->verdict.status == STATUS_OK;
+    return effective_page->kind == BACKING_HUGETLB && effective_page->verdict.status == STATUS_OK;
 }
 
 static int measure_huge_levels(struct geometry_work *work, struct verdict *verdict)
 {
     struct geometry_result *const result = work->result;
 
-    for (size_t index = 0; index < result->granule_count; index++) {
-        const struct granule *const granule = &result->granules[index];
-        struct backing backing = {.kind = granule->kind, .page_bytes = granule->page_bytes};
+    for (size_t index = 0; index < result->effective_page_count; index++) {
+        const struct effective_page *const effective_page = &result->effective_pages[index];
+        struct backing backing = {.kind = effective_page->kind, .page_bytes = effective_page->page_bytes};
         struct geometry_first_level first;
 
-        if (!has_huge_levels(granule) || geometry_find_measured(result, 1, granule->page_bytes) != NULL) {
+        if (!has_huge_levels(effective_page) || geometry_find_measured(result, 1, effective_page->page_bytes) != NULL) {
             continue;
         }
-        memcpy(backing.name, granule->backing, sizeof(backing.name));
+        memcpy(backing.name, effective_page->backing, sizeof(backing.name));
         if (geometry_measure_first_level(work, &backing, &first, verdict) != 0 ||
             (first.entries > 0 && geometry_measure_second_level(work, &backing, &first, verdict) != 0)) {
             return -1;
         }
     }
-    return geometry_granules_known(result) ? 0 : 1;
+    return geometry_effective_pages_known(result) ? 0 : 1;
 }
 
 enum part_state { PART_OPEN, PART_WEAK, PART_DONE }; /* weak: done, and better with more time */
@@ -102,7 +102,7 @@ static const struct part PARTS[] = {
     {0.6, false, measure_first},
     {0.35, true, measure_hit},
     {0.8, true, measure_second},
-    {0.8, true, geometry_measure_granules},
+    {0.8, true, geometry_measure_effective_pages},
     {0.8, true, geometry_measure_ways},
     {0.1, true, measure_huge_levels},
 };
@@ -196,8 +196,8 @@ static void measure_with_retries(struct geometry_work *work, struct session *ses
             deadline_remaining_seconds(run.planned_end) < RETRY_SECONDS) {
             break;
         }
-        session->cpu = timing_choose_cpu(&session->cpus);
-        (void)timing_pin_cpu(session->cpu);
+        session->cpu = cpus_choose(&session->cpus);
+        (void)cpus_pin(session->cpu);
     }
 }
 
@@ -208,7 +208,7 @@ int geometry_measure(const struct session *session, struct geometry_result *resu
         .session = &quieter,
         .movable = &quieter,
         .result = result,
-        .ladder = calloc(1, sizeof(*work.ladder)),
+        .sweep = calloc(1, sizeof(*work.sweep)),
         .effort = session->full ? FULL_EFFORT : QUICK_EFFORT,
         .l1_hit_ns = NAN,
         .l2_penalty_ns = NAN,
@@ -217,17 +217,17 @@ int geometry_measure(const struct session *session, struct geometry_result *resu
     };
 
     *result = (struct geometry_result){.alias_cost_ns = NAN, .core_alone_fraction = NAN, .clock = {NAN, NAN, NAN}};
-    if (work.ladder == NULL || (session->priors != NULL && tlb_levels_append(&result->levels, session->priors) != 0)) {
-        free(work.ladder);
+    if (work.sweep == NULL || (session->priors != NULL && tlb_levels_append(&result->levels, session->priors) != 0)) {
+        free(work.sweep);
         verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
         return -1;
     }
     geometry_start_early_pages(&work);
-    core_watch_learn(&work.ladder->watch, session->full ? FULL_LEARN_SECONDS : QUICK_LEARN_SECONDS);
+    smt_watch_learn(&work.sweep->watch, session->full ? FULL_LEARN_SECONDS : QUICK_LEARN_SECONDS);
     measure_with_retries(&work, &quieter);
     geometry_end_early_pages(&work);
-    result->core_alone_fraction = core_watch_share(&work.ladder->watch);
-    free(work.ladder);
+    result->core_alone_fraction = smt_watch_idle_share(&work.sweep->watch);
+    free(work.sweep);
     if (result->verdict.status == STATUS_OK) {
         session_report_progress(session, 1.0);
     }

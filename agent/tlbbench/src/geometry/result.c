@@ -29,7 +29,7 @@ void geometry_result_free(struct geometry_result *result)
 {
     tlb_levels_free(&result->levels);
     curve_list_free(&result->curves);
-    free(result->granules);
+    free(result->effective_pages);
     free(result->penalties);
     free(result->disagreements);
     *result = (struct geometry_result){0};

@@ -12,12 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct granule {
+struct effective_page {
     char backing[16];
     enum backing_kind kind;
     uint64_t page_bytes;
-    uint64_t granule_bytes; /* what one TLB entry covers; 0 = unknown, printed as null */
-    struct verdict verdict; /* STATUS_OK: granule_bytes == page_bytes; STATUS_FRACTURED: smaller */
+    uint64_t entry_bytes;   /* what one TLB entry covers; 0 = unknown, printed as null */
+    struct verdict verdict; /* STATUS_OK: entry_bytes == page_bytes; STATUS_FRACTURED: smaller */
 };
 
 struct penalty {
@@ -44,8 +44,8 @@ struct geometry_result {
     bool coalescing_seen;       /* contiguous frames raise the capacity */
     char coalescing[REASON_BYTES];
     struct tlb_level_list levels; /* cpuid and catalogue facts first, then measured ones */
-    struct granule *granules;
-    size_t granule_count;
+    struct effective_page *effective_pages;
+    size_t effective_page_count;
     struct penalty *penalties;
     size_t penalty_count;
     struct core_clock clock;

@@ -23,26 +23,26 @@
 #include <stdlib.h>
 
 enum {
-    SHORT_LADDER_PAGES = 3072, /* shows a second level of 2048 entries whole */
-    HIT_LADDER_PAGES = 1100,   /* six steps past twice the largest first level; as a window 4.3 MiB of aliases */
-    MAPPINGS = 5,              /* fresh ones that every point sees */
-    MAPPINGS_MAX = 55,         /* for points whose median is uncertain after that */
-    MAPPINGS_MIN = 3,          /* where time is short */
+    SHORT_SWEEP_PAGES = 3072, /* shows a second level of 2048 entries whole */
+    HIT_SWEEP_PAGES = 1100,   /* six steps past twice the largest first level; as a window 4.3 MiB of aliases */
+    MAPPINGS = 5,             /* fresh ones that every point sees */
+    MAPPINGS_MAX = 55,        /* for points whose median is uncertain after that */
+    MAPPINGS_MIN = 3,         /* where time is short */
     HIT_CELLS = 5,
 };
 
 /* The second plateau is clean from here on, also where the first level replaces at random. */
 #define SECOND_PLATEAU_FROM 2
-/* One step of the ladder, as in geometry_add_points(). */
-#define LADDER_STEP 1.122462048
+/* One step of the sweep, as in geometry_add_points(). */
+#define SWEEP_STEP 1.122462048
 /* Whoever shares the core evicts entries that a cycle of thousands of pages does not win back within a batch: the rise
  * then looks softer and earlier than it is, also in the batches that ran undisturbed. */
 #define DROPPED_SHARE_MAX 0.25
-/* From here on the upper end of the interval is the end of the ladder, not the half of a rise that began too early. */
+/* From here on the upper end of the interval is the end of the sweep, not the half of a rise that began too early. */
 #define DROPPED_SHARE_WIDE 0.05
-/* Of the half of the rise: ladders that all end this far past it repeat what they say of the top. */
+/* Of the half of the rise: sweeps that all end this far past it repeat what they say of the top. */
 #define REACH 1.5
-/* A last step of the ladder that adds less than this share of the whole rise is past the steep part. */
+/* A last step of the sweep that adds less than this share of the whole rise is past the steep part. */
 #define STEEP_STEP_SHARE 0.15
 /* Of an L1 hit's cycles from a whole number; beyond it the calibration was disturbed. */
 #define WHOLE_CYCLE_ERROR 0.2
@@ -79,13 +79,13 @@ static void add_penalty(struct geometry_work *work, const char *level, uint64_t 
 }
 
 /* Median of three MADs over the points of a range: how far a repeated median may fall. */
-static double plateau_margin(const struct ladder *ladder, uint64_t from, uint64_t to)
+static double plateau_margin(const struct sweep *sweep, uint64_t from, uint64_t to)
 {
-    double margins[LADDER_POINTS_MAX];
+    double margins[SWEEP_POINTS_MAX];
     size_t count = 0;
 
-    for (size_t index = 0; index < ladder->count; index++) {
-        const struct ladder_cell *const cell = &ladder->cells[index];
+    for (size_t index = 0; index < sweep->count; index++) {
+        const struct sweep_cell *const cell = &sweep->cells[index];
 
         if (cell->pages >= from && cell->pages <= to && cell->view.stats.batches > 0) {
             margins[count++] = 3 * cell->view.stats.ns_mad;
@@ -101,24 +101,24 @@ static double plateau_margin(const struct ladder *ladder, uint64_t from, uint64_
 #define RESTLESS_POINTS_SHARE 0.25
 #define MANY_BATCHES 30
 
-static bool is_restless(const struct ladder *ladder)
+static bool is_restless(const struct sweep *sweep)
 {
     size_t restless = 0;
 
-    for (size_t index = 0; index < ladder->count; index++) {
-        const struct point_stats *const stats = &ladder->cells[index].view.stats;
+    for (size_t index = 0; index < sweep->count; index++) {
+        const struct point_stats *const stats = &sweep->cells[index].view.stats;
 
         const double again_ns = stats->batches >= MANY_BATCHES ? stats->ns_p10 : stats->ns_p50;
 
         restless += again_ns > (1 + RESTLESS_EXCESS_SHARE) * stats->ns_min ? 1 : 0;
     }
-    return (double)restless > RESTLESS_POINTS_SHARE * (double)ladder->count;
+    return (double)restless > RESTLESS_POINTS_SHARE * (double)sweep->count;
 }
 
 /* On a held core points have few orders of visits, and the best of few may still be a bad one. */
 static bool is_disturbed(const struct geometry_work *work)
 {
-    return work->held || ladder_dropped_share(work->ladder) > DROPPED_SHARE_WIDE || is_restless(work->ladder);
+    return work->held || sweep_dropped_share(work->sweep) > DROPPED_SHARE_WIDE || is_restless(work->sweep);
 }
 
 static int store_second_level(struct geometry_work *work, const struct backing *backing,
@@ -139,11 +139,11 @@ static int store_second_level(struct geometry_work *work, const struct backing *
     level.confidence = width <= 1.35 ? CONFIDENCE_HIGH : width <= 2.5 ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
     (void)snprintf(level.note, sizeof(level.note),
                    "interval from the soft start of the rise to its half; estimate at 15 %% of it");
-    const bool shared = ladder_is_shared_past(work->ladder, found->soft_start_pages);
+    const bool shared = sweep_is_contended_past(work->sweep, found->soft_start_pages);
 
     if (shared || is_disturbed(work)) {
         level.confidence = CONFIDENCE_LOW;
-        level.entries_max = (unsigned)work->ladder->cells[work->ladder->count - 1].pages;
+        level.entries_max = (unsigned)work->sweep->cells[work->sweep->count - 1].pages;
         (void)snprintf(level.note, sizeof(level.note),
                        "%s disturbed the ladder: interval from the soft start to its end",
                        shared ? "a busy sibling thread of the core" : "other work");
@@ -151,8 +151,8 @@ static int store_second_level(struct geometry_work *work, const struct backing *
     return geometry_add_level(work, &level, verdict);
 }
 
-/* Where a ladder of the second level is measured: a window of distinct frames, or pages of zeroes. */
-struct climb {
+/* Where a sweep of the second level is measured: a window of distinct frames, or pages of zeroes. */
+struct level_sweep {
     const struct backing *backing;
     bool over_zeroes;
     size_t pages_max;
@@ -164,32 +164,32 @@ struct climb {
 
 struct place {
     struct window window;
-    struct zero_view zeroes;
+    struct zero_window zeroes;
 };
 
 /* An L1 hit of the same rounds, table and all: from the shortest cycles, several of them because the clock may change
  * from one to the next. */
-static double ladder_hit_ns(const struct ladder *ladder)
+static double sweep_hit_ns(const struct sweep *sweep)
 {
     double hits[HIT_CELLS];
     size_t count = 0;
 
-    while (count < HIT_CELLS && count < ladder->count) {
-        hits[count] = ladder->cells[count].packed.stats.ns_min;
+    while (count < HIT_CELLS && count < sweep->count) {
+        hits[count] = sweep->cells[count].packed.stats.ns_min;
         count++;
     }
     return statistics_median(hits, count);
 }
 
-/* True when the ladder has climbed past the steep part of the rise, so that longer cycles add nothing but time. */
-static bool rise_is_over(const struct geometry_work *work, const struct climb *climb)
+/* True when the sweep has climbed past the steep part of the rise, so that longer cycles add nothing but time. */
+static bool rise_is_over(const struct geometry_work *work, const struct level_sweep *level_sweep)
 {
-    const struct ladder *const ladder = work->ladder;
-    struct knee_point points[LADDER_POINTS_MAX];
-    const size_t count = ladder_knee_points(ladder, LADDER_MINIMUM, ladder_hit_ns(ladder), points);
-    const struct knee_interval found = knee_find_interval(points, count, climb->from);
+    const struct sweep *const sweep = work->sweep;
+    struct knee_point points[SWEEP_POINTS_MAX];
+    const size_t count = sweep_knee_points(sweep, SWEEP_MINIMUM, sweep_hit_ns(sweep), points);
+    const struct knee_interval found = knee_find_interval(points, count, level_sweep->from);
 
-    if (found.verdict != KNEE_FOUND || points[count - 1].ns - found.plateau_ns < climb->rise_min_ns) {
+    if (found.verdict != KNEE_FOUND || points[count - 1].ns - found.plateau_ns < level_sweep->rise_min_ns) {
         return false;
     }
     if ((double)points[count - 1].pages < REACH * (double)found.half_rise_pages) {
@@ -200,81 +200,82 @@ static bool rise_is_over(const struct geometry_work *work, const struct climb *c
     return last_step < STEEP_STEP_SHARE * (points[count - 1].ns - found.plateau_ns);
 }
 
-static int open_place(const struct geometry_work *work, const struct climb *climb, struct place *place,
+static int open_place(const struct geometry_work *work, const struct level_sweep *level_sweep, struct place *place,
                       struct verdict *verdict)
 {
-    return climb->over_zeroes
-               ? zero_view_open(&place->zeroes, climb->backing->page_bytes, climb->pages_max, verdict)
-               : geometry_open_window(work, climb->backing, 1, climb->pages_max, &place->window, verdict);
+    return level_sweep->over_zeroes
+               ? zero_window_open(&place->zeroes, level_sweep->backing->page_bytes, level_sweep->pages_max, verdict)
+               : geometry_open_window(work, level_sweep->backing, 1, level_sweep->pages_max, &place->window, verdict);
 }
 
-static void close_place(const struct climb *climb, struct place *place)
+static void close_place(const struct level_sweep *level_sweep, struct place *place)
 {
-    if (climb->over_zeroes) {
-        zero_view_close(&place->zeroes);
+    if (level_sweep->over_zeroes) {
+        zero_window_close(&place->zeroes);
     } else {
         window_close(&place->window);
     }
 }
 
-static int climb_place(struct geometry_work *work, const struct climb *climb, struct place *place,
-                       const struct ladder_effort *effort, double *reach, struct verdict *verdict)
+static int sweep_place(struct geometry_work *work, const struct level_sweep *level_sweep, struct place *place,
+                       const struct sweep_effort *effort, double *reach, struct verdict *verdict)
 {
-    struct ladder *const ladder = work->ladder;
-    int status = climb->over_zeroes
-                     ? ladder_measure(ladder, zero_view_link, &place->zeroes, effort, work->session, verdict)
-                     : ladder_measure_window(ladder, &place->window, effort, work->session, verdict);
+    struct sweep *const sweep = work->sweep;
+    int status = level_sweep->over_zeroes
+                     ? sweep_measure(sweep, zero_window_link, &place->zeroes, effort, work->session, verdict)
+                     : sweep_measure_window(sweep, &place->window, effort, work->session, verdict);
 
-    struct ladder_effort first_look = *effort;
+    struct sweep_effort first_look = *effort;
 
     first_look.rounds = effort->rounds > 0 ? effort->rounds : effort->rounds_max;
-    while (status == 0 && climb->extends && !deadline_passed(effort->last) &&
-           *reach * LADDER_STEP <= (double)climb->pages_max && !rise_is_over(work, climb)) {
-        *reach *= LADDER_STEP;
+    while (status == 0 && level_sweep->extends && !deadline_passed(effort->last) &&
+           *reach * SWEEP_STEP <= (double)level_sweep->pages_max && !rise_is_over(work, level_sweep)) {
+        *reach *= SWEEP_STEP;
         const uint64_t pages = (uint64_t)llround(*reach);
 
-        status = climb->over_zeroes
-                     ? ladder_extend(ladder, pages, zero_view_link, &place->zeroes, &first_look, work->session, verdict)
-                     : ladder_extend_window(ladder, pages, &place->window, &first_look, work->session, verdict);
+        status = level_sweep->over_zeroes
+                     ? sweep_extend(sweep, pages, zero_window_link, &place->zeroes, &first_look, work->session, verdict)
+                     : sweep_extend_window(sweep, pages, &place->window, &first_look, work->session, verdict);
     }
     return status;
 }
 
 /* The effort of one mapping: some rounds of every point at first, then of those that are uncertain. */
-static struct ladder_effort effort_of_mapping(const struct ladder_effort *whole, bool held, unsigned mapping)
+static struct sweep_effort effort_of_mapping(const struct sweep_effort *whole, bool held, unsigned mapping)
 {
-    struct ladder_effort effort = *whole;
+    struct sweep_effort effort = *whole;
     const unsigned rounds = held ? 1 : (whole->rounds + MAPPINGS - 1) / MAPPINGS;
 
     effort.rounds = mapping < MAPPINGS ? rounds : 0;
     effort.rounds_max = mapping < MAPPINGS ? 0 : rounds;
-    effort.alone_rounds = 0; /* another mapping is as good */
+    effort.smt_rounds = 0; /* another mapping is as good */
     return effort;
 }
 
-/* Measures the ladder, if it extends until its rise is over. Every mapping takes part in some conflict of its own
+/* Measures the sweep, if it extends until its rise is over. Every mapping takes part in some conflict of its own
  * (addresses, page tables), so several fresh ones are measured and the best of each point counts. */
-static int climb_ladder(struct geometry_work *work, const struct climb *climb, double share, struct verdict *verdict)
+static int sweep_mappings(struct geometry_work *work, const struct level_sweep *level_sweep, double share,
+                          struct verdict *verdict)
 {
-    double reach = fmin(climb->reach, (double)climb->pages_max);
+    double reach = fmin(level_sweep->reach, (double)level_sweep->pages_max);
     uint64_t longest_ns = 0;
     int status = 0;
 
-    geometry_start_ladder(work);
-    struct ladder_effort whole = geometry_effort(work, share);
+    geometry_start_sweep(work);
+    struct sweep_effort whole = geometry_effort(work, share);
 
     whole.control = true;
-    geometry_add_points(work->ladder, (double)climb->from, reach);
-    reach = (double)work->ladder->cells[work->ladder->count - 1].pages;
+    geometry_add_points(work->sweep, (double)level_sweep->from, reach);
+    reach = (double)work->sweep->cells[work->sweep->count - 1].pages;
     for (unsigned mapping = 0; status == 0 && mapping < 2 * MAPPINGS_MAX; mapping++) {
-        const uint64_t start_ns = timing_now_ns();
+        const uint64_t start_ns = clock_now_ns();
         /* The longest cycles are added when some mappings have been measured. */
-        const bool short_points = ladder_lacks_batches(work->ladder, MAPPINGS_MIN, true);
+        const bool short_points = sweep_lacks_batches(work->sweep, MAPPINGS_MIN, true);
         const bool late = start_ns + longest_ns > whole.end.end_ns;
-        struct ladder_effort effort = effort_of_mapping(&whole, work->held, mapping);
+        struct sweep_effort effort = effort_of_mapping(&whole, work->held, mapping);
         struct place place;
 
-        const bool enough = mapping >= MAPPINGS_MAX || (mapping >= MAPPINGS && !ladder_is_uncertain(work->ladder));
+        const bool enough = mapping >= MAPPINGS_MAX || (mapping >= MAPPINGS && !sweep_is_uncertain(work->sweep));
 
         if (mapping >= MAPPINGS_MIN && !short_points && (late || enough)) {
             break;
@@ -283,81 +284,81 @@ static int climb_ladder(struct geometry_work *work, const struct climb *climb, d
             break;
         }
         effort.end = short_points ? whole.last : whole.end;
-        if (session_must_stop(work->session, verdict) || open_place(work, climb, &place, verdict) != 0) {
+        if (session_must_stop(work->session, verdict) || open_place(work, level_sweep, &place, verdict) != 0) {
             return -1;
         }
-        work->ladder->seed = ++work->stream;
-        status = climb_place(work, climb, &place, &effort, &reach, verdict);
-        close_place(climb, &place);
-        longest_ns = timing_now_ns() - start_ns > longest_ns ? timing_now_ns() - start_ns : longest_ns;
+        work->sweep->seed = ++work->stream;
+        status = sweep_place(work, level_sweep, &place, &effort, &reach, verdict);
+        close_place(level_sweep, &place);
+        longest_ns = clock_now_ns() - start_ns > longest_ns ? clock_now_ns() - start_ns : longest_ns;
     }
-    return status == 0 ? ladder_give_up_points(work->ladder, MAPPINGS_MIN, true, verdict) : status;
+    return status == 0 ? sweep_give_up_points(work->sweep, MAPPINGS_MIN, true, verdict) : status;
 }
 
-static int judge_ladder(const struct geometry_work *work, const struct climb *climb, const struct knee_interval *found,
-                        struct verdict *verdict)
+static int judge_sweep(const struct geometry_work *work, const struct level_sweep *level_sweep,
+                       const struct knee_interval *found, struct verdict *verdict)
 {
-    if (ladder_dropped_share(work->ladder) > DROPPED_SHARE_MAX) {
+    if (sweep_dropped_share(work->sweep) > DROPPED_SHARE_MAX) {
         verdict_set(verdict, STATUS_NOISY,
                     "other work held the core for %.0f %% of the batches: it takes second-level entries between them",
-                    100 * ladder_dropped_share(work->ladder));
+                    100 * sweep_dropped_share(work->sweep));
         return -1;
     }
     if (found->verdict == KNEE_UNCLEAR) {
         verdict_set(verdict, STATUS_NOISY, "no clear second plateau past %llu pages of %s",
-                    (unsigned long long)climb->from, climb->backing->name);
+                    (unsigned long long)level_sweep->from, level_sweep->backing->name);
         return -1;
     }
     return 0;
 }
 
-static void keep_curves(struct geometry_work *work, const struct climb *climb, const char *what,
+static void keep_curves(struct geometry_work *work, const struct level_sweep *level_sweep, const char *what,
                         const struct verdict *verdict)
 {
     char name[64];
 
-    (void)snprintf(name, sizeof(name), "geometry %s %s", what, climb->backing->name);
-    geometry_keep_curve(work, name, climb->backing, false, climb->over_zeroes ? "zeroes" : geometry_layout_name(work),
-                        verdict);
-    (void)snprintf(name, sizeof(name), "geometry %s %s, control", what, climb->backing->name);
-    geometry_keep_curve(work, name, climb->backing, true, "packed", verdict);
+    (void)snprintf(name, sizeof(name), "geometry %s %s", what, level_sweep->backing->name);
+    geometry_keep_curve(work, name, level_sweep->backing, false,
+                        level_sweep->over_zeroes ? "zeroes" : geometry_layout_name(work), verdict);
+    (void)snprintf(name, sizeof(name), "geometry %s %s, control", what, level_sweep->backing->name);
+    geometry_keep_curve(work, name, level_sweep->backing, true, "packed", verdict);
 }
 
-/* What a hit of the second level costs, from the plateau of the ladder in `work`. */
-static void store_hit(struct geometry_work *work, const struct climb *climb, const struct knee_interval *found,
-                      double first_plateau_ns)
+/* What a hit of the second level costs, from the plateau of the sweep in `work`. */
+static void store_hit(struct geometry_work *work, const struct level_sweep *level_sweep,
+                      const struct knee_interval *found, double first_plateau_ns)
 {
     const double penalty_ns = found->plateau_ns - first_plateau_ns;
 
-    add_penalty(work, "l2_hit", climb->backing->page_bytes, penalty_ns,
-                plateau_margin(work->ladder, climb->from, found->soft_start_pages), ladder_hit_ns(work->ladder));
-    if (climb->backing->kind == BACKING_BASE) {
+    add_penalty(work, "l2_hit", level_sweep->backing->page_bytes, penalty_ns,
+                plateau_margin(work->sweep, level_sweep->from, found->soft_start_pages), sweep_hit_ns(work->sweep));
+    if (level_sweep->backing->kind == BACKING_BASE) {
         work->l2_penalty_ns = penalty_ns;
     }
 }
 
-/* Base pages: the plateau of a short ladder over a window, where pages have lines of their own, says what a hit costs.
+/* Base pages: the plateau of a short sweep over a window, where pages have lines of their own, says what a hit costs.
  * Pages of zeroes then show where the level ends, however long that takes. */
 int geometry_measure_hit(struct geometry_work *work, const struct backing *backing, struct verdict *verdict)
 {
-    struct knee_point points[LADDER_POINTS_MAX];
+    struct knee_point points[SWEEP_POINTS_MAX];
     const uint64_t from = SECOND_PLATEAU_FROM * work->first.entries;
-    const struct climb hit = {.backing = backing,
-                              .pages_max = geometry_pages_max(backing),
-                              .reach = fmax(HIT_LADDER_PAGES, 4.0 * (double)from),
-                              .from = from};
+    const struct level_sweep hit = {.backing = backing,
+                                    .pages_max = geometry_pages_max(backing),
+                                    .reach = fmax(HIT_SWEEP_PAGES, 4.0 * (double)from),
+                                    .from = from};
 
-    if (climb_ladder(work, &hit, 1, verdict) != 0) {
+    if (sweep_mappings(work, &hit, 1, verdict) != 0) {
         return -1;
     }
     keep_curves(work, &hit, "second-level hit", verdict);
-    const size_t count = ladder_knee_points(work->ladder, LADDER_MINIMUM, work->first.plateau_ns, points);
+    const size_t count = sweep_knee_points(work->sweep, SWEEP_MINIMUM, work->first.plateau_ns, points);
     const struct knee_interval found = knee_find_interval(points, count, hit.from);
 
-    if (judge_ladder(work, &hit, &found, verdict) != 0) {
+    if (judge_sweep(work, &hit, &found, verdict) != 0) {
         return -1;
     }
-    work->second_hit_ns = ladder_hit_ns(work->ladder);
+    work->second_hit_ns = sweep_hit_ns(work->sweep);
     geometry_note_hit(work, work->second_hit_ns);
     store_hit(work, &hit, &found, work->first.plateau_ns);
     return 0;
@@ -366,32 +367,33 @@ int geometry_measure_hit(struct geometry_work *work, const struct backing *backi
 int geometry_measure_second_level(struct geometry_work *work, const struct backing *backing,
                                   const struct geometry_first_level *first, struct verdict *verdict)
 {
-    struct knee_point points[LADDER_POINTS_MAX];
+    struct knee_point points[SWEEP_POINTS_MAX];
     const bool whole = work->session->full;
     const bool over_zeroes = backing->kind == BACKING_BASE;
     const size_t pages_max = geometry_pages_max(backing);
-    const struct climb climb = {.backing = backing,
-                                .over_zeroes = over_zeroes,
-                                .pages_max = pages_max,
-                                .reach = whole ? (double)pages_max : SHORT_LADDER_PAGES,
-                                .extends = true,
-                                .from = SECOND_PLATEAU_FROM * first->entries,
-                                .rise_min_ns = over_zeroes && !isnan(work->l2_penalty_ns) ? work->l2_penalty_ns : 0};
+    const struct level_sweep level_sweep = {.backing = backing,
+                                            .over_zeroes = over_zeroes,
+                                            .pages_max = pages_max,
+                                            .reach = whole ? (double)pages_max : SHORT_SWEEP_PAGES,
+                                            .extends = true,
+                                            .from = SECOND_PLATEAU_FROM * first->entries,
+                                            .rise_min_ns =
+                                                over_zeroes && !isnan(work->l2_penalty_ns) ? work->l2_penalty_ns : 0};
 
-    if (climb_ladder(work, &climb, 1, verdict) != 0) {
+    if (sweep_mappings(work, &level_sweep, 1, verdict) != 0) {
         return -1;
     }
-    geometry_look(work);
-    keep_curves(work, &climb, "second level", verdict);
-    const double base_ns = over_zeroes ? ladder_hit_ns(work->ladder) : first->plateau_ns;
-    const size_t count = ladder_knee_points(work->ladder, LADDER_MINIMUM, base_ns, points);
-    const struct knee_interval found = knee_find_interval(points, count, climb.from);
+    geometry_watch_core(work);
+    keep_curves(work, &level_sweep, "second level", verdict);
+    const double base_ns = over_zeroes ? sweep_hit_ns(work->sweep) : first->plateau_ns;
+    const size_t count = sweep_knee_points(work->sweep, SWEEP_MINIMUM, base_ns, points);
+    const struct knee_interval found = knee_find_interval(points, count, level_sweep.from);
 
-    if (judge_ladder(work, &climb, &found, verdict) != 0) {
+    if (judge_sweep(work, &level_sweep, &found, verdict) != 0) {
         return -1;
     }
     if (!over_zeroes) {
-        store_hit(work, &climb, &found, first->plateau_ns);
+        store_hit(work, &level_sweep, &found, first->plateau_ns);
     }
     if (found.verdict == KNEE_NONE && is_disturbed(work)) {
         verdict_set(verdict, STATUS_NOISY, "other work disturbed the ladder: no end of the second level to be seen");
@@ -405,8 +407,8 @@ int geometry_measure_second_level(struct geometry_work *work, const struct backi
 
     if (!isnan(hit_penalty_ns)) {
         add_penalty(work, "walk", backing->page_bytes, found.top_ns - found.plateau_ns + hit_penalty_ns,
-                    plateau_margin(work->ladder, found.half_rise_pages, UINT64_MAX),
-                    over_zeroes ? work->second_hit_ns : ladder_hit_ns(work->ladder));
+                    plateau_margin(work->sweep, found.half_rise_pages, UINT64_MAX),
+                    over_zeroes ? work->second_hit_ns : sweep_hit_ns(work->sweep));
     }
     return store_second_level(work, backing, &found, verdict);
 }

@@ -17,20 +17,20 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { LOOKS_MAX = 6 };
+enum { PASSES_MAX = 6 };
 
-static void add_ways_points(struct ladder *ladder, uint64_t entries, unsigned doublings)
+static void add_ways_points(struct sweep *sweep, uint64_t entries, unsigned doublings)
 {
     for (uint64_t pages = 1; pages <= 16; pages++) {
-        ladder_add_point(ladder, pages);
+        sweep_add_point(sweep, pages);
     }
-    geometry_add_points(ladder, 16, 1.3 * (double)entries);
+    geometry_add_points(sweep, 16, 1.3 * (double)entries);
     for (unsigned half = 0; half <= doublings; half++) {
         const uint64_t capacity = entries >> half;
 
-        ladder_add_point(ladder, capacity);
-        ladder_add_point(ladder, capacity + 1);
-        ladder_add_point(ladder, capacity + 2);
+        sweep_add_point(sweep, capacity);
+        sweep_add_point(sweep, capacity + 1);
+        sweep_add_point(sweep, capacity + 2);
     }
 }
 
@@ -44,14 +44,14 @@ static int measure_capacity(struct geometry_work *work, unsigned doublings, doub
     if (geometry_open_window(work, &base, 1u << doublings, pages_max, &window, verdict) != 0) {
         return -1;
     }
-    geometry_start_ladder(work);
-    struct ladder_effort effort = geometry_effort(work, share);
+    geometry_start_sweep(work);
+    struct sweep_effort effort = geometry_effort(work, share);
 
     effort.rounds_max = 0; /* the knee is read from minima */
     effort.batch_seconds /= 2;
-    add_ways_points(work->ladder, work->l1_entries, doublings);
-    const int status = ladder_measure_window(work->ladder, &window, &effort, work->session, verdict);
-    const struct knee knee = geometry_read_knee(work, LADDER_MINIMUM);
+    add_ways_points(work->sweep, work->l1_entries, doublings);
+    const int status = sweep_measure_window(work->sweep, &window, &effort, work->session, verdict);
+    const struct knee knee = geometry_read_knee(work, SWEEP_MINIMUM);
 
     window_close(&window);
     if (status == 0 && knee.verdict == KNEE_FOUND && knee.pages > work->capacity[doublings]) {
@@ -117,9 +117,9 @@ static unsigned open_strides(const struct geometry_work *work, unsigned from)
 }
 
 /* Looks once at every open stride. Returns -1 when the part cannot go on. */
-static int look_at_strides(struct geometry_work *work, struct verdict *verdict)
+static int measure_strides(struct geometry_work *work, struct verdict *verdict)
 {
-    const unsigned looks_left = LOOKS_MAX - work->ways_looks;
+    const unsigned passes_left = PASSES_MAX - work->ways_passes;
 
     for (unsigned doublings = 1; doublings < GEOMETRY_STRIDES; doublings++) {
         const unsigned open = open_strides(work, doublings);
@@ -128,14 +128,14 @@ static int look_at_strides(struct geometry_work *work, struct verdict *verdict)
         if (work->capacity[doublings] >= work->l1_entries) {
             continue;
         }
-        /* A noisy ladder is one look less; the next comes to this stride again. Most end before their time. */
-        if (measure_capacity(work, doublings, fmin(1, 2.0 / (open * looks_left)), &stride_verdict) != 0 &&
+        /* A noisy sweep is one look less; the next comes to this stride again. Most end before their time. */
+        if (measure_capacity(work, doublings, fmin(1, 2.0 / (open * passes_left)), &stride_verdict) != 0 &&
             stride_verdict.status != STATUS_NOISY) {
             *verdict = stride_verdict;
             return -1;
         }
     }
-    work->ways_looks++;
+    work->ways_passes++;
     return 0;
 }
 
@@ -144,8 +144,8 @@ int geometry_measure_ways(struct geometry_work *work, struct verdict *verdict)
     int ways = KNEE_WAYS_UNKNOWN;
 
     work->capacity[0] = work->l1_entries;
-    while (ways == KNEE_WAYS_UNKNOWN && work->ways_looks < LOOKS_MAX) {
-        if (look_at_strides(work, verdict) != 0) {
+    while (ways == KNEE_WAYS_UNKNOWN && work->ways_passes < PASSES_MAX) {
+        if (measure_strides(work, verdict) != 0) {
             return -1;
         }
         ways = find_ways(work);
@@ -155,5 +155,5 @@ int geometry_measure_ways(struct geometry_work *work, struct verdict *verdict)
     }
     store_ways(work);
     /* Knees that disturbances brought down make the ways unknown; another look takes what time the section has left. */
-    return ways == KNEE_WAYS_UNKNOWN && work->ways_looks < LOOKS_MAX ? 1 : 0;
+    return ways == KNEE_WAYS_UNKNOWN && work->ways_passes < PASSES_MAX ? 1 : 0;
 }

@@ -19,16 +19,16 @@
 #include <string.h>
 
 enum {
-    LADDER_PAGES_MAX = 16384,     /* four times the largest second level known (4096): room for the rise past it */
-    HUGE_LADDER_PAGES_MAX = 8192, /* as above for the 2048 to 4096 entries that hold 2M; 16 TiB of addresses for 1G */
-    MAPS_KEPT_FREE = 2048,        /* of vm.max_map_count, for everything else in this process */
+    SWEEP_PAGES_MAX = 16384,     /* four times the largest second level known (4096): room for the rise past it */
+    HUGE_SWEEP_PAGES_MAX = 8192, /* as above for the 2048 to 4096 entries that hold 2M; 16 TiB of addresses for 1G */
+    MAPS_KEPT_FREE = 2048,       /* of vm.max_map_count, for everything else in this process */
 };
 
 #define COARSE_STEP 1.122462048 /* sixth root of 2 */
 
 size_t geometry_pages_max(const struct backing *backing)
 {
-    const size_t wanted = backing->kind == BACKING_BASE ? LADDER_PAGES_MAX : HUGE_LADDER_PAGES_MAX;
+    const size_t wanted = backing->kind == BACKING_BASE ? SWEEP_PAGES_MAX : HUGE_SWEEP_PAGES_MAX;
     const int64_t listed = tree_read_number("", "/proc/sys/vm/max_map_count");
     const unsigned long long maps = listed > 0 ? (unsigned long long)listed : 65530; /* the kernel's default */
     const size_t allowed = maps > 2ull * MAPS_KEPT_FREE ? (size_t)maps - MAPS_KEPT_FREE : MAPS_KEPT_FREE;
@@ -54,19 +54,19 @@ int geometry_open_window(const struct geometry_work *work, const struct backing 
     return 0;
 }
 
-struct knee geometry_read_knee(const struct geometry_work *work, enum ladder_statistic statistic)
+struct knee geometry_read_knee(const struct geometry_work *work, enum sweep_statistic statistic)
 {
-    struct knee_point points[LADDER_POINTS_MAX];
+    struct knee_point points[SWEEP_POINTS_MAX];
 
-    return knee_find(points, ladder_knee_points(work->ladder, statistic, work->l1_hit_ns, points));
+    return knee_find(points, sweep_knee_points(work->sweep, statistic, work->l1_hit_ns, points));
 }
 
-void geometry_add_points(struct ladder *ladder, double from, double to)
+void geometry_add_points(struct sweep *sweep, double from, double to)
 {
     double pages = from;
 
     while (pages <= to) {
-        ladder_add_point(ladder, (uint64_t)llround(pages));
+        sweep_add_point(sweep, (uint64_t)llround(pages));
         pages *= COARSE_STEP;
     }
 }
@@ -119,8 +119,8 @@ void geometry_keep_curve(struct geometry_work *work, const char *name, const str
     curve->page_bytes = backing->page_bytes;
     curve->layout = layout;
     curve->verdict = *verdict;
-    (void)ladder_to_curve(work->ladder, packed, curve);
-    /* A ladder that ended before its first point says nothing, and the section's verdict says why. */
+    (void)sweep_to_curve(work->sweep, packed, curve);
+    /* A sweep that ended before its first point says nothing, and the section's verdict says why. */
     if (curve->point_count == 0 && curve->verdict.status == STATUS_OK &&
         curve == &work->result->curves.items[work->result->curves.count - 1]) {
         free(curve->points);
@@ -136,7 +136,7 @@ void geometry_note_hit(struct geometry_work *work, double ns)
         return;
     }
     if (ns < (1 - HIT_STEP_SHARE) * work->l1_hit_ns) {
-        clock->core_hz = fmax(clock->core_hz, timing_core_hz());
+        clock->core_hz = fmax(clock->core_hz, core_clock_hz());
     }
     work->l1_hit_ns = ns;
     clock->l1_hit_ns = ns;

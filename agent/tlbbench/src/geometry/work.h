@@ -19,7 +19,7 @@
 enum { GEOMETRY_STRIDES = 8 }; /* page strides of 1 to 128: enough for 128 sets */
 
 struct geometry_first_level {
-    uint64_t entries, entries_min, entries_max; /* entries 0 = the ladder is flat */
+    uint64_t entries, entries_min, entries_max; /* entries 0 = the sweep is flat */
     double plateau_ns;
     bool agreed; /* two passes found it; else the interval is all there is */
     bool shared; /* a busy sibling thread of the core may have taken entries: a lower bound */
@@ -29,8 +29,8 @@ struct geometry_first_level {
 struct geometry_work {
     const struct session *session;
     struct geometry_result *result;
-    struct ladder *ladder; /* reused by every step */
-    struct ladder_effort effort;
+    struct sweep *sweep; /* reused by every step */
+    struct sweep_effort effort;
     struct deadline part_end; /* when the running part is to end */
     enum window_slots slots;
     double l1_hit_ns;                              /* NAN until known */
@@ -39,20 +39,20 @@ struct geometry_work {
     double l2_penalty_ns;                          /* NAN = unknown */
     double second_hit_ns;                          /* an L1 hit timed in the rounds of l2_penalty_ns; NAN = unknown */
     uint64_t capacity[GEOMETRY_STRIDES];           /* largest first-level knee seen at each stride; 0 = none */
-    unsigned ways_looks;                           /* that geometry_measure_ways() took */
+    unsigned ways_passes;                          /* that geometry_measure_ways() took */
     struct early_page early[SESSION_BACKINGS_MAX]; /* as session_list_backings() lists them */
-    size_t granules_left;                          /* backings that wait for theirs, in this try */
-    bool granules_tried;                   /* the granules had a try: those that it left out have their turn now */
-    uint64_t stream;                       /* a new random stream for every ladder */
-    struct session *movable;               /* `session`, whose core is changed when other work holds it; NULL = stay */
-    struct idle_look idle;                 /* when the last ladder started */
-    uint64_t watched_looks, watched_alone; /* of the ladder's watch when the last ladder started */
-    uint64_t cpu_ns;                       /* of this thread at that time */
-    double cpu_share;                      /* of the core that the last ladder got */
-    bool held;                             /* other work has held the core since the part began */
+    size_t pages_left;                             /* backings that wait for theirs, in this try */
+    bool pages_tried;        /* the effective page sizes had a try: those that it left out have their turn now */
+    uint64_t stream;         /* a new random stream for every sweep */
+    struct session *movable; /* `session`, whose core is changed when other work holds it; NULL = stay */
+    struct idle_sample idle; /* when the last sweep started */
+    uint64_t watched_samples, watched_idle; /* of the sweep's watch when the last sweep started */
+    uint64_t cpu_ns;                        /* of this thread at that time */
+    double cpu_share;                       /* of the core that the last sweep got */
+    bool held;                              /* other work has held the core since the part began */
 };
 
-/* Keeps a copy of the ladder in the result's curves. `packed` selects the control. */
+/* Keeps a copy of the sweep in the result's curves. `packed` selects the control. */
 void geometry_keep_curve(struct geometry_work *work, const char *name, const struct backing *backing, bool packed,
                          const char *layout, const struct verdict *verdict);
 
@@ -63,16 +63,16 @@ void geometry_note_hit(struct geometry_work *work, double ns);
 int geometry_open_window(const struct geometry_work *work, const struct backing *backing, uint64_t stride_pages,
                          size_t pages_max, struct window *window, struct verdict *verdict);
 
-struct knee geometry_read_knee(const struct geometry_work *work, enum ladder_statistic statistic);
+struct knee geometry_read_knee(const struct geometry_work *work, enum sweep_statistic statistic);
 
 /* Points from `from` to `to`, six to a doubling. */
-void geometry_add_points(struct ladder *ladder, double from, double to);
+void geometry_add_points(struct sweep *sweep, double from, double to);
 
 const char *geometry_layout_name(const struct geometry_work *work);
 
 int geometry_add_level(struct geometry_work *work, const struct tlb_level *level, struct verdict *verdict);
 
-/* The most pages of a backing that a ladder may alias. */
+/* The most pages of a backing that a sweep may alias. */
 size_t geometry_pages_max(const struct backing *backing);
 
 #endif

@@ -29,21 +29,21 @@ static bool is_near(double left, double right)
 static void walk_until_steady(struct chase *chase, uint64_t nodes, double seconds)
 {
     const uint64_t lap = nodes > PART_ACCESSES ? nodes : PART_ACCESSES;
-    const uint64_t start_ns = timing_now_ns();
+    const uint64_t start_ns = clock_now_ns();
     const uint64_t end_ns = start_ns + (uint64_t)(seconds * 1e9);
     double before = INFINITY;
     double last = INFINITY;
 
     while (!signals_stop_requested()) {
-        const uint64_t lap_start_ns = timing_now_ns();
+        const uint64_t lap_start_ns = clock_now_ns();
 
         for (uint64_t done = 0; done < lap; done += PART_ACCESSES) {
             chase_walk(chase, lap - done < PART_ACCESSES ? lap - done : PART_ACCESSES);
-            if (timing_now_ns() >= end_ns || signals_stop_requested()) {
+            if (clock_now_ns() >= end_ns || signals_stop_requested()) {
                 return;
             }
         }
-        const double now = (double)(timing_now_ns() - lap_start_ns);
+        const double now = (double)(clock_now_ns() - lap_start_ns);
 
         if (is_near(now, last) && is_near(now, before)) {
             return;

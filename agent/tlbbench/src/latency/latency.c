@@ -53,7 +53,7 @@ struct work {
 
 static double seconds_since(uint64_t start_ns)
 {
-    return (double)(timing_now_ns() - start_ns) / 1e9;
+    return (double)(clock_now_ns() - start_ns) / 1e9;
 }
 
 /* What a mapping may take of the first round. Memory that the host of a guest has not given yet is slow to touch: such
@@ -159,7 +159,7 @@ static int measure_placement(struct work *work, enum latency_curve layout, size_
     for (uint32_t index = 0; index < work->series_count; index++) {
         order[index] = index;
     }
-    chase_shuffle(order, work->series_count, rng);
+    permutation_shuffle(order, work->series_count, rng);
     for (size_t step = 0; step < work->series_count; step++) {
         struct latency_series *const series = &work->series[order[step]];
         const struct arena *const arena = &work->arenas[order[step]];
@@ -171,7 +171,7 @@ static int measure_placement(struct work *work, enum latency_curve layout, size_
             char *const base = arena->base + offset;
             const uint64_t nodes = footprint / node_bytes;
 
-            translations_drop();
+            tlb_flush();
             void *const start = latency_link(base, footprint, work->session->base_page_bytes, layout, seed);
 
             /* A cycle within a shared cache has two steady states: fast laps keep its lines, in slow ones the
@@ -218,7 +218,7 @@ static void start_clock(struct work *work, double map_seconds)
 {
     const double left = PLAN_SHARE * deadline_remaining_seconds(work->session->deadline) / work->plan.rounds;
 
-    work->start_ns = timing_now_ns();
+    work->start_ns = clock_now_ns();
     work->round_seconds = left - fmin(map_seconds, MAP_SHARE * left);
 }
 
@@ -262,7 +262,7 @@ static int measure_points(struct work *work, uint64_t above_bytes, uint64_t up_t
     }
     /* The first round ascends, so that it can be cut short where it turns out too long. */
     if (round > 0) {
-        chase_shuffle(order, count, rng);
+        permutation_shuffle(order, count, rng);
     }
     for (size_t step = 0; step < count; step++) {
         session_report_progress(work->session, ((double)round + (double)step / (double)count) / (double)plan->rounds);
@@ -285,7 +285,7 @@ static int measure_round(struct work *work, unsigned round, struct verdict *verd
     struct rng rng = rng_new(work->session->seed, 0x1a7e0000u + round);
     const uint64_t largest = work->plan.footprints[work->plan.footprint_count - 1];
     const size_t first = (size_t)rng_below(&rng, work->series_count);
-    const uint64_t start_ns = timing_now_ns();
+    const uint64_t start_ns = clock_now_ns();
     const bool has_shared = work->plan.footprints[0] <= work->shared_bytes;
     int status = 0;
 
@@ -321,7 +321,7 @@ static int measure_rounds(struct work *work, struct verdict *verdict)
     const unsigned planned = work->plan.rounds;
 
     for (unsigned round = 0; round < LATENCY_ROUNDS_MAX; round++) {
-        const uint64_t start_ns = timing_now_ns();
+        const uint64_t start_ns = clock_now_ns();
 
         work->plan.rounds = round < planned ? planned : round + 1;
         if (measure_round(work, round, verdict) != 0) {

@@ -126,7 +126,7 @@ void processes_free(struct process_list *list)
 
 enum { STATUS_BYTES = 8192 }; /* of /proc/self/status, which is below 2 KiB */
 
-uint64_t backing_status_bytes(const char *field)
+uint64_t process_own_status_bytes(const char *field)
 {
     char text[STATUS_BYTES];
 

@@ -35,6 +35,6 @@ void process_status_parse(const char *text, struct process_pages *process);
 void process_smaps_rollup_parse(const char *text, struct process_pages *process);
 
 /* Kilobytes of a field of /proc/self/status ("VmPTE", "VmRSS") in bytes; UINT64_MAX when unknown. */
-uint64_t backing_status_bytes(const char *field);
+uint64_t process_own_status_bytes(const char *field);
 
 #endif

@@ -16,9 +16,9 @@ enum { TOUCH_CHUNK_BYTES = 64 << 20 }; /* how long a stop request waits at most:
 
 static double granted_fraction(const struct arena *arena)
 {
-    struct backing_proof proof;
+    struct smaps_proof proof;
 
-    if (backing_read_proof(arena->base, arena->bytes, &proof) != 0) {
+    if (smaps_read(arena->base, arena->bytes, &proof) != 0) {
         return NAN;
     }
     switch (arena->backing.kind) {
@@ -65,7 +65,7 @@ static void cut_arena(struct arena *arena, size_t bytes)
 /* Stops touching when `seconds` are over, and cuts the arena there. */
 static int touch_arena(struct arena *arena, double seconds, struct verdict *verdict)
 {
-    const uint64_t start_ns = timing_now_ns();
+    const uint64_t start_ns = clock_now_ns();
 
     for (size_t done = 0; done < arena->bytes; done += TOUCH_CHUNK_BYTES) {
         const size_t left = arena->bytes - done;
@@ -80,7 +80,7 @@ static int touch_arena(struct arena *arena, double seconds, struct verdict *verd
             verdict_set(verdict, STATUS_SIGBUS, "SIGBUS: a promised page of %s could not be had", arena->backing.name);
             return -1;
         }
-        arena->touch_seconds = (double)(timing_now_ns() - start_ns) / 1e9;
+        arena->touch_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
         if (arena->touch_seconds > seconds) {
             cut_arena(arena, done + touch.bytes);
         }

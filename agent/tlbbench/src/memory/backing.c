@@ -26,7 +26,7 @@
 void backing_explain_errno(int error, const char *doing, uint64_t bytes, struct verdict *verdict)
 {
     struct rlimit limit;
-    const uint64_t mapped = backing_status_bytes("VmSize");
+    const uint64_t mapped = process_own_status_bytes("VmSize");
 
     if (error == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         mapped != UINT64_MAX && mapped + bytes > limit.rlim_cur) {

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOK_NANOSECONDS = 2000000, LIST_BYTES = 256 };
+enum { POLL_NANOSECONDS = 2000000, LIST_BYTES = 256 };
 
 static void siblings_of(int cpu, struct cpu_list *siblings)
 {
@@ -46,7 +46,7 @@ static bool other_cores(int measured, const struct cpu_list *cpus, cpu_set_t *ma
     return CPU_COUNT(mask) > 0;
 }
 
-_Noreturn static void clear_page(const struct early_page *page, const cpu_set_t *mask, int node, pid_t parent)
+_Noreturn static void zero_page(const struct early_page *page, const cpu_set_t *mask, int node, pid_t parent)
 {
     struct verdict ignored;
 
@@ -82,7 +82,7 @@ void early_page_start(struct early_page *page, const struct backing *backing, in
     }
     page->process = fork();
     if (page->process == 0) {
-        clear_page(page, &mask, node, parent);
+        zero_page(page, &mask, node, parent);
     }
     if (page->process < 0) {
         (void)close(page->fd);
@@ -105,7 +105,7 @@ static void note_end(struct early_page *page, int status)
 enum early_state early_page_wait(struct early_page *page, double seconds)
 {
     const struct deadline end = deadline_after(seconds);
-    const struct timespec look = {.tv_nsec = LOOK_NANOSECONDS};
+    const struct timespec look = {.tv_nsec = POLL_NANOSECONDS};
 
     while (page->state == EARLY_BUSY) {
         int status = 0;

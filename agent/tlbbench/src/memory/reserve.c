@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const struct reserve_places RESERVE_SYSTEM = {.sysfs = "/sys", .journal_dir = NULL};
+const struct reserve_paths RESERVE_SYSTEM = {.sysfs = "/sys", .journal_dir = NULL};
 
 static const char JOURNAL_HEAD[] = "tlbbench reservation 1, boot ";
 
@@ -20,7 +20,7 @@ enum { JOURNAL_BYTES_MAX = 8192, OPEN_TRIES = 8 };
 
 /* --- pools -------------------------------------------------------------------------------------------------------- */
 
-static void pool_path(const struct reserve_places *places, uint64_t page_bytes, int node, const char *field,
+static void pool_path(const struct reserve_paths *places, uint64_t page_bytes, int node, const char *field,
                       char path[RESERVE_PATH_BYTES])
 {
     const unsigned long long kilobytes = page_bytes / 1024;
@@ -34,7 +34,7 @@ static void pool_path(const struct reserve_places *places, uint64_t page_bytes, 
     }
 }
 
-static int64_t read_pool(const struct reserve_places *places, uint64_t page_bytes, int node, const char *field)
+static int64_t read_pool(const struct reserve_paths *places, uint64_t page_bytes, int node, const char *field)
 {
     char path[RESERVE_PATH_BYTES];
     long long count = -1;
@@ -54,7 +54,7 @@ static int64_t read_pool(const struct reserve_places *places, uint64_t page_byte
 
 /* Pages of the pool without those that the kernel lends beyond its count (surplus), which go by themselves. What is
  * written to nr_hugepages is this count; what is read there has the surplus in it. */
-static int64_t read_persistent(const struct reserve_places *places, uint64_t page_bytes, int node)
+static int64_t read_persistent(const struct reserve_paths *places, uint64_t page_bytes, int node)
 {
     const int64_t all = read_pool(places, page_bytes, node, "nr_hugepages");
     const int64_t surplus = read_pool(places, page_bytes, node, "surplus_hugepages");
@@ -64,7 +64,7 @@ static int64_t read_persistent(const struct reserve_places *places, uint64_t pag
 
 /* Returns 0 or -1 (errno). The kernel stops at a signal or when it finds no more pages, so the caller reads the count
  * back. */
-static int write_pool(const struct reserve_places *places, const struct reserve_pool *pool, int64_t count)
+static int write_pool(const struct reserve_paths *places, const struct reserve_pool *pool, int64_t count)
 {
     char path[RESERVE_PATH_BYTES];
     char text[32];
@@ -84,18 +84,18 @@ static int write_pool(const struct reserve_places *places, const struct reserve_
     return written == length ? 0 : -1;
 }
 
-int64_t reserve_restored_count(int64_t former, int64_t held, int64_t current)
+int64_t reserve_restored_count(int64_t previous, int64_t held, int64_t current)
 {
     if (current > held) {
-        return former + (current - held);
+        return previous + (current - held);
     }
-    return current < former ? current : former;
+    return current < previous ? current : previous;
 }
 
-static int restore_pool(const struct reserve_places *places, const struct reserve_pool *pool)
+static int restore_pool(const struct reserve_paths *places, const struct reserve_pool *pool)
 {
     const int64_t current = read_persistent(places, pool->page_bytes, pool->node);
-    const int64_t count = reserve_restored_count(pool->former, pool->held, current);
+    const int64_t count = reserve_restored_count(pool->previous, pool->held, current);
 
     if (current < 0) {
         return -1;
@@ -122,7 +122,7 @@ static void note_pool(const struct reserve_pool *pool, struct reserve_pool pools
 }
 
 /* Restores the pools that the journal's text names. Returns their number, or -1 when one could not be written. */
-static int replay(const struct reserve_places *places, char *text)
+static int replay(const struct reserve_paths *places, char *text)
 {
     char head[sizeof(JOURNAL_HEAD) + RESERVE_BOOT_ID_BYTES];
     char boot_id[RESERVE_BOOT_ID_BYTES];
@@ -152,7 +152,7 @@ static int replay(const struct reserve_places *places, char *text)
 }
 
 /* Gives back what the journal names that is open and locked as `fd`. The same results. */
-static int replay_journal(const struct reserve_places *places, int fd)
+static int replay_journal(const struct reserve_paths *places, int fd)
 {
     char text[JOURNAL_BYTES_MAX];
     const ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
@@ -161,7 +161,7 @@ static int replay_journal(const struct reserve_places *places, int fd)
     return replay(places, text);
 }
 
-static int recover_journal(const struct reserve_places *places, const char *path)
+static int recover_journal(const struct reserve_paths *places, const char *path)
 {
     const int fd = reserve_journal_lock(path, 0);
 
@@ -177,7 +177,7 @@ static int recover_journal(const struct reserve_places *places, const char *path
     return restored;
 }
 
-int reservation_recover(const struct reserve_places *places)
+int reservation_recover(const struct reserve_paths *places)
 {
     int total = 0;
 
@@ -235,7 +235,7 @@ static int open_new_journal(struct reservation *reservation)
     return -1;
 }
 
-int reservation_begin(struct reservation *reservation, const struct reserve_places *places)
+int reservation_begin(struct reservation *reservation, const struct reserve_paths *places)
 {
     char head[sizeof(JOURNAL_HEAD) + RESERVE_BOOT_ID_BYTES + 1];
     char boot_id[RESERVE_BOOT_ID_BYTES];
@@ -275,7 +275,7 @@ static void raise_pool(struct reservation *reservation, struct reserve_pool *poo
                     (unsigned long long)(pool->page_bytes / 1024), strerror(errno));
     }
     pool->got = read_persistent(&reservation->places, pool->page_bytes, pool->node);
-    if (pool->got < pool->former || pool->got == pool->target) {
+    if (pool->got < pool->previous || pool->got == pool->target) {
         return;
     }
     pool->held = pool->got;
@@ -288,21 +288,25 @@ static void raise_pool(struct reservation *reservation, struct reserve_pool *poo
 
 void reservation_take(struct reservation *reservation, uint64_t page_bytes, int node, int64_t free_pages)
 {
-    const struct reserve_places *const places = &reservation->places;
-    const int64_t former = read_persistent(places, page_bytes, node);
+    const struct reserve_paths *const places = &reservation->places;
+    const int64_t previous = read_persistent(places, page_bytes, node);
     const int64_t all = read_pool(places, page_bytes, node, "nr_hugepages");
     const int64_t free_now = read_pool(places, page_bytes, node, "free_hugepages");
     char line[RESERVE_LINE_BYTES];
 
-    if (reservation->journal_fd < 0 || former < 0 || all < 0 || free_now < 0 || free_now >= free_pages ||
+    if (reservation->journal_fd < 0 || previous < 0 || all < 0 || free_now < 0 || free_now >= free_pages ||
         reservation->pool_count == RESERVE_POOLS_MAX) {
         return;
     }
     struct reserve_pool *const pool = &reservation->pools[reservation->pool_count];
     const int64_t target = all + (free_pages - free_now);
 
-    *pool = (struct reserve_pool){
-        .page_bytes = page_bytes, .node = node, .former = former, .target = target, .got = former, .held = target};
+    *pool = (struct reserve_pool){.page_bytes = page_bytes,
+                                  .node = node,
+                                  .previous = previous,
+                                  .target = target,
+                                  .got = previous,
+                                  .held = target};
     reserve_format_line(pool, line);
     if (reserve_journal_append(reservation->journal_fd, line) != 0) {
         verdict_set(&reservation->verdict, STATUS_FAILED, "--reserve: the journal cannot be written: %s",

@@ -25,10 +25,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-extern const struct reserve_places RESERVE_SYSTEM;
+extern const struct reserve_paths RESERVE_SYSTEM;
 
 struct reservation {
-    struct reserve_places places;
+    struct reserve_paths places;
     struct verdict verdict; /* STATUS_OK: what was wanted is there, or as much as the kernel could find */
     struct reserve_pool pools[RESERVE_POOLS_MAX];
     size_t pool_count;
@@ -38,7 +38,7 @@ struct reservation {
 
 /* Opens the journal, and first gives back what an owner that was killed left in it. Returns 0; -1 with the reason in
  * the verdict (no rights, another program holds a reservation, its pages could not be given back). */
-int reservation_begin(struct reservation *reservation, const struct reserve_places *places);
+int reservation_begin(struct reservation *reservation, const struct reserve_paths *places);
 
 /* Raises the pool of this size on `node` (-1 = machine-wide) until `free_pages` are free. Never lowers it. */
 void reservation_take(struct reservation *reservation, uint64_t page_bytes, int node, int64_t free_pages);
@@ -49,10 +49,10 @@ int reservation_end(struct reservation *reservation);
 
 /* Gives back what a killed run left. Returns the number of pools restored, 0 when there was nothing to do, -1 when a
  * pool could not be written. Journals of living runs are left alone. */
-int reservation_recover(const struct reserve_places *places);
+int reservation_recover(const struct reserve_paths *places);
 
 /* Count to write when a pool that was raised from `former` to `held` now has `current`: the former count, plus what
  * others added. A count that others set below the former stays. */
-int64_t reserve_restored_count(int64_t former, int64_t held, int64_t current);
+int64_t reserve_restored_count(int64_t previous, int64_t held, int64_t current);
 
 #endif

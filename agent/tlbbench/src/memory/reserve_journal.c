@@ -15,23 +15,24 @@ enum { LOCK_TRIES = 8 };
 void reserve_format_line(const struct reserve_pool *pool, char line[RESERVE_LINE_BYTES])
 {
     (void)snprintf(line, RESERVE_LINE_BYTES, "pool page_bytes=%llu node=%d former=%lld target=%lld.\n",
-                   (unsigned long long)pool->page_bytes, pool->node, (long long)pool->former, (long long)pool->target);
+                   (unsigned long long)pool->page_bytes, pool->node, (long long)pool->previous,
+                   (long long)pool->target);
 }
 
 bool reserve_parse_line(const char *line, struct reserve_pool *pool)
 {
     unsigned long long page_bytes;
-    long long former, target;
+    long long previous, target;
     int node;
     char end = 0;
 
-    if (sscanf(line, "pool page_bytes=%llu node=%d former=%lld target=%lld%c", &page_bytes, &node, &former, &target,
+    if (sscanf(line, "pool page_bytes=%llu node=%d former=%lld target=%lld%c", &page_bytes, &node, &previous, &target,
                &end) != 5 ||
-        end != '.' || former < 0 || target < former || node < -1 || page_bytes == 0) {
+        end != '.' || previous < 0 || target < previous || node < -1 || page_bytes == 0) {
         return false;
     }
     *pool = (struct reserve_pool){
-        .page_bytes = page_bytes, .node = node, .former = former, .target = target, .got = target, .held = target};
+        .page_bytes = page_bytes, .node = node, .previous = previous, .target = target, .got = target, .held = target};
     return true;
 }
 
@@ -49,7 +50,7 @@ void reserve_journal_boot_id(char boot_id[RESERVE_BOOT_ID_BYTES])
     (void)fclose(file);
 }
 
-bool reserve_journal_directory(const struct reserve_places *places, unsigned number, char path[RESERVE_PATH_BYTES])
+bool reserve_journal_directory(const struct reserve_paths *places, unsigned number, char path[RESERVE_PATH_BYTES])
 {
     const char *const runtime = getenv("XDG_RUNTIME_DIR");
     const char *const temporary = getenv("TMPDIR");

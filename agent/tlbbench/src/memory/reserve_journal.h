@@ -14,15 +14,15 @@ enum {
 };
 
 /* Where things lie; the tests point these elsewhere. */
-struct reserve_places {
+struct reserve_paths {
     const char *sysfs;       /* "/sys" */
     const char *journal_dir; /* NULL = the rule above */
 };
 
 struct reserve_pool {
     uint64_t page_bytes;
-    int node;       /* -1 = the machine-wide count, where the kernel has no nodes */
-    int64_t former; /* persistent pages: those in use beyond the count, as overcommit gives them, are not in it */
+    int node;         /* -1 = the machine-wide count, where the kernel has no nodes */
+    int64_t previous; /* persistent pages: those in use beyond the count, as overcommit gives them, are not in it */
     int64_t target;
     int64_t got;  /* what the kernel made of it; -1 = not readable */
     int64_t held; /* the count that means nobody else has changed the pool since: what was got, else the target */
@@ -39,7 +39,7 @@ enum { RESERVE_BOOT_ID_BYTES = 40, RESERVE_JOURNAL_DIRECTORIES = 3 };
 void reserve_journal_boot_id(char boot_id[RESERVE_BOOT_ID_BYTES]);
 
 /* The n-th directory that may hold a journal; false when that one does not exist here. */
-bool reserve_journal_directory(const struct reserve_places *places, unsigned number, char path[RESERVE_PATH_BYTES]);
+bool reserve_journal_directory(const struct reserve_paths *places, unsigned number, char path[RESERVE_PATH_BYTES]);
 
 /* A journal is obeyed with the caller's rights, so nobody else may be able to plant one. */
 bool reserve_journal_is_private(const char *path);

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-void backing_parse_smaps_line(struct backing_proof_parser *parser, const char *line)
+void smaps_parse_line(struct smaps_parser *parser, const char *line)
 {
-    struct backing_proof *const proof = &parser->proof;
+    struct smaps_proof *const proof = &parser->proof;
     unsigned long long first, last;
     char field[32];
 
@@ -33,10 +33,9 @@ void backing_parse_smaps_line(struct backing_proof_parser *parser, const char *l
     }
 }
 
-int backing_read_proof(const char *start, size_t bytes, struct backing_proof *proof)
+int smaps_read(const char *start, size_t bytes, struct smaps_proof *proof)
 {
-    struct backing_proof_parser parser = {.start = (uint64_t)(uintptr_t)start,
-                                          .end = (uint64_t)(uintptr_t)start + bytes};
+    struct smaps_parser parser = {.start = (uint64_t)(uintptr_t)start, .end = (uint64_t)(uintptr_t)start + bytes};
     char line[512];
     FILE *const file = fopen("/proc/self/smaps", "re");
 
@@ -44,7 +43,7 @@ int backing_read_proof(const char *start, size_t bytes, struct backing_proof *pr
         return -1;
     }
     while (fgets(line, sizeof(line), file) != NULL) {
-        backing_parse_smaps_line(&parser, line);
+        smaps_parse_line(&parser, line);
     }
     (void)fclose(file);
     *proof = parser.proof;

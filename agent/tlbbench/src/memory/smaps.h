@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* What smaps says about the mappings inside [start, start + bytes). */
-struct backing_proof {
+struct smaps_proof {
     uint64_t rss_bytes;
     uint64_t anon_huge_bytes;   /* AnonHugePages */
     uint64_t shmem_huge_bytes;  /* ShmemPmdMapped */
@@ -17,14 +17,14 @@ struct backing_proof {
 };
 
 /* Returns 0, or -1 when smaps cannot be read. */
-int backing_read_proof(const char *start, size_t bytes, struct backing_proof *proof);
+int smaps_read(const char *start, size_t bytes, struct smaps_proof *proof);
 
 /* Pure part of the above, for tests: sums the mappings of one smaps text line by line. */
-struct backing_proof_parser {
+struct smaps_parser {
     uint64_t start, end;
     bool inside;
-    struct backing_proof proof;
+    struct smaps_proof proof;
 };
-void backing_parse_smaps_line(struct backing_proof_parser *parser, const char *line);
+void smaps_parse_line(struct smaps_parser *parser, const char *line);
 
 #endif

@@ -27,19 +27,19 @@ static void penalties_to_json(struct json *j, const struct geometry_result *resu
 static void granules_to_json(struct json *j, const struct geometry_result *result)
 {
     json_begin_array(j, "effective_granule");
-    for (size_t index = 0; index < result->granule_count; index++) {
-        const struct granule *const granule = &result->granules[index];
+    for (size_t index = 0; index < result->effective_page_count; index++) {
+        const struct effective_page *const effective_page = &result->effective_pages[index];
 
         json_begin_object(j, NULL);
-        json_string(j, "backing", granule->backing);
-        json_string(j, "backing_kind", backing_kind_name(granule->kind));
-        json_u64(j, "page_bytes", granule->page_bytes);
-        if (granule->granule_bytes > 0) {
-            json_u64(j, "granule_bytes", granule->granule_bytes);
+        json_string(j, "backing", effective_page->backing);
+        json_string(j, "backing_kind", backing_kind_name(effective_page->kind));
+        json_u64(j, "page_bytes", effective_page->page_bytes);
+        if (effective_page->entry_bytes > 0) {
+            json_u64(j, "granule_bytes", effective_page->entry_bytes);
         } else {
             json_null(j, "granule_bytes");
         }
-        verdict_to_json(&granule->verdict, j);
+        verdict_to_json(&effective_page->verdict, j);
         json_end_object(j);
     }
     json_end_array(j);

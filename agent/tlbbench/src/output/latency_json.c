@@ -12,7 +12,7 @@ static void pressure_to_json(struct json *j, const char *key, const struct press
     verdict_to_json(&result->verdict, j);
     json_u64(j, "region_bytes", result->region_bytes);
     json_string(j, "region_backing", result->region_backing[0] == '\0' ? NULL : result->region_backing);
-    json_u64(j, "lines_per_page", PRESSURE_LINES_PER_PAGE);
+    json_u64(j, "lines_per_page", PROBE_LINES_PER_PAGE);
     json_begin_array(j, "points");
     for (size_t index = 0; index < result->point_count; index++) {
         const struct pressure_point *const point = &result->points[index];

@@ -108,11 +108,11 @@ void report_missing(FILE *out, const struct run_result *run)
 
     for (size_t i = 0; i < run->section_count; i++)
         say_missing(&missing, run->sections[i].name, &run->sections[i].verdict);
-    for (size_t i = 0; run->geometry != NULL && i < run->geometry->granule_count; i++) {
+    for (size_t i = 0; run->geometry != NULL && i < run->geometry->effective_page_count; i++) {
         char what[40];
 
-        (void)snprintf(what, sizeof what, "TLB entry of %s pages", run->geometry->granules[i].backing);
-        say_missing(&missing, what, &run->geometry->granules[i].verdict);
+        (void)snprintf(what, sizeof what, "TLB entry of %s pages", run->geometry->effective_pages[i].backing);
+        say_missing(&missing, what, &run->geometry->effective_pages[i].verdict);
     }
     if (run->geometry != NULL)
         say_curves(&missing, "translation", &run->geometry->curves);

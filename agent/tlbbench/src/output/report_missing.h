@@ -11,7 +11,7 @@
 /* A status in words, for where no reason was given. */
 const char *status_words(enum status status);
 
-/* Sections, curves, granules and rows that are not "ok", each distinct reason once. */
+/* Sections, curves, effective page sizes and rows that are not "ok", each distinct reason once. */
 void report_missing(FILE *out, const struct run_result *run);
 
 #endif

@@ -86,11 +86,11 @@ static void report_clock(FILE *out, const struct core_clock *clock)
 }
 
 /* Above this share of looks an unseen neighbour is too little to tell of. */
-#define ALONE_FRACTION_TOLD 0.9
+#define IDLE_FRACTION_TOLD 0.9
 
 static void report_sharing(FILE *out, double alone_fraction)
 {
-    if (alone_fraction < ALONE_FRACTION_TOLD)
+    if (alone_fraction < IDLE_FRACTION_TOLD)
         report_wrapped(out, "core sharing", REPORT_LABEL_COLUMNS,
                        "another hardware thread was busy on this core in %.0f %% of the looks at it: it takes TLB "
                        "entries; levels and penalties are from its pauses",

@@ -139,40 +139,40 @@ static void append_numbers(char text[VERDICT_TEXT_BYTES], const struct finding *
                 found->hidden_above ? "; noise hides the larger footprints" : "");
 }
 
-static void append_page(char text[VERDICT_TEXT_BYTES], const struct granule *granule)
+static void append_page(char text[VERDICT_TEXT_BYTES], const struct effective_page *effective_page)
 {
     char page[PAGE_TEXT_BYTES];
 
-    text_append(text, VERDICT_TEXT_BYTES, "%s pages%s", page_text(granule->page_bytes, page),
-                granule->kind == BACKING_THP ? " (transparent)" : "");
+    text_append(text, VERDICT_TEXT_BYTES, "%s pages%s", page_text(effective_page->page_bytes, page),
+                effective_page->kind == BACKING_THP ? " (transparent)" : "");
 }
 
 /* Pieces of more than a base page still reach further than base pages do. */
 static void append_reach(char text[VERDICT_TEXT_BYTES], const struct environment *environment,
-                         const struct granule *granule)
+                         const struct effective_page *effective_page)
 {
     char piece[PAGE_TEXT_BYTES];
 
-    if (environment->base_page_bytes != 0 && granule->granule_bytes > environment->base_page_bytes)
+    if (environment->base_page_bytes != 0 && effective_page->entry_bytes > environment->base_page_bytes)
         text_append(text, VERDICT_TEXT_BYTES, "no more TLB reach than %s pages",
-                    page_text(granule->granule_bytes, piece));
+                    page_text(effective_page->entry_bytes, piece));
     else
         text_append(text, VERDICT_TEXT_BYTES, "no TLB reach");
 }
 
 static void append_cause(char text[VERDICT_TEXT_BYTES], const struct environment *environment,
-                         const struct granule *granule)
+                         const struct effective_page *effective_page)
 {
     char piece[PAGE_TEXT_BYTES];
 
     text_append(text, VERDICT_TEXT_BYTES,
                 environment->hypervisor.state == HYPERVISOR_PRESENT ? ": the hypervisor backs the guest with %s pages"
                                                                     : ": the TLB holds them in pieces of %s",
-                page_text(granule->granule_bytes, piece));
+                page_text(effective_page->entry_bytes, piece));
 }
 
-static void fractured(const struct environment *environment, const struct granule *granule, const struct finding *found,
-                      char text[VERDICT_TEXT_BYTES])
+static void fractured(const struct environment *environment, const struct effective_page *effective_page,
+                      const struct finding *found, char text[VERDICT_TEXT_BYTES])
 {
     static const char *const before[] = {[EFFECT_UNKNOWN] = " here give ",
                                          [EFFECT_FASTER] = " here shorten walks but give ",
@@ -185,16 +185,16 @@ static void fractured(const struct environment *environment, const struct granul
                                         [EFFECT_SLOWER] = " and were slower than base pages",
                                         [EFFECT_HIDDEN] = ""};
 
-    append_page(text, granule);
-    if (granule->kind == BACKING_BASE) { /* nothing to compare with */
+    append_page(text, effective_page);
+    if (effective_page->kind == BACKING_BASE) { /* nothing to compare with */
         text_append(text, VERDICT_TEXT_BYTES, " take several TLB entries each");
-        append_cause(text, environment, granule);
+        append_cause(text, environment, effective_page);
         return;
     }
     text_append(text, VERDICT_TEXT_BYTES, "%s", before[found->effect]);
-    append_reach(text, environment, granule);
+    append_reach(text, environment, effective_page);
     text_append(text, VERDICT_TEXT_BYTES, "%s", after[found->effect]);
-    append_cause(text, environment, granule);
+    append_cause(text, environment, effective_page);
     if (found->effect == EFFECT_UNKNOWN)
         text_append(text, VERDICT_TEXT_BYTES, "; whether they shorten walks was not measured");
     else if (found->effect == EFFECT_HIDDEN)
@@ -231,28 +231,28 @@ static const char *effect_words(enum effect effect)
     return words[effect];
 }
 
-static void whole(const struct geometry_result *geometry, const struct granule *granule, const struct finding *found,
-                  char text[VERDICT_TEXT_BYTES])
+static void whole(const struct geometry_result *geometry, const struct effective_page *effective_page,
+                  const struct finding *found, char text[VERDICT_TEXT_BYTES])
 {
-    const struct tlb_level *level = last_level(geometry, granule->page_bytes);
+    const struct tlb_level *level = last_level(geometry, effective_page->page_bytes);
 
-    append_page(text, granule);
+    append_page(text, effective_page);
     text_append(text, VERDICT_TEXT_BYTES, ": ");
-    if (granule->kind != BACKING_BASE)
+    if (effective_page->kind != BACKING_BASE)
         text_append(text, VERDICT_TEXT_BYTES, "one TLB entry covers a whole page; ");
     if (level != NULL)
-        append_level_reach(text, level, granule->page_bytes);
+        append_level_reach(text, level, effective_page->page_bytes);
     else
         text_append(text, VERDICT_TEXT_BYTES, "how far the TLB reaches is not known");
-    if (granule->kind == BACKING_BASE || found->delta == NULL)
+    if (effective_page->kind == BACKING_BASE || found->delta == NULL)
         return;
     text_append(text, VERDICT_TEXT_BYTES, "; %s", effect_words(found->effect));
     append_numbers(text, found);
 }
 
-static void append_why(char text[VERDICT_TEXT_BYTES], const struct granule *granule)
+static void append_why(char text[VERDICT_TEXT_BYTES], const struct effective_page *effective_page)
 {
-    switch (granule->verdict.status) {
+    switch (effective_page->verdict.status) {
     case STATUS_NO_FREE_HUGEPAGES:
         text_append(text, VERDICT_TEXT_BYTES,
                     "the pool has too few free pages (--reserve takes them for the measurement, as root)");
@@ -265,25 +265,26 @@ static void append_why(char text[VERDICT_TEXT_BYTES], const struct granule *gran
         break;
     default:
         text_append(text, VERDICT_TEXT_BYTES, "%s",
-                    granule->verdict.reason[0] != '\0' ? granule->verdict.reason
-                                                       : status_words(granule->verdict.status));
+                    effective_page->verdict.reason[0] != '\0' ? effective_page->verdict.reason
+                                                              : status_words(effective_page->verdict.status));
         break;
     }
 }
 
 /* Their place in the TLB is not known; their time may be. */
-static void not_measured(const struct granule *granule, const struct finding *found, char text[VERDICT_TEXT_BYTES])
+static void not_measured(const struct effective_page *effective_page, const struct finding *found,
+                         char text[VERDICT_TEXT_BYTES])
 {
-    append_page(text, granule);
+    append_page(text, effective_page);
     if (found->delta == NULL) {
         text_append(text, VERDICT_TEXT_BYTES, " were not measured: ");
-        append_why(text, granule);
+        append_why(text, effective_page);
         return;
     }
     text_append(text, VERDICT_TEXT_BYTES, ": %s", effect_words(found->effect));
     append_numbers(text, found);
     text_append(text, VERDICT_TEXT_BYTES, "; whether one TLB entry covers a page is not known: ");
-    append_why(text, granule);
+    append_why(text, effective_page);
 }
 
 /* The point nearest to a program that reads much else: most lines between, then the largest footprint. */
@@ -318,19 +319,19 @@ static void append_pressure(char text[VERDICT_TEXT_BYTES], const struct pressure
 }
 
 char *verdict_sentence(const struct environment *environment, const struct run_result *run,
-                       const struct granule *granule, char text[VERDICT_TEXT_BYTES])
+                       const struct effective_page *effective_page, char text[VERDICT_TEXT_BYTES])
 {
     const struct finding found =
-        find_effect(run->latency, granule->backing, base_reach_bytes(environment, run->geometry));
+        find_effect(run->latency, effective_page->backing, base_reach_bytes(environment, run->geometry));
 
     text[0] = '\0';
-    if (granule->verdict.status == STATUS_FRACTURED && granule->granule_bytes != 0)
-        fractured(environment, granule, &found, text);
-    else if (granule->verdict.status == STATUS_OK)
-        whole(run->geometry, granule, &found, text);
+    if (effective_page->verdict.status == STATUS_FRACTURED && effective_page->entry_bytes != 0)
+        fractured(environment, effective_page, &found, text);
+    else if (effective_page->verdict.status == STATUS_OK)
+        whole(run->geometry, effective_page, &found, text);
     else
-        not_measured(granule, &found, text);
-    append_pressure(text, run->pressure, granule->backing);
+        not_measured(effective_page, &found, text);
+    append_pressure(text, run->pressure, effective_page->backing);
     return text;
 }
 
@@ -358,12 +359,13 @@ void report_verdicts(FILE *out, const struct environment *environment, const str
 {
     char text[VERDICT_TEXT_BYTES];
 
-    if (run->geometry == NULL || run->geometry->granule_count == 0) {
+    if (run->geometry == NULL || run->geometry->effective_page_count == 0) {
         if (run->latency != NULL)
             report_deltas(out, run->latency, run->pressure);
         return;
     }
     (void)fputs("\nverdict\n", out);
-    for (size_t i = 0; i < run->geometry->granule_count; i++)
-        report_wrapped(out, "  -", 4, "%s.", verdict_sentence(environment, run, &run->geometry->granules[i], text));
+    for (size_t i = 0; i < run->geometry->effective_page_count; i++)
+        report_wrapped(out, "  -", 4, "%s.",
+                       verdict_sentence(environment, run, &run->geometry->effective_pages[i], text));
 }

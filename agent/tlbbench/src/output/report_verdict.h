@@ -12,10 +12,10 @@
 
 enum { VERDICT_TEXT_BYTES = 560 };
 
-/* The sentence on one granule of run->geometry, without the line break; the other results may be NULL. Returns
- * `text`. */
+/* The sentence on one effective page size of run->geometry, without the line break; the other results may be NULL.
+ * Returns `text`. */
 char *verdict_sentence(const struct environment *environment, const struct run_result *run,
-                       const struct granule *granule, char text[VERDICT_TEXT_BYTES]);
+                       const struct effective_page *effective_page, char text[VERDICT_TEXT_BYTES]);
 
 void report_verdicts(FILE *out, const struct environment *environment, const struct run_result *run);
 

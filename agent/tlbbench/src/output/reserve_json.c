@@ -15,7 +15,7 @@ void reservation_to_json(struct json *j, const char *key, const struct reservati
         json_begin_object(j, NULL);
         json_u64(j, "page_bytes", pool->page_bytes);
         json_i64_or_null(j, "node", pool->node);
-        json_i64(j, "former_pages", pool->former);
+        json_i64(j, "former_pages", pool->previous);
         json_i64(j, "target_pages", pool->target);
         json_i64_or_null(j, "got_pages", pool->got);
         json_end_object(j);

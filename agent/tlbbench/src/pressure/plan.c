@@ -67,7 +67,7 @@ struct pressure_plan pressure_make_plan(bool full, uint64_t memory_bytes, uint64
         .mappings = full ? 3 : 1,
         .passes = full ? 4 : 6,
         .accesses = full ? 8000 : 5000,
-        .warm_lines = (uint64_t)(WARM_CACHES * (double)last_cache_bytes) / PRESSURE_LINE_BYTES,
+        .warm_lines = (uint64_t)(WARM_CACHES * (double)last_cache_bytes) / PROBE_LINE_BYTES,
     };
 
     for (size_t index = 0; index < PRESSURE_FOOTPRINTS && plan.region_bytes > 0; index++) {

@@ -38,7 +38,7 @@ struct work {
     struct pressure_series *series; /* the large pages */
     size_t series_count;
     struct counter_scale scale;
-    struct pressure_region region;
+    struct probe_region region;
     struct arena region_arena;
     struct arena base_arena;
     double weight_whole, weight_done; /* of all batches */
@@ -119,13 +119,13 @@ struct point {
 };
 
 static bool measure_batch(struct work *work, const struct arena *arena, struct point point, uint64_t seed,
-                          uint64_t step, struct pressure_time *time)
+                          uint64_t step, struct probe_time *time)
 {
     const struct pressure_depth *const depth = &PRESSURE_DEPTH[point.depth];
     const double seconds = depth->weight * batch_seconds(work);
-    struct pressure_probe probe = {
+    struct probe probe = {
         .base = arena->base,
-        .lines = pressure_footprint(point.footprint) / PRESSURE_LINE_BYTES,
+        .lines = pressure_footprint(point.footprint) / PROBE_LINE_BYTES,
         .region = &work->region,
         .lines_between = depth->lines_between,
         .wait_ticks = (uint64_t)(depth->wait_ns * work->scale.ticks_per_ns),
@@ -133,9 +133,9 @@ static bool measure_batch(struct work *work, const struct arena *arena, struct p
         .between = rng_new(seed, step), /* other lines than the batch before, whose lines a cache may still hold */
     };
 
-    pressure_warm(&probe, work->plan.warm_lines, WARM_SHARE * seconds);
+    probe_warm_up(&probe, work->plan.warm_lines, WARM_SHARE * seconds);
     work->weight_done += depth->weight;
-    return pressure_measure(&probe, &work->scale, work->plan.accesses, (1 - WARM_SHARE) * seconds, time);
+    return probe_measure(&probe, &work->scale, work->plan.accesses, (1 - WARM_SHARE) * seconds, time);
 }
 
 /* Base pages and large pages back to back, in turns which of them comes first. */
@@ -145,7 +145,7 @@ static int measure_pair(struct work *work, struct pressure_series *series, const
     struct pressure_cell *const cell = &series->cells[point.footprint][point.depth];
     const uint64_t seed =
         rng_mix(work->session->seed * 1024 + turn) ^ rng_mix(0x9e55u + point.footprint * PRESSURE_DEPTHS + point.depth);
-    struct pressure_time times[2]; /* base, large */
+    struct probe_time times[2]; /* base, large */
     bool quiet = true;
 
     for (unsigned step = 0; step < 2; step++) {
@@ -183,7 +183,7 @@ static int measure_pass(struct work *work, struct pressure_series *series, const
             order[count++] = slot;
         }
     }
-    chase_shuffle(order, count, &rng);
+    permutation_shuffle(order, count, &rng);
     for (size_t step = 0; step < count; step++) {
         const struct point point = {order[step] / PRESSURE_DEPTHS, order[step] % PRESSURE_DEPTHS};
 
@@ -335,7 +335,7 @@ static int open_region(struct work *work, struct verdict *verdict)
         }
         if (verdict->status == STATUS_OK || arena->granted_fraction >= GRANTED_MIN) {
             work->result->region_bytes = footprint_in(arena, work->plan.region_bytes);
-            work->region = (struct pressure_region){arena->base, work->result->region_bytes / PRESSURE_PIECE_BYTES};
+            work->region = (struct probe_region){arena->base, work->result->region_bytes / PROBE_PIECE_BYTES};
             memcpy(work->result->region_backing, tries[index].name, sizeof(work->result->region_backing));
             return 0;
         }
@@ -394,9 +394,9 @@ static int measure(struct work *work)
     return pressure_collect(&work->plan, work->series, work->series_count, work->result);
 }
 
-int pressure_measure_points(const struct session *session, struct pressure_result *result)
+int pressure_measure(const struct session *session, struct pressure_result *result)
 {
-    const uint64_t start_ns = timing_now_ns();
+    const uint64_t start_ns = clock_now_ns();
     const struct backing *const backings = session->backings;
     const size_t count = session->backing_count;
     struct work work = {
@@ -419,6 +419,6 @@ int pressure_measure_points(const struct session *session, struct pressure_resul
     const int status = measure(&work);
 
     free(work.series);
-    result->duration_seconds = (double)(timing_now_ns() - start_ns) / 1e9;
+    result->duration_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
     return status;
 }

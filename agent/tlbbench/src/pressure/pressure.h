@@ -12,6 +12,6 @@
 
 /* Measures on the calling thread, which must be bound to session->cpu, until session->deadline. Always leaves a valid
  * result. Returns 0, or -1 when memory for the result ran out. Free with pressure_result_free(). */
-int pressure_measure_points(const struct session *session, struct pressure_result *result);
+int pressure_measure(const struct session *session, struct pressure_result *result);
 
 #endif

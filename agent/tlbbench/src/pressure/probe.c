@@ -9,7 +9,7 @@
 #include "engine/guard.h"
 
 enum {
-    LINES_IN_PIECE = PRESSURE_PIECE_BYTES / PRESSURE_LINE_BYTES,
+    LINES_IN_PIECE = PROBE_PIECE_BYTES / PROBE_LINE_BYTES,
     LINE_STRIDE = 37,     /* odd, so it visits all lines of a piece; not a neighbour, which would be prefetched */
     PART_LINES = 1 << 13, /* read in the first part, before its pace is known */
     WARM_CHECK_LINES = 1 << 14,
@@ -26,22 +26,22 @@ enum {
 /* A batch that takes so many times its share is given up: the machine is too busy. */
 #define PATIENCE 3
 
-uint64_t pressure_read_lines(const struct pressure_region *region, struct rng *rng, unsigned count)
+uint64_t probe_read_lines(const struct probe_region *region, struct rng *rng, unsigned count)
 {
     uint64_t sum = 0;
 
-    for (unsigned done = 0; done < count; done += PRESSURE_LINES_PER_PAGE) {
+    for (unsigned done = 0; done < count; done += PROBE_LINES_PER_PAGE) {
         const uint64_t draw = rng_next(rng);
         const uint64_t piece = (uint64_t)(((rng_product)draw * region->pieces) >> 64);
         const unsigned first = (unsigned)draw % LINES_IN_PIECE; /* any line, so that all cache sets take part */
-        const char *const page = region->base + piece * PRESSURE_PIECE_BYTES;
+        const char *const page = region->base + piece * PROBE_PIECE_BYTES;
         const unsigned left = count - done;
-        const unsigned lines = left < PRESSURE_LINES_PER_PAGE ? left : PRESSURE_LINES_PER_PAGE;
+        const unsigned lines = left < PROBE_LINES_PER_PAGE ? left : PROBE_LINES_PER_PAGE;
 
         for (unsigned line = 0; line < lines; line++) {
             const size_t at = (first + line * LINE_STRIDE) % LINES_IN_PIECE;
 
-            sum += *(const volatile uint64_t *)(page + at * PRESSURE_LINE_BYTES);
+            sum += *(const volatile uint64_t *)(page + at * PROBE_LINE_BYTES);
         }
     }
     return sum;
@@ -56,22 +56,22 @@ static void wait_ticks(uint64_t ticks)
     }
 }
 
-void pressure_warm(struct pressure_probe *probe, uint64_t lines, double seconds)
+void probe_warm_up(struct probe *probe, uint64_t lines, double seconds)
 {
-    const uint64_t start_ns = timing_now_ns();
+    const uint64_t start_ns = clock_now_ns();
     const uint64_t each = probe->lines_between + 1;
     uint64_t unchecked = 0;
 
     for (uint64_t done = 0; done < lines; done += each) {
-        const uint64_t line = pressure_next_line(&probe->access, probe->lines);
+        const uint64_t line = probe_next_line(&probe->access, probe->lines);
 
-        (void)*(const volatile uint64_t *)(probe->base + line * PRESSURE_LINE_BYTES);
-        (void)pressure_read_lines(probe->region, &probe->between, probe->lines_between);
+        (void)*(const volatile uint64_t *)(probe->base + line * PROBE_LINE_BYTES);
+        (void)probe_read_lines(probe->region, &probe->between, probe->lines_between);
         wait_ticks(probe->wait_ticks);
         unchecked += each;
         if (unchecked >= WARM_CHECK_LINES || probe->wait_ticks > 0) {
             unchecked = 0;
-            if (signals_stop_requested() || (double)(timing_now_ns() - start_ns) > seconds * 1e9) {
+            if (signals_stop_requested() || (double)(clock_now_ns() - start_ns) > seconds * 1e9) {
                 return;
             }
         }
@@ -85,7 +85,7 @@ struct part {
     uint64_t whole_ticks; /* of the part, everything between the accesses included */
 };
 
-static struct part time_part(struct pressure_probe *probe, uint64_t accesses, uint64_t interrupted_ticks)
+static struct part time_part(struct probe *probe, uint64_t accesses, uint64_t interrupted_ticks)
 {
     const uint64_t part_start = counter_read();
     struct part part = {0};
@@ -95,8 +95,8 @@ static struct part time_part(struct pressure_probe *probe, uint64_t accesses, ui
     /* The compiler cannot know that it is zero, so each address waits for the load before it. */
     __asm__ volatile("" : "+r"(zero));
     for (uint64_t done = 0; done < accesses; done++) {
-        const uint64_t line = pressure_next_line(&probe->access, probe->lines);
-        const char *const address = probe->base + line * PRESSURE_LINE_BYTES + carried;
+        const uint64_t line = probe_next_line(&probe->access, probe->lines);
+        const char *const address = probe->base + line * PROBE_LINE_BYTES + carried;
         const uint64_t start = counter_read();
         uint64_t value = *(const volatile uint64_t *)address;
 
@@ -111,17 +111,17 @@ static struct part time_part(struct pressure_probe *probe, uint64_t accesses, ui
             part.interrupted++;
         }
         /* The next reading of the counter waits for these, so that they do not delay the access after it. */
-        (void)pressure_read_lines(probe->region, &probe->between, probe->lines_between);
+        (void)probe_read_lines(probe->region, &probe->between, probe->lines_between);
         wait_ticks(probe->wait_ticks);
     }
     part.whole_ticks = counter_read() - part_start;
     return part;
 }
 
-bool pressure_measure(struct pressure_probe *probe, const struct counter_scale *scale, uint64_t accesses,
-                      double seconds, struct pressure_time *time)
+bool probe_measure(struct probe *probe, const struct counter_scale *scale, uint64_t accesses, double seconds,
+                   struct probe_time *time)
 {
-    const uint64_t start_ns = timing_now_ns();
+    const uint64_t start_ns = clock_now_ns();
     const uint64_t interrupted_ticks = (uint64_t)(INTERRUPTED_NS * scale->ticks_per_ns);
     uint64_t part_accesses = probe->wait_ticks > 0 ? PART_ACCESSES_MIN : PART_LINES / (probe->lines_between + 8) + 1;
     double means[PARTS_MAX];   /* ticks */
@@ -132,13 +132,13 @@ bool pressure_measure(struct pressure_probe *probe, const struct counter_scale *
 
     while (sum.accesses < accesses && parts < PARTS_MAX && !signals_stop_requested() &&
            elapsed_ns < (sum.accesses < ACCESSES_MIN ? PATIENCE : 1) * seconds * 1e9) {
-        struct timing_guard guard;
+        struct noise_guard guard;
         double wall_ns;
 
-        timing_guard_begin(&guard);
+        guard_begin(&guard);
         const struct part part = time_part(probe, part_accesses, interrupted_ticks);
 
-        if (timing_guard_end(&guard, &wall_ns) && part.accesses > 0) {
+        if (guard_end(&guard, &wall_ns) && part.accesses > 0) {
             periods[parts] = (double)part.whole_ticks / (double)part_accesses;
             means[parts++] = (double)part.ticks / (double)part.accesses;
             sum.accesses += part.accesses;
@@ -146,7 +146,7 @@ bool pressure_measure(struct pressure_probe *probe, const struct counter_scale *
         }
         part_accesses = (uint64_t)(PART_NS / (wall_ns / (double)part_accesses));
         part_accesses = part_accesses < PART_ACCESSES_MIN ? PART_ACCESSES_MIN : part_accesses;
-        elapsed_ns = (double)(timing_now_ns() - start_ns);
+        elapsed_ns = (double)(clock_now_ns() - start_ns);
     }
     if (sum.accesses < ACCESSES_MIN || sum.interrupted * INTERRUPTED_SHARE > sum.accesses) {
         return false;

@@ -12,22 +12,22 @@
 #include <stdint.h>
 
 enum {
-    PRESSURE_LINE_BYTES = 64,
-    PRESSURE_PIECE_BYTES = 4096, /* a base page of most machines; on others a part of one */
-    PRESSURE_LINES_PER_PAGE = 16,
+    PROBE_LINE_BYTES = 64,
+    PROBE_PIECE_BYTES = 4096, /* a base page of most machines; on others a part of one */
+    PROBE_LINES_PER_PAGE = 16,
 };
 
 /* Where the lines between are read. */
-struct pressure_region {
+struct probe_region {
     const char *base;
     uint64_t pieces;
 };
 
 /* Where one backing stands. `base` holds `lines` lines. */
-struct pressure_probe {
+struct probe {
     const char *base;
     uint64_t lines;
-    const struct pressure_region *region;
+    const struct probe_region *region;
     unsigned lines_between;
     uint64_t wait_ticks; /* of the time counter, spun after the lines between */
     struct rng access;   /* the same seed visits the same lines, whatever the backing */
@@ -36,21 +36,21 @@ struct pressure_probe {
 
 /* A random line of `lines`. The generator counts through all 2^64 states, so it has no short cycle, and the high bits
  * of its mixed output choose, so no line is preferred. */
-static inline uint64_t pressure_next_line(struct rng *rng, uint64_t lines)
+static inline uint64_t probe_next_line(struct rng *rng, uint64_t lines)
 {
     return rng_below(rng, lines);
 }
 
-/* Reads `count` lines: pages at random, PRESSURE_LINES_PER_PAGE different lines of each. Returns the sum of their first
+/* Reads `count` lines: pages at random, PROBE_LINES_PER_PAGE different lines of each. Returns the sum of their first
  * words, so that no read can be left out. */
-uint64_t pressure_read_lines(const struct pressure_region *region, struct rng *rng, unsigned count);
+uint64_t probe_read_lines(const struct probe_region *region, struct rng *rng, unsigned count);
 
 /* Walks untimed and without waiting until about `lines` cache lines were read or `seconds` are over, so that caches and
  * TLBs hold what they will hold while timing. */
-void pressure_warm(struct pressure_probe *probe, uint64_t lines, double seconds);
+void probe_warm_up(struct probe *probe, uint64_t lines, double seconds);
 
 /* Of one batch: ns of a timed access, an empty pair of readings subtracted, and from one access to the next. */
-struct pressure_time {
+struct probe_time {
     double ns;
     double period_ns;
 };
@@ -58,7 +58,7 @@ struct pressure_time {
 /* Times `accesses` accesses or as many as fit into `seconds`, at least some hundreds: medians over parts of the mean of
  * each. Parts that the noise guard rejects are left out. Returns false when too few remained or a stop was asked for.
  */
-bool pressure_measure(struct pressure_probe *probe, const struct counter_scale *scale, uint64_t accesses,
-                      double seconds, struct pressure_time *time);
+bool probe_measure(struct probe *probe, const struct counter_scale *scale, uint64_t accesses, double seconds,
+                   struct probe_time *time);
 
 #endif

@@ -22,7 +22,7 @@ static void add_spec(const struct rows_request *request, struct rows_spec spec, 
 }
 
 /* The quick profile varies one thing at a time around a default; explicit lists and the full profile take all
- * combinations at few workers and the ladder of workers for the default. */
+ * combinations at few workers and the sweep of workers for the default. */
 static bool is_in_profile(const struct rows_request *request, bool full, const struct rows_spec *spec)
 {
     const bool is_default = spec->keys == KEYS_UNIFORM && spec->read == READ_INDEX_THEN_ROW;

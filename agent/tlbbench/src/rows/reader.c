@@ -117,14 +117,14 @@ void rows_read_until_stopped(const struct rows_reading *reading, struct rows_cou
         .rng = rng_new(reading->seed, reading->worker), /* the same keys for every page size */
     };
     uint64_t carry = 0;
-    uint64_t last_ns = timing_now_ns();
+    uint64_t last_ns = clock_now_ns();
 
     __asm__ volatile("" : "+r"(reader.zero));
     while (!atomic_load_explicit(reading->stop, memory_order_relaxed)) {
         for (unsigned row = 0; row < BATCH_ROWS; row++) {
             carry = read_row(&reader, carry);
         }
-        const uint64_t now = timing_now_ns();
+        const uint64_t now = clock_now_ns();
 
         counters->histogram[rows_bucket((double)(now - last_ns) / BATCH_ROWS)]++;
         counters->rows += BATCH_ROWS;

@@ -126,8 +126,8 @@ static bool was_stolen(const struct session *session, uint64_t ticks_before, uin
                        struct row_measurement *measurement)
 {
     const double ns_per_tick = 1e7; /* USER_HZ is 100 */
-    const double stolen_ns = (double)(timing_steal_ticks(-1) - ticks_before) * ns_per_tick;
-    const double total_ns = (double)(timing_now_ns() - start_ns) * session->cpus.count;
+    const double stolen_ns = (double)(steal_ticks(-1) - ticks_before) * ns_per_tick;
+    const double total_ns = (double)(clock_now_ns() - start_ns) * session->cpus.count;
 
     if (measurement->verdict.status != STATUS_OK || stolen_ns <= ns_per_tick ||
         stolen_ns <= STEAL_SHARE_MAX * total_ns) {
@@ -175,11 +175,11 @@ static int run_tries(const struct work *work, const struct rows_segment *segment
     const struct verdict usable = {.status = STATUS_OK, .reason = ""};
 
     for (unsigned try = 0; try < NOISY_TRIES; try++) {
-        const uint64_t ticks = timing_steal_ticks(-1);
-        const uint64_t start_ns = timing_now_ns();
+        const uint64_t ticks = steal_ticks(-1);
+        const uint64_t start_ns = clock_now_ns();
 
         measurement->verdict = usable;
-        if (rows_run(segment, spec, spec_seconds(work, spec), work->session, measurement) != 0) {
+        if (workers_run(segment, spec, spec_seconds(work, spec), work->session, measurement) != 0) {
             *verdict = measurement->verdict;
             return -1;
         }
@@ -230,7 +230,7 @@ static bool is_too_long(const struct work *work, size_t segment, const struct ro
 
 static int measure_timed(struct work *work, size_t segment, const struct rows_spec *spec, struct verdict *verdict)
 {
-    const uint64_t start_ns = timing_now_ns();
+    const uint64_t start_ns = clock_now_ns();
 
     if (is_too_long(work, segment, spec)) {
         struct row_measurement *const measurement = add_measurement(work, &work->segments[segment], spec);
@@ -244,7 +244,7 @@ static int measure_timed(struct work *work, size_t segment, const struct rows_sp
     const int status = measure_one(work, &work->segments[segment], spec, verdict);
 
     if (spec->mode == MODE_PROCESSES) {
-        work->seconds_per_process[segment] = (double)(timing_now_ns() - start_ns) / 1e9 / spec->workers;
+        work->seconds_per_process[segment] = (double)(clock_now_ns() - start_ns) / 1e9 / spec->workers;
     }
     return status;
 }
@@ -301,7 +301,7 @@ static int measure_specs(struct work *work, struct verdict *verdict)
         order[index] = index;
     }
     for (size_t spec = 0; spec < work->specs.count; spec++) {
-        chase_shuffle(order, work->segment_count, &rng);
+        permutation_shuffle(order, work->segment_count, &rng);
         session_report_progress(work->session, (double)spec / (double)work->specs.count);
         for (size_t step = 0; step < work->segment_count; step++) {
             if (session_must_stop(work->session, verdict) ||

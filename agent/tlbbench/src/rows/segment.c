@@ -55,10 +55,9 @@ static int fill_segment(char *view, size_t bytes, uint64_t base_page_bytes, stru
 /* Shared memory gets transparent huge pages only where shmem_enabled says so; what was given is read back. */
 static void check_shared_thp(struct rows_segment *segment, const char *view, const struct session *session)
 {
-    struct backing_proof proof;
+    struct smaps_proof proof;
 
-    if (backing_read_proof(view, segment->mapped_bytes, &proof) != 0 ||
-        proof.shmem_huge_bytes < segment->mapped_bytes) {
+    if (smaps_read(view, segment->mapped_bytes, &proof) != 0 || proof.shmem_huge_bytes < segment->mapped_bytes) {
         verdict_set(&segment->verdict, STATUS_THP_NOT_GRANTED, "shared memory got no huge pages: shmem_enabled is '%s'",
                     session->environment->thp.shmem_enabled);
     }

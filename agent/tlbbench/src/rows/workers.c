@@ -37,7 +37,7 @@ struct control {
     struct rows_counters counters[];
 };
 
-struct crew {
+struct worker_group {
     const struct rows_segment *segment;
     const struct rows_spec *spec;
     const struct session *session;
@@ -51,7 +51,7 @@ struct crew {
 };
 
 struct worker {
-    const struct crew *crew;
+    const struct worker_group *worker_group;
     unsigned number;
     pthread_t thread;
     pid_t process;
@@ -68,13 +68,13 @@ static void read_rows(void *context)
 {
     const struct worker *const worker = ((const struct read_call *)context)->worker;
     struct rows_counters *const counters = ((const struct read_call *)context)->counters;
-    const struct crew *const crew = worker->crew;
-    const struct rows_reading reading = {.view = crew->view,
-                                         .bytes = crew->segment->bytes,
-                                         .spec = crew->spec,
-                                         .seed = crew->session->seed,
+    const struct worker_group *const worker_group = worker->worker_group;
+    const struct rows_reading reading = {.view = worker_group->view,
+                                         .bytes = worker_group->segment->bytes,
+                                         .spec = worker_group->spec,
+                                         .seed = worker_group->session->seed,
                                          .worker = worker->number,
-                                         .stop = &crew->control->stop};
+                                         .stop = &worker_group->control->stop};
 
     rows_read_until_stopped(&reading, counters);
 }
@@ -111,19 +111,20 @@ static double thread_cpu_seconds(void)
 }
 
 /* Faults the whole segment in and notes what that cost. */
-static int touch_segment(const struct crew *crew, struct rows_counters *counters)
+static int touch_segment(const struct worker_group *worker_group, struct rows_counters *counters)
 {
-    struct touch touch = {crew->view, crew->segment->mapped_bytes, (size_t)crew->session->base_page_bytes};
-    const uint64_t before = backing_status_bytes("VmPTE");
-    const uint64_t start_ns = timing_now_ns();
+    struct touch touch = {worker_group->view, worker_group->segment->mapped_bytes,
+                          (size_t)worker_group->session->base_page_bytes};
+    const uint64_t before = process_own_status_bytes("VmPTE");
+    const uint64_t start_ns = clock_now_ns();
     const double start_cpu = thread_cpu_seconds();
 
     if (signals_guard_bus(touch_view, &touch) != 0) {
         return -1;
     }
     counters->first_touch_cpu_seconds = thread_cpu_seconds() - start_cpu;
-    counters->first_touch_seconds = (double)(timing_now_ns() - start_ns) / 1e9;
-    const uint64_t after = backing_status_bytes("VmPTE");
+    counters->first_touch_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
+    const uint64_t after = process_own_status_bytes("VmPTE");
 
     counters->page_table_bytes =
         before == UINT64_MAX || after == UINT64_MAX || after < before ? UINT64_MAX : after - before;
@@ -155,53 +156,53 @@ static void leave_real_time(void)
     }
 }
 
-static void wait_for_start(const struct crew *crew)
+static void wait_for_start(const struct worker_group *worker_group)
 {
     char byte = 0;
 
-    while (read(crew->start_pipe[0], &byte, 1) < 0 && errno == EINTR) {
+    while (read(worker_group->start_pipe[0], &byte, 1) < 0 && errno == EINTR) {
     }
 }
 
-static void tell_ready(const struct crew *crew)
+static void tell_ready(const struct worker_group *worker_group)
 {
     const char byte = 1;
 
-    while (write(crew->ready_pipe[1], &byte, 1) < 0 && errno == EINTR) {
+    while (write(worker_group->ready_pipe[1], &byte, 1) < 0 && errno == EINTR) {
     }
 }
 
 static void *run_thread(void *context)
 {
     const struct worker *const worker = context;
-    struct rows_counters *const counters = &worker->crew->control->counters[worker->number];
+    struct rows_counters *const counters = &worker->worker_group->control->counters[worker->number];
 
-    use_all_cpus(worker->crew->session);
+    use_all_cpus(worker->worker_group->session);
     leave_real_time();
-    tell_ready(worker->crew);
-    wait_for_start(worker->crew);
+    tell_ready(worker->worker_group);
+    wait_for_start(worker->worker_group);
     read_guarded(worker, counters);
     return NULL;
 }
 
 _Noreturn static void run_process(const struct worker *worker)
 {
-    const struct crew *const crew = worker->crew;
-    struct rows_counters *const counters = &crew->control->counters[worker->number];
+    const struct worker_group *const worker_group = worker->worker_group;
+    struct rows_counters *const counters = &worker_group->control->counters[worker->number];
 
     /* No worker outlives a measuring process that was killed. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != crew->parent) {
+    if (getppid() != worker_group->parent) {
         _exit(1);
     }
-    (void)close(crew->start_pipe[1]);
-    (void)close(crew->ready_pipe[0]);
-    use_all_cpus(crew->session);
+    (void)close(worker_group->start_pipe[1]);
+    (void)close(worker_group->ready_pipe[0]);
+    use_all_cpus(worker_group->session);
     leave_real_time();
-    if (touch_segment(crew, counters) == 0) {
-        tell_ready(crew);
-        (void)close(crew->ready_pipe[1]);
-        wait_for_start(crew);
+    if (touch_segment(worker_group, counters) == 0) {
+        tell_ready(worker_group);
+        (void)close(worker_group->ready_pipe[1]);
+        wait_for_start(worker_group);
         read_guarded(worker, counters);
     }
     _exit(0);
@@ -209,50 +210,51 @@ _Noreturn static void run_process(const struct worker *worker)
 
 /* --- the crew --------------------------------------------------------------------------------------------------- */
 
-static int crew_open(struct crew *crew, struct verdict *verdict)
+static int group_open(struct worker_group *worker_group, struct verdict *verdict)
 {
-    crew->control_bytes = sizeof(struct control) + crew->spec->workers * sizeof(struct rows_counters);
-    crew->control = mmap(NULL, crew->control_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (crew->control == MAP_FAILED) {
-        backing_explain_errno(errno, "mapping the workers' counters", crew->control_bytes, verdict);
+    worker_group->control_bytes = sizeof(struct control) + worker_group->spec->workers * sizeof(struct rows_counters);
+    worker_group->control =
+        mmap(NULL, worker_group->control_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (worker_group->control == MAP_FAILED) {
+        backing_explain_errno(errno, "mapping the workers' counters", worker_group->control_bytes, verdict);
         return -1;
     }
-    if (pipe(crew->ready_pipe) != 0) {
+    if (pipe(worker_group->ready_pipe) != 0) {
         backing_explain_errno(errno, "pipe", 0, verdict);
-        (void)munmap(crew->control, crew->control_bytes);
+        (void)munmap(worker_group->control, worker_group->control_bytes);
         return -1;
     }
-    if (pipe(crew->start_pipe) != 0) {
+    if (pipe(worker_group->start_pipe) != 0) {
         backing_explain_errno(errno, "pipe", 0, verdict);
-        (void)close(crew->ready_pipe[0]);
-        (void)close(crew->ready_pipe[1]);
-        (void)munmap(crew->control, crew->control_bytes);
+        (void)close(worker_group->ready_pipe[0]);
+        (void)close(worker_group->ready_pipe[1]);
+        (void)munmap(worker_group->control, worker_group->control_bytes);
         return -1;
     }
     return 0;
 }
 
-static void crew_close(struct crew *crew)
+static void group_close(struct worker_group *worker_group)
 {
-    (void)close(crew->ready_pipe[0]);
-    (void)close(crew->start_pipe[0]);
-    (void)munmap(crew->control, crew->control_bytes);
+    (void)close(worker_group->ready_pipe[0]);
+    (void)close(worker_group->start_pipe[0]);
+    (void)munmap(worker_group->control, worker_group->control_bytes);
 }
 
 /* Starts the workers; returns how many run. */
-static unsigned start_workers(struct crew *crew, struct worker *workers, struct verdict *verdict)
+static unsigned start_workers(struct worker_group *worker_group, struct worker *workers, struct verdict *verdict)
 {
     unsigned started = 0;
     pthread_attr_t attributes;
 
     (void)pthread_attr_init(&attributes);
     (void)pthread_attr_setstacksize(&attributes, WORKER_STACK_BYTES);
-    for (; started < crew->spec->workers && !signals_stop_requested(); started++) {
+    for (; started < worker_group->spec->workers && !signals_stop_requested(); started++) {
         struct worker *const worker = &workers[started];
         int error = 0;
 
-        *worker = (struct worker){.crew = crew, .number = started};
-        if (crew->spec->mode == MODE_THREADS) {
+        *worker = (struct worker){.worker_group = worker_group, .number = started};
+        if (worker_group->spec->mode == MODE_THREADS) {
             error = pthread_create(&worker->thread, &attributes, run_thread, worker);
         } else {
             worker->process = fork();
@@ -271,22 +273,22 @@ static unsigned start_workers(struct crew *crew, struct worker *workers, struct 
 }
 
 /* Waits until every started worker is ready or dead. Returns how many are ready. */
-static unsigned await_ready(struct crew *crew, unsigned started)
+static unsigned await_ready(struct worker_group *worker_group, unsigned started)
 {
     unsigned ready = 0;
 
-    if (crew->spec->mode == MODE_PROCESSES) {
-        (void)close(crew->ready_pipe[1]);
-        crew->ready_pipe[1] = -1;
+    if (worker_group->spec->mode == MODE_PROCESSES) {
+        (void)close(worker_group->ready_pipe[1]);
+        worker_group->ready_pipe[1] = -1;
     }
     while (ready < started && !signals_stop_requested()) {
-        struct pollfd waiting = {.fd = crew->ready_pipe[0], .events = POLLIN};
+        struct pollfd waiting = {.fd = worker_group->ready_pipe[0], .events = POLLIN};
         char bytes[ROWS_WORKERS_MAX];
 
         if (poll(&waiting, 1, POLL_MILLISECONDS) <= 0) {
             continue;
         }
-        const ssize_t received = read(crew->ready_pipe[0], bytes, sizeof(bytes));
+        const ssize_t received = read(worker_group->ready_pipe[0], bytes, sizeof(bytes));
 
         if (received == 0) {
             break; /* all ends closed: the rest died */
@@ -296,50 +298,52 @@ static unsigned await_ready(struct crew *crew, unsigned started)
     return ready;
 }
 
-static double let_them_read(struct crew *crew, double seconds)
+static double run_for(struct worker_group *worker_group, double seconds)
 {
     const struct timespec length = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
-    const uint64_t start_ns = timing_now_ns();
+    const uint64_t start_ns = clock_now_ns();
 
-    (void)close(crew->start_pipe[1]);
+    (void)close(worker_group->start_pipe[1]);
     (void)nanosleep(&length, NULL); /* a signal that asks for a stop cuts it short */
-    atomic_store(&crew->control->stop, true);
-    return (double)(timing_now_ns() - start_ns) / 1e9;
+    atomic_store(&worker_group->control->stop, true);
+    return (double)(clock_now_ns() - start_ns) / 1e9;
 }
 
-static unsigned join_workers(struct crew *crew, struct worker *workers, unsigned started)
+static unsigned join_workers(struct worker_group *worker_group, struct worker *workers, unsigned started)
 {
     unsigned bad = 0;
 
     for (unsigned number = 0; number < started; number++) {
         int status = 0;
 
-        if (crew->spec->mode == MODE_THREADS) {
+        if (worker_group->spec->mode == MODE_THREADS) {
             (void)pthread_join(workers[number].thread, NULL);
         } else {
             while (waitpid(workers[number].process, &status, 0) < 0 && errno == EINTR) {
             }
-            crew->killer = WIFSIGNALED(status) && WTERMSIG(status) != SIGBUS ? WTERMSIG(status) : crew->killer;
+            worker_group->killer =
+                WIFSIGNALED(status) && WTERMSIG(status) != SIGBUS ? WTERMSIG(status) : worker_group->killer;
         }
-        bad += status != 0 || !crew->control->counters[number].finished ? 1 : 0;
+        bad += status != 0 || !worker_group->control->counters[number].finished ? 1 : 0;
     }
     return bad;
 }
 
-static void collect_figures(const struct crew *crew, double elapsed_seconds, struct row_measurement *measurement)
+static void collect_figures(const struct worker_group *worker_group, double elapsed_seconds,
+                            struct row_measurement *measurement)
 {
-    const unsigned workers = crew->spec->workers;
-    const unsigned touching = crew->spec->mode == MODE_THREADS || workers == 0 ? 1 : workers; /* a divisor */
+    const unsigned workers = worker_group->spec->workers;
+    const unsigned touching = worker_group->spec->mode == MODE_THREADS || workers == 0 ? 1 : workers; /* a divisor */
     uint64_t rows = 0;
     uint64_t tables = 0;
     double touch_seconds = 0;
     double touch_cpu_seconds = 0;
 
     for (unsigned number = 0; number < workers; number++) {
-        rows += crew->control->counters[number].rows;
+        rows += worker_group->control->counters[number].rows;
     }
     for (unsigned number = 0; number < touching; number++) {
-        const struct rows_counters *const counters = &crew->control->counters[number];
+        const struct rows_counters *const counters = &worker_group->control->counters[number];
 
         tables = tables == UINT64_MAX || counters->page_table_bytes == UINT64_MAX ? UINT64_MAX
                                                                                   : tables + counters->page_table_bytes;
@@ -347,63 +351,66 @@ static void collect_figures(const struct crew *crew, double elapsed_seconds, str
         touch_cpu_seconds += counters->first_touch_cpu_seconds;
     }
     measurement->rows_per_second = (double)rows / elapsed_seconds;
-    measurement->ns_p50 = rows_quantile_ns(crew->control->counters, workers, 0.5);
-    measurement->ns_p90 = rows_quantile_ns(crew->control->counters, workers, 0.9);
-    measurement->ns_p99 = rows_quantile_ns(crew->control->counters, workers, 0.99);
+    measurement->ns_p50 = rows_quantile_ns(worker_group->control->counters, workers, 0.5);
+    measurement->ns_p90 = rows_quantile_ns(worker_group->control->counters, workers, 0.9);
+    measurement->ns_p99 = rows_quantile_ns(worker_group->control->counters, workers, 0.99);
     measurement->vm_pte_bytes_total = tables;
     measurement->vm_pte_bytes_per_process = tables == UINT64_MAX ? UINT64_MAX : tables / touching;
     measurement->first_touch_seconds = touch_seconds / touching;
     measurement->first_touch_cpu_seconds = touch_cpu_seconds / touching;
 }
 
-static void run_crew(struct crew *crew, struct worker *workers, double seconds, struct row_measurement *measurement)
+static void run_group(struct worker_group *worker_group, struct worker *workers, double seconds,
+                      struct row_measurement *measurement)
 {
     /* Threads share one set of page tables: the first touch is the process's, before they start. */
-    if (crew->spec->mode == MODE_THREADS && touch_segment(crew, &crew->control->counters[0]) != 0) {
+    if (worker_group->spec->mode == MODE_THREADS &&
+        touch_segment(worker_group, &worker_group->control->counters[0]) != 0) {
         verdict_set(&measurement->verdict, STATUS_SIGBUS, "SIGBUS: a promised page of %s could not be had",
-                    crew->segment->backing.name);
-        (void)close(crew->start_pipe[1]);
-        (void)close(crew->ready_pipe[1]);
+                    worker_group->segment->backing.name);
+        (void)close(worker_group->start_pipe[1]);
+        (void)close(worker_group->ready_pipe[1]);
         return;
     }
-    const unsigned started = start_workers(crew, workers, &measurement->verdict);
-    const unsigned ready = await_ready(crew, started);
-    const bool complete = ready == crew->spec->workers && !signals_stop_requested();
-    const double elapsed = let_them_read(crew, complete ? seconds : 0);
-    const unsigned bad = join_workers(crew, workers, started);
+    const unsigned started = start_workers(worker_group, workers, &measurement->verdict);
+    const unsigned ready = await_ready(worker_group, started);
+    const bool complete = ready == worker_group->spec->workers && !signals_stop_requested();
+    const double elapsed = run_for(worker_group, complete ? seconds : 0);
+    const unsigned bad = join_workers(worker_group, workers, started);
 
-    if (crew->ready_pipe[1] >= 0) {
-        (void)close(crew->ready_pipe[1]);
+    if (worker_group->ready_pipe[1] >= 0) {
+        (void)close(worker_group->ready_pipe[1]);
     }
     if (signals_stop_requested()) {
         verdict_set(&measurement->verdict, STATUS_STOPPED, "stopped by signal %d", signals_stop_signal());
-    } else if (crew->killer != 0) {
+    } else if (worker_group->killer != 0) {
         verdict_set(&measurement->verdict, STATUS_FAILED, "%u of %u workers were ended by signal %d%s", bad, started,
-                    crew->killer, crew->killer == SIGKILL ? ": memory ran out, or somebody killed them" : "");
-    } else if (started == crew->spec->workers && (bad > 0 || !complete)) {
+                    worker_group->killer,
+                    worker_group->killer == SIGKILL ? ": memory ran out, or somebody killed them" : "");
+    } else if (started == worker_group->spec->workers && (bad > 0 || !complete)) {
         verdict_set(&measurement->verdict, STATUS_SIGBUS, "%u of %u workers died while they read the segment", bad,
                     started);
     } else if (complete) {
-        collect_figures(crew, elapsed, measurement);
+        collect_figures(worker_group, elapsed, measurement);
     }
 }
 
-int rows_run(const struct rows_segment *segment, const struct rows_spec *spec, double seconds,
-             const struct session *session, struct row_measurement *measurement)
+int workers_run(const struct rows_segment *segment, const struct rows_spec *spec, double seconds,
+                const struct session *session, struct row_measurement *measurement)
 {
-    struct crew crew = {.segment = segment, .spec = spec, .session = session, .parent = getpid()};
+    struct worker_group worker_group = {.segment = segment, .spec = spec, .session = session, .parent = getpid()};
     struct worker *const workers = calloc(spec->workers, sizeof(*workers));
 
     if (workers == NULL) {
         verdict_set(&measurement->verdict, STATUS_NO_MEMORY, "no memory for %u workers", spec->workers);
         return 0;
     }
-    crew.view = rows_segment_map(segment, &measurement->verdict);
-    if (crew.view != NULL && crew_open(&crew, &measurement->verdict) == 0) {
-        run_crew(&crew, workers, seconds, measurement);
-        crew_close(&crew);
+    worker_group.view = rows_segment_map(segment, &measurement->verdict);
+    if (worker_group.view != NULL && group_open(&worker_group, &measurement->verdict) == 0) {
+        run_group(&worker_group, workers, seconds, measurement);
+        group_close(&worker_group);
     }
-    rows_segment_unmap(segment, crew.view);
+    rows_segment_unmap(segment, worker_group.view);
     free(workers);
     return measurement->verdict.status == STATUS_STOPPED ? -1 : 0;
 }

@@ -10,7 +10,7 @@
 
 /* Runs one measurement on a usable segment for about `seconds`. Fills the figures and the verdict of `measurement`.
  * Returns -1 when asked to stop. */
-int rows_run(const struct rows_segment *segment, const struct rows_spec *spec, double seconds,
-             const struct session *session, struct row_measurement *measurement);
+int workers_run(const struct rows_segment *segment, const struct rows_spec *spec, double seconds,
+                const struct session *session, struct row_measurement *measurement);
 
 #endif

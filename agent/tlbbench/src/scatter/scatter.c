@@ -35,15 +35,15 @@ enum {
 
 #define PLACES_BYTES (64ull << 30) /* of addresses over which the places of a window are drawn */
 
-#define LADDER_STEP 1.414213562 /* square root of 2 */
+#define SWEEP_STEP 1.414213562 /* square root of 2 */
 /* Less than this share of a hot line's cost is a tie, and less than this share of the first point's: a quarter of an L1
  * hit is a core cycle, which a busy sibling thread or the clock adds to either side, and no page structure. */
 #define LOSS_SHARE 0.05
 #define LOSS_HIT_SHARE 0.25
 #define LOSS_MADS 3.0
 
-static const struct ladder_effort QUICK_EFFORT = {.rounds = 5, .batches = 2, .batch_seconds = 0.4e-3, .control = true};
-static const struct ladder_effort FULL_EFFORT = {.rounds = 8, .batches = 4, .batch_seconds = 1e-3, .control = true};
+static const struct sweep_effort QUICK_EFFORT = {.rounds = 5, .batches = 2, .batch_seconds = 0.4e-3, .control = true};
+static const struct sweep_effort FULL_EFFORT = {.rounds = 8, .batches = 4, .batch_seconds = 1e-3, .control = true};
 
 int64_t scatter_find_crossing(const struct scatter_point *base, const struct scatter_point *huge, size_t count)
 {
@@ -64,22 +64,22 @@ int64_t scatter_find_crossing(const struct scatter_point *base, const struct sca
 struct work {
     const struct session *session;
     struct scatter_result *result;
-    struct ladder_effort effort;
-    struct ladder *huge, *base;
+    struct sweep_effort effort;
+    struct sweep *huge, *base;
     uint64_t stream;
     unsigned pass; /* 0, and more to confirm a crossing */
 };
 
-static void make_ladder(struct work *work, struct ladder *ladder, size_t lines_max)
+static void make_sweep(struct work *work, struct sweep *sweep, size_t lines_max)
 {
-    ladder->count = 0;
-    ladder->seed = 0x5ca7000u + ++work->stream;
-    for (double lines = HOT_LINES_MIN; llround(lines) <= (long long)lines_max; lines *= LADDER_STEP) {
-        ladder_add_point(ladder, (uint64_t)llround(lines));
+    sweep->count = 0;
+    sweep->seed = 0x5ca7000u + ++work->stream;
+    for (double lines = HOT_LINES_MIN; llround(lines) <= (long long)lines_max; lines *= SWEEP_STEP) {
+        sweep_add_point(sweep, (uint64_t)llround(lines));
     }
 }
 
-static void keep_curve(struct work *work, const struct ladder *ladder, const struct backing *backing,
+static void keep_curve(struct work *work, const struct sweep *sweep, const struct backing *backing,
                        const struct backing *beside, const struct verdict *verdict)
 {
     struct curve *const curve = curve_list_add(&work->result->curves);
@@ -93,21 +93,21 @@ static void keep_curve(struct work *work, const struct ladder *ladder, const str
     curve->page_bytes = backing->page_bytes;
     curve->layout = "scatter";
     curve->verdict = *verdict;
-    if (ladder != NULL) {
-        (void)ladder_to_curve(ladder, false, curve);
+    if (sweep != NULL) {
+        (void)sweep_to_curve(sweep, false, curve);
     }
     curve->x_name = "hot_lines";
 }
 
-/* Measures the window's ladder in fresh mappings at one virtual address after another: TLBs choose the set of an entry
+/* Measures the window's sweep in fresh mappings at one virtual address after another: TLBs choose the set of an entry
  * from high address bits, too, so that one place of so few entries can be lucky or not. The same places for base pages
  * and for huge pages that lie `apart`. */
-static int measure_places(struct work *work, struct ladder *ladder, const struct window_request *request,
-                          uint64_t apart, struct verdict *verdict)
+static int measure_places(struct work *work, struct sweep *sweep, const struct window_request *request, uint64_t apart,
+                          struct verdict *verdict)
 {
     const uint64_t range = apart * GIGANTIC_LINES_MAX > PLACES_BYTES ? apart * GIGANTIC_LINES_MAX : PLACES_BYTES;
     const unsigned places = work->session->full ? FULL_PLACES : 1;
-    struct ladder_effort effort = work->effort;
+    struct sweep_effort effort = work->effort;
     struct rng rng = rng_new(work->session->seed, apart + work->pass);
     int status = 0;
 
@@ -117,7 +117,7 @@ static int measure_places(struct work *work, struct ladder *ladder, const struct
         void *shifting = mmap(NULL, shift, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         struct window window;
 
-        ladder->seed += (1 + place + (uint64_t)work->pass * FULL_PLACES) << PLACE_SEED_BITS;
+        sweep->seed += (1 + place + (uint64_t)work->pass * FULL_PLACES) << PLACE_SEED_BITS;
         status = window_open(&window, request, verdict);
         if (status != 0 && shifting != MAP_FAILED) {
             /* Addresses are short (RLIMIT_AS): the window lies where the kernel puts it. */
@@ -127,7 +127,7 @@ static int measure_places(struct work *work, struct ladder *ladder, const struct
             status = window_open(&window, request, verdict);
         }
         if (status == 0) {
-            status = ladder_measure_window(ladder, &window, &effort, work->session, verdict);
+            status = sweep_measure_window(sweep, &window, &effort, work->session, verdict);
             window_close(&window);
         }
         if (shifting != MAP_FAILED) {
@@ -177,7 +177,7 @@ static struct chase link_arena(void *context, bool packed, size_t count, struct 
     for (size_t line = 0; line < count; line++) {
         order[line] = (uint32_t)line;
     }
-    chase_shuffle(order, count, rng);
+    permutation_shuffle(order, count, rng);
     for (size_t step = 0; step <= count; step++) {
         const size_t line = order[step % count];
         char *const spread =
@@ -205,34 +205,34 @@ static int measure_thp(struct work *work, const struct backing *backing, struct 
         work->result->peak_mapped_bytes = arena.bytes;
     }
     const int status = verdict->status == STATUS_OK
-                           ? ladder_measure(work->huge, link_arena, &arena, &work->effort, work->session, verdict)
+                           ? sweep_measure(work->huge, link_arena, &arena, &work->effort, work->session, verdict)
                            : -1;
 
     arena_close(&arena);
     return status;
 }
 
-static size_t cost_points(const struct ladder *ladder, struct scatter_point points[LADDER_POINTS_MAX])
+static size_t cost_points(const struct sweep *sweep, struct scatter_point points[SWEEP_POINTS_MAX])
 {
-    struct knee_point costs[LADDER_POINTS_MAX];
+    struct knee_point costs[SWEEP_POINTS_MAX];
     /* The best over all places: what disturbs only adds. */
-    const size_t count = ladder_knee_points(ladder, LADDER_MINIMUM, 0, costs);
+    const size_t count = sweep_knee_points(sweep, SWEEP_MINIMUM, 0, costs);
 
     for (size_t index = 0; index < count; index++) {
         /* The control is subtracted; an L1 hit is put back so that 5 % of nothing is not asked for. */
-        const double hit_ns = ladder->cells[0].packed.stats.ns_min;
+        const double hit_ns = sweep->cells[0].packed.stats.ns_min;
 
         points[index] = (struct scatter_point){.hot_lines = costs[index].pages,
                                                .ns = costs[index].ns + hit_ns,
-                                               .mad = ladder->cells[index].view.stats.ns_mad};
+                                               .mad = sweep->cells[index].view.stats.ns_mad};
     }
     return count;
 }
 
 static bool crosses(const struct work *work)
 {
-    struct scatter_point base[LADDER_POINTS_MAX];
-    struct scatter_point huge[LADDER_POINTS_MAX];
+    struct scatter_point base[SWEEP_POINTS_MAX];
+    struct scatter_point huge[SWEEP_POINTS_MAX];
     const size_t count = cost_points(work->huge, huge);
 
     return count > 0 && cost_points(work->base, base) >= count && scatter_find_crossing(base, huge, count) >= 0;
@@ -240,8 +240,8 @@ static bool crosses(const struct work *work)
 
 static void compare(struct work *work, const struct backing *backing)
 {
-    struct scatter_point base[LADDER_POINTS_MAX];
-    struct scatter_point huge[LADDER_POINTS_MAX];
+    struct scatter_point base[SWEEP_POINTS_MAX];
+    struct scatter_point huge[SWEEP_POINTS_MAX];
     struct scatter_result *const result = work->result;
     const size_t count = cost_points(work->huge, huge);
 
@@ -289,8 +289,8 @@ static int measure_backing(struct work *work, const struct backing *backing, con
     const size_t lines = lines_of(work, backing);
     struct verdict verdict = {.status = STATUS_OK};
 
-    make_ladder(work, work->huge, lines);
-    make_ladder(work, work->base, lines);
+    make_sweep(work, work->huge, lines);
+    make_sweep(work, work->base, lines);
     if (work->huge->count < 2) {
         verdict_set(&verdict, STATUS_MEMORY_LIMIT, "the memory allowed holds too few %s pages", backing->name);
         keep_curve(work, NULL, backing, backing, &verdict);

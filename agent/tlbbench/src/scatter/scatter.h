@@ -33,7 +33,7 @@ struct scatter_point {
 };
 
 /* Smallest number of hot lines from which on huge pages cost more than base pages, at two points in a row and by more
- * than noise; -1 when that is nowhere so. Both ladders have the same points. */
+ * than noise; -1 when that is nowhere so. Both sweeps have the same points. */
 int64_t scatter_find_crossing(const struct scatter_point *base, const struct scatter_point *huge, size_t count);
 
 #endif

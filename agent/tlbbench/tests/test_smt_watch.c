@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a core counts as shared with a sibling thread. The probe's figures are scripted: core_width_probe() is replaced
- * by the linker (meson.build). */
+/* When a core counts as shared with a sibling thread. The probe's figures are scripted: issue_throughput_probe() is
+ * replaced by the linker (meson.build). */
 #include "engine/smt_watch.h"
 #include "harness.h"
 
 #include <math.h>
 
-double __wrap_core_width_probe(void);
-double __real_core_width_probe(void);
+double __wrap_issue_throughput_probe(void);
+double __real_issue_throughput_probe(void);
 
 enum { TAUGHT_LOOKS = 16, ODD_PROBES = 6 };
 
 static double next_width;
 
-double __wrap_core_width_probe(void)
+double __wrap_issue_throughput_probe(void)
 {
     return next_width;
 }
 
-static bool look(struct core_watch *watch, double width)
+static bool look(struct smt_watch *watch, double width)
 {
     next_width = width;
-    return core_watch_look(watch);
+    return smt_watch_sample(watch);
 }
 
 /* A watch that knows the core alone. */
-static struct core_watch taught(double width)
+static struct smt_watch taught(double width)
 {
-    struct core_watch watch = {.looks = 0};
+    struct smt_watch watch = {.samples = 0};
 
     for (unsigned time = 0; time < TAUGHT_LOOKS; time++) {
         (void)look(&watch, width);
@@ -37,7 +37,7 @@ static struct core_watch taught(double width)
 
 static void narrower_is_shared(struct harness *h)
 {
-    struct core_watch watch = taught(3.8);
+    struct smt_watch watch = taught(3.8);
 
     CHECK(look(&watch, 3.8));
     CHECK(look(&watch, 3.55));
@@ -48,7 +48,7 @@ static void narrower_is_shared(struct harness *h)
 
 static void interrupted_probes_count_as_shared(struct harness *h)
 {
-    struct core_watch watch = taught(3.8);
+    struct smt_watch watch = taught(3.8);
 
     CHECK(!look(&watch, NAN));
     CHECK(look(&watch, 3.8));
@@ -57,7 +57,7 @@ static void interrupted_probes_count_as_shared(struct harness *h)
 /* Probes that went wrong may look very wide: a handful of them must not make the core look shared ever after. */
 static void odd_probes_do_no_harm(struct harness *h)
 {
-    struct core_watch watch = taught(3.8);
+    struct smt_watch watch = taught(3.8);
 
     for (unsigned time = 0; time < ODD_PROBES; time++) {
         (void)look(&watch, 200);
@@ -75,28 +75,28 @@ static void odd_probes_do_no_harm(struct harness *h)
 
 static void nothing_is_known_at_first(struct harness *h)
 {
-    struct core_watch watch = {.looks = 0};
+    struct smt_watch watch = {.samples = 0};
 
-    CHECK(isnan(core_watch_share(&watch)));
+    CHECK(isnan(smt_watch_idle_share(&watch)));
     CHECK(look(&watch, NAN));
     CHECK(look(&watch, 0.5));
-    CHECK(core_watch_share(&watch) == 1);
+    CHECK(smt_watch_idle_share(&watch) == 1);
 }
 
 static void share_of_the_looks(struct harness *h)
 {
-    struct core_watch watch = taught(3.8);
+    struct smt_watch watch = taught(3.8);
 
     for (unsigned time = 0; time < 3 * TAUGHT_LOOKS; time++) {
         (void)look(&watch, 2.2);
     }
-    CHECK(core_watch_share(&watch) == 0.25);
+    CHECK(smt_watch_idle_share(&watch) == 0.25);
 }
 
 /* Every x86 server core is wider than this, so that a sibling that never pauses shows, too. */
 static void always_narrow(struct harness *h)
 {
-    struct core_watch watch = taught(2.2);
+    struct smt_watch watch = taught(2.2);
 
 #if defined(__x86_64__)
     CHECK(!look(&watch, 2.2));
@@ -110,7 +110,7 @@ static void the_probe_gives_a_width(struct harness *h)
     unsigned known = 0;
 
     for (unsigned time = 0; time < 1000; time++) {
-        const double width = __real_core_width_probe();
+        const double width = __real_issue_throughput_probe();
 
         known += width > 0 && isfinite(width) ? 1 : 0;
     }
