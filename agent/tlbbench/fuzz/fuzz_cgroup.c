@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     cgroup_parse(text, &place);
     PROMISE(place.version == 1 || place.version == 2 || place.version == UNKNOWN);
-    PROMISE(memchr(place.path, '\0', sizeof place.path) != NULL);
+    PROMISE(memchr(place.path, '\0', sizeof(place.path)) != NULL);
     PROMISE(place.version != UNKNOWN || place.path[0] == '\0');
     free(text);
     return 0;

@@ -23,7 +23,7 @@ static void check_round_trip(const struct cpuid_dump *dump)
     PROMISE(in != NULL);
     PROMISE(cpuid_read(&again, in, error) == 0);
     PROMISE(again.count == dump->count);
-    PROMISE(memcmp(again.leaves, dump->leaves, dump->count * sizeof dump->leaves[0]) == 0);
+    PROMISE(memcmp(again.leaves, dump->leaves, dump->count * sizeof(dump->leaves[0])) == 0);
     (void)fclose(in);
     free(text);
     cpuid_free(&again);
@@ -39,7 +39,7 @@ static void check_levels(const struct environment *environment)
     PROMISE(environment_tlb_levels(environment, &levels, &verdict) == 0);
     for (size_t i = 0; i < levels.count; i++) {
         PROMISE(levels.items[i].level >= 1 && levels.items[i].page_bytes >= 4096);
-        PROMISE(memchr(levels.items[i].note, '\0', sizeof levels.items[i].note) != NULL);
+        PROMISE(memchr(levels.items[i].note, '\0', sizeof(levels.items[i].note)) != NULL);
     }
     PROMISE(tlb_disagreements_find(&levels, &found, &count) == 0);
     tlb_levels_free(&levels);

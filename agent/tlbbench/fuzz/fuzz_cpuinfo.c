@@ -14,8 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     PROMISE(processor.family >= UNKNOWN && processor.family <= 0xFFFF);
     PROMISE(processor.midr >= UNKNOWN && processor.midr <= UINT32_MAX);
     PROMISE(processor.pvr >= UNKNOWN && processor.pvr <= UINT32_MAX);
-    PROMISE(memchr(processor.brand, '\0', sizeof processor.brand) != NULL);
-    PROMISE(memchr(hypervisor.name, '\0', sizeof hypervisor.name) != NULL);
+    PROMISE(memchr(processor.brand, '\0', sizeof(processor.brand)) != NULL);
+    PROMISE(memchr(hypervisor.name, '\0', sizeof(hypervisor.name)) != NULL);
     free(text);
     return 0;
 }

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (reserve_parse_line(text, &pool)) {
         PROMISE(pool.page_bytes > 0 && pool.node >= -1 && pool.previous >= 0 && pool.target >= pool.previous);
         reserve_format_line(&pool, line);
-        PROMISE(strlen(line) < sizeof line);
+        PROMISE(strlen(line) < sizeof(line));
         PROMISE(reserve_parse_line(line, &again));
         PROMISE(again.page_bytes == pool.page_bytes && again.node == pool.node && again.previous == pool.previous &&
                 again.target == pool.target);

@@ -189,7 +189,7 @@ static void call(struct json *j, struct input *in, unsigned *depth, bool arrays[
         uint64_t bits = take_bytes(in, 8);
         double value = 0;
 
-        memcpy(&value, &bits, sizeof value);
+        memcpy(&value, &bits, sizeof(value));
         json_double(j, key, value);
         break;
     }

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     process_status_parse(text, &process);
     process_smaps_rollup_parse(text, &process);
-    PROMISE(memchr(process.name, '\0', sizeof process.name) != NULL);
+    PROMISE(memchr(process.name, '\0', sizeof(process.name)) != NULL);
     PROMISE(process.rss_bytes >= UNKNOWN && process.pss_bytes >= UNKNOWN && process.page_tables_bytes >= UNKNOWN);
     PROMISE(process.hugetlb_bytes >= UNKNOWN);
     free(text);

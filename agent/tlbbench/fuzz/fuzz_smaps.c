@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FILE *in = fmemopen(text, size, "r");
 
     PROMISE(in != NULL);
-    while (fgets(line, sizeof line, in) != NULL)
+    while (fgets(line, sizeof(line), in) != NULL)
         smaps_parse_line(&parser, line);
     PROMISE(parser.proof.kernel_page_bytes % 1024 == 0);
     (void)fclose(in);

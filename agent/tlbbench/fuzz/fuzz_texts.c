@@ -22,11 +22,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             counted += cpu_list_has(&list, cpu);
         PROMISE(counted == list.count);
     }
-    bracketed_choice(text, choice, sizeof choice);
-    PROMISE(strlen(choice) < sizeof choice);
-    PROMISE(parse_trimmed(text, choice, sizeof choice) == strlen(choice));
-    kernel_version_parse(text, choice, sizeof choice);
-    PROMISE(strlen(choice) < sizeof choice);
+    bracketed_choice(text, choice, sizeof(choice));
+    PROMISE(strlen(choice) < sizeof(choice));
+    PROMISE(parse_trimmed(text, choice, sizeof(choice)) == strlen(choice));
+    kernel_version_parse(text, choice, sizeof(choice));
+    PROMISE(strlen(choice) < sizeof(choice));
     (void)pool_directory_bytes(text);
     (void)device_tree_cell(text, size);
     free(text);

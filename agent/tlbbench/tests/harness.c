@@ -30,7 +30,7 @@ void harness_skip(struct harness *h, const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(h->skip_reason, sizeof h->skip_reason, format, arguments);
+    (void)vsnprintf(h->skip_reason, sizeof(h->skip_reason), format, arguments);
     va_end(arguments);
 }
 

@@ -38,7 +38,7 @@ static double now(void)
 
 static int ascending(const void *a, const void *b)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
+    double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
 }
@@ -46,16 +46,16 @@ static int ascending(const void *a, const void *b)
 static char *map(size_t bytes, const char *kind, size_t page)
 {
     if (strcmp(kind, "hugetlb") == 0) {
-        const size_t rounded = (bytes + page - 1) / page * page;
+        size_t rounded = (bytes + page - 1) / page * page;
 
         return mmap(NULL, rounded, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | (int)((unsigned)__builtin_ctzl(page) << 26), -1, 0);
     }
-    char *const wide = mmap(NULL, bytes + (4u << 20), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *wide = mmap(NULL, bytes + (4u << 20), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (wide == MAP_FAILED)
         return wide;
-    char *const base = (char *)(((uintptr_t)wide + (2u << 20) - 1) & ~((uintptr_t)(2u << 20) - 1));
+    char *base = (char *)(((uintptr_t)wide + (2u << 20) - 1) & ~((uintptr_t)(2u << 20) - 1));
 
     (void)madvise(base, bytes, strcmp(kind, "thp") == 0 ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     return base;
@@ -68,17 +68,17 @@ int main(int argc, char **argv)
     if (argc < 4)
         return 2;
     state = (uint64_t)now() | 1; /* another order in every run, as in every mapping */
-    const size_t bytes = strtoull(argv[1], NULL, 0);
-    const size_t step = strcmp(argv[2], "page") == 0 ? 4096 : LINE;
-    const size_t page = argc > 4 ? strtoull(argv[4], NULL, 0) : 4096;
-    const size_t count = bytes / step;
-    const int places = argc > 5 ? atoi(argv[5]) : PLACES;
-    const size_t wanted = argc > 6 ? strtoull(argv[6], NULL, 0) : ACCESSES;
-    const size_t arena = argc > 7 ? strtoull(argv[7], NULL, 0) : bytes;
+    size_t bytes = strtoull(argv[1], NULL, 0);
+    size_t step = strcmp(argv[2], "page") == 0 ? 4096 : LINE;
+    size_t page = argc > 4 ? strtoull(argv[4], NULL, 0) : 4096;
+    size_t count = bytes / step;
+    int places = argc > 5 ? atoi(argv[5]) : PLACES;
+    size_t wanted = argc > 6 ? strtoull(argv[6], NULL, 0) : ACCESSES;
+    size_t arena = argc > 7 ? strtoull(argv[7], NULL, 0) : bytes;
     if (places < 1 || places > PLACES_MAX || wanted == 0 || count == 0 || arena < bytes)
         return 2;
-    uint32_t *const order = malloc(count * sizeof(*order));
-    char *const dropped = map(1u << 20, "base", 4096);
+    uint32_t *order = malloc(count * sizeof(*order));
+    char *dropped = map(1u << 20, "base", 4096);
     char *all = NULL;
 
     if (dropped == MAP_FAILED)
@@ -94,13 +94,13 @@ int main(int argc, char **argv)
             }
             memset(all, 1, arena);
         }
-        char *const base = all + draw() % (arena / bytes) * bytes;
+        char *base = all + draw() % (arena / bytes) * bytes;
 
         for (size_t i = 0; i < count; i++)
             order[i] = (uint32_t)i;
         for (size_t i = count - 1; i > 0; i--) {
-            const size_t j = draw() % (i + 1);
-            const uint32_t t = order[i];
+            size_t j = draw() % (i + 1);
+            uint32_t t = order[i];
 
             order[i] = order[j];
             order[j] = t;
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
         /* One line a page at a random line; or every line. */
         char *first = NULL, *previous = NULL;
         for (size_t i = 0; i < count; i++) {
-            char *const node = base + (size_t)order[i] * step + (step > LINE ? draw() % (step / LINE) * LINE : 0);
+            char *node = base + (size_t)order[i] * step + (step > LINE ? draw() % (step / LINE) * LINE : 0);
 
             if (previous != NULL)
                 *(char **)previous = node;
@@ -121,12 +121,12 @@ int main(int argc, char **argv)
             previous = node;
         }
         *(char **)previous = first;
-        const size_t accesses = count < wanted ? wanted / count * count : wanted;
+        size_t accesses = count < wanted ? wanted / count * count : wanted;
         char *position = first;
 
         for (size_t i = 0; i < accesses; i++)
             position = *(char **)position;
-        const double start = now();
+        double start = now();
 
         for (size_t i = 0; i < accesses; i++)
             position = *(char **)position;

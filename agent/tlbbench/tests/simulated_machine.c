@@ -84,7 +84,7 @@ static double draw_spell(double mean_ns)
 
 static void change_sibling(double ns)
 {
-    const struct sim_conditions *const conditions = &machine.conditions;
+    const struct sim_conditions *conditions = &machine.conditions;
 
     machine.spell_ns -= ns;
     while (conditions->busy_ns > 0 && machine.spell_ns <= 0) {
@@ -119,15 +119,14 @@ static bool spend(double ns)
 /* One of its pages, for every few of ours. */
 static void let_sibling_access(void)
 {
-    if (machine.sibling_busy && rng_unit(&machine.rng) < SIBLING_ACCESS_SHARE) {
+    if (machine.sibling_busy && rng_unit(&machine.rng) < SIBLING_ACCESS_SHARE)
         (void)sim_tlb_access(machine.tlb, SIBLING_PAGES_FROM + rng_below(&machine.rng, SIBLING_PAGES), &machine.rng);
-    }
 }
 
 /* Follows the cycle through the simulated TLB. Returns ns per access. */
 static double follow(struct chase *chase, uint64_t accesses)
 {
-    const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     double ns = 0;
 
     for (uint64_t done = 0; done < accesses; done++) {
@@ -156,21 +155,21 @@ uint64_t __wrap_chase_batch_accesses(struct chase *chase, double batch_seconds);
 /* Settled after two laps and a little; the rest of a short cycle's warming only takes time. */
 void __wrap_chase_walk(struct chase *chase, uint64_t accesses)
 {
-    const uint64_t enough = machine.pages > 0 ? 2 * machine.pages + CHASE_UNROLL : accesses;
+    uint64_t enough = machine.pages > 0 ? 2 * machine.pages + CHASE_UNROLL : accesses;
 
     (void)spend(follow(chase, accesses < enough ? accesses : enough) * (double)accesses);
 }
 
 bool __wrap_chase_time_batch(struct chase *chase, uint64_t accesses, double *ns_per_access)
 {
-    const struct sim_conditions *const conditions = &machine.conditions;
-    const uint64_t laps = machine.pages > LOOKED_ACCESSES_MIN ? TIMED_LAPS * machine.pages : LOOKED_ACCESSES_MIN;
+    const struct sim_conditions *conditions = &machine.conditions;
+    uint64_t laps = machine.pages > LOOKED_ACCESSES_MIN ? TIMED_LAPS * machine.pages : LOOKED_ACCESSES_MIN;
     double ns = follow(chase, machine.pages > 0 && laps < accesses ? laps : accesses);
 
     ns *= 1 + conditions->spread * sim_normal(&machine.rng);
     ns *= rng_unit(&machine.rng) < conditions->outlier_share ? 1.5 : 1;
     *ns_per_access = ns;
-    const bool whole = spend(ns * (double)accesses);
+    bool whole = spend(ns * (double)accesses);
 
     if (whole && rng_unit(&machine.rng) < conditions->disturbed) {
         machine.wall_ns += 1e5;
@@ -220,7 +219,7 @@ static void note_link(size_t pages, double lines)
 /* Pages that share a line: eight of them unless every page has its own. */
 static void note_window_link(const struct window *window, size_t pages, bool packed)
 {
-    const bool shared = window->slots != WINDOW_SLOTS_LINES;
+    bool shared = window->slots != WINDOW_SLOTS_LINES;
 
     note_link(pages, (double)pages / (shared ? 8 : 1));
     machine.line_ns += shared && !packed ? machine.core->shared_line_ns : 0;
@@ -252,7 +251,7 @@ double __wrap_issue_throughput_probe(void);
 
 double __wrap_issue_throughput_probe(void)
 {
-    const double width = machine.sibling_busy ? WIDTH_SHARED : WIDTH_ALONE;
+    double width = machine.sibling_busy ? WIDTH_SHARED : WIDTH_ALONE;
 
     return spend(PROBE_NS) ? width * (1 + WIDTH_SPREAD * sim_normal(&machine.rng)) : NAN;
 }

@@ -51,17 +51,16 @@ static struct smaps_proof parse(uint64_t start, uint64_t end)
     char *rest = NULL;
 
     memcpy(text, SMAPS, sizeof(SMAPS));
-    for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
         smaps_parse_line(&parser, line);
-    }
     return parser.proof;
 }
 
 static void smaps_of_a_range(struct harness *h)
 {
-    const struct smaps_proof first = parse(0x7f0000000000, 0x7f0000400000);
-    const struct smaps_proof second = parse(0x7f0000400000, 0x7f0000800000);
-    const struct smaps_proof none = parse(0x1000, 0x2000);
+    struct smaps_proof first = parse(0x7f0000000000, 0x7f0000400000);
+    struct smaps_proof second = parse(0x7f0000400000, 0x7f0000800000);
+    struct smaps_proof none = parse(0x1000, 0x2000);
 
     CHECK_U64(first.anon_huge_bytes, 2 * MIB);
     CHECK_U64(first.rss_bytes, 3000 * 1024);
@@ -75,8 +74,7 @@ static void smaps_of_a_range(struct harness *h)
 
 static void base_pages_are_proved(struct harness *h)
 {
-    const struct backing backing = {
-        .kind = BACKING_BASE, .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), .name = "base"};
+    struct backing backing = {.kind = BACKING_BASE, .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), .name = "base"};
     struct verdict verdict;
     struct arena arena;
 
@@ -85,11 +83,10 @@ static void base_pages_are_proved(struct harness *h)
         return;
     }
     CHECK(verdict.status == STATUS_OK);
-    if (isnan(arena.granted_fraction)) {
+    if (isnan(arena.granted_fraction))
         harness_skip(h, "/proc/self/smaps does not show this mapping (an emulator?)");
-    } else {
+    else
         CHECK(arena.granted_fraction == 1);
-    }
     CHECK((uintptr_t)arena.base % backing.page_bytes == 0);
     arena_close(&arena);
     CHECK(arena.base == NULL);
@@ -104,8 +101,8 @@ static void stop_and_touch(void *context)
 /* No time at all: the first piece is touched, and nothing is left mapped behind it. */
 static void touching_stops_in_time(struct harness *h)
 {
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    const struct backing backing = {.kind = BACKING_BASE, .page_bytes = page, .name = "base"};
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    struct backing backing = {.kind = BACKING_BASE, .page_bytes = page, .name = "base"};
     struct verdict verdict;
     struct arena arena;
 
@@ -121,11 +118,11 @@ static void touching_stops_in_time(struct harness *h)
 static void sigbus_becomes_a_value(struct harness *h)
 {
     struct verdict verdict = {.status = STATUS_OK};
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
     CHECK(signals_install() == 0);
-    const int fd = backing_memfd(0, 2 * page, &verdict);
-    char *const base = backing_map_file(fd, 2 * page, &verdict);
+    int fd = backing_memfd(0, 2 * page, &verdict);
+    char *base = backing_map_file(fd, 2 * page, &verdict);
 
     CHECK(base != NULL);
     CHECK(ftruncate(fd, (off_t)page) == 0);
@@ -140,18 +137,17 @@ static void sigbus_becomes_a_value(struct harness *h)
 static void unguarded_sigbus_ends_the_process(struct harness *h)
 {
     struct verdict verdict = {.status = STATUS_OK};
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const pid_t child = fork();
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    pid_t child = fork();
     int status = 0;
 
     if (child == 0) {
-        const int fd = backing_memfd(0, page, &verdict);
-        char *const base = backing_map_file(fd, page, &verdict);
+        int fd = backing_memfd(0, page, &verdict);
+        char *base = backing_map_file(fd, page, &verdict);
 
         (void)signals_install();
-        if (base == NULL || ftruncate(fd, 0) != 0) {
+        if (base == NULL || ftruncate(fd, 0) != 0)
             _exit(2);
-        }
         (void)alarm(10);
         stop_and_touch(base);
         _exit(0);
@@ -162,33 +158,31 @@ static void unguarded_sigbus_ends_the_process(struct harness *h)
 
 static void address_space_limit_is_named(struct harness *h)
 {
-    const struct backing backing = {.kind = BACKING_BASE, .page_bytes = 4096, .name = "4K"};
+    struct backing backing = {.kind = BACKING_BASE, .page_bytes = 4096, .name = "4K"};
 
     if (harness_is_emulated()) {
         harness_skip(h, "qemu-user keeps no RLIMIT_AS for the program that it runs");
         return;
     }
-    const pid_t child = fork();
+    pid_t child = fork();
     int status = 0;
 
     if (child == 0) {
-        const uint64_t mapped = process_own_status_bytes("VmSize");
-        const struct rlimit limit = {mapped + 8 * MIB, mapped + 8 * MIB};
+        uint64_t mapped = process_own_status_bytes("VmSize");
+        struct rlimit limit = {mapped + 8 * MIB, mapped + 8 * MIB};
         struct verdict verdict;
         struct arena arena;
 
         if (mapped == UINT64_MAX || setrlimit(RLIMIT_AS, &limit) != 0 ||
-            mmap(NULL, 64 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) {
+            mmap(NULL, 64 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
             _exit(77); /* an emulator takes the limit and does not keep it */
-        }
         _exit(arena_open(&arena, &backing, 64 * MIB, -1, &verdict) == -1 && verdict.status == STATUS_ADDRESS_SPACE_LIMIT
                   ? 0
                   : (int)verdict.status + 1);
     }
     (void)waitpid(child, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return;
-    }
     if (sizeof(void *) != 8 || (WIFEXITED(status) && WEXITSTATUS(status) == 77)) {
         harness_skip(h, "RLIMIT_AS has no effect here (an emulator?)");
         return;
@@ -227,16 +221,16 @@ static void window_cycles_are_whole(struct harness *h)
 {
     enum { PAGES = 700 };
     static const enum window_slots all[] = {WINDOW_SLOTS_WORDS, WINDOW_SLOTS_SHARED, WINDOW_SLOTS_LINES};
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint32_t order[PAGES];
 
     for (size_t kind = 0; kind < 3; kind++) {
-        const struct window_request request = {.page_bytes = page,
-                                               .base_bytes = page,
-                                               .stride_pages = 3,
-                                               .pages_max = PAGES,
-                                               .slots = all[kind],
-                                               .spread = kind == 2};
+        struct window_request request = {.page_bytes = page,
+                                         .base_bytes = page,
+                                         .stride_pages = 3,
+                                         .pages_max = PAGES,
+                                         .slots = all[kind],
+                                         .spread = kind == 2};
         struct verdict verdict = {.status = STATUS_OK};
         struct rng rng = rng_new(4, kind);
         struct window window;
@@ -246,8 +240,8 @@ static void window_cycles_are_whole(struct harness *h)
             return;
         }
         for (unsigned packed = 0; packed < 2; packed++) {
-            char *const start = packed ? window_link_packed(&window, PAGES, &rng, order)
-                                       : window_link_view(&window, PAGES, &rng, order);
+            char *start = packed ? window_link_packed(&window, PAGES, &rng, order)
+                                 : window_link_view(&window, PAGES, &rng, order);
             char *position = start;
             unsigned length = 0;
 
@@ -265,15 +259,14 @@ static void window_cycles_are_whole(struct harness *h)
 static void workers_that_die_are_told(struct harness *h)
 {
     static struct environment environment;
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     struct session session = {
         .environment = &environment, .base_page_bytes = page, .memory_bytes = 64 * MIB, .numa_node = -1};
-    const struct backing backing = {.kind = BACKING_BASE, .page_bytes = page, .name = "base"};
+    struct backing backing = {.kind = BACKING_BASE, .page_bytes = page, .name = "base"};
 
     cpus_list_allowed(&session.cpus, &session.cpus);
     for (unsigned mode = MODE_THREADS; mode <= MODE_PROCESSES; mode++) {
-        const struct rows_spec spec = {
-            .row_bytes = 128, .workers = 3, .mode = mode, .keys = KEYS_ZIPF, .read = READ_ROW};
+        struct rows_spec spec = {.row_bytes = 128, .workers = 3, .mode = mode, .keys = KEYS_ZIPF, .read = READ_ROW};
         struct row_measurement measurement = {.rows_per_second = NAN};
         struct verdict verdict = {.status = STATUS_OK};
         struct rows_segment segment;
@@ -296,11 +289,11 @@ static void workers_that_die_are_told(struct harness *h)
 static void memory_allowed_is_kept(struct harness *h)
 {
     static struct environment environment;
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    const struct session session = {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    struct session session = {
         .environment = &environment, .base_page_bytes = page, .memory_bytes = 64 * MIB, .numa_node = -1};
-    const struct backing base = {.kind = BACKING_BASE, .page_bytes = page, .name = "base"};
-    const struct backing huge = {.kind = BACKING_HUGETLB, .page_bytes = 1024 * MIB, .name = "1G"};
+    struct backing base = {.kind = BACKING_BASE, .page_bytes = page, .name = "base"};
+    struct backing huge = {.kind = BACKING_HUGETLB, .page_bytes = 1024 * MIB, .name = "1G"};
     struct verdict verdict = {.status = STATUS_OK};
     struct rows_segment segment;
 
@@ -357,7 +350,7 @@ static void break_even(struct harness *h)
 static void row_buckets(struct harness *h)
 {
     for (double ns = 0.5; ns < 1e8; ns *= 1.7) {
-        const double middle = rows_bucket_ns(rows_bucket(ns));
+        double middle = rows_bucket_ns(rows_bucket(ns));
 
         CHECK(middle / ns > 0.97 && middle / ns < 1.03);
     }

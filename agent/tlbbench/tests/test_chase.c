@@ -23,9 +23,8 @@ static void shuffle_is_a_permutation(struct harness *h)
     struct rng rng = rng_new(1, 2);
     unsigned fixed = 0;
 
-    for (uint32_t index = 0; index < COUNT; index++) {
+    for (uint32_t index = 0; index < COUNT; index++)
         order[index] = index;
-    }
     permutation_shuffle(order, COUNT, &rng);
     for (uint32_t index = 0; index < COUNT; index++) {
         CHECK(order[index] < COUNT && !seen[order[index]]);
@@ -38,15 +37,15 @@ static void shuffle_is_a_permutation(struct harness *h)
 static void tableless_permutation_is_one(struct harness *h)
 {
     static const uint64_t counts[] = {1, 2, 3, 5, 64, 100, 1000, 4096, 65537, 100000};
-    bool *const seen = malloc(100000);
+    bool *seen = malloc(100000);
 
     for (size_t size = 0; size < sizeof(counts) / sizeof(counts[0]); size++) {
-        const struct permutation permutation = permutation_new(counts[size], 42 + size);
+        struct permutation permutation = permutation_new(counts[size], 42 + size);
         uint64_t missing = counts[size];
 
         memset(seen, 0, 100000);
         for (uint64_t index = 0; index < counts[size]; index++) {
-            const uint64_t value = permutation_at(&permutation, index);
+            uint64_t value = permutation_at(&permutation, index);
 
             CHECK(value < counts[size]);
             missing -= value < counts[size] && !seen[value] ? 1 : 0;
@@ -61,12 +60,12 @@ static void tableless_permutation_is_one(struct harness *h)
 static void tableless_permutation_has_no_stride(struct harness *h)
 {
     enum { COUNT = 4096 };
-    const struct permutation permutation = permutation_new(COUNT, 9);
+    struct permutation permutation = permutation_new(COUNT, 9);
     unsigned repeats[COUNT] = {0};
     unsigned most = 0;
 
     for (uint64_t index = 0; index + 1 < COUNT; index++) {
-        const uint64_t step = (permutation_at(&permutation, index + 1) - permutation_at(&permutation, index)) % COUNT;
+        uint64_t step = (permutation_at(&permutation, index + 1) - permutation_at(&permutation, index)) % COUNT;
 
         repeats[step]++;
         most = repeats[step] > most ? repeats[step] : most;
@@ -77,17 +76,17 @@ static void tableless_permutation_has_no_stride(struct harness *h)
 static void check_cycle(struct harness *h, enum latency_curve layout, uint64_t nodes)
 {
     enum { BYTES = 1 << 20, PAGE = 4096 };
-    char *const base = aligned_alloc(PAGE, BYTES);
+    char *base = aligned_alloc(PAGE, BYTES);
     unsigned lines_used = 0;
     bool lines[64] = {false};
 
     memset(base, 0, BYTES);
-    char *const start = latency_link(base, BYTES, PAGE, layout, 77);
+    char *start = latency_link(base, BYTES, PAGE, layout, 77);
     char *position = start;
     uint64_t length = 0;
 
     do {
-        const size_t offset = (size_t)(position - base);
+        size_t offset = (size_t)(position - base);
 
         if (offset >= BYTES) {
             harness_fail(h, __FILE__, __LINE__, "node outside the area");
@@ -99,9 +98,8 @@ static void check_cycle(struct harness *h, enum latency_curve layout, uint64_t n
         length++;
     } while (position != start && length <= nodes);
     CHECK_U64(length, nodes);
-    if (layout == LAYOUT_LINE_PER_PAGE) {
+    if (layout == LAYOUT_LINE_PER_PAGE)
         CHECK(lines_used > 58); /* 256 pages over 64 lines: the mean is 62.9 */
-    }
     free(base);
 }
 
@@ -117,9 +115,8 @@ static void walk_follows_the_pointers(struct harness *h)
     void *ring[8];
     struct chase chase = {.position = &ring[0]};
 
-    for (unsigned index = 0; index < 8; index++) {
+    for (unsigned index = 0; index < 8; index++)
         ring[index] = &ring[(index + 3) % 8];
-    }
     chase_walk(&chase, CHASE_UNROLL);
     CHECK(chase.position == &ring[CHASE_UNROLL * 3 % 8]);
     chase_walk(&chase, 1); /* rounded up to a whole unrolled step */
@@ -143,12 +140,11 @@ static void walk_follows_a_table(struct harness *h)
 static uint64_t resident_bytes(void)
 {
     unsigned long long pages = 0;
-    FILE *const file = fopen("/proc/self/statm", "re");
+    FILE *file = fopen("/proc/self/statm", "re");
 
     if (file != NULL) {
-        if (fscanf(file, "%*u %llu", &pages) != 1) {
+        if (fscanf(file, "%*u %llu", &pages) != 1)
             pages = 0;
-        }
         (void)fclose(file);
     }
     return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -157,32 +153,30 @@ static uint64_t resident_bytes(void)
 static void pages_of_zeroes_take_no_memory(struct harness *h)
 {
     enum { PAGES = 8192 };
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    uint32_t *const order = malloc(PAGES * sizeof(*order));
-    bool *const seen = calloc(PAGES, sizeof(*seen));
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint32_t *order = malloc(PAGES * sizeof(*order));
+    bool *seen = calloc(PAGES, sizeof(*seen));
     struct rng rng = rng_new(1, 1);
     struct zero_window view;
     struct verdict verdict;
 
     memset(order, 1, PAGES * sizeof(*order));
     CHECK(zero_window_open(&view, page, PAGES, &verdict) == 0);
-    const uint64_t before = resident_bytes();
+    uint64_t before = resident_bytes();
     struct chase chase = zero_window_link(&view, false, PAGES, &rng, order);
 
     for (size_t step = 0; step < PAGES; step++) {
-        const uint64_t at = order[step] / page;
+        uint64_t at = order[step] / page;
 
         CHECK(at < PAGES && !seen[at] && order[step] % 64 == 0);
         seen[at < PAGES ? at : 0] = true;
     }
     chase_walk(&chase, 2 * PAGES);
-    if (before > 0) {
+    if (before > 0)
         CHECK(resident_bytes() < before + (1u << 20)); /* counted, the pages would be 32 MiB and more */
-    }
     chase = zero_window_link(&view, true, PAGES, &rng, order);
-    for (size_t step = 0; step < PAGES; step++) {
+    for (size_t step = 0; step < PAGES; step++)
         CHECK(order[step] < page);
-    }
     zero_window_close(&view);
     free(order);
     free(seen);
@@ -191,29 +185,26 @@ static void pages_of_zeroes_take_no_memory(struct harness *h)
 static void zipf_has_the_right_popularity(struct harness *h)
 {
     enum { RANKS = 1000, DRAWS = 400000 };
-    const struct zipf zipf = zipf_new(RANKS, 0.99);
+    struct zipf zipf = zipf_new(RANKS, 0.99);
     static unsigned hits[RANKS];
     struct rng rng = rng_new(3, 3);
     double total = 0;
 
-    for (unsigned rank = 1; rank <= RANKS; rank++) {
+    for (unsigned rank = 1; rank <= RANKS; rank++)
         total += pow(rank, -0.99);
-    }
     for (unsigned draw = 0; draw < DRAWS; draw++) {
-        const uint64_t rank = zipf_draw(&zipf, &rng);
+        uint64_t rank = zipf_draw(&zipf, &rng);
 
-        if (rank < RANKS) {
+        if (rank < RANKS)
             hits[rank]++;
-        } else {
+        else
             harness_fail(h, __FILE__, __LINE__, "rank %llu", (unsigned long long)rank);
-        }
     }
     for (unsigned rank = 1; rank <= RANKS; rank *= 3) {
-        const double expected = DRAWS * pow(rank, -0.99) / total;
+        double expected = DRAWS * pow(rank, -0.99) / total;
 
-        if (fabs(hits[rank - 1] - expected) > 5 * sqrt(expected)) {
+        if (fabs(hits[rank - 1] - expected) > 5 * sqrt(expected))
             harness_fail(h, __FILE__, __LINE__, "rank %u: %u hits, expected %.0f", rank, hits[rank - 1], expected);
-        }
     }
 }
 

@@ -88,7 +88,7 @@ static void signatures(struct harness *h)
         {"AuthenticAMD", 0x00020f32, 15, 35, 2},
     };
 
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         struct cpuid_dump dump = {0};
         struct cpuid_identity identity;
 
@@ -315,7 +315,7 @@ static void other_vendors_are_unsupported(struct harness *h)
     CHECK(tlb.verdict.status == STATUS_UNSUPPORTED);
     CHECK(strstr(tlb.verdict.reason, "Shanghai") != NULL);
     cpuid_free(&dump);
-    memset(&dump, 0, sizeof dump);
+    memset(&dump, 0, sizeof(dump));
     decode(&dump, &tlb, &identity);
     CHECK(tlb.verdict.status == STATUS_UNSUPPORTED);
 }
@@ -339,7 +339,7 @@ static void dumps_survive_writing_and_reading(struct harness *h)
     CHECK_TEXT(error, "");
     CHECK_U64(again.count, dump.count);
     for (size_t i = 0; i < again.count && i < dump.count; i++)
-        CHECK(memcmp(&again.leaves[i], &dump.leaves[i], sizeof again.leaves[i]) == 0);
+        CHECK(memcmp(&again.leaves[i], &dump.leaves[i], sizeof(again.leaves[i])) == 0);
     (void)fclose(file);
     cpuid_free(&dump);
     cpuid_free(&again);

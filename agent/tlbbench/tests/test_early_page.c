@@ -24,15 +24,14 @@ static void start_on(struct early_page *page, const struct backing *backing, con
 {
     int first = 0;
 
-    while (first + 1 < CPU_LIST_MAX && !cpu_list_has(cpus, first)) {
+    while (first + 1 < CPU_LIST_MAX && !cpu_list_has(cpus, first))
         first++;
-    }
     early_page_start(page, backing, first, cpus, -1);
 }
 
 static struct cpu_list all_cpus(void)
 {
-    const struct cpu_list all = {0};
+    struct cpu_list all = {0};
     struct cpu_list allowed;
 
     cpus_list_allowed(&all, &allowed);
@@ -42,18 +41,17 @@ static struct cpu_list all_cpus(void)
 /* Starts a page, or skips the case. */
 static bool start(struct harness *h, struct early_page *page)
 {
-    const struct cpu_list cpus = all_cpus();
+    struct cpu_list cpus = all_cpus();
 
     start_on(page, &PAGE, &cpus);
-    if (page->state == EARLY_NONE) {
+    if (page->state == EARLY_NONE)
         harness_skip(h, "no free page of 2M, or no second core");
-    }
     return page->state != EARLY_NONE;
 }
 
 static bool free_pages_become(int64_t wanted)
 {
-    const struct deadline end = deadline_after(PATIENCE_SECONDS);
+    struct deadline end = deadline_after(PATIENCE_SECONDS);
 
     while (backing_free_pages(PAGE_BYTES, -1) != wanted && !deadline_passed(end)) {
     }
@@ -62,7 +60,7 @@ static bool free_pages_become(int64_t wanted)
 
 static void no_page_without_a_second_core(struct harness *h)
 {
-    const struct cpu_list one = {.bits = {1}, .count = 1};
+    struct cpu_list one = {.bits = {1}, .count = 1};
     struct early_page page;
 
     start_on(&page, &PAGE, &one);
@@ -73,8 +71,8 @@ static void no_page_without_a_second_core(struct harness *h)
 
 static void no_page_from_a_pool_that_is_not_there(struct harness *h)
 {
-    const struct backing odd = {.kind = BACKING_HUGETLB, .page_bytes = 3u << 20, .name = "3M"};
-    const struct cpu_list cpus = all_cpus();
+    struct backing odd = {.kind = BACKING_HUGETLB, .page_bytes = 3u << 20, .name = "3M"};
+    struct cpu_list cpus = all_cpus();
     struct early_page page;
 
     start_on(&page, &odd, &cpus);
@@ -84,14 +82,13 @@ static void no_page_from_a_pool_that_is_not_there(struct harness *h)
 
 static void a_page_is_handed_over(struct harness *h)
 {
-    const int64_t free_before = backing_free_pages(PAGE_BYTES, -1);
+    int64_t free_before = backing_free_pages(PAGE_BYTES, -1);
     struct early_page page;
     struct verdict verdict;
     struct arena arena;
 
-    if (!start(h, &page)) {
+    if (!start(h, &page))
         return;
-    }
     CHECK(early_page_wait(&page, PATIENCE_SECONDS) == EARLY_READY);
     CHECK(early_page_open(&page, &arena, -1, &verdict) == 0);
     CHECK_U64(arena.bytes, PAGE_BYTES);
@@ -105,12 +102,11 @@ static void a_page_is_handed_over(struct harness *h)
 
 static void a_page_is_given_up(struct harness *h)
 {
-    const int64_t free_before = backing_free_pages(PAGE_BYTES, -1);
+    int64_t free_before = backing_free_pages(PAGE_BYTES, -1);
     struct early_page page;
 
-    if (!start(h, &page)) {
+    if (!start(h, &page))
         return;
-    }
     early_page_end(&page);
     CHECK(page.state == EARLY_NONE);
     CHECK(free_pages_become(free_before));
@@ -127,9 +123,8 @@ static void a_process_that_fails(struct harness *h)
 {
     struct early_page page;
 
-    if (!start(h, &page)) {
+    if (!start(h, &page))
         return;
-    }
     (void)waitpid(page.process, NULL, 0); /* somebody else took its status */
     CHECK(early_page_wait(&page, PATIENCE_SECONDS) == EARLY_NONE);
     early_page_end(&page);

@@ -28,13 +28,13 @@ static void choices(struct harness *h)
 {
     char choice[8];
 
-    bracketed_choice("always [madvise] never\n", choice, sizeof choice);
+    bracketed_choice("always [madvise] never\n", choice, sizeof(choice));
     CHECK_TEXT(choice, "madvise");
-    bracketed_choice("[a-very-long-choice]", choice, sizeof choice);
+    bracketed_choice("[a-very-long-choice]", choice, sizeof(choice));
     CHECK_TEXT(choice, "a-very-");
-    bracketed_choice("] never [open", choice, sizeof choice);
+    bracketed_choice("] never [open", choice, sizeof(choice));
     CHECK_TEXT(choice, "");
-    bracketed_choice("[]", choice, sizeof choice);
+    bracketed_choice("[]", choice, sizeof(choice));
     CHECK_TEXT(choice, "");
 }
 
@@ -70,8 +70,8 @@ static void cgroups(struct harness *h)
 
 static void clear(struct processor *processor, struct hypervisor *hypervisor)
 {
-    memset(processor, 0, sizeof *processor);
-    memset(hypervisor, 0, sizeof *hypervisor);
+    memset(processor, 0, sizeof(*processor));
+    memset(hypervisor, 0, sizeof(*hypervisor));
     processor->family = processor->model = processor->stepping = UNKNOWN;
     processor->midr = processor->pvr = UNKNOWN;
 }
@@ -148,7 +148,7 @@ static void processes(struct harness *h)
 
 static void headroom(struct harness *h)
 {
-    struct environment *e = calloc(1, sizeof *e);
+    struct environment *e = calloc(1, sizeof(*e));
 
     if (e == NULL)
         abort();
@@ -168,30 +168,30 @@ static void headroom(struct harness *h)
 
 static void captured_trees_without_facts(struct harness *h)
 {
-    struct environment *e = calloc(1, sizeof *e);
+    struct environment *e = calloc(1, sizeof(*e));
     char release[16];
 
     if (e == NULL)
         abort();
     CHECK_U64(base_page_inferred(e), 0);
-    (void)snprintf(e->processor.architecture, sizeof e->processor.architecture, "aarch64");
+    (void)snprintf(e->processor.architecture, sizeof(e->processor.architecture), "aarch64");
     CHECK_U64(base_page_inferred(e), 0); /* without THP the base page is not told */
     e->thp_bytes = UINT64_C(512) << 20;
     CHECK_U64(base_page_inferred(e), 65536);
-    (void)snprintf(e->processor.architecture, sizeof e->processor.architecture, "x86_64");
+    (void)snprintf(e->processor.architecture, sizeof(e->processor.architecture), "x86_64");
     CHECK_U64(base_page_inferred(e), 4096);
     free(e);
-    kernel_version_parse("Linux version 6.1.0-28-amd64 (debian-kernel@lists) #1 SMP\n", release, sizeof release);
+    kernel_version_parse("Linux version 6.1.0-28-amd64 (debian-kernel@lists) #1 SMP\n", release, sizeof(release));
     CHECK_TEXT(release, "6.1.0-28-amd64");
-    kernel_version_parse("Linux version 6", release, sizeof release);
+    kernel_version_parse("Linux version 6", release, sizeof(release));
     CHECK_TEXT(release, "6");
-    kernel_version_parse("FreeBSD 14", release, sizeof release);
+    kernel_version_parse("FreeBSD 14", release, sizeof(release));
     CHECK_TEXT(release, "");
 }
 
 static void the_running_machine(struct harness *h)
 {
-    struct environment *e = calloc(1, sizeof *e);
+    struct environment *e = calloc(1, sizeof(*e));
 
     if (e == NULL)
         abort();

@@ -83,7 +83,7 @@ static void measure(const struct sim_core *core, const struct sim_conditions *co
                     struct geometry_result *result)
 {
     static struct environment environment; /* no THP, no pools */
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     struct session session = {.environment = &environment,
                               .base_page_bytes = page,
                               .backings = {{.kind = BACKING_BASE, .page_bytes = page, .name = "base"}},
@@ -100,21 +100,17 @@ static void measure(const struct sim_core *core, const struct sim_conditions *co
 
 static const struct tlb_level *measured_level(const struct geometry_result *result, unsigned level)
 {
-    for (size_t index = 0; index < result->levels.count; index++) {
-        if (result->levels.items[index].level == level) {
+    for (size_t index = 0; index < result->levels.count; index++)
+        if (result->levels.items[index].level == level)
             return &result->levels.items[index];
-        }
-    }
     return NULL;
 }
 
 static double hit_cycles(const struct geometry_result *result)
 {
-    for (size_t index = 0; index < result->penalty_count; index++) {
-        if (result->penalties[index].level[0] == 'l') {
+    for (size_t index = 0; index < result->penalty_count; index++)
+        if (result->penalties[index].level[0] == 'l')
             return result->penalties[index].cycles;
-        }
-    }
     return NAN;
 }
 
@@ -126,12 +122,12 @@ struct expectation {
 static void check_levels(struct harness *h, const struct sim_core *core, uint64_t seed,
                          const struct geometry_result *result, struct expectation expected)
 {
-    const struct sim_processor *const processor = &core->processor;
-    const struct tlb_level *const first = measured_level(result, 1);
-    const struct tlb_level *const second = measured_level(result, 2);
-    const double cycles = processor->second_hit_ns * core->hz / 1e9;
-    const int ways = processor->first.ways == processor->first.entries ? TLB_WAYS_FULL : (int)processor->first.ways;
-    const unsigned long long number = seed;
+    const struct sim_processor *processor = &core->processor;
+    const struct tlb_level *first = measured_level(result, 1);
+    const struct tlb_level *second = measured_level(result, 2);
+    double cycles = processor->second_hit_ns * core->hz / 1e9;
+    int ways = processor->first.ways == processor->first.entries ? TLB_WAYS_FULL : (int)processor->first.ways;
+    unsigned long long number = seed;
 
     if (first == NULL || abs((int)first->entries - (int)processor->first.entries) > 2 ||
         first->entries_min > processor->first.entries || first->entries_max < processor->first.entries) {
@@ -140,9 +136,8 @@ static void check_levels(struct harness *h, const struct sim_core *core, uint64_
                      first == NULL ? 0 : first->entries_max, result->verdict.reason);
         return;
     }
-    if (first->ways != ways && (expected.ways || first->ways != TLB_WAYS_UNKNOWN)) {
+    if (first->ways != ways && (expected.ways || first->ways != TLB_WAYS_UNKNOWN))
         harness_fail(h, __FILE__, __LINE__, "%s seed %llu: %d ways (%s)", core->name, number, first->ways, first->note);
-    }
     if (second == NULL || second->entries_min > processor->second.entries ||
         second->entries_max < processor->second.entries) {
         harness_fail(h, __FILE__, __LINE__, "%s seed %llu: second level %u [%u, %u]: %s", core->name, number,
@@ -153,24 +148,22 @@ static void check_levels(struct harness *h, const struct sim_core *core, uint64_
         harness_fail(h, __FILE__, __LINE__, "%s seed %llu: a hit of %.2f cycles, not %.2f", core->name, number,
                      hit_cycles(result), cycles);
     }
-    if (sim_machine_seconds() > QUICK_SECONDS) {
+    if (sim_machine_seconds() > QUICK_SECONDS)
         harness_fail(h, __FILE__, __LINE__, "%s seed %llu: %.2f s", core->name, number, sim_machine_seconds());
-    }
 }
 
 static void check_core(struct harness *h, const struct sim_core *core, const struct sim_conditions *conditions,
                        unsigned seeds, struct expectation expected)
 {
-    const unsigned count = IS_INSTRUMENTED || harness_is_emulated() ? (seeds + 9) / 10 : seeds;
+    unsigned count = IS_INSTRUMENTED || harness_is_emulated() ? (seeds + 9) / 10 : seeds;
 
     for (uint64_t seed = 1; seed <= count; seed++) {
         struct geometry_result result;
 
         measure(core, conditions, seed, &result);
         check_levels(h, core, seed, &result, expected);
-        if (result.method != (core->shared_line_ns > 0 ? METHOD_DISTINCT_LINES : METHOD_ALIASED)) {
+        if (result.method != (core->shared_line_ns > 0 ? METHOD_DISTINCT_LINES : METHOD_ALIASED))
             harness_fail(h, __FILE__, __LINE__, "%s: method %s", core->name, alias_method_name(result.method));
-        }
         geometry_result_free(&result);
         sim_machine_stop();
     }
@@ -191,16 +184,14 @@ static void emerald_rapids_8_ways(struct harness *h)
 
 static void others_quiet(struct harness *h)
 {
-    for (unsigned index = 0; index < OTHER_COUNT; index++) {
+    for (unsigned index = 0; index < OTHER_COUNT; index++)
         check_core(h, &OTHERS[index], &QUIET, 1, ALL);
-    }
 }
 
 static void others_lively(struct harness *h)
 {
-    for (unsigned index = 0; index < OTHER_COUNT; index++) {
+    for (unsigned index = 0; index < OTHER_COUNT; index++)
         check_core(h, &OTHERS[index], &LIVELY, 1, ALL);
-    }
 }
 
 static void held_core(struct harness *h)
@@ -218,27 +209,26 @@ static void core_held_by_two(struct harness *h)
 /* Nothing may be wrong, whatever is missing, and the time limit holds. */
 static void check_nothing_wrong(struct harness *h, const struct sim_core *core, const struct geometry_result *result)
 {
-    const struct sim_processor *const processor = &core->processor;
+    const struct sim_processor *processor = &core->processor;
 
     for (unsigned number = 1; number <= 2; number++) {
-        const struct tlb_level *const level = measured_level(result, number);
-        const unsigned entries = number == 1 ? processor->first.entries : processor->second.entries;
+        const struct tlb_level *level = measured_level(result, number);
+        unsigned entries = number == 1 ? processor->first.entries : processor->second.entries;
 
         if (level != NULL && (level->entries_min > entries || level->entries_max < entries)) {
             harness_fail(h, __FILE__, __LINE__, "%s: level %u of %u [%u, %u]", core->name, number, level->entries,
                          level->entries_min, level->entries_max);
         }
     }
-    if (sim_machine_seconds() > 1.02 * QUICK_SECONDS) {
+    if (sim_machine_seconds() > 1.02 * QUICK_SECONDS)
         harness_fail(h, __FILE__, __LINE__, "%s: %.2f s", core->name, sim_machine_seconds());
-    }
     CHECK(result->verdict.status == STATUS_OK || result->verdict.reason[0] != '\0');
 }
 
 static void hopeless_core(struct harness *h)
 {
     for (uint64_t seed = 1; seed <= 6; seed++) {
-        const struct sim_core *const core = seed % 2 == 0 ? &OTHERS[ZEN_5] : &EMERALD_RAPIDS;
+        const struct sim_core *core = seed % 2 == 0 ? &OTHERS[ZEN_5] : &EMERALD_RAPIDS;
         struct sim_conditions conditions = HOPELESS;
         struct geometry_result result;
 
@@ -265,7 +255,7 @@ static void core_always_shared(struct harness *h)
         return;
     }
     for (uint64_t seed = 1; seed <= (IS_INSTRUMENTED ? 2 : 6); seed++) {
-        const struct sim_core *const core = seed % 2 == 0 ? &OTHERS[ZEN_3] : &EMERALD_RAPIDS;
+        const struct sim_core *core = seed % 2 == 0 ? &OTHERS[ZEN_3] : &EMERALD_RAPIDS;
         struct geometry_result result;
 
         measure(core, &SHARED_ALWAYS, seed, &result);

@@ -48,7 +48,7 @@ static void invalid_utf8_is_replaced(struct harness *h)
     static const char *const bad[] = {"\x80", "\xC0\xAF", "\xED\xA0\x80", "\xE2\x82", "\xF5\x80\x80\x80"};
     struct sink sink;
 
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         sink_open(&sink);
         json_string(&sink.j, NULL, bad[i]);
         CHECK(sink_close(&sink) == 0);

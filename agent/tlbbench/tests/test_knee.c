@@ -35,11 +35,10 @@ static size_t geometric_sweep(const struct sim_processor *processor, double from
     size_t count = 0;
 
     for (double pages = from; pages <= to && count < POINTS_MAX; pages *= step) {
-        const uint64_t whole = (uint64_t)llround(pages);
+        uint64_t whole = (uint64_t)llround(pages);
 
-        if (count == 0 || points[count - 1].pages != whole) {
+        if (count == 0 || points[count - 1].pages != whole)
             points[count++] = sim_point(processor, whole, 1, noise, rng);
-        }
     }
     return count;
 }
@@ -50,32 +49,28 @@ static struct knee read_first_level(const struct sim_processor *processor, const
 {
     struct knee_point points[POINTS_MAX];
     size_t count = geometric_sweep(processor, 4, 384, 1.122462048, noise, rng, points);
-    const struct knee coarse = knee_find(points, count);
+    struct knee coarse = knee_find(points, count);
 
-    if (coarse.verdict != KNEE_FOUND) {
+    if (coarse.verdict != KNEE_FOUND)
         return coarse;
-    }
     count = 0;
-    for (uint64_t eighth = 3; eighth <= 7; eighth++) {
+    for (uint64_t eighth = 3; eighth <= 7; eighth++)
         points[count++] = sim_point(processor, coarse.pages * eighth / 8, 1, noise, rng);
-    }
-    for (uint64_t pages = coarse.pages - 2; pages <= 2 * coarse.next_pages - coarse.pages + 2; pages++) {
-        if (pages > points[count - 1].pages) {
+    for (uint64_t pages = coarse.pages - 2; pages <= 2 * coarse.next_pages - coarse.pages + 2; pages++)
+        if (pages > points[count - 1].pages)
             points[count++] = sim_point(processor, pages, 1, noise, rng);
-        }
-    }
     return knee_find(points, count);
 }
 
 static void check_first_levels(struct harness *h, const struct sim_noise *noise)
 {
     for (unsigned index = 0; index < PROCESSOR_COUNT; index++) {
-        const struct sim_processor *const processor = &PROCESSORS[index];
+        const struct sim_processor *processor = &PROCESSORS[index];
 
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
             struct rng rng = rng_new(seed, index);
-            const struct knee knee = read_first_level(processor, noise, &rng);
-            const uint64_t entries = processor->first.entries;
+            struct knee knee = read_first_level(processor, noise, &rng);
+            uint64_t entries = processor->first.entries;
 
             if (knee.verdict != KNEE_FOUND || knee.pages + 2 < entries || knee.pages > entries + 2) {
                 harness_fail(h, __FILE__, __LINE__, "%s seed %llu: verdict %d, %llu pages, expected %llu +- 2",
@@ -101,14 +96,14 @@ static void second_level_interval(struct harness *h)
     struct knee_point points[POINTS_MAX];
 
     for (unsigned index = 0; index < PROCESSOR_COUNT; index++) {
-        const struct sim_processor *const processor = &PROCESSORS[index];
-        const double from = 2.0 * processor->first.entries;
-        const double entries = processor->second.entries;
+        const struct sim_processor *processor = &PROCESSORS[index];
+        double from = 2.0 * processor->first.entries;
+        double entries = processor->second.entries;
 
         for (uint64_t seed = 1; seed <= 5; seed++) {
             struct rng rng = rng_new(seed, 100 + index);
-            const size_t count = geometric_sweep(processor, from, 3 * entries, 1.122462048, &LIVELY, &rng, points);
-            const struct knee_interval found = knee_find_interval(points, count, (uint64_t)from);
+            size_t count = geometric_sweep(processor, from, 3 * entries, 1.122462048, &LIVELY, &rng, points);
+            struct knee_interval found = knee_find_interval(points, count, (uint64_t)from);
 
             if (found.verdict != KNEE_FOUND || (double)found.soft_start_pages > entries ||
                 (double)found.half_rise_pages < entries) {
@@ -120,10 +115,8 @@ static void second_level_interval(struct harness *h)
                 harness_fail(h, __FILE__, __LINE__, "%s: estimate %llu is not within 12 %% of %.0f", processor->name,
                              (unsigned long long)found.estimate_pages, entries);
             }
-            if (fabs(found.plateau_ns - processor->hit_ns - processor->second_hit_ns) >
-                0.1 * processor->second_hit_ns) {
+            if (fabs(found.plateau_ns - processor->hit_ns - processor->second_hit_ns) > 0.1 * processor->second_hit_ns)
                 harness_fail(h, __FILE__, __LINE__, "%s: plateau %.3f ns", processor->name, found.plateau_ns);
-            }
         }
     }
 }
@@ -133,10 +126,9 @@ static uint64_t capacity_at_stride(const struct sim_processor *processor, uint64
     struct knee_point points[POINTS_MAX];
     size_t count = 0;
 
-    for (uint64_t pages = 1; pages <= processor->first.entries * 13 / 10; pages++) {
+    for (uint64_t pages = 1; pages <= processor->first.entries * 13 / 10; pages++)
         points[count++] = sim_point(processor, pages, stride, &QUIET, rng);
-    }
-    const struct knee knee = knee_find(points, count);
+    struct knee knee = knee_find(points, count);
 
     return knee.verdict == KNEE_FOUND ? knee.pages : 0;
 }
@@ -146,20 +138,18 @@ static void ways_of_simulated_processors(struct harness *h)
     enum { STRIDES = 8 };
 
     for (unsigned index = 0; index < PROCESSOR_COUNT; index++) {
-        const struct sim_processor *const processor = &PROCESSORS[index];
-        const int full = processor->first.ways == processor->first.entries;
+        const struct sim_processor *processor = &PROCESSORS[index];
+        int full = processor->first.ways == processor->first.entries;
         struct rng rng = rng_new(7, index);
         uint64_t capacity[STRIDES];
 
-        for (unsigned doublings = 0; doublings < STRIDES; doublings++) {
+        for (unsigned doublings = 0; doublings < STRIDES; doublings++)
             capacity[doublings] = capacity_at_stride(processor, 1u << doublings, &rng);
-        }
-        const int ways = knee_find_ways(capacity, STRIDES);
-        const int expected = full ? KNEE_WAYS_FULL : (int)processor->first.ways;
+        int ways = knee_find_ways(capacity, STRIDES);
+        int expected = full ? KNEE_WAYS_FULL : (int)processor->first.ways;
 
-        if (ways != expected) {
+        if (ways != expected)
             harness_fail(h, __FILE__, __LINE__, "%s: %d ways, expected %d", processor->name, ways, expected);
-        }
     }
 }
 
@@ -185,7 +175,7 @@ static const double EMERALD_RAPIDS_HZ = 5 / 1.669e-9;
 
 static void recorded_first_level(struct harness *h)
 {
-    const struct knee knee = knee_find(EMERALD_RAPIDS, RECORDED);
+    struct knee knee = knee_find(EMERALD_RAPIDS, RECORDED);
 
     CHECK(knee.verdict == KNEE_FOUND);
     CHECK_U64(knee.pages, 96);
@@ -196,18 +186,17 @@ static void recorded_second_level(struct harness *h)
 {
     struct knee_point points[RECORDED + RECORDED_LONG];
     /* What the data cost more: the mean difference at the two lengths that both series have. */
-    const double data_ns = (9.526 - 5.170 + 9.245 - 5.630) / 2;
+    double data_ns = (9.526 - 5.170 + 9.245 - 5.630) / 2;
     size_t count = 0;
 
-    for (unsigned index = 0; index < RECORDED; index++) {
+    for (unsigned index = 0; index < RECORDED; index++)
         points[count++] = EMERALD_RAPIDS[index];
-    }
     for (unsigned index = 3; index < RECORDED_LONG; index++) {
         points[count] = EMERALD_RAPIDS_LONG[index];
         points[count++].ns -= data_ns;
     }
-    const struct knee_interval found = knee_find_interval(points, count, 128);
-    const double cycles = (found.plateau_ns - 1.683) * 1e-9 * EMERALD_RAPIDS_HZ;
+    struct knee_interval found = knee_find_interval(points, count, 128);
+    double cycles = (found.plateau_ns - 1.683) * 1e-9 * EMERALD_RAPIDS_HZ;
 
     CHECK(found.verdict == KNEE_FOUND);
     CHECK(found.soft_start_pages <= 2048 && found.half_rise_pages >= 2048);
@@ -257,9 +246,8 @@ static void flat_sweep_has_no_knee(struct harness *h)
 {
     struct knee_point points[20];
 
-    for (unsigned index = 0; index < 20; index++) {
+    for (unsigned index = 0; index < 20; index++)
         points[index] = (struct knee_point){index + 1, 1.0 + 0.001 * (index % 3), 0.002};
-    }
     CHECK(knee_find(points, 20).verdict == KNEE_NONE);
     CHECK(knee_find_interval(points, 20, 1).verdict == KNEE_NONE);
 }
@@ -268,10 +256,9 @@ static void single_outlier_is_no_knee(struct harness *h)
 {
     struct knee_point points[20];
 
-    for (unsigned index = 0; index < 20; index++) {
+    for (unsigned index = 0; index < 20; index++)
         points[index] = (struct knee_point){index + 1, index == 9 ? 3.0 : index < 15 ? 1.0 : 2.0, 0.002};
-    }
-    const struct knee knee = knee_find(points, 20);
+    struct knee knee = knee_find(points, 20);
 
     CHECK(knee.verdict == KNEE_FOUND);
     CHECK_U64(knee.pages, 15);
@@ -282,9 +269,8 @@ static void chaos_is_unclear(struct harness *h)
     static const double levels[] = {1.0, 1.6, 2.4, 1.3, 3.1, 2.0, 1.1, 2.8, 1.7, 3.3};
     struct knee_point points[10];
 
-    for (unsigned index = 0; index < 10; index++) {
+    for (unsigned index = 0; index < 10; index++)
         points[index] = (struct knee_point){index + 1, levels[index], 0.3};
-    }
     CHECK(knee_find(points, 10).verdict == KNEE_UNCLEAR);
     CHECK(knee_find_interval(points, 10, 1).verdict == KNEE_UNCLEAR);
     CHECK(knee_find(points, 2).verdict == KNEE_UNCLEAR);

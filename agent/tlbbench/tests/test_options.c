@@ -119,14 +119,14 @@ static void a_long_value_is_cut(struct harness *h)
 /* A machine with 4K, 2M and THP, nodes 0 and 2, 16 GiB. */
 static struct environment *machine(void)
 {
-    struct environment *e = calloc(1, sizeof *e);
+    struct environment *e = calloc(1, sizeof(*e));
 
     if (e == NULL)
         abort();
     e->base_page_bytes = 4096;
     e->pools[0].page_bytes = UINT64_C(2) << 20;
     e->pool_count = 1;
-    (void)snprintf(e->thp.enabled, sizeof e->thp.enabled, "never");
+    (void)snprintf(e->thp.enabled, sizeof(e->thp.enabled), "never");
     e->nodes[0].id = 0;
     e->nodes[1].id = 2;
     e->node_count = 2;
@@ -162,12 +162,12 @@ static void against_the_machine(struct harness *h)
     };
     struct environment *e = machine();
 
-    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
         struct options options;
         char error[OPTIONS_ERROR_BYTES];
         char line[256];
 
-        (void)snprintf(line, sizeof line, "%s", tries[i].line);
+        (void)snprintf(line, sizeof(line), "%s", tries[i].line);
         CHECK(parse(&options, line, error) == OPTIONS_OK);
         if (tries[i].complaint == NULL) {
             CHECK(options_check(&options, e, error) == OPTIONS_OK);

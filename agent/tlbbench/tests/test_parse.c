@@ -21,13 +21,13 @@ static void sizes(struct harness *h)
     static const char *const bad[] = {
         "", "K", "-1", "4 K", "4KK", "4Kb", "0x10", "1.5G", " 4K", "16777216T", "18446744073709551616"};
 
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         uint64_t bytes = 1;
 
         CHECK(parse_size(good[i].text, &bytes));
         CHECK_U64(bytes, good[i].bytes);
     }
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         uint64_t bytes = 0;
 
         if (parse_size(bad[i], &bytes))
@@ -73,7 +73,7 @@ static void cpu_lists(struct harness *h)
     CHECK(parse_cpu_list("", &list));
     CHECK_I64(list.count, 0);
     CHECK(!cpu_list_has(&list, -1) && !cpu_list_has(&list, CPU_LIST_MAX));
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         if (parse_cpu_list(bad[i], &list))
             harness_fail(h, __FILE__, __LINE__, "'%s' was taken for a list", bad[i]);
 }
@@ -82,9 +82,9 @@ static void trimming(struct harness *h)
 {
     char text[4];
 
-    CHECK_U64(parse_trimmed("  \t\n", text, sizeof text), 0);
+    CHECK_U64(parse_trimmed("  \t\n", text, sizeof(text)), 0);
     CHECK_TEXT(text, "");
-    CHECK_U64(parse_trimmed(" abcdef ", text, sizeof text), 3);
+    CHECK_U64(parse_trimmed(" abcdef ", text, sizeof(text)), 3);
     CHECK_TEXT(text, "abc");
 }
 

@@ -22,7 +22,7 @@
 static void every_line_is_visited_evenly(struct harness *h)
 {
     enum { LINES = 1 << 14, DRAWS = 32 * LINES, LINES_OF_PAGE = 64 };
-    unsigned *const visits = calloc(LINES, sizeof(*visits));
+    unsigned *visits = calloc(LINES, sizeof(*visits));
     unsigned by_line[LINES_OF_PAGE] = {0};
     struct rng rng = rng_new(7, 0);
     unsigned missed = 0;
@@ -30,7 +30,7 @@ static void every_line_is_visited_evenly(struct harness *h)
     if (visits == NULL)
         abort();
     for (unsigned draw = 0; draw < DRAWS; draw++) {
-        const uint64_t line = probe_next_line(&rng, LINES);
+        uint64_t line = probe_next_line(&rng, LINES);
 
         visits[line]++;
         by_line[line % LINES_OF_PAGE]++;
@@ -47,9 +47,9 @@ static void every_line_is_visited_evenly(struct harness *h)
 static void all_lines_between_are_read(struct harness *h)
 {
     static const unsigned counts[] = {0, 1, 15, 16, 17, 64, 256, 1024};
-    const uint64_t pieces = 64;
-    char *const base = aligned_alloc(PROBE_PIECE_BYTES, pieces * PROBE_PIECE_BYTES);
-    const struct probe_region region = {base, pieces};
+    uint64_t pieces = 64;
+    char *base = aligned_alloc(PROBE_PIECE_BYTES, pieces * PROBE_PIECE_BYTES);
+    struct probe_region region = {base, pieces};
     struct rng rng = rng_new(1, 2);
 
     if (base == NULL)
@@ -65,8 +65,8 @@ static void all_lines_between_are_read(struct harness *h)
 /* One page, read whole in four draws of 16: a line that comes twice within a draw would show in the sum of its bits. */
 static void lines_of_a_page_differ(struct harness *h)
 {
-    uint64_t *const page = aligned_alloc(PROBE_PIECE_BYTES, PROBE_PIECE_BYTES);
-    const struct probe_region region = {(const char *)page, 1};
+    uint64_t *page = aligned_alloc(PROBE_PIECE_BYTES, PROBE_PIECE_BYTES);
+    struct probe_region region = {(const char *)page, 1};
     struct rng rng = rng_new(3, 4);
 
     if (page == NULL)
@@ -75,7 +75,7 @@ static void lines_of_a_page_differ(struct harness *h)
     for (unsigned line = 0; line < PROBE_PIECE_BYTES / PROBE_LINE_BYTES; line++)
         page[line * PROBE_LINE_BYTES / sizeof(*page)] = UINT64_C(1) << line;
     for (unsigned draw = 0; draw < 100; draw++) {
-        const uint64_t sum = probe_read_lines(&region, &rng, PROBE_LINES_PER_PAGE);
+        uint64_t sum = probe_read_lines(&region, &rng, PROBE_LINES_PER_PAGE);
 
         CHECK_I64(__builtin_popcountll(sum), PROBE_LINES_PER_PAGE);
     }
@@ -99,13 +99,13 @@ static void the_counter_keeps_time(struct harness *h)
 
     for (unsigned try = 0; try < 20; try++) {
         (void)clock_gettime(CLOCK_MONOTONIC_RAW, &start);
-        const uint64_t ticks = counter_read();
+        uint64_t ticks = counter_read();
         uint64_t end_ticks = ticks;
 
         while ((double)(end_ticks - ticks) / scale.ticks_per_ns < 1e6)
             end_ticks = counter_read();
         (void)clock_gettime(CLOCK_MONOTONIC_RAW, &end);
-        const double ns = (double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec);
+        double ns = (double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec);
 
         best = ns < best ? ns : best;
     }
@@ -117,8 +117,8 @@ static void the_counter_keeps_time(struct harness *h)
 static void far_accesses_take_longer(struct harness *h)
 {
     enum { NEAR_LINES = 64, ACCESSES = 2000, WAIT_NS = 3000 };
-    char *const base = aligned_alloc(PROBE_PIECE_BYTES, 64 * MIB);
-    const struct probe_region region = {base, 64 * MIB / PROBE_PIECE_BYTES};
+    char *base = aligned_alloc(PROBE_PIECE_BYTES, 64 * MIB);
+    struct probe_region region = {base, 64 * MIB / PROBE_PIECE_BYTES};
     struct probe near = {.base = base, .lines = NEAR_LINES, .region = &region, .access = rng_new(1, 1)};
     struct probe far = {.base = base,
                         .lines = 64 * MIB / PROBE_LINE_BYTES,
@@ -162,7 +162,7 @@ static void the_plan_keeps_the_memory_limit(struct harness *h)
     for (unsigned profile = 0; profile < 2; profile++)
         for (size_t cache = 0; cache < sizeof(caches) / sizeof(caches[0]); cache++)
             for (uint64_t memory = 16 * MIB; memory <= 16384 * MIB; memory += memory / 5) {
-                const struct pressure_plan plan = pressure_make_plan(profile == 1, memory, caches[cache]);
+                struct pressure_plan plan = pressure_make_plan(profile == 1, memory, caches[cache]);
 
                 if (plan.base_bytes == 0)
                     continue;
@@ -171,9 +171,9 @@ static void the_plan_keeps_the_memory_limit(struct harness *h)
                 CHECK(plan.mappings * plan.passes >= PRESSURE_PAIRS_FULL);
                 CHECK(plan.mappings * plan.passes <= PRESSURE_PAIRS_MAX);
                 for (size_t page = 0; page < sizeof(pages) / sizeof(pages[0]); page++) {
-                    const uint64_t pool = 3 * pages[page];
-                    const uint64_t footprint = pressure_largest_footprint(&plan, memory, pages[page], pool);
-                    const uint64_t mapped = (footprint + pages[page] - 1) / pages[page] * pages[page];
+                    uint64_t pool = 3 * pages[page];
+                    uint64_t footprint = pressure_largest_footprint(&plan, memory, pages[page], pool);
+                    uint64_t mapped = (footprint + pages[page] - 1) / pages[page] * pages[page];
 
                     CHECK(mapped <= pool);
                     CHECK(footprint == 0 || mapped + plan.base_bytes + plan.region_bytes <= memory);
@@ -188,7 +188,7 @@ static void the_plan_keeps_the_memory_limit(struct harness *h)
 
 static struct pressure_series *two_megabytes(void)
 {
-    struct pressure_series *const series = calloc(1, sizeof(*series));
+    struct pressure_series *series = calloc(1, sizeof(*series));
 
     if (series == NULL)
         abort();
@@ -208,8 +208,8 @@ static const struct pressure_point *find(const struct pressure_result *result, u
 /* 64 MiB (index 2) without lines between (index 0), and 512 MiB (5) with 1024 (4); the rest was not come to. */
 static void pairs_become_points(struct harness *h)
 {
-    const struct pressure_plan plan = pressure_make_plan(false, 5500 * MIB, 32 * MIB);
-    struct pressure_series *const series = two_megabytes();
+    struct pressure_plan plan = pressure_make_plan(false, 5500 * MIB, 32 * MIB);
+    struct pressure_series *series = two_megabytes();
     struct pressure_result result = {.verdict = {.status = STATUS_STOPPED}};
 
     series->cells[2][0] = (struct pressure_cell){
@@ -219,8 +219,8 @@ static void pairs_become_points(struct harness *h)
     CHECK_I64(pressure_collect(&plan, series, 1, &result), 0);
     CHECK_U64(result.point_count, 2);
     CHECK_I64(result.verdict.status, STATUS_STOPPED);
-    const struct pressure_point *const small = find(&result, 64 * MIB, 0);
-    const struct pressure_point *const large = find(&result, 512 * MIB, 1024);
+    const struct pressure_point *small = find(&result, 64 * MIB, 0);
+    const struct pressure_point *large = find(&result, 512 * MIB, 1024);
 
     CHECK(small != NULL && large != NULL);
     if (small != NULL && large != NULL) {
@@ -258,8 +258,8 @@ static void the_status_says_what_is_missing(struct harness *h)
         {STATUS_STOPPED, 4, 0, STATUS_STOPPED, 14}, {STATUS_STOPPED, 2, 0, STATUS_STOPPED, 0},
         {STATUS_OK, 2, 4, STATUS_NOISY, 0},         {STATUS_NO_MEMORY, 0, 0, STATUS_NO_MEMORY, 0},
     };
-    const struct pressure_plan plan = pressure_make_plan(false, 5500 * MIB, 32 * MIB);
-    struct pressure_series *const series = two_megabytes();
+    struct pressure_plan plan = pressure_make_plan(false, 5500 * MIB, 32 * MIB);
+    struct pressure_series *series = two_megabytes();
 
     for (size_t index = 0; index < sizeof(tries) / sizeof(tries[0]); index++) {
         struct pressure_result result = {.verdict = {.status = tries[index].ended}};
@@ -288,12 +288,12 @@ static void the_table_shows_savings(struct harness *h)
         {"2M", BACKING_HUGETLB, P2M, 512 * MIB, 1024, 0, 9000, 300, 310, 10, 5, 15, 6},
         {"2M", BACKING_HUGETLB, P2M, 512 * MIB, 16, 20000, 20500, 300, 140, -160, -170, -150, 6},
     };
-    const struct pressure_result pressure = {
+    struct pressure_result pressure = {
         .points = points, .point_count = 4, .region_bytes = 512 * MIB, .region_backing = "2M"};
-    const struct pressure_result none = {.verdict = {.status = STATUS_MEMORY_LIMIT}};
+    struct pressure_result none = {.verdict = {.status = STATUS_MEMORY_LIMIT}};
     char *text = NULL;
     size_t length = 0;
-    FILE *const out = open_memstream(&text, &length);
+    FILE *out = open_memstream(&text, &length);
 
     if (out == NULL)
         abort();

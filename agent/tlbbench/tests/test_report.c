@@ -24,7 +24,7 @@
 
 static struct environment *guest(enum hypervisor_state state)
 {
-    struct environment *e = calloc(1, sizeof *e);
+    struct environment *e = calloc(1, sizeof(*e));
 
     if (e == NULL)
         abort();
@@ -37,7 +37,7 @@ static struct paired_delta delta(const char *backing, uint64_t x, double low, do
     struct paired_delta made = {
         .layout = "random_64b", .x = x, .delta_ns = middle, .ci95_low_ns = low, .ci95_high_ns = high, .pairs = 5};
 
-    (void)snprintf(made.backing, sizeof made.backing, "%s", backing);
+    (void)snprintf(made.backing, sizeof(made.backing), "%s", backing);
     return made;
 }
 
@@ -57,7 +57,7 @@ static struct curve curve(const char *backing, struct curve_point *points, size_
 {
     struct curve made = {.x_name = "pages", .layout = "aliased", .points = points, .point_count = count};
 
-    (void)snprintf(made.backing, sizeof made.backing, "%s", backing);
+    (void)snprintf(made.backing, sizeof(made.backing), "%s", backing);
     return made;
 }
 
@@ -69,7 +69,7 @@ static void differences_are_a_table(struct harness *h)
     };
     struct latency_result latency = {.deltas = deltas, .delta_count = 4};
     struct pressure_result pressure = {0};
-    const struct run_result run = {.latency = &latency, .pressure = &pressure};
+    struct run_result run = {.latency = &latency, .pressure = &pressure};
     struct environment *e = guest(HYPERVISOR_ABSENT);
     char *text = NULL;
     size_t length = 0;
@@ -103,7 +103,7 @@ static struct row_measurement row(const char *backing, enum backing_kind kind, u
                                    .vm_pte_bytes_total = workers * (UINT64_C(32) << 10),
                                    .verdict = {status, ""}};
 
-    (void)snprintf(made.backing, sizeof made.backing, "%s", backing);
+    (void)snprintf(made.backing, sizeof(made.backing), "%s", backing);
     return made;
 }
 
@@ -115,7 +115,7 @@ static void rows_are_a_table(struct harness *h)
         row("2M", BACKING_HUGETLB, P2M, 64, 4e6, STATUS_OK), /* no other backing with 64 workers */
     };
     struct rows_result rows = {.measurements = measurements, .measurement_count = 5};
-    const struct run_result run = {.rows = &rows};
+    struct run_result run = {.rows = &rows};
     struct environment *e = guest(HYPERVISOR_ABSENT);
     char *text = NULL;
     size_t length = 0;
@@ -138,7 +138,7 @@ static void rows_are_a_table(struct harness *h)
 static void plots_show_low_and_high(struct harness *h)
 {
     struct curve_point points[] = {{1, {.ns_p50 = 0}}, {64, {.ns_p50 = 5}}, {4096, {.ns_p50 = 10}}};
-    const struct curve one = curve("4K", points, 3);
+    struct curve one = curve("4K", points, 3);
     const struct curve *const curves[] = {&one};
     char *text = NULL;
 
@@ -159,10 +159,10 @@ static void plots_survive_odd_points(struct harness *h)
     struct curve_point odd[] = {
         {0, {.ns_p50 = 1}}, {2, {.ns_p50 = (double)NAN}}, {4, {.ns_p50 = -3}}, {8, {.ns_p50 = 2}}};
     struct curve_point lonely[] = {{4, {.ns_p50 = 1}}};
-    const struct curve a = curve("2M", odd, 4);
-    const struct curve b = curve("256K", odd, 4);
-    const struct curve c = curve("", odd, 4);
-    const struct curve d = curve("4K", lonely, 1);
+    struct curve a = curve("2M", odd, 4);
+    struct curve b = curve("256K", odd, 4);
+    struct curve c = curve("", odd, 4);
+    struct curve d = curve("4K", lonely, 1);
     const struct curve *const several[] = {&a, &b, &c};
     const struct curve *const single[] = {&d};
     char *text = NULL;
@@ -232,12 +232,12 @@ static void numbers_are_no_finer_than_their_noise(struct harness *h)
     };
     char text[REPORT_NUMBER_BYTES];
 
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         CHECK_TEXT(report_interval(known[i].value, known[i].low, known[i].high, text), known[i].text);
-    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
-        const struct tlb_level level = {
+    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+        struct tlb_level level = {
             .entries = levels[i].entries, .entries_min = levels[i].min, .entries_max = levels[i].max};
-        const struct entries_interval about = report_entries(&level);
+        struct entries_interval about = report_entries(&level);
 
         CHECK_U64(about.entries, levels[i].about);
         CHECK_U64(about.min, levels[i].about_min);
@@ -266,7 +266,7 @@ static void missing_things_are_said_once(struct harness *h)
     struct curve items[] = {curve("1G", NULL, 0), curve("1G", NULL, 0), curve("1G", NULL, 0), curve("2M", NULL, 0)};
     struct latency_result latency = {.curves = {items, 4}};
     struct pressure_result pressure = {0};
-    const struct run_result run = {.latency = &latency, .pressure = &pressure};
+    struct run_result run = {.latency = &latency, .pressure = &pressure};
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
@@ -274,7 +274,7 @@ static void missing_things_are_said_once(struct harness *h)
     if (out == NULL)
         abort();
     for (int i = 0; i < 3; i++) {
-        (void)snprintf(items[i].name, sizeof items[i].name, i < 2 ? "latency 1G" : "random 1G");
+        (void)snprintf(items[i].name, sizeof(items[i].name), i < 2 ? "latency 1G" : "random 1G");
         items[i].verdict = (struct verdict){STATUS_NO_FREE_HUGEPAGES, "the pool is empty"};
     }
     report_missing(out, &run);
@@ -287,7 +287,7 @@ static bool tells_of_sharing(double alone_fraction)
 {
     static struct environment environment;
     struct geometry_result geometry = {.core_alone_fraction = alone_fraction};
-    const struct run_result run = {.geometry = &geometry};
+    struct run_result run = {.geometry = &geometry};
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
@@ -296,7 +296,7 @@ static bool tells_of_sharing(double alone_fraction)
         abort();
     report_run(out, &environment, &run);
     (void)fclose(out);
-    const bool told = strstr(text, "another hardware thread was busy on this core in 93 % of the") != NULL;
+    bool told = strstr(text, "another hardware thread was busy on this core in 93 % of the") != NULL;
 
     free(text);
     return told;

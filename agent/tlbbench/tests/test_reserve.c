@@ -23,7 +23,7 @@ struct fake {
 
 static void write_text(const char *path, const char *text)
 {
-    FILE *const file = fopen(path, "w");
+    FILE *file = fopen(path, "w");
 
     if (file != NULL) {
         (void)fputs(text, file);
@@ -37,12 +37,11 @@ static long read_count(const struct fake *fake, const char *field)
     long count = -1;
 
     (void)snprintf(path, sizeof(path), "%s/%s", fake->pool, field);
-    FILE *const file = fopen(path, "r");
+    FILE *file = fopen(path, "r");
 
     if (file != NULL) {
-        if (fscanf(file, "%ld", &count) != 1) {
+        if (fscanf(file, "%ld", &count) != 1)
             count = -1;
-        }
         (void)fclose(file);
     }
     return count;
@@ -71,9 +70,8 @@ static void make_folders(char *path)
 static bool fake_open(struct fake *fake, long nr, long free_pages)
 {
     (void)snprintf(fake->root, sizeof(fake->root), "/tmp/test-reserve-XXXXXX");
-    if (mkdtemp(fake->root) == NULL) {
+    if (mkdtemp(fake->root) == NULL)
         return false;
-    }
     (void)snprintf(fake->sysfs, sizeof(fake->sysfs), "%s/sys", fake->root);
     (void)snprintf(fake->pool, sizeof(fake->pool), "%s/kernel/mm/hugepages/hugepages-2048kB", fake->sysfs);
     (void)snprintf(fake->journals, sizeof(fake->journals), "%s/run", fake->root);
@@ -90,9 +88,8 @@ static void fake_close(const struct fake *fake)
     char command[160];
 
     (void)snprintf(command, sizeof(command), "rm -rf '%s'", fake->root);
-    if (system(command) != 0) {
+    if (system(command) != 0)
         (void)fprintf(stderr, "%s was not removed\n", fake->root);
-    }
 }
 
 static void restored_counts(struct harness *h)
@@ -107,7 +104,7 @@ static void restored_counts(struct harness *h)
 
 static void journal_lines(struct harness *h)
 {
-    const struct reserve_pool pool = {.page_bytes = 2097152, .node = 1, .previous = 7, .target = 1007};
+    struct reserve_pool pool = {.page_bytes = 2097152, .node = 1, .previous = 7, .target = 1007};
     struct reserve_pool parsed;
     char line[RESERVE_LINE_BYTES];
 
@@ -171,14 +168,13 @@ static void second_run_is_refused(struct harness *h)
 /* Ends as a kill would: nothing is given back. */
 static void run_and_die(const struct fake *fake, int64_t pages)
 {
-    const pid_t child = fork();
+    pid_t child = fork();
 
     if (child == 0) {
         struct reservation reservation;
 
-        if (reservation_begin(&reservation, &fake->places) == 0) {
+        if (reservation_begin(&reservation, &fake->places) == 0)
             reservation_take(&reservation, 2097152, -1, pages);
-        }
         _exit(0);
     }
     (void)waitpid(child, NULL, 0);
@@ -238,13 +234,12 @@ static void others_pages_stay(struct harness *h)
         return;
     }
     char boot_id[64] = "";
-    FILE *const file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
     char text[256];
 
     if (file != NULL) {
-        if (fscanf(file, "%63s", boot_id) != 1) {
+        if (fscanf(file, "%63s", boot_id) != 1)
             boot_id[0] = '\0';
-        }
         (void)fclose(file);
     }
     (void)snprintf(text, sizeof(text),

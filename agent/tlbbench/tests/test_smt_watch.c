@@ -29,9 +29,8 @@ static struct smt_watch taught(double width)
 {
     struct smt_watch watch = {.samples = 0};
 
-    for (unsigned time = 0; time < TAUGHT_LOOKS; time++) {
+    for (unsigned time = 0; time < TAUGHT_LOOKS; time++)
         (void)look(&watch, width);
-    }
     return watch;
 }
 
@@ -59,15 +58,13 @@ static void odd_probes_do_no_harm(struct harness *h)
 {
     struct smt_watch watch = taught(3.8);
 
-    for (unsigned time = 0; time < ODD_PROBES; time++) {
+    for (unsigned time = 0; time < ODD_PROBES; time++)
         (void)look(&watch, 200);
-    }
     CHECK(look(&watch, 3.8));
     /* Nor do as many for every few thousand. */
     for (unsigned round = 0; round < ODD_PROBES; round++) {
-        for (unsigned time = 0; time < 4000; time++) {
+        for (unsigned time = 0; time < 4000; time++)
             (void)look(&watch, time % 100 == 0 ? 3.8 : 2.2);
-        }
         (void)look(&watch, 4.3);
         CHECK(look(&watch, 3.8));
     }
@@ -87,9 +84,8 @@ static void share_of_the_looks(struct harness *h)
 {
     struct smt_watch watch = taught(3.8);
 
-    for (unsigned time = 0; time < 3 * TAUGHT_LOOKS; time++) {
+    for (unsigned time = 0; time < 3 * TAUGHT_LOOKS; time++)
         (void)look(&watch, 2.2);
-    }
     CHECK(smt_watch_idle_share(&watch) == 0.25);
 }
 
@@ -110,13 +106,12 @@ static void the_probe_gives_a_width(struct harness *h)
     unsigned known = 0;
 
     for (unsigned time = 0; time < 1000; time++) {
-        const double width = __real_issue_throughput_probe();
+        double width = __real_issue_throughput_probe();
 
         known += width > 0 && isfinite(width) ? 1 : 0;
     }
-    if (known == 0) {
+    if (known == 0)
         harness_skip(h, "no probe of 1000 went through undisturbed (an emulator?)");
-    }
 }
 
 static const struct harness_case CASES[] = {

@@ -26,9 +26,8 @@ static double slow_mad(const double *values, size_t count, double centre)
 {
     double deviations[64];
 
-    for (size_t index = 0; index < count; index++) {
+    for (size_t index = 0; index < count; index++)
         deviations[index] = fabs(values[index] - centre);
-    }
     return statistics_median(deviations, count);
 }
 
@@ -39,10 +38,9 @@ static void mad_is_the_median_of_deviations(struct harness *h)
     for (size_t count = 1; count < 40; count++) {
         double values[64];
 
-        for (size_t index = 0; index < count; index++) {
+        for (size_t index = 0; index < count; index++)
             values[index] = (double)rng_below(&rng, 20); /* with ties */
-        }
-        const double median = statistics_median(values, count);
+        double median = statistics_median(values, count);
 
         CHECK(near(statistics_mad(values, count, median), slow_mad(values, count, median)));
         CHECK(near(statistics_mad(values, count, -5), slow_mad(values, count, -5)));
@@ -65,7 +63,7 @@ static void interval_of_known_values(struct harness *h)
 {
     /* Mean 3, standard deviation 1.5811, error 0.7071, t(4) = 2.776. */
     const double values[] = {1, 2, 3, 4, 5};
-    const struct mean_interval interval = statistics_mean_interval(values, 5);
+    struct mean_interval interval = statistics_mean_interval(values, 5);
 
     CHECK(near(interval.mean, 3));
     CHECK(fabs(interval.low - (3 - 2.776 * 0.70710678)) < 1e-3);
@@ -84,11 +82,10 @@ static void interval_covers_the_mean(struct harness *h)
 
         for (unsigned index = 0; index < 5; index++) {
             values[index] = -6;
-            for (unsigned draw = 0; draw < 12; draw++) {
+            for (unsigned draw = 0; draw < 12; draw++)
                 values[index] += rng_unit(&rng); /* close to normal */
-            }
         }
-        const struct mean_interval interval = statistics_mean_interval(values, 5);
+        struct mean_interval interval = statistics_mean_interval(values, 5);
 
         covered += interval.low <= 0 && interval.high >= 0 ? 1 : 0;
     }

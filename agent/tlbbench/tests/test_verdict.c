@@ -23,7 +23,7 @@
 
 static struct environment *machine(enum hypervisor_state state, uint64_t base_page_bytes)
 {
-    struct environment *e = calloc(1, sizeof *e);
+    struct environment *e = calloc(1, sizeof(*e));
 
     if (e == NULL)
         abort();
@@ -38,7 +38,7 @@ static struct effective_page effective_page(const char *backing, enum backing_ki
     struct effective_page made = {
         .kind = kind, .page_bytes = page_bytes, .entry_bytes = entry_bytes, .verdict = {status, ""}};
 
-    (void)snprintf(made.backing, sizeof made.backing, "%s", backing);
+    (void)snprintf(made.backing, sizeof(made.backing), "%s", backing);
     return made;
 }
 
@@ -47,7 +47,7 @@ static struct paired_delta delta(const char *backing, uint64_t x, double low, do
     struct paired_delta made = {
         .layout = "random_64b", .x = x, .delta_ns = middle, .ci95_low_ns = low, .ci95_high_ns = high, .pairs = 5};
 
-    (void)snprintf(made.backing, sizeof made.backing, "%s", backing);
+    (void)snprintf(made.backing, sizeof(made.backing), "%s", backing);
     return made;
 }
 
@@ -59,7 +59,7 @@ struct base_curve {
 
 static void make_base(struct base_curve *base)
 {
-    memset(base, 0, sizeof *base);
+    memset(base, 0, sizeof(*base));
     for (size_t i = 0; i < 13; i++)
         base->points[i] = (struct curve_point){.x = (UINT64_C(1) << 20) << i, .stats = {.ns_p50 = 100}};
     base->curve = (struct curve){
@@ -75,7 +75,7 @@ static void check_verdict(struct harness *h, int line, const char *want, const s
 
     make_base(&base);
     struct latency_result latency = {.curves = {&base.curve, 1}, .deltas = deltas, .delta_count = count};
-    const struct run_result run = {.geometry = geometry, .latency = &latency};
+    struct run_result run = {.geometry = geometry, .latency = &latency};
 
     (void)verdict_sentence(environment, &run, page, text);
     if (strcmp(text, want) != 0)
@@ -106,9 +106,9 @@ static void fractured_pages_are_told_by_their_effect(struct harness *h)
     };
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
     struct geometry_result geometry = {0};
-    const struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
+    struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
 
-    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
         struct paired_delta deltas[] = {
             delta("2M", P2M, 100, 100, 100), /* a much smaller footprint does not count */
             delta("2M", P1G, tries[i].low, tries[i].middle, tries[i].high),
@@ -128,7 +128,7 @@ static void noise_at_the_largest_footprint_is_said(struct harness *h)
 {
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
     struct geometry_result geometry = {0};
-    const struct effective_page g = effective_page("THP", BACKING_THP, P2M, P4K, STATUS_FRACTURED);
+    struct effective_page g = effective_page("THP", BACKING_THP, P2M, P4K, STATUS_FRACTURED);
     struct paired_delta deltas[] = {
         delta("THP", P1G / 4, -9, -6, -3), delta("THP", P1G, -69, -28, 13),
         delta("THP", 2 * P1G, (double)NAN, (double)NAN, (double)NAN), /* not measured there */
@@ -152,7 +152,7 @@ static void what_the_tlb_holds_in_base_pages_says_nothing(struct harness *h)
         {.level = 2, .kind = TLB_DATA, .page_bytes = P4K, .entries = 2048, .source = SOURCE_MEASURED}};
     struct geometry_result geometry = {.levels = {levels, 1}};
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
-    const struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
+    struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
     struct paired_delta deltas[] = {delta("2M", 4 * P2M, -0.25, 0, 0.25)}; /* just the reach */
 
     CHECK_VERDICT("2M pages here give no TLB reach: the hypervisor backs the guest with 4K pages; whether they shorten "
@@ -193,9 +193,9 @@ static void pressure_is_told_beside_the_chase(struct harness *h)
     struct latency_result latency = {.deltas = deltas, .delta_count = 1};
     struct pressure_result pressure = {.points = points, .point_count = 5};
     struct geometry_result geometry = {0};
-    const struct run_result run = {.geometry = &geometry, .latency = &latency, .pressure = &pressure};
+    struct run_result run = {.geometry = &geometry, .latency = &latency, .pressure = &pressure};
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
-    const struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
+    struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
     char text[VERDICT_TEXT_BYTES];
 
     CHECK_TEXT(
@@ -212,7 +212,7 @@ static void larger_pieces_still_reach(struct harness *h)
 {
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
     struct geometry_result geometry = {0};
-    const struct effective_page g = effective_page("1G", BACKING_HUGETLB, P1G, P2M, STATUS_FRACTURED);
+    struct effective_page g = effective_page("1G", BACKING_HUGETLB, P1G, P2M, STATUS_FRACTURED);
 
     CHECK_VERDICT("1G pages here give no more TLB reach than 2M pages: the hypervisor backs the guest with 2M pages; "
                   "whether they shorten walks was not measured",
@@ -229,7 +229,7 @@ static void base_pages_may_be_fractured_too(struct harness *h)
 {
     struct environment *e = machine(HYPERVISOR_PRESENT, P64K);
     struct geometry_result geometry = {0};
-    const struct effective_page g = effective_page("64K", BACKING_BASE, P64K, P4K, STATUS_FRACTURED);
+    struct effective_page g = effective_page("64K", BACKING_BASE, P64K, P4K, STATUS_FRACTURED);
 
     CHECK_VERDICT("64K pages take several TLB entries each: the hypervisor backs the guest with 4K pages", e, &geometry,
                   NULL, 0, g);
@@ -265,15 +265,15 @@ static void whole_pages_tell_their_reach(struct harness *h)
          "+20)"},
     };
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
-    const struct effective_page base = effective_page("4K", BACKING_BASE, P4K, P4K, STATUS_OK);
-    const struct effective_page huge = effective_page("2M", BACKING_HUGETLB, P2M, P2M, STATUS_OK);
+    struct effective_page base = effective_page("4K", BACKING_BASE, P4K, P4K, STATUS_OK);
+    struct effective_page huge = effective_page("2M", BACKING_HUGETLB, P2M, P2M, STATUS_OK);
 
-    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
         struct paired_delta deltas[] = {delta("2M", P1G, tries[i].low, tries[i].middle, tries[i].high)};
         char want[VERDICT_TEXT_BYTES];
 
         (void)snprintf(
-            want, sizeof want,
+            want, sizeof(want),
             "2M pages: one TLB entry covers a whole page; the L2 TLB reaches 2 GiB (1024 entries, measured); "
             "%s",
             tries[i].text);
@@ -307,15 +307,15 @@ static void what_was_not_measured_says_why(struct harness *h)
     struct geometry_result geometry = {0};
     struct environment *e = machine(HYPERVISOR_UNKNOWN, P4K);
 
-    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
-        const struct effective_page g =
+    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+        struct effective_page g =
             effective_page(tries[i].backing, tries[i].kind, tries[i].page_bytes, 0, tries[i].status);
 
         CHECK_VERDICT(tries[i].text, e, &geometry, NULL, 0, g);
     }
     struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, 0, STATUS_MEMORY_LIMIT);
 
-    (void)snprintf(g.verdict.reason, sizeof g.verdict.reason, "4 MiB needed, 1 MiB allowed");
+    (void)snprintf(g.verdict.reason, sizeof(g.verdict.reason), "4 MiB needed, 1 MiB allowed");
     CHECK_VERDICT("2M pages were not measured: 4 MiB needed, 1 MiB allowed", e, &geometry, NULL, 0, g);
     free(e);
 }
@@ -325,7 +325,7 @@ static void a_time_without_a_granule_is_told(struct harness *h)
 {
     struct geometry_result geometry = {0};
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
-    const struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, 0, STATUS_NOISY);
+    struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, 0, STATUS_NOISY);
     struct paired_delta deltas[] = {delta("2M", P1G, -40, -35, -30)};
 
     CHECK_VERDICT(

@@ -31,29 +31,24 @@ static struct sim_cache sim_cache_new(const struct sim_level *level)
 
 static unsigned set_of(const struct sim_cache *cache, uint64_t page)
 {
-    const uint64_t key = cache->level->hashed ? page ^ (page / cache->sets) ^ (page / cache->sets / cache->sets) : page;
+    uint64_t key = cache->level->hashed ? page ^ (page / cache->sets) ^ (page / cache->sets / cache->sets) : page;
 
     return (unsigned)(key % cache->sets);
 }
 
 static struct sim_way *choose_victim(struct sim_cache *cache, struct sim_way *set, struct rng *rng)
 {
-    const unsigned ways = cache->level->ways;
+    unsigned ways = cache->level->ways;
     struct sim_way *victim = set;
 
-    for (unsigned way = 0; way < ways; way++) {
-        if (set[way].page == 0) {
+    for (unsigned way = 0; way < ways; way++)
+        if (set[way].page == 0)
             return &set[way];
-        }
-    }
-    if (cache->level->policy == SIM_RANDOM) {
+    if (cache->level->policy == SIM_RANDOM)
         return &set[rng_below(rng, ways)];
-    }
-    for (unsigned way = 1; way < ways; way++) {
-        if (set[way].used < victim->used) {
+    for (unsigned way = 1; way < ways; way++)
+        if (set[way].used < victim->used)
             victim = &set[way];
-        }
-    }
     return victim;
 }
 
@@ -65,19 +60,16 @@ static void mark_used(struct sim_cache *cache, struct sim_way *set, struct sim_w
         return;
     }
     used->used = 1;
-    for (unsigned way = 0; way < cache->level->ways; way++) {
-        if (set[way].used == 0) {
+    for (unsigned way = 0; way < cache->level->ways; way++)
+        if (set[way].used == 0)
             return;
-        }
-    }
-    for (unsigned way = 0; way < cache->level->ways; way++) {
+    for (unsigned way = 0; way < cache->level->ways; way++)
         set[way].used = &set[way] == used ? 1 : 0;
-    }
 }
 
 static bool sim_access(struct sim_cache *cache, uint64_t page, struct rng *rng)
 {
-    struct sim_way *const set = cache->ways + (size_t)set_of(cache, page) * cache->level->ways;
+    struct sim_way *set = cache->ways + (size_t)set_of(cache, page) * cache->level->ways;
 
     for (unsigned way = 0; way < cache->level->ways; way++) {
         if (set[way].page == page) {
@@ -85,7 +77,7 @@ static bool sim_access(struct sim_cache *cache, uint64_t page, struct rng *rng)
             return true;
         }
     }
-    struct sim_way *const victim = choose_victim(cache, set, rng);
+    struct sim_way *victim = choose_victim(cache, set, rng);
 
     victim->page = page;
     mark_used(cache, set, victim);
@@ -99,7 +91,7 @@ struct sim_tlb {
 
 struct sim_tlb *sim_tlb_new(const struct sim_processor *processor)
 {
-    struct sim_tlb *const tlb = malloc(sizeof(*tlb));
+    struct sim_tlb *tlb = malloc(sizeof(*tlb));
 
     *tlb = (struct sim_tlb){processor, sim_cache_new(&processor->first), sim_cache_new(&processor->second)};
     return tlb;
@@ -120,9 +112,8 @@ void sim_tlb_flush(struct sim_tlb *tlb)
 
 double sim_tlb_access(struct sim_tlb *tlb, uint64_t page, struct rng *rng)
 {
-    if (sim_access(&tlb->first, page, rng)) {
+    if (sim_access(&tlb->first, page, rng))
         return 0;
-    }
     return tlb->processor->second_hit_ns + (sim_access(&tlb->second, page, rng) ? 0 : tlb->processor->walk_ns);
 }
 
@@ -131,26 +122,24 @@ double sim_normal(struct rng *rng)
     /* The sum of twelve uniform numbers is close to normal with variance one. */
     double normal = -6;
 
-    for (unsigned draw = 0; draw < 12; draw++) {
+    for (unsigned draw = 0; draw < 12; draw++)
         normal += rng_unit(rng);
-    }
     return normal;
 }
 
 double sim_measure(const struct sim_processor *processor, uint64_t pages, uint64_t stride, struct rng *rng)
 {
-    struct sim_tlb *const tlb = sim_tlb_new(processor);
-    uint32_t *const order = malloc((size_t)pages * sizeof(*order));
-    const uint64_t base = 1 + rng_below(rng, 1u << 30);
+    struct sim_tlb *tlb = sim_tlb_new(processor);
+    uint32_t *order = malloc((size_t)pages * sizeof(*order));
+    uint64_t base = 1 + rng_below(rng, 1u << 30);
     double ns = 0;
 
-    for (uint64_t page = 0; page < pages; page++) {
+    for (uint64_t page = 0; page < pages; page++)
         order[page] = (uint32_t)page;
-    }
     permutation_shuffle(order, (size_t)pages, rng);
     for (unsigned lap = 0; lap < WARM_LAPS + TIMED_LAPS; lap++) {
         for (uint64_t step = 0; step < pages; step++) {
-            const double cost = processor->hit_ns + sim_tlb_access(tlb, base + order[step] * stride, rng);
+            double cost = processor->hit_ns + sim_tlb_access(tlb, base + order[step] * stride, rng);
 
             ns += lap >= WARM_LAPS ? cost : 0;
         }
@@ -166,8 +155,7 @@ struct knee_point sim_point(const struct sim_processor *processor, uint64_t page
     double ns = sim_measure(processor, pages, stride, rng);
 
     ns *= 1 + noise->spread * sim_normal(rng);
-    if (rng_unit(rng) < noise->outlier_share) {
+    if (rng_unit(rng) < noise->outlier_share)
         ns *= 2;
-    }
     return (struct knee_point){.pages = pages, .ns = ns, .mad = 0.67 * noise->spread * ns};
 }

@@ -14,9 +14,8 @@ static uint64_t clock_ns(clockid_t id)
 {
     struct timespec now;
 
-    if (clock_gettime(id, &now) != 0) {
+    if (clock_gettime(id, &now) != 0)
         return 0;
-    }
     return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
 
@@ -42,7 +41,7 @@ struct deadline deadline_earlier(struct deadline left, struct deadline right)
 
 double deadline_remaining_seconds(struct deadline deadline)
 {
-    const uint64_t now = clock_now_ns();
+    uint64_t now = clock_now_ns();
 
     return now >= deadline.end_ns ? 0 : (double)(deadline.end_ns - now) / NS_PER_SECOND;
 }

@@ -105,7 +105,7 @@ static void list_add(struct cpu_list *list, uint64_t cpu)
 
 bool parse_cpu_list(const char *text, struct cpu_list *list)
 {
-    memset(list, 0, sizeof *list);
+    memset(list, 0, sizeof(*list));
     while (isspace((unsigned char)*text))
         text++;
     while (*text != '\0') {

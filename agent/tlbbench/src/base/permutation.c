@@ -6,8 +6,8 @@
 void permutation_shuffle(uint32_t *order, size_t count, struct rng *rng)
 {
     for (size_t left = count; left > 1; left--) {
-        const size_t other = (size_t)rng_below(rng, left);
-        const uint32_t swapped = order[left - 1];
+        size_t other = (size_t)rng_below(rng, left);
+        uint32_t swapped = order[left - 1];
 
         order[left - 1] = order[other];
         order[other] = swapped;
@@ -19,13 +19,11 @@ struct permutation permutation_new(uint64_t count, uint64_t seed)
     struct rng rng = rng_new(seed, count);
     struct permutation permutation = {.count = count, .mask = 1};
 
-    while (permutation.mask < count) {
+    while (permutation.mask < count)
         permutation.mask <<= 1;
-    }
     permutation.mask -= 1;
-    while ((permutation.mask >> permutation.shift) > 1) {
+    while ((permutation.mask >> permutation.shift) > 1)
         permutation.shift++;
-    }
     permutation.shift = permutation.shift / 2 + 1; /* half of the bits: every output bit sees high and low input bits */
     for (unsigned round = 0; round < 3; round++) {
         permutation.odd[round] = rng_next(&rng) | 1;

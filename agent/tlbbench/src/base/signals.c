@@ -18,9 +18,8 @@ static void handle_stop(int number)
 
 static void handle_bus(int number)
 {
-    if (bus_return != NULL) {
+    if (bus_return != NULL)
         siglongjmp(*bus_return, 1);
-    }
     signal(number, SIG_DFL); /* unexpected: returning repeats the access, which now ends the process */
 }
 
@@ -33,15 +32,12 @@ int signals_install(void)
     memset(&action, 0, sizeof(action));
     sigemptyset(&action.sa_mask);
     action.sa_handler = handle_stop;
-    for (size_t index = 0; index < sizeof(stops) / sizeof(stops[0]); index++) {
-        if (sigaction(stops[index], &action, NULL) != 0) {
+    for (size_t index = 0; index < sizeof(stops) / sizeof(stops[0]); index++)
+        if (sigaction(stops[index], &action, NULL) != 0)
             return -1;
-        }
-    }
     action.sa_handler = SIG_IGN; /* a closed reader must not leave pools reserved; writes report the error instead */
-    if (sigaction(SIGPIPE, &action, NULL) != 0 || sigaction(SIGXFSZ, &action, NULL) != 0) { /* RLIMIT_FSIZE: EFBIG */
+    if (sigaction(SIGPIPE, &action, NULL) != 0 || sigaction(SIGXFSZ, &action, NULL) != 0) /* RLIMIT_FSIZE: EFBIG */
         return -1;
-    }
     action.sa_handler = handle_bus;
     action.sa_flags = (int)SA_NODEFER;
     return sigaction(SIGBUS, &action, NULL);
@@ -60,7 +56,7 @@ int signals_stop_signal(void)
 int signals_guard_bus(void (*body)(void *context), void *context)
 {
     sigjmp_buf here;
-    sigjmp_buf *const outer = bus_return;
+    sigjmp_buf *outer = bus_return;
 
     if (sigsetjmp(here, 1) != 0) {
         bus_return = outer;

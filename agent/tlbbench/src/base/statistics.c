@@ -6,30 +6,27 @@
 
 static int compare_doubles(const void *left, const void *right)
 {
-    const double a = *(const double *)left;
-    const double b = *(const double *)right;
+    double a = *(const double *)left;
+    double b = *(const double *)right;
 
     return (a > b) - (a < b);
 }
 
 void statistics_sort(double *values, size_t count)
 {
-    if (count > 1) {
+    if (count > 1)
         qsort(values, count, sizeof(*values), compare_doubles);
-    }
 }
 
 double statistics_quantile(const double *sorted, size_t count, double q)
 {
-    if (count == 0) {
+    if (count == 0)
         return NAN;
-    }
-    const double position = q * (double)(count - 1);
-    const size_t below = (size_t)position;
+    double position = q * (double)(count - 1);
+    size_t below = (size_t)position;
 
-    if (below + 1 >= count) {
+    if (below + 1 >= count)
         return sorted[count - 1];
-    }
     return sorted[below] + (position - (double)below) * (sorted[below + 1] - sorted[below]);
 }
 
@@ -44,12 +41,10 @@ double statistics_mad(const double *sorted, size_t count, double centre)
 {
     size_t right = 0;
 
-    if (count == 0) {
+    if (count == 0)
         return NAN;
-    }
-    while (right < count && sorted[right] < centre) {
+    while (right < count && sorted[right] < centre)
         right++;
-    }
     size_t left = right; /* sorted[left - 1] is the nearest value below the centre */
     double previous = 0;
     double current = 0;
@@ -85,7 +80,7 @@ static double student_t95(size_t degrees)
     static const double table[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
                                    2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
                                    2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
-    const size_t rows = sizeof(table) / sizeof(table[0]);
+    size_t rows = sizeof(table) / sizeof(table[0]);
 
     return degrees <= rows ? table[degrees - 1] : 1.960 + 2.5 / (double)degrees;
 }
@@ -95,18 +90,15 @@ struct mean_interval statistics_mean_interval(const double *values, size_t count
     double sum = 0;
     double squares = 0;
 
-    if (count < 2) {
+    if (count < 2)
         return (struct mean_interval){NAN, NAN, NAN};
-    }
-    for (size_t index = 0; index < count; index++) {
+    for (size_t index = 0; index < count; index++)
         sum += values[index];
-    }
-    const double mean = sum / (double)count;
+    double mean = sum / (double)count;
 
-    for (size_t index = 0; index < count; index++) {
+    for (size_t index = 0; index < count; index++)
         squares += (values[index] - mean) * (values[index] - mean);
-    }
-    const double error = sqrt(squares / (double)(count - 1) / (double)count) * student_t95(count - 1);
+    double error = sqrt(squares / (double)(count - 1) / (double)count) * student_t95(count - 1);
 
     return (struct mean_interval){mean, mean - error, mean + error};
 }

@@ -47,7 +47,7 @@ char *page_text(uint64_t page_bytes, char text[PAGE_TEXT_BYTES])
         char unit;
     } units[] = {{40, 'T'}, {30, 'G'}, {20, 'M'}, {10, 'K'}};
 
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         uint64_t unit = UINT64_C(1) << units[i].shift;
 
         if (page_bytes >= unit && page_bytes % unit == 0) {

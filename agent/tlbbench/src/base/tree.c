@@ -95,7 +95,7 @@ bool tree_read_line(const char *root, const char *path, char *text, size_t size)
     char raw[TREE_PATH_BYTES];
 
     text[0] = '\0';
-    if (tree_read(root, path, raw, sizeof raw) < 0)
+    if (tree_read(root, path, raw, sizeof(raw)) < 0)
         return false;
     for (char *p = raw; *p != '\0'; p++) {
         if (*p == '\n') {
@@ -113,7 +113,7 @@ int64_t tree_read_number(const char *root, const char *path)
     char text[64];
     uint64_t value = 0;
 
-    if (!tree_read_line(root, path, text, sizeof text) || !parse_u64(text, &value) || value > INT64_MAX)
+    if (!tree_read_line(root, path, text, sizeof(text)) || !parse_u64(text, &value) || value > INT64_MAX)
         return -1;
     return (int64_t)value;
 }

@@ -48,7 +48,7 @@ static enum options_status fail_command(char error[OPTIONS_ERROR_BYTES], const c
     char names[OPTIONS_ERROR_BYTES / 2] = "";
 
     for (int i = 0; i < COMMAND_COUNT; i++)
-        text_append(names, sizeof names, "%s%s", i > 0 ? ", " : "", commands[i].name);
+        text_append(names, sizeof(names), "%s%s", i > 0 ? ", " : "", commands[i].name);
     return fail(error, "command", value, names);
 }
 
@@ -67,7 +67,7 @@ static const char *const EXCLUSIVE[][2] = {
 
 static bool is_given(uint64_t given, const char *name)
 {
-    const struct option_spec *const spec = find_spec(name, strlen(name));
+    const struct option_spec *spec = find_spec(name, strlen(name));
 
     return spec != NULL && (given >> (unsigned)(spec - option_specs) & 1) != 0;
 }
@@ -81,7 +81,7 @@ static enum options_status note_given(uint64_t *given, const struct option_spec 
         return OPTIONS_ERROR;
     }
     *given |= UINT64_C(1) << (unsigned)(spec - option_specs);
-    for (size_t i = 0; i < sizeof EXCLUSIVE / sizeof EXCLUSIVE[0]; i++) {
+    for (size_t i = 0; i < sizeof(EXCLUSIVE) / sizeof(EXCLUSIVE[0]); i++) {
         if (is_given(*given, EXCLUSIVE[i][0]) && is_given(*given, EXCLUSIVE[i][1])) {
             (void)snprintf(error, OPTIONS_ERROR_BYTES, "%s: not together with %s; valid: one of the two",
                            EXCLUSIVE[i][0], EXCLUSIVE[i][1]);
@@ -139,7 +139,7 @@ static enum options_status read_command(struct options *options, const char *tex
 
 static void set_defaults(struct options *options)
 {
-    memset(options, 0, sizeof *options);
+    memset(options, 0, sizeof(*options));
     options->numa_node = -1;
     options->seed = DEFAULT_SEED;
     options->root = "";
@@ -203,7 +203,7 @@ void options_print_help(FILE *out)
     for (int i = 0; i < COMMAND_COUNT; i++) {
         char usage[32];
 
-        (void)snprintf(usage, sizeof usage, "%s %s", commands[i].name, commands[i].arguments);
+        (void)snprintf(usage, sizeof(usage), "%s %s", commands[i].name, commands[i].arguments);
         (void)fprintf(out, "  %-12s %s\n", usage, commands[i].summary);
     }
     (void)fputs("\noptions:\n", out);
@@ -211,7 +211,7 @@ void options_print_help(FILE *out)
         const struct option_spec *spec = &option_specs[i];
         char usage[40];
 
-        (void)snprintf(usage, sizeof usage, "%s%s%s", spec->name, spec->value != NULL ? " " : "",
+        (void)snprintf(usage, sizeof(usage), "%s%s%s", spec->name, spec->value != NULL ? " " : "",
                        spec->value != NULL ? spec->value : "");
         (void)fprintf(out, "  %-22s %s", usage, spec->help);
         if (spec->range != NULL)

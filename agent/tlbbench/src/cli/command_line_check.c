@@ -31,9 +31,9 @@ static enum options_status check_page_sizes(const struct options *options, const
     char valid[OPTIONS_ERROR_BYTES / 2];
     bool has_thp = environment->thp.enabled[0] != '\0';
 
-    (void)snprintf(valid, sizeof valid, "%s%s", page_text(environment->base_page_bytes, page), has_thp ? ", thp" : "");
+    (void)snprintf(valid, sizeof(valid), "%s%s", page_text(environment->base_page_bytes, page), has_thp ? ", thp" : "");
     for (size_t i = 0; i < environment->pool_count; i++)
-        text_append(valid, sizeof valid, ", %s", page_text(environment->pools[i].page_bytes, page));
+        text_append(valid, sizeof(valid), ", %s", page_text(environment->pools[i].page_bytes, page));
     if (options->thp && !has_thp)
         return fail(error, "--page-sizes: this kernel has no transparent huge pages; valid: %s", valid);
     for (size_t i = 0; i < options->page_size_count; i++) {
@@ -55,7 +55,7 @@ static enum options_status check_numa_node(const struct options *options, const 
     for (size_t i = 0; i < environment->node_count; i++) {
         if (environment->nodes[i].id == options->numa_node)
             return OPTIONS_OK;
-        text_append(valid, sizeof valid, "%s%d", i > 0 ? ", " : "", environment->nodes[i].id);
+        text_append(valid, sizeof(valid), "%s%d", i > 0 ? ", " : "", environment->nodes[i].id);
     }
     return fail(error, "--numa-node: node %d is not online; valid: %s", options->numa_node,
                 valid[0] != '\0' ? valid : "0");
@@ -67,7 +67,7 @@ static enum options_status check_cpus(const struct options *options, char error[
     int first = -1;
     int last = -1;
 
-    if (options->cpus.count == 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    if (options->cpus.count == 0 || sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
         return OPTIONS_OK;
     for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (CPU_ISSET(cpu, &allowed)) {
@@ -103,9 +103,9 @@ static enum options_status check_memory(const struct options *options, const str
 static enum options_status check_footprints(const struct options *options, const struct environment *environment,
                                             char error[OPTIONS_ERROR_BYTES])
 {
-    const int64_t total = environment->memory.mem_total_bytes;
-    const uint64_t most = options->max_memory_bytes != 0 ? options->max_memory_bytes : total > 0 ? (uint64_t)total : 0;
-    const uint64_t largest =
+    int64_t total = environment->memory.mem_total_bytes;
+    uint64_t most = options->max_memory_bytes != 0 ? options->max_memory_bytes : total > 0 ? (uint64_t)total : 0;
+    uint64_t largest =
         options->latency.footprint_count > 0 ? options->latency.footprints[options->latency.footprint_count - 1] : 0;
 
     if (most > 0 && largest > most)

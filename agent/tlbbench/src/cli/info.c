@@ -31,7 +31,7 @@ struct known_tlbs {
 
 static int known_tlbs_read(struct known_tlbs *known, const struct environment *environment)
 {
-    memset(known, 0, sizeof *known);
+    memset(known, 0, sizeof(*known));
     if (environment_tlb_levels(environment, &known->levels, &known->verdict) != 0)
         return -1;
     return tlb_disagreements_find(&known->levels, &known->disagreements, &known->disagreement_count);
@@ -138,9 +138,9 @@ static int print(const struct observation *o, FILE *out, char error[OPTIONS_ERRO
  */
 static struct environment *begin(struct observation *o, const struct options *options, char error[OPTIONS_ERROR_BYTES])
 {
-    struct environment *environment = malloc(sizeof *environment);
+    struct environment *environment = malloc(sizeof(*environment));
 
-    memset(o, 0, sizeof *o);
+    memset(o, 0, sizeof(*o));
     o->options = options;
     o->environment = environment;
     (void)clock_gettime(CLOCK_REALTIME, &o->started_at);

@@ -25,7 +25,7 @@ struct part_progress {
 
 static void report_part(void *context, double fraction)
 {
-    const struct part_progress *const part = context;
+    const struct part_progress *part = context;
 
     session_report_progress(part->whole, part->from + part->share * fraction);
 }
@@ -42,35 +42,32 @@ static bool wants_pressure(const struct options *options)
 
 static double pressure_seconds(const struct options *options, double whole_seconds)
 {
-    const double most = options->profile == PROFILE_FULL ? FULL_PRESSURE_SECONDS : QUICK_PRESSURE_SECONDS;
-    const double share = wants_curves(options) ? PRESSURE_SHARE * whole_seconds : whole_seconds;
+    double most = options->profile == PROFILE_FULL ? FULL_PRESSURE_SECONDS : QUICK_PRESSURE_SECONDS;
+    double share = wants_curves(options) ? PRESSURE_SHARE * whole_seconds : whole_seconds;
 
-    if (!wants_pressure(options)) {
+    if (!wants_pressure(options))
         return 0;
-    }
     return share < most ? share : most;
 }
 
 int latency_section_measure(const struct session *session, const struct options *options, struct run_result *result)
 {
-    const double whole_seconds = deadline_remaining_seconds(session->deadline);
-    const double seconds = pressure_seconds(options, whole_seconds);
-    const double share = whole_seconds > 0 ? seconds / whole_seconds : 0;
+    double whole_seconds = deadline_remaining_seconds(session->deadline);
+    double seconds = pressure_seconds(options, whole_seconds);
+    double share = whole_seconds > 0 ? seconds / whole_seconds : 0;
     struct part_progress progress = {session, 0, 1 - share};
     struct session part = *session;
 
     result->latency = calloc(1, sizeof(*result->latency));
     result->pressure = calloc(1, sizeof(*result->pressure));
-    if (result->latency == NULL || result->pressure == NULL) {
+    if (result->latency == NULL || result->pressure == NULL)
         return -1;
-    }
     part.progress = report_part;
     part.progress_context = &progress;
     part.deadline = deadline_after(whole_seconds - seconds);
     verdict_set(&result->pressure->verdict, STATUS_SKIPPED, "the measurement did not come to it");
-    if (wants_curves(options) && latency_measure(&part, &options->latency, result->latency) != 0) {
+    if (wants_curves(options) && latency_measure(&part, &options->latency, result->latency) != 0)
         return -1;
-    }
     if (!wants_pressure(options)) {
         verdict_set(&result->pressure->verdict, STATUS_SKIPPED, "--curves left it out");
         return 0;

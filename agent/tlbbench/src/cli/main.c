@@ -51,7 +51,7 @@ static void recover(const struct options *options)
 {
     if (options->root[0] != '\0' || options->command == COMMAND_DECODE)
         return;
-    const int restored = reservation_recover(&RESERVE_SYSTEM);
+    int restored = reservation_recover(&RESERVE_SYSTEM);
 
     if (restored > 0)
         (void)fputs("tlbbench: restored the huge page pools of a run that was killed\n", stderr);
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
     recover(&options);
     if (options.command == COMMAND_INFO || options.command == COMMAND_DECODE)
         return observe(&options);
-    const int status = measure_print(&options, stdout, error);
+    int status = measure_print(&options, stdout, error);
 
     return status == EXIT_FAILED || status == EXIT_USAGE ? fail(error, status) : status;
 }

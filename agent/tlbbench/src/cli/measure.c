@@ -25,15 +25,15 @@ static int print_document(const struct options *options, const struct environmen
                           const struct run_result *result, struct timespec started_at, double duration_seconds,
                           FILE *out)
 {
-    const struct document document = {.command = command_name(options->command),
-                                      .profile = options->profile == PROFILE_FULL ? "full" : "quick",
-                                      .seed = options->seed,
-                                      .environment = environment,
-                                      .sections = result->sections,
-                                      .section_count = result->section_count,
-                                      .started_at = started_at,
-                                      .duration_seconds = duration_seconds,
-                                      .exit_status = result->exit_status};
+    struct document document = {.command = command_name(options->command),
+                                .profile = options->profile == PROFILE_FULL ? "full" : "quick",
+                                .seed = options->seed,
+                                .environment = environment,
+                                .sections = result->sections,
+                                .section_count = result->section_count,
+                                .started_at = started_at,
+                                .duration_seconds = duration_seconds,
+                                .exit_status = result->exit_status};
     struct json j;
 
     json_init(&j, out);
@@ -52,8 +52,7 @@ static int print_report(const struct environment *environment, const struct run_
 
 static FILE *progress_stream(const struct options *options)
 {
-    const bool wanted =
-        options->progress == PROGRESS_ALWAYS || (options->progress == PROGRESS_AUTO && isatty(STDERR_FILENO));
+    bool wanted = options->progress == PROGRESS_ALWAYS || (options->progress == PROGRESS_AUTO && isatty(STDERR_FILENO));
 
     return wanted ? stderr : NULL;
 }
@@ -62,7 +61,7 @@ static int measure_in(const struct options *options, struct environment *environ
                       char error[OPTIONS_ERROR_BYTES])
 {
     struct timespec started_at = {0};
-    const uint64_t start_ns = clock_now_ns();
+    uint64_t start_ns = clock_now_ns();
     struct run_result result;
 
     (void)clock_gettime(CLOCK_REALTIME, &started_at);
@@ -70,23 +69,21 @@ static int measure_in(const struct options *options, struct environment *environ
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "/proc and /sys cannot be read");
         return EXIT_FAILED;
     }
-    if (options_check(options, environment, error) != OPTIONS_OK) {
+    if (options_check(options, environment, error) != OPTIONS_OK)
         return EXIT_USAGE;
-    }
     int status = run_measure(options, environment, progress_stream(options), &result);
 
     if (status != 0) {
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left for the result");
         status = EXIT_FAILED;
     } else {
-        const double seconds = (double)(clock_now_ns() - start_ns) / 1e9;
+        double seconds = (double)(clock_now_ns() - start_ns) / 1e9;
 
         status = options->output == OUTPUT_JSON
                      ? print_document(options, environment, &result, started_at, seconds, out)
                      : print_report(environment, &result, out);
-        if (status != 0) {
+        if (status != 0)
             (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));
-        }
         status = status != 0 ? EXIT_FAILED : result.exit_status;
     }
     run_result_free(&result);
@@ -95,14 +92,14 @@ static int measure_in(const struct options *options, struct environment *environ
 
 int measure_print(const struct options *options, FILE *out, char error[OPTIONS_ERROR_BYTES])
 {
-    struct environment *const environment = calloc(1, sizeof(*environment));
+    struct environment *environment = calloc(1, sizeof(*environment));
 
     if (environment == NULL || signals_install() != 0) {
         free(environment);
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left");
         return EXIT_FAILED;
     }
-    const int status = measure_in(options, environment, out, error);
+    int status = measure_in(options, environment, out, error);
 
     environment_free(environment);
     free(environment);

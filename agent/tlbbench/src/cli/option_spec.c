@@ -29,7 +29,7 @@ static bool read_list(struct options *options, const char *value, bool (*read)(s
     for (;;) {
         size_t length = strcspn(value, ",");
 
-        if (length == 0 || length >= sizeof item)
+        if (length == 0 || length >= sizeof(item))
             return false;
         memcpy(item, value, length);
         item[length] = '\0';
@@ -66,7 +66,7 @@ static bool read_page_size(struct options *options, const char *item)
     uint64_t bytes = 0;
 
     if (strcmp(item, "thp") == 0 || strcmp(item, "THP") == 0) {
-        const bool is_first = !options->thp;
+        bool is_first = !options->thp;
 
         options->thp = true;
         return is_first;
@@ -137,7 +137,7 @@ static bool read_progress(struct options *options, const char *value)
     static const char *const names[] = {
         [PROGRESS_AUTO] = "auto", [PROGRESS_ALWAYS] = "always", [PROGRESS_NEVER] = "never"};
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcmp(value, names[i]) == 0) {
             options->progress = (enum option_progress)i;
             return true;
@@ -211,7 +211,7 @@ static bool add_named(unsigned *set, const char *const *names, size_t count, con
 {
     for (size_t i = 0; i < count; i++) {
         if (strcmp(item, names[i]) == 0) {
-            const bool is_first = (*set & SET_BIT(i)) == 0;
+            bool is_first = (*set & SET_BIT(i)) == 0;
 
             *set |= SET_BIT(i);
             return is_first;
@@ -224,7 +224,7 @@ static bool read_mode(struct options *options, const char *item)
 {
     const char *const names[] = {row_mode_name(MODE_THREADS), row_mode_name(MODE_PROCESSES)};
 
-    return add_named(&options->rows.modes, names, sizeof names / sizeof names[0], item);
+    return add_named(&options->rows.modes, names, sizeof(names) / sizeof(names[0]), item);
 }
 
 static bool read_modes(struct options *options, const char *value)
@@ -236,7 +236,7 @@ static bool read_key(struct options *options, const char *item)
 {
     const char *const names[] = {row_keys_name(KEYS_UNIFORM), row_keys_name(KEYS_ZIPF)};
 
-    return add_named(&options->rows.keys, names, sizeof names / sizeof names[0], item);
+    return add_named(&options->rows.keys, names, sizeof(names) / sizeof(names[0]), item);
 }
 
 static bool read_keys(struct options *options, const char *value)
@@ -249,7 +249,7 @@ static bool read_read(struct options *options, const char *item)
     const char *const names[] = {row_read_name(READ_HEADER), row_read_name(READ_ROW),
                                  row_read_name(READ_INDEX_THEN_ROW)};
 
-    return add_named(&options->rows.reads, names, sizeof names / sizeof names[0], item);
+    return add_named(&options->rows.reads, names, sizeof(names) / sizeof(names[0]), item);
 }
 
 static bool read_reads(struct options *options, const char *value)
@@ -279,7 +279,7 @@ static bool read_footprint(struct options *options, const char *item)
     if (options->latency.footprint_count == OPTIONS_MAX_LIST)
         return false;
     memmove(&options->latency.footprints[place + 1], &options->latency.footprints[place],
-            (options->latency.footprint_count - place) * sizeof options->latency.footprints[0]);
+            (options->latency.footprint_count - place) * sizeof(options->latency.footprints[0]));
     options->latency.footprints[place] = bytes;
     options->latency.footprint_count++;
     return true;
@@ -345,4 +345,4 @@ const struct option_spec option_specs[] = {
      read_registers},
 };
 
-const size_t option_spec_count = sizeof option_specs / sizeof option_specs[0];
+const size_t option_spec_count = sizeof(option_specs) / sizeof(option_specs[0]);

@@ -18,7 +18,7 @@ enum { LINE_COLUMNS = 48 };
 
 void progress_start(struct progress *progress, FILE *out)
 {
-    memset(progress, 0, sizeof *progress);
+    memset(progress, 0, sizeof(*progress));
     progress->out = out;
     progress->overwrites = out != NULL && isatty(fileno(out)) == 1;
     progress->section = "";

@@ -53,14 +53,14 @@ struct section_call {
 
 static void call_section(void *context)
 {
-    struct section_call *const call = context;
+    struct section_call *call = context;
 
     call->status = call->section->measure(call->session, call->options, call->result);
 }
 
 static struct section_result *add_section(struct run_result *result, const char *name)
 {
-    struct section_result *const section = &result->sections[result->section_count++];
+    struct section_result *section = &result->sections[result->section_count++];
 
     *section = (struct section_result){.name = name};
     return section;
@@ -70,42 +70,37 @@ static int run_section(const struct section *section, const struct session *sess
                        struct run_result *result)
 {
     struct section_call call = {section, session, options, result, 0};
-    const struct asked asked = {options, session->environment};
-    struct section_result *const record = add_section(result, section->name);
-    const uint64_t start_ns = clock_now_ns();
+    struct asked asked = {options, session->environment};
+    struct section_result *record = add_section(result, section->name);
+    uint64_t start_ns = clock_now_ns();
 
     if (session_must_stop(session, &record->verdict)) {
         result->exit_status = 3;
         return 0;
     }
-    const int bus = signals_guard_bus(call_section, &call);
+    int bus = signals_guard_bus(call_section, &call);
 
     record->duration_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
-    if (call.status != 0) {
+    if (call.status != 0)
         return -1;
-    }
-    if (bus != 0) {
+    if (bus != 0)
         verdict_set(section->verdict(result), STATUS_SIGBUS, "SIGBUS: a page that had been promised was not there");
-    }
     record->verdict = *section->verdict(result);
-    if (record->verdict.status != STATUS_OK || section->is_partial(&asked, result)) {
+    if (record->verdict.status != STATUS_OK || section->is_partial(&asked, result))
         result->exit_status = 3;
-    }
-    const uint64_t resident = process_own_status_bytes("VmRSS");
+    uint64_t resident = process_own_status_bytes("VmRSS");
 
-    if (resident != UINT64_MAX && resident > result->rss_outside_bytes) {
+    if (resident != UINT64_MAX && resident > result->rss_outside_bytes)
         result->rss_outside_bytes = resident;
-    }
     return 0;
 }
 
 static void lower_priority(const struct options *options)
 {
-    const struct sched_param parameters = {.sched_priority = 0};
+    struct sched_param parameters = {.sched_priority = 0};
 
-    if (options->keep_priority || sched_getscheduler(0) != SCHED_OTHER) {
+    if (options->keep_priority || sched_getscheduler(0) != SCHED_OTHER)
         return; /* a scheduling class that someone chose is theirs */
-    }
     (void)setpriority(PRIO_PROCESS, 0, LOW_PRIORITY_NICE);
     (void)sched_setscheduler(0, SCHED_BATCH, &parameters);
 }
@@ -117,34 +112,30 @@ static bool is_wanted(const struct options *options, const struct section *secti
 
 static double section_seconds(const struct options *options, const struct section *section)
 {
-    if (options->profile == PROFILE_FULL) {
+    if (options->profile == PROFILE_FULL)
         return section->full_seconds;
-    }
     return options->command == COMMAND_RUN ? section->run_quick_seconds : section->quick_seconds;
 }
 
 static int run_sections(struct session *session, const struct options *options, struct progress *progress,
                         struct run_result *result)
 {
-    const uint64_t start_ns = clock_now_ns();
+    uint64_t start_ns = clock_now_ns();
     double whole_seconds = 0;
     double planned_seconds = 0;
 
-    for (size_t index = 0; index < SECTION_COUNT; index++) {
+    for (size_t index = 0; index < SECTION_COUNT; index++)
         whole_seconds += is_wanted(options, &SECTIONS[index]) ? section_seconds(options, &SECTIONS[index]) : 0;
-    }
-    const struct deadline end =
-        deadline_after(options->time_limit_seconds > 0 ? options->time_limit_seconds : whole_seconds);
+    struct deadline end = deadline_after(options->time_limit_seconds > 0 ? options->time_limit_seconds : whole_seconds);
 
     for (size_t index = 0; index < SECTION_COUNT; index++) {
-        const struct section *const section = &SECTIONS[index];
-        const double seconds = section_seconds(options, section);
+        const struct section *section = &SECTIONS[index];
+        double seconds = section_seconds(options, section);
 
-        if (!is_wanted(options, section)) {
+        if (!is_wanted(options, section))
             continue;
-        }
         planned_seconds += seconds;
-        const double elapsed_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
+        double elapsed_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
 
         progress_next_section(progress, section->name, seconds / whole_seconds);
         /* A single command with its own limit may use all of it. A section gets what those before it left, too. */
@@ -152,9 +143,8 @@ static int run_sections(struct session *session, const struct options *options, 
             options->command != COMMAND_RUN && options->time_limit_seconds > 0
                 ? end
                 : deadline_earlier(end, deadline_after(fmax(seconds, planned_seconds - elapsed_seconds)));
-        if (run_section(section, session, options, result) != 0) {
+        if (run_section(section, session, options, result) != 0)
             return -1;
-        }
     }
     progress_end(progress);
     return 0;
@@ -169,12 +159,10 @@ static int reserve_node(const struct session *session)
     unsigned cpu = 0;
     unsigned node = 0;
 
-    if (session->numa_node >= 0) {
+    if (session->numa_node >= 0)
         return session->numa_node;
-    }
-    if (syscall(SYS_getcpu, &cpu, &node, NULL) != 0) {
+    if (syscall(SYS_getcpu, &cpu, &node, NULL) != 0)
         return -1;
-    }
     (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/hugepages", node);
     return access(path, F_OK) == 0 ? (int)node : -1;
 }
@@ -183,13 +171,13 @@ static int reserve_node(const struct session *session)
  * the share of the memory allowed that each backing has. */
 static int64_t pages_wanted(const struct session *session, const struct options *options, uint64_t page_bytes)
 {
-    const bool large =
+    bool large =
         options->command == COMMAND_RUN || options->command == COMMAND_LATENCY || options->command == COMMAND_ROWS;
-    const size_t backings = session->environment->pool_count + 2;
-    const uint64_t largest =
+    size_t backings = session->environment->pool_count + 2;
+    uint64_t largest =
         options->latency.footprint_count > 0 ? options->latency.footprints[options->latency.footprint_count - 1] : 0;
-    const uint64_t profile = options->profile == PROFILE_FULL ? RESERVE_FULL_BYTES : RESERVE_QUICK_BYTES;
-    const uint64_t most = largest > profile ? largest : profile;
+    uint64_t profile = options->profile == PROFILE_FULL ? RESERVE_FULL_BYTES : RESERVE_QUICK_BYTES;
+    uint64_t most = largest > profile ? largest : profile;
     uint64_t bytes = session->memory_bytes / backings;
 
     bytes = bytes > most ? most : bytes;
@@ -203,24 +191,21 @@ static int64_t pages_wanted(const struct session *session, const struct options 
 
 static int reserve_pages(const struct session *session, const struct options *options, struct run_result *result)
 {
-    const struct environment *const environment = session->environment;
+    const struct environment *environment = session->environment;
 
     result->reservation = calloc(1, sizeof(*result->reservation));
-    if (result->reservation == NULL) {
+    if (result->reservation == NULL)
         return -1;
-    }
-    if (reservation_begin(result->reservation, &RESERVE_SYSTEM) != 0) {
+    if (reservation_begin(result->reservation, &RESERVE_SYSTEM) != 0)
         return 0; /* measured without; the reason is in the document */
-    }
-    const int node = reserve_node(session);
+    int node = reserve_node(session);
 
     for (size_t index = environment->pool_count; index > 0 && !signals_stop_requested(); index--) {
-        const uint64_t page_bytes = environment->pools[index - 1].page_bytes;
-        const int64_t pages = pages_wanted(session, options, page_bytes);
+        uint64_t page_bytes = environment->pools[index - 1].page_bytes;
+        int64_t pages = pages_wanted(session, options, page_bytes);
 
-        if (pages > 0 && options_want_page_size(options, page_bytes)) {
+        if (pages > 0 && options_want_page_size(options, page_bytes))
             reservation_take(result->reservation, page_bytes, node, pages);
-        }
     }
     return 0;
 }
@@ -228,18 +213,16 @@ static int reserve_pages(const struct session *session, const struct options *op
 /* Sections that cannot run at all keep their names and the reason. */
 static int skip_sections(const struct options *options, const struct verdict *verdict, struct run_result *result)
 {
-    for (size_t index = 0; index < SECTION_COUNT; index++) {
-        if (is_wanted(options, &SECTIONS[index])) {
+    for (size_t index = 0; index < SECTION_COUNT; index++)
+        if (is_wanted(options, &SECTIONS[index]))
             add_section(result, SECTIONS[index].name)->verdict = *verdict;
-        }
-    }
     result->exit_status = 3;
     return 0;
 }
 
 static void add_backing(struct session *session, enum backing_kind kind, uint64_t page_bytes)
 {
-    struct backing *const backing = &session->backings[session->backing_count++];
+    struct backing *backing = &session->backings[session->backing_count++];
     char text[PAGE_TEXT_BYTES];
 
     *backing = (struct backing){.kind = kind, .page_bytes = page_bytes};
@@ -250,17 +233,14 @@ static void add_backing(struct session *session, enum backing_kind kind, uint64_
 /* Those that options and machine allow. */
 static void list_backings(struct session *session, const struct options *options)
 {
-    const struct environment *const environment = session->environment;
+    const struct environment *environment = session->environment;
 
     add_backing(session, BACKING_BASE, session->base_page_bytes);
-    if (options_want_thp(options) && environment->thp.enabled[0] != '\0' && environment->thp_bytes > 0) {
+    if (options_want_thp(options) && environment->thp.enabled[0] != '\0' && environment->thp_bytes > 0)
         add_backing(session, BACKING_THP, environment->thp_bytes);
-    }
-    for (size_t index = 0; index < environment->pool_count && session->backing_count < SESSION_BACKINGS_MAX; index++) {
-        if (options_want_page_size(options, environment->pools[index].page_bytes)) {
+    for (size_t index = 0; index < environment->pool_count && session->backing_count < SESSION_BACKINGS_MAX; index++)
+        if (options_want_page_size(options, environment->pools[index].page_bytes))
             add_backing(session, BACKING_HUGETLB, environment->pools[index].page_bytes);
-        }
-    }
 }
 
 int run_measure(const struct options *options, const struct environment *environment, FILE *progress_out,
@@ -286,9 +266,8 @@ int run_measure(const struct options *options, const struct environment *environ
     session.memory_bytes =
         budget_memory_bytes(options->max_memory_bytes, environment->memory.mem_available_bytes,
                             environment->cgroup.memory_limit_bytes, environment->cgroup.memory_current_bytes, &verdict);
-    if (verdict.status != STATUS_OK) {
+    if (verdict.status != STATUS_OK)
         return skip_sections(options, &verdict, result);
-    }
     if (environment_tlb_levels(environment, &priors, &cpuid_verdict) != 0) {
         tlb_levels_free(&priors);
         return -1;
@@ -302,13 +281,12 @@ int run_measure(const struct options *options, const struct environment *environ
         tlb_levels_free(&priors);
         return -1;
     }
-    const int status = run_sections(&session, options, &progress, result);
+    int status = run_sections(&session, options, &progress, result);
 
     /* Everything that used the pages is unmapped by now. */
     if (result->reservation != NULL &&
-        (reservation_end(result->reservation) != 0 || result->reservation->verdict.status != STATUS_OK)) {
+        (reservation_end(result->reservation) != 0 || result->reservation->verdict.status != STATUS_OK))
         result->exit_status = 3;
-    }
     tlb_levels_free(&priors);
     return status;
 }

@@ -22,7 +22,7 @@
  * whose pool is used up, is missing. */
 static bool is_missing(const struct asked *asked, enum status status, uint64_t page_bytes)
 {
-    const struct pool *const pool = environment_pool(asked->environment, page_bytes);
+    const struct pool *pool = environment_pool(asked->environment, page_bytes);
 
     switch (status) {
     case STATUS_OK:
@@ -41,11 +41,9 @@ static bool is_missing(const struct asked *asked, enum status status, uint64_t p
 
 static bool curves_miss(const struct asked *asked, const struct curve_list *curves)
 {
-    for (size_t index = 0; index < curves->count; index++) {
-        if (is_missing(asked, curves->items[index].verdict.status, curves->items[index].page_bytes)) {
+    for (size_t index = 0; index < curves->count; index++)
+        if (is_missing(asked, curves->items[index].verdict.status, curves->items[index].page_bytes))
             return true;
-        }
-    }
     return false;
 }
 
@@ -63,14 +61,12 @@ static struct verdict *geometry_verdict(struct run_result *result)
 
 static bool geometry_is_partial(const struct asked *asked, const struct run_result *result)
 {
-    const struct geometry_result *const geometry = result->geometry;
+    const struct geometry_result *geometry = result->geometry;
 
-    for (size_t index = 0; index < geometry->effective_page_count; index++) {
+    for (size_t index = 0; index < geometry->effective_page_count; index++)
         if (is_missing(asked, geometry->effective_pages[index].verdict.status,
-                       geometry->effective_pages[index].page_bytes)) {
+                       geometry->effective_pages[index].page_bytes))
             return true;
-        }
-    }
     return curves_miss(asked, &geometry->curves);
 }
 
@@ -81,7 +77,7 @@ static struct verdict *latency_verdict(struct run_result *result)
 
 static bool latency_is_partial(const struct asked *asked, const struct run_result *result)
 {
-    const enum status pressure = result->pressure->verdict.status;
+    enum status pressure = result->pressure->verdict.status;
 
     /* Without a large page the curves say whose it is; without a size to compare with there was nothing to do. */
     return curves_miss(asked, &result->latency->curves) ||
@@ -103,11 +99,10 @@ static struct verdict *rows_verdict(struct run_result *result)
 static bool rows_is_partial(const struct asked *asked, const struct run_result *result)
 {
     for (size_t index = 0; index < result->rows->measurement_count; index++) {
-        const struct row_measurement *const item = &result->rows->measurements[index];
+        const struct row_measurement *item = &result->rows->measurements[index];
 
-        if (is_missing(asked, item->verdict.status, item->page_bytes)) {
+        if (is_missing(asked, item->verdict.status, item->page_bytes))
             return true;
-        }
     }
     return false;
 }

@@ -18,18 +18,17 @@
 
 static void walk_table(struct chase *chase, uint64_t accesses)
 {
-    const uint32_t *const offsets = chase->offsets;
-    const char *const base = chase->base;
-    const uint64_t count = chase->count;
+    const uint32_t *offsets = chase->offsets;
+    const char *base = chase->base;
+    uint64_t count = chase->count;
     uint64_t next = chase->next;
     uint64_t zero = 0;
 
     for (uint64_t left = (accesses + CHASE_UNROLL - 1) / CHASE_UNROLL * CHASE_UNROLL; left > 0;) {
-        const uint64_t part = count - next < left ? count - next : left;
+        uint64_t part = count - next < left ? count - next : left;
 
-        for (const uint64_t end = next + part; next < end; next++) {
+        for (uint64_t end = next + part; next < end; next++)
             zero = *(const volatile uint64_t *)(base + offsets[next + zero]);
-        }
         left -= part;
         next = next == count ? 0 : next;
     }
@@ -58,13 +57,13 @@ void chase_walk(struct chase *chase, uint64_t accesses)
 
 bool chase_time_batch(struct chase *chase, uint64_t accesses, double *ns_per_access)
 {
-    const uint64_t rounded = (accesses + CHASE_UNROLL - 1) / CHASE_UNROLL * CHASE_UNROLL;
+    uint64_t rounded = (accesses + CHASE_UNROLL - 1) / CHASE_UNROLL * CHASE_UNROLL;
     struct noise_guard guard;
     double wall_ns;
 
     guard_begin(&guard);
     chase_walk(chase, rounded);
-    const bool quiet = guard_end(&guard, &wall_ns);
+    bool quiet = guard_end(&guard, &wall_ns);
 
     *ns_per_access = wall_ns / (double)rounded;
     return quiet;
@@ -81,7 +80,7 @@ uint64_t chase_batch_accesses(struct chase *chase, double batch_seconds)
         (void)chase_time_batch(chase, PROBE_ACCESSES, &ns);
         fastest = ns < fastest ? ns : fastest;
     }
-    const double accesses = batch_seconds * 1e9 / (fastest > 0.05 ? fastest : 0.05);
+    double accesses = batch_seconds * 1e9 / (fastest > 0.05 ? fastest : 0.05);
 
     return accesses < PROBE_ACCESSES ? PROBE_ACCESSES : accesses > ACCESSES_MAX ? ACCESSES_MAX : (uint64_t)accesses;
 }

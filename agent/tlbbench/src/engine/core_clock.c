@@ -55,11 +55,10 @@ double core_clock_hz(void)
 
     for (unsigned try = 0; try < CORE_CLOCK_TRIES; try++) {
         bool quiet;
-        const double rate = core_clock_batch(&quiet);
+        double rate = core_clock_batch(&quiet);
 
-        if (quiet) {
+        if (quiet)
             rates[kept++] = rate;
-        }
     }
     /* Disturbances only slow the chain. */
     statistics_sort(rates, kept);

@@ -13,13 +13,12 @@ enum {
 
 static double rate(void)
 {
-    const uint64_t start_ns = clock_now_ns();
-    const uint64_t start_ticks = counter_read();
+    uint64_t start_ns = clock_now_ns();
+    uint64_t start_ticks = counter_read();
     uint64_t now_ns = clock_now_ns();
 
-    while (now_ns - start_ns < CALIBRATE_NS) {
+    while (now_ns - start_ns < CALIBRATE_NS)
         now_ns = clock_now_ns();
-    }
     return (double)(counter_read() - start_ticks) / (double)(now_ns - start_ns);
 }
 
@@ -30,8 +29,8 @@ static double empty_pair(void)
     unsigned count = 0;
 
     for (unsigned pair = 0; pair < EMPTY_PAIRS; pair++) {
-        const uint64_t start = counter_read();
-        const uint64_t ticks = counter_read() - start;
+        uint64_t start = counter_read();
+        uint64_t ticks = counter_read() - start;
 
         if (ticks < EMPTY_TICKS_MAX) {
             sum += ticks;
@@ -46,9 +45,8 @@ bool counter_calibrate(struct counter_scale *scale)
     double rates[CALIBRATE_TRIES];
     double empty[CALIBRATE_TRIES];
 
-    if (!COUNTER_IS_KNOWN) {
+    if (!COUNTER_IS_KNOWN)
         return false;
-    }
     for (unsigned try = 0; try < CALIBRATE_TRIES; try++) {
         rates[try] = rate();
         empty[try] = empty_pair();

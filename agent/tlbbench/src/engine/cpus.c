@@ -18,16 +18,15 @@ void cpus_parse_idle(FILE *file, struct idle_sample *look)
         unsigned long long ticks;
         int cpu;
 
-        if (sscanf(line, "cpu%d %*u %*u %*u %llu", &cpu, &ticks) == 2 && cpu >= 0 && cpu < CPU_LIST_MAX) {
+        if (sscanf(line, "cpu%d %*u %*u %*u %llu", &cpu, &ticks) == 2 && cpu >= 0 && cpu < CPU_LIST_MAX)
             look->ticks[cpu] = ticks;
-        }
     }
 }
 
 /* A core that is not listed keeps 0. */
 void cpus_sample_idle(struct idle_sample *look)
 {
-    FILE *const file = fopen("/proc/stat", "re");
+    FILE *file = fopen("/proc/stat", "re");
 
     memset(look, 0, sizeof(*look));
     look->wall_ns = clock_now_ns();
@@ -45,7 +44,7 @@ int cpus_idlest(const struct idle_sample *since, const struct cpu_list *allowed,
 
     cpus_sample_idle(&now);
     for (int cpu = 0; cpu < CPU_LIST_MAX; cpu++) {
-        const unsigned long long idled = now.ticks[cpu] - since->ticks[cpu];
+        unsigned long long idled = now.ticks[cpu] - since->ticks[cpu];
 
         if (cpu_list_has(allowed, cpu) && (best < 0 || idled > most)) {
             best = cpu;
@@ -64,9 +63,8 @@ void cpus_list_allowed(const struct cpu_list *wanted, struct cpu_list *allowed)
     cpu_set_t mask;
 
     memset(allowed, 0, sizeof(*allowed));
-    if (sched_getaffinity(0, sizeof(mask), &mask) != 0) {
+    if (sched_getaffinity(0, sizeof(mask), &mask) != 0)
         return;
-    }
     for (int cpu = 0; cpu < CPU_SETSIZE && cpu < CPU_LIST_MAX; cpu++) {
         if (CPU_ISSET((size_t)cpu, &mask) && (wanted->count == 0 || cpu_list_has(wanted, cpu))) {
             allowed->bits[cpu / 64] |= 1ull << (cpu % 64);
@@ -83,7 +81,7 @@ int cpus_choose(const struct cpu_list *allowed)
 
     cpus_sample_idle(&before);
     (void)nanosleep(&pause, NULL);
-    const int best = cpus_idlest(&before, allowed, &idle_share);
+    int best = cpus_idlest(&before, allowed, &idle_share);
 
     return best >= 0 ? best : sched_getcpu();
 }

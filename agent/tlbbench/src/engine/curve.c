@@ -6,11 +6,10 @@
 
 struct curve *curve_list_add(struct curve_list *list)
 {
-    struct curve *const grown = realloc(list->items, (list->count + 1) * sizeof(*grown));
+    struct curve *grown = realloc(list->items, (list->count + 1) * sizeof(*grown));
 
-    if (grown == NULL) {
+    if (grown == NULL)
         return NULL;
-    }
     list->items = grown;
     grown[list->count] = (struct curve){.x_name = "pages", .layout = "", .granted_fraction = NAN};
     return &grown[list->count++];
@@ -18,9 +17,8 @@ struct curve *curve_list_add(struct curve_list *list)
 
 void curve_list_free(struct curve_list *list)
 {
-    for (size_t index = 0; index < list->count; index++) {
+    for (size_t index = 0; index < list->count; index++)
         free(list->items[index].points);
-    }
     free(list->items);
     *list = (struct curve_list){0};
 }

@@ -31,9 +31,9 @@ void guard_begin(struct noise_guard *guard)
 
 bool guard_end(const struct noise_guard *guard, double *wall_ns)
 {
-    const uint64_t wall = clock_now_ns() - guard->wall_ns;
-    const long switches = involuntary_switches();
-    const uint64_t cpu = clock_thread_cpu_ns() - guard->cpu_ns;
+    uint64_t wall = clock_now_ns() - guard->wall_ns;
+    long switches = involuntary_switches();
+    uint64_t cpu = clock_thread_cpu_ns() - guard->cpu_ns;
 
     *wall_ns = (double)wall;
     return (double)cpu >= GUARD_CPU_SHARE_MIN * (double)wall && switches == guard->switches;

@@ -35,7 +35,7 @@ enum { CHAIN_ADDITIONS = 2048, CHAINS = 8, LAP_ADDITIONS = 16 };
 
 static uint64_t time_dependent(uint64_t step)
 {
-    const uint64_t start_ns = clock_now_ns();
+    uint64_t start_ns = clock_now_ns();
     uint64_t value = 1;
 
     __asm__ volatile("" : "+r"(value), "+r"(step));
@@ -55,7 +55,7 @@ static uint64_t time_dependent(uint64_t step)
 
 static uint64_t time_independent(uint64_t step)
 {
-    const uint64_t start_ns = clock_now_ns();
+    uint64_t start_ns = clock_now_ns();
     uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8;
 
     __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(step));
@@ -69,10 +69,10 @@ static uint64_t time_independent(uint64_t step)
 
 double issue_throughput_probe(void)
 {
-    const double before_ns = (double)time_dependent(3);
-    const double all_ns = (double)time_independent(3);
-    const double after_ns = (double)time_dependent(3);
-    const bool steady = fabs(after_ns - before_ns) <= CHAIN_SPREAD * fmin(before_ns, after_ns);
+    double before_ns = (double)time_dependent(3);
+    double all_ns = (double)time_independent(3);
+    double after_ns = (double)time_dependent(3);
+    bool steady = fabs(after_ns - before_ns) <= CHAIN_SPREAD * fmin(before_ns, after_ns);
 
     return steady && all_ns > 0 ? CHAINS * fmin(before_ns, after_ns) / all_ns : NAN;
 }

@@ -33,24 +33,22 @@ static double point_mad(const struct knee_point *point)
 /* Level of the plateau at the head of the sweep, or NAN when its points disagree. */
 static double plateau_level(const struct knee_point *points, size_t count, double *tolerance)
 {
-    const size_t looked = count < PLATEAU_MEDIAN_POINTS ? count : PLATEAU_MEDIAN_POINTS;
+    size_t looked = count < PLATEAU_MEDIAN_POINTS ? count : PLATEAU_MEDIAN_POINTS;
     double levels[PLATEAU_MEDIAN_POINTS];
     double mads[PLATEAU_MEDIAN_POINTS];
     size_t near = 0;
 
-    if (looked < PLATEAU_POINTS) {
+    if (looked < PLATEAU_POINTS)
         return NAN;
-    }
     for (size_t index = 0; index < looked; index++) {
         levels[index] = points[index].ns;
         mads[index] = point_mad(&points[index]);
     }
     statistics_sort(levels, looked);
-    const double level = levels[(looked - 1) / 2];
+    double level = levels[(looked - 1) / 2];
 
-    for (size_t index = 0; index < looked; index++) {
+    for (size_t index = 0; index < looked; index++)
         near += fabs(levels[index] - level) <= PLATEAU_SPREAD * level ? 1 : 0;
-    }
     *tolerance = fmax(RISE_MADS * statistics_median(mads, looked), RISE_SHARE * level);
     return near >= PLATEAU_POINTS ? level : NAN;
 }
@@ -61,12 +59,10 @@ static size_t first_lasting_rise(const struct knee_point *points, size_t count, 
     for (size_t start = 0; start < count; start++) {
         size_t length = 0;
 
-        while (length < LASTING_POINTS && start + length < count && points[start + length].ns > limit) {
+        while (length < LASTING_POINTS && start + length < count && points[start + length].ns > limit)
             length++;
-        }
-        if (length == LASTING_POINTS || (length > 0 && start + length == count)) {
+        if (length == LASTING_POINTS || (length > 0 && start + length == count))
             return start;
-        }
     }
     return count;
 }
@@ -75,12 +71,11 @@ struct knee knee_find(const struct knee_point *points, size_t count)
 {
     struct knee knee = {.verdict = KNEE_UNCLEAR, .plateau_ns = NAN};
     double tolerance = 0;
-    const double level = plateau_level(points, count, &tolerance);
+    double level = plateau_level(points, count, &tolerance);
 
-    if (isnan(level)) {
+    if (isnan(level))
         return knee;
-    }
-    const size_t risen = first_lasting_rise(points, count, level + tolerance);
+    size_t risen = first_lasting_rise(points, count, level + tolerance);
 
     knee.plateau_ns = level;
     if (risen == count) {
@@ -88,9 +83,8 @@ struct knee knee_find(const struct knee_point *points, size_t count)
         knee.pages = points[count - 1].pages;
         return knee;
     }
-    if (risen < PLATEAU_POINTS) {
+    if (risen < PLATEAU_POINTS)
         return knee;
-    }
     knee.verdict = KNEE_FOUND;
     knee.pages = points[risen - 1].pages;
     knee.next_pages = points[risen].pages;
@@ -100,15 +94,14 @@ struct knee knee_find(const struct knee_point *points, size_t count)
 /* Pages at which the sweep crosses `level` upward for good, between two points on a logarithmic scale. */
 static uint64_t crossing_pages(const struct knee_point *points, size_t count, double level)
 {
-    const size_t above = first_lasting_rise(points, count, level);
+    size_t above = first_lasting_rise(points, count, level);
 
-    if (above == 0 || above == count) {
+    if (above == 0 || above == count)
         return points[above == 0 ? 0 : count - 1].pages;
-    }
-    const struct knee_point *const low = &points[above - 1];
-    const struct knee_point *const high = &points[above];
-    const double rise = high->ns - low->ns;
-    const double share = rise > 0 ? fmin(fmax((level - low->ns) / rise, 0), 1) : 1;
+    const struct knee_point *low = &points[above - 1];
+    const struct knee_point *high = &points[above];
+    double rise = high->ns - low->ns;
+    double share = rise > 0 ? fmin(fmax((level - low->ns) / rise, 0), 1) : 1;
 
     return (uint64_t)llround((double)low->pages * pow((double)high->pages / (double)low->pages, share));
 }
@@ -118,12 +111,10 @@ static double lasting_top(const struct knee_point *points, size_t count, size_t 
 {
     double top = points[risen].ns;
 
-    if (risen + 1 < count) {
+    if (risen + 1 < count)
         top = fmin(points[risen].ns, points[risen + 1].ns);
-    }
-    for (size_t index = risen + 1; index < count && points[index].pages <= pages_max; index++) {
+    for (size_t index = risen + 1; index < count && points[index].pages <= pages_max; index++)
         top = fmax(top, fmin(points[index - 1].ns, points[index].ns));
-    }
     return top;
 }
 
@@ -133,40 +124,36 @@ struct knee_interval knee_find_interval(const struct knee_point *points, size_t 
     size_t first = 0;
     double tolerance = 0;
 
-    while (first < count && points[first].pages < from_pages) {
+    while (first < count && points[first].pages < from_pages)
         first++;
-    }
-    const struct knee_point *const rest = points + first;
-    const size_t rest_count = count - first;
-    const double level = plateau_level(rest, rest_count, &tolerance);
+    const struct knee_point *rest = points + first;
+    size_t rest_count = count - first;
+    double level = plateau_level(rest, rest_count, &tolerance);
 
-    if (isnan(level)) {
+    if (isnan(level))
         return found;
-    }
     found.plateau_ns = level;
-    const size_t risen = first_lasting_rise(rest, rest_count, level + tolerance);
+    size_t risen = first_lasting_rise(rest, rest_count, level + tolerance);
 
     if (risen == rest_count) {
         found.verdict = KNEE_NONE;
         found.soft_start_pages = rest[rest_count - 1].pages;
         return found;
     }
-    if (risen < PLATEAU_POINTS) {
+    if (risen < PLATEAU_POINTS)
         return found;
-    }
     found.soft_start_pages = rest[risen - 1].pages;
     found.top_ns = lasting_top(rest, rest_count, risen, TOP_FACTOR * found.soft_start_pages);
     if (found.top_ns - level < SECOND_RISE_SHARE * level) {
         found.verdict = KNEE_NONE;
         return found;
     }
-    const size_t half = first_lasting_rise(rest, rest_count, level + 0.5 * (found.top_ns - level));
+    size_t half = first_lasting_rise(rest, rest_count, level + 0.5 * (found.top_ns - level));
 
     found.half_rise_pages = rest[half < rest_count ? half : rest_count - 1].pages;
     found.estimate_pages = crossing_pages(rest, rest_count, level + ESTIMATE_SHARE * (found.top_ns - level));
-    if (found.estimate_pages < found.soft_start_pages) {
+    if (found.estimate_pages < found.soft_start_pages)
         found.estimate_pages = found.soft_start_pages;
-    }
     found.verdict = KNEE_FOUND;
     return found;
 }
@@ -174,7 +161,7 @@ struct knee_interval knee_find_interval(const struct knee_point *points, size_t 
 /* Knees of small sweeps are exact to one page; larger ones to a few percent. */
 static int is_near(uint64_t left, uint64_t right)
 {
-    const double difference = fabs((double)left - (double)right);
+    double difference = fabs((double)left - (double)right);
 
     return difference <= fmax(1, 0.06 * (double)right);
 }
@@ -184,26 +171,20 @@ int knee_find_ways(const uint64_t *capacity, size_t count)
     enum { SAME_FOR_STRIDES = 3, FULL_STRIDES = 6 };
     size_t same = 1;
 
-    while (same < count && is_near(capacity[same], capacity[0])) {
+    while (same < count && is_near(capacity[same], capacity[0]))
         same++;
-    }
-    if (same == count) {
+    if (same == count)
         return count > FULL_STRIDES ? KNEE_WAYS_FULL : KNEE_WAYS_UNKNOWN;
-    }
-    if (same > 1) {
+    if (same > 1)
         return KNEE_WAYS_UNKNOWN; /* the index is not made of the low page-number bits */
-    }
     size_t halved = 1;
 
-    while (halved < count && is_near(2 * capacity[halved], capacity[halved - 1])) {
+    while (halved < count && is_near(2 * capacity[halved], capacity[halved - 1]))
         halved++;
-    }
-    const uint64_t ways = capacity[halved - 1];
+    uint64_t ways = capacity[halved - 1];
 
-    for (size_t index = halved - 1; index < halved - 1 + SAME_FOR_STRIDES; index++) {
-        if (index >= count || !is_near(capacity[index], ways)) {
+    for (size_t index = halved - 1; index < halved - 1 + SAME_FOR_STRIDES; index++)
+        if (index >= count || !is_near(capacity[index], ways))
             return KNEE_WAYS_UNKNOWN;
-        }
-    }
     return (int)ways;
 }

@@ -25,19 +25,17 @@ bool session_must_stop(const struct session *session, struct verdict *verdict)
 
 void session_report_progress(const struct session *session, double fraction)
 {
-    if (session->progress != NULL) {
+    if (session->progress != NULL)
         session->progress(session->progress_context, fraction);
-    }
 }
 
 bool session_allows(const struct session *session, const struct backing *backing, uint64_t mapped_bytes, uint64_t bytes,
                     struct verdict *verdict)
 {
-    const unsigned long long mib = 1ull << 20;
+    unsigned long long mib = 1ull << 20;
 
-    if (mapped_bytes <= session->memory_bytes && bytes <= session->memory_bytes - mapped_bytes) {
+    if (mapped_bytes <= session->memory_bytes && bytes <= session->memory_bytes - mapped_bytes)
         return true;
-    }
     if (backing->page_bytes > session->memory_bytes) {
         verdict_set(verdict, STATUS_MEMORY_LIMIT, "one %s page is more than the %llu MiB that may be used",
                     backing->name, (unsigned long long)session->memory_bytes / mib);

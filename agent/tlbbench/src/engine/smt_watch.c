@@ -27,8 +27,8 @@
 
 static void count_width(struct smt_watch *watch, double width)
 {
-    const double place = log(width / LEAST_BIN) / log(BIN_RATIO);
-    const int bin = place < 0 ? 0 : place >= SMT_WATCH_BINS ? SMT_WATCH_BINS - 1 : (int)place;
+    double place = log(width / LEAST_BIN) / log(BIN_RATIO);
+    int bin = place < 0 ? 0 : place >= SMT_WATCH_BINS ? SMT_WATCH_BINS - 1 : (int)place;
 
     watch->widths[bin]++;
     watch->counted++;
@@ -37,28 +37,26 @@ static void count_width(struct smt_watch *watch, double width)
 /* The width that enough probes reached; 0 while there are too few. */
 static double full_throughput(const struct smt_watch *watch)
 {
-    const double enough = WIDTHS_MIN + ODD_SHARE * (double)watch->counted;
+    double enough = WIDTHS_MIN + ODD_SHARE * (double)watch->counted;
     uint64_t reached = 0;
 
     for (int bin = SMT_WATCH_BINS - 1; bin >= 0; bin--) {
         reached += watch->widths[bin];
-        if ((double)reached >= enough) {
+        if ((double)reached >= enough)
             return LEAST_BIN * pow(BIN_RATIO, bin + 0.5);
-        }
     }
     return 0;
 }
 
 bool smt_watch_sample(struct smt_watch *watch)
 {
-    const double width = issue_throughput_probe();
+    double width = issue_throughput_probe();
 
-    if (width > 0 && isfinite(width)) {
+    if (width > 0 && isfinite(width))
         count_width(watch, width);
-    }
     watch->samples++;
-    const double best = full_throughput(watch);
-    const bool alone = best == 0 || (!isnan(width) && width >= SIBLING_IDLE_SHARE * fmax(best, LEAST_WIDTH));
+    double best = full_throughput(watch);
+    bool alone = best == 0 || (!isnan(width) && width >= SIBLING_IDLE_SHARE * fmax(best, LEAST_WIDTH));
 
     watch->idle += alone ? 1 : 0;
     return alone;
@@ -66,11 +64,10 @@ bool smt_watch_sample(struct smt_watch *watch)
 
 void smt_watch_learn(struct smt_watch *watch, double seconds)
 {
-    const struct deadline end = deadline_after(seconds);
+    struct deadline end = deadline_after(seconds);
 
-    while (!deadline_passed(end)) {
+    while (!deadline_passed(end))
         (void)smt_watch_sample(watch);
-    }
     watch->samples = 0;
     watch->idle = 0;
 }

@@ -13,11 +13,10 @@ static bool find_stat_line(FILE *file, int cpu, unsigned long long fields[STAT_F
     char name[16];
     bool found = false;
 
-    if (cpu < 0) {
+    if (cpu < 0)
         (void)snprintf(name, sizeof(name), "cpu ");
-    } else {
+    else
         (void)snprintf(name, sizeof(name), "cpu%d ", cpu);
-    }
     while (!found && fgets(line, sizeof(line), file) != NULL && strncmp(line, "cpu", 3) == 0) {
         if (strncmp(line, name, strlen(name)) == 0) {
             found = sscanf(line + strlen(name), "%llu %llu %llu %llu %llu %llu %llu %llu", &fields[0], &fields[1],
@@ -36,11 +35,10 @@ uint64_t steal_parse(FILE *file, int cpu)
 
 uint64_t steal_ticks(int cpu)
 {
-    FILE *const file = fopen("/proc/stat", "re");
-    const uint64_t ticks = file != NULL ? steal_parse(file, cpu) : 0;
+    FILE *file = fopen("/proc/stat", "re");
+    uint64_t ticks = file != NULL ? steal_parse(file, cpu) : 0;
 
-    if (file != NULL) {
+    if (file != NULL)
         (void)fclose(file);
-    }
     return ticks;
 }

@@ -38,14 +38,11 @@ void sweep_add_point(struct sweep *sweep, uint64_t pages)
 {
     size_t place = sweep->count;
 
-    for (size_t index = 0; index < sweep->count; index++) {
-        if (sweep->cells[index].pages == pages) {
+    for (size_t index = 0; index < sweep->count; index++)
+        if (sweep->cells[index].pages == pages)
             return;
-        }
-    }
-    if (pages == 0 || sweep->count == SWEEP_POINTS_MAX) {
+    if (pages == 0 || sweep->count == SWEEP_POINTS_MAX)
         return;
-    }
     while (place > 0 && sweep->cells[place - 1].pages > pages) {
         sweep->cells[place] = sweep->cells[place - 1];
         place--;
@@ -60,10 +57,10 @@ void sweep_add_point(struct sweep *sweep, uint64_t pages)
 static long warm_up(struct chase *chase, uint64_t pages)
 {
     static long crowded_out; /* switches when other tasks' entries were last gone */
-    const uint64_t laps = WARM_LAPS * pages;
+    uint64_t laps = WARM_LAPS * pages;
 
     (void)clock_thread_cpu_ns(); /* a switch that is due happens here (guard_begin()) */
-    const long switches = guard_switches();
+    long switches = guard_switches();
 
     if (switches != crowded_out) {
         tlb_evict_foreign();
@@ -77,13 +74,12 @@ static long warm_up(struct chase *chase, uint64_t pages)
 /* Waits a little for the core to be unshared. */
 static bool await_idle_sibling(struct sweep *sweep, const struct sweep_effort *effort)
 {
-    const uint64_t start_ns = clock_now_ns();
+    uint64_t start_ns = clock_now_ns();
     bool alone = smt_watch_sample(&sweep->watch);
 
     while (!alone && clock_now_ns() - start_ns < SIBLING_WAIT_NS &&
-           (effort->end.end_ns == 0 || !deadline_passed(effort->end))) {
+           (effort->end.end_ns == 0 || !deadline_passed(effort->end)))
         alone = smt_watch_sample(&sweep->watch);
-    }
     return alone;
 }
 
@@ -92,27 +88,24 @@ static void time_side(struct sweep *sweep, struct sweep_samples *samples, struct
 {
     bool alone = await_idle_sibling(sweep, effort);
 
-    if (!alone && samples_answer(samples)) {
+    if (!alone && samples_answer(samples))
         return;
-    }
     long switches = warm_up(&chase, pages);
 
-    if (samples->accesses == 0) {
+    if (samples->accesses == 0)
         samples->accesses = chase_batch_accesses(&chase, effort->batch_seconds);
-    }
     for (unsigned batch = 0; batch < effort->batches; batch++) {
         bool quiet = false;
         double ns = NAN;
 
         for (unsigned try = 0; try < DISTURBED_TRIES && !quiet; try++) {
-            if (guard_switches() != switches) {
+            if (guard_switches() != switches)
                 switches = warm_up(&chase, pages);
-            }
             quiet = chase_time_batch(&chase, samples->accesses, &ns);
             samples->dropped += quiet ? 0 : 1;
         }
         if (quiet) {
-            const bool idle_after = smt_watch_sample(&sweep->watch);
+            bool idle_after = smt_watch_sample(&sweep->watch);
 
             samples_keep(samples, ns, alone && idle_after);
             alone = idle_after;
@@ -123,7 +116,7 @@ static void time_side(struct sweep *sweep, struct sweep_samples *samples, struct
 static void summarise(struct sweep *sweep)
 {
     for (size_t index = 0; index < sweep->count; index++) {
-        struct sweep_cell *const cell = &sweep->cells[index];
+        struct sweep_cell *cell = &sweep->cells[index];
 
         samples_summarise(&cell->view);
         samples_summarise(&cell->packed);
@@ -133,7 +126,7 @@ static void summarise(struct sweep *sweep)
 /* Kept batches that a point needs: a median's, or all that were asked for. */
 static size_t samples_needed(const struct sweep_effort *effort)
 {
-    const size_t asked = (size_t)effort->rounds * effort->batches;
+    size_t asked = (size_t)effort->rounds * effort->batches;
 
     return asked < SWEEP_SAMPLES_MIN ? asked : SWEEP_SAMPLES_MIN;
 }
@@ -166,12 +159,11 @@ bool sweep_is_contended_past(const struct sweep *sweep, uint64_t pages)
     unsigned looked = 0;
 
     for (size_t index = 0; index < sweep->count && looked < RISE_POINTS; index++) {
-        const struct sweep_cell *const cell = &sweep->cells[index];
+        const struct sweep_cell *cell = &sweep->cells[index];
 
         if (cell->pages > pages) {
-            if (is_contended(cell, true)) {
+            if (is_contended(cell, true))
                 return true;
-            }
             looked++;
         }
     }
@@ -180,39 +172,35 @@ bool sweep_is_contended_past(const struct sweep *sweep, uint64_t pages)
 
 bool sweep_lacks_batches(const struct sweep *sweep, size_t batches, bool control)
 {
-    for (size_t index = 0; index < sweep->count; index++) {
-        if (lacks_samples(&sweep->cells[index], batches, control)) {
+    for (size_t index = 0; index < sweep->count; index++)
+        if (lacks_samples(&sweep->cells[index], batches, control))
             return true;
-        }
-    }
     return false;
 }
 
 bool sweep_is_uncertain(const struct sweep *sweep)
 {
     for (size_t index = 0; index < sweep->count; index++) {
-        const struct sweep_cell *const cell = &sweep->cells[index];
+        const struct sweep_cell *cell = &sweep->cells[index];
 
         if (samples_are_uncertain(&cell->view) ||
-            (samples_all(&cell->packed) > 0 && samples_are_uncertain(&cell->packed))) {
+            (samples_all(&cell->packed) > 0 && samples_are_uncertain(&cell->packed)))
             return true;
-        }
     }
     return false;
 }
 
 int sweep_give_up_points(struct sweep *sweep, size_t batches, bool control, struct verdict *verdict)
 {
-    const size_t points = sweep->count;
+    size_t points = sweep->count;
     size_t kept = 0;
 
     for (size_t index = 0; index < points; index++) {
-        const struct sweep_cell *const cell = &sweep->cells[index];
+        const struct sweep_cell *cell = &sweep->cells[index];
 
         if (!lacks_samples(cell, batches, control)) {
-            if (kept != index) {
+            if (kept != index)
                 sweep->cells[kept] = *cell;
-            }
             kept++;
         }
     }
@@ -241,7 +229,7 @@ double sweep_dropped_share(const struct sweep *sweep)
 
 static int judge_noise(const struct sweep *sweep, struct verdict *verdict)
 {
-    const double dropped = sweep_dropped_share(sweep);
+    double dropped = sweep_dropped_share(sweep);
 
     if (dropped > DROPPED_SHARE_MAX) {
         verdict_set(verdict, STATUS_NOISY, "other work held the core: %.0f %% of the batches disturbed", 100 * dropped);
@@ -255,8 +243,8 @@ static int judge_noise(const struct sweep *sweep, struct verdict *verdict)
 
 static bool stolen_round(uint64_t ticks_before, uint64_t start_ns, int cpu)
 {
-    const double ns_per_tick = 1e7; /* USER_HZ is 100 on every architecture here */
-    const double stolen = (double)(steal_ticks(cpu) - ticks_before) * ns_per_tick;
+    double ns_per_tick = 1e7; /* USER_HZ is 100 on every architecture here */
+    double stolen = (double)(steal_ticks(cpu) - ticks_before) * ns_per_tick;
 
     /* One tick may round up a stall of microseconds. */
     return stolen > ns_per_tick && stolen > STEAL_SHARE_MAX * (double)(clock_now_ns() - start_ns);
@@ -278,9 +266,8 @@ static double lowest(const struct sweep *sweep)
 {
     double low = INFINITY;
 
-    for (size_t index = 0; index < sweep->count; index++) {
+    for (size_t index = 0; index < sweep->count; index++)
         low = fmin(low, samples_best(&sweep->cells[index].view));
-    }
     return low;
 }
 
@@ -288,53 +275,49 @@ static double lowest(const struct sweep *sweep)
  * a low one stands; it is where the sweep seems to rise that the sibling's part in it matters. */
 static void choose_cells(struct round *round, size_t first_cell, unsigned number)
 {
-    const struct sweep_effort *const effort = round->effort;
-    const unsigned planned = effort->rounds > effort->rounds_max ? effort->rounds : effort->rounds_max;
-    const bool patient = effort->end.end_ns != 0 && !deadline_passed(effort->end) &&
-                         number < planned + EXTRA_ROUNDS + effort->smt_rounds;
+    const struct sweep_effort *effort = round->effort;
+    unsigned planned = effort->rounds > effort->rounds_max ? effort->rounds : effort->rounds_max;
+    bool patient = effort->end.end_ns != 0 && !deadline_passed(effort->end) &&
+                   number < planned + EXTRA_ROUNDS + effort->smt_rounds;
 
-    const double risen_ns = (1 + RISEN_SHARE) * lowest(round->sweep);
+    double risen_ns = (1 + RISEN_SHARE) * lowest(round->sweep);
     unsigned risen = 0;
 
     round->count = 0;
     for (size_t index = first_cell; index < round->sweep->count; index++) {
-        const struct sweep_cell *const cell = &round->sweep->cells[index];
-        const bool uncertain =
-            number < effort->rounds_max &&
-            (samples_are_uncertain(&cell->view) || (effort->control && samples_are_uncertain(&cell->packed)));
+        const struct sweep_cell *cell = &round->sweep->cells[index];
+        bool uncertain = number < effort->rounds_max && (samples_are_uncertain(&cell->view) ||
+                                                         (effort->control && samples_are_uncertain(&cell->packed)));
 
-        const bool lacking =
-            number < planned + EXTRA_ROUNDS && lacks_samples(cell, samples_needed(effort), effort->control);
+        bool lacking = number < planned + EXTRA_ROUNDS && lacks_samples(cell, samples_needed(effort), effort->control);
 
         risen += samples_best(&cell->view) > risen_ns ? 1 : 0;
-        const bool waits = patient && (lacks_idle(cell, effort) ||
-                                       (risen > 0 && risen <= RISE_POINTS && is_contended(cell, effort->control)));
+        bool waits = patient && (lacks_idle(cell, effort) ||
+                                 (risen > 0 && risen <= RISE_POINTS && is_contended(cell, effort->control)));
 
-        if (number < effort->rounds || uncertain || lacking || waits) {
+        if (number < effort->rounds || uncertain || lacking || waits)
             round->cells[round->count++] = (uint32_t)index;
-        }
     }
 }
 
 static int measure_round(struct round *round, unsigned number, struct verdict *verdict)
 {
-    const struct sweep_effort *const effort = round->effort;
+    const struct sweep_effort *effort = round->effort;
     struct rng rng = rng_new(round->session->seed, round->sweep->seed * 1000 + number);
     size_t counts[SWEEP_POINTS_MAX][2] = {{0}};
-    const uint64_t ticks = steal_ticks(round->session->cpu);
-    const uint64_t start_ns = clock_now_ns();
+    uint64_t ticks = steal_ticks(round->session->cpu);
+    uint64_t start_ns = clock_now_ns();
 
     size_t measured = 0;
 
     permutation_shuffle(round->cells, round->count, &rng);
     for (size_t step = 0; step < round->count && !round->gave_up; step++) {
-        struct sweep_cell *const cell = &round->sweep->cells[round->cells[step]];
+        struct sweep_cell *cell = &round->sweep->cells[round->cells[step]];
 
         counts[round->cells[step]][0] = cell->view.count;
         counts[round->cells[step]][1] = cell->packed.count;
-        if (session_must_stop(round->session, verdict)) {
+        if (session_must_stop(round->session, verdict))
             return -1;
-        }
         if (effort->control) {
             time_side(round->sweep, &cell->packed, round->link(round->context, true, cell->pages, &rng, round->order),
                       cell->pages, effort);
@@ -346,7 +329,7 @@ static int measure_round(struct round *round, unsigned number, struct verdict *v
     }
     if (stolen_round(ticks, start_ns, round->session->cpu)) {
         for (size_t step = 0; step < measured; step++) {
-            struct sweep_cell *const cell = &round->sweep->cells[round->cells[step]];
+            struct sweep_cell *cell = &round->sweep->cells[round->cells[step]];
 
             samples_drop_stolen(&cell->view, counts[round->cells[step]][0]);
             samples_drop_stolen(&cell->packed, counts[round->cells[step]][1]);
@@ -363,20 +346,18 @@ static bool time_is_up(const struct sweep_effort *effort, uint64_t round_ns)
 
 static int measure_rounds(struct round *round, size_t first_cell, struct verdict *verdict)
 {
-    const struct sweep_effort *const effort = round->effort;
+    const struct sweep_effort *effort = round->effort;
     uint64_t round_ns = 0;
 
     for (unsigned number = 0; !round->gave_up; number++) {
-        const uint64_t start_ns = clock_now_ns();
+        uint64_t start_ns = clock_now_ns();
 
         choose_cells(round, first_cell, number);
         if (round->count == 0 || (time_is_up(effort, round_ns) &&
-                                  !sweep_lacks_batches(round->sweep, samples_needed(effort), effort->control))) {
+                                  !sweep_lacks_batches(round->sweep, samples_needed(effort), effort->control)))
             break;
-        }
-        if (measure_round(round, number, verdict) != 0) {
+        if (measure_round(round, number, verdict) != 0)
             return -1;
-        }
         round_ns = clock_now_ns() - start_ns;
     }
     return 0;
@@ -385,7 +366,7 @@ static int measure_rounds(struct round *round, size_t first_cell, struct verdict
 static int measure_from(struct sweep *sweep, size_t first_cell, sweep_link *link, void *context,
                         const struct sweep_effort *effort, const struct session *session, struct verdict *verdict)
 {
-    const uint64_t longest = sweep->count > 0 ? sweep->cells[sweep->count - 1].pages : 0;
+    uint64_t longest = sweep->count > 0 ? sweep->cells[sweep->count - 1].pages : 0;
     struct round round = {.sweep = sweep,
                           .link = link,
                           .context = context,
@@ -401,9 +382,8 @@ static int measure_from(struct sweep *sweep, size_t first_cell, sweep_link *link
 
     free(round.order);
     summarise(sweep);
-    if (result == 0) {
+    if (result == 0)
         result = sweep_give_up_points(sweep, samples_needed(effort), effort->control, verdict);
-    }
     return result == 0 ? judge_noise(sweep, verdict) : -1;
 }
 
@@ -422,16 +402,15 @@ static struct chase link_window(void *context, bool packed, size_t pages, struct
 int sweep_measure_window(struct sweep *sweep, struct window *window, const struct sweep_effort *effort,
                          const struct session *session, struct verdict *verdict)
 {
-    if (sweep->count == 0 || window_map(window, sweep->cells[sweep->count - 1].pages, verdict) != 0) {
+    if (sweep->count == 0 || window_map(window, sweep->cells[sweep->count - 1].pages, verdict) != 0)
         return -1;
-    }
     return sweep_measure(sweep, link_window, window, effort, session, verdict);
 }
 
 int sweep_extend(struct sweep *sweep, uint64_t pages, sweep_link *link, void *context,
                  const struct sweep_effort *effort, const struct session *session, struct verdict *verdict)
 {
-    const size_t first_cell = sweep->count;
+    size_t first_cell = sweep->count;
 
     sweep_add_point(sweep, pages);
     return measure_from(sweep, first_cell, link, context, effort, session, verdict);
@@ -440,8 +419,7 @@ int sweep_extend(struct sweep *sweep, uint64_t pages, sweep_link *link, void *co
 int sweep_extend_window(struct sweep *sweep, uint64_t pages, struct window *window, const struct sweep_effort *effort,
                         const struct session *session, struct verdict *verdict)
 {
-    if (window_map(window, pages, verdict) != 0) {
+    if (window_map(window, pages, verdict) != 0)
         return -1;
-    }
     return sweep_extend(sweep, pages, link_window, window, effort, session, verdict);
 }

@@ -20,11 +20,10 @@ bool samples_answer(const struct sweep_samples *samples)
 
 void samples_keep(struct sweep_samples *samples, double ns, bool alone)
 {
-    if (alone && samples->count < SWEEP_SAMPLES_MAX) {
+    if (alone && samples->count < SWEEP_SAMPLES_MAX)
         samples->ns[samples->count++] = ns;
-    } else if (!alone && samples->contended_count < SWEEP_CONTENDED_MAX) {
+    else if (!alone && samples->contended_count < SWEEP_CONTENDED_MAX)
         samples->contended_ns[samples->contended_count++] = ns;
-    }
 }
 
 /* Figures of the unshared core if there are enough; else of all. */
@@ -56,12 +55,11 @@ bool samples_are_uncertain(const struct sweep_samples *samples)
 {
     double sorted[SWEEP_SAMPLES_MAX];
 
-    if (samples->count < SWEEP_SAMPLES_MIN || samples->count == SWEEP_SAMPLES_MAX) {
+    if (samples->count < SWEEP_SAMPLES_MIN || samples->count == SWEEP_SAMPLES_MAX)
         return samples->count < SWEEP_SAMPLES_MIN;
-    }
     memcpy(sorted, samples->ns, samples->count * sizeof(*sorted));
-    const double median = statistics_median(sorted, samples->count);
-    const double deviation = 1.4826 * statistics_mad(sorted, samples->count, median);
+    double median = statistics_median(sorted, samples->count);
+    double deviation = 1.4826 * statistics_mad(sorted, samples->count, median);
 
     return 1.2533 * deviation / sqrt((double)samples->count) > MEDIAN_ERROR_SHARE * median;
 }
@@ -74,14 +72,11 @@ void samples_drop_stolen(struct sweep_samples *samples, size_t first)
     double best = INFINITY;
     size_t kept = first;
 
-    for (size_t index = 0; index < samples->count; index++) {
+    for (size_t index = 0; index < samples->count; index++)
         best = fmin(best, samples->ns[index]);
-    }
-    for (size_t index = first; index < samples->count; index++) {
-        if (samples->ns[index] <= (1 + STOLEN_EXCESS_SHARE) * best) {
+    for (size_t index = first; index < samples->count; index++)
+        if (samples->ns[index] <= (1 + STOLEN_EXCESS_SHARE) * best)
             samples->ns[kept++] = samples->ns[index];
-        }
-    }
     samples->dropped += (unsigned)(samples->count - kept);
     samples->count = kept;
 }
@@ -90,11 +85,9 @@ double samples_best(const struct sweep_samples *samples)
 {
     double best = INFINITY;
 
-    for (size_t index = 0; index < samples->count; index++) {
+    for (size_t index = 0; index < samples->count; index++)
         best = fmin(best, samples->ns[index]);
-    }
-    for (size_t index = 0; index < samples->contended_count; index++) {
+    for (size_t index = 0; index < samples->contended_count; index++)
         best = fmin(best, samples->contended_ns[index]);
-    }
     return best;
 }

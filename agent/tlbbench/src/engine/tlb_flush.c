@@ -17,11 +17,10 @@ enum { FOREIGN_SWEEP_PAGES = 16384 }; /* four times the largest second level kno
 /* Zero pages to read; NULL when there are none to be had. */
 static char *map_zeroes(size_t bytes)
 {
-    char *const made = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *made = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    if (made == MAP_FAILED) {
+    if (made == MAP_FAILED)
         return NULL;
-    }
     (void)madvise(made, bytes, MADV_NOHUGEPAGE);
     return made;
 }
@@ -33,14 +32,12 @@ static char *map_zeroes(size_t bytes)
 void tlb_flush(void)
 {
     static char *range;
-    const size_t bytes = (size_t)RANGE_PAGES * (size_t)sysconf(_SC_PAGESIZE);
+    size_t bytes = (size_t)RANGE_PAGES * (size_t)sysconf(_SC_PAGESIZE);
 
-    if (range == NULL && (range = map_zeroes(bytes)) == NULL) {
+    if (range == NULL && (range = map_zeroes(bytes)) == NULL)
         return; /* a measurement with old entries is better than none */
-    }
-    for (size_t offset = 0; offset < bytes; offset += bytes / RANGE_PAGES) {
+    for (size_t offset = 0; offset < bytes; offset += bytes / RANGE_PAGES)
         (void)*(volatile char *)(range + offset);
-    }
     (void)mprotect(range, bytes, PROT_NONE);
     if (mprotect(range, bytes, PROT_READ) != 0) {
         (void)munmap(range, bytes); /* not readable any more */
@@ -51,12 +48,10 @@ void tlb_flush(void)
 void tlb_evict_foreign(void)
 {
     static const char *range;
-    const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 
-    if (range == NULL && (range = map_zeroes(FOREIGN_SWEEP_PAGES * page_bytes)) == NULL) {
+    if (range == NULL && (range = map_zeroes(FOREIGN_SWEEP_PAGES * page_bytes)) == NULL)
         return;
-    }
-    for (size_t page = 0; page < FOREIGN_SWEEP_PAGES; page++) {
+    for (size_t page = 0; page < FOREIGN_SWEEP_PAGES; page++)
         (void)*(const volatile char *)(range + page * page_bytes);
-    }
 }

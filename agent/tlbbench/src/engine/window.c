@@ -47,13 +47,12 @@ static size_t frame_of_page(const struct window *window, size_t page)
 /* Byte offset of the page's slot in its frame: all lines once, then the next word of each. */
 static size_t slot_offset(const struct window *window, size_t page)
 {
-    const size_t lines = lines_per_frame(window);
-    const size_t slot = is_huge(window) ? page / window->frames : page % slots_per_frame(window);
+    size_t lines = lines_per_frame(window);
+    size_t slot = is_huge(window) ? page / window->frames : page % slots_per_frame(window);
 
-    if (window->slots == WINDOW_SLOTS_SHARED) {
+    if (window->slots == WINDOW_SLOTS_SHARED)
         return slot * WORD_BYTES;
-    }
-    const size_t line = (slot * LINE_STEP + frame_of_page(window, page) * window->salt) % lines;
+    size_t line = (slot * LINE_STEP + frame_of_page(window, page) * window->salt) % lines;
 
     return line * LINE_BYTES + slot / lines * WORD_BYTES;
 }
@@ -66,22 +65,21 @@ static char *packed_slot(const struct window *window, size_t page)
 /* Where page i of the view is mapped. */
 static char *view_page(const struct window *window, size_t page)
 {
-    const uint64_t inside =
-        window->spread ? page % (window->stride_bytes / window->page_bytes) * window->page_bytes : 0;
+    uint64_t inside = window->spread ? page % (window->stride_bytes / window->page_bytes) * window->page_bytes : 0;
 
     return window->view + page * window->stride_bytes + inside;
 }
 
 static char *view_slot(const struct window *window, size_t page)
 {
-    char *const mapped = view_page(window, page) + slot_offset(window, page);
+    char *mapped = view_page(window, page) + slot_offset(window, page);
 
     return is_huge(window) ? mapped + frame_of_page(window, page) * window->base_bytes : mapped;
 }
 
 static void touch_frames(void *context)
 {
-    const struct window *const window = context;
+    const struct window *window = context;
 
     memset(window->packed, 1, window->frames * window->base_bytes);
 }
@@ -103,9 +101,8 @@ int window_open(struct window *window, const struct window_request *request, str
     window->view_bytes = window->stride_bytes * request->pages_max;
 
     window->fd = backing_memfd(is_huge(window) ? request->page_bytes : 0, window->packed_bytes, verdict);
-    if (window->fd < 0) {
+    if (window->fd < 0)
         return -1;
-    }
     window->packed = backing_map_file(window->fd, window->packed_bytes, verdict);
     if (window->packed != NULL && signals_guard_bus(touch_frames, window) != 0) {
         verdict_set(verdict, STATUS_SIGBUS, "a promised %llu-byte page could not be had",
@@ -124,24 +121,21 @@ int window_open(struct window *window, const struct window_request *request, str
 
 void window_close(struct window *window)
 {
-    if (window->view != NULL) {
+    if (window->view != NULL)
         (void)munmap(window->view, window->view_bytes);
-    }
-    if (window->packed != NULL) {
+    if (window->packed != NULL)
         (void)munmap(window->packed, window->packed_bytes);
-    }
-    if (window->fd >= 0) {
+    if (window->fd >= 0)
         (void)close(window->fd);
-    }
     *window = (struct window){.fd = -1};
 }
 
 int window_map(struct window *window, size_t pages, struct verdict *verdict)
 {
-    const int flags = MAP_SHARED | MAP_FIXED | MAP_POPULATE;
+    int flags = MAP_SHARED | MAP_FIXED | MAP_POPULATE;
 
     for (size_t page = window->pages_mapped; page < pages; page++) {
-        const off_t frame = is_huge(window) ? 0 : (off_t)(frame_of_page(window, page) * window->base_bytes);
+        off_t frame = is_huge(window) ? 0 : (off_t)(frame_of_page(window, page) * window->base_bytes);
 
         if (mmap(view_page(window, page), window->page_bytes, PROT_READ | PROT_WRITE, flags, window->fd, frame) ==
             MAP_FAILED) {
@@ -158,7 +152,7 @@ static void *link_cycle(struct window *window, const uint32_t *order, size_t pag
                         char *(*slot)(const struct window *, size_t))
 {
     for (size_t step = 0; step < pages; step++) {
-        char *const next = slot(window, order[step + 1 == pages ? 0 : step + 1]);
+        char *next = slot(window, order[step + 1 == pages ? 0 : step + 1]);
 
         memcpy(packed_slot(window, order[step]), &next, sizeof(next));
     }
@@ -175,24 +169,21 @@ static void draw_salt(struct window *window, struct rng *rng)
 void *window_link_view(struct window *window, size_t pages, struct rng *rng, uint32_t *order)
 {
     draw_salt(window, rng);
-    for (size_t page = 0; page < pages; page++) {
+    for (size_t page = 0; page < pages; page++)
         order[page] = (uint32_t)page;
-    }
     permutation_shuffle(order, pages, rng);
     return link_cycle(window, order, pages, view_slot);
 }
 
 void *window_link_packed(struct window *window, size_t pages, struct rng *rng, uint32_t *order)
 {
-    const size_t group = CONTROL_FRAMES * slots_per_frame(window);
+    size_t group = CONTROL_FRAMES * slots_per_frame(window);
 
     draw_salt(window, rng);
-    for (size_t page = 0; page < pages; page++) {
+    for (size_t page = 0; page < pages; page++)
         order[page] = (uint32_t)page;
-    }
-    for (size_t start = 0; start < pages; start += group) {
+    for (size_t start = 0; start < pages; start += group)
         permutation_shuffle(order + start, pages - start < group ? pages - start : group, rng);
-    }
     return link_cycle(window, order, pages, packed_slot);
 }
 

@@ -24,8 +24,8 @@ static size_t mapped_bytes(uint64_t page_bytes, size_t pages_max)
 
 int zero_window_open(struct zero_window *view, uint64_t page_bytes, size_t pages_max, struct verdict *verdict)
 {
-    const size_t bytes = mapped_bytes(page_bytes, pages_max);
-    char *const base = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t bytes = mapped_bytes(page_bytes, pages_max);
+    char *base = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     *view = (struct zero_window){.page_bytes = page_bytes, .pages_max = pages_max};
     if (base == MAP_FAILED) {
@@ -39,26 +39,24 @@ int zero_window_open(struct zero_window *view, uint64_t page_bytes, size_t pages
 
 void zero_window_close(struct zero_window *view)
 {
-    if (view->base != NULL) {
+    if (view->base != NULL)
         (void)munmap(view->base, mapped_bytes(view->page_bytes, view->pages_max));
-    }
     view->base = NULL;
 }
 
 struct chase zero_window_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order)
 {
-    const struct zero_window *const view = context;
-    const uint64_t lines = view->page_bytes / LINE_BYTES;
-    const uint64_t salt = rng_below(rng, lines);
-    const uint64_t start = rng_below(rng, START_PAGES);
+    const struct zero_window *view = context;
+    uint64_t lines = view->page_bytes / LINE_BYTES;
+    uint64_t salt = rng_below(rng, lines);
+    uint64_t start = rng_below(rng, START_PAGES);
 
-    for (size_t page = 0; page < pages; page++) {
+    for (size_t page = 0; page < pages; page++)
         order[page] = (uint32_t)page;
-    }
     permutation_shuffle(order, pages, rng);
     for (size_t step = 0; step < pages; step++) {
-        const uint64_t page = order[step];
-        const uint64_t line = (page * LINE_STEP + page / lines * salt) % lines;
+        uint64_t page = order[step];
+        uint64_t line = (page * LINE_STEP + page / lines * salt) % lines;
 
         order[step] = (uint32_t)((packed ? 0 : page * view->page_bytes) + line * LINE_BYTES);
     }

@@ -20,20 +20,19 @@ enum { CALIBRATION_PAGES = 32 }; /* below every first-level TLB in the catalogue
 static int time_calibration(struct geometry_work *work, enum window_slots slots, double *view_ns, double *packed_ns,
                             struct verdict *verdict)
 {
-    const uint64_t base = work->session->base_page_bytes;
-    const struct window_request request = {
+    uint64_t base = work->session->base_page_bytes;
+    struct window_request request = {
         .page_bytes = base, .base_bytes = base, .stride_pages = 1, .pages_max = CALIBRATION_PAGES, .slots = slots};
     struct window window;
 
-    if (window_open(&window, &request, verdict) != 0) {
+    if (window_open(&window, &request, verdict) != 0)
         return -1;
-    }
     geometry_start_sweep(work);
     struct sweep_effort effort = geometry_effort(work, 0.5);
 
     sweep_add_point(work->sweep, CALIBRATION_PAGES);
     effort.control = true;
-    const int result = sweep_measure_window(work->sweep, &window, &effort, work->session, verdict);
+    int result = sweep_measure_window(work->sweep, &window, &effort, work->session, verdict);
 
     *view_ns = work->sweep->cells[0].view.stats.ns_min;
     *packed_ns = work->sweep->cells[0].packed.stats.ns_min;
@@ -48,9 +47,8 @@ int geometry_calibrate(struct geometry_work *work, struct verdict *verdict)
 
     work->result->clock.core_hz = core_clock_hz();
     if (time_calibration(work, WINDOW_SLOTS_LINES, &lines_ns, &packed_ns, verdict) != 0 ||
-        time_calibration(work, WINDOW_SLOTS_SHARED, &shared_ns, &ignored_ns, verdict) != 0) {
+        time_calibration(work, WINDOW_SLOTS_SHARED, &shared_ns, &ignored_ns, verdict) != 0)
         return -1;
-    }
     work->l1_hit_ns = INFINITY;
     geometry_note_hit(work, fmin(lines_ns, packed_ns));
     work->result->alias_cost_ns = shared_ns - lines_ns;

@@ -42,10 +42,9 @@ static void leave_contended_cpu(struct geometry_work *work)
     double idle_share;
 
     work->held = true;
-    if (work->movable == NULL) {
+    if (work->movable == NULL)
         return;
-    }
-    const int idlest = cpus_idlest(&work->idle, &work->movable->cpus, &idle_share);
+    int idlest = cpus_idlest(&work->idle, &work->movable->cpus, &idle_share);
 
     if (idlest >= 0 && idlest != work->movable->cpu && idle_share > work->cpu_share + MOVE_GAIN_SHARE) {
         work->movable->cpu = idlest;
@@ -56,8 +55,8 @@ static void leave_contended_cpu(struct geometry_work *work)
 /* Share of the sweep's looks since the last sweep that found the core unshared; NAN when there were few. */
 static double idle_share_since(const struct geometry_work *work)
 {
-    const struct smt_watch *const now = &work->sweep->watch;
-    const uint64_t looks = now->samples - work->watched_samples;
+    const struct smt_watch *now = &work->sweep->watch;
+    uint64_t looks = now->samples - work->watched_samples;
 
     return looks >= WATCH_SAMPLES_MIN ? (double)(now->idle - work->watched_idle) / (double)looks : NAN;
 }
@@ -66,44 +65,38 @@ static double idle_share_since(const struct geometry_work *work)
  * moment. */
 static void leave_contended_core(struct geometry_work *work)
 {
-    struct smt_watch *const watch = &work->sweep->watch;
-    const double share = idle_share_since(work);
+    struct smt_watch *watch = &work->sweep->watch;
+    double share = idle_share_since(work);
     double idle_share;
 
-    if (work->movable == NULL || isnan(share) || share > SIBLING_IDLE_SHARE_MIN) {
+    if (work->movable == NULL || isnan(share) || share > SIBLING_IDLE_SHARE_MIN)
         return;
-    }
-    const int idlest = cpus_idlest(&work->idle, &work->movable->cpus, &idle_share);
+    int idlest = cpus_idlest(&work->idle, &work->movable->cpus, &idle_share);
 
-    if (idlest < 0 || idlest == work->movable->cpu || idle_share < IDLE_SHARE_MIN || cpus_pin(idlest) != 0) {
+    if (idlest < 0 || idlest == work->movable->cpu || idle_share < IDLE_SHARE_MIN || cpus_pin(idlest) != 0)
         return;
-    }
-    const uint64_t idle_before = watch->idle;
+    uint64_t idle_before = watch->idle;
 
-    for (unsigned look = 0; look < WATCH_SAMPLES_MIN; look++) {
+    for (unsigned look = 0; look < WATCH_SAMPLES_MIN; look++)
         (void)smt_watch_sample(watch);
-    }
-    if ((double)(watch->idle - idle_before) / WATCH_SAMPLES_MIN > share + MOVE_GAIN_SHARE) {
+    if ((double)(watch->idle - idle_before) / WATCH_SAMPLES_MIN > share + MOVE_GAIN_SHARE)
         work->movable->cpu = idlest;
-    } else {
+    else
         (void)cpus_pin(work->movable->cpu);
-    }
 }
 
 void geometry_watch_core(struct geometry_work *work)
 {
-    const double wall_ns = (double)(clock_now_ns() - work->idle.wall_ns);
-    const double cpu_ns = (double)(clock_thread_cpu_ns() - work->cpu_ns);
+    double wall_ns = (double)(clock_now_ns() - work->idle.wall_ns);
+    double cpu_ns = (double)(clock_thread_cpu_ns() - work->cpu_ns);
 
-    if (work->idle.wall_ns != 0 && wall_ns <= WATCH_NS_MIN) {
+    if (work->idle.wall_ns != 0 && wall_ns <= WATCH_NS_MIN)
         return;
-    }
     work->cpu_share = work->idle.wall_ns == 0 ? 1 : cpu_ns / wall_ns;
-    if (work->cpu_share < CONTENDED_CPU_SHARE) {
+    if (work->cpu_share < CONTENDED_CPU_SHARE)
         leave_contended_cpu(work);
-    } else if (work->idle.wall_ns != 0) {
+    else if (work->idle.wall_ns != 0)
         leave_contended_core(work);
-    }
     work->watched_samples = work->sweep->watch.samples;
     work->watched_idle = work->sweep->watch.idle;
     cpus_sample_idle(&work->idle);
@@ -120,16 +113,15 @@ void geometry_start_sweep(struct geometry_work *work)
 struct sweep_effort geometry_effort(const struct geometry_work *work, double share)
 {
     struct sweep_effort effort = work->effort;
-    const double planned = share * deadline_remaining_seconds(work->part_end);
-    const double left = deadline_remaining_seconds(work->session->deadline) - LAST_MARGIN_SECONDS;
+    double planned = share * deadline_remaining_seconds(work->part_end);
+    double left = deadline_remaining_seconds(work->session->deadline) - LAST_MARGIN_SECONDS;
 
     effort.end = deadline_after(planned);
     /* What lies past the part's own end comes out of the parts behind it: a tenth of what is left at most. */
     effort.last = deadline_after(fmax(0, fmin(left, 2 * planned + 0.1 * left)));
-    if (work->cpu_share < CONTENDED_CPU_SHARE) {
+    if (work->cpu_share < CONTENDED_CPU_SHARE)
         effort.batch_seconds *= fmax(work->cpu_share, CONTENDED_BATCH_SHARE_MIN);
-    } else if (smt_watch_idle_share(&work->sweep->watch) < SIBLING_IDLE_SHARE_MIN) {
+    else if (smt_watch_idle_share(&work->sweep->watch) < SIBLING_IDLE_SHARE_MIN)
         effort.batch_seconds *= SMT_BATCH_SHARE;
-    }
     return effort;
 }

@@ -61,17 +61,16 @@ static char *part_line(const struct parts *parts, size_t part)
 
 static struct chase link_parts(void *context, bool packed, size_t count, struct rng *rng, uint32_t *order)
 {
-    const struct parts *const parts = context;
+    const struct parts *parts = context;
 
-    for (size_t part = 0; part < count; part++) {
+    for (size_t part = 0; part < count; part++)
         order[part] = (uint32_t)part;
-    }
     permutation_shuffle(order, count, rng);
     for (size_t step = 0; step < count; step++) {
-        const size_t from = order[step];
-        const size_t to = order[step + 1 == count ? 0 : step + 1];
-        char *const line = packed ? parts->base + from * LINE_BYTES : part_line(parts, from);
-        char *const next = packed ? parts->base + to * LINE_BYTES : part_line(parts, to);
+        size_t from = order[step];
+        size_t to = order[step + 1 == count ? 0 : step + 1];
+        char *line = packed ? parts->base + from * LINE_BYTES : part_line(parts, from);
+        char *next = packed ? parts->base + to * LINE_BYTES : part_line(parts, to);
 
         memcpy(line, &next, sizeof(next));
     }
@@ -86,30 +85,28 @@ static int64_t find_parts_knee(struct geometry_work *work, const struct arena *a
 {
     struct parts parts = {arena->base, part_bytes};
     struct knee_point points[SWEEP_POINTS_MAX];
-    const double entries = (double)work->l1_entries;
+    double entries = (double)work->l1_entries;
 
     geometry_start_sweep(work);
     struct sweep_effort effort = geometry_effort(work, 1.0 / (double)work->pages_left);
 
     effort.control = true;
     /* Fourth roots of 2 that meet the first level itself and its multiples. */
-    for (double count = entries / 4; llround(count) <= (long long)parts_max; count *= 1.189207115) {
+    for (double count = entries / 4; llround(count) <= (long long)parts_max; count *= 1.189207115)
         sweep_add_point(work->sweep, (uint64_t)llround(count));
-    }
     sweep_add_point(work->sweep, parts_max);
-    if (sweep_measure(work->sweep, link_parts, &parts, &effort, work->session, verdict) != 0) {
+    if (sweep_measure(work->sweep, link_parts, &parts, &effort, work->session, verdict) != 0)
         return -1;
-    }
     geometry_keep_curve(work, name, &arena->backing, false, "part_per_line", verdict);
-    const size_t count = sweep_knee_points(work->sweep, SWEEP_MINIMUM, work->l1_hit_ns, points);
-    const struct knee knee = knee_find(points, count);
+    size_t count = sweep_knee_points(work->sweep, SWEEP_MINIMUM, work->l1_hit_ns, points);
+    struct knee knee = knee_find(points, count);
 
     if (knee.verdict == KNEE_UNCLEAR) {
         verdict_set(verdict, STATUS_NOISY, "no clear plateau inside %s pages", arena->backing.name);
         return -1;
     }
-    const double rise = points[count - 1].ns - knee.plateau_ns;
-    const double cut = isnan(work->l2_penalty_ns) ? 0.25 * work->l1_hit_ns : CUT_PENALTY_SHARE * work->l2_penalty_ns;
+    double rise = points[count - 1].ns - knee.plateau_ns;
+    double cut = isnan(work->l2_penalty_ns) ? 0.25 * work->l1_hit_ns : CUT_PENALTY_SHARE * work->l2_penalty_ns;
 
     return knee.verdict == KNEE_FOUND && rise >= cut ? (int64_t)knee.pages : 0;
 }
@@ -117,7 +114,7 @@ static int64_t find_parts_knee(struct geometry_work *work, const struct arena *a
 /* Base pages that one entry seems to hold, by a knee at `parts` parts: a power of two. */
 static uint64_t coalesced_pages(const struct geometry_work *work, int64_t parts)
 {
-    const long doublings = lround(log2((double)parts / (double)work->l1_entries));
+    long doublings = lround(log2((double)parts / (double)work->l1_entries));
 
     return 1ull << (doublings > 0 ? doublings : 0);
 }
@@ -126,32 +123,27 @@ static uint64_t coalesced_pages(const struct geometry_work *work, int64_t parts)
  * entry; that depends on the luck of the frames, so it is told apart from a page size and only noted. */
 static uint64_t page_from_knee(struct geometry_work *work, int64_t parts, uint64_t page_bytes)
 {
-    const struct environment *const environment = work->session->environment;
-    const uint64_t joined = coalesced_pages(work, parts);
-    const uint64_t bytes = joined * work->session->base_page_bytes;
+    const struct environment *environment = work->session->environment;
+    uint64_t joined = coalesced_pages(work, parts);
+    uint64_t bytes = joined * work->session->base_page_bytes;
 
-    if (bytes >= page_bytes) {
+    if (bytes >= page_bytes)
         return page_bytes;
-    }
-    for (size_t index = 0; index < environment->pool_count; index++) {
-        if (environment->pools[index].page_bytes == bytes) {
+    for (size_t index = 0; index < environment->pool_count; index++)
+        if (environment->pools[index].page_bytes == bytes)
             return bytes;
-        }
-    }
-    if (joined > 1) {
+    if (joined > 1)
         work->result->coalescing_seen = true;
-    }
     return work->session->base_page_bytes;
 }
 
 static void judge_effective_page(const struct geometry_work *work, struct effective_page *effective_page, int64_t knee)
 {
     effective_page->verdict = (struct verdict){.status = STATUS_OK};
-    if (effective_page->entry_bytes >= effective_page->page_bytes) {
+    if (effective_page->entry_bytes >= effective_page->page_bytes)
         return;
-    }
-    const uint64_t joined = knee > 0 ? coalesced_pages(work, knee) : 1;
-    const int written =
+    uint64_t joined = knee > 0 ? coalesced_pages(work, knee) : 1;
+    int written =
         snprintf(effective_page->verdict.reason, sizeof(effective_page->verdict.reason),
                  "one TLB entry covers %llu of the page's %llu bytes", (unsigned long long)effective_page->entry_bytes,
                  (unsigned long long)effective_page->page_bytes);
@@ -168,25 +160,23 @@ static void judge_effective_page(const struct geometry_work *work, struct effect
 static uint64_t measure_huge(struct geometry_work *work, const struct arena *arena, int64_t *found,
                              struct verdict *verdict)
 {
-    const uint64_t base = work->session->base_page_bytes;
-    const uint64_t middle = 2u << 20;
-    const size_t parts = (size_t)((arena->bytes < AREA_BYTES ? arena->bytes : AREA_BYTES) / base);
+    uint64_t base = work->session->base_page_bytes;
+    uint64_t middle = 2u << 20;
+    size_t parts = (size_t)((arena->bytes < AREA_BYTES ? arena->bytes : AREA_BYTES) / base);
     char name[64];
 
     (void)snprintf(name, sizeof(name), "fracture %s", arena->backing.name);
-    const int64_t knee = find_parts_knee(work, arena, base, parts, name, verdict);
+    int64_t knee = find_parts_knee(work, arena, base, parts, name, verdict);
 
     *found = knee;
-    if (knee < 0) {
+    if (knee < 0)
         return 0;
-    }
-    if (knee > 0) {
+    if (knee > 0)
         return page_from_knee(work, knee, arena->backing.page_bytes);
-    }
     /* No entry is as small as a base page. A gigantic page may still be held in 2M entries. */
     if (arena->backing.page_bytes >= WIDE_PARTS * middle) {
         (void)snprintf(name, sizeof(name), "fracture %s in 2M parts", arena->backing.name);
-        const int64_t wide = find_parts_knee(work, arena, middle, WIDE_PARTS, name, verdict);
+        int64_t wide = find_parts_knee(work, arena, middle, WIDE_PARTS, name, verdict);
 
         return wide < 0 ? 0 : wide > 0 ? middle : arena->backing.page_bytes;
     }
@@ -197,7 +187,7 @@ static uint64_t measure_huge(struct geometry_work *work, const struct arena *are
 static int open_pages(const struct geometry_work *work, const struct backing *backing, size_t bytes,
                       struct early_page *early, struct arena *arena, struct verdict *verdict)
 {
-    const int node = work->session->numa_node;
+    int node = work->session->numa_node;
 
     return early->state == EARLY_READY ? early_page_open(early, arena, node, verdict)
                                        : arena_open(arena, backing, bytes, node, verdict);
@@ -206,19 +196,17 @@ static int open_pages(const struct geometry_work *work, const struct backing *ba
 static void measure_backing(struct geometry_work *work, const struct backing *backing, struct early_page *early,
                             struct effective_page *effective_page)
 {
-    const uint64_t wanted = backing->page_bytes > AREA_BYTES ? backing->page_bytes : AREA_BYTES;
-    const int64_t free_pages = backing->kind == BACKING_HUGETLB ? backing_free_pages(backing->page_bytes, -1) : 1;
+    uint64_t wanted = backing->page_bytes > AREA_BYTES ? backing->page_bytes : AREA_BYTES;
+    int64_t free_pages = backing->kind == BACKING_HUGETLB ? backing_free_pages(backing->page_bytes, -1) : 1;
     struct verdict verdict;
     struct arena arena;
     size_t bytes = (size_t)wanted;
     int64_t knee = 0;
 
-    if (free_pages == 1) {
+    if (free_pages == 1)
         bytes = backing->kind == BACKING_HUGETLB ? (size_t)backing->page_bytes : bytes;
-    }
-    if (!session_allows(work->session, backing, 0, bytes, &effective_page->verdict)) {
+    if (!session_allows(work->session, backing, 0, bytes, &effective_page->verdict))
         return;
-    }
     if (open_pages(work, backing, bytes, early, &arena, &verdict) != 0) {
         effective_page->verdict = verdict;
         return;
@@ -238,11 +226,10 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
         arena.bytes > work->result->peak_mapped_bytes ? arena.bytes : work->result->peak_mapped_bytes;
     effective_page->entry_bytes = measure_huge(work, &arena, &knee, &verdict);
     arena_close(&arena);
-    if (effective_page->entry_bytes > 0) {
+    if (effective_page->entry_bytes > 0)
         judge_effective_page(work, effective_page, knee);
-    } else {
+    else
         effective_page->verdict = verdict;
-    }
 }
 
 /* Base pages over contiguous frames: a huge page whose mapping was split by changing the protection of a part and back.
@@ -257,9 +244,8 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
         effective_page->verdict = verdict;
         return;
     }
-    for (size_t offset = 0; thp != NULL && offset < arena.bytes; offset += (size_t)thp->page_bytes) {
+    for (size_t offset = 0; thp != NULL && offset < arena.bytes; offset += (size_t)thp->page_bytes)
         (void)mprotect(arena.base + offset, (size_t)base->page_bytes, PROT_READ);
-    }
     if (mprotect(arena.base, arena.bytes, PROT_READ | PROT_WRITE) != 0) {
         backing_explain_errno(errno, "making the pages writable again", arena.bytes, &effective_page->verdict);
         arena_close(&arena);
@@ -267,8 +253,8 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
     }
     arena.backing = *base;
     verdict = (struct verdict){.status = STATUS_OK};
-    const int64_t knee = find_parts_knee(work, &arena, base->page_bytes, (size_t)(AREA_BYTES / base->page_bytes),
-                                         "coalescing", &verdict);
+    int64_t knee = find_parts_knee(work, &arena, base->page_bytes, (size_t)(AREA_BYTES / base->page_bytes),
+                                   "coalescing", &verdict);
 
     arena_close(&arena);
     if (knee < 0) {
@@ -296,7 +282,7 @@ static int list_effective_pages(struct geometry_work *work, const struct backing
     }
     work->result->effective_page_count = count;
     for (size_t index = 0; index < count; index++) {
-        struct effective_page *const effective_page = &work->result->effective_pages[index];
+        struct effective_page *effective_page = &work->result->effective_pages[index];
 
         memcpy(effective_page->backing, backings[index].name, sizeof(effective_page->backing));
         effective_page->kind = backings[index].kind;
@@ -315,9 +301,8 @@ static size_t count_open(const struct geometry_result *result)
 {
     size_t open = 0;
 
-    for (size_t index = 0; index < result->effective_page_count; index++) {
+    for (size_t index = 0; index < result->effective_page_count; index++)
         open += is_open(&result->effective_pages[index]) ? 1 : 0;
-    }
     return open;
 }
 
@@ -330,13 +315,12 @@ bool geometry_effective_pages_known(const struct geometry_result *result)
  * core that others hold it comes after everything else, and only where the time is likely to last. */
 static bool takes_too_long(const struct geometry_work *work, struct effective_page *effective_page)
 {
-    const double zero_seconds = ZERO_NS_PER_BYTE * 1e-9 * (double)effective_page->page_bytes;
-    const double left = deadline_remaining_seconds(work->session->deadline) * fmin(1, work->cpu_share);
+    double zero_seconds = ZERO_NS_PER_BYTE * 1e-9 * (double)effective_page->page_bytes;
+    double left = deadline_remaining_seconds(work->session->deadline) * fmin(1, work->cpu_share);
 
     if (effective_page->page_bytes <= ZEROED_SOON_BYTES ||
-        ((!work->held || work->pages_tried) && left >= 2 * zero_seconds)) {
+        ((!work->held || work->pages_tried) && left >= 2 * zero_seconds))
         return false;
-    }
     verdict_set(&effective_page->verdict, STATUS_NOISY,
                 "other work held the core: clearing a page of %s would take too long", effective_page->backing);
     return true;
@@ -344,12 +328,12 @@ static bool takes_too_long(const struct geometry_work *work, struct effective_pa
 
 void geometry_start_early_pages(struct geometry_work *work)
 {
-    const struct backing *const backings = work->session->backings;
-    const size_t count = work->session->backing_count;
+    const struct backing *backings = work->session->backings;
+    size_t count = work->session->backing_count;
     uint64_t bytes = 0;
 
     for (size_t index = 0; index < count; index++) {
-        const uint64_t page_bytes = backings[index].page_bytes;
+        uint64_t page_bytes = backings[index].page_bytes;
         struct verdict ignored;
 
         if (backings[index].kind == BACKING_HUGETLB && page_bytes > ZEROED_SOON_BYTES &&
@@ -363,16 +347,15 @@ void geometry_start_early_pages(struct geometry_work *work)
 
 void geometry_end_early_pages(struct geometry_work *work)
 {
-    for (size_t index = 0; index < SESSION_BACKINGS_MAX; index++) {
+    for (size_t index = 0; index < SESSION_BACKINGS_MAX; index++)
         early_page_end(&work->early[index]);
-    }
 }
 
 /* A page that is still being cleared has its turn when everything else is done. Returns false when it has to wait. */
 static bool is_zeroed(const struct geometry_work *work, struct early_page *early, struct effective_page *effective_page)
 {
-    const double patience = work->pages_tried ? deadline_remaining_seconds(work->part_end) - READ_SECONDS : 0;
-    const enum early_state state = early_page_wait(early, fmax(0, patience));
+    double patience = work->pages_tried ? deadline_remaining_seconds(work->part_end) - READ_SECONDS : 0;
+    enum early_state state = early_page_wait(early, fmax(0, patience));
 
     if (state == EARLY_BUSY) {
         verdict_set(&effective_page->verdict, STATUS_STOPPED,
@@ -383,36 +366,31 @@ static bool is_zeroed(const struct geometry_work *work, struct early_page *early
 
 int geometry_measure_effective_pages(struct geometry_work *work, struct verdict *verdict)
 {
-    const struct backing *const backings = work->session->backings;
-    const size_t count = work->session->backing_count;
+    const struct backing *backings = work->session->backings;
+    size_t count = work->session->backing_count;
     const struct backing *thp = NULL;
 
-    if (work->result->effective_pages == NULL && list_effective_pages(work, backings, count, verdict) != 0) {
+    if (work->result->effective_pages == NULL && list_effective_pages(work, backings, count, verdict) != 0)
         return -1;
-    }
-    for (size_t index = 0; index < count; index++) {
+    for (size_t index = 0; index < count; index++)
         thp = backings[index].kind == BACKING_THP ? &backings[index] : thp;
-    }
     geometry_watch_core(work);
     work->pages_left = count_open(work->result);
     for (size_t index = 0; index < count; index++) {
-        struct effective_page *const effective_page = &work->result->effective_pages[index];
+        struct effective_page *effective_page = &work->result->effective_pages[index];
 
-        if (!is_open(effective_page)) {
+        if (!is_open(effective_page))
             continue;
-        }
-        if (!is_zeroed(work, &work->early[index], effective_page)) {
+        if (!is_zeroed(work, &work->early[index], effective_page))
             continue;
-        }
         if (session_must_stop(work->session, verdict)) {
             effective_page->verdict = *verdict;
             return -1;
         }
-        if (backings[index].kind == BACKING_BASE) {
+        if (backings[index].kind == BACKING_BASE)
             measure_coalescing(work, &backings[index], thp, effective_page);
-        } else {
+        else
             measure_backing(work, &backings[index], &work->early[index], effective_page);
-        }
         work->pages_left--;
     }
     work->pages_tried = true;

@@ -50,28 +50,24 @@ static double lowest_ns(const struct sweep *sweep)
 {
     double low = INFINITY;
 
-    for (size_t index = 0; index < sweep->count; index++) {
-        if (sweep->cells[index].view.stats.batches > 0) {
+    for (size_t index = 0; index < sweep->count; index++)
+        if (sweep->cells[index].view.stats.batches > 0)
             low = fmin(low, sweep->cells[index].view.stats.ns_min);
-        }
-    }
     return low;
 }
 
 static void add_sweep(struct evidence *evidence, const struct sweep *sweep)
 {
-    const double low = lowest_ns(sweep);
+    double low = lowest_ns(sweep);
 
     for (size_t index = 0; index < sweep->count; index++) {
-        const struct sweep_cell *const cell = &sweep->cells[index];
-        const double ratio = cell->view.stats.ns_min / low;
+        const struct sweep_cell *cell = &sweep->cells[index];
+        double ratio = cell->view.stats.ns_min / low;
 
-        if (cell->pages > WINDOW_PAGES || cell->view.stats.batches == 0) {
+        if (cell->pages > WINDOW_PAGES || cell->view.stats.batches == 0)
             continue;
-        }
-        if (evidence->ratio[cell->pages] == 0 || ratio < evidence->ratio[cell->pages]) {
+        if (evidence->ratio[cell->pages] == 0 || ratio < evidence->ratio[cell->pages])
             evidence->ratio[cell->pages] = ratio;
-        }
         evidence->unshared[cell->pages] = evidence->unshared[cell->pages] || !sweep_is_contended_at(cell);
     }
 }
@@ -81,11 +77,9 @@ static struct knee read_evidence(const struct evidence *evidence)
     struct knee_point points[WINDOW_PAGES];
     size_t count = 0;
 
-    for (uint64_t pages = 1; pages <= WINDOW_PAGES; pages++) {
-        if (evidence->ratio[pages] > 0) {
+    for (uint64_t pages = 1; pages <= WINDOW_PAGES; pages++)
+        if (evidence->ratio[pages] > 0)
             points[count++] = (struct knee_point){.pages = pages, .ns = evidence->ratio[pages]};
-        }
-    }
     return knee_find(points, count);
 }
 
@@ -95,9 +89,8 @@ static bool is_contended_past(const struct evidence *evidence, uint64_t knee)
     unsigned looked = 0;
 
     for (uint64_t pages = knee + 1; pages <= WINDOW_PAGES && looked < RISE_POINTS; pages++) {
-        if (evidence->ratio[pages] > 0 && !evidence->unshared[pages]) {
+        if (evidence->ratio[pages] > 0 && !evidence->unshared[pages])
             return true;
-        }
         looked += evidence->ratio[pages] > 0 ? 1 : 0;
     }
     return false;
@@ -108,24 +101,21 @@ static bool is_contended_past(const struct evidence *evidence, uint64_t knee)
 static struct knee measure_fine(struct geometry_work *work, struct window *window, struct knee near, double share,
                                 struct verdict *verdict)
 {
-    const uint64_t first = near.pages > FINE_MARGIN_PAGES ? near.pages - FINE_MARGIN_PAGES : 1;
+    uint64_t first = near.pages > FINE_MARGIN_PAGES ? near.pages - FINE_MARGIN_PAGES : 1;
     /* One step further than the bracket: a disturbed point may have closed it too early. */
-    const uint64_t bracket = near.next_pages - near.pages;
-    const uint64_t last = near.next_pages + bracket + (near.pages / 8) + FINE_MARGIN_PAGES;
-    const uint64_t step = (last - first) / FINE_POINTS_MAX + 1;
+    uint64_t bracket = near.next_pages - near.pages;
+    uint64_t last = near.next_pages + bracket + (near.pages / 8) + FINE_MARGIN_PAGES;
+    uint64_t step = (last - first) / FINE_POINTS_MAX + 1;
 
     geometry_start_sweep(work);
-    const struct sweep_effort effort = geometry_effort(work, share);
+    struct sweep_effort effort = geometry_effort(work, share);
 
-    for (uint64_t eighth = 3; eighth <= 7; eighth++) {
+    for (uint64_t eighth = 3; eighth <= 7; eighth++)
         sweep_add_point(work->sweep, near.pages * eighth / 8);
-    }
-    for (uint64_t pages = first; pages <= last && pages <= window->pages_max; pages += step) {
+    for (uint64_t pages = first; pages <= last && pages <= window->pages_max; pages += step)
         sweep_add_point(work->sweep, pages);
-    }
-    if (sweep_measure_window(work->sweep, window, &effort, work->session, verdict) != 0) {
+    if (sweep_measure_window(work->sweep, window, &effort, work->session, verdict) != 0)
         return (struct knee){.verdict = KNEE_UNCLEAR};
-    }
     return geometry_read_knee(work, SWEEP_MINIMUM);
 }
 
@@ -134,9 +124,8 @@ static unsigned count_passes(const uint64_t *knees, unsigned count, uint64_t kne
 {
     unsigned agreeing = 0;
 
-    for (unsigned pass = 0; pass < count; pass++) {
+    for (unsigned pass = 0; pass < count; pass++)
         agreeing += knees[pass] + pages >= knee && knees[pass] <= knee + pages ? 1 : 0;
-    }
     return agreeing;
 }
 
@@ -151,27 +140,23 @@ static bool confirm_first_level(struct geometry_work *work, struct window *windo
 
     for (unsigned pass = 0; pass < PASSES_MAX; pass++) {
         struct verdict pass_verdict = {.status = STATUS_OK};
-        const struct knee fine = measure_fine(work, window, knee, PASS_SHARES[pass], &pass_verdict);
+        struct knee fine = measure_fine(work, window, knee, PASS_SHARES[pass], &pass_verdict);
 
         if (pass_verdict.status != STATUS_OK && pass_verdict.status != STATUS_NOISY) {
             *verdict = pass_verdict;
             return false;
         }
-        if (pass_verdict.status == STATUS_OK) {
+        if (pass_verdict.status == STATUS_OK)
             add_sweep(evidence, work->sweep);
-        }
-        const struct knee together = read_evidence(evidence);
+        struct knee together = read_evidence(evidence);
 
         knee = together.verdict == KNEE_FOUND ? together : knee;
-        if (fine.verdict == KNEE_FOUND && !sweep_is_contended_past(work->sweep, fine.pages)) {
+        if (fine.verdict == KNEE_FOUND && !sweep_is_contended_past(work->sweep, fine.pages))
             knees[count++] = fine.pages;
-        }
-        if (count_passes(knees, count, knee.pages, 0) >= PASSES_NEEDED) {
+        if (count_passes(knees, count, knee.pages, 0) >= PASSES_NEEDED)
             break;
-        }
-        if (pass + 2 == PASSES_MAX && count == 0) {
+        if (pass + 2 == PASSES_MAX && count == 0)
             work->part_end = deadline_after(SMT_PATIENCE * deadline_remaining_seconds(work->session->deadline));
-        }
     }
     *found = (struct geometry_first_level){
         .entries = knee.pages,
@@ -187,7 +172,7 @@ static bool confirm_first_level(struct geometry_work *work, struct window *windo
 static enum confidence first_level_confidence(const struct geometry_work *work,
                                               const struct geometry_first_level *found)
 {
-    const uint64_t width = found->entries_max - found->entries_min;
+    uint64_t width = found->entries_max - found->entries_min;
 
     return !found->agreed || found->shared ? CONFIDENCE_LOW
            : width > 2 || work->held       ? CONFIDENCE_MEDIUM
@@ -200,7 +185,7 @@ static int store_first_level(struct geometry_work *work, const struct backing *b
     geometry_watch_core(work);
     geometry_note_hit(work, found->plateau_ns);
     /* What disturbs takes entries: where passes differ for it, the largest of them is no upper end. */
-    const bool is_lower_bound = found->shared || (!found->agreed && work->held);
+    bool is_lower_bound = found->shared || (!found->agreed && work->held);
     struct tlb_level level = {
         .level = 1,
         .kind = TLB_DATA,
@@ -248,23 +233,20 @@ static int sweep_first_level(struct geometry_work *work, struct window *window, 
     struct knee coarse;
     char name[64];
 
-    if (measure_coarse(work, window, &coarse, verdict) != 0) {
+    if (measure_coarse(work, window, &coarse, verdict) != 0)
         return -1;
-    }
     (void)snprintf(name, sizeof(name), "geometry first level %s", backing->name);
     geometry_keep_curve(work, name, backing, false, geometry_layout_name(work), verdict);
-    if (coarse.verdict == KNEE_NONE) {
+    if (coarse.verdict == KNEE_NONE)
         return 0;
-    }
     if (coarse.verdict == KNEE_UNCLEAR) {
         verdict_set(verdict, STATUS_NOISY, "no clear plateau in the first %d pages of %s", COARSE_PAGES_MAX,
                     backing->name);
         return -1;
     }
     add_sweep(&evidence, work->sweep);
-    if (!confirm_first_level(work, window, &evidence, found, verdict)) {
+    if (!confirm_first_level(work, window, &evidence, found, verdict))
         return -1;
-    }
     (void)snprintf(name, sizeof(name), "geometry first-level knee %s", backing->name);
     geometry_keep_curve(work, name, backing, false, geometry_layout_name(work), verdict);
     return store_first_level(work, backing, found, verdict);
@@ -276,14 +258,12 @@ int geometry_measure_first_level(struct geometry_work *work, const struct backin
     struct window window;
 
     *found = (struct geometry_first_level){0};
-    if (geometry_open_window(work, backing, 1, WINDOW_PAGES, &window, verdict) != 0) {
+    if (geometry_open_window(work, backing, 1, WINDOW_PAGES, &window, verdict) != 0)
         return -1;
-    }
-    const int status = sweep_first_level(work, &window, backing, found, verdict);
+    int status = sweep_first_level(work, &window, backing, found, verdict);
 
     window_close(&window);
-    if (status == 0 && backing->kind == BACKING_BASE) {
+    if (status == 0 && backing->kind == BACKING_BASE)
         work->l1_entries = found->entries;
-    }
     return status;
 }

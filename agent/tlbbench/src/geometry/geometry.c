@@ -69,21 +69,19 @@ static bool has_huge_levels(const struct effective_page *effective_page)
 
 static int measure_huge_levels(struct geometry_work *work, struct verdict *verdict)
 {
-    struct geometry_result *const result = work->result;
+    struct geometry_result *result = work->result;
 
     for (size_t index = 0; index < result->effective_page_count; index++) {
-        const struct effective_page *const effective_page = &result->effective_pages[index];
+        const struct effective_page *effective_page = &result->effective_pages[index];
         struct backing backing = {.kind = effective_page->kind, .page_bytes = effective_page->page_bytes};
         struct geometry_first_level first;
 
-        if (!has_huge_levels(effective_page) || geometry_find_measured(result, 1, effective_page->page_bytes) != NULL) {
+        if (!has_huge_levels(effective_page) || geometry_find_measured(result, 1, effective_page->page_bytes) != NULL)
             continue;
-        }
         memcpy(backing.name, effective_page->backing, sizeof(backing.name));
         if (geometry_measure_first_level(work, &backing, &first, verdict) != 0 ||
-            (first.entries > 0 && geometry_measure_second_level(work, &backing, &first, verdict) != 0)) {
+            (first.entries > 0 && geometry_measure_second_level(work, &backing, &first, verdict) != 0))
             return -1;
-        }
     }
     return geometry_effective_pages_known(result) ? 0 : 1;
 }
@@ -119,22 +117,21 @@ static struct deadline end_of_part(const struct parts_run *run, size_t part)
 {
     double seconds = 0;
 
-    for (size_t index = part; index < PART_COUNT; index++) {
+    for (size_t index = part; index < PART_COUNT; index++)
         seconds += run->states[index] == PART_DONE ? 0 : PARTS[index].quick_seconds;
-    }
     return deadline_after(PARTS[part].quick_seconds / seconds * deadline_remaining_seconds(run->planned_end));
 }
 
 /* Runs one part. One that failed leaves nothing but curves. */
 static void run_part(struct geometry_work *work, struct parts_run *run, size_t part, struct verdict *verdict)
 {
-    struct geometry_result *const result = work->result;
-    const size_t levels = result->levels.count;
-    const size_t penalties = result->penalty_count;
+    struct geometry_result *result = work->result;
+    size_t levels = result->levels.count;
+    size_t penalties = result->penalty_count;
 
     work->part_end = end_of_part(run, part);
     work->held = false;
-    const int status = PARTS[part].measure(work, verdict);
+    int status = PARTS[part].measure(work, verdict);
 
     if (status < 0) {
         result->levels.count = levels;
@@ -150,52 +147,46 @@ static bool run_parts(struct geometry_work *work, struct parts_run *run, struct 
 {
     for (size_t part = 0; part < PART_COUNT && !run->flat; part++) {
         struct verdict part_verdict = {.status = STATUS_OK};
-        const bool first_level_missing = PARTS[part].needs_first_level && work->l1_entries == 0;
+        bool first_level_missing = PARTS[part].needs_first_level && work->l1_entries == 0;
 
-        if (run->states[part] == PART_DONE || first_level_missing) {
+        if (run->states[part] == PART_DONE || first_level_missing)
             continue;
-        }
         if (session_must_stop(work->session, &part_verdict)) {
             *verdict = verdict->status == STATUS_OK ? part_verdict : *verdict;
             return false;
         }
-        const enum part_state before = run->states[part];
+        enum part_state before = run->states[part];
 
         run_part(work, run, part, &part_verdict);
         session_report_progress(work->session, (double)(part + 1) / (PART_COUNT + 1));
-        if (run->states[part] == PART_OPEN && before == PART_OPEN && verdict->status == STATUS_OK) {
+        if (run->states[part] == PART_OPEN && before == PART_OPEN && verdict->status == STATUS_OK)
             *verdict = part_verdict;
-        }
-        if (isnan(work->l1_hit_ns)) {
+        if (isnan(work->l1_hit_ns))
             break; /* nothing can be measured without the calibration */
-        }
     }
     return true;
 }
 
 static bool all_done(const struct parts_run *run)
 {
-    for (size_t part = 0; part < PART_COUNT && !run->flat; part++) {
-        if (run->states[part] != PART_DONE) {
+    for (size_t part = 0; part < PART_COUNT && !run->flat; part++)
+        if (run->states[part] != PART_DONE)
             return false;
-        }
-    }
     return true;
 }
 
 /* What noise spoiled is measured again while there is time, on the core that idles most by then. */
 static void measure_with_retries(struct geometry_work *work, struct session *session)
 {
-    struct verdict *const verdict = &work->result->verdict;
+    struct verdict *verdict = &work->result->verdict;
     struct parts_run run = {.planned_end = geometry_planned_end(session)};
 
     for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
         *verdict = (struct verdict){.status = STATUS_OK};
         if (!run_parts(work, &run, verdict) || all_done(&run) ||
             (verdict->status != STATUS_OK && verdict->status != STATUS_NOISY) ||
-            deadline_remaining_seconds(run.planned_end) < RETRY_SECONDS) {
+            deadline_remaining_seconds(run.planned_end) < RETRY_SECONDS)
             break;
-        }
         session->cpu = cpus_choose(&session->cpus);
         (void)cpus_pin(session->cpu);
     }
@@ -228,8 +219,7 @@ int geometry_measure(const struct session *session, struct geometry_result *resu
     geometry_end_early_pages(&work);
     result->core_alone_fraction = smt_watch_idle_share(&work.sweep->watch);
     free(work.sweep);
-    if (result->verdict.status == STATUS_OK) {
+    if (result->verdict.status == STATUS_OK)
         session_report_progress(session, 1.0);
-    }
     return tlb_disagreements_find(&result->levels, &result->disagreements, &result->disagreement_count);
 }

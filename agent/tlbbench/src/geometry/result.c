@@ -16,11 +16,10 @@ const char *alias_method_name(enum alias_method method)
 struct tlb_level *geometry_find_measured(struct geometry_result *result, unsigned level, uint64_t page_bytes)
 {
     for (size_t index = 0; index < result->levels.count; index++) {
-        struct tlb_level *const item = &result->levels.items[index];
+        struct tlb_level *item = &result->levels.items[index];
 
-        if (item->source == SOURCE_MEASURED && item->level == level && item->page_bytes == page_bytes) {
+        if (item->source == SOURCE_MEASURED && item->level == level && item->page_bytes == page_bytes)
             return item;
-        }
     }
     return NULL;
 }

@@ -51,7 +51,7 @@ enum {
  * cycles whatever the clock did since the calibration. */
 static double cycles_of(const struct geometry_work *work, double ns, double hit_ns)
 {
-    const double hit_cycles = round(work->result->clock.l1_hit_cycles);
+    double hit_cycles = round(work->result->clock.l1_hit_cycles);
 
     return fabs(work->result->clock.l1_hit_cycles - hit_cycles) <= WHOLE_CYCLE_ERROR
                ? ns / hit_ns * hit_cycles
@@ -61,12 +61,11 @@ static double cycles_of(const struct geometry_work *work, double ns, double hit_
 static void add_penalty(struct geometry_work *work, const char *level, uint64_t page_bytes, double ns, double margin_ns,
                         double hit_ns)
 {
-    struct geometry_result *const result = work->result;
-    struct penalty *const grown = realloc(result->penalties, (result->penalty_count + 1) * sizeof(*grown));
+    struct geometry_result *result = work->result;
+    struct penalty *grown = realloc(result->penalties, (result->penalty_count + 1) * sizeof(*grown));
 
-    if (grown == NULL) {
+    if (grown == NULL)
         return;
-    }
     result->penalties = grown;
     grown[result->penalty_count++] = (struct penalty){
         .level = level,
@@ -85,11 +84,10 @@ static double plateau_margin(const struct sweep *sweep, uint64_t from, uint64_t 
     size_t count = 0;
 
     for (size_t index = 0; index < sweep->count; index++) {
-        const struct sweep_cell *const cell = &sweep->cells[index];
+        const struct sweep_cell *cell = &sweep->cells[index];
 
-        if (cell->pages >= from && cell->pages <= to && cell->view.stats.batches > 0) {
+        if (cell->pages >= from && cell->pages <= to && cell->view.stats.batches > 0)
             margins[count++] = 3 * cell->view.stats.ns_mad;
-        }
     }
     return count > 0 ? statistics_median(margins, count) : NAN;
 }
@@ -106,9 +104,9 @@ static bool is_restless(const struct sweep *sweep)
     size_t restless = 0;
 
     for (size_t index = 0; index < sweep->count; index++) {
-        const struct point_stats *const stats = &sweep->cells[index].view.stats;
+        const struct point_stats *stats = &sweep->cells[index].view.stats;
 
-        const double again_ns = stats->batches >= MANY_BATCHES ? stats->ns_p10 : stats->ns_p50;
+        double again_ns = stats->batches >= MANY_BATCHES ? stats->ns_p10 : stats->ns_p50;
 
         restless += again_ns > (1 + RESTLESS_EXCESS_SHARE) * stats->ns_min ? 1 : 0;
     }
@@ -134,12 +132,12 @@ static int store_second_level(struct geometry_work *work, const struct backing *
         .ways = TLB_WAYS_UNKNOWN,
         .source = SOURCE_MEASURED,
     };
-    const double width = (double)found->half_rise_pages / (double)found->soft_start_pages;
+    double width = (double)found->half_rise_pages / (double)found->soft_start_pages;
 
     level.confidence = width <= 1.35 ? CONFIDENCE_HIGH : width <= 2.5 ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
     (void)snprintf(level.note, sizeof(level.note),
                    "interval from the soft start of the rise to its half; estimate at 15 %% of it");
-    const bool shared = sweep_is_contended_past(work->sweep, found->soft_start_pages);
+    bool shared = sweep_is_contended_past(work->sweep, found->soft_start_pages);
 
     if (shared || is_disturbed(work)) {
         level.confidence = CONFIDENCE_LOW;
@@ -184,18 +182,16 @@ static double sweep_hit_ns(const struct sweep *sweep)
 /* True when the sweep has climbed past the steep part of the rise, so that longer cycles add nothing but time. */
 static bool rise_is_over(const struct geometry_work *work, const struct level_sweep *level_sweep)
 {
-    const struct sweep *const sweep = work->sweep;
+    const struct sweep *sweep = work->sweep;
     struct knee_point points[SWEEP_POINTS_MAX];
-    const size_t count = sweep_knee_points(sweep, SWEEP_MINIMUM, sweep_hit_ns(sweep), points);
-    const struct knee_interval found = knee_find_interval(points, count, level_sweep->from);
+    size_t count = sweep_knee_points(sweep, SWEEP_MINIMUM, sweep_hit_ns(sweep), points);
+    struct knee_interval found = knee_find_interval(points, count, level_sweep->from);
 
-    if (found.verdict != KNEE_FOUND || points[count - 1].ns - found.plateau_ns < level_sweep->rise_min_ns) {
+    if (found.verdict != KNEE_FOUND || points[count - 1].ns - found.plateau_ns < level_sweep->rise_min_ns)
         return false;
-    }
-    if ((double)points[count - 1].pages < REACH * (double)found.half_rise_pages) {
+    if ((double)points[count - 1].pages < REACH * (double)found.half_rise_pages)
         return false;
-    }
-    const double last_step = points[count - 1].ns - points[count - 2].ns;
+    double last_step = points[count - 1].ns - points[count - 2].ns;
 
     return last_step < STEEP_STEP_SHARE * (points[count - 1].ns - found.plateau_ns);
 }
@@ -210,17 +206,16 @@ static int open_place(const struct geometry_work *work, const struct level_sweep
 
 static void close_place(const struct level_sweep *level_sweep, struct place *place)
 {
-    if (level_sweep->over_zeroes) {
+    if (level_sweep->over_zeroes)
         zero_window_close(&place->zeroes);
-    } else {
+    else
         window_close(&place->window);
-    }
 }
 
 static int sweep_place(struct geometry_work *work, const struct level_sweep *level_sweep, struct place *place,
                        const struct sweep_effort *effort, double *reach, struct verdict *verdict)
 {
-    struct sweep *const sweep = work->sweep;
+    struct sweep *sweep = work->sweep;
     int status = level_sweep->over_zeroes
                      ? sweep_measure(sweep, zero_window_link, &place->zeroes, effort, work->session, verdict)
                      : sweep_measure_window(sweep, &place->window, effort, work->session, verdict);
@@ -231,7 +226,7 @@ static int sweep_place(struct geometry_work *work, const struct level_sweep *lev
     while (status == 0 && level_sweep->extends && !deadline_passed(effort->last) &&
            *reach * SWEEP_STEP <= (double)level_sweep->pages_max && !rise_is_over(work, level_sweep)) {
         *reach *= SWEEP_STEP;
-        const uint64_t pages = (uint64_t)llround(*reach);
+        uint64_t pages = (uint64_t)llround(*reach);
 
         status = level_sweep->over_zeroes
                      ? sweep_extend(sweep, pages, zero_window_link, &place->zeroes, &first_look, work->session, verdict)
@@ -244,7 +239,7 @@ static int sweep_place(struct geometry_work *work, const struct level_sweep *lev
 static struct sweep_effort effort_of_mapping(const struct sweep_effort *whole, bool held, unsigned mapping)
 {
     struct sweep_effort effort = *whole;
-    const unsigned rounds = held ? 1 : (whole->rounds + MAPPINGS - 1) / MAPPINGS;
+    unsigned rounds = held ? 1 : (whole->rounds + MAPPINGS - 1) / MAPPINGS;
 
     effort.rounds = mapping < MAPPINGS ? rounds : 0;
     effort.rounds_max = mapping < MAPPINGS ? 0 : rounds;
@@ -268,25 +263,22 @@ static int sweep_mappings(struct geometry_work *work, const struct level_sweep *
     geometry_add_points(work->sweep, (double)level_sweep->from, reach);
     reach = (double)work->sweep->cells[work->sweep->count - 1].pages;
     for (unsigned mapping = 0; status == 0 && mapping < 2 * MAPPINGS_MAX; mapping++) {
-        const uint64_t start_ns = clock_now_ns();
+        uint64_t start_ns = clock_now_ns();
         /* The longest cycles are added when some mappings have been measured. */
-        const bool short_points = sweep_lacks_batches(work->sweep, MAPPINGS_MIN, true);
-        const bool late = start_ns + longest_ns > whole.end.end_ns;
+        bool short_points = sweep_lacks_batches(work->sweep, MAPPINGS_MIN, true);
+        bool late = start_ns + longest_ns > whole.end.end_ns;
         struct sweep_effort effort = effort_of_mapping(&whole, work->held, mapping);
         struct place place;
 
-        const bool enough = mapping >= MAPPINGS_MAX || (mapping >= MAPPINGS && !sweep_is_uncertain(work->sweep));
+        bool enough = mapping >= MAPPINGS_MAX || (mapping >= MAPPINGS && !sweep_is_uncertain(work->sweep));
 
-        if (mapping >= MAPPINGS_MIN && !short_points && (late || enough)) {
+        if (mapping >= MAPPINGS_MIN && !short_points && (late || enough))
             break;
-        }
-        if (mapping > 0 && deadline_passed(whole.last)) {
+        if (mapping > 0 && deadline_passed(whole.last))
             break;
-        }
         effort.end = short_points ? whole.last : whole.end;
-        if (session_must_stop(work->session, verdict) || open_place(work, level_sweep, &place, verdict) != 0) {
+        if (session_must_stop(work->session, verdict) || open_place(work, level_sweep, &place, verdict) != 0)
             return -1;
-        }
         work->sweep->seed = ++work->stream;
         status = sweep_place(work, level_sweep, &place, &effort, &reach, verdict);
         close_place(level_sweep, &place);
@@ -328,13 +320,12 @@ static void keep_curves(struct geometry_work *work, const struct level_sweep *le
 static void store_hit(struct geometry_work *work, const struct level_sweep *level_sweep,
                       const struct knee_interval *found, double first_plateau_ns)
 {
-    const double penalty_ns = found->plateau_ns - first_plateau_ns;
+    double penalty_ns = found->plateau_ns - first_plateau_ns;
 
     add_penalty(work, "l2_hit", level_sweep->backing->page_bytes, penalty_ns,
                 plateau_margin(work->sweep, level_sweep->from, found->soft_start_pages), sweep_hit_ns(work->sweep));
-    if (level_sweep->backing->kind == BACKING_BASE) {
+    if (level_sweep->backing->kind == BACKING_BASE)
         work->l2_penalty_ns = penalty_ns;
-    }
 }
 
 /* Base pages: the plateau of a short sweep over a window, where pages have lines of their own, says what a hit costs.
@@ -342,22 +333,20 @@ static void store_hit(struct geometry_work *work, const struct level_sweep *leve
 int geometry_measure_hit(struct geometry_work *work, const struct backing *backing, struct verdict *verdict)
 {
     struct knee_point points[SWEEP_POINTS_MAX];
-    const uint64_t from = SECOND_PLATEAU_FROM * work->first.entries;
-    const struct level_sweep hit = {.backing = backing,
-                                    .pages_max = geometry_pages_max(backing),
-                                    .reach = fmax(HIT_SWEEP_PAGES, 4.0 * (double)from),
-                                    .from = from};
+    uint64_t from = SECOND_PLATEAU_FROM * work->first.entries;
+    struct level_sweep hit = {.backing = backing,
+                              .pages_max = geometry_pages_max(backing),
+                              .reach = fmax(HIT_SWEEP_PAGES, 4.0 * (double)from),
+                              .from = from};
 
-    if (sweep_mappings(work, &hit, 1, verdict) != 0) {
+    if (sweep_mappings(work, &hit, 1, verdict) != 0)
         return -1;
-    }
     keep_curves(work, &hit, "second-level hit", verdict);
-    const size_t count = sweep_knee_points(work->sweep, SWEEP_MINIMUM, work->first.plateau_ns, points);
-    const struct knee_interval found = knee_find_interval(points, count, hit.from);
+    size_t count = sweep_knee_points(work->sweep, SWEEP_MINIMUM, work->first.plateau_ns, points);
+    struct knee_interval found = knee_find_interval(points, count, hit.from);
 
-    if (judge_sweep(work, &hit, &found, verdict) != 0) {
+    if (judge_sweep(work, &hit, &found, verdict) != 0)
         return -1;
-    }
     work->second_hit_ns = sweep_hit_ns(work->sweep);
     geometry_note_hit(work, work->second_hit_ns);
     store_hit(work, &hit, &found, work->first.plateau_ns);
@@ -368,42 +357,38 @@ int geometry_measure_second_level(struct geometry_work *work, const struct backi
                                   const struct geometry_first_level *first, struct verdict *verdict)
 {
     struct knee_point points[SWEEP_POINTS_MAX];
-    const bool whole = work->session->full;
-    const bool over_zeroes = backing->kind == BACKING_BASE;
-    const size_t pages_max = geometry_pages_max(backing);
-    const struct level_sweep level_sweep = {.backing = backing,
-                                            .over_zeroes = over_zeroes,
-                                            .pages_max = pages_max,
-                                            .reach = whole ? (double)pages_max : SHORT_SWEEP_PAGES,
-                                            .extends = true,
-                                            .from = SECOND_PLATEAU_FROM * first->entries,
-                                            .rise_min_ns =
-                                                over_zeroes && !isnan(work->l2_penalty_ns) ? work->l2_penalty_ns : 0};
+    bool whole = work->session->full;
+    bool over_zeroes = backing->kind == BACKING_BASE;
+    size_t pages_max = geometry_pages_max(backing);
+    struct level_sweep level_sweep = {.backing = backing,
+                                      .over_zeroes = over_zeroes,
+                                      .pages_max = pages_max,
+                                      .reach = whole ? (double)pages_max : SHORT_SWEEP_PAGES,
+                                      .extends = true,
+                                      .from = SECOND_PLATEAU_FROM * first->entries,
+                                      .rise_min_ns =
+                                          over_zeroes && !isnan(work->l2_penalty_ns) ? work->l2_penalty_ns : 0};
 
-    if (sweep_mappings(work, &level_sweep, 1, verdict) != 0) {
+    if (sweep_mappings(work, &level_sweep, 1, verdict) != 0)
         return -1;
-    }
     geometry_watch_core(work);
     keep_curves(work, &level_sweep, "second level", verdict);
-    const double base_ns = over_zeroes ? sweep_hit_ns(work->sweep) : first->plateau_ns;
-    const size_t count = sweep_knee_points(work->sweep, SWEEP_MINIMUM, base_ns, points);
-    const struct knee_interval found = knee_find_interval(points, count, level_sweep.from);
+    double base_ns = over_zeroes ? sweep_hit_ns(work->sweep) : first->plateau_ns;
+    size_t count = sweep_knee_points(work->sweep, SWEEP_MINIMUM, base_ns, points);
+    struct knee_interval found = knee_find_interval(points, count, level_sweep.from);
 
-    if (judge_sweep(work, &level_sweep, &found, verdict) != 0) {
+    if (judge_sweep(work, &level_sweep, &found, verdict) != 0)
         return -1;
-    }
-    if (!over_zeroes) {
+    if (!over_zeroes)
         store_hit(work, &level_sweep, &found, first->plateau_ns);
-    }
     if (found.verdict == KNEE_NONE && is_disturbed(work)) {
         verdict_set(verdict, STATUS_NOISY, "other work disturbed the ladder: no end of the second level to be seen");
         return -1;
     }
-    if (found.verdict == KNEE_NONE) {
+    if (found.verdict == KNEE_NONE)
         return 0;
-    }
     /* A miss costs what it adds to a hit of the second level, and that hit. */
-    const double hit_penalty_ns = over_zeroes ? work->l2_penalty_ns : found.plateau_ns - first->plateau_ns;
+    double hit_penalty_ns = over_zeroes ? work->l2_penalty_ns : found.plateau_ns - first->plateau_ns;
 
     if (!isnan(hit_penalty_ns)) {
         add_penalty(work, "walk", backing->page_bytes, found.top_ns - found.plateau_ns + hit_penalty_ns,

@@ -28,10 +28,10 @@ enum {
 
 size_t geometry_pages_max(const struct backing *backing)
 {
-    const size_t wanted = backing->kind == BACKING_BASE ? SWEEP_PAGES_MAX : HUGE_SWEEP_PAGES_MAX;
-    const int64_t listed = tree_read_number("", "/proc/sys/vm/max_map_count");
-    const unsigned long long maps = listed > 0 ? (unsigned long long)listed : 65530; /* the kernel's default */
-    const size_t allowed = maps > 2ull * MAPS_KEPT_FREE ? (size_t)maps - MAPS_KEPT_FREE : MAPS_KEPT_FREE;
+    size_t wanted = backing->kind == BACKING_BASE ? SWEEP_PAGES_MAX : HUGE_SWEEP_PAGES_MAX;
+    int64_t listed = tree_read_number("", "/proc/sys/vm/max_map_count");
+    unsigned long long maps = listed > 0 ? (unsigned long long)listed : 65530; /* the kernel's default */
+    size_t allowed = maps > 2ull * MAPS_KEPT_FREE ? (size_t)maps - MAPS_KEPT_FREE : MAPS_KEPT_FREE;
 
     return wanted < allowed ? wanted : allowed;
 }
@@ -39,18 +39,16 @@ size_t geometry_pages_max(const struct backing *backing)
 int geometry_open_window(const struct geometry_work *work, const struct backing *backing, uint64_t stride_pages,
                          size_t pages_max, struct window *window, struct verdict *verdict)
 {
-    const struct window_request request = {.page_bytes = backing->page_bytes,
-                                           .base_bytes = work->session->base_page_bytes,
-                                           .stride_pages = stride_pages,
-                                           .pages_max = pages_max,
-                                           .slots = work->slots};
+    struct window_request request = {.page_bytes = backing->page_bytes,
+                                     .base_bytes = work->session->base_page_bytes,
+                                     .stride_pages = stride_pages,
+                                     .pages_max = pages_max,
+                                     .slots = work->slots};
 
-    if (window_open(window, &request, verdict) != 0) {
+    if (window_open(window, &request, verdict) != 0)
         return -1;
-    }
-    if (window_frame_bytes(window) > work->result->peak_mapped_bytes) {
+    if (window_frame_bytes(window) > work->result->peak_mapped_bytes)
         work->result->peak_mapped_bytes = window_frame_bytes(window);
-    }
     return 0;
 }
 
@@ -90,11 +88,9 @@ int geometry_add_level(struct geometry_work *work, const struct tlb_level *level
 
 static struct curve *find_curve(const struct curve_list *list, const char *name)
 {
-    for (size_t index = 0; index < list->count; index++) {
-        if (strcmp(list->items[index].name, name) == 0) {
+    for (size_t index = 0; index < list->count; index++)
+        if (strcmp(list->items[index].name, name) == 0)
             return &list->items[index];
-        }
-    }
     return NULL;
 }
 
@@ -110,9 +106,8 @@ void geometry_keep_curve(struct geometry_work *work, const char *name, const str
     } else {
         curve = curve_list_add(&work->result->curves);
     }
-    if (curve == NULL) {
+    if (curve == NULL)
         return;
-    }
     (void)snprintf(curve->name, sizeof(curve->name), "%s", name);
     memcpy(curve->backing, backing->name, sizeof(curve->backing));
     curve->kind = backing->kind;
@@ -130,14 +125,12 @@ void geometry_keep_curve(struct geometry_work *work, const char *name, const str
 
 void geometry_note_hit(struct geometry_work *work, double ns)
 {
-    struct core_clock *const clock = &work->result->clock;
+    struct core_clock *clock = &work->result->clock;
 
-    if (!(ns < work->l1_hit_ns)) {
+    if (!(ns < work->l1_hit_ns))
         return;
-    }
-    if (ns < (1 - HIT_STEP_SHARE) * work->l1_hit_ns) {
+    if (ns < (1 - HIT_STEP_SHARE) * work->l1_hit_ns)
         clock->core_hz = fmax(clock->core_hz, core_clock_hz());
-    }
     work->l1_hit_ns = ns;
     clock->l1_hit_ns = ns;
     clock->l1_hit_cycles = ns * clock->core_hz / 1e9;

@@ -28,26 +28,24 @@ static bool is_near(double left, double right)
  * counts. */
 static void walk_until_steady(struct chase *chase, uint64_t nodes, double seconds)
 {
-    const uint64_t lap = nodes > PART_ACCESSES ? nodes : PART_ACCESSES;
-    const uint64_t start_ns = clock_now_ns();
-    const uint64_t end_ns = start_ns + (uint64_t)(seconds * 1e9);
+    uint64_t lap = nodes > PART_ACCESSES ? nodes : PART_ACCESSES;
+    uint64_t start_ns = clock_now_ns();
+    uint64_t end_ns = start_ns + (uint64_t)(seconds * 1e9);
     double before = INFINITY;
     double last = INFINITY;
 
     while (!signals_stop_requested()) {
-        const uint64_t lap_start_ns = clock_now_ns();
+        uint64_t lap_start_ns = clock_now_ns();
 
         for (uint64_t done = 0; done < lap; done += PART_ACCESSES) {
             chase_walk(chase, lap - done < PART_ACCESSES ? lap - done : PART_ACCESSES);
-            if (clock_now_ns() >= end_ns || signals_stop_requested()) {
+            if (clock_now_ns() >= end_ns || signals_stop_requested())
                 return;
-            }
         }
-        const double now = (double)(clock_now_ns() - lap_start_ns);
+        double now = (double)(clock_now_ns() - lap_start_ns);
 
-        if (is_near(now, last) && is_near(now, before)) {
+        if (is_near(now, last) && is_near(now, before))
             return;
-        }
         before = last;
         last = now;
     }
@@ -59,9 +57,8 @@ void latency_measure_cell(struct latency_cell *cell, const struct latency_plan *
     struct chase chase = {.position = start};
 
     walk_until_steady(&chase, nodes, plan->warm_seconds);
-    if (cell->accesses == 0) {
+    if (cell->accesses == 0)
         cell->accesses = chase_batch_accesses(&chase, plan->batch_seconds);
-    }
     for (unsigned batch = 0; batch < batches; batch++) {
         bool quiet = false;
         double ns = NAN;
@@ -70,19 +67,17 @@ void latency_measure_cell(struct latency_cell *cell, const struct latency_plan *
             quiet = chase_time_batch(&chase, cell->accesses, &ns);
             cell->dropped += quiet ? 0 : 1;
         }
-        if (quiet && cell->count < LATENCY_SAMPLES_MAX) {
+        if (quiet && cell->count < LATENCY_SAMPLES_MAX)
             cell->samples[cell->count++] = ns;
-        }
     }
 }
 
 void latency_end_round(struct latency_cell *cell, size_t first, unsigned round)
 {
     double samples[LATENCY_SAMPLES_MAX];
-    const size_t count = cell->count - first;
+    size_t count = cell->count - first;
 
     memcpy(samples, cell->samples + first, count * sizeof(*samples));
-    if (count > 0) {
+    if (count > 0)
         cell->round_ns[round] = statistics_median(samples, count);
-    }
 }

@@ -20,7 +20,7 @@ enum {
 
 bool latency_plan_has(const struct latency_plan *plan, enum latency_curve layout, size_t point, uint64_t bytes)
 {
-    const uint64_t footprint = plan->footprints[point];
+    uint64_t footprint = plan->footprints[point];
 
     return footprint <= bytes && footprint <= plan->layout_max_bytes[layout] && point % plan->layout_every[layout] == 0;
 }
@@ -28,12 +28,11 @@ bool latency_plan_has(const struct latency_plan *plan, enum latency_curve layout
 static int add_curve(const struct latency_plan *plan, struct latency_series *series, enum latency_curve layout,
                      struct latency_result *result)
 {
-    struct curve *const curve = curve_list_add(&result->curves);
+    struct curve *curve = curve_list_add(&result->curves);
     size_t noisy = 0;
 
-    if (curve == NULL) {
+    if (curve == NULL)
         return -1;
-    }
     (void)snprintf(curve->name, sizeof(curve->name), "latency %s %s", latency_curve_name(layout), series->backing.name);
     memcpy(curve->backing, series->backing.name, sizeof(curve->backing));
     curve->x_name = "footprint_bytes";
@@ -43,15 +42,13 @@ static int add_curve(const struct latency_plan *plan, struct latency_series *ser
     curve->granted_fraction = series->granted_fraction;
     curve->verdict = series->verdict;
     curve->points = calloc(plan->footprint_count, sizeof(*curve->points));
-    if (curve->points == NULL) {
+    if (curve->points == NULL)
         return -1;
-    }
     for (size_t point = 0; point < plan->footprint_count; point++) {
-        struct latency_cell *const cell = &series->cells[layout][point];
+        struct latency_cell *cell = &series->cells[layout][point];
 
-        if (cell->count + cell->dropped == 0) {
+        if (cell->count + cell->dropped == 0)
             continue;
-        }
         if (cell->count < SAMPLES_MIN) {
             noisy++;
             continue;
@@ -74,11 +71,9 @@ static size_t pair_rounds(const struct latency_plan *plan, const struct latency_
 {
     size_t count = 0;
 
-    for (unsigned round = 0; round < plan->rounds; round++) {
-        if (!isnan(cell->round_ns[round]) && !isnan(base->round_ns[round])) {
+    for (unsigned round = 0; round < plan->rounds; round++)
+        if (!isnan(cell->round_ns[round]) && !isnan(base->round_ns[round]))
             differences[count++] = cell->round_ns[round] - base->round_ns[round];
-        }
-    }
     return count;
 }
 
@@ -89,13 +84,12 @@ bool latency_is_narrow(const struct latency_plan *plan, const struct latency_ser
     for (size_t index = 1; index < series_count; index++) {
         for (unsigned layout = 0; layout < LAYOUT_PACKED; layout++) {
             for (size_t point = 0; point < plan->footprint_count; point++) {
-                const struct latency_cell *const base = &series[0].cells[layout][point];
-                const size_t count = pair_rounds(plan, &series[index].cells[layout][point], base, differences);
-                const struct mean_interval interval = statistics_mean_interval(differences, count);
+                const struct latency_cell *base = &series[0].cells[layout][point];
+                size_t count = pair_rounds(plan, &series[index].cells[layout][point], base, differences);
+                struct mean_interval interval = statistics_mean_interval(differences, count);
 
-                if (interval.high - interval.mean > NARROW_SHARE * base->round_ns[0]) {
+                if (interval.high - interval.mean > NARROW_SHARE * base->round_ns[0])
                     return false;
-                }
             }
         }
     }
@@ -107,17 +101,15 @@ static int add_delta(const struct latency_plan *plan, const struct latency_serie
                      struct latency_result *result)
 {
     double differences[LATENCY_ROUNDS_MAX];
-    const size_t count = pair_rounds(plan, &series->cells[layout][point], &base->cells[layout][point], differences);
+    size_t count = pair_rounds(plan, &series->cells[layout][point], &base->cells[layout][point], differences);
 
-    if (count < PAIRS_MIN) {
+    if (count < PAIRS_MIN)
         return 0;
-    }
-    const struct mean_interval interval = statistics_mean_interval(differences, count);
-    struct paired_delta *const grown = realloc(result->deltas, (result->delta_count + 1) * sizeof(*grown));
+    struct mean_interval interval = statistics_mean_interval(differences, count);
+    struct paired_delta *grown = realloc(result->deltas, (result->delta_count + 1) * sizeof(*grown));
 
-    if (grown == NULL) {
+    if (grown == NULL)
         return -1;
-    }
     result->deltas = grown;
     grown[result->delta_count] = (struct paired_delta){.layout = latency_curve_name(layout),
                                                        .x = plan->footprints[point],
@@ -136,18 +128,15 @@ int latency_collect(const struct latency_plan *plan, struct latency_series *seri
     int status = 0;
 
     for (size_t index = 0; index < series_count; index++) {
-        for (unsigned layout = 0; layout < LAYOUT_COUNT && status == 0; layout++) {
-            for (size_t point = 0; index > 0 && point < plan->footprint_count && status == 0; point++) {
+        for (unsigned layout = 0; layout < LAYOUT_COUNT && status == 0; layout++)
+            for (size_t point = 0; index > 0 && point < plan->footprint_count && status == 0; point++)
                 status = add_delta(plan, &series[0], &series[index], layout, point, result);
-            }
-        }
     }
     /* Summarising sorts the samples, so the curves come last. */
     for (size_t index = 0; index < series_count; index++) {
         for (unsigned layout = 0; layout < LAYOUT_COUNT && status == 0; layout++) {
-            if (plan->layout_max_bytes[layout] == 0) {
+            if (plan->layout_max_bytes[layout] == 0)
                 continue;
-            }
             status = add_curve(plan, &series[index], layout, result);
         }
     }

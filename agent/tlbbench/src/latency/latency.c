@@ -60,9 +60,8 @@ static double seconds_since(uint64_t start_ns)
  * a backing gets smaller footprints, instead of leaving no time for any. */
 static double touch_seconds(const struct work *work, const struct latency_series *series)
 {
-    if (work->request->footprint_count > 0) {
+    if (work->request->footprint_count > 0)
         return ASKED_MAP_SHARE * work->budget_seconds;
-    }
     return isnan(series->granted_fraction)
                ? work->budget_seconds /
                      (double)(work->plan.rounds * (latency_live_series(work->series, work->series_count) + 1))
@@ -73,9 +72,8 @@ static uint64_t mapped_bytes(const struct work *work)
 {
     uint64_t bytes = 0;
 
-    for (size_t index = 0; index < work->series_count; index++) {
+    for (size_t index = 0; index < work->series_count; index++)
         bytes += work->arenas[index].base != NULL ? work->arenas[index].bytes : 0;
-    }
     return bytes;
 }
 
@@ -83,13 +81,12 @@ static uint64_t mapped_bytes(const struct work *work)
  */
 static int open_arena(struct work *work, size_t index, uint64_t bytes, struct verdict *verdict)
 {
-    struct latency_series *const series = &work->series[index];
-    struct arena *const arena = &work->arenas[index];
+    struct latency_series *series = &work->series[index];
+    struct arena *arena = &work->arenas[index];
     struct verdict found;
 
-    if (series->bytes == 0) {
+    if (series->bytes == 0)
         return 0;
-    }
     if (!session_allows(work->session, &series->backing, mapped_bytes(work),
                         latency_round_up(bytes, series->backing.page_bytes), &series->verdict)) {
         series->bytes = 0;
@@ -105,44 +102,39 @@ static int open_arena(struct work *work, size_t index, uint64_t bytes, struct ve
         series->bytes = 0;
         return 0;
     }
-    if (found.status != STATUS_OK) {
+    if (found.status != STATUS_OK)
         series->verdict = found;
-    }
     while (arena->bytes < bytes && series->bytes > arena->bytes) {
         series->bytes /= 2;
         (void)snprintf(series->verdict.reason, sizeof(series->verdict.reason),
                        "touching this memory takes long here: larger footprints were left out");
     }
-    if (isnan(series->granted_fraction) || arena->granted_fraction < series->granted_fraction) {
+    if (isnan(series->granted_fraction) || arena->granted_fraction < series->granted_fraction)
         series->granted_fraction = arena->granted_fraction;
-    }
     return 0;
 }
 
 static void close_arenas(struct work *work)
 {
-    const uint64_t bytes = mapped_bytes(work);
+    uint64_t bytes = mapped_bytes(work);
 
-    for (size_t index = 0; index < work->series_count; index++) {
+    for (size_t index = 0; index < work->series_count; index++)
         arena_close(&work->arenas[index]);
-    }
-    if (bytes > work->result->peak_mapped_bytes) {
+    if (bytes > work->result->peak_mapped_bytes)
         work->result->peak_mapped_bytes = bytes;
-    }
 }
 
 /* Places of `footprint` bytes that every backing which has the point can offer. */
 static uint64_t common_places(const struct work *work, enum latency_curve layout, size_t point)
 {
-    const uint64_t footprint = work->plan.footprints[point];
+    uint64_t footprint = work->plan.footprints[point];
     uint64_t bytes = footprint <= work->shared_bytes ? work->shared_bytes : UINT64_MAX;
 
     for (size_t index = 0; index < work->series_count; index++) {
-        const struct latency_series *const series = &work->series[index];
+        const struct latency_series *series = &work->series[index];
 
-        if (latency_plan_has(&work->plan, layout, point, series->bytes) && series->bytes < bytes) {
+        if (latency_plan_has(&work->plan, layout, point, series->bytes) && series->bytes < bytes)
             bytes = series->bytes;
-        }
     }
     return bytes / footprint;
 }
@@ -151,35 +143,32 @@ static uint64_t common_places(const struct work *work, enum latency_curve layout
 static int measure_placement(struct work *work, enum latency_curve layout, size_t point, unsigned batches,
                              uint64_t seed, struct rng *rng, struct verdict *verdict)
 {
-    const uint64_t footprint = work->plan.footprints[point];
-    const uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? LINE_BYTES : work->session->base_page_bytes;
-    const uint64_t offset = seed % common_places(work, layout, point) * footprint;
+    uint64_t footprint = work->plan.footprints[point];
+    uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? LINE_BYTES : work->session->base_page_bytes;
+    uint64_t offset = seed % common_places(work, layout, point) * footprint;
     uint32_t order[SESSION_BACKINGS_MAX];
 
-    for (uint32_t index = 0; index < work->series_count; index++) {
+    for (uint32_t index = 0; index < work->series_count; index++)
         order[index] = index;
-    }
     permutation_shuffle(order, work->series_count, rng);
     for (size_t step = 0; step < work->series_count; step++) {
-        struct latency_series *const series = &work->series[order[step]];
-        const struct arena *const arena = &work->arenas[order[step]];
+        struct latency_series *series = &work->series[order[step]];
+        const struct arena *arena = &work->arenas[order[step]];
 
-        if (session_must_stop(work->session, verdict)) {
+        if (session_must_stop(work->session, verdict))
             return -1;
-        }
         if (arena->base != NULL && latency_plan_has(&work->plan, layout, point, series->bytes)) {
-            char *const base = arena->base + offset;
-            const uint64_t nodes = footprint / node_bytes;
+            char *base = arena->base + offset;
+            uint64_t nodes = footprint / node_bytes;
 
             tlb_flush();
-            void *const start = latency_link(base, footprint, work->session->base_page_bytes, layout, seed);
+            void *start = latency_link(base, footprint, work->session->base_page_bytes, layout, seed);
 
             /* A cycle within a shared cache has two steady states: fast laps keep its lines, in slow ones the
              * neighbours replace them before they are used again. Like any program that runs for long it starts in the
              * cache, and leaves it only where it cannot stay. */
-            if (nodes * LINE_BYTES <= work->cache_bytes) {
+            if (nodes * LINE_BYTES <= work->cache_bytes)
                 latency_visit(base, footprint, work->session->base_page_bytes, layout, seed);
-            }
             latency_measure_cell(&series->cells[layout][point], &work->plan, batches, start, nodes);
         }
     }
@@ -191,24 +180,22 @@ static int measure_placement(struct work *work, enum latency_curve layout, size_
 static int measure_point(struct work *work, enum latency_curve layout, size_t point, unsigned round, struct rng *rng,
                          struct verdict *verdict)
 {
-    const uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? LINE_BYTES : work->session->base_page_bytes;
-    const bool is_short = work->plan.footprints[point] / node_bytes <= PLACED_NODES_MAX;
-    const unsigned placements = is_short ? work->plan.batches : 1;
+    uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? LINE_BYTES : work->session->base_page_bytes;
+    bool is_short = work->plan.footprints[point] / node_bytes <= PLACED_NODES_MAX;
+    unsigned placements = is_short ? work->plan.batches : 1;
     size_t first[SESSION_BACKINGS_MAX] = {0};
     int status = 0;
 
-    for (size_t index = 0; index < work->series_count; index++) {
+    for (size_t index = 0; index < work->series_count; index++)
         first[index] = work->series[index].cells[layout][point].count;
-    }
     for (unsigned placement = 0; placement < placements && status == 0; placement++) {
-        const uint64_t seed =
+        uint64_t seed =
             rng_mix(work->session->seed * 64 + round) ^ rng_mix(((uint64_t)layout * 1000 + point) * 64 + placement);
 
         status = measure_placement(work, layout, point, work->plan.batches / placements, seed, rng, verdict);
     }
-    for (size_t index = 0; index < work->series_count; index++) {
+    for (size_t index = 0; index < work->series_count; index++)
         latency_end_round(&work->series[index].cells[layout][point], first[index], round);
-    }
     return status;
 }
 
@@ -216,7 +203,7 @@ static int measure_point(struct work *work, enum latency_curve layout, size_t po
  * find the memory, too; so it is not held against the round. */
 static void start_clock(struct work *work, double map_seconds)
 {
-    const double left = PLAN_SHARE * deadline_remaining_seconds(work->session->deadline) / work->plan.rounds;
+    double left = PLAN_SHARE * deadline_remaining_seconds(work->session->deadline) / work->plan.rounds;
 
     work->start_ns = clock_now_ns();
     work->round_seconds = left - fmin(map_seconds, MAP_SHARE * left);
@@ -231,7 +218,7 @@ static bool is_too_slow(const struct work *work)
 /* Leaves out the footprints from `point` on: a few rounds of less are a measurement, one round of all is none. */
 static void cut_plan(struct work *work, size_t point)
 {
-    const uint64_t largest = work->plan.footprints[point - 1];
+    uint64_t largest = work->plan.footprints[point - 1];
 
     (void)snprintf(work->result->verdict.reason, sizeof(work->result->verdict.reason),
                    "the time allowed ended at %llu MiB: larger footprints were left out",
@@ -239,7 +226,7 @@ static void cut_plan(struct work *work, size_t point)
     work->plan.footprint_count = point;
     work->shared_bytes = work->shared_bytes < largest ? work->shared_bytes : largest;
     for (size_t index = 0; index < work->series_count; index++) {
-        struct latency_series *const series = &work->series[index];
+        struct latency_series *series = &work->series[index];
 
         series->bytes = series->bytes < largest ? series->bytes : largest;
     }
@@ -250,31 +237,28 @@ static int measure_points(struct work *work, uint64_t above_bytes, uint64_t up_t
                           struct rng *rng, struct verdict *verdict)
 {
     uint32_t order[LAYOUT_COUNT * LATENCY_POINTS_MAX];
-    const struct latency_plan *const plan = &work->plan;
+    const struct latency_plan *plan = &work->plan;
     size_t count = 0;
 
     for (uint32_t slot = 0; slot < LAYOUT_COUNT * plan->footprint_count; slot++) {
-        const uint64_t footprint = plan->footprints[slot / LAYOUT_COUNT];
+        uint64_t footprint = plan->footprints[slot / LAYOUT_COUNT];
 
-        if (footprint > above_bytes && footprint <= up_to_bytes) {
+        if (footprint > above_bytes && footprint <= up_to_bytes)
             order[count++] = slot;
-        }
     }
     /* The first round ascends, so that it can be cut short where it turns out too long. */
-    if (round > 0) {
+    if (round > 0)
         permutation_shuffle(order, count, rng);
-    }
     for (size_t step = 0; step < count; step++) {
         session_report_progress(work->session, ((double)round + (double)step / (double)count) / (double)plan->rounds);
-        const size_t point = order[step] / LAYOUT_COUNT;
+        size_t point = order[step] / LAYOUT_COUNT;
 
         if (round == 0 && point >= POINTS_MIN && is_too_slow(work)) {
             cut_plan(work, point);
             return 0;
         }
-        if (measure_point(work, order[step] % LAYOUT_COUNT, point, round, rng, verdict) != 0) {
+        if (measure_point(work, order[step] % LAYOUT_COUNT, point, round, rng, verdict) != 0)
             return -1;
-        }
     }
     return 0;
 }
@@ -283,32 +267,29 @@ static int measure_points(struct work *work, uint64_t above_bytes, uint64_t up_t
 static int measure_round(struct work *work, unsigned round, struct verdict *verdict)
 {
     struct rng rng = rng_new(work->session->seed, 0x1a7e0000u + round);
-    const uint64_t largest = work->plan.footprints[work->plan.footprint_count - 1];
-    const size_t first = (size_t)rng_below(&rng, work->series_count);
-    const uint64_t start_ns = clock_now_ns();
-    const bool has_shared = work->plan.footprints[0] <= work->shared_bytes;
+    uint64_t largest = work->plan.footprints[work->plan.footprint_count - 1];
+    size_t first = (size_t)rng_below(&rng, work->series_count);
+    uint64_t start_ns = clock_now_ns();
+    bool has_shared = work->plan.footprints[0] <= work->shared_bytes;
     int status = 0;
 
     for (size_t index = 0; has_shared && index < work->series_count && status == 0; index++) {
-        const uint64_t bytes = work->series[index].bytes;
+        uint64_t bytes = work->series[index].bytes;
 
         status = open_arena(work, index, bytes < work->shared_bytes ? bytes : work->shared_bytes, verdict);
     }
-    if (round == 0) {
+    if (round == 0)
         start_clock(work, seconds_since(start_ns));
-    }
-    if (status == 0) {
+    if (status == 0)
         status = measure_points(work, 0, work->shared_bytes, round, &rng, verdict);
-    }
     close_arenas(work);
     for (size_t step = 0; step < work->series_count && largest > work->shared_bytes && status == 0; step++) {
-        const size_t index = (first + step) % work->series_count;
+        size_t index = (first + step) % work->series_count;
 
         if (work->series[index].bytes > work->shared_bytes) {
             status = open_arena(work, index, work->series[index].bytes, verdict);
-            if (status == 0) {
+            if (status == 0)
                 status = measure_points(work, work->shared_bytes, largest, round, &rng, verdict);
-            }
             close_arenas(work);
         }
     }
@@ -318,25 +299,23 @@ static int measure_round(struct work *work, unsigned round, struct verdict *verd
 /* The planned rounds, or as many whole ones as the time allows; then more while a paired difference is uncertain. */
 static int measure_rounds(struct work *work, struct verdict *verdict)
 {
-    const unsigned planned = work->plan.rounds;
+    unsigned planned = work->plan.rounds;
 
     for (unsigned round = 0; round < LATENCY_ROUNDS_MAX; round++) {
-        const uint64_t start_ns = clock_now_ns();
+        uint64_t start_ns = clock_now_ns();
 
         work->plan.rounds = round < planned ? planned : round + 1;
-        if (measure_round(work, round, verdict) != 0) {
+        if (measure_round(work, round, verdict) != 0)
             return -1;
-        }
-        const bool is_last = seconds_since(start_ns) > PLAN_SHARE * deadline_remaining_seconds(work->session->deadline);
+        bool is_last = seconds_since(start_ns) > PLAN_SHARE * deadline_remaining_seconds(work->session->deadline);
 
         if (round + 1 < planned && is_last) {
             work->plan.rounds = round + 1;
             (void)snprintf(verdict->reason, sizeof(verdict->reason), "the time allowed was enough for %u of %u rounds",
                            round + 1, planned);
         }
-        if (is_last || (round + 1 >= planned && latency_is_narrow(&work->plan, work->series, work->series_count))) {
+        if (is_last || (round + 1 >= planned && latency_is_narrow(&work->plan, work->series, work->series_count)))
             break;
-        }
     }
     return 0;
 }
@@ -344,14 +323,12 @@ static int measure_rounds(struct work *work, struct verdict *verdict)
 /* Points of the plan that may take long to settle. */
 static unsigned slow_points(const struct work *work)
 {
-    const unsigned most = work->session->full ? FULL_SLOW_POINTS : QUICK_SLOW_POINTS;
+    unsigned most = work->session->full ? FULL_SLOW_POINTS : QUICK_SLOW_POINTS;
     unsigned count = 0;
 
-    for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++) {
-        for (size_t point = 0; point < work->plan.footprint_count; point++) {
+    for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++)
+        for (size_t point = 0; point < work->plan.footprint_count; point++)
             count += latency_plan_has(&work->plan, layout, point, UINT64_MAX) ? 1 : 0;
-        }
-    }
     return count == 0 ? 1 : count < most ? count : most;
 }
 
@@ -386,10 +363,9 @@ int latency_measure(const struct session *session, const struct latency_request 
     work.plan.warm_seconds = WARM_SHARE * work.budget_seconds / work.plan.rounds / slow_points(&work) /
                              (double)latency_live_series(work.series, work.series_count);
     work.shared_bytes = latency_shared_footprint(session, &work.plan, work.series, work.series_count);
-    if (measure_rounds(&work, &result->verdict) == 0) {
+    if (measure_rounds(&work, &result->verdict) == 0)
         session_report_progress(session, 1.0);
-    }
-    const int status = latency_collect(&work.plan, work.series, work.series_count, result);
+    int status = latency_collect(&work.plan, work.series, work.series_count, result);
 
     free(work.series);
     return status;

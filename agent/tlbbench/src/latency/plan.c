@@ -52,11 +52,9 @@ static void list_footprints(const struct session *session, const struct latency_
 
 void latency_make_plan(const struct session *session, const struct latency_request *request, struct latency_plan *plan)
 {
-    const bool full = session->full;
-    const uint64_t largest = full ? 4 * GIB : GIB;
-    const uint64_t random = !full                                                          ? 128 * MIB
-                            : deadline_remaining_seconds(session->deadline) > LONG_SECONDS ? largest
-                                                                                           : GIB;
+    bool full = session->full;
+    uint64_t largest = full ? 4 * GIB : GIB;
+    uint64_t random = !full ? 128 * MIB : deadline_remaining_seconds(session->deadline) > LONG_SECONDS ? largest : GIB;
 
     *plan = (struct latency_plan){
         .layout_max_bytes = {largest, random, largest},
@@ -65,39 +63,32 @@ void latency_make_plan(const struct session *session, const struct latency_reque
         .batches = 3,
         .batch_seconds = full ? 2e-3 : 1.2e-3,
     };
-    if (request->footprint_count > 0) {
+    if (request->footprint_count > 0)
         list_footprints(session, request, plan);
-    } else {
-        for (uint64_t bytes = FOOTPRINT_MIN_BYTES; bytes <= largest && bytes <= session->memory_bytes; bytes *= 2) {
+    else
+        for (uint64_t bytes = FOOTPRINT_MIN_BYTES; bytes <= largest && bytes <= session->memory_bytes; bytes *= 2)
             plan->footprints[plan->footprint_count++] = bytes;
-        }
-    }
-    for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++) {
-        if ((request->curves & SET_BIT(layout)) == 0) {
+    for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++)
+        if ((request->curves & SET_BIT(layout)) == 0)
             plan->layout_max_bytes[layout] = 0;
-        }
-    }
 }
 
 void latency_size_series(const struct session *session, const struct latency_plan *plan, struct latency_series *series)
 {
-    const uint64_t largest = plan->footprints[plan->footprint_count - 1];
-    const struct backing *const backing = &series->backing;
-    const int64_t free_pages = backing_free_pages(backing->page_bytes, session->numa_node);
+    uint64_t largest = plan->footprints[plan->footprint_count - 1];
+    const struct backing *backing = &series->backing;
+    int64_t free_pages = backing_free_pages(backing->page_bytes, session->numa_node);
 
     series->bytes = largest;
     series->granted_fraction = NAN;
     series->verdict = (struct verdict){.status = STATUS_OK};
     for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++) {
-        for (size_t point = 0; point < LATENCY_POINTS_MAX; point++) {
-            for (unsigned round = 0; round < LATENCY_ROUNDS_MAX; round++) {
+        for (size_t point = 0; point < LATENCY_POINTS_MAX; point++)
+            for (unsigned round = 0; round < LATENCY_ROUNDS_MAX; round++)
                 series->cells[layout][point].round_ns[round] = NAN;
-            }
-        }
     }
-    if (backing->kind != BACKING_HUGETLB) {
+    if (backing->kind != BACKING_HUGETLB)
         return;
-    }
     if (free_pages <= 0) {
         series->bytes = 0;
         verdict_set(&series->verdict, STATUS_NO_FREE_HUGEPAGES, "the pool of %s pages has no free page", backing->name);
@@ -123,9 +114,8 @@ static double touch_seconds_per_byte(const struct session *session, const struct
         struct verdict verdict;
         struct arena arena;
 
-        if (arena_open(&arena, base, PROBE_BYTES, session->numa_node, &verdict) != 0) {
+        if (arena_open(&arena, base, PROBE_BYTES, session->numa_node, &verdict) != 0)
             return 0;
-        }
         seconds = arena.touch_seconds / (double)arena.bytes;
         arena_close(&arena);
     }
@@ -138,7 +128,7 @@ static uint64_t all_bytes(const struct latency_series *series, size_t series_cou
     uint64_t bytes = 0;
 
     for (size_t index = 0; index < series_count; index++) {
-        const uint64_t wanted = series[index].bytes < footprint ? series[index].bytes : footprint;
+        uint64_t wanted = series[index].bytes < footprint ? series[index].bytes : footprint;
 
         bytes += latency_round_up(wanted, series[index].backing.page_bytes);
     }
@@ -149,25 +139,23 @@ size_t latency_live_series(const struct latency_series *series, size_t series_co
 {
     size_t live = 0;
 
-    for (size_t index = 0; index < series_count; index++) {
+    for (size_t index = 0; index < series_count; index++)
         live += series[index].bytes > 0 ? 1 : 0;
-    }
     return live;
 }
 
 uint64_t latency_shared_footprint(const struct session *session, const struct latency_plan *plan,
                                   const struct latency_series *series, size_t series_count)
 {
-    const uint64_t largest = plan->footprints[plan->footprint_count - 1];
-    const double per_byte = touch_seconds_per_byte(session, &series[0].backing) *
-                            (double)(latency_live_series(series, series_count) * plan->rounds);
-    const double allowed = MAP_SHARE * deadline_remaining_seconds(session->deadline);
-    const uint64_t most = plan->are_asked ? largest : GIB;
+    uint64_t largest = plan->footprints[plan->footprint_count - 1];
+    double per_byte = touch_seconds_per_byte(session, &series[0].backing) *
+                      (double)(latency_live_series(series, series_count) * plan->rounds);
+    double allowed = MAP_SHARE * deadline_remaining_seconds(session->deadline);
+    uint64_t most = plan->are_asked ? largest : GIB;
     uint64_t bytes = FOOTPRINT_MIN_BYTES;
 
     while (bytes < most && all_bytes(series, series_count, 2 * bytes) <= session->memory_bytes &&
-           per_byte * 2 * (double)bytes <= allowed) {
+           per_byte * 2 * (double)bytes <= allowed)
         bytes *= 2;
-    }
     return bytes < largest ? bytes : largest;
 }

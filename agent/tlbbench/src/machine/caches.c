@@ -22,12 +22,11 @@ static uint64_t read_cache_bytes(int64_t level_max)
 
         (void)snprintf(directory, sizeof(directory), "/sys/devices/system/cpu/cpu0/cache/index%d", index);
         (void)snprintf(path, sizeof(path), "%s/level", directory);
-        const int64_t level = tree_read_number("", path);
+        int64_t level = tree_read_number("", path);
 
         (void)snprintf(path, sizeof(path), "%s/size", directory);
-        if (!tree_read_line("", path, text, sizeof(text)) || !parse_size(text, &size)) {
+        if (!tree_read_line("", path, text, sizeof(text)) || !parse_size(text, &size))
             continue;
-        }
         (void)snprintf(path, sizeof(path), "%s/type", directory);
         (void)tree_read_line("", path, text, sizeof(text)); /* absent = not one of instructions */
         if (level > best && level <= level_max && size > 0 && strcmp(text, "Instruction") != 0) {
@@ -40,7 +39,7 @@ static uint64_t read_cache_bytes(int64_t level_max)
 
 uint64_t cache_last_level_bytes(void)
 {
-    const uint64_t bytes = read_cache_bytes(9);
+    uint64_t bytes = read_cache_bytes(9);
 
     return bytes > 0 ? bytes : 32u << 20;
 }

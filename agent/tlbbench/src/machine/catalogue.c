@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { CATALOGUE_COUNT = sizeof catalogue / sizeof catalogue[0] };
+enum { CATALOGUE_COUNT = sizeof(catalogue) / sizeof(catalogue[0]) };
 
 static bool has_id(const struct catalogue_entry *entry, unsigned id)
 {

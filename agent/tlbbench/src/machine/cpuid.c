@@ -32,7 +32,7 @@ int cpuid_add(struct cpuid_dump *dump, uint32_t leaf, uint32_t subleaf, struct c
 {
     if (dump->count == CPUID_MAX_LEAVES)
         return -1;
-    struct cpuid_leaf *leaves = realloc(dump->leaves, (dump->count + 1) * sizeof *leaves);
+    struct cpuid_leaf *leaves = realloc(dump->leaves, (dump->count + 1) * sizeof(*leaves));
 
     if (leaves == NULL)
         return -1;
@@ -92,9 +92,9 @@ static int capture_range(struct cpuid_dump *dump, uint32_t base, uint32_t most)
 int cpuid_capture(struct cpuid_dump *dump)
 {
     enum { BASIC_LEAVES = 0x40, HYPERVISOR_LEAVES = 0x10, EXTENDED_LEAVES = 0x40 };
-    const uint32_t hypervisor_bit = UINT32_C(1) << 31; /* leaf 1 ECX[31], Intel SDM and AMD APM */
+    uint32_t hypervisor_bit = UINT32_C(1) << 31; /* leaf 1 ECX[31], Intel SDM and AMD APM */
 
-    memset(dump, 0, sizeof *dump);
+    memset(dump, 0, sizeof(*dump));
     if (capture_range(dump, 0, BASIC_LEAVES) != 0)
         return -1;
     if ((execute(1, 0).ecx & hypervisor_bit) != 0 && capture_range(dump, 0x40000000, HYPERVISOR_LEAVES) != 0)
@@ -106,7 +106,7 @@ int cpuid_capture(struct cpuid_dump *dump)
 
 int cpuid_capture(struct cpuid_dump *dump)
 {
-    memset(dump, 0, sizeof *dump);
+    memset(dump, 0, sizeof(*dump));
     return -1;
 }
 
@@ -186,7 +186,7 @@ static enum line_result refuse(struct reading *reading, const char *text)
 {
     char quote[QUOTE_BYTES];
 
-    copy_text(quote, sizeof quote, text, strnlen(text, sizeof quote - 8));
+    copy_text(quote, sizeof(quote), text, strnlen(text, sizeof(quote) - 8));
     (void)snprintf(
         reading->error, CPUID_ERROR_BYTES,
         "line %u: '%s' is not valid; valid: 0xLEAF 0xSUBLEAF: eax=0x.. ebx=0x.. ecx=0x.. edx=0x.. with eight "
@@ -201,7 +201,7 @@ static enum line_result take_leaf(struct reading *reading, const struct cpuid_le
 
     if (earlier != NULL && leaf->leaf == 0 && leaf->subleaf == 0 && reading->dump->count > 1)
         return LINE_NEXT_PROCESSOR; /* dumps that were put together without a header between them */
-    if (earlier != NULL && memcmp(earlier, &leaf->registers, sizeof *earlier) == 0)
+    if (earlier != NULL && memcmp(earlier, &leaf->registers, sizeof(*earlier)) == 0)
         return LINE_TAKEN;
     if (earlier != NULL)
         (void)snprintf(reading->error, CPUID_ERROR_BYTES,
@@ -225,7 +225,7 @@ static enum line_result take_line(struct reading *reading)
 
     if (reading->number == 1 && strncmp(line, "\xEF\xBB\xBF", 3) == 0)
         line += 3; /* the mark that some editors put before UTF-8 text */
-    if (parse_trimmed(line, text, sizeof text) == 0)
+    if (parse_trimmed(line, text, sizeof(text)) == 0)
         return LINE_TAKEN;
     if (strncmp(text, "CPU", 3) == 0)
         return reading->dump->count > 0 ? LINE_NEXT_PROCESSOR : LINE_TAKEN;
@@ -237,7 +237,7 @@ static enum line_result read_lines(struct reading *reading)
     enum line_result result = LINE_TAKEN;
     bool begins = true;
 
-    while (result == LINE_TAKEN && fgets(reading->line, sizeof reading->line, reading->in) != NULL) {
+    while (result == LINE_TAKEN && fgets(reading->line, sizeof(reading->line), reading->in) != NULL) {
         size_t length = strlen(reading->line);
 
         reading->number += begins;
@@ -255,7 +255,7 @@ int cpuid_read(struct cpuid_dump *dump, FILE *in, char error[CPUID_ERROR_BYTES])
 {
     struct reading reading = {.in = in, .dump = dump, .error = error};
 
-    memset(dump, 0, sizeof *dump);
+    memset(dump, 0, sizeof(*dump));
     enum line_result result = read_lines(&reading);
 
     if (result != LINE_BAD && ferror(in) == 0 && dump->count > 0)
@@ -300,7 +300,7 @@ static void read_brand(const struct cpuid_dump *dump, struct cpuid_identity *ide
         put_register(raw + at + 8, r->ecx);
         put_register(raw + at + 12, r->edx);
     }
-    copy_text(identity->brand, sizeof identity->brand, raw, sizeof raw);
+    copy_text(identity->brand, sizeof(identity->brand), raw, sizeof(raw));
 }
 
 static void read_vendor(const struct cpuid_registers *r, bool leaf_zero, char vendor[13])
@@ -311,7 +311,7 @@ static void read_vendor(const struct cpuid_registers *r, bool leaf_zero, char ve
     put_register(raw, r->ebx);
     put_register(raw + 4, leaf_zero ? r->edx : r->ecx);
     put_register(raw + 8, leaf_zero ? r->ecx : r->edx);
-    copy_text(vendor, 13, raw, sizeof raw);
+    copy_text(vendor, 13, raw, sizeof(raw));
 }
 
 void cpuid_identify(const struct cpuid_dump *dump, struct cpuid_identity *identity)
@@ -320,7 +320,7 @@ void cpuid_identify(const struct cpuid_dump *dump, struct cpuid_identity *identi
     const struct cpuid_registers *one = cpuid_find(dump, 1, 0);
     const struct cpuid_registers *hypervisor = cpuid_find(dump, 0x40000000, 0);
 
-    memset(identity, 0, sizeof *identity);
+    memset(identity, 0, sizeof(*identity));
     if (zero == NULL || one == NULL)
         return;
     identity->known = true;

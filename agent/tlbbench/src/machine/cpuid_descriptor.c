@@ -73,21 +73,21 @@ size_t cpuid_descriptor(unsigned char code, struct tlb_structure structures[2])
 {
     size_t found = 0;
 
-    for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0] && found < 2; i++) {
+    for (size_t i = 0; i < sizeof(descriptors) / sizeof(descriptors[0]) && found < 2; i++) {
         const struct descriptor *d = &descriptors[i];
 
         if (d->code != code)
             continue;
         struct tlb_structure *s = &structures[found++];
-        memset(s, 0, sizeof *s);
+        memset(s, 0, sizeof(*s));
         s->level = d->level;
         s->kind = d->kind;
-        for (size_t p = 0; p < sizeof d->page_bytes / sizeof d->page_bytes[0] && d->page_bytes[p] != 0; p++)
+        for (size_t p = 0; p < sizeof(d->page_bytes) / sizeof(d->page_bytes[0]) && d->page_bytes[p] != 0; p++)
             s->page_bytes[s->page_count++] = d->page_bytes[p];
         s->entries = d->entries;
         s->ways = d->ways;
         s->note = d->note;
-        (void)snprintf(s->origin, sizeof s->origin, "leaf2:0x%02x", code);
+        (void)snprintf(s->origin, sizeof(s->origin), "leaf2:0x%02x", code);
     }
     return found;
 }

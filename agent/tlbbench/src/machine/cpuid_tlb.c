@@ -34,7 +34,7 @@ __attribute__((format(printf, 3, 4))) static void conclude(struct cpuid_tlb *tlb
 
     tlb->verdict.status = status;
     va_start(arguments, format);
-    (void)vsnprintf(tlb->verdict.reason, sizeof tlb->verdict.reason, format, arguments);
+    (void)vsnprintf(tlb->verdict.reason, sizeof(tlb->verdict.reason), format, arguments);
     va_end(arguments);
 }
 
@@ -48,17 +48,17 @@ static bool decode_translation_subleaf(const struct cpuid_registers *r, uint32_t
     uint32_t type = r->edx & 0x1F;
     uint64_t entries = (uint64_t)(r->ebx >> 16) * r->ecx; /* ways x sets, also when fully associative */
 
-    if (type == 0 || type >= sizeof kinds / sizeof kinds[0] || entries == 0 || entries > UINT32_MAX)
+    if (type == 0 || type >= sizeof(kinds) / sizeof(kinds[0]) || entries == 0 || entries > UINT32_MAX)
         return false;
-    memset(s, 0, sizeof *s);
+    memset(s, 0, sizeof(*s));
     s->level = r->edx >> 5 & 0x7;
     s->kind = kinds[type];
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         if ((r->ebx >> i & 1) != 0)
             s->page_bytes[s->page_count++] = sizes[i];
     s->entries = (unsigned)entries;
     s->ways = (r->edx >> 8 & 1) != 0 ? TLB_WAYS_FULL : (int)(r->ebx >> 16);
-    (void)snprintf(s->origin, sizeof s->origin, "leaf18:%" PRIu32, subleaf);
+    (void)snprintf(s->origin, sizeof(s->origin), "leaf18:%" PRIu32, subleaf);
     return s->page_count > 0 && s->level > 0;
 }
 
@@ -89,7 +89,7 @@ static void read_descriptors(const struct cpuid_dump *dump, struct cpuid_tlb *tl
         return;
     const uint32_t registers[] = {r->eax & ~UINT32_C(0xFF), r->ebx, r->ecx, r->edx};
 
-    for (size_t i = 0; i < sizeof registers / sizeof registers[0]; i++) {
+    for (size_t i = 0; i < sizeof(registers) / sizeof(registers[0]); i++) {
         if ((registers[i] >> 31) != 0)
             continue;
         for (unsigned shift = 0; shift < 32; shift += 8) {
@@ -103,7 +103,7 @@ static void read_descriptors(const struct cpuid_dump *dump, struct cpuid_tlb *tl
 
 static void decode_intel(const struct cpuid_dump *dump, struct cpuid_tlb *tlb)
 {
-    const unsigned char use_leaf_18 = 0xFE;
+    unsigned char use_leaf_18 = 0xFE;
     bool points_to_leaf_18 = false;
 
     read_descriptors(dump, tlb);
@@ -152,7 +152,7 @@ static void add_amd(struct cpuid_tlb *tlb, const char *origin, unsigned level, e
     s->entries = entries;
     if (s->ways_max > 0)
         s->note = "CPUID gives a range of ways";
-    (void)snprintf(s->origin, sizeof s->origin, "%s", origin);
+    (void)snprintf(s->origin, sizeof(s->origin), "%s", origin);
     add(tlb, s);
 }
 
@@ -221,7 +221,7 @@ static void decode_amd(const struct cpuid_dump *dump, const struct cpuid_identit
 
 void cpuid_tlb_decode(const struct cpuid_dump *dump, const struct cpuid_identity *identity, struct cpuid_tlb *tlb)
 {
-    memset(tlb, 0, sizeof *tlb);
+    memset(tlb, 0, sizeof(*tlb));
     if (!identity->known)
         conclude(tlb, STATUS_UNSUPPORTED, "there are no CPUID registers of leaves 0 and 1");
     else if (strcmp(identity->vendor, "GenuineIntel") == 0)
@@ -259,6 +259,6 @@ int cpuid_tlb_levels(const struct cpuid_tlb *tlb, const struct cpuid_identity *i
         return -1;
     for (size_t i = from; tlb->l2_size_doubtful && i < levels->count; i++)
         if (levels->items[i].level == 2)
-            (void)snprintf(levels->items[i].note, sizeof levels->items[i].note, "%s", doubt);
+            (void)snprintf(levels->items[i].note, sizeof(levels->items[i].note), "%s", doubt);
     return tlb->huge_1g_silent ? add_silent_1g(levels) : 0;
 }

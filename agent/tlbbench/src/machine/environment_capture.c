@@ -20,9 +20,9 @@ void kernel_version_parse(const char *text, char *release, size_t size)
     static const char start[] = "Linux version ";
 
     release[0] = '\0';
-    if (strncmp(text, start, sizeof start - 1) != 0)
+    if (strncmp(text, start, sizeof(start) - 1) != 0)
         return;
-    text += sizeof start - 1;
+    text += sizeof(start) - 1;
     (void)snprintf(release, size, "%.*s", (int)strcspn(text, " \n"), text);
 }
 
@@ -32,9 +32,10 @@ static void read_release(struct environment *environment)
 
     if (environment->kernel_release[0] == '\0')
         (void)tree_read_line(environment->root, "/proc/sys/kernel/osrelease", environment->kernel_release,
-                             sizeof environment->kernel_release);
-    if (environment->kernel_release[0] == '\0' && tree_read(environment->root, "/proc/version", text, sizeof text) >= 0)
-        kernel_version_parse(text, environment->kernel_release, sizeof environment->kernel_release);
+                             sizeof(environment->kernel_release));
+    if (environment->kernel_release[0] == '\0' &&
+        tree_read(environment->root, "/proc/version", text, sizeof(text)) >= 0)
+        kernel_version_parse(text, environment->kernel_release, sizeof(environment->kernel_release));
 }
 
 /* Every process has mappings of base pages first: its program. */
@@ -43,8 +44,8 @@ static uint64_t read_smaps_page(const struct environment *environment)
     static const char *const paths[] = {"/proc/self/smaps", "/proc/1/smaps"};
     char text[SMAPS_BYTES];
 
-    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-        if (tree_read(environment->root, paths[i], text, sizeof text) < 0)
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        if (tree_read(environment->root, paths[i], text, sizeof(text)) < 0)
             continue;
         int64_t bytes = colon_kilobytes(text, "KernelPageSize");
 
@@ -71,11 +72,11 @@ void environment_read_capture(struct environment *environment)
     char value[64];
     uint64_t page_bytes = 0;
 
-    if (tree_read(environment->root, CAPTURE_FACTS, text, sizeof text) >= 0) {
+    if (tree_read(environment->root, CAPTURE_FACTS, text, sizeof(text)) >= 0) {
         (void)colon_value(text, "machine", environment->processor.architecture,
-                          sizeof environment->processor.architecture);
-        (void)colon_value(text, "release", environment->kernel_release, sizeof environment->kernel_release);
-        if (colon_value(text, "page_size", value, sizeof value) && parse_u64(value, &page_bytes))
+                          sizeof(environment->processor.architecture));
+        (void)colon_value(text, "release", environment->kernel_release, sizeof(environment->kernel_release));
+        if (colon_value(text, "page_size", value, sizeof(value)) && parse_u64(value, &page_bytes))
             environment->base_page_bytes = page_bytes;
     }
     if (environment->base_page_bytes == 0)
@@ -96,7 +97,7 @@ uint64_t base_page_inferred(const struct environment *environment)
         return 4096;
     if (strcmp(environment->processor.architecture, "aarch64") != 0)
         return 0;
-    for (size_t i = 0; i < sizeof arm64 / sizeof arm64[0]; i++)
+    for (size_t i = 0; i < sizeof(arm64) / sizeof(arm64[0]); i++)
         if (environment->thp_bytes == arm64[i].thp_bytes)
             return arm64[i].base_bytes;
     return 0;

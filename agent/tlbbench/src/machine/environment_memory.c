@@ -27,7 +27,7 @@ bool colon_value(const char *text, const char *key, char *value, size_t size)
     size_t key_length = strlen(key);
 
     value[0] = '\0';
-    for (const char *line = text; *line != '\0';) {
+    for (char *line = text; *line != '\0';) {
         size_t length = line_length(line);
 
         if (length > key_length && strncmp(line, key, key_length) == 0) {
@@ -61,7 +61,7 @@ int64_t colon_kilobytes(const char *text, const char *key)
     char value[64];
     uint64_t kilobytes = 0;
 
-    if (!colon_value(text, key, value, sizeof value))
+    if (!colon_value(text, key, value, sizeof(value)))
         return UNKNOWN;
     value[strcspn(value, " \t")] = '\0';
     if (!parse_u64(value, &kilobytes) || kilobytes > INT64_MAX / KILOBYTE)
@@ -88,7 +88,7 @@ void meminfo_parse(const char *text, struct memory_state *memory)
         {"DirectMap1G", &memory->direct_map_1g_bytes},
     };
 
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         int64_t bytes = colon_kilobytes(text, fields[i].key);
 
         if (bytes != UNKNOWN)
@@ -118,9 +118,9 @@ static void read_choice(const struct environment *environment, const char *name,
     char path[128];
     char text[256];
 
-    (void)snprintf(path, sizeof path, "/sys/kernel/mm/transparent_hugepage/%s", name);
+    (void)snprintf(path, sizeof(path), "/sys/kernel/mm/transparent_hugepage/%s", name);
     choice[0] = '\0';
-    if (tree_read(environment->root, path, text, sizeof text) >= 0)
+    if (tree_read(environment->root, path, text, sizeof(text)) >= 0)
         bracketed_choice(text, choice, size);
 }
 
@@ -138,11 +138,11 @@ void environment_read_memory(struct environment *environment)
     char text[MEMINFO_BYTES];
 
     environment_clear_memory(environment);
-    if (tree_read(environment->root, "/proc/meminfo", text, sizeof text) >= 0)
+    if (tree_read(environment->root, "/proc/meminfo", text, sizeof(text)) >= 0)
         meminfo_parse(text, m);
-    read_choice(environment, "enabled", thp->enabled, sizeof thp->enabled);
-    read_choice(environment, "defrag", thp->defrag, sizeof thp->defrag);
-    read_choice(environment, "shmem_enabled", thp->shmem_enabled, sizeof thp->shmem_enabled);
+    read_choice(environment, "enabled", thp->enabled, sizeof(thp->enabled));
+    read_choice(environment, "defrag", thp->defrag, sizeof(thp->defrag));
+    read_choice(environment, "shmem_enabled", thp->shmem_enabled, sizeof(thp->shmem_enabled));
     int64_t bytes = tree_read_number(environment->root, "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
 
     environment->thp_bytes = bytes > 0 ? (uint64_t)bytes : 0;
@@ -172,7 +172,7 @@ static bool lists_memory(const char *controllers, size_t length)
 
         while (end < length && controllers[end] != ',')
             end++;
-        if (end - i == sizeof memory - 1 && memcmp(controllers + i, memory, sizeof memory - 1) == 0)
+        if (end - i == sizeof(memory) - 1 && memcmp(controllers + i, memory, sizeof(memory) - 1) == 0)
             return true;
         i = end + 1;
     }
@@ -183,7 +183,7 @@ void cgroup_parse(const char *text, struct cgroup_place *place)
 {
     place->version = UNKNOWN;
     place->path[0] = '\0';
-    for (const char *line = text; *line != '\0';) {
+    for (char *line = text; *line != '\0';) {
         size_t length = line_length(line);
         const char *controllers = NULL;
         const char *path = NULL;
@@ -195,7 +195,7 @@ void cgroup_parse(const char *text, struct cgroup_place *place)
             size_t path_length = (size_t)(line + length - path);
 
             /* On a hybrid system the memory controller sits in a version 1 hierarchy: that one counts. */
-            if ((is_v1 || (is_v2 && place->version != 1)) && path_length < sizeof place->path) {
+            if ((is_v1 || (is_v2 && place->version != 1)) && path_length < sizeof(place->path)) {
                 place->version = is_v1 ? 1 : 2;
                 memcpy(place->path, path, path_length);
                 place->path[path_length] = '\0';
@@ -212,13 +212,13 @@ static void read_limit(struct environment *environment, const struct cgroup_plac
     const char *mount = place->version == 1 ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup";
     const char *limit_name = place->version == 1 ? "memory.limit_in_bytes" : "memory.max";
     const char *usage_name = place->version == 1 ? "memory.usage_in_bytes" : "memory.current";
-    char path[sizeof place->path + 64]; /* tree_read refuses what is longer than a path may be */
+    char path[sizeof(place->path) + 64]; /* tree_read refuses what is longer than a path may be */
     struct cgroup *cgroup = &environment->cgroup;
 
-    (void)snprintf(path, sizeof path, "%s%s/%s", mount, place->path, limit_name);
+    (void)snprintf(path, sizeof(path), "%s%s/%s", mount, place->path, limit_name);
     int64_t limit = tree_read_number(environment->root, path);
 
-    (void)snprintf(path, sizeof path, "%s%s/%s", mount, place->path, usage_name);
+    (void)snprintf(path, sizeof(path), "%s%s/%s", mount, place->path, usage_name);
     int64_t usage = tree_read_number(environment->root, path);
 
     if (limit >= INT64_C(1) << CGROUP_NO_LIMIT_SHIFT)
@@ -241,7 +241,7 @@ void environment_read_cgroup(struct environment *environment)
     char text[MEMINFO_BYTES];
 
     environment->cgroup = (struct cgroup){UNKNOWN, UNKNOWN, UNKNOWN};
-    if (tree_read(environment->root, "/proc/self/cgroup", text, sizeof text) < 0)
+    if (tree_read(environment->root, "/proc/self/cgroup", text, sizeof(text)) < 0)
         return;
     cgroup_parse(text, &place);
     environment->cgroup.version = place.version;

@@ -19,14 +19,14 @@ uint64_t pool_directory_bytes(const char *name)
     char digits[24];
     uint64_t kilobytes = 0;
 
-    if (length <= sizeof prefix - 1 + sizeof suffix - 1 || strncmp(name, prefix, sizeof prefix - 1) != 0 ||
-        strcmp(name + length - (sizeof suffix - 1), suffix) != 0)
+    if (length <= sizeof(prefix) - 1 + sizeof(suffix) - 1 || strncmp(name, prefix, sizeof(prefix) - 1) != 0 ||
+        strcmp(name + length - (sizeof(suffix) - 1), suffix) != 0)
         return 0;
-    size_t digit_count = length - (sizeof prefix - 1) - (sizeof suffix - 1);
+    size_t digit_count = length - (sizeof(prefix) - 1) - (sizeof(suffix) - 1);
 
-    if (digit_count >= sizeof digits)
+    if (digit_count >= sizeof(digits))
         return 0;
-    memcpy(digits, name + sizeof prefix - 1, digit_count);
+    memcpy(digits, name + sizeof(prefix) - 1, digit_count);
     digits[digit_count] = '\0';
     if (!parse_u64(digits, &kilobytes) || kilobytes > UINT64_MAX / 1024)
         return 0;
@@ -42,7 +42,7 @@ static void add_pool(const char *name, void *context)
         return;
     struct pool *pool = &environment->pools[environment->pool_count++];
 
-    memset(pool, 0, sizeof *pool);
+    memset(pool, 0, sizeof(*pool));
     pool->page_bytes = bytes;
 }
 
@@ -59,7 +59,7 @@ static int64_t pool_number(const struct environment *environment, const char *di
 {
     char path[256];
 
-    (void)snprintf(path, sizeof path, "%s/hugepages-%" PRIu64 "kB/%s", directory, page_bytes / 1024, name);
+    (void)snprintf(path, sizeof(path), "%s/hugepages-%" PRIu64 "kB/%s", directory, page_bytes / 1024, name);
     return tree_read_number(environment->root, path);
 }
 
@@ -76,7 +76,7 @@ static void read_pool(const struct environment *environment, struct pool *pool)
         struct pool_node *node = &pool->numa[pool->numa_count];
         char node_directory[128];
 
-        (void)snprintf(node_directory, sizeof node_directory, "/sys/devices/system/node/node%d/hugepages",
+        (void)snprintf(node_directory, sizeof(node_directory), "/sys/devices/system/node/node%d/hugepages",
                        environment->nodes[i].id);
         node->node = environment->nodes[i].id;
         node->nr = pool_number(environment, node_directory, pool->page_bytes, "nr_hugepages");
@@ -94,10 +94,10 @@ void environment_read_pools(struct environment *environment)
     environment->pool_count = 0;
     environment->default_huge_bytes = 0;
     (void)tree_list(environment->root, "/sys/kernel/mm/hugepages", add_pool, environment);
-    qsort(environment->pools, environment->pool_count, sizeof environment->pools[0], by_size);
+    qsort(environment->pools, environment->pool_count, sizeof(environment->pools[0]), by_size);
     for (size_t i = 0; i < environment->pool_count; i++)
         read_pool(environment, &environment->pools[i]);
-    if (environment->pool_count > 0 && tree_read(environment->root, "/proc/meminfo", text, sizeof text) >= 0) {
+    if (environment->pool_count > 0 && tree_read(environment->root, "/proc/meminfo", text, sizeof(text)) >= 0) {
         int64_t bytes = colon_kilobytes(text, "Hugepagesize");
 
         environment->default_huge_bytes = bytes > 0 ? (uint64_t)bytes : 0;
@@ -108,9 +108,9 @@ void node_meminfo_parse(const char *text, struct numa_node *node)
 {
     char key[48];
 
-    (void)snprintf(key, sizeof key, "Node %d MemTotal", node->id);
+    (void)snprintf(key, sizeof(key), "Node %d MemTotal", node->id);
     node->mem_total_bytes = colon_kilobytes(text, key);
-    (void)snprintf(key, sizeof key, "Node %d MemFree", node->id);
+    (void)snprintf(key, sizeof(key), "Node %d MemFree", node->id);
     node->mem_free_bytes = colon_kilobytes(text, key);
 }
 
@@ -119,12 +119,12 @@ static void read_node(const struct environment *environment, struct numa_node *n
     char path[128];
     char text[NODE_MEMINFO_BYTES];
 
-    (void)snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", node->id);
-    (void)tree_read_line(environment->root, path, node->cpus, sizeof node->cpus);
-    (void)snprintf(path, sizeof path, "/sys/devices/system/node/node%d/meminfo", node->id);
+    (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/cpulist", node->id);
+    (void)tree_read_line(environment->root, path, node->cpus, sizeof(node->cpus));
+    (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/meminfo", node->id);
     node->mem_total_bytes = UNKNOWN;
     node->mem_free_bytes = UNKNOWN;
-    if (tree_read(environment->root, path, text, sizeof text) >= 0)
+    if (tree_read(environment->root, path, text, sizeof(text)) >= 0)
         node_meminfo_parse(text, node);
 }
 
@@ -135,7 +135,7 @@ void environment_read_nodes(struct environment *environment)
 
     environment->node_count = 0;
     environment->numa_truncated = false;
-    if (!tree_read_line(environment->root, "/sys/devices/system/node/online", text, sizeof text) ||
+    if (!tree_read_line(environment->root, "/sys/devices/system/node/online", text, sizeof(text)) ||
         !parse_cpu_list(text, &online))
         return; /* a kernel without NUMA */
     for (int id = 0; id < CPU_LIST_MAX; id++) {
@@ -147,7 +147,7 @@ void environment_read_nodes(struct environment *environment)
         }
         struct numa_node *node = &environment->nodes[environment->node_count++];
 
-        memset(node, 0, sizeof *node);
+        memset(node, 0, sizeof(*node));
         node->id = id;
         read_node(environment, node);
     }

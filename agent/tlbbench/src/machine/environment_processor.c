@@ -31,7 +31,7 @@ static void take_number(const char *text, const char *key, int *out)
     char value[64];
     uint64_t number = 0;
 
-    if (*out != UNKNOWN || !colon_value(text, key, value, sizeof value))
+    if (*out != UNKNOWN || !colon_value(text, key, value, sizeof(value)))
         return;
     if (parse_u64(value, &number) && number <= 0xFFFF)
         *out = (int)number;
@@ -57,10 +57,10 @@ static void parse_x86(const char *text, struct processor *processor, struct hype
     char value[ENV_TEXT_BYTES];
     const char *flags = strstr(text, "\nflags");
 
-    if (colon_value(text, "vendor_id", value, sizeof value))
-        copy(processor->vendor, sizeof processor->vendor, value);
-    if (colon_value(text, "model name", value, sizeof value))
-        copy(processor->brand, sizeof processor->brand, value);
+    if (colon_value(text, "vendor_id", value, sizeof(value)))
+        copy(processor->vendor, sizeof(processor->vendor), value);
+    if (colon_value(text, "model name", value, sizeof(value)))
+        copy(processor->brand, sizeof(processor->brand), value);
     take_number(text, "cpu family", &processor->family);
     take_number(text, "model", &processor->model);
     take_number(text, "stepping", &processor->stepping);
@@ -74,7 +74,7 @@ static bool take_hex(const char *text, const char *key, uint64_t *number)
 {
     char value[64];
 
-    return colon_value(text, key, value, sizeof value) && parse_u64(value, number);
+    return colon_value(text, key, value, sizeof(value)) && parse_u64(value, number);
 }
 
 /* MIDR_EL1 put together from the fields that arm64's /proc/cpuinfo prints. */
@@ -102,7 +102,7 @@ static void parse_power(const char *text, struct processor *processor, struct hy
     unsigned version = 0;
     unsigned revision = 0;
 
-    if (!colon_value(text, "revision", value, sizeof value))
+    if (!colon_value(text, "revision", value, sizeof(value)))
         return;
     const char *pvr = strstr(value, "(pvr ");
     char *end = NULL;
@@ -114,29 +114,29 @@ static void parse_power(const char *text, struct processor *processor, struct hy
     if (version > 0xFFFF || revision > 0xFFFF)
         return;
     processor->pvr = (int64_t)version << 16 | revision;
-    if (colon_value(text, "cpu", value, sizeof value))
-        copy(processor->brand, sizeof processor->brand, value);
-    copy(processor->vendor, sizeof processor->vendor, "IBM");
-    if (hypervisor->state != HYPERVISOR_UNKNOWN || !colon_value(text, "platform", value, sizeof value))
+    if (colon_value(text, "cpu", value, sizeof(value)))
+        copy(processor->brand, sizeof(processor->brand), value);
+    copy(processor->vendor, sizeof(processor->vendor), "IBM");
+    if (hypervisor->state != HYPERVISOR_UNKNOWN || !colon_value(text, "platform", value, sizeof(value)))
         return;
     /* PowerNV is the bare machine; pSeries runs under PowerVM or KVM. */
     hypervisor->state = strncmp(value, "PowerNV", 7) == 0 ? HYPERVISOR_ABSENT : HYPERVISOR_PRESENT;
-    if (hypervisor->state == HYPERVISOR_PRESENT && colon_value(text, "machine", value, sizeof value))
-        copy(hypervisor->name, sizeof hypervisor->name, strstr(value, "qemu") != NULL ? "KVM" : "PowerVM");
+    if (hypervisor->state == HYPERVISOR_PRESENT && colon_value(text, "machine", value, sizeof(value)))
+        copy(hypervisor->name, sizeof(hypervisor->name), strstr(value, "qemu") != NULL ? "KVM" : "PowerVM");
 }
 
 void cpuinfo_parse(const char *text, struct processor *processor, struct hypervisor *hypervisor)
 {
     char value[ENV_TEXT_BYTES];
 
-    if (colon_value(text, "vendor_id", value, sizeof value)) {
-        copy(processor->architecture, sizeof processor->architecture, "x86_64");
+    if (colon_value(text, "vendor_id", value, sizeof(value))) {
+        copy(processor->architecture, sizeof(processor->architecture), "x86_64");
         parse_x86(text, processor, hypervisor);
-    } else if (colon_value(text, "CPU implementer", value, sizeof value)) {
-        copy(processor->architecture, sizeof processor->architecture, "aarch64");
+    } else if (colon_value(text, "CPU implementer", value, sizeof(value))) {
+        copy(processor->architecture, sizeof(processor->architecture), "aarch64");
         parse_arm(text, processor);
     } else if (strstr(text, "(pvr ") != NULL) {
-        copy(processor->architecture, sizeof processor->architecture, "ppc64le");
+        copy(processor->architecture, sizeof(processor->architecture), "ppc64le");
         parse_power(text, processor, hypervisor);
     }
 }
@@ -151,7 +151,7 @@ static const char *arm_implementer(int64_t midr)
                         {0x48, "HiSilicon"}, {0x4E, "NVIDIA"},    {0x50, "APM"},    {0x51, "Qualcomm"},
                         {0x61, "Apple"},     {0x6D, "Microsoft"}, {0xC0, "Ampere"}};
 
-    for (size_t i = 0; i < sizeof implementers / sizeof implementers[0]; i++)
+    for (size_t i = 0; i < sizeof(implementers) / sizeof(implementers[0]); i++)
         if (implementers[i].code == (unsigned)(midr >> 24 & 0xFF))
             return implementers[i].name;
     return "";
@@ -166,7 +166,7 @@ static const char *hypervisor_name(const char *vendor)
                  {"VMwareVMware", "VMware"}, {"XenVMMXenVMM", "Xen"}, {"TCGTCGTCGTCG", "QEMU TCG"},
                  {"bhyve bhyve", "bhyve"},   {"ACRNACRNACRN", "ACRN"}};
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(names[i].vendor, vendor) == 0)
             return names[i].name;
     return vendor;
@@ -194,14 +194,14 @@ void environment_identify(struct environment *environment)
     cpuid_identify(&environment->cpuid, &identity);
     if (!identity.known)
         return;
-    copy(processor->architecture, sizeof processor->architecture, "x86_64");
-    copy(processor->vendor, sizeof processor->vendor, identity.vendor);
-    copy(processor->brand, sizeof processor->brand, identity.brand);
+    copy(processor->architecture, sizeof(processor->architecture), "x86_64");
+    copy(processor->vendor, sizeof(processor->vendor), identity.vendor);
+    copy(processor->brand, sizeof(processor->brand), identity.brand);
     processor->family = (int)identity.family;
     processor->model = (int)identity.model;
     processor->stepping = (int)identity.stepping;
     environment->hypervisor.state = identity.hypervisor ? HYPERVISOR_PRESENT : HYPERVISOR_ABSENT;
-    copy(environment->hypervisor.name, sizeof environment->hypervisor.name,
+    copy(environment->hypervisor.name, sizeof(environment->hypervisor.name),
          hypervisor_name(identity.hypervisor_vendor));
     find_catalogue(processor);
 }
@@ -214,16 +214,15 @@ static void read_hypervisor(struct environment *environment)
 
     if (hypervisor->state == HYPERVISOR_ABSENT || hypervisor->name[0] != '\0')
         return;
-    if (tree_read_line(environment->root, "/sys/hypervisor/type", text, sizeof text)) {
-        copy(hypervisor->name, sizeof hypervisor->name, strcmp(text, "xen") == 0 ? "Xen" : text);
-    } else if (tree_read_line(environment->root, "/proc/device-tree/hypervisor/compatible", text, sizeof text)) {
-        copy(hypervisor->name, sizeof hypervisor->name, strcmp(text, "linux,kvm") == 0 ? "KVM" : text);
-    } else if (tree_read_line(environment->root, "/sys/class/dmi/id/sys_vendor", text, sizeof text) &&
-               strcmp(text, "QEMU") == 0) {
-        copy(hypervisor->name, sizeof hypervisor->name, "QEMU");
-    } else {
+    if (tree_read_line(environment->root, "/sys/hypervisor/type", text, sizeof(text)))
+        copy(hypervisor->name, sizeof(hypervisor->name), strcmp(text, "xen") == 0 ? "Xen" : text);
+    else if (tree_read_line(environment->root, "/proc/device-tree/hypervisor/compatible", text, sizeof(text)))
+        copy(hypervisor->name, sizeof(hypervisor->name), strcmp(text, "linux,kvm") == 0 ? "KVM" : text);
+    else if (tree_read_line(environment->root, "/sys/class/dmi/id/sys_vendor", text, sizeof(text)) &&
+             strcmp(text, "QEMU") == 0)
+        copy(hypervisor->name, sizeof(hypervisor->name), "QEMU");
+    else
         return;
-    }
     hypervisor->state = HYPERVISOR_PRESENT;
 }
 
@@ -239,8 +238,8 @@ static uint32_t read_cell(const char *root, const char *node, const char *proper
     char path[512];
     char bytes[CELL_BYTES];
 
-    (void)snprintf(path, sizeof path, "/proc/device-tree/cpus/%s/%s", node, property);
-    ssize_t length = tree_read(root, path, bytes, sizeof bytes);
+    (void)snprintf(path, sizeof(path), "/proc/device-tree/cpus/%s/%s", node, property);
+    ssize_t length = tree_read(root, path, bytes, sizeof(bytes));
 
     return length < 0 ? 0 : device_tree_cell(bytes, (size_t)length);
 }
@@ -254,9 +253,9 @@ static void find_cpu_node(const char *name, void *context)
     struct cpu_node_search *search = context;
 
     /* "cpu@0", "PowerPC,POWER9@8": the first in name order, so that the answer does not depend on the directory. */
-    if (strchr(name, '@') != NULL && strlen(name) < sizeof search->name &&
+    if (strchr(name, '@') != NULL && strlen(name) < sizeof(search->name) &&
         (search->name[0] == '\0' || strcmp(name, search->name) < 0))
-        (void)snprintf(search->name, sizeof search->name, "%s", name);
+        (void)snprintf(search->name, sizeof(search->name), "%s", name);
 }
 
 /* ePAPR 1.1 section 3.7.2: tlb-size, tlb-sets and their d- and i- forms. Page sizes are not named; base pages are. */
@@ -274,14 +273,14 @@ static void read_device_tree(struct environment *environment)
     environment->device_tree_tlb_count = 0;
     if (!tree_list(environment->root, "/proc/device-tree/cpus", find_cpu_node, &search) || search.name[0] == '\0')
         return;
-    for (size_t i = 0; i < sizeof properties / sizeof properties[0]; i++) {
+    for (size_t i = 0; i < sizeof(properties) / sizeof(properties[0]); i++) {
         uint32_t size = read_cell(environment->root, search.name, properties[i].size);
         uint32_t sets = read_cell(environment->root, search.name, properties[i].sets);
         struct tlb_structure *s = &environment->device_tree_tlbs[environment->device_tree_tlb_count];
 
         if (size == 0 || size > INT32_MAX || environment->base_page_bytes == 0)
             continue;
-        memset(s, 0, sizeof *s);
+        memset(s, 0, sizeof(*s));
         s->level = properties[i].level;
         s->kind = properties[i].kind;
         s->page_bytes[0] = environment->base_page_bytes;
@@ -292,7 +291,7 @@ static void read_device_tree(struct environment *environment)
                   : sets > 1 && size % sets == 0 && size / sets <= DEVICE_TREE_MOST_WAYS ? (int)(size / sets)
                                                                                          : TLB_WAYS_UNKNOWN;
         s->note = "the device tree does not name the page sizes";
-        (void)snprintf(s->origin, sizeof s->origin, "%s", properties[i].size);
+        (void)snprintf(s->origin, sizeof(s->origin), "%s", properties[i].size);
         environment->device_tree_tlb_count++;
     }
 }
@@ -302,7 +301,7 @@ static int64_t read_midr(const char *root)
     char text[64];
     uint64_t midr = 0;
 
-    if (!tree_read_line(root, "/sys/devices/system/cpu/cpu0/regs/identification/midr_el1", text, sizeof text) ||
+    if (!tree_read_line(root, "/sys/devices/system/cpu/cpu0/regs/identification/midr_el1", text, sizeof(text)) ||
         !parse_u64(text, &midr) || midr == 0 || midr > UINT32_MAX)
         return UNKNOWN; /* no implementer has the number 0 */
     return (int64_t)midr;
@@ -326,10 +325,10 @@ void environment_read_processor(struct environment *environment)
         free(cpuinfo);
     }
     if (processor->midr != UNKNOWN) {
-        copy(processor->architecture, sizeof processor->architecture, "aarch64");
-        copy(processor->vendor, sizeof processor->vendor, arm_implementer(processor->midr));
+        copy(processor->architecture, sizeof(processor->architecture), "aarch64");
+        copy(processor->vendor, sizeof(processor->vendor), arm_implementer(processor->midr));
     }
-    if (tree_read_line(environment->root, "/sys/devices/system/cpu/online", text, sizeof text) &&
+    if (tree_read_line(environment->root, "/sys/devices/system/cpu/online", text, sizeof(text)) &&
         parse_cpu_list(text, &online) && online.count > 0)
         processor->cpus_online = online.count;
     read_hypervisor(environment);

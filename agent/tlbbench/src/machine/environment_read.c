@@ -32,25 +32,25 @@ static void read_running_facts(struct environment *environment)
 
     environment->base_page_bytes = page_bytes > 0 ? (uint64_t)page_bytes : 0;
     if (uname(&name) == 0) {
-        (void)snprintf(environment->processor.architecture, sizeof environment->processor.architecture, "%.31s",
+        (void)snprintf(environment->processor.architecture, sizeof(environment->processor.architecture), "%.31s",
                        name.machine);
-        (void)snprintf(environment->kernel_release, sizeof environment->kernel_release, "%s", name.release);
+        (void)snprintf(environment->kernel_release, sizeof(environment->kernel_release), "%s", name.release);
     }
     (void)cpuid_capture(&environment->cpuid);
 }
 
 int environment_read(struct environment *environment, const char *root)
 {
-    memset(environment, 0, sizeof *environment);
-    if (root[0] != '\0' && (!is_directory(root) || strlen(root) >= sizeof environment->root))
+    memset(environment, 0, sizeof(*environment));
+    if (root[0] != '\0' && (!is_directory(root) || strlen(root) >= sizeof(environment->root)))
         return -1;
-    (void)snprintf(environment->root, sizeof environment->root, "%s", root);
+    (void)snprintf(environment->root, sizeof(environment->root), "%s", root);
     if (root[0] == '\0')
         read_running_facts(environment);
     else
         environment_read_capture(environment);
     (void)tree_read_line(environment->root, "/proc/cmdline", environment->kernel_command_line,
-                         sizeof environment->kernel_command_line);
+                         sizeof(environment->kernel_command_line));
     environment_read_processor(environment);
     environment_read_nodes(environment);
     environment_read_pools(environment);
@@ -63,7 +63,7 @@ int environment_read(struct environment *environment, const char *root)
 
 void environment_from_dump(struct environment *environment, const struct cpuid_dump *dump)
 {
-    memset(environment, 0, sizeof *environment);
+    memset(environment, 0, sizeof(*environment));
     environment->cpuid = *dump;
     environment_clear_memory(environment);
     environment_identify(environment);

@@ -25,7 +25,7 @@ static int64_t sum_known(int64_t a, int64_t b)
 
 void process_status_parse(const char *text, struct process_pages *process)
 {
-    (void)colon_value(text, "Name", process->name, sizeof process->name);
+    (void)colon_value(text, "Name", process->name, sizeof(process->name));
     process->rss_bytes = colon_kilobytes(text, "VmRSS");
     process->page_tables_bytes = colon_kilobytes(text, "VmPTE");
     process->hugetlb_bytes = colon_kilobytes(text, "HugetlbPages");
@@ -55,8 +55,8 @@ static void read_rollup(const char *root, struct process_pages *process)
     char path[64];
     char text[PROC_FILE_BYTES];
 
-    (void)snprintf(path, sizeof path, "/proc/%d/smaps_rollup", process->pid);
-    if (tree_read(root, path, text, sizeof text) >= 0)
+    (void)snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", process->pid);
+    if (tree_read(root, path, text, sizeof(text)) >= 0)
         process_smaps_rollup_parse(text, process);
     else
         /* A captured tree lacks what its user was not allowed to read. */
@@ -77,8 +77,8 @@ static void add_process(const char *name, void *context)
     if (!parse_u64(name, &pid) || pid == 0 || pid > INT_MAX)
         return;
     process.pid = (int)pid;
-    (void)snprintf(path, sizeof path, "/proc/%d/status", process.pid);
-    if (tree_read(reading->root, path, text, sizeof text) < 0) {
+    (void)snprintf(path, sizeof(path), "/proc/%d/status", process.pid);
+    if (tree_read(reading->root, path, text, sizeof(text)) < 0) {
         reading->list->vanished++;
         return;
     }
@@ -86,7 +86,7 @@ static void add_process(const char *name, void *context)
     if (process.is_kernel_thread)
         return;
     read_rollup(reading->root, &process);
-    struct process_pages *items = realloc(reading->list->items, (reading->list->count + 1) * sizeof *items);
+    struct process_pages *items = realloc(reading->list->items, (reading->list->count + 1) * sizeof(*items));
 
     if (items == NULL) {
         reading->out_of_memory = true;
@@ -108,20 +108,20 @@ int processes_read(struct process_list *list, const char *root)
 {
     struct reading reading = {list, root, false};
 
-    memset(list, 0, sizeof *list);
+    memset(list, 0, sizeof(*list));
     if (!tree_list(root, "/proc", add_process, &reading) || reading.out_of_memory) {
         processes_free(list);
         return -1;
     }
     if (list->count > 0)
-        qsort(list->items, list->count, sizeof list->items[0], by_pid);
+        qsort(list->items, list->count, sizeof(list->items[0]), by_pid);
     return 0;
 }
 
 void processes_free(struct process_list *list)
 {
     free(list->items);
-    memset(list, 0, sizeof *list);
+    memset(list, 0, sizeof(*list));
 }
 
 enum { STATUS_BYTES = 8192 }; /* of /proc/self/status, which is below 2 KiB */
@@ -130,10 +130,9 @@ uint64_t process_own_status_bytes(const char *field)
 {
     char text[STATUS_BYTES];
 
-    if (tree_read("", "/proc/self/status", text, sizeof(text)) < 0) {
+    if (tree_read("", "/proc/self/status", text, sizeof(text)) < 0)
         return UINT64_MAX;
-    }
-    const int64_t bytes = colon_kilobytes(text, field);
+    int64_t bytes = colon_kilobytes(text, field);
 
     return bytes < 0 ? UINT64_MAX : (uint64_t)bytes;
 }

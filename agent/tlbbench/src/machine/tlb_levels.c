@@ -15,7 +15,7 @@ enum { SOURCES = SOURCE_DEVICE_TREE + 1 };
 
 int tlb_levels_add(struct tlb_level_list *list, const struct tlb_level *level)
 {
-    struct tlb_level *items = realloc(list->items, (list->count + 1) * sizeof *items);
+    struct tlb_level *items = realloc(list->items, (list->count + 1) * sizeof(*items));
 
     if (items == NULL)
         return -1;
@@ -62,15 +62,15 @@ static void level_take(struct tlb_level *level, const struct tlb_structure *stru
         level->ways_max = 0;
     }
     if (!first || structure->page_count > 1)
-        text_append(level->note, sizeof level->note, "%s%u", first ? "" : "; ", structure->entries);
+        text_append(level->note, sizeof(level->note), "%s%u", first ? "" : "; ", structure->entries);
     for (size_t i = 0; i < structure->page_count; i++) {
         if (structure->page_bytes[i] == level->page_bytes)
             continue;
-        text_append(level->note, sizeof level->note, "%s%s", separator, page_text(structure->page_bytes[i], page));
+        text_append(level->note, sizeof(level->note), "%s%s", separator, page_text(structure->page_bytes[i], page));
         separator = ", ";
     }
     if (structure->note != NULL)
-        text_append(level->note, sizeof level->note, "%s%s", level->note[0] != '\0' ? "; " : "", structure->note);
+        text_append(level->note, sizeof(level->note), "%s%s", level->note[0] != '\0' ? "; " : "", structure->note);
 }
 
 static bool has_level(const struct tlb_level_list *list, size_t from, const struct tlb_level *like)
@@ -167,11 +167,11 @@ static void describe(struct disagreement *d, const struct claim claims[SOURCES])
     const char *separator = ":";
     char page[PAGE_TEXT_BYTES];
 
-    (void)snprintf(d->text, sizeof d->text, "L%u data %s entries", d->level, page_text(d->page_bytes, page));
+    (void)snprintf(d->text, sizeof(d->text), "L%u data %s entries", d->level, page_text(d->page_bytes, page));
     for (int s = 0; s < SOURCES; s++) {
         if (claims[s].entries == 0)
             continue;
-        text_append(d->text, sizeof d->text, "%s %s says %u", separator, fact_source_name((enum fact_source)s),
+        text_append(d->text, sizeof(d->text), "%s %s says %u", separator, fact_source_name((enum fact_source)s),
                     claims[s].entries);
         separator = ",";
     }
@@ -185,7 +185,7 @@ static void explain(struct disagreement *d, const struct tlb_level_list *levels)
 
         if (item->level == d->level && item->page_bytes == d->page_bytes && item->source == SOURCE_CPUID &&
             item->confidence == CONFIDENCE_LOW && on_data_side(item->kind) && item->note[0] != '\0') {
-            text_append(d->text, sizeof d->text, "; cpuid: %s", item->note);
+            text_append(d->text, sizeof(d->text), "; cpuid: %s", item->note);
             return;
         }
     }
@@ -223,12 +223,12 @@ int tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreem
             claims[s] = claim_of(levels, item, s);
         if (all_agree(claims))
             continue;
-        struct disagreement *grown = realloc(*found, (*count + 1) * sizeof *grown);
+        struct disagreement *grown = realloc(*found, (*count + 1) * sizeof(*grown));
         if (grown == NULL)
             return -1;
         *found = grown;
         struct disagreement *d = &grown[(*count)++];
-        memset(d, 0, sizeof *d);
+        memset(d, 0, sizeof(*d));
         d->level = item->level;
         d->page_bytes = item->page_bytes;
         d->field = "entries";
@@ -240,7 +240,7 @@ int tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreem
         explain(d, levels);
     }
     if (*count > 1)
-        qsort(*found, *count, sizeof **found, by_level_and_page);
+        qsort(*found, *count, sizeof(**found), by_level_and_page);
     return 0;
 }
 

@@ -18,9 +18,8 @@ static double granted_fraction(const struct arena *arena)
 {
     struct smaps_proof proof;
 
-    if (smaps_read(arena->base, arena->bytes, &proof) != 0) {
+    if (smaps_read(arena->base, arena->bytes, &proof) != 0)
         return NAN;
-    }
     switch (arena->backing.kind) {
     case BACKING_BASE:
         return proof.rss_bytes == 0 ? NAN : 1.0 - (double)proof.anon_huge_bytes / (double)arena->bytes;
@@ -42,18 +41,17 @@ struct touch {
 /* One non-zero word a base page: zero pages could be shared or compressed by a hypervisor. */
 static void touch_pages(void *context)
 {
-    const struct touch *const touch = context;
+    const struct touch *touch = context;
 
-    for (size_t offset = 0; offset < touch->bytes; offset += touch->step) {
+    for (size_t offset = 0; offset < touch->bytes; offset += touch->step)
         *(volatile uint64_t *)(touch->base + offset) = offset + 1;
-    }
 }
 
 /* Gives back what lies behind the first `bytes`, rounded up to whole pages. */
 static void cut_arena(struct arena *arena, size_t bytes)
 {
-    const size_t page = (size_t)arena->backing.page_bytes;
-    const size_t kept = (bytes + page - 1) / page * page;
+    size_t page = (size_t)arena->backing.page_bytes;
+    size_t kept = (bytes + page - 1) / page * page;
 
     if (kept < arena->bytes) {
         (void)munmap(arena->base + kept, arena->mapped_bytes - kept);
@@ -65,10 +63,10 @@ static void cut_arena(struct arena *arena, size_t bytes)
 /* Stops touching when `seconds` are over, and cuts the arena there. */
 static int touch_arena(struct arena *arena, double seconds, struct verdict *verdict)
 {
-    const uint64_t start_ns = clock_now_ns();
+    uint64_t start_ns = clock_now_ns();
 
     for (size_t done = 0; done < arena->bytes; done += TOUCH_CHUNK_BYTES) {
-        const size_t left = arena->bytes - done;
+        size_t left = arena->bytes - done;
         struct touch touch = {arena->base + done, left < TOUCH_CHUNK_BYTES ? left : TOUCH_CHUNK_BYTES,
                               (size_t)sysconf(_SC_PAGESIZE)};
 
@@ -81,9 +79,8 @@ static int touch_arena(struct arena *arena, double seconds, struct verdict *verd
             return -1;
         }
         arena->touch_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
-        if (arena->touch_seconds > seconds) {
+        if (arena->touch_seconds > seconds)
             cut_arena(arena, done + touch.bytes);
-        }
     }
     return 0;
 }
@@ -95,7 +92,7 @@ int arena_open(struct arena *arena, const struct backing *backing, size_t bytes,
 
 static void start_arena(struct arena *arena, const struct backing *backing, size_t bytes, struct verdict *verdict)
 {
-    const size_t page = (size_t)backing->page_bytes;
+    size_t page = (size_t)backing->page_bytes;
 
     *arena = (struct arena){.backing = *backing, .granted_fraction = NAN};
     *verdict = (struct verdict){.status = STATUS_OK};
@@ -138,9 +135,8 @@ int arena_open_file(struct arena *arena, const struct backing *backing, int fd, 
 
 void arena_close(struct arena *arena)
 {
-    if (arena->mapped != NULL) {
+    if (arena->mapped != NULL)
         (void)munmap(arena->mapped, arena->mapped_bytes);
-    }
     arena->mapped = NULL;
     arena->base = NULL;
 }

@@ -26,7 +26,7 @@
 void backing_explain_errno(int error, const char *doing, uint64_t bytes, struct verdict *verdict)
 {
     struct rlimit limit;
-    const uint64_t mapped = process_own_status_bytes("VmSize");
+    uint64_t mapped = process_own_status_bytes("VmSize");
 
     if (error == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         mapped != UINT64_MAX && mapped + bytes > limit.rlim_cur) {
@@ -67,8 +67,8 @@ void backing_explain_pool(uint64_t page_bytes, uint64_t needed, int64_t free_pag
 
 static void explain_hugetlb(int error, uint64_t page_bytes, uint64_t bytes, struct verdict *verdict)
 {
-    const int64_t free_pages = backing_free_pages(page_bytes, -1);
-    const uint64_t needed = bytes / page_bytes;
+    int64_t free_pages = backing_free_pages(page_bytes, -1);
+    uint64_t needed = bytes / page_bytes;
 
     if (error == ENOMEM && free_pages >= 0 && (uint64_t)free_pages < needed) {
         backing_explain_pool(page_bytes, needed, free_pages, verdict);
@@ -84,8 +84,8 @@ static unsigned size_flag(uint64_t page_bytes)
 
 int backing_memfd(uint64_t page_bytes, uint64_t bytes, struct verdict *verdict)
 {
-    const unsigned flags = MEMFD_CLOSE_ON_EXEC | (page_bytes > 0 ? MEMFD_HUGE_PAGES | size_flag(page_bytes) : 0);
-    const int fd = (int)syscall(SYS_memfd_create, "tlbbench", flags);
+    unsigned flags = MEMFD_CLOSE_ON_EXEC | (page_bytes > 0 ? MEMFD_HUGE_PAGES | size_flag(page_bytes) : 0);
+    int fd = (int)syscall(SYS_memfd_create, "tlbbench", flags);
 
     if (fd < 0) {
         backing_explain_errno(errno, "memfd_create", bytes, verdict);
@@ -106,7 +106,7 @@ int backing_memfd(uint64_t page_bytes, uint64_t bytes, struct verdict *verdict)
 
 char *backing_map_file(int fd, size_t bytes, struct verdict *verdict)
 {
-    char *const base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    char *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
     if (base == MAP_FAILED) {
         backing_explain_errno(errno, "mapping the shared segment", bytes, verdict);
@@ -118,43 +118,38 @@ char *backing_map_file(int fd, size_t bytes, struct verdict *verdict)
 /* Maps `bytes` at a multiple of `alignment` and gives the rest back. */
 static char *map_aligned(size_t bytes, uint64_t alignment, int protection, int flags)
 {
-    const size_t slack = (size_t)alignment;
-    char *const wide = mmap(NULL, bytes + slack, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    size_t slack = (size_t)alignment;
+    char *wide = mmap(NULL, bytes + slack, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 
-    if (wide == MAP_FAILED) {
+    if (wide == MAP_FAILED)
         return NULL;
-    }
-    char *const base = wide + (slack - (uintptr_t)wide % slack) % slack;
+    char *base = wide + (slack - (uintptr_t)wide % slack) % slack;
 
-    if (base > wide) {
+    if (base > wide)
         (void)munmap(wide, (size_t)(base - wide));
-    }
-    if (wide + slack > base) {
+    if (wide + slack > base)
         (void)munmap(base + bytes, (size_t)(wide + slack - base));
-    }
     return base;
 }
 
 char *backing_reserve_range(size_t bytes, uint64_t alignment, struct verdict *verdict)
 {
-    char *const base = map_aligned(bytes, alignment, PROT_NONE, MAP_NORESERVE);
+    char *base = map_aligned(bytes, alignment, PROT_NONE, MAP_NORESERVE);
 
-    if (base == NULL) {
+    if (base == NULL)
         backing_explain_errno(errno, "reserving addresses", bytes + alignment, verdict);
-    }
     return base;
 }
 
 char *backing_map_file_aligned(int fd, size_t bytes, uint64_t alignment, struct verdict *verdict)
 {
     /* A page table of the base pages covers at most this much on every architecture here. */
-    const uint64_t table_bytes = 512ull << 20;
-    char *const range = backing_reserve_range(bytes, alignment > table_bytes ? alignment : table_bytes, verdict);
+    uint64_t table_bytes = 512ull << 20;
+    char *range = backing_reserve_range(bytes, alignment > table_bytes ? alignment : table_bytes, verdict);
 
-    if (range == NULL) {
+    if (range == NULL)
         return NULL;
-    }
-    char *const base = mmap(range, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    char *base = mmap(range, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
 
     if (base == MAP_FAILED) {
         backing_explain_errno(errno, "mapping the shared segment", bytes, verdict);
@@ -171,9 +166,8 @@ void backing_bind(char *base, size_t bytes, int node)
     enum { MASK_WORDS = 16, WORD_BITS = 64 };
     unsigned long mask[MASK_WORDS] = {0};
 
-    if (node < 0 || node >= MASK_WORDS * WORD_BITS) {
+    if (node < 0 || node >= MASK_WORDS * WORD_BITS)
         return;
-    }
     mask[node / WORD_BITS] = 1ul << (node % WORD_BITS);
     (void)syscall(SYS_mbind, base, bytes, NUMA_POLICY_BIND, mask, (unsigned long)MASK_WORDS * WORD_BITS, 0u);
 }
@@ -181,8 +175,8 @@ void backing_bind(char *base, size_t bytes, int node)
 char *backing_map(const struct backing *backing, size_t bytes, struct verdict *verdict)
 {
     if (backing->kind == BACKING_HUGETLB) {
-        char *const base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | (int)size_flag(backing->page_bytes), -1, 0);
+        char *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | (int)size_flag(backing->page_bytes), -1, 0);
 
         if (base == MAP_FAILED) {
             explain_hugetlb(errno, backing->page_bytes, bytes, verdict);
@@ -190,7 +184,7 @@ char *backing_map(const struct backing *backing, size_t bytes, struct verdict *v
         }
         return base;
     }
-    char *const base = map_aligned(bytes, backing->page_bytes, PROT_READ | PROT_WRITE, 0);
+    char *base = map_aligned(bytes, backing->page_bytes, PROT_READ | PROT_WRITE, 0);
 
     if (base == NULL) {
         backing_explain_errno(errno, "mapping memory", bytes + backing->page_bytes, verdict);

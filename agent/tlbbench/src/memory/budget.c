@@ -12,11 +12,10 @@
 
 static uint64_t cgroup_headroom(int64_t limit_bytes, int64_t current_bytes)
 {
-    if (limit_bytes < 0) {
+    if (limit_bytes < 0)
         return UINT64_MAX;
-    }
-    const uint64_t used = current_bytes > 0 ? (uint64_t)current_bytes : 0;
-    const uint64_t left = (uint64_t)limit_bytes > used ? (uint64_t)limit_bytes - used : 0;
+    uint64_t used = current_bytes > 0 ? (uint64_t)current_bytes : 0;
+    uint64_t left = (uint64_t)limit_bytes > used ? (uint64_t)limit_bytes - used : 0;
 
     return left > CGROUP_MARGIN_BYTES ? (left - CGROUP_MARGIN_BYTES) / KEPT_FREE_SHARE * (KEPT_FREE_SHARE - 1) : 0;
 }
@@ -24,15 +23,14 @@ static uint64_t cgroup_headroom(int64_t limit_bytes, int64_t current_bytes)
 uint64_t budget_memory_bytes(uint64_t max_memory_bytes, int64_t mem_available_bytes, int64_t cgroup_limit_bytes,
                              int64_t cgroup_current_bytes, struct verdict *verdict)
 {
-    const uint64_t available = mem_available_bytes < 0 ? 4 * BUDGET_MIN_BYTES : (uint64_t)mem_available_bytes;
-    const uint64_t headroom = cgroup_headroom(cgroup_limit_bytes, cgroup_current_bytes);
+    uint64_t available = mem_available_bytes < 0 ? 4 * BUDGET_MIN_BYTES : (uint64_t)mem_available_bytes;
+    uint64_t headroom = cgroup_headroom(cgroup_limit_bytes, cgroup_current_bytes);
     uint64_t allowed =
         max_memory_bytes > 0 ? available / KEPT_FREE_SHARE * (KEPT_FREE_SHARE - 1) : available / DEFAULT_SHARE;
 
     *verdict = (struct verdict){.status = STATUS_OK};
-    if (max_memory_bytes > 0 && max_memory_bytes < allowed) {
+    if (max_memory_bytes > 0 && max_memory_bytes < allowed)
         allowed = max_memory_bytes;
-    }
     if (headroom < allowed) {
         allowed = headroom;
         if (allowed < BUDGET_MIN_BYTES) {

@@ -23,7 +23,7 @@ enum { JOURNAL_BYTES_MAX = 8192, OPEN_TRIES = 8 };
 static void pool_path(const struct reserve_paths *places, uint64_t page_bytes, int node, const char *field,
                       char path[RESERVE_PATH_BYTES])
 {
-    const unsigned long long kilobytes = page_bytes / 1024;
+    unsigned long long kilobytes = page_bytes / 1024;
 
     if (node < 0) {
         (void)snprintf(path, RESERVE_PATH_BYTES, "%s/kernel/mm/hugepages/hugepages-%llukB/%s", places->sysfs, kilobytes,
@@ -40,14 +40,12 @@ static int64_t read_pool(const struct reserve_paths *places, uint64_t page_bytes
     long long count = -1;
 
     pool_path(places, page_bytes, node, field, path);
-    FILE *const file = fopen(path, "re");
+    FILE *file = fopen(path, "re");
 
-    if (file == NULL) {
+    if (file == NULL)
         return -1;
-    }
-    if (fscanf(file, "%lld", &count) != 1) {
+    if (fscanf(file, "%lld", &count) != 1)
         count = -1;
-    }
     (void)fclose(file);
     return count;
 }
@@ -56,8 +54,8 @@ static int64_t read_pool(const struct reserve_paths *places, uint64_t page_bytes
  * written to nr_hugepages is this count; what is read there has the surplus in it. */
 static int64_t read_persistent(const struct reserve_paths *places, uint64_t page_bytes, int node)
 {
-    const int64_t all = read_pool(places, page_bytes, node, "nr_hugepages");
-    const int64_t surplus = read_pool(places, page_bytes, node, "surplus_hugepages");
+    int64_t all = read_pool(places, page_bytes, node, "nr_hugepages");
+    int64_t surplus = read_pool(places, page_bytes, node, "surplus_hugepages");
 
     return all < 0 || surplus < 0 || surplus > all ? all : all - surplus;
 }
@@ -68,16 +66,15 @@ static int write_pool(const struct reserve_paths *places, const struct reserve_p
 {
     char path[RESERVE_PATH_BYTES];
     char text[32];
-    const int length = snprintf(text, sizeof(text), "%lld\n", (long long)count);
+    int length = snprintf(text, sizeof(text), "%lld\n", (long long)count);
 
     pool_path(places, pool->page_bytes, pool->node, "nr_hugepages", path);
-    const int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
+    int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
 
-    if (fd < 0) {
+    if (fd < 0)
         return -1;
-    }
-    const ssize_t written = write(fd, text, (size_t)length);
-    const int error = errno;
+    ssize_t written = write(fd, text, (size_t)length);
+    int error = errno;
 
     (void)close(fd);
     errno = error;
@@ -86,20 +83,18 @@ static int write_pool(const struct reserve_paths *places, const struct reserve_p
 
 int64_t reserve_restored_count(int64_t previous, int64_t held, int64_t current)
 {
-    if (current > held) {
+    if (current > held)
         return previous + (current - held);
-    }
     return current < previous ? current : previous;
 }
 
 static int restore_pool(const struct reserve_paths *places, const struct reserve_pool *pool)
 {
-    const int64_t current = read_persistent(places, pool->page_bytes, pool->node);
-    const int64_t count = reserve_restored_count(pool->previous, pool->held, current);
+    int64_t current = read_persistent(places, pool->page_bytes, pool->node);
+    int64_t count = reserve_restored_count(pool->previous, pool->held, current);
 
-    if (current < 0) {
+    if (current < 0)
         return -1;
-    }
     /* Pages of a process that is still being torn down come free a moment later, as surplus; the kernel then drops
      * them. */
     return count == current ? 0 : write_pool(places, pool, count);
@@ -116,9 +111,8 @@ static void note_pool(const struct reserve_pool *pool, struct reserve_pool pools
             return;
         }
     }
-    if (*count < RESERVE_POOLS_MAX) {
+    if (*count < RESERVE_POOLS_MAX)
         pools[(*count)++] = *pool;
-    }
 }
 
 /* Restores the pools that the journal's text names. Returns their number, or -1 when one could not be written. */
@@ -135,19 +129,16 @@ static int replay(const struct reserve_paths *places, char *text)
     (void)snprintf(head, sizeof(head), "%s%s", JOURNAL_HEAD, boot_id);
     char *line = strtok_r(text, "\n", &rest);
 
-    if (line == NULL || strcmp(line, head) != 0) {
+    if (line == NULL || strcmp(line, head) != 0)
         return 0; /* of another boot, or nothing was taken yet */
-    }
     while ((line = strtok_r(NULL, "\n", &rest)) != NULL) {
         struct reserve_pool pool;
 
-        if (reserve_parse_line(line, &pool)) {
+        if (reserve_parse_line(line, &pool))
             note_pool(&pool, pools, &count);
-        }
     }
-    for (size_t index = count; index > 0; index--) {
+    for (size_t index = count; index > 0; index--)
         failed = restore_pool(places, &pools[index - 1]) != 0 || failed;
-    }
     return failed ? -1 : (int)count;
 }
 
@@ -155,7 +146,7 @@ static int replay(const struct reserve_paths *places, char *text)
 static int replay_journal(const struct reserve_paths *places, int fd)
 {
     char text[JOURNAL_BYTES_MAX];
-    const ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
+    ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
 
     text[length > 0 ? length : 0] = '\0';
     return replay(places, text);
@@ -163,16 +154,14 @@ static int replay_journal(const struct reserve_paths *places, int fd)
 
 static int recover_journal(const struct reserve_paths *places, const char *path)
 {
-    const int fd = reserve_journal_lock(path, 0);
+    int fd = reserve_journal_lock(path, 0);
 
-    if (fd < 0) {
+    if (fd < 0)
         return 0; /* none, or its owner lives */
-    }
-    const int restored = replay_journal(places, fd);
+    int restored = replay_journal(places, fd);
 
-    if (restored >= 0) {
+    if (restored >= 0)
         reserve_journal_remove(path);
-    }
     (void)close(fd);
     return restored;
 }
@@ -185,15 +174,13 @@ int reservation_recover(const struct reserve_paths *places)
         char directory[RESERVE_PATH_BYTES];
         char path[RESERVE_PATH_BYTES];
 
-        if (!reserve_journal_directory(places, number, directory) || !reserve_journal_is_private(directory)) {
+        if (!reserve_journal_directory(places, number, directory) || !reserve_journal_is_private(directory))
             continue;
-        }
         reserve_journal_path(directory, path);
-        const int restored = recover_journal(places, path);
+        int restored = recover_journal(places, path);
 
-        if (restored < 0) {
+        if (restored < 0)
             return -1;
-        }
         total += restored;
     }
     return total;
@@ -207,22 +194,18 @@ static int open_new_journal(struct reservation *reservation)
     for (unsigned number = 0; number < RESERVE_JOURNAL_DIRECTORIES; number++) {
         char directory[RESERVE_PATH_BYTES];
 
-        if (!reserve_journal_directory(&reservation->places, number, directory)) {
+        if (!reserve_journal_directory(&reservation->places, number, directory))
             continue;
-        }
         reserve_journal_path(directory, reservation->journal_path);
         for (unsigned try = 0; try < OPEN_TRIES && reservation->journal_fd < 0; try++) {
-            if ((mkdir(directory, 0700) != 0 && errno != EEXIST) || !reserve_journal_is_private(directory)) {
+            if ((mkdir(directory, 0700) != 0 && errno != EEXIST) || !reserve_journal_is_private(directory))
                 break;
-            }
             reservation->journal_fd = reserve_journal_lock(reservation->journal_path, O_CREAT);
-            if (reservation->journal_fd < 0 && errno != ENOENT) {
+            if (reservation->journal_fd < 0 && errno != ENOENT)
                 break; /* ENOENT: the last owner removed the directory between the two */
-            }
         }
-        if (reservation->journal_fd >= 0) {
+        if (reservation->journal_fd >= 0)
             return 0;
-        }
         if (errno == EWOULDBLOCK) {
             verdict_set(&reservation->verdict, STATUS_SKIPPED, "--reserve: another program holds huge pages (%s)",
                         reservation->journal_path);
@@ -241,9 +224,8 @@ int reservation_begin(struct reservation *reservation, const struct reserve_path
     char boot_id[RESERVE_BOOT_ID_BYTES];
 
     *reservation = (struct reservation){.places = *places, .journal_fd = -1};
-    if (open_new_journal(reservation) != 0) {
+    if (open_new_journal(reservation) != 0)
         return -1;
-    }
     /* Its owner may have died between our start, when it was still locked, and now. */
     if (replay_journal(places, reservation->journal_fd) < 0) {
         verdict_set(&reservation->verdict, STATUS_FAILED,
@@ -275,9 +257,8 @@ static void raise_pool(struct reservation *reservation, struct reserve_pool *poo
                     (unsigned long long)(pool->page_bytes / 1024), strerror(errno));
     }
     pool->got = read_persistent(&reservation->places, pool->page_bytes, pool->node);
-    if (pool->got < pool->previous || pool->got == pool->target) {
+    if (pool->got < pool->previous || pool->got == pool->target)
         return;
-    }
     pool->held = pool->got;
     struct reserve_pool noted = *pool;
 
@@ -288,18 +269,17 @@ static void raise_pool(struct reservation *reservation, struct reserve_pool *poo
 
 void reservation_take(struct reservation *reservation, uint64_t page_bytes, int node, int64_t free_pages)
 {
-    const struct reserve_paths *const places = &reservation->places;
-    const int64_t previous = read_persistent(places, page_bytes, node);
-    const int64_t all = read_pool(places, page_bytes, node, "nr_hugepages");
-    const int64_t free_now = read_pool(places, page_bytes, node, "free_hugepages");
+    const struct reserve_paths *places = &reservation->places;
+    int64_t previous = read_persistent(places, page_bytes, node);
+    int64_t all = read_pool(places, page_bytes, node, "nr_hugepages");
+    int64_t free_now = read_pool(places, page_bytes, node, "free_hugepages");
     char line[RESERVE_LINE_BYTES];
 
     if (reservation->journal_fd < 0 || previous < 0 || all < 0 || free_now < 0 || free_now >= free_pages ||
-        reservation->pool_count == RESERVE_POOLS_MAX) {
+        reservation->pool_count == RESERVE_POOLS_MAX)
         return;
-    }
-    struct reserve_pool *const pool = &reservation->pools[reservation->pool_count];
-    const int64_t target = all + (free_pages - free_now);
+    struct reserve_pool *pool = &reservation->pools[reservation->pool_count];
+    int64_t target = all + (free_pages - free_now);
 
     *pool = (struct reserve_pool){.page_bytes = page_bytes,
                                   .node = node,
@@ -321,9 +301,8 @@ int reservation_end(struct reservation *reservation)
 {
     int status = 0;
 
-    if (reservation->journal_fd < 0) {
+    if (reservation->journal_fd < 0)
         return 0;
-    }
     for (size_t index = reservation->pool_count; index > 0; index--) {
         if (restore_pool(&reservation->places, &reservation->pools[index - 1]) != 0) {
             verdict_set(&reservation->verdict, STATUS_FAILED,
@@ -331,9 +310,8 @@ int reservation_end(struct reservation *reservation)
             status = -1;
         }
     }
-    if (status == 0) {
+    if (status == 0)
         reserve_journal_remove(reservation->journal_path);
-    }
     (void)close(reservation->journal_fd);
     reservation->journal_fd = -1;
     return status;

@@ -28,9 +28,8 @@ bool reserve_parse_line(const char *line, struct reserve_pool *pool)
 
     if (sscanf(line, "pool page_bytes=%llu node=%d former=%lld target=%lld%c", &page_bytes, &node, &previous, &target,
                &end) != 5 ||
-        end != '.' || previous < 0 || target < previous || node < -1 || page_bytes == 0) {
+        end != '.' || previous < 0 || target < previous || node < -1 || page_bytes == 0)
         return false;
-    }
     *pool = (struct reserve_pool){
         .page_bytes = page_bytes, .node = node, .previous = previous, .target = target, .got = target, .held = target};
     return true;
@@ -38,22 +37,20 @@ bool reserve_parse_line(const char *line, struct reserve_pool *pool)
 
 void reserve_journal_boot_id(char boot_id[RESERVE_BOOT_ID_BYTES])
 {
-    FILE *const file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
 
     boot_id[0] = '\0';
-    if (file == NULL) {
+    if (file == NULL)
         return;
-    }
-    if (fscanf(file, "%39s", boot_id) != 1) {
+    if (fscanf(file, "%39s", boot_id) != 1)
         boot_id[0] = '\0';
-    }
     (void)fclose(file);
 }
 
 bool reserve_journal_directory(const struct reserve_paths *places, unsigned number, char path[RESERVE_PATH_BYTES])
 {
-    const char *const runtime = getenv("XDG_RUNTIME_DIR");
-    const char *const temporary = getenv("TMPDIR");
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    const char *temporary = getenv("TMPDIR");
 
     if (places->journal_dir != NULL) {
         (void)snprintf(path, RESERVE_PATH_BYTES, "%s", places->journal_dir);
@@ -90,27 +87,24 @@ int reserve_journal_lock(const char *path, int flags)
 {
     for (unsigned try = 0; try < LOCK_TRIES; try++) {
         struct stat opened, named;
-        const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+        int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
 
-        if (fd < 0) {
+        if (fd < 0)
             return -1;
-        }
         if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-            const int error = errno;
+            int error = errno;
 
             /* A file system without locks: the file that was just made is of no use. */
-            if (error != EWOULDBLOCK && fstat(fd, &opened) == 0 && opened.st_size == 0) {
+            if (error != EWOULDBLOCK && fstat(fd, &opened) == 0 && opened.st_size == 0)
                 reserve_journal_remove(path);
-            }
             (void)close(fd);
             errno = error;
             return -1;
         }
         /* Its last owner may have removed it between our open and our lock: then this file is nobody's journal. */
         if (fstat(fd, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino &&
-            opened.st_dev == named.st_dev) {
+            opened.st_dev == named.st_dev)
             return fd;
-        }
         (void)close(fd);
     }
     errno = EWOULDBLOCK;
@@ -123,7 +117,7 @@ void reserve_journal_remove(const char *path)
 
     (void)unlink(path);
     (void)snprintf(directory, sizeof(directory), "%s", path);
-    char *const slash = strrchr(directory, '/');
+    char *slash = strrchr(directory, '/');
 
     if (slash != NULL) {
         *slash = '\0';
@@ -133,15 +127,14 @@ void reserve_journal_remove(const char *path)
 
 int reserve_journal_append(int fd, const char *text)
 {
-    const off_t end = lseek(fd, 0, SEEK_END);
-    const size_t length = strlen(text);
+    off_t end = lseek(fd, 0, SEEK_END);
+    size_t length = strlen(text);
 
     errno = ENOSPC; /* what a short write means; others set their own */
-    if (end < 0 || (write(fd, text, length) == (ssize_t)length && fsync(fd) == 0)) {
+    if (end < 0 || (write(fd, text, length) == (ssize_t)length && fsync(fd) == 0))
         return end < 0 ? -1 : 0;
-    }
-    const int error = errno;
-    const int cut = ftruncate(fd, end); /* half a line would spoil the next one */
+    int error = errno;
+    int cut = ftruncate(fd, end); /* half a line would spoil the next one */
 
     errno = cut == 0 ? error : errno;
     return -1;

@@ -29,7 +29,7 @@ void curves_to_json(struct json *j, const struct curve_list *curves)
 {
     json_begin_array(j, "curves");
     for (size_t index = 0; index < curves->count; index++) {
-        const struct curve *const curve = &curves->items[index];
+        const struct curve *curve = &curves->items[index];
 
         json_begin_object(j, NULL);
         json_string(j, "name", curve->name);
@@ -41,9 +41,8 @@ void curves_to_json(struct json *j, const struct curve_list *curves)
         json_double(j, "granted_fraction", curve->granted_fraction);
         verdict_to_json(&curve->verdict, j);
         json_begin_array(j, "points");
-        for (size_t point = 0; point < curve->point_count; point++) {
+        for (size_t point = 0; point < curve->point_count; point++)
             point_to_json(j, &curve->points[point]);
-        }
         json_end_array(j);
         json_end_object(j);
     }

@@ -46,7 +46,7 @@ void document_begin(const struct document *d, struct json *j)
     struct tm utc;
 
     if (gmtime_r(&d->started_at.tv_sec, &utc) != NULL)
-        (void)strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &utc);
+        (void)strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", &utc);
     json_begin_object(j, NULL);
     json_u64(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
     json_begin_object(j, "tool");

@@ -10,7 +10,7 @@ static void penalties_to_json(struct json *j, const struct geometry_result *resu
 {
     json_begin_array(j, "penalty");
     for (size_t index = 0; index < result->penalty_count; index++) {
-        const struct penalty *const penalty = &result->penalties[index];
+        const struct penalty *penalty = &result->penalties[index];
 
         json_begin_object(j, NULL);
         json_string(j, "level", penalty->level);
@@ -28,17 +28,16 @@ static void granules_to_json(struct json *j, const struct geometry_result *resul
 {
     json_begin_array(j, "effective_granule");
     for (size_t index = 0; index < result->effective_page_count; index++) {
-        const struct effective_page *const effective_page = &result->effective_pages[index];
+        const struct effective_page *effective_page = &result->effective_pages[index];
 
         json_begin_object(j, NULL);
         json_string(j, "backing", effective_page->backing);
         json_string(j, "backing_kind", backing_kind_name(effective_page->kind));
         json_u64(j, "page_bytes", effective_page->page_bytes);
-        if (effective_page->entry_bytes > 0) {
+        if (effective_page->entry_bytes > 0)
             json_u64(j, "granule_bytes", effective_page->entry_bytes);
-        } else {
+        else
             json_null(j, "granule_bytes");
-        }
         verdict_to_json(&effective_page->verdict, j);
         json_end_object(j);
     }

@@ -161,7 +161,7 @@ static void end(struct json *j, bool is_array)
 
 void json_init(struct json *j, FILE *out)
 {
-    memset(j, 0, sizeof *j);
+    memset(j, 0, sizeof(*j));
     j->out = out;
 }
 

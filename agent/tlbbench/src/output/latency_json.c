@@ -15,7 +15,7 @@ static void pressure_to_json(struct json *j, const char *key, const struct press
     json_u64(j, "lines_per_page", PROBE_LINES_PER_PAGE);
     json_begin_array(j, "points");
     for (size_t index = 0; index < result->point_count; index++) {
-        const struct pressure_point *const point = &result->points[index];
+        const struct pressure_point *point = &result->points[index];
 
         json_begin_object(j, NULL);
         json_string(j, "backing", point->backing);
@@ -46,7 +46,7 @@ void latency_to_json(struct json *j, const char *key, const struct latency_resul
     curves_to_json(j, &result->curves);
     json_begin_array(j, "paired_deltas");
     for (size_t index = 0; index < result->delta_count; index++) {
-        const struct paired_delta *const delta = &result->deltas[index];
+        const struct paired_delta *delta = &result->deltas[index];
 
         json_begin_object(j, NULL);
         json_string(j, "backing", delta->backing);

@@ -40,7 +40,7 @@ void report_processor(FILE *out, const struct environment *e)
 
     identity_text(p, identity);
     if (p->cpus_online != UNKNOWN)
-        (void)snprintf(cpus, sizeof cpus, ", %d CPU%s online", p->cpus_online, p->cpus_online == 1 ? "" : "s");
+        (void)snprintf(cpus, sizeof(cpus), ", %d CPU%s online", p->cpus_online, p->cpus_online == 1 ? "" : "s");
     HEADER("processor", "%s%s, %s%s", known(p->brand[0] != '\0' ? p->brand : p->vendor), identity,
            known(p->architecture), cpus);
     if (p->catalogue != NULL)
@@ -113,7 +113,7 @@ static void report_page_sizes(FILE *out, const struct environment *e)
 
     HEADER("base pages", "%s", e->base_page_bytes != 0 ? page_text(e->base_page_bytes, page) : "?");
     for (size_t i = 0; i < e->pool_count; i++)
-        text_append(text, sizeof text, "%s%s%s", i > 0 ? ", " : "", page_text(e->pools[i].page_bytes, page),
+        text_append(text, sizeof(text), "%s%s%s", i > 0 ? ", " : "", page_text(e->pools[i].page_bytes, page),
                     e->pools[i].page_bytes == e->default_huge_bytes ? " (default)" : "");
     HEADER("huge pages", "%s",
            e->pool_count > 0 ? text
@@ -142,7 +142,7 @@ static void report_memory(FILE *out, const struct environment *e)
     for (size_t i = 0; i < e->node_count; i++) {
         char label[REPORT_LABEL_COLUMNS + 8];
 
-        (void)snprintf(label, sizeof label, "NUMA node %d", e->nodes[i].id);
+        (void)snprintf(label, sizeof(label), "NUMA node %d", e->nodes[i].id);
         HEADER(label, "CPUs %s, %s total, %s free", e->nodes[i].cpus[0] != '\0' ? e->nodes[i].cpus : "none",
                size_text(e->nodes[i].mem_total_bytes, a), size_text(e->nodes[i].mem_free_bytes, b));
     }
@@ -200,7 +200,7 @@ static bool concerns_memory(const char *word, size_t length)
     const char *equals = memchr(word, '=', length);
     size_t name_length = equals != NULL ? (size_t)(equals - word) : length;
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strlen(names[i]) == name_length && strncmp(word, names[i], name_length) == 0)
             return true;
     return false;
@@ -213,12 +213,12 @@ static void report_command_line(FILE *out, const struct environment *e)
     size_t others = 0;
     bool of_kernel = true;
 
-    for (const char *word = e->kernel_command_line; *word != '\0';) {
+    for (char *word = e->kernel_command_line; *word != '\0';) {
         size_t length = strcspn(word, " \t");
 
         of_kernel = of_kernel && !(length == 2 && strncmp(word, "--", 2) == 0);
         if (of_kernel && concerns_memory(word, length))
-            text_append(text, sizeof text, "%s%.*s", text[0] != '\0' ? " " : "", (int)length, word);
+            text_append(text, sizeof(text), "%s%.*s", text[0] != '\0' ? " " : "", (int)length, word);
         else
             others++;
         word += length;
@@ -262,12 +262,12 @@ static void report_process(FILE *out, const struct process_pages *p)
 {
     const int64_t values[] = {p->rss_bytes, p->anon_huge_pages_bytes, p->hugetlb_bytes, p->page_tables_bytes};
     char text[SIZE_TEXT_BYTES];
-    char name[sizeof p->name];
+    char name[sizeof(p->name)];
 
-    (void)snprintf(name, sizeof name, "%s", known(p->name));
+    (void)snprintf(name, sizeof(name), "%s", known(p->name));
     text_ascii(name);
     (void)fprintf(out, "  %7d %-*.*s", p->pid, name_columns(out), name_columns(out), name);
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
         (void)fprintf(out, " %9s", size_text(values[i], text));
     (void)fprintf(out, "%s\n", p->denied ? " *" : "");
 }
@@ -283,7 +283,7 @@ void report_processes(FILE *out, const struct process_list *list)
     }
     for (size_t i = 0; i < list->count; i++)
         sorted[i] = &list->items[i];
-    qsort(sorted, list->count, sizeof sorted[0], by_rss);
+    qsort(sorted, list->count, sizeof(sorted[0]), by_rss);
     if (list->count == 0)
         (void)fputs("\nprocesses: none could be read\n", out);
     else

@@ -123,7 +123,7 @@ static int table_make(struct table *table, const struct environment *environment
         table->any_low = table->any_low || is_doubtful(level);
         table->any_disputed = table->any_disputed || row->disputed;
     }
-    qsort(table->rows, table->count, sizeof table->rows[0], by_row);
+    qsort(table->rows, table->count, sizeof(table->rows[0]), by_row);
     return 0;
 }
 
@@ -166,7 +166,7 @@ static const char *kind_text(const struct row *row)
 {
     static const enum fact_source order[] = {SOURCE_CPUID, SOURCE_CATALOGUE, SOURCE_DEVICE_TREE, SOURCE_MEASURED};
 
-    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
         if (row->cells[order[i]] != NULL)
             return tlb_kind_name(row->cells[order[i]]->kind);
     return "?";
@@ -178,24 +178,24 @@ static void print_rows(FILE *out, const struct table *table)
     char line[CELL_BYTES * SOURCES];
 
     line[0] = '\0';
-    text_append(line, sizeof line, "  level page  kind   ");
-    for (size_t c = 0; c < sizeof COLUMNS / sizeof COLUMNS[0]; c++)
+    text_append(line, sizeof(line), "  level page  kind   ");
+    for (size_t c = 0; c < sizeof(COLUMNS) / sizeof(COLUMNS[0]); c++)
         if (table->has[COLUMNS[c].source])
-            text_append(line, sizeof line, " %-*s", COLUMNS[c].columns, COLUMNS[c].heading);
+            text_append(line, sizeof(line), " %-*s", COLUMNS[c].columns, COLUMNS[c].heading);
     (void)fprintf(out, "%s\n", text_without_end(line));
     for (size_t i = 0; i < table->count; i++) {
         const struct row *row = &table->rows[i];
 
         line[0] = '\0';
-        text_append(line, sizeof line, "%c L%-4u %-5s %-7s", row->disputed ? '!' : ' ', row->level,
+        text_append(line, sizeof(line), "%c L%-4u %-5s %-7s", row->disputed ? '!' : ' ', row->level,
                     page_text(row->page_bytes, page), kind_text(row));
-        for (size_t c = 0; c < sizeof COLUMNS / sizeof COLUMNS[0]; c++) {
+        for (size_t c = 0; c < sizeof(COLUMNS) / sizeof(COLUMNS[0]); c++) {
             char cell[CELL_BYTES];
 
             if (!table->has[COLUMNS[c].source])
                 continue;
             cell_text(row->cells[COLUMNS[c].source], cell);
-            text_append(line, sizeof line, " %-*s", COLUMNS[c].columns, cell);
+            text_append(line, sizeof(line), " %-*s", COLUMNS[c].columns, cell);
         }
         (void)fprintf(out, "%s\n", text_without_end(line));
     }
@@ -249,7 +249,7 @@ static void take_note(struct note *notes, size_t *count, const struct tlb_level 
 
         if (note->level == level->level && note->side == side_of(level->kind) && note->source == level->source &&
             strcmp(note->text, text) == 0) {
-            text_append(note->pages, sizeof note->pages, ", %s", page);
+            text_append(note->pages, sizeof(note->pages), ", %s", page);
             note->page_count++;
             return;
         }
@@ -258,9 +258,9 @@ static void take_note(struct note *notes, size_t *count, const struct tlb_level 
 
     *note =
         (struct note){.level = level->level, .side = side_of(level->kind), .source = level->source, .page_count = 1};
-    (void)snprintf(note->own, sizeof note->own, "%s", level->note);
-    (void)snprintf(note->pages, sizeof note->pages, "%s", page);
-    (void)snprintf(note->text, sizeof note->text, "%s", text);
+    (void)snprintf(note->own, sizeof(note->own), "%s", level->note);
+    (void)snprintf(note->pages, sizeof(note->pages), "%s", page);
+    (void)snprintf(note->text, sizeof(note->text), "%s", text);
 }
 
 static bool is_same_note(const struct note *a, const struct note *b)
@@ -278,7 +278,7 @@ static void print_note(FILE *out, struct note *notes, size_t count, size_t index
     for (size_t i = index; i < count; i++) {
         if (notes[i].is_printed || !is_same_note(&notes[i], note))
             continue;
-        text_append(sources, sizeof sources, "%s%s", sources[0] != '\0' ? " and " : "",
+        text_append(sources, sizeof(sources), "%s%s", sources[0] != '\0' ? " and " : "",
                     fact_source_name(notes[i].source));
         notes[i].is_printed = true;
     }
@@ -289,11 +289,11 @@ static void print_note(FILE *out, struct note *notes, size_t count, size_t index
 static void print_notes(FILE *out, const struct table *table, const struct disagreement *disagreements,
                         size_t disagreement_count)
 {
-    struct note *notes = calloc(table->count * SOURCES + 1, sizeof *notes);
+    struct note *notes = calloc(table->count * SOURCES + 1, sizeof(*notes));
     size_t count = 0;
 
     for (size_t i = 0; notes != NULL && i < table->count; i++)
-        for (size_t c = 0; c < sizeof COLUMNS / sizeof COLUMNS[0]; c++) {
+        for (size_t c = 0; c < sizeof(COLUMNS) / sizeof(COLUMNS[0]); c++) {
             const struct tlb_level *level = table->rows[i].cells[COLUMNS[c].source];
 
             if (level != NULL && level->note[0] != '\0' &&

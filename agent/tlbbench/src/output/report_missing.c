@@ -76,7 +76,7 @@ static void say_missing(struct missing *missing, const char *what, const struct 
             strcmp(missing->lines[i].verdict.reason, verdict->reason) == 0)
             line = &missing->lines[i];
     if (line == NULL) {
-        struct missing_line *grown = realloc(missing->lines, (missing->count + 1) * sizeof *grown);
+        struct missing_line *grown = realloc(missing->lines, (missing->count + 1) * sizeof(*grown));
 
         if (grown == NULL)
             return;
@@ -86,18 +86,18 @@ static void say_missing(struct missing *missing, const char *what, const struct 
         line->names[0] = '\0';
     }
     if (strstr(line->names, what) == NULL)
-        text_append(line->names, sizeof line->names, "%s%s", line->names[0] != '\0' ? ", " : "", what);
+        text_append(line->names, sizeof(line->names), "%s%s", line->names[0] != '\0' ? ", " : "", what);
 }
 
 /* The control has no verdict of its own, and one line for a page size is enough. */
 static void say_curves(struct missing *missing, const char *section, const struct curve_list *curves)
 {
     for (size_t i = 0; i < curves->count; i++) {
-        char what[sizeof curves->items[i].backing + 40];
+        char what[sizeof(curves->items[i].backing) + 40];
 
         if (strcmp(curves->items[i].layout, "packed") == 0)
             continue;
-        (void)snprintf(what, sizeof what, "%s of %s pages", section, curves->items[i].backing);
+        (void)snprintf(what, sizeof(what), "%s of %s pages", section, curves->items[i].backing);
         say_missing(missing, what, &curves->items[i].verdict);
     }
 }
@@ -111,7 +111,7 @@ void report_missing(FILE *out, const struct run_result *run)
     for (size_t i = 0; run->geometry != NULL && i < run->geometry->effective_page_count; i++) {
         char what[40];
 
-        (void)snprintf(what, sizeof what, "TLB entry of %s pages", run->geometry->effective_pages[i].backing);
+        (void)snprintf(what, sizeof(what), "TLB entry of %s pages", run->geometry->effective_pages[i].backing);
         say_missing(&missing, what, &run->geometry->effective_pages[i].verdict);
     }
     if (run->geometry != NULL)
@@ -123,7 +123,7 @@ void report_missing(FILE *out, const struct run_result *run)
     for (size_t i = 0; run->rows != NULL && i < run->rows->measurement_count; i++) {
         char what[40];
 
-        (void)snprintf(what, sizeof what, "rows in %s pages", run->rows->measurements[i].backing);
+        (void)snprintf(what, sizeof(what), "rows in %s pages", run->rows->measurements[i].backing);
         say_missing(&missing, what, &run->rows->measurements[i].verdict);
     }
     if (run->scatter != NULL)

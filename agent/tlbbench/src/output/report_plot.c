@@ -64,7 +64,7 @@ static char mark_of(struct plot *plot, const char *backing)
 
     for (char next = 'a'; mark_is_taken(plot, mark); next++)
         mark = next;
-    (void)snprintf(plot->backings[plot->mark_count], sizeof plot->backings[0], "%s", backing);
+    (void)snprintf(plot->backings[plot->mark_count], sizeof(plot->backings[0]), "%s", backing);
     plot->marks[plot->mark_count++] = mark;
     return mark;
 }
@@ -140,7 +140,7 @@ void report_plot(FILE *out, const struct curve *const *curves, size_t count)
     if (!(plot.x_max > plot.x_min) || !(plot.y_max > 0))
         return; /* nothing to draw between */
     for (int row = 0; row < PLOT_ROWS; row++)
-        (void)snprintf(plot.cells[row], sizeof plot.cells[row], "%*s", plot.columns, "");
+        (void)snprintf(plot.cells[row], sizeof(plot.cells[row]), "%*s", plot.columns, "");
     for (size_t c = 0; c < count; c++)
         draw(&plot, curves[c], mark_of(&plot, curves[c]->backing));
     (void)fprintf(out, "      ns per access over %s\n", x_words(curves[0]->x_name));

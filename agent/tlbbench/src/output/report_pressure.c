@@ -76,7 +76,7 @@ static void saving_text(const struct pressure_point *p, char text[REPORT_NUMBER_
         (void)snprintf(text, REPORT_NUMBER_BYTES, "? ");
         return;
     }
-    const int decimals = report_decimals((p->ci95_high_ns - p->ci95_low_ns) / 2);
+    int decimals = report_decimals((p->ci95_high_ns - p->ci95_low_ns) / 2);
 
     (void)snprintf(text, REPORT_NUMBER_BYTES, "%.16s%s", report_signed(-p->delta_ns, decimals, number),
                    p->ci95_low_ns > 0 || p->ci95_high_ns < 0 ? "*" : " ");
@@ -88,12 +88,12 @@ static void report_row(FILE *out, const struct pressure_result *pressure, const 
     char size[SIZE_TEXT_BYTES];
     char line[REPORT_NUMBER_BYTES * (MOST_COLUMNS + 1)] = "";
 
-    text_append(line, sizeof line, "  %-4s %9s", row->backing, size_text((int64_t)row->footprint_bytes, size));
+    text_append(line, sizeof(line), "  %-4s %9s", row->backing, size_text((int64_t)row->footprint_bytes, size));
     for (size_t c = 0; c < columns->count; c++) {
         char text[REPORT_NUMBER_BYTES];
 
         saving_text(find(pressure, row, columns->items[c]), text);
-        text_append(line, sizeof line, " %8s", text);
+        text_append(line, sizeof(line), " %8s", text);
     }
     (void)fprintf(out, "%s\n", text_without_end(line));
 }
@@ -104,15 +104,15 @@ static void report_heading(FILE *out, const struct columns *columns, const char 
 {
     char line[REPORT_NUMBER_BYTES * (MOST_COLUMNS + 1)] = "";
 
-    text_append(line, sizeof line, "  %-4s %9s", first, second);
+    text_append(line, sizeof(line), "  %-4s %9s", first, second);
     for (size_t c = 0; c < columns->count; c++) {
         char text[REPORT_NUMBER_BYTES] = "-";
 
         if (!of_wait)
-            (void)snprintf(text, sizeof text, "%u", columns->items[c].lines_between);
+            (void)snprintf(text, sizeof(text), "%u", columns->items[c].lines_between);
         else if (columns->items[c].wait_ns > 0)
-            (void)snprintf(text, sizeof text, "%u us", columns->items[c].wait_ns / 1000);
-        text_append(line, sizeof line, " %7s ", text);
+            (void)snprintf(text, sizeof(text), "%u us", columns->items[c].wait_ns / 1000);
+        text_append(line, sizeof(line), " %7s ", text);
     }
     (void)fprintf(out, "%s\n", text_without_end(line));
 }

@@ -41,7 +41,7 @@ static const char *layout_words(const char *layout)
         {"scatter", "one hot line in each huge page"},
     };
 
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (strcmp(known[i].layout, layout) == 0)
             return known[i].words;
     return layout;
@@ -99,17 +99,17 @@ static void report_sharing(FILE *out, double alone_fraction)
 
 static void report_penalty(FILE *out, const struct penalty *p)
 {
-    const bool is_hit = strcmp(p->level, "l2_hit") == 0;
-    const int decimals = report_decimals((p->ns_max - p->ns_min) / 2);
+    bool is_hit = strcmp(p->level, "l2_hit") == 0;
+    int decimals = report_decimals((p->ns_max - p->ns_min) / 2);
     char page[PAGE_TEXT_BYTES];
     char ns[REPORT_NUMBER_BYTES];
     char range[2 * REPORT_NUMBER_BYTES] = "";
     char cycles[REPORT_NUMBER_BYTES] = "";
 
     if (isfinite(p->ns_min) && isfinite(p->ns_max))
-        (void)snprintf(range, sizeof range, " (%.*f to %.*f)", decimals, p->ns_min, decimals, p->ns_max);
+        (void)snprintf(range, sizeof(range), " (%.*f to %.*f)", decimals, p->ns_min, decimals, p->ns_max);
     if (isfinite(p->cycles))
-        (void)snprintf(cycles, sizeof cycles, " = %.*f cycles", p->cycles < 10 ? 1 : 0, p->cycles);
+        (void)snprintf(cycles, sizeof(cycles), " = %.*f cycles", p->cycles < 10 ? 1 : 0, p->cycles);
     report_wrapped(out, is_hit ? "L2 TLB hit" : "page walk", REPORT_LABEL_COLUMNS,
                    "%s pages: %s ns%s%s on top of an L1 TLB hit", page_text(p->page_bytes, page),
                    report_signed(p->ns, decimals, ns), range, cycles);
@@ -136,7 +136,7 @@ static void add_backing(struct delta_table *table, const char *backing)
     for (size_t i = 0; i < table->count; i++)
         if (strcmp(table->backings[i], backing) == 0)
             return;
-    if (table->count < sizeof table->backings / sizeof table->backings[0])
+    if (table->count < sizeof(table->backings) / sizeof(table->backings[0]))
         table->backings[table->count++] = backing;
 }
 
@@ -158,14 +158,14 @@ static void report_delta_row(FILE *out, const struct latency_result *latency, co
     char size[SIZE_TEXT_BYTES];
     char line[REPORT_NUMBER_BYTES * 10] = "";
 
-    text_append(line, sizeof line, "%10s", size_text((int64_t)first->x, size));
+    text_append(line, sizeof(line), "%10s", size_text((int64_t)first->x, size));
     for (size_t b = 0; b < table->count; b++) {
         const struct paired_delta *d = find_delta(latency, first->layout, first->x, table->backings[b]);
         char text[REPORT_NUMBER_BYTES] = "? ";
 
         if (d != NULL)
             (void)report_interval(d->delta_ns, d->ci95_low_ns, d->ci95_high_ns, text);
-        text_append(line, sizeof line, " %14s", text);
+        text_append(line, sizeof(line), " %14s", text);
     }
     (void)fprintf(out, "%s\n", text_without_end(line));
 }

@@ -24,7 +24,7 @@ static size_t scale(double *value)
 {
     size_t unit = 0;
 
-    while (*value >= 1024 && unit + 1 < sizeof UNITS / sizeof UNITS[0]) {
+    while (*value >= 1024 && unit + 1 < sizeof(UNITS) / sizeof(UNITS[0])) {
         *value /= 1024;
         unit++;
     }
@@ -77,13 +77,13 @@ void report_wrapped(FILE *out, const char *label, size_t indent, const char *for
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(text, sizeof text, format, arguments);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     text_ascii(text);
     (void)fprintf(out, "%-*s", (int)indent, label);
     size_t column = indent;
 
-    for (const char *word = text + strspn(text, " "); *word != '\0';) {
+    for (char *word = text + strspn(text, " "); *word != '\0';) {
         size_t length = strcspn(word, " ");
 
         if (column > indent && column + 1 + length > width) {

@@ -53,7 +53,7 @@ static double base_ns(const struct latency_result *latency, const struct paired_
 /* Only an interval that leaves out zero is a difference, and only a narrow one that holds it is none. */
 static enum effect effect_of(const struct latency_result *latency, const struct paired_delta *delta)
 {
-    const double half = (delta->ci95_high_ns - delta->ci95_low_ns) / 2;
+    double half = (delta->ci95_high_ns - delta->ci95_low_ns) / 2;
 
     if (delta->ci95_high_ns < 0)
         return EFFECT_FASTER;
@@ -131,7 +131,7 @@ static void append_numbers(char text[VERDICT_TEXT_BYTES], const struct finding *
 
     if (delta == NULL)
         return;
-    const int decimals = report_decimals((delta->ci95_high_ns - delta->ci95_low_ns) / 2);
+    int decimals = report_decimals((delta->ci95_high_ns - delta->ci95_low_ns) / 2);
 
     text_append(text, VERDICT_TEXT_BYTES, " (%s ns per access at %s, 95 %% interval %s to %s%s)",
                 report_signed(delta->delta_ns, decimals, value), size_text((int64_t)delta->x, size),
@@ -204,7 +204,7 @@ static void fractured(const struct environment *environment, const struct effect
 
 static void append_level_reach(char text[VERDICT_TEXT_BYTES], const struct tlb_level *level, uint64_t page_bytes)
 {
-    const struct entries_interval about = report_entries(level);
+    struct entries_interval about = report_entries(level);
     char reach[SIZE_TEXT_BYTES];
 
     if (about.is_rounded)
@@ -321,7 +321,7 @@ static void append_pressure(char text[VERDICT_TEXT_BYTES], const struct pressure
 char *verdict_sentence(const struct environment *environment, const struct run_result *run,
                        const struct effective_page *effective_page, char text[VERDICT_TEXT_BYTES])
 {
-    const struct finding found =
+    struct finding found =
         find_effect(run->latency, effective_page->backing, base_reach_bytes(environment, run->geometry));
 
     text[0] = '\0';
@@ -341,7 +341,7 @@ static void report_deltas(FILE *out, const struct latency_result *latency, const
     bool first = true;
 
     for (size_t i = 0; i < latency->delta_count; i++) {
-        const struct finding found = find_effect(latency, latency->deltas[i].backing, 0);
+        struct finding found = find_effect(latency, latency->deltas[i].backing, 0);
         char text[VERDICT_TEXT_BYTES] = "";
 
         if (found.delta != &latency->deltas[i])

@@ -10,7 +10,7 @@ void reservation_to_json(struct json *j, const char *key, const struct reservati
     verdict_to_json(&reservation->verdict, j);
     json_begin_array(j, "pools");
     for (size_t index = 0; index < reservation->pool_count; index++) {
-        const struct reserve_pool *const pool = &reservation->pools[index];
+        const struct reserve_pool *pool = &reservation->pools[index];
 
         json_begin_object(j, NULL);
         json_u64(j, "page_bytes", pool->page_bytes);

@@ -6,11 +6,10 @@
 
 static void bytes_or_null(struct json *j, const char *key, uint64_t bytes)
 {
-    if (bytes == UINT64_MAX) {
+    if (bytes == UINT64_MAX)
         json_null(j, key);
-    } else {
+    else
         json_u64(j, key, bytes);
-    }
 }
 
 static void measurement_to_json(struct json *j, const struct row_measurement *measurement)
@@ -42,13 +41,12 @@ void rows_to_json(struct json *j, const char *key, const struct rows_result *res
     json_begin_object(j, key);
     verdict_to_json(&result->verdict, j);
     json_begin_array(j, "measurements");
-    for (size_t index = 0; index < result->measurement_count; index++) {
+    for (size_t index = 0; index < result->measurement_count; index++)
         measurement_to_json(j, &result->measurements[index]);
-    }
     json_end_array(j);
     json_begin_array(j, "break_even");
     for (size_t index = 0; index < result->break_even_count; index++) {
-        const struct break_even *const item = &result->break_evens[index];
+        const struct break_even *item = &result->break_evens[index];
 
         json_begin_object(j, NULL);
         json_u64(j, "page_bytes", item->page_bytes);

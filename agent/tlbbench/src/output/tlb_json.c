@@ -41,10 +41,9 @@ void tlb_levels_to_json(const struct tlb_level_list *levels, struct json *j, con
 {
     json_begin_array(j, key);
     for (int measured = 1; measured >= 0; measured--) {
-        for (size_t i = 0; i < levels->count; i++) {
+        for (size_t i = 0; i < levels->count; i++)
             if ((levels->items[i].source == SOURCE_MEASURED) == (measured == 1))
                 level_to_json(&levels->items[i], j);
-        }
     }
     json_end_array(j);
 }

@@ -11,16 +11,15 @@
 static int add_point(const struct pressure_series *series, size_t footprint, size_t depth,
                      struct pressure_result *result)
 {
-    const struct pressure_cell *const cell = &series->cells[footprint][depth];
-    struct pressure_point *const grown = realloc(result->points, (result->point_count + 1) * sizeof(*grown));
+    const struct pressure_cell *cell = &series->cells[footprint][depth];
+    struct pressure_point *grown = realloc(result->points, (result->point_count + 1) * sizeof(*grown));
     double differences[PRESSURE_PAIRS_MAX];
     double base[PRESSURE_PAIRS_MAX];
     double large[PRESSURE_PAIRS_MAX];
     double period[PRESSURE_PAIRS_MAX];
 
-    if (grown == NULL) {
+    if (grown == NULL)
         return -1;
-    }
     result->points = grown;
     for (unsigned pair = 0; pair < cell->pairs; pair++) {
         base[pair] = cell->base_ns[pair];
@@ -28,8 +27,8 @@ static int add_point(const struct pressure_series *series, size_t footprint, siz
         period[pair] = cell->period_ns[pair];
         differences[pair] = large[pair] - base[pair];
     }
-    const struct mean_interval interval = statistics_mean_interval(differences, cell->pairs);
-    struct pressure_point *const point = &grown[result->point_count++];
+    struct mean_interval interval = statistics_mean_interval(differences, cell->pairs);
+    struct pressure_point *point = &grown[result->point_count++];
 
     *point = (struct pressure_point){.kind = series->backing.kind,
                                      .page_bytes = series->backing.page_bytes,
@@ -58,15 +57,13 @@ static void judge(const struct pressure_series *series, size_t series_count, con
                   struct pressure_result *result)
 {
     if (shortage->points == 0) {
-        if (result->verdict.status == STATUS_OK && series_count > 0) {
+        if (result->verdict.status == STATUS_OK && series_count > 0)
             result->verdict = series[0].verdict;
-        }
         return;
     }
     /* The time ran out after everything that was needed. */
-    if (result->verdict.status == STATUS_STOPPED && shortage->partial == 0 && !signals_stop_requested()) {
+    if (result->verdict.status == STATUS_STOPPED && shortage->partial == 0 && !signals_stop_requested())
         result->verdict = (struct verdict){.status = STATUS_OK};
-    }
     if (result->verdict.status == STATUS_OK && shortage->noisy > 0) {
         verdict_set(&result->verdict, STATUS_NOISY,
                     "other work held the core at %zu of %zu points, which were left out", shortage->noisy,
@@ -82,17 +79,15 @@ int pressure_collect(const struct pressure_plan *plan, struct pressure_series *s
     for (size_t index = 0; index < series_count; index++) {
         for (size_t footprint = 0; footprint < PRESSURE_FOOTPRINTS; footprint++) {
             for (size_t depth = 0; depth < PRESSURE_DEPTHS; depth++) {
-                const struct pressure_cell *const cell = &series[index].cells[footprint][depth];
+                const struct pressure_cell *cell = &series[index].cells[footprint][depth];
 
-                if (!pressure_plan_has(plan, &series[index], footprint, depth)) {
+                if (!pressure_plan_has(plan, &series[index], footprint, depth))
                     continue;
-                }
                 shortage.points++;
                 shortage.partial += cell->pairs + cell->dropped < PRESSURE_PAIRS_FULL ? 1 : 0;
                 shortage.noisy += cell->pairs < PRESSURE_PAIRS_MIN && cell->dropped > 0 ? 1 : 0;
-                if (cell->pairs >= PRESSURE_PAIRS_MIN && add_point(&series[index], footprint, depth, result) != 0) {
+                if (cell->pairs >= PRESSURE_PAIRS_MIN && add_point(&series[index], footprint, depth, result) != 0)
                     return -1;
-                }
             }
         }
     }

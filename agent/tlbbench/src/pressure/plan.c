@@ -38,9 +38,8 @@ static uint64_t power_of_two_up_to(uint64_t bytes)
 {
     uint64_t power = 1;
 
-    while (power <= bytes / 2) {
+    while (power <= bytes / 2)
         power *= 2;
-    }
     return power;
 }
 
@@ -49,12 +48,10 @@ static uint64_t region_bytes(uint64_t memory_bytes, uint64_t last_cache_bytes)
 {
     uint64_t wanted = REGION_BYTES;
 
-    while (wanted < 2 * last_cache_bytes && wanted < REGION_MAX_BYTES) {
+    while (wanted < 2 * last_cache_bytes && wanted < REGION_MAX_BYTES)
         wanted *= 2;
-    }
-    if (wanted > memory_bytes / 4) {
+    if (wanted > memory_bytes / 4)
         wanted = power_of_two_up_to(memory_bytes / 4);
-    }
     return wanted < REGION_MIN_BYTES || wanted < last_cache_bytes ? 0 : wanted;
 }
 
@@ -70,11 +67,9 @@ struct pressure_plan pressure_make_plan(bool full, uint64_t memory_bytes, uint64
         .warm_lines = (uint64_t)(WARM_CACHES * (double)last_cache_bytes) / PROBE_LINE_BYTES,
     };
 
-    for (size_t index = 0; index < PRESSURE_FOOTPRINTS && plan.region_bytes > 0; index++) {
-        if (2 * pressure_footprint(index) + plan.region_bytes <= memory_bytes) {
+    for (size_t index = 0; index < PRESSURE_FOOTPRINTS && plan.region_bytes > 0; index++)
+        if (2 * pressure_footprint(index) + plan.region_bytes <= memory_bytes)
             plan.base_bytes = pressure_footprint(index);
-        }
-    }
     return plan;
 }
 
@@ -84,13 +79,12 @@ uint64_t pressure_largest_footprint(const struct pressure_plan *plan, uint64_t m
     uint64_t largest = 0;
 
     for (size_t index = 0; index < PRESSURE_FOOTPRINTS; index++) {
-        const uint64_t footprint = pressure_footprint(index);
-        const uint64_t mapped = (footprint + page_bytes - 1) / page_bytes * page_bytes;
+        uint64_t footprint = pressure_footprint(index);
+        uint64_t mapped = (footprint + page_bytes - 1) / page_bytes * page_bytes;
 
         if (footprint <= plan->base_bytes && mapped <= pool_bytes &&
-            mapped + plan->base_bytes + plan->region_bytes <= memory_bytes) {
+            mapped + plan->base_bytes + plan->region_bytes <= memory_bytes)
             largest = footprint;
-        }
     }
     return largest;
 }
@@ -98,7 +92,7 @@ uint64_t pressure_largest_footprint(const struct pressure_plan *plan, uint64_t m
 bool pressure_plan_has(const struct pressure_plan *plan, const struct pressure_series *series, size_t footprint,
                        size_t depth)
 {
-    const uint64_t bytes = pressure_footprint(footprint);
+    uint64_t bytes = pressure_footprint(footprint);
 
     return (plan->depth_mask >> depth & 1) != 0 &&
            (PRESSURE_DEPTH[depth].wait_ns == 0 || bytes <= WAIT_FOOTPRINT_MAX_BYTES) &&

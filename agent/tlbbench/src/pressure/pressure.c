@@ -59,9 +59,8 @@ static uint64_t footprint_in(const struct arena *arena, uint64_t planned)
 {
     uint64_t largest = 0;
 
-    for (size_t index = 0; index < PRESSURE_FOOTPRINTS && pressure_footprint(index) <= planned; index++) {
+    for (size_t index = 0; index < PRESSURE_FOOTPRINTS && pressure_footprint(index) <= planned; index++)
         largest = pressure_footprint(index) <= arena->bytes ? pressure_footprint(index) : largest;
-    }
     return largest;
 }
 
@@ -72,8 +71,8 @@ static double weigh(const struct work *work)
 
     for (size_t index = 0; index < work->series_count; index++) {
         for (size_t slot = 0; slot < PRESSURE_SLOTS; slot++) {
-            const size_t depth = slot % PRESSURE_DEPTHS;
-            const bool has = pressure_plan_has(&work->plan, &work->series[index], slot / PRESSURE_DEPTHS, depth);
+            size_t depth = slot % PRESSURE_DEPTHS;
+            bool has = pressure_plan_has(&work->plan, &work->series[index], slot / PRESSURE_DEPTHS, depth);
 
             weight += has ? 2 * PRESSURE_DEPTH[depth].weight : 0;
         }
@@ -92,12 +91,11 @@ static void weigh_again(struct work *work)
  * most what arena_open_within() will be given. */
 static double pending_seconds(const struct work *work)
 {
-    const double per_byte =
-        work->base_arena.bytes > 0 ? work->base_arena.touch_seconds / (double)work->base_arena.bytes : 0;
+    double per_byte = work->base_arena.bytes > 0 ? work->base_arena.touch_seconds / (double)work->base_arena.bytes : 0;
     uint64_t bytes = 0;
 
     for (size_t index = 0; index < work->series_count; index++) {
-        const struct pressure_series *const series = &work->series[index];
+        const struct pressure_series *series = &work->series[index];
 
         bytes += series->is_pending && series->bytes > 0 ? series->bytes + series->backing.page_bytes : 0;
     }
@@ -107,9 +105,9 @@ static double pending_seconds(const struct work *work)
 /* Time for a batch of weight 1: what is left, less the mappings to come. */
 static double batch_seconds(const struct work *work)
 {
-    const double seconds = deadline_remaining_seconds(work->session->deadline) - pending_seconds(work) -
-                           work->map_seconds * work->mappings_left;
-    const double weight = work->weight_whole - work->weight_done;
+    double seconds = deadline_remaining_seconds(work->session->deadline) - pending_seconds(work) -
+                     work->map_seconds * work->mappings_left;
+    double weight = work->weight_whole - work->weight_done;
 
     return seconds > 0 && weight > 0 ? PLAN_SHARE * seconds / weight : 0;
 }
@@ -121,8 +119,8 @@ struct point {
 static bool measure_batch(struct work *work, const struct arena *arena, struct point point, uint64_t seed,
                           uint64_t step, struct probe_time *time)
 {
-    const struct pressure_depth *const depth = &PRESSURE_DEPTH[point.depth];
-    const double seconds = depth->weight * batch_seconds(work);
+    const struct pressure_depth *depth = &PRESSURE_DEPTH[point.depth];
+    double seconds = depth->weight * batch_seconds(work);
     struct probe probe = {
         .base = arena->base,
         .lines = pressure_footprint(point.footprint) / PROBE_LINE_BYTES,
@@ -142,18 +140,17 @@ static bool measure_batch(struct work *work, const struct arena *arena, struct p
 static int measure_pair(struct work *work, struct pressure_series *series, const struct arena *arena,
                         struct point point, unsigned turn, struct verdict *verdict)
 {
-    struct pressure_cell *const cell = &series->cells[point.footprint][point.depth];
-    const uint64_t seed =
+    struct pressure_cell *cell = &series->cells[point.footprint][point.depth];
+    uint64_t seed =
         rng_mix(work->session->seed * 1024 + turn) ^ rng_mix(0x9e55u + point.footprint * PRESSURE_DEPTHS + point.depth);
     struct probe_time times[2]; /* base, large */
     bool quiet = true;
 
     for (unsigned step = 0; step < 2; step++) {
-        const unsigned side = (step + turn) % 2;
+        unsigned side = (step + turn) % 2;
 
-        if (session_must_stop(work->session, verdict)) {
+        if (session_must_stop(work->session, verdict))
             return -1;
-        }
         quiet =
             measure_batch(work, side == 0 ? &work->base_arena : arena, point, seed, step + 1, &times[side]) && quiet;
     }
@@ -178,30 +175,26 @@ static int measure_pass(struct work *work, struct pressure_series *series, const
     struct rng rng = rng_new(work->session->seed, 0x9e550000u + turn);
     size_t count = 0;
 
-    for (uint32_t slot = 0; slot < PRESSURE_SLOTS; slot++) {
-        if (pressure_plan_has(&work->plan, series, slot / PRESSURE_DEPTHS, slot % PRESSURE_DEPTHS)) {
+    for (uint32_t slot = 0; slot < PRESSURE_SLOTS; slot++)
+        if (pressure_plan_has(&work->plan, series, slot / PRESSURE_DEPTHS, slot % PRESSURE_DEPTHS))
             order[count++] = slot;
-        }
-    }
     permutation_shuffle(order, count, &rng);
     for (size_t step = 0; step < count; step++) {
-        const struct point point = {order[step] / PRESSURE_DEPTHS, order[step] % PRESSURE_DEPTHS};
+        struct point point = {order[step] / PRESSURE_DEPTHS, order[step] % PRESSURE_DEPTHS};
 
-        if (measure_pair(work, series, arena, point, turn, verdict) != 0) {
+        if (measure_pair(work, series, arena, point, turn, verdict) != 0)
             return -1;
-        }
     }
     return 0;
 }
 
 static void note_mapping(struct work *work, unsigned mapping, const struct arena *arena)
 {
-    const uint64_t bytes = work->region_arena.bytes + work->base_arena.bytes + arena->bytes;
+    uint64_t bytes = work->region_arena.bytes + work->base_arena.bytes + arena->bytes;
 
     work->map_seconds += mapping == 0 ? arena->touch_seconds : 0;
-    if (bytes > work->result->peak_mapped_bytes) {
+    if (bytes > work->result->peak_mapped_bytes)
         work->result->peak_mapped_bytes = bytes;
-    }
 }
 
 /* The series is left out from here on. */
@@ -229,12 +222,10 @@ static int measure_series(struct work *work, struct pressure_series *series, uns
     series->bytes = footprint_in(&arena, series->bytes);
     note_mapping(work, mapping, &arena);
     weigh_again(work);
-    if (found.status != STATUS_OK && arena.granted_fraction < GRANTED_MIN) {
+    if (found.status != STATUS_OK && arena.granted_fraction < GRANTED_MIN)
         lose_series(work, series, &found);
-    }
-    for (unsigned pass = 0; pass < work->plan.passes && series->bytes > 0 && status == 0; pass++) {
+    for (unsigned pass = 0; pass < work->plan.passes && series->bytes > 0 && status == 0; pass++)
         status = measure_pass(work, series, &arena, mapping * work->plan.passes + pass, verdict);
-    }
     arena_close(&arena);
     return status;
 }
@@ -244,7 +235,7 @@ static void limit_to_base(struct work *work, unsigned mapping)
 {
     work->plan.base_bytes = footprint_in(&work->base_arena, work->plan.base_bytes);
     for (size_t index = 0; index < work->series_count; index++) {
-        struct pressure_series *const series = &work->series[index];
+        struct pressure_series *series = &work->series[index];
 
         series->bytes = series->bytes < work->plan.base_bytes ? series->bytes : work->plan.base_bytes;
     }
@@ -257,21 +248,18 @@ static int measure_mapping(struct work *work, unsigned mapping, struct verdict *
 
     work->mappings_left--;
     if (arena_open_within(&work->base_arena, &work->base, (size_t)work->plan.base_bytes, work->session->numa_node,
-                          touch_seconds(work), verdict) != 0) {
+                          touch_seconds(work), verdict) != 0)
         return -1;
-    }
     limit_to_base(work, mapping);
-    for (size_t index = 0; index < work->series_count; index++) {
+    for (size_t index = 0; index < work->series_count; index++)
         work->series[index].is_pending = true;
-    }
     for (size_t step = 0; step < work->series_count && status == 0; step++) {
-        struct pressure_series *const series = &work->series[(step + mapping) % work->series_count];
+        struct pressure_series *series = &work->series[(step + mapping) % work->series_count];
 
-        if (session_must_stop(work->session, verdict)) {
+        if (session_must_stop(work->session, verdict))
             status = -1;
-        } else if (series->bytes > 0) {
+        else if (series->bytes > 0)
             status = measure_series(work, series, mapping, verdict);
-        }
     }
     arena_close(&work->base_arena);
     return status;
@@ -281,12 +269,10 @@ static int measure_mapping(struct work *work, unsigned mapping, struct verdict *
 
 static void size_series(const struct work *work, struct pressure_series *series)
 {
-    const struct session *const session = work->session;
-    const bool pooled = series->backing.kind == BACKING_HUGETLB;
-    const int64_t free_pages = backing_free_pages(series->backing.page_bytes, session->numa_node);
-    const uint64_t pool_bytes = !pooled          ? UINT64_MAX
-                                : free_pages > 0 ? (uint64_t)free_pages * series->backing.page_bytes
-                                                 : 0;
+    const struct session *session = work->session;
+    bool pooled = series->backing.kind == BACKING_HUGETLB;
+    int64_t free_pages = backing_free_pages(series->backing.page_bytes, session->numa_node);
+    uint64_t pool_bytes = !pooled ? UINT64_MAX : free_pages > 0 ? (uint64_t)free_pages * series->backing.page_bytes : 0;
 
     series->bytes =
         pressure_largest_footprint(&work->plan, session->memory_bytes, series->backing.page_bytes, pool_bytes);
@@ -304,33 +290,30 @@ static void size_series(const struct work *work, struct pressure_series *series)
 /* Large pages keep the page tables of the region itself small. The pool's only where it can spare them. */
 static int open_region(struct work *work, struct verdict *verdict)
 {
-    const struct environment *const environment = work->session->environment;
-    const int node = work->session->numa_node;
-    const uint64_t large = environment->thp_bytes;
+    const struct environment *environment = work->session->environment;
+    int node = work->session->numa_node;
+    uint64_t large = environment->thp_bytes;
     struct backing tries[3];
     size_t count = 0;
 
     for (size_t index = 0; index < work->series_count; index++) {
-        const struct pressure_series *const series = &work->series[index];
-        const int64_t free_pages = backing_free_pages(series->backing.page_bytes, node);
+        const struct pressure_series *series = &work->series[index];
+        int64_t free_pages = backing_free_pages(series->backing.page_bytes, node);
 
         if (series->backing.kind == BACKING_HUGETLB && series->backing.page_bytes == large && free_pages > 0 &&
-            (uint64_t)free_pages * large >= series->bytes + work->plan.region_bytes) {
+            (uint64_t)free_pages * large >= series->bytes + work->plan.region_bytes)
             tries[count++] = series->backing;
-        }
     }
-    if (environment->thp.enabled[0] != '\0' && large > 0) {
+    if (environment->thp.enabled[0] != '\0' && large > 0)
         tries[count++] = (struct backing){.kind = BACKING_THP, .page_bytes = large, .name = "THP"};
-    }
     tries[count++] = work->base;
     for (size_t index = 0; index < count; index++) {
-        struct arena *const arena = &work->region_arena;
+        struct arena *arena = &work->region_arena;
 
         if (arena_open_within(arena, &tries[index], (size_t)work->plan.region_bytes, node, touch_seconds(work),
                               verdict) != 0) {
-            if (verdict->status == STATUS_STOPPED) {
+            if (verdict->status == STATUS_STOPPED)
                 return -1;
-            }
             continue;
         }
         if (verdict->status == STATUS_OK || arena->granted_fraction >= GRANTED_MIN) {
@@ -349,16 +332,15 @@ static int open_region(struct work *work, struct verdict *verdict)
 /* Leaves the reason in the result where nothing can be measured. */
 static bool prepare(struct work *work)
 {
-    const struct session *const session = work->session;
-    struct verdict *const verdict = &work->result->verdict;
+    const struct session *session = work->session;
+    struct verdict *verdict = &work->result->verdict;
 
     if (work->series_count == 0) {
         verdict_set(verdict, STATUS_SKIPPED, "no larger page size was asked for");
         return false;
     }
-    if (session_must_stop(session, verdict)) {
+    if (session_must_stop(session, verdict))
         return false;
-    }
     if (work->plan.base_bytes == 0) {
         verdict_set(verdict, STATUS_MEMORY_LIMIT,
                     "the %llu MiB that may be used hold no region beyond the last cache of %llu MiB beside the pages",
@@ -370,25 +352,22 @@ static bool prepare(struct work *work)
         verdict_set(verdict, STATUS_UNSUPPORTED, "this processor has no time counter that can be read in order");
         return false;
     }
-    for (size_t index = 0; index < work->series_count; index++) {
+    for (size_t index = 0; index < work->series_count; index++)
         size_series(work, &work->series[index]);
-    }
     return weigh(work) > 0;
 }
 
 static int measure(struct work *work)
 {
-    struct verdict *const verdict = &work->result->verdict;
+    struct verdict *verdict = &work->result->verdict;
 
     if (prepare(work) && open_region(work, verdict) == 0) {
         work->mappings_left = work->plan.mappings;
         verdict->status = STATUS_OK;
         verdict->reason[0] = '\0';
-        for (unsigned mapping = 0; mapping < work->plan.mappings; mapping++) {
-            if (measure_mapping(work, mapping, verdict) != 0) {
+        for (unsigned mapping = 0; mapping < work->plan.mappings; mapping++)
+            if (measure_mapping(work, mapping, verdict) != 0)
                 break;
-            }
-        }
         arena_close(&work->region_arena);
     }
     return pressure_collect(&work->plan, work->series, work->series_count, work->result);
@@ -396,9 +375,9 @@ static int measure(struct work *work)
 
 int pressure_measure(const struct session *session, struct pressure_result *result)
 {
-    const uint64_t start_ns = clock_now_ns();
-    const struct backing *const backings = session->backings;
-    const size_t count = session->backing_count;
+    uint64_t start_ns = clock_now_ns();
+    const struct backing *backings = session->backings;
+    size_t count = session->backing_count;
     struct work work = {
         .session = session,
         .plan = pressure_make_plan(session->full, session->memory_bytes, cache_last_level_bytes()),
@@ -413,10 +392,9 @@ int pressure_measure(const struct session *session, struct pressure_result *resu
         verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
         return -1;
     }
-    for (size_t index = 0; index < work.series_count; index++) {
+    for (size_t index = 0; index < work.series_count; index++)
         work.series[index].backing = backings[index + 1];
-    }
-    const int status = measure(&work);
+    int status = measure(&work);
 
     free(work.series);
     result->duration_seconds = (double)(clock_now_ns() - start_ns) / 1e9;

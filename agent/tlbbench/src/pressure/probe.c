@@ -31,15 +31,15 @@ uint64_t probe_read_lines(const struct probe_region *region, struct rng *rng, un
     uint64_t sum = 0;
 
     for (unsigned done = 0; done < count; done += PROBE_LINES_PER_PAGE) {
-        const uint64_t draw = rng_next(rng);
-        const uint64_t piece = (uint64_t)(((rng_product)draw * region->pieces) >> 64);
-        const unsigned first = (unsigned)draw % LINES_IN_PIECE; /* any line, so that all cache sets take part */
-        const char *const page = region->base + piece * PROBE_PIECE_BYTES;
-        const unsigned left = count - done;
-        const unsigned lines = left < PROBE_LINES_PER_PAGE ? left : PROBE_LINES_PER_PAGE;
+        uint64_t draw = rng_next(rng);
+        uint64_t piece = (uint64_t)(((rng_product)draw * region->pieces) >> 64);
+        unsigned first = (unsigned)draw % LINES_IN_PIECE; /* any line, so that all cache sets take part */
+        const char *page = region->base + piece * PROBE_PIECE_BYTES;
+        unsigned left = count - done;
+        unsigned lines = left < PROBE_LINES_PER_PAGE ? left : PROBE_LINES_PER_PAGE;
 
         for (unsigned line = 0; line < lines; line++) {
-            const size_t at = (first + line * LINE_STRIDE) % LINES_IN_PIECE;
+            size_t at = (first + line * LINE_STRIDE) % LINES_IN_PIECE;
 
             sum += *(const volatile uint64_t *)(page + at * PROBE_LINE_BYTES);
         }
@@ -50,7 +50,7 @@ uint64_t probe_read_lines(const struct probe_region *region, struct rng *rng, un
 /* Spins without touching memory. Where the counter is not known there is no wait either. */
 static void wait_ticks(uint64_t ticks)
 {
-    const uint64_t start = ticks > 0 ? counter_read() : 0;
+    uint64_t start = ticks > 0 ? counter_read() : 0;
 
     while (ticks > 0 && counter_read() - start < ticks) {
     }
@@ -58,12 +58,12 @@ static void wait_ticks(uint64_t ticks)
 
 void probe_warm_up(struct probe *probe, uint64_t lines, double seconds)
 {
-    const uint64_t start_ns = clock_now_ns();
-    const uint64_t each = probe->lines_between + 1;
+    uint64_t start_ns = clock_now_ns();
+    uint64_t each = probe->lines_between + 1;
     uint64_t unchecked = 0;
 
     for (uint64_t done = 0; done < lines; done += each) {
-        const uint64_t line = probe_next_line(&probe->access, probe->lines);
+        uint64_t line = probe_next_line(&probe->access, probe->lines);
 
         (void)*(const volatile uint64_t *)(probe->base + line * PROBE_LINE_BYTES);
         (void)probe_read_lines(probe->region, &probe->between, probe->lines_between);
@@ -71,9 +71,8 @@ void probe_warm_up(struct probe *probe, uint64_t lines, double seconds)
         unchecked += each;
         if (unchecked >= WARM_CHECK_LINES || probe->wait_ticks > 0) {
             unchecked = 0;
-            if (signals_stop_requested() || (double)(clock_now_ns() - start_ns) > seconds * 1e9) {
+            if (signals_stop_requested() || (double)(clock_now_ns() - start_ns) > seconds * 1e9)
                 return;
-            }
         }
     }
 }
@@ -87,7 +86,7 @@ struct part {
 
 static struct part time_part(struct probe *probe, uint64_t accesses, uint64_t interrupted_ticks)
 {
-    const uint64_t part_start = counter_read();
+    uint64_t part_start = counter_read();
     struct part part = {0};
     uint64_t carried = 0;
     uint64_t zero = 0;
@@ -95,13 +94,13 @@ static struct part time_part(struct probe *probe, uint64_t accesses, uint64_t in
     /* The compiler cannot know that it is zero, so each address waits for the load before it. */
     __asm__ volatile("" : "+r"(zero));
     for (uint64_t done = 0; done < accesses; done++) {
-        const uint64_t line = probe_next_line(&probe->access, probe->lines);
-        const char *const address = probe->base + line * PROBE_LINE_BYTES + carried;
-        const uint64_t start = counter_read();
+        uint64_t line = probe_next_line(&probe->access, probe->lines);
+        const char *address = probe->base + line * PROBE_LINE_BYTES + carried;
+        uint64_t start = counter_read();
         uint64_t value = *(const volatile uint64_t *)address;
 
         __asm__ volatile("" : "+r"(value) : : "memory");
-        const uint64_t ticks = counter_read() - start;
+        uint64_t ticks = counter_read() - start;
 
         carried = value & zero;
         if (ticks < interrupted_ticks) {
@@ -121,8 +120,8 @@ static struct part time_part(struct probe *probe, uint64_t accesses, uint64_t in
 bool probe_measure(struct probe *probe, const struct counter_scale *scale, uint64_t accesses, double seconds,
                    struct probe_time *time)
 {
-    const uint64_t start_ns = clock_now_ns();
-    const uint64_t interrupted_ticks = (uint64_t)(INTERRUPTED_NS * scale->ticks_per_ns);
+    uint64_t start_ns = clock_now_ns();
+    uint64_t interrupted_ticks = (uint64_t)(INTERRUPTED_NS * scale->ticks_per_ns);
     uint64_t part_accesses = probe->wait_ticks > 0 ? PART_ACCESSES_MIN : PART_LINES / (probe->lines_between + 8) + 1;
     double means[PARTS_MAX];   /* ticks */
     double periods[PARTS_MAX]; /* ticks */
@@ -136,7 +135,7 @@ bool probe_measure(struct probe *probe, const struct counter_scale *scale, uint6
         double wall_ns;
 
         guard_begin(&guard);
-        const struct part part = time_part(probe, part_accesses, interrupted_ticks);
+        struct part part = time_part(probe, part_accesses, interrupted_ticks);
 
         if (guard_end(&guard, &wall_ns) && part.accesses > 0) {
             periods[parts] = (double)part.whole_ticks / (double)part_accesses;
@@ -148,9 +147,8 @@ bool probe_measure(struct probe *probe, const struct counter_scale *scale, uint6
         part_accesses = part_accesses < PART_ACCESSES_MIN ? PART_ACCESSES_MIN : part_accesses;
         elapsed_ns = (double)(clock_now_ns() - start_ns);
     }
-    if (sum.accesses < ACCESSES_MIN || sum.interrupted * INTERRUPTED_SHARE > sum.accesses) {
+    if (sum.accesses < ACCESSES_MIN || sum.interrupted * INTERRUPTED_SHARE > sum.accesses)
         return false;
-    }
     time->ns = (statistics_median(means, parts) - scale->empty_ticks) / scale->ticks_per_ns;
     time->period_ns = statistics_median(periods, parts) / scale->ticks_per_ns;
     return true;

@@ -13,12 +13,11 @@
 static uint64_t tables_of(const struct rows_result *result, enum backing_kind kind, uint64_t page_bytes)
 {
     for (size_t index = 0; index < result->measurement_count; index++) {
-        const struct row_measurement *const item = &result->measurements[index];
+        const struct row_measurement *item = &result->measurements[index];
 
         if (item->kind == kind && item->page_bytes == page_bytes && item->mode == MODE_PROCESSES &&
-            item->vm_pte_bytes_per_process != UINT64_MAX) {
+            item->vm_pte_bytes_per_process != UINT64_MAX)
             return item->vm_pte_bytes_per_process;
-        }
     }
     return UINT64_MAX;
 }
@@ -31,8 +30,8 @@ int64_t rows_break_even_connections(uint64_t held_bytes, uint64_t saved_bytes)
 static void fill(const struct rows_result *result, const struct rows_segment *segment, uint64_t base_page_bytes,
                  struct break_even *item)
 {
-    const uint64_t base = tables_of(result, BACKING_BASE, base_page_bytes);
-    const uint64_t huge = tables_of(result, BACKING_HUGETLB, segment->backing.page_bytes);
+    uint64_t base = tables_of(result, BACKING_BASE, base_page_bytes);
+    uint64_t huge = tables_of(result, BACKING_HUGETLB, segment->backing.page_bytes);
 
     *item = (struct break_even){.page_bytes = segment->backing.page_bytes,
                                 .segment_bytes = segment->bytes,
@@ -63,13 +62,10 @@ int rows_find_break_even(struct rows_result *result, const struct rows_segment *
                          uint64_t base_page_bytes)
 {
     result->break_evens = calloc(segment_count > 0 ? segment_count : 1, sizeof(*result->break_evens));
-    if (result->break_evens == NULL) {
+    if (result->break_evens == NULL)
         return -1;
-    }
-    for (size_t index = 0; index < segment_count; index++) {
-        if (segments[index].backing.kind == BACKING_HUGETLB && segments[index].verdict.status == STATUS_OK) {
+    for (size_t index = 0; index < segment_count; index++)
+        if (segments[index].backing.kind == BACKING_HUGETLB && segments[index].verdict.status == STATUS_OK)
             fill(result, &segments[index], base_page_bytes, &result->break_evens[result->break_even_count++]);
-        }
-    }
     return 0;
 }

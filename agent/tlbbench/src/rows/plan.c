@@ -16,57 +16,51 @@ static const unsigned QUICK_WORKERS[] = {1, 8, 64};
 static void add_spec(const struct rows_request *request, struct rows_spec spec, struct rows_specs *specs)
 {
     if (specs->count < SPECS_MAX && (request->modes & SET_BIT(spec.mode)) != 0 &&
-        (request->keys & SET_BIT(spec.keys)) != 0 && (request->reads & SET_BIT(spec.read)) != 0) {
+        (request->keys & SET_BIT(spec.keys)) != 0 && (request->reads & SET_BIT(spec.read)) != 0)
         specs->items[specs->count++] = spec;
-    }
 }
 
 /* The quick profile varies one thing at a time around a default; explicit lists and the full profile take all
  * combinations at few workers and the sweep of workers for the default. */
 static bool is_in_profile(const struct rows_request *request, bool full, const struct rows_spec *spec)
 {
-    const bool is_default = spec->keys == KEYS_UNIFORM && spec->read == READ_INDEX_THEN_ROW;
+    bool is_default = spec->keys == KEYS_UNIFORM && spec->read == READ_INDEX_THEN_ROW;
 
-    if (request->workers_count > 0 || request->row_bytes_count > 0) {
+    if (request->workers_count > 0 || request->row_bytes_count > 0)
         return true;
-    }
-    if (full) {
+    if (full)
         return is_default || spec->workers == 1 || spec->workers == 16;
-    }
-    if (spec->workers != 8) {
+    if (spec->workers != 8)
         return is_default && spec->row_bytes <= 8192;
-    }
     return is_default || (spec->keys == KEYS_UNIFORM && spec->row_bytes == 8192) ||
            (spec->read == READ_INDEX_THEN_ROW && spec->row_bytes <= 8192);
 }
 
 int rows_plan(const struct rows_request *request, bool full, struct rows_specs *specs)
 {
-    const unsigned *const workers = request->workers_count > 0 ? request->workers : full ? FULL_WORKERS : QUICK_WORKERS;
-    const size_t worker_steps = request->workers_count > 0 ? request->workers_count
-                                : full                     ? sizeof(FULL_WORKERS) / sizeof(FULL_WORKERS[0])
-                                                           : sizeof(QUICK_WORKERS) / sizeof(QUICK_WORKERS[0]);
-    const uint64_t *const widths = request->row_bytes_count > 0 ? request->row_bytes : DEFAULT_ROW_BYTES;
-    const size_t width_steps = request->row_bytes_count > 0 ? request->row_bytes_count
-                                                            : sizeof(DEFAULT_ROW_BYTES) / sizeof(DEFAULT_ROW_BYTES[0]);
+    const unsigned *workers = request->workers_count > 0 ? request->workers : full ? FULL_WORKERS : QUICK_WORKERS;
+    size_t worker_steps = request->workers_count > 0 ? request->workers_count
+                          : full                     ? sizeof(FULL_WORKERS) / sizeof(FULL_WORKERS[0])
+                                                     : sizeof(QUICK_WORKERS) / sizeof(QUICK_WORKERS[0]);
+    const uint64_t *widths = request->row_bytes_count > 0 ? request->row_bytes : DEFAULT_ROW_BYTES;
+    size_t width_steps = request->row_bytes_count > 0 ? request->row_bytes_count
+                                                      : sizeof(DEFAULT_ROW_BYTES) / sizeof(DEFAULT_ROW_BYTES[0]);
 
     specs->count = 0;
     specs->items = calloc(SPECS_MAX, sizeof(*specs->items));
-    if (specs->items == NULL) {
+    if (specs->items == NULL)
         return -1;
-    }
     for (size_t width = 0; width < width_steps; width++) {
         for (size_t step = 0; step < worker_steps; step++) {
             for (unsigned combination = 0; combination < 12; combination++) {
-                const struct rows_spec spec = {.row_bytes = widths[width],
-                                               .workers = workers[step],
-                                               .mode = combination % 2,
-                                               .keys = combination / 2 % 2,
-                                               .read = combination / 4};
+                struct rows_spec spec = {.row_bytes = widths[width],
+                                         .workers = workers[step],
+                                         .mode = combination % 2,
+                                         .keys = combination / 2 % 2,
+                                         .read = combination / 4};
 
-                if (is_in_profile(request, full, &spec)) {
+                if (is_in_profile(request, full, &spec))
                     add_spec(request, spec, specs);
-                }
             }
         }
     }

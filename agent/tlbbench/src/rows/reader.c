@@ -20,7 +20,7 @@ enum {
 
 unsigned rows_bucket(double ns)
 {
-    const double bucket = ns > 0.25 ? log2(ns * 4) * ROWS_BUCKETS_PER_OCTAVE : 0;
+    double bucket = ns > 0.25 ? log2(ns * 4) * ROWS_BUCKETS_PER_OCTAVE : 0;
 
     return bucket >= ROWS_BUCKETS - 1 ? ROWS_BUCKETS - 1 : (unsigned)bucket;
 }
@@ -38,14 +38,13 @@ double rows_quantile_ns(const struct rows_counters *counters, unsigned workers, 
     for (unsigned pass = 0; pass < 2; pass++) {
         for (unsigned bucket = 0; bucket < ROWS_BUCKETS; bucket++) {
             for (unsigned number = 0; number < workers; number++) {
-                const uint32_t count = counters[number].histogram[bucket];
+                uint32_t count = counters[number].histogram[bucket];
 
                 total += pass == 0 ? count : 0;
                 seen += pass == 1 ? count : 0;
             }
-            if (pass == 1 && total > 0 && (double)seen >= quantile * (double)total) {
+            if (pass == 1 && total > 0 && (double)seen >= quantile * (double)total)
                 return rows_bucket_ns(bucket);
-            }
         }
     }
     return NAN;
@@ -76,9 +75,8 @@ static uint64_t load(const char *address)
 
 static uint64_t next_key(struct reader *reader)
 {
-    if (reader->keys == KEYS_UNIFORM) {
+    if (reader->keys == KEYS_UNIFORM)
         return rng_below(&reader->rng, reader->count);
-    }
     return permutation_at(&reader->scatter, zipf_draw(&reader->zipf, &reader->rng));
 }
 
@@ -87,24 +85,21 @@ static uint64_t read_row(struct reader *reader, uint64_t carry)
 {
     uint64_t key = next_key(reader) + (carry & reader->zero);
 
-    if (reader->read == READ_INDEX_THEN_ROW) {
+    if (reader->read == READ_INDEX_THEN_ROW)
         key += load(reader->index + key * INDEX_ENTRY_BYTES) & reader->zero;
-    }
-    const char *const row = reader->rows + key * reader->row_bytes;
+    const char *row = reader->rows + key * reader->row_bytes;
     uint64_t sum = load(row);
 
-    if (reader->read != READ_HEADER) {
-        for (uint64_t offset = LINE_BYTES; offset < reader->row_bytes; offset += LINE_BYTES) {
+    if (reader->read != READ_HEADER)
+        for (uint64_t offset = LINE_BYTES; offset < reader->row_bytes; offset += LINE_BYTES)
             sum += load(row + offset);
-        }
-    }
     return sum;
 }
 
 void rows_read_until_stopped(const struct rows_reading *reading, struct rows_counters *counters)
 {
-    const struct rows_spec *const spec = reading->spec;
-    const uint64_t count = rows_count(reading->bytes, spec->row_bytes);
+    const struct rows_spec *spec = reading->spec;
+    uint64_t count = rows_count(reading->bytes, spec->row_bytes);
     struct reader reader = {
         .rows = reading->view,
         .index = reading->view + count * spec->row_bytes,
@@ -121,10 +116,9 @@ void rows_read_until_stopped(const struct rows_reading *reading, struct rows_cou
 
     __asm__ volatile("" : "+r"(reader.zero));
     while (!atomic_load_explicit(reading->stop, memory_order_relaxed)) {
-        for (unsigned row = 0; row < BATCH_ROWS; row++) {
+        for (unsigned row = 0; row < BATCH_ROWS; row++)
             carry = read_row(&reader, carry);
-        }
-        const uint64_t now = clock_now_ns();
+        uint64_t now = clock_now_ns();
 
         counters->histogram[rows_bucket((double)(now - last_ns) / BATCH_ROWS)]++;
         counters->rows += BATCH_ROWS;

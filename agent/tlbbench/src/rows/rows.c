@@ -58,20 +58,17 @@ struct work {
 /* Equal for every page size. Page tables of forked workers count too: 8 bytes a base page and worker. */
 static size_t choose_segment_bytes(const struct work *work, size_t backings)
 {
-    const struct session *const session = work->session;
+    const struct session *session = work->session;
     uint64_t largest = session->full ? FULL_SEGMENT_BYTES : QUICK_SEGMENT_BYTES;
     unsigned workers = 1;
 
-    for (size_t index = 0; index < work->specs.count; index++) {
+    for (size_t index = 0; index < work->specs.count; index++)
         workers = work->specs.items[index].workers > workers ? work->specs.items[index].workers : workers;
-    }
-    if (work->request->segment_bytes > 0) {
+    if (work->request->segment_bytes > 0)
         return (size_t)work->request->segment_bytes;
-    }
     while (largest > SEGMENT_MIN_BYTES &&
-           largest * backings + PTE_BYTES * largest / session->base_page_bytes * workers > session->memory_bytes) {
+           largest * backings + PTE_BYTES * largest / session->base_page_bytes * workers > session->memory_bytes)
         largest /= 2;
-    }
     return (size_t)largest;
 }
 
@@ -80,15 +77,13 @@ static size_t choose_segment_bytes(const struct work *work, size_t backings)
 static struct row_measurement *add_measurement(struct work *work, const struct rows_segment *segment,
                                                const struct rows_spec *spec)
 {
-    struct rows_result *const result = work->result;
-    struct row_measurement *const grown =
-        realloc(result->measurements, (result->measurement_count + 1) * sizeof(*grown));
+    struct rows_result *result = work->result;
+    struct row_measurement *grown = realloc(result->measurements, (result->measurement_count + 1) * sizeof(*grown));
 
-    if (grown == NULL) {
+    if (grown == NULL)
         return NULL;
-    }
     result->measurements = grown;
-    struct row_measurement *const measurement = &grown[result->measurement_count++];
+    struct row_measurement *measurement = &grown[result->measurement_count++];
 
     *measurement = (struct row_measurement){
         .row_bytes = spec->row_bytes,
@@ -115,8 +110,8 @@ static struct row_measurement *add_measurement(struct work *work, const struct r
 
 static double spec_seconds(const struct work *work, const struct rows_spec *spec)
 {
-    const double base = work->session->full ? FULL_SECONDS : QUICK_SECONDS;
-    const int cpus = work->session->cpus.count > 0 ? work->session->cpus.count : 1;
+    double base = work->session->full ? FULL_SECONDS : QUICK_SECONDS;
+    int cpus = work->session->cpus.count > 0 ? work->session->cpus.count : 1;
 
     return fmax(base, TURN_SECONDS * spec->workers / cpus);
 }
@@ -125,14 +120,12 @@ static double spec_seconds(const struct work *work, const struct rows_spec *spec
 static bool was_stolen(const struct session *session, uint64_t ticks_before, uint64_t start_ns,
                        struct row_measurement *measurement)
 {
-    const double ns_per_tick = 1e7; /* USER_HZ is 100 */
-    const double stolen_ns = (double)(steal_ticks(-1) - ticks_before) * ns_per_tick;
-    const double total_ns = (double)(clock_now_ns() - start_ns) * session->cpus.count;
+    double ns_per_tick = 1e7; /* USER_HZ is 100 */
+    double stolen_ns = (double)(steal_ticks(-1) - ticks_before) * ns_per_tick;
+    double total_ns = (double)(clock_now_ns() - start_ns) * session->cpus.count;
 
-    if (measurement->verdict.status != STATUS_OK || stolen_ns <= ns_per_tick ||
-        stolen_ns <= STEAL_SHARE_MAX * total_ns) {
+    if (measurement->verdict.status != STATUS_OK || stolen_ns <= ns_per_tick || stolen_ns <= STEAL_SHARE_MAX * total_ns)
         return false;
-    }
     verdict_set(&measurement->verdict, STATUS_NOISY, "the hypervisor took %.0f ms of this measurement",
                 stolen_ns / 1e6);
     measurement->rows_per_second = NAN;
@@ -146,9 +139,9 @@ static bool was_stolen(const struct session *session, uint64_t ticks_before, uin
 static bool fits(const struct work *work, const struct rows_segment *segment, const struct rows_spec *spec,
                  struct verdict *verdict)
 {
-    const uint64_t memory_bytes = work->session->memory_bytes;
-    const uint64_t table_bytes = PTE_BYTES * (segment->mapped_bytes / work->session->base_page_bytes) * spec->workers;
-    const unsigned long long mib = 1ull << 20;
+    uint64_t memory_bytes = work->session->memory_bytes;
+    uint64_t table_bytes = PTE_BYTES * (segment->mapped_bytes / work->session->base_page_bytes) * spec->workers;
+    unsigned long long mib = 1ull << 20;
 
     if (rows_count(segment->bytes, spec->row_bytes) < ROWS_MIN) {
         verdict_set(verdict, STATUS_MEMORY_LIMIT,
@@ -172,20 +165,19 @@ static bool fits(const struct work *work, const struct rows_segment *segment, co
 static int run_tries(const struct work *work, const struct rows_segment *segment, const struct rows_spec *spec,
                      struct row_measurement *measurement, struct verdict *verdict)
 {
-    const struct verdict usable = {.status = STATUS_OK, .reason = ""};
+    struct verdict usable = {.status = STATUS_OK, .reason = ""};
 
     for (unsigned try = 0; try < NOISY_TRIES; try++) {
-        const uint64_t ticks = steal_ticks(-1);
-        const uint64_t start_ns = clock_now_ns();
+        uint64_t ticks = steal_ticks(-1);
+        uint64_t start_ns = clock_now_ns();
 
         measurement->verdict = usable;
         if (workers_run(segment, spec, spec_seconds(work, spec), work->session, measurement) != 0) {
             *verdict = measurement->verdict;
             return -1;
         }
-        if (!was_stolen(work->session, ticks, start_ns, measurement)) {
+        if (!was_stolen(work->session, ticks, start_ns, measurement))
             break;
-        }
     }
     if (segment->fd < 0 && measurement->verdict.status == STATUS_OK) {
         verdict_set(&measurement->verdict, STATUS_OK,
@@ -197,15 +189,14 @@ static int run_tries(const struct work *work, const struct rows_segment *segment
 static int measure_one(struct work *work, const struct rows_segment *segment, const struct rows_spec *spec,
                        struct verdict *verdict)
 {
-    struct row_measurement *const measurement = add_measurement(work, segment, spec);
+    struct row_measurement *measurement = add_measurement(work, segment, spec);
 
     if (measurement == NULL) {
         verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the result");
         return -1;
     }
-    if (measurement->verdict.status == STATUS_OK && !fits(work, segment, spec, &measurement->verdict)) {
+    if (measurement->verdict.status == STATUS_OK && !fits(work, segment, spec, &measurement->verdict))
         return 0;
-    }
     if (segment->fd < 0 && segment->arena.base != NULL) {
         if (spec->mode == MODE_PROCESSES) {
             verdict_set(&measurement->verdict, STATUS_THP_NOT_GRANTED,
@@ -223,17 +214,17 @@ static int measure_one(struct work *work, const struct rows_segment *segment, co
  * by itself. */
 static bool is_too_long(const struct work *work, size_t segment, const struct rows_spec *spec)
 {
-    const double seconds = spec_seconds(work, spec) + work->seconds_per_process[segment] * spec->workers;
+    double seconds = spec_seconds(work, spec) + work->seconds_per_process[segment] * spec->workers;
 
     return spec->mode == MODE_PROCESSES && seconds > deadline_remaining_seconds(work->session->deadline);
 }
 
 static int measure_timed(struct work *work, size_t segment, const struct rows_spec *spec, struct verdict *verdict)
 {
-    const uint64_t start_ns = clock_now_ns();
+    uint64_t start_ns = clock_now_ns();
 
     if (is_too_long(work, segment, spec)) {
-        struct row_measurement *const measurement = add_measurement(work, &work->segments[segment], spec);
+        struct row_measurement *measurement = add_measurement(work, &work->segments[segment], spec);
 
         if (measurement != NULL && measurement->verdict.status == STATUS_OK) {
             verdict_set(&measurement->verdict, STATUS_STOPPED, "the time left is too short for %u processes",
@@ -241,23 +232,21 @@ static int measure_timed(struct work *work, size_t segment, const struct rows_sp
         }
         return measurement == NULL ? -1 : 0;
     }
-    const int status = measure_one(work, &work->segments[segment], spec, verdict);
+    int status = measure_one(work, &work->segments[segment], spec, verdict);
 
-    if (spec->mode == MODE_PROCESSES) {
+    if (spec->mode == MODE_PROCESSES)
         work->seconds_per_process[segment] = (double)(clock_now_ns() - start_ns) / 1e9 / spec->workers;
-    }
     return status;
 }
 
 /* Notes the latest measurement when it stayed noisy. Without memory for the list it stays as it is. */
 static void note_noisy(struct work *work, size_t segment, size_t spec)
 {
-    const size_t latest = work->result->measurement_count - 1;
+    size_t latest = work->result->measurement_count - 1;
 
-    if (work->result->measurements[latest].verdict.status != STATUS_NOISY) {
+    if (work->result->measurements[latest].verdict.status != STATUS_NOISY)
         return;
-    }
-    struct noisy *const grown = realloc(work->noisy, (work->noisy_count + 1) * sizeof(*grown));
+    struct noisy *grown = realloc(work->noisy, (work->noisy_count + 1) * sizeof(*grown));
 
     if (grown != NULL) {
         work->noisy = grown;
@@ -268,22 +257,20 @@ static void note_noisy(struct work *work, size_t segment, size_t spec)
 /* Measures once more what stayed noisy. Its former figures stay where time or a stop ends that. */
 static void measure_noisy_again(struct work *work)
 {
-    const struct deadline end = deadline_after(LATER_SHARE * deadline_remaining_seconds(work->session->deadline));
+    struct deadline end = deadline_after(LATER_SHARE * deadline_remaining_seconds(work->session->deadline));
 
     for (unsigned pass = 0; pass < LATER_PASSES; pass++) {
         for (size_t index = 0; index < work->noisy_count; index++) {
-            const struct noisy *const noisy = &work->noisy[index];
-            const struct rows_spec *const spec = &work->specs.items[noisy->spec];
-            struct row_measurement *const measurement = &work->result->measurements[noisy->measurement];
-            const struct row_measurement before = *measurement;
+            const struct noisy *noisy = &work->noisy[index];
+            const struct rows_spec *spec = &work->specs.items[noisy->spec];
+            struct row_measurement *measurement = &work->result->measurements[noisy->measurement];
+            struct row_measurement before = *measurement;
             struct verdict verdict;
 
-            if (before.verdict.status != STATUS_NOISY || is_too_long(work, noisy->segment, spec)) {
+            if (before.verdict.status != STATUS_NOISY || is_too_long(work, noisy->segment, spec))
                 continue;
-            }
-            if (deadline_passed(end) || session_must_stop(work->session, &verdict)) {
+            if (deadline_passed(end) || session_must_stop(work->session, &verdict))
                 return;
-            }
             if (run_tries(work, &work->segments[noisy->segment], spec, measurement, &verdict) != 0) {
                 *measurement = before;
                 return;
@@ -297,17 +284,15 @@ static int measure_specs(struct work *work, struct verdict *verdict)
     struct rng rng = rng_new(work->session->seed, 0x20305u);
     uint32_t order[SESSION_BACKINGS_MAX];
 
-    for (uint32_t index = 0; index < work->segment_count; index++) {
+    for (uint32_t index = 0; index < work->segment_count; index++)
         order[index] = index;
-    }
     for (size_t spec = 0; spec < work->specs.count; spec++) {
         permutation_shuffle(order, work->segment_count, &rng);
         session_report_progress(work->session, (double)spec / (double)work->specs.count);
         for (size_t step = 0; step < work->segment_count; step++) {
             if (session_must_stop(work->session, verdict) ||
-                measure_timed(work, order[step], &work->specs.items[spec], verdict) != 0) {
+                measure_timed(work, order[step], &work->specs.items[spec], verdict) != 0)
                 return -1;
-            }
             note_noisy(work, order[step], spec);
         }
     }
@@ -317,17 +302,16 @@ static int measure_specs(struct work *work, struct verdict *verdict)
 
 static int open_segments(struct work *work, struct verdict *verdict)
 {
-    const struct backing *const backings = work->session->backings;
-    const size_t count = work->session->backing_count;
-    const size_t bytes = choose_segment_bytes(work, count);
+    const struct backing *backings = work->session->backings;
+    size_t count = work->session->backing_count;
+    size_t bytes = choose_segment_bytes(work, count);
 
     for (size_t index = 0; index < count; index++) {
-        struct rows_segment *const segment = &work->segments[work->segment_count++];
+        struct rows_segment *segment = &work->segments[work->segment_count++];
 
         if (rows_segment_open(segment, &backings[index], bytes, work->result->peak_mapped_bytes, work->session,
-                              verdict) != 0) {
+                              verdict) != 0)
             return -1;
-        }
         work->result->peak_mapped_bytes += segment->fd >= 0 || segment->arena.base != NULL ? segment->mapped_bytes : 0;
     }
     return 0;
@@ -338,19 +322,16 @@ int rows_measure(const struct session *session, const struct rows_request *reque
     struct work work = {.session = session, .request = request, .result = result};
 
     *result = (struct rows_result){0};
-    if (rows_plan(request, session->full, &work.specs) != 0) {
+    if (rows_plan(request, session->full, &work.specs) != 0)
         return -1;
-    }
     if (open_segments(&work, &result->verdict) == 0 && measure_specs(&work, &result->verdict) == 0) {
         result->verdict.status = STATUS_OK;
         session_report_progress(session, 1.0);
     }
-    const int status =
-        rows_find_break_even(work.result, work.segments, work.segment_count, work.session->base_page_bytes);
+    int status = rows_find_break_even(work.result, work.segments, work.segment_count, work.session->base_page_bytes);
 
-    for (size_t index = 0; index < work.segment_count; index++) {
+    for (size_t index = 0; index < work.segment_count; index++)
         rows_segment_close(&work.segments[index]);
-    }
     free(work.noisy);
     free(work.specs.items);
     return status;

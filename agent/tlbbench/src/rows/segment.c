@@ -25,11 +25,10 @@ struct fill {
 /* One non-zero word a page part: the contents do not matter, that the page is there does. */
 static void fill_pages(void *context)
 {
-    const struct fill *const fill = context;
+    const struct fill *fill = context;
 
-    for (size_t offset = 0; offset < fill->bytes; offset += fill->step) {
+    for (size_t offset = 0; offset < fill->bytes; offset += fill->step)
         *(volatile uint64_t *)(fill->base + offset) = offset + 1;
-    }
 }
 
 static int fill_segment(char *view, size_t bytes, uint64_t base_page_bytes, struct rows_segment *segment,
@@ -85,7 +84,7 @@ static int open_private_thp(struct rows_segment *segment, const struct session *
 /* What the pool, as it was found, holds beyond the segment: nothing else than huge pages can use it meanwhile. */
 static uint64_t idle_pool_bytes(const struct session *session, uint64_t page_bytes, uint64_t pages)
 {
-    const struct pool *const pool = environment_pool(session->environment, page_bytes);
+    const struct pool *pool = environment_pool(session->environment, page_bytes);
 
     return pool != NULL && pool->free > (int64_t)pages ? ((uint64_t)pool->free - pages) * page_bytes : 0;
 }
@@ -93,60 +92,52 @@ static uint64_t idle_pool_bytes(const struct session *session, uint64_t page_byt
 int rows_segment_open(struct rows_segment *segment, const struct backing *backing, size_t bytes, uint64_t taken_bytes,
                       const struct session *session, struct verdict *verdict)
 {
-    const size_t page = (size_t)backing->page_bytes;
-    const bool is_hugetlb = backing->kind == BACKING_HUGETLB;
+    size_t page = (size_t)backing->page_bytes;
+    bool is_hugetlb = backing->kind == BACKING_HUGETLB;
 
     *segment = (struct rows_segment){.backing = *backing, .fd = -1, .bytes = bytes};
     segment->mapped_bytes = (bytes + page - 1) / page * page;
-    const uint64_t pages = segment->mapped_bytes / page;
-    const int64_t free_pages = is_hugetlb ? backing_free_pages(page, session->numa_node) : 0;
+    uint64_t pages = segment->mapped_bytes / page;
+    int64_t free_pages = is_hugetlb ? backing_free_pages(page, session->numa_node) : 0;
 
     if (is_hugetlb && free_pages < (int64_t)pages) {
         backing_explain_pool(page, pages, free_pages, &segment->verdict);
         return 0;
     }
-    if (!session_allows(session, backing, taken_bytes, segment->mapped_bytes, &segment->verdict)) {
+    if (!session_allows(session, backing, taken_bytes, segment->mapped_bytes, &segment->verdict))
         return 0;
-    }
     segment->idle_pool_bytes = is_hugetlb ? idle_pool_bytes(session, page, pages) : 0;
     segment->fd = backing_memfd(is_hugetlb ? page : 0, segment->mapped_bytes, &segment->verdict);
-    if (segment->fd < 0) {
+    if (segment->fd < 0)
         return 0;
-    }
-    char *const view = rows_segment_map(segment, &segment->verdict);
+    char *view = rows_segment_map(segment, &segment->verdict);
 
-    if (view == NULL) {
+    if (view == NULL)
         return 0;
-    }
     backing_bind(view, segment->mapped_bytes, session->numa_node);
-    const int status = fill_segment(view, segment->mapped_bytes, session->base_page_bytes, segment, verdict);
+    int status = fill_segment(view, segment->mapped_bytes, session->base_page_bytes, segment, verdict);
 
-    if (status == 0 && segment->verdict.status == STATUS_OK && backing->kind == BACKING_THP) {
+    if (status == 0 && segment->verdict.status == STATUS_OK && backing->kind == BACKING_THP)
         check_shared_thp(segment, view, session);
-    }
     rows_segment_unmap(segment, view);
-    if (status == 0 && segment->verdict.status == STATUS_THP_NOT_GRANTED) {
+    if (status == 0 && segment->verdict.status == STATUS_THP_NOT_GRANTED)
         return open_private_thp(segment, session, verdict);
-    }
     return status;
 }
 
 void rows_segment_close(struct rows_segment *segment)
 {
-    if (segment->fd >= 0) {
+    if (segment->fd >= 0)
         (void)close(segment->fd);
-    }
     arena_close(&segment->arena);
     segment->fd = -1;
 }
 
 char *rows_segment_map(const struct rows_segment *segment, struct verdict *verdict)
 {
-    if (segment->fd < 0) {
+    if (segment->fd < 0)
         return segment->arena.base;
-    }
-    char *const view =
-        backing_map_file_aligned(segment->fd, segment->mapped_bytes, segment->backing.page_bytes, verdict);
+    char *view = backing_map_file_aligned(segment->fd, segment->mapped_bytes, segment->backing.page_bytes, verdict);
 
     if (view != NULL && segment->backing.kind != BACKING_HUGETLB) {
         (void)madvise(view, segment->mapped_bytes,
@@ -157,7 +148,6 @@ char *rows_segment_map(const struct rows_segment *segment, struct verdict *verdi
 
 void rows_segment_unmap(const struct rows_segment *segment, char *view)
 {
-    if (segment->fd >= 0 && view != NULL) {
+    if (segment->fd >= 0 && view != NULL)
         (void)munmap(view, segment->mapped_bytes);
-    }
 }

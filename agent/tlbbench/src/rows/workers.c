@@ -66,15 +66,15 @@ struct read_call {
 
 static void read_rows(void *context)
 {
-    const struct worker *const worker = ((const struct read_call *)context)->worker;
-    struct rows_counters *const counters = ((const struct read_call *)context)->counters;
-    const struct worker_group *const worker_group = worker->worker_group;
-    const struct rows_reading reading = {.view = worker_group->view,
-                                         .bytes = worker_group->segment->bytes,
-                                         .spec = worker_group->spec,
-                                         .seed = worker_group->session->seed,
-                                         .worker = worker->number,
-                                         .stop = &worker_group->control->stop};
+    const struct worker *worker = ((const struct read_call *)context)->worker;
+    struct rows_counters *counters = ((const struct read_call *)context)->counters;
+    const struct worker_group *worker_group = worker->worker_group;
+    struct rows_reading reading = {.view = worker_group->view,
+                                   .bytes = worker_group->segment->bytes,
+                                   .spec = worker_group->spec,
+                                   .seed = worker_group->session->seed,
+                                   .worker = worker->number,
+                                   .stop = &worker_group->control->stop};
 
     rows_read_until_stopped(&reading, counters);
 }
@@ -95,11 +95,10 @@ struct touch {
 
 static void touch_view(void *context)
 {
-    const struct touch *const touch = context;
+    const struct touch *touch = context;
 
-    for (size_t offset = 0; offset < touch->bytes; offset += touch->step) {
+    for (size_t offset = 0; offset < touch->bytes; offset += touch->step)
         (void)*(const volatile uint64_t *)(touch->view + offset);
-    }
 }
 
 static double thread_cpu_seconds(void)
@@ -115,16 +114,15 @@ static int touch_segment(const struct worker_group *worker_group, struct rows_co
 {
     struct touch touch = {worker_group->view, worker_group->segment->mapped_bytes,
                           (size_t)worker_group->session->base_page_bytes};
-    const uint64_t before = process_own_status_bytes("VmPTE");
-    const uint64_t start_ns = clock_now_ns();
-    const double start_cpu = thread_cpu_seconds();
+    uint64_t before = process_own_status_bytes("VmPTE");
+    uint64_t start_ns = clock_now_ns();
+    double start_cpu = thread_cpu_seconds();
 
-    if (signals_guard_bus(touch_view, &touch) != 0) {
+    if (signals_guard_bus(touch_view, &touch) != 0)
         return -1;
-    }
     counters->first_touch_cpu_seconds = thread_cpu_seconds() - start_cpu;
     counters->first_touch_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
-    const uint64_t after = process_own_status_bytes("VmPTE");
+    uint64_t after = process_own_status_bytes("VmPTE");
 
     counters->page_table_bytes =
         before == UINT64_MAX || after == UINT64_MAX || after < before ? UINT64_MAX : after - before;
@@ -137,23 +135,20 @@ static void use_all_cpus(const struct session *session)
     cpu_set_t mask;
 
     CPU_ZERO(&mask);
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (cpu_list_has(&session->cpus, cpu)) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (cpu_list_has(&session->cpus, cpu))
             CPU_SET((size_t)cpu, &mask);
-        }
-    }
     (void)sched_setaffinity(0, sizeof(mask), &mask);
 }
 
 /* Real-time workers on every core would keep the parent of their own class from ever stopping them. */
 static void leave_real_time(void)
 {
-    const struct sched_param parameters = {.sched_priority = 0};
-    const int policy = sched_getscheduler(0);
+    struct sched_param parameters = {.sched_priority = 0};
+    int policy = sched_getscheduler(0);
 
-    if (policy == SCHED_FIFO || policy == SCHED_RR) {
+    if (policy == SCHED_FIFO || policy == SCHED_RR)
         (void)sched_setscheduler(0, SCHED_OTHER, &parameters);
-    }
 }
 
 static void wait_for_start(const struct worker_group *worker_group)
@@ -166,7 +161,7 @@ static void wait_for_start(const struct worker_group *worker_group)
 
 static void tell_ready(const struct worker_group *worker_group)
 {
-    const char byte = 1;
+    char byte = 1;
 
     while (write(worker_group->ready_pipe[1], &byte, 1) < 0 && errno == EINTR) {
     }
@@ -174,8 +169,8 @@ static void tell_ready(const struct worker_group *worker_group)
 
 static void *run_thread(void *context)
 {
-    const struct worker *const worker = context;
-    struct rows_counters *const counters = &worker->worker_group->control->counters[worker->number];
+    const struct worker *worker = context;
+    struct rows_counters *counters = &worker->worker_group->control->counters[worker->number];
 
     use_all_cpus(worker->worker_group->session);
     leave_real_time();
@@ -187,14 +182,13 @@ static void *run_thread(void *context)
 
 _Noreturn static void run_process(const struct worker *worker)
 {
-    const struct worker_group *const worker_group = worker->worker_group;
-    struct rows_counters *const counters = &worker_group->control->counters[worker->number];
+    const struct worker_group *worker_group = worker->worker_group;
+    struct rows_counters *counters = &worker_group->control->counters[worker->number];
 
     /* No worker outlives a measuring process that was killed. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != worker_group->parent) {
+    if (getppid() != worker_group->parent)
         _exit(1);
-    }
     (void)close(worker_group->start_pipe[1]);
     (void)close(worker_group->ready_pipe[0]);
     use_all_cpus(worker_group->session);
@@ -250,7 +244,7 @@ static unsigned start_workers(struct worker_group *worker_group, struct worker *
     (void)pthread_attr_init(&attributes);
     (void)pthread_attr_setstacksize(&attributes, WORKER_STACK_BYTES);
     for (; started < worker_group->spec->workers && !signals_stop_requested(); started++) {
-        struct worker *const worker = &workers[started];
+        struct worker *worker = &workers[started];
         int error = 0;
 
         *worker = (struct worker){.worker_group = worker_group, .number = started};
@@ -258,9 +252,8 @@ static unsigned start_workers(struct worker_group *worker_group, struct worker *
             error = pthread_create(&worker->thread, &attributes, run_thread, worker);
         } else {
             worker->process = fork();
-            if (worker->process == 0) {
+            if (worker->process == 0)
                 run_process(worker);
-            }
             error = worker->process < 0 ? errno : 0;
         }
         if (error != 0) {
@@ -285,14 +278,12 @@ static unsigned await_ready(struct worker_group *worker_group, unsigned started)
         struct pollfd waiting = {.fd = worker_group->ready_pipe[0], .events = POLLIN};
         char bytes[ROWS_WORKERS_MAX];
 
-        if (poll(&waiting, 1, POLL_MILLISECONDS) <= 0) {
+        if (poll(&waiting, 1, POLL_MILLISECONDS) <= 0)
             continue;
-        }
-        const ssize_t received = read(worker_group->ready_pipe[0], bytes, sizeof(bytes));
+        ssize_t received = read(worker_group->ready_pipe[0], bytes, sizeof(bytes));
 
-        if (received == 0) {
+        if (received == 0)
             break; /* all ends closed: the rest died */
-        }
         ready += received > 0 ? (unsigned)received : 0;
     }
     return ready;
@@ -300,8 +291,8 @@ static unsigned await_ready(struct worker_group *worker_group, unsigned started)
 
 static double run_for(struct worker_group *worker_group, double seconds)
 {
-    const struct timespec length = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
-    const uint64_t start_ns = clock_now_ns();
+    struct timespec length = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
+    uint64_t start_ns = clock_now_ns();
 
     (void)close(worker_group->start_pipe[1]);
     (void)nanosleep(&length, NULL); /* a signal that asks for a stop cuts it short */
@@ -332,18 +323,17 @@ static unsigned join_workers(struct worker_group *worker_group, struct worker *w
 static void collect_figures(const struct worker_group *worker_group, double elapsed_seconds,
                             struct row_measurement *measurement)
 {
-    const unsigned workers = worker_group->spec->workers;
-    const unsigned touching = worker_group->spec->mode == MODE_THREADS || workers == 0 ? 1 : workers; /* a divisor */
+    unsigned workers = worker_group->spec->workers;
+    unsigned touching = worker_group->spec->mode == MODE_THREADS || workers == 0 ? 1 : workers; /* a divisor */
     uint64_t rows = 0;
     uint64_t tables = 0;
     double touch_seconds = 0;
     double touch_cpu_seconds = 0;
 
-    for (unsigned number = 0; number < workers; number++) {
+    for (unsigned number = 0; number < workers; number++)
         rows += worker_group->control->counters[number].rows;
-    }
     for (unsigned number = 0; number < touching; number++) {
-        const struct rows_counters *const counters = &worker_group->control->counters[number];
+        const struct rows_counters *counters = &worker_group->control->counters[number];
 
         tables = tables == UINT64_MAX || counters->page_table_bytes == UINT64_MAX ? UINT64_MAX
                                                                                   : tables + counters->page_table_bytes;
@@ -372,15 +362,14 @@ static void run_group(struct worker_group *worker_group, struct worker *workers,
         (void)close(worker_group->ready_pipe[1]);
         return;
     }
-    const unsigned started = start_workers(worker_group, workers, &measurement->verdict);
-    const unsigned ready = await_ready(worker_group, started);
-    const bool complete = ready == worker_group->spec->workers && !signals_stop_requested();
-    const double elapsed = run_for(worker_group, complete ? seconds : 0);
-    const unsigned bad = join_workers(worker_group, workers, started);
+    unsigned started = start_workers(worker_group, workers, &measurement->verdict);
+    unsigned ready = await_ready(worker_group, started);
+    bool complete = ready == worker_group->spec->workers && !signals_stop_requested();
+    double elapsed = run_for(worker_group, complete ? seconds : 0);
+    unsigned bad = join_workers(worker_group, workers, started);
 
-    if (worker_group->ready_pipe[1] >= 0) {
+    if (worker_group->ready_pipe[1] >= 0)
         (void)close(worker_group->ready_pipe[1]);
-    }
     if (signals_stop_requested()) {
         verdict_set(&measurement->verdict, STATUS_STOPPED, "stopped by signal %d", signals_stop_signal());
     } else if (worker_group->killer != 0) {
@@ -399,7 +388,7 @@ int workers_run(const struct rows_segment *segment, const struct rows_spec *spec
                 const struct session *session, struct row_measurement *measurement)
 {
     struct worker_group worker_group = {.segment = segment, .spec = spec, .session = session, .parent = getpid()};
-    struct worker *const workers = calloc(spec->workers, sizeof(*workers));
+    struct worker *workers = calloc(spec->workers, sizeof(*workers));
 
     if (workers == NULL) {
         verdict_set(&measurement->verdict, STATUS_NO_MEMORY, "no memory for %u workers", spec->workers);

@@ -28,17 +28,15 @@ struct zipf zipf_new(uint64_t count, double exponent)
 uint64_t zipf_draw(const struct zipf *zipf, struct rng *rng)
 {
     for (;;) {
-        const double x = hat_inverse(zipf, rng_unit(rng) * zipf->area);
-        const uint64_t rank = (uint64_t)llround(x);
+        double x = hat_inverse(zipf, rng_unit(rng) * zipf->area);
+        uint64_t rank = (uint64_t)llround(x);
 
-        if (rank < 1 || rank > zipf->count) {
+        if (rank < 1 || rank > zipf->count)
             continue;
-        }
-        const double hat = hat_area(zipf, (double)rank + 0.5) - hat_area(zipf, (double)rank - 0.5);
+        double hat = hat_area(zipf, (double)rank + 0.5) - hat_area(zipf, (double)rank - 0.5);
 
         /* Far out the hat and the weight agree to many digits: no need to draw. */
-        if (rank > 1000 || rng_unit(rng) * hat <= pow((double)rank, -zipf->exponent)) {
+        if (rank > 1000 || rng_unit(rng) * hat <= pow((double)rank, -zipf->exponent))
             return rank - 1;
-        }
     }
 }

@@ -50,13 +50,12 @@ int64_t scatter_find_crossing(const struct scatter_point *base, const struct sca
     unsigned in_a_row = 0;
 
     for (size_t index = 0; index < count; index++) {
-        const double least = fmax(LOSS_SHARE * base[index].ns, LOSS_HIT_SHARE * base[0].ns);
-        const double margin = fmax(least, LOSS_MADS * fmax(base[index].mad, huge[index].mad));
+        double least = fmax(LOSS_SHARE * base[index].ns, LOSS_HIT_SHARE * base[0].ns);
+        double margin = fmax(least, LOSS_MADS * fmax(base[index].mad, huge[index].mad));
 
         in_a_row = huge[index].ns - base[index].ns > margin ? in_a_row + 1 : 0;
-        if (in_a_row == 2) {
+        if (in_a_row == 2)
             return (int64_t)huge[index - 1].hot_lines;
-        }
     }
     return -1;
 }
@@ -74,28 +73,25 @@ static void make_sweep(struct work *work, struct sweep *sweep, size_t lines_max)
 {
     sweep->count = 0;
     sweep->seed = 0x5ca7000u + ++work->stream;
-    for (double lines = HOT_LINES_MIN; llround(lines) <= (long long)lines_max; lines *= SWEEP_STEP) {
+    for (double lines = HOT_LINES_MIN; llround(lines) <= (long long)lines_max; lines *= SWEEP_STEP)
         sweep_add_point(sweep, (uint64_t)llround(lines));
-    }
 }
 
 static void keep_curve(struct work *work, const struct sweep *sweep, const struct backing *backing,
                        const struct backing *beside, const struct verdict *verdict)
 {
-    struct curve *const curve = curve_list_add(&work->result->curves);
+    struct curve *curve = curve_list_add(&work->result->curves);
 
-    if (curve == NULL) {
+    if (curve == NULL)
         return;
-    }
     (void)snprintf(curve->name, sizeof(curve->name), "scatter %s, one line in each %s", backing->name, beside->name);
     memcpy(curve->backing, backing->name, sizeof(curve->backing));
     curve->kind = backing->kind;
     curve->page_bytes = backing->page_bytes;
     curve->layout = "scatter";
     curve->verdict = *verdict;
-    if (sweep != NULL) {
+    if (sweep != NULL)
         (void)sweep_to_curve(sweep, false, curve);
-    }
     curve->x_name = "hot_lines";
 }
 
@@ -105,15 +101,15 @@ static void keep_curve(struct work *work, const struct sweep *sweep, const struc
 static int measure_places(struct work *work, struct sweep *sweep, const struct window_request *request, uint64_t apart,
                           struct verdict *verdict)
 {
-    const uint64_t range = apart * GIGANTIC_LINES_MAX > PLACES_BYTES ? apart * GIGANTIC_LINES_MAX : PLACES_BYTES;
-    const unsigned places = work->session->full ? FULL_PLACES : 1;
+    uint64_t range = apart * GIGANTIC_LINES_MAX > PLACES_BYTES ? apart * GIGANTIC_LINES_MAX : PLACES_BYTES;
+    unsigned places = work->session->full ? FULL_PLACES : 1;
     struct sweep_effort effort = work->effort;
     struct rng rng = rng_new(work->session->seed, apart + work->pass);
     int status = 0;
 
     effort.rounds = work->effort.rounds / places;
     for (unsigned place = 0; place < places && status == 0; place++) {
-        const size_t shift = (size_t)((1 + rng_below(&rng, range / apart)) * apart);
+        size_t shift = (size_t)((1 + rng_below(&rng, range / apart)) * apart);
         void *shifting = mmap(NULL, shift, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         struct window window;
 
@@ -130,9 +126,8 @@ static int measure_places(struct work *work, struct sweep *sweep, const struct w
             status = sweep_measure_window(sweep, &window, &effort, work->session, verdict);
             window_close(&window);
         }
-        if (shifting != MAP_FAILED) {
+        if (shifting != MAP_FAILED)
             (void)munmap(shifting, shift);
-        }
     }
     return status;
 }
@@ -140,13 +135,13 @@ static int measure_places(struct work *work, struct sweep *sweep, const struct w
 /* Hot lines in base pages, `apart` bytes from each other. */
 static int measure_base(struct work *work, uint64_t apart, struct verdict *verdict)
 {
-    const uint64_t base_bytes = work->session->base_page_bytes;
-    const struct window_request request = {.page_bytes = base_bytes,
-                                           .base_bytes = base_bytes,
-                                           .stride_pages = apart / base_bytes,
-                                           .pages_max = (size_t)work->base->cells[work->base->count - 1].pages,
-                                           .slots = WINDOW_SLOTS_LINES,
-                                           .spread = true};
+    uint64_t base_bytes = work->session->base_page_bytes;
+    struct window_request request = {.page_bytes = base_bytes,
+                                     .base_bytes = base_bytes,
+                                     .stride_pages = apart / base_bytes,
+                                     .pages_max = (size_t)work->base->cells[work->base->count - 1].pages,
+                                     .slots = WINDOW_SLOTS_LINES,
+                                     .spread = true};
 
     return measure_places(work, work->base, &request, apart, verdict);
 }
@@ -154,39 +149,35 @@ static int measure_base(struct work *work, uint64_t apart, struct verdict *verdi
 /* The same lines in huge pages: one page, mapped many times. */
 static int measure_aliased(struct work *work, const struct backing *backing, struct verdict *verdict)
 {
-    const struct window_request request = {.page_bytes = backing->page_bytes,
-                                           .base_bytes = work->session->base_page_bytes,
-                                           .stride_pages = 1,
-                                           .pages_max = (size_t)work->huge->cells[work->huge->count - 1].pages,
-                                           .slots = WINDOW_SLOTS_LINES};
+    struct window_request request = {.page_bytes = backing->page_bytes,
+                                     .base_bytes = work->session->base_page_bytes,
+                                     .stride_pages = 1,
+                                     .pages_max = (size_t)work->huge->cells[work->huge->count - 1].pages,
+                                     .slots = WINDOW_SLOTS_LINES};
 
     return measure_places(work, work->huge, &request, backing->page_bytes, verdict);
 }
 
 static struct chase link_arena(void *context, bool packed, size_t count, struct rng *rng, uint32_t *order)
 {
-    const struct arena *const arena = context;
-    const size_t page = (size_t)arena->backing.page_bytes;
-    const size_t parts = page > PART_BYTES ? page / PART_BYTES : 1;
+    const struct arena *arena = context;
+    size_t page = (size_t)arena->backing.page_bytes;
+    size_t parts = page > PART_BYTES ? page / PART_BYTES : 1;
     void *first = NULL;
     char *previous = NULL;
 
-    if (count == 0) {
+    if (count == 0)
         return (struct chase){.position = arena->base};
-    }
-    for (size_t line = 0; line < count; line++) {
+    for (size_t line = 0; line < count; line++)
         order[line] = (uint32_t)line;
-    }
     permutation_shuffle(order, count, rng);
     for (size_t step = 0; step <= count; step++) {
-        const size_t line = order[step % count];
-        char *const spread =
-            arena->base + line * page + line % parts * PART_BYTES + line * 37 % LINE_BYTES * LINE_BYTES;
-        char *const node = packed ? arena->base + line * LINE_BYTES : spread;
+        size_t line = order[step % count];
+        char *spread = arena->base + line * page + line % parts * PART_BYTES + line * 37 % LINE_BYTES * LINE_BYTES;
+        char *node = packed ? arena->base + line * LINE_BYTES : spread;
 
-        if (previous != NULL) {
+        if (previous != NULL)
             memcpy(previous, &node, sizeof(node));
-        }
         first = step == 0 ? node : first;
         previous = node;
     }
@@ -195,18 +186,16 @@ static struct chase link_arena(void *context, bool packed, size_t count, struct 
 
 static int measure_thp(struct work *work, const struct backing *backing, struct verdict *verdict)
 {
-    const size_t pages = (size_t)work->huge->cells[work->huge->count - 1].pages;
+    size_t pages = (size_t)work->huge->cells[work->huge->count - 1].pages;
     struct arena arena;
 
-    if (arena_open(&arena, backing, pages * (size_t)backing->page_bytes, work->session->numa_node, verdict) != 0) {
+    if (arena_open(&arena, backing, pages * (size_t)backing->page_bytes, work->session->numa_node, verdict) != 0)
         return -1;
-    }
-    if (arena.bytes > work->result->peak_mapped_bytes) {
+    if (arena.bytes > work->result->peak_mapped_bytes)
         work->result->peak_mapped_bytes = arena.bytes;
-    }
-    const int status = verdict->status == STATUS_OK
-                           ? sweep_measure(work->huge, link_arena, &arena, &work->effort, work->session, verdict)
-                           : -1;
+    int status = verdict->status == STATUS_OK
+                     ? sweep_measure(work->huge, link_arena, &arena, &work->effort, work->session, verdict)
+                     : -1;
 
     arena_close(&arena);
     return status;
@@ -216,11 +205,11 @@ static size_t cost_points(const struct sweep *sweep, struct scatter_point points
 {
     struct knee_point costs[SWEEP_POINTS_MAX];
     /* The best over all places: what disturbs only adds. */
-    const size_t count = sweep_knee_points(sweep, SWEEP_MINIMUM, 0, costs);
+    size_t count = sweep_knee_points(sweep, SWEEP_MINIMUM, 0, costs);
 
     for (size_t index = 0; index < count; index++) {
         /* The control is subtracted; an L1 hit is put back so that 5 % of nothing is not asked for. */
-        const double hit_ns = sweep->cells[0].packed.stats.ns_min;
+        double hit_ns = sweep->cells[0].packed.stats.ns_min;
 
         points[index] = (struct scatter_point){.hot_lines = costs[index].pages,
                                                .ns = costs[index].ns + hit_ns,
@@ -233,7 +222,7 @@ static bool crosses(const struct work *work)
 {
     struct scatter_point base[SWEEP_POINTS_MAX];
     struct scatter_point huge[SWEEP_POINTS_MAX];
-    const size_t count = cost_points(work->huge, huge);
+    size_t count = cost_points(work->huge, huge);
 
     return count > 0 && cost_points(work->base, base) >= count && scatter_find_crossing(base, huge, count) >= 0;
 }
@@ -242,13 +231,12 @@ static void compare(struct work *work, const struct backing *backing)
 {
     struct scatter_point base[SWEEP_POINTS_MAX];
     struct scatter_point huge[SWEEP_POINTS_MAX];
-    struct scatter_result *const result = work->result;
-    const size_t count = cost_points(work->huge, huge);
+    struct scatter_result *result = work->result;
+    size_t count = cost_points(work->huge, huge);
 
-    if (count == 0 || cost_points(work->base, base) < count) {
+    if (count == 0 || cost_points(work->base, base) < count)
         return;
-    }
-    const int64_t crossing = scatter_find_crossing(base, huge, count);
+    int64_t crossing = scatter_find_crossing(base, huge, count);
 
     if (result->crossing_status == STATUS_SKIPPED || huge[count - 1].hot_lines > result->tested_max) {
         result->tested_min = huge[0].hot_lines;
@@ -265,16 +253,15 @@ static void compare(struct work *work, const struct backing *backing)
 
 static size_t lines_of(const struct work *work, const struct backing *backing)
 {
-    const bool full = work->session->full;
-    const uint64_t allowed = work->session->memory_bytes / backing->page_bytes;
-    const size_t wanted = full ? FULL_THP_PAGES : QUICK_THP_PAGES;
+    bool full = work->session->full;
+    uint64_t allowed = work->session->memory_bytes / backing->page_bytes;
+    size_t wanted = full ? FULL_THP_PAGES : QUICK_THP_PAGES;
     /* Every base page far from its neighbours needs a page table of its own. */
-    const uint64_t tables = work->session->memory_bytes / (2 * work->session->base_page_bytes);
-    const size_t most = tables < HOT_LINES_MAX ? (size_t)tables : HOT_LINES_MAX;
+    uint64_t tables = work->session->memory_bytes / (2 * work->session->base_page_bytes);
+    size_t most = tables < HOT_LINES_MAX ? (size_t)tables : HOT_LINES_MAX;
 
-    if (backing->kind == BACKING_THP) {
+    if (backing->kind == BACKING_THP)
         return allowed < wanted ? (size_t)allowed : wanted;
-    }
     return backing->page_bytes >= (1ull << 30) && most > GIGANTIC_LINES_MAX ? GIGANTIC_LINES_MAX : most;
 }
 
@@ -286,7 +273,7 @@ static int measure_huge(struct work *work, const struct backing *backing, struct
 /* Huge pages of one backing beside base pages at the same addresses. Returns -1 when asked to stop. */
 static int measure_backing(struct work *work, const struct backing *backing, const struct backing *base)
 {
-    const size_t lines = lines_of(work, backing);
+    size_t lines = lines_of(work, backing);
     struct verdict verdict = {.status = STATUS_OK};
 
     make_sweep(work, work->huge, lines);
@@ -310,14 +297,13 @@ static int measure_backing(struct work *work, const struct backing *backing, con
     }
     work->pass = 0;
     keep_curve(work, huge == 0 ? work->huge : NULL, backing, backing, &verdict);
-    if (huge == 0) {
+    if (huge == 0)
         keep_curve(work, plain == 0 ? work->base : NULL, base, backing, &plain_verdict);
-    }
     if (plain == 0) {
         compare(work, backing);
         return 0;
     }
-    const struct verdict *const failed = huge != 0 ? &verdict : &plain_verdict;
+    const struct verdict *failed = huge != 0 ? &verdict : &plain_verdict;
 
     work->result->verdict = failed->status == STATUS_STOPPED ? *failed : work->result->verdict;
     return failed->status == STATUS_STOPPED ? -1 : 0;
@@ -326,20 +312,17 @@ static int measure_backing(struct work *work, const struct backing *backing, con
 /* Without a comparison the crossing is unknown; the curves say why. */
 static void judge(struct scatter_result *result)
 {
-    if (result->verdict.status != STATUS_OK) {
+    if (result->verdict.status != STATUS_OK)
         return;
-    }
-    for (size_t index = 0; index < result->curves.count && result->crossing_status == STATUS_SKIPPED; index++) {
-        if (result->curves.items[index].verdict.status != STATUS_OK) {
+    for (size_t index = 0; index < result->curves.count && result->crossing_status == STATUS_SKIPPED; index++)
+        if (result->curves.items[index].verdict.status != STATUS_OK)
             result->crossing_status = result->curves.items[index].verdict.status;
-        }
-    }
 }
 
 int scatter_measure(const struct session *session, struct scatter_result *result)
 {
-    const struct backing *const backings = session->backings;
-    const size_t count = session->backing_count;
+    const struct backing *backings = session->backings;
+    size_t count = session->backing_count;
     struct work work = {
         .session = session,
         .result = result,
@@ -355,14 +338,12 @@ int scatter_measure(const struct session *session, struct scatter_result *result
         verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
         return -1;
     }
-    if (count < 2) {
+    if (count < 2)
         verdict_set(&result->verdict, STATUS_SKIPPED, "no larger pages to compare with were found or asked for");
-    }
     for (size_t index = 1; index < count; index++) {
         session_report_progress(session, (double)(index - 1) / (double)count);
-        if (measure_backing(&work, &backings[index], &backings[0]) != 0) {
+        if (measure_backing(&work, &backings[index], &backings[0]) != 0)
             break;
-        }
     }
     free(work.huge);
     free(work.base);
