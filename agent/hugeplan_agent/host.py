@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
-from io import FileIO
+import stat
+from collections.abc import Callable, Hashable
 from pathlib import Path
+from typing import Any, TypeVar
 
 from hugeplan_agent.errors import NoData
+
+T = TypeVar("T")
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 """No file of /proc or /sys that is read here comes near this; a captured tree might."""
 
+MAX_FOREIGN_FILE_BYTES = 1024 * 1024
+"""Of a file that somebody else wrote: a database's configuration."""
 
 CHUNK_BYTES = 64 * 1024
 """The kernel allocates a buffer of the size asked for when /proc/sys is read, so one large read fails there."""
 
-
-def _read_bounded(file: FileIO) -> bytes:
-    chunks: list[bytes] = []
-    size_bytes = 0
-    while size_bytes < MAX_FILE_BYTES and (chunk := file.read(CHUNK_BYTES)):
-        chunks.append(chunk)
-        size_bytes += len(chunk)
-    return b"".join(chunks)
+MAX_LINKS = 40
+"""As the kernel's own limit (ELOOP)."""
 
 
 class Host:
@@ -30,18 +31,45 @@ class Host:
 
     def __init__(self, root: str | Path = "/") -> None:
         self.root = Path(root)
+        self._prefix = str(self.root).rstrip("/")
+        self._observation: dict[str, Any] = {}
+        self._kept: dict[str, dict[Hashable, Any]] = {}
+
+    def begin(self) -> None:
+        """Start an observation: what collectors shared in the one before is stale."""
+        self._observation.clear()
+
+    def shared(self, name: str, make: Callable[[Host], T]) -> T:
+        """What several collectors need, made by the first of them in each observation."""
+        if name not in self._observation:
+            self._observation[name] = make(self)
+        found: T = self._observation[name]
+        return found
+
+    def kept(self, name: str) -> dict[Hashable, Any]:
+        """A dictionary that lives as long as this object. Its owner removes what no longer exists."""
+        return self._kept.setdefault(name, {})
 
     def path(self, name: str) -> Path:
         """The place of ``name`` (such as ``proc/meminfo``) on this machine."""
         return self.root / name
 
+    def read_bytes(self, name: str, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+        """The content of a file. Raises NoData when it does not exist, OSError when it cannot be read."""
+        try:
+            descriptor = os.open(f"{self._prefix}/{name}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except (FileNotFoundError, NotADirectoryError, ProcessLookupError) as error:
+            raise NoData(f"{self.path(name)} does not exist") from error
+        try:
+            return _read_bounded(descriptor, max_bytes)
+        except ProcessLookupError as error:
+            raise NoData(f"{self.path(name)}: the process has ended") from error
+        finally:
+            os.close(descriptor)
+
     def read(self, name: str) -> str:
         """The text of a file. Raises NoData when it does not exist, OSError when it cannot be read."""
-        try:
-            with self.path(name).open("rb", buffering=0) as file:
-                return _read_bounded(file).decode("utf-8", errors="replace")
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise NoData(f"{self.path(name)} does not exist") from error
+        return self.read_bytes(name).decode("utf-8", errors="replace")
 
     def read_optional(self, name: str) -> str | None:
         """The text of a file without the final newline, or None when it is absent or unreadable."""
@@ -58,11 +86,94 @@ class Host:
         except ValueError:
             return None
 
-    def children(self, name: str, pattern: str) -> list[tuple[str, re.Match[str]]]:
-        """Entries of a folder whose whole name matches, sorted by name. Raises NoData without the folder."""
+    def read_link(self, name: str) -> str | None:
+        """Where a symbolic link points, or None when it is absent or may not be read."""
         try:
-            names = sorted(child.name for child in self.path(name).iterdir())
+            return os.readlink(f"{self._prefix}/{name}")  # noqa: PTH115 - called for every process
+        except OSError:
+            return None
+
+    def names(self, name: str) -> list[str]:
+        """The entries of a folder, sorted. Raises NoData without the folder."""
+        try:
+            return sorted(os.listdir(f"{self._prefix}/{name}"))  # noqa: PTH208 - names are all that is wanted
+        except (FileNotFoundError, NotADirectoryError, ProcessLookupError) as error:
+            raise NoData(f"{self.path(name)} does not exist") from error
+
+    def folders(self, name: str) -> list[str]:
+        """The folders in a folder, sorted, links left out. Raises NoData without the folder, OSError."""
+        try:
+            with os.scandir(f"{self._prefix}/{name}") as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NoData(f"{self.path(name)} does not exist") from error
-        matches = ((child, re.fullmatch(pattern, child)) for child in names)
+
+    def children(self, name: str, pattern: str) -> list[tuple[str, re.Match[str]]]:
+        """Entries of a folder whose whole name matches, sorted by name. Raises NoData without the folder."""
+        matches = ((child, re.fullmatch(pattern, child)) for child in self.names(name))
         return [(child, match) for child, match in matches if match]
+
+    def read_inside(self, top: str, path: str) -> str:
+        """The text of a file of another root, such as ``proc/900/root``: what its owner wrote, so nothing is trusted.
+
+        Symbolic links are followed below ``top`` only, and only a regular file is opened: a container cannot lead
+        the agent out of its own file system, nor make it wait at a pipe.
+
+        Raises NoData when there is no such file, OSError when it cannot be read.
+        """
+        name = self._resolve(top, path)
+        try:
+            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+        except (FileNotFoundError, NotADirectoryError, ProcessLookupError) as error:
+            raise NoData(f"{path} does not exist") from error
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise NoData(f"{path} is not a regular file")
+            return _read_bounded(descriptor, MAX_FOREIGN_FILE_BYTES).decode("utf-8", errors="replace")
+        finally:
+            os.close(descriptor)
+
+    def names_inside(self, top: str, path: str) -> list[str]:
+        """Entries of a folder of another root, sorted; none when it is absent. Raises OSError."""
+        try:
+            return sorted(os.listdir(self._resolve(top, path)))  # noqa: PTH208
+        except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
+            return []
+
+    def _resolve(self, top: str, path: str) -> str:
+        """``path`` below ``top`` with every link followed inside ``top``. Raises NoData for a loop."""
+        base = f"{self._prefix}/{top}"
+        waiting = path.split("/")[::-1]
+        done: list[str] = []
+        links = 0
+        while waiting:
+            part = waiting.pop()
+            if part in ("", "."):
+                continue
+            if part == "..":
+                done[-1:] = []
+                continue
+            try:
+                target = os.readlink("/".join([base, *done, part]))  # noqa: PTH115
+            except OSError:  # no link, or nothing there: opening it tells
+                done.append(part)
+                continue
+            links += 1
+            if links > MAX_LINKS:
+                raise NoData(f"{path}: too many symbolic links")
+            if target.startswith("/"):
+                done.clear()
+            waiting.extend(target.split("/")[::-1])
+        return "/".join([base, *done])
+
+
+def _read_bounded(descriptor: int, max_bytes: int) -> bytes:
+    chunks: list[bytes] = []
+    size_bytes = 0
+    while size_bytes < max_bytes:
+        chunk = os.read(descriptor, CHUNK_BYTES)
+        if not chunk:
+            break
+        chunks.append(chunk)
+        size_bytes += len(chunk)
+    return b"".join(chunks)

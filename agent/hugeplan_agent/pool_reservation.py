@@ -35,7 +35,7 @@ class ReservationError(Exception):
     """Pages cannot be reserved here; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Places:
     """Where things lie; tests point these elsewhere."""
 

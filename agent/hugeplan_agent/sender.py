@@ -10,7 +10,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from enum import Enum
 from typing import Any
 
@@ -106,7 +106,7 @@ class Sender:
             document = _json_object(error.read(MAX_ANSWER_BYTES))
         except (http.client.HTTPException, OSError):
             document = {}
-        wait = parse_retry_after(error.headers.get("Retry-After"), datetime.now(UTC))
+        wait = parse_retry_after(error.headers.get("Retry-After"), datetime.now(timezone.utc))
         detail = f"status {error.code}: {document.get('detail') or document.get('title') or error.reason}"
         return Answer(classify(error.code), detail, error.code, wait, document)
 

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any
 
 from hugeplan_agent import machine, report, tlbbench
@@ -74,7 +74,7 @@ class Agent:
         return report.build(
             collected,
             identity,
-            now=datetime.now(UTC),
+            now=datetime.now(timezone.utc),
             run=document,
             spool=self.spool.summary(),
             hypervisor=self._last_measurement().get("hypervisor"),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 import pytest
 
 from hugeplan_agent.backoff import CAP_SECONDS, MAX_RETRY_AFTER_SECONDS, delay_seconds, parse_retry_after
 
-NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
 
 
 def test_the_wait_grows_and_is_capped() -> None:

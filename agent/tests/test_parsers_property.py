@@ -11,7 +11,7 @@ from hugeplan_agent.backoff import CAP_SECONDS, MAX_RETRY_AFTER_SECONDS, delay_s
 from hugeplan_agent.collectors.cpu import parse_cpuinfo, processor
 from hugeplan_agent.collectors.keyvalue import parse_amounts, parse_counters, parse_selected
 from hugeplan_agent.collectors.meminfo import FIELDS, parse
-from hugeplan_agent.collectors.processes import parse_name, parse_rollup, parse_start_time
+from hugeplan_agent.collectors.process_table import Process, add_status, parse_rollup, parse_stat
 
 WORDS = st.text(string.ascii_letters + string.digits + "_()", min_size=1, max_size=20)
 KIB_AMOUNTS = st.integers(0, 2**50)
@@ -22,12 +22,11 @@ def test_no_text_makes_a_parser_fail(text: str) -> None:
     assert all(value >= 0 for value in parse_amounts(text).values())
     assert all(value >= 0 for value in parse_counters(text).values())
     assert set(parse(text)[0]) == set(FIELDS)
-    assert set(parse_rollup(text).values()) <= {None, *parse_amounts(text).values()}
+    assert set(parse_rollup(text).values()) <= {*parse_amounts(text).values()}
     assert set(processor(parse_cpuinfo(text))) >= {"vendor", "family", "model"}
-    start = parse_start_time(text)
-    assert start is None or start >= 0
+    parse_stat(text, 4096)
+    add_status(Process(1, None, None, "one", 0), text)
     parse_selected(text)
-    parse_name(text)
 
 
 @given(st.dictionaries(WORDS, KIB_AMOUNTS, max_size=8))
@@ -45,7 +44,9 @@ def test_the_selected_word_is_found_wherever_it_stands(chosen: str, others: list
 @given(st.text(max_size=30), st.integers(0, 2**63))
 def test_the_start_time_is_found_behind_any_name(name: str, ticks: int) -> None:
     fields = " ".join(str(number) for number in range(4, 22))
-    assert parse_start_time(f"1 ({name}) S {fields} {ticks} 0") == ticks
+    process = parse_stat(f"1 ({name}) S {fields} {ticks} 4096 1 0", 4096)
+    assert process is not None
+    assert (process.pid, process.start_time_ticks, process.name) == (1, ticks, name or "pid 1")
 
 
 @given(st.integers(1, 10**6), st.none() | st.floats(0, 1e9), st.floats(0, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from tests.factories import make_spool
 
 SCHEMA = json.loads((Path(hugeplan_agent.__file__).parent / "report.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)
-NOW = datetime(2026, 11, 20, 12, 0, 0, 500_000, tzinfo=UTC)
+NOW = datetime(2026, 11, 20, 12, 0, 0, 500_000, tzinfo=timezone.utc)
 IDENTITY = Identity("0123456789abcdef0123456789abcdef", "db-7", synthetic=True)
 Machine = Callable[[str], Host]
 
@@ -39,7 +39,9 @@ def test_the_schema_is_a_schema() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
 
-@pytest.mark.parametrize("name", ["xeon-two-sockets", "arm64-64k", "riscv-bare", "zen5-guest"])
+@pytest.mark.parametrize(
+    "name", ["xeon-two-sockets", "arm64-64k", "riscv-bare", "zen5-guest", "kubernetes-v1", "kubernetes-v2"]
+)
 def test_reports_of_all_machines_fit_the_schema(machine: Machine, tmp_path: Path, name: str) -> None:
     VALIDATOR.validate(make(machine(name), tmp_path))
 

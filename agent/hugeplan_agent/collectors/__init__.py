@@ -11,7 +11,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hugeplan_agent.collectors import cgroup, cpu, kernel, meminfo, numa, pools, processes, thp, vmstat
+from hugeplan_agent.collectors import (
+    boot,
+    buddyinfo,
+    cgroup,
+    clone_hints,
+    cpu,
+    databases,
+    hugetlb_cgroups,
+    kernel,
+    kubelet,
+    meminfo,
+    numa,
+    pools,
+    pressure,
+    processes,
+    thp,
+    tunables,
+    units,
+    vmstat,
+    watermarks,
+)
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.fragment import Fragment
 from hugeplan_agent.host import Host
@@ -23,9 +43,19 @@ COLLECTORS: Mapping[str, Callable[[Host], Fragment]] = {
     "thp": thp.collect,
     "cpu": cpu.collect,
     "kernel": kernel.collect,
+    "boot": boot.collect,
+    "clone_hints": clone_hints.collect,
     "cgroup": cgroup.collect,
     "vmstat": vmstat.collect,
+    "watermarks": watermarks.collect,
+    "buddyinfo": buddyinfo.collect,
+    "pressure": pressure.collect,
+    "tunables": tunables.collect,
+    "units": units.collect,
+    "databases": databases.collect,
     "processes": processes.collect,
+    "hugetlb_cgroups": hugetlb_cgroups.collect,
+    "kubelet": kubelet.collect,
 }
 
 
@@ -41,6 +71,7 @@ class Collected:
 def collect_all(host: Host, collectors: Mapping[str, Callable[[Host], Fragment]] = COLLECTORS) -> Collected:
     """Run every collector. Status: ok, no_data (the machine has no such thing) or failed, with a reason."""
     collected = Collected()
+    host.begin()
     for name, collect in collectors.items():
         started = time.perf_counter()
         status, reason = "ok", None

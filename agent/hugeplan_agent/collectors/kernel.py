@@ -2,8 +2,34 @@
 
 from __future__ import annotations
 
+import re
+
 from hugeplan_agent.fragment import Fragment
 from hugeplan_agent.host import Host
+
+RELEVANT = re.compile(
+    r"default_hugepagesz|hugepagesz|hugepages|hugetlb_\w+|transparent_hugepage\w*|thp_\w+|memhp_default_state"
+    r"|mem|memmap|movablecore|kernelcore|movable_node|cma|numa|numa_balancing|cgroup_disable|cgroup_enable"
+    r"|cgroup_no_v1|systemd\.unified_cgroup_hierarchy|swapaccount|psi|nokaslr|gbpages|nogbpages|iommu|intel_iommu"
+)
+"""Parameters that decide how many huge pages there are or what they cost. Hyphens and underscores are the same."""
+
+WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
+
+
+def relevant_words(command_line: str) -> str:
+    """The words of a kernel command line that concern huge pages and memory, in their order.
+
+    The rest may hold addresses and secrets. Words after ``--`` are arguments of init.
+    """
+    kept = []
+    for word in WORD.findall(command_line):
+        if word == "--":
+            break
+        name = word.partition("=")[0].strip('"').replace("-", "_")
+        if RELEVANT.fullmatch(name):
+            kept.append(word)
+    return " ".join(kept)
 
 
 def hvo_enabled(host: Host) -> bool | None:
@@ -16,10 +42,12 @@ def hvo_enabled(host: Host) -> bool | None:
 
 
 def collect(host: Host) -> Fragment:
+    line = host.read_optional("proc/cmdline")
     return Fragment(
         {
             "kernel_release": host.read("proc/sys/kernel/osrelease").strip(),
-            "kernel_command_line": host.read_optional("proc/cmdline"),
+            "kernel_command_line": None if line is None else relevant_words(line),
+            "kernel_command_line_filtered": True,
             "hvo_enabled": hvo_enabled(host),
         }
     )

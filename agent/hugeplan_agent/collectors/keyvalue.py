@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 KIB = 1024
 AMOUNT = re.compile(r"^(?:Node\s+\d+\s+)?([A-Za-z0-9_()]+):\s+(\d+)(?:\s+(kB))?\s*$")
@@ -44,3 +45,18 @@ def count_cpu_list(text: str) -> int:
         first, _, last = part.partition("-")
         total += int(last or first) - int(first) + 1
     return total
+
+
+def total(values: Iterable[int | None]) -> int | None:
+    """The sum; None when one of the values is unknown."""
+    result = 0
+    for value in values:
+        if value is None:
+            return None
+        result += value
+    return result
+
+
+def largest(values: Iterable[int | None]) -> int | None:
+    """The largest known value; None when none is known."""
+    return max((item for item in values if item is not None), default=None)

@@ -10,6 +10,21 @@ from hugeplan_agent.fragment import Fragment
 from hugeplan_agent.host import Host
 
 FOLDER = "sys/devices/system/node"
+FIELDS = {
+    "mem_used_bytes": "MemUsed",
+    "file_pages_bytes": "FilePages",
+    "anon_pages_bytes": "AnonPages",
+    "anon_huge_pages_bytes": "AnonHugePages",
+    "shmem_bytes": "Shmem",
+    "shmem_huge_pages_bytes": "ShmemHugePages",
+    "kernel_stack_bytes": "KernelStack",
+    "page_tables_bytes": "PageTables",
+    "sec_page_tables_bytes": "SecPageTables",
+    "slab_bytes": "Slab",
+    "s_reclaimable_bytes": "SReclaimable",
+    "s_unreclaim_bytes": "SUnreclaim",
+}
+"""Report name -> the kernel's word. A word that this kernel does not print is null: unknown, not zero."""
 
 
 def _parts(number: int, amounts: dict[str, int], cpus: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -20,9 +35,7 @@ def _parts(number: int, amounts: dict[str, int], cpus: str | None) -> tuple[dict
             "id": number,
             "mem_total_bytes": amounts.get("MemTotal"),
             "mem_free_bytes": amounts.get("MemFree"),
-            "anon_huge_pages_bytes": amounts.get("AnonHugePages"),
-            "page_tables_bytes": amounts.get("PageTables"),
-            "s_unreclaim_bytes": amounts.get("SUnreclaim"),
+            **{name: amounts.get(word) for name, word in FIELDS.items()},
         },
     )
 

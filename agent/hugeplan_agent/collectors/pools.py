@@ -73,3 +73,18 @@ def collect(host: Host) -> Fragment:
     note = f"nr_hugepages is unreadable for pages of {unreadable} bytes" if unreadable else None
     sizes = sorted({int(pool["page_bytes"]) for pool in whole} | set(unreadable))
     return Fragment({"huge_page_sizes_bytes": sizes}, {"pools": parts, "global_pools": whole}, note)
+
+
+def sizes_in_use(host: Host) -> list[int] | None:
+    """Huge page sizes whose pool has pages, surplus ones included; None when the pools are not readable."""
+    return host.shared("huge page sizes in use", _sizes_in_use)
+
+
+def _sizes_in_use(host: Host) -> list[int] | None:
+    try:
+        pools = global_pools(host)
+    except NoData:
+        return []
+    if any(pool["nr_hugepages"] is None for pool in pools):
+        return None
+    return [int(pool["page_bytes"]) for pool in pools if pool["nr_hugepages"]]

@@ -5,92 +5,82 @@ Only numbers and the command's short name leave the node; never its arguments or
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
-from hugeplan_agent.collectors.keyvalue import parse_amounts
-from hugeplan_agent.errors import NoData
+from hugeplan_agent.collectors import servers, units
+from hugeplan_agent.collectors.limits import memlock
+from hugeplan_agent.collectors.pools import sizes_in_use
+from hugeplan_agent.collectors.process_table import Process, chosen, table_of
 from hugeplan_agent.fragment import Fragment
 from hugeplan_agent.host import Host
 
-MAX_PROCESSES = 256
-"""A database with a thousand backends fits a report only if the largest are chosen; the note counts the rest."""
 
-ROLLUP_SECONDS = 2.0
-"""smaps_rollup walks page tables under the process's lock, so the whole pass is bounded; later ones stay unknown."""
+def huge_page_mappings(process: Process, sizes_in_use_bytes: list[int] | None) -> list[dict[str, Any]] | None:
+    """The process's hugetlb pages by size: known when the node has pages of one size only, or when it has none.
 
-MIN_INTERESTING_BYTES = 16 * 1024 * 1024
-
-
-def parse_start_time(text: str) -> int | None:
-    """Field 22 of /proc/PID/stat, in clock ticks since boot. The name in field 2 may hold spaces and parentheses."""
-    _, _, after_name = text.rpartition(")")
-    fields = after_name.split()
-    return int(fields[19]) if len(fields) > 19 and fields[19].isdecimal() else None
-
-
-def parse_name(status: str) -> str | None:
-    """The kernel's 15-byte command name from /proc/PID/status."""
-    for line in status.splitlines():
-        if line.startswith("Name:"):
-            return line[5:].strip() or None
-    return None
-
-
-def read_process(host: Host, pid: str) -> dict[str, Any] | None:
-    """What /proc/PID/status says; None for a kernel thread, a small process, or one that has just ended."""
-    status = host.read_optional(f"proc/{pid}/status")
-    if status is None:
+    ``mapped_bytes`` stands in the segments of a database, where its mappings were read.
+    """
+    if process.hugetlb_bytes == 0:
+        return []
+    if process.hugetlb_bytes is None or sizes_in_use_bytes is None or len(sizes_in_use_bytes) != 1:
         return None
-    amounts = parse_amounts(status)
-    rss_bytes = amounts.get("VmRSS")
-    if rss_bytes is None:
-        return None
-    hugetlb_bytes = amounts.get("HugetlbPages", 0)
-    weight = rss_bytes + hugetlb_bytes + amounts.get("VmPTE", 0)
-    if weight < MIN_INTERESTING_BYTES:
-        return None
+    rollup = process.rollup or {}
+    return [
+        {
+            "page_bytes": sizes_in_use_bytes[0],
+            "mapped_bytes": None,
+            "shared_bytes": rollup.get("shared_hugetlb_bytes"),
+            "private_bytes": rollup.get("private_hugetlb_bytes"),
+        }
+    ]
+
+
+def entry(host: Host, process: Process, sizes: list[int] | None) -> dict[str, Any]:
+    """One process as the report has it."""
+    rollup = process.rollup or {}
     return {
-        "pid": int(pid),
-        "start_time_ticks": parse_start_time(host.read_optional(f"proc/{pid}/stat") or ""),
-        "name": parse_name(status) or f"pid {pid}",
-        "rss_bytes": rss_bytes,
-        "hugetlb_bytes": amounts.get("HugetlbPages"),
-        "vm_pte_bytes": amounts.get("VmPTE"),
-        "weight": weight,
-    }
-
-
-def parse_rollup(text: str) -> dict[str, int | None]:
-    """Proportional and huge memory of one process, from smaps_rollup. What the text does not say is unknown."""
-    amounts = parse_amounts(text)
-    return {
-        "pss_bytes": amounts.get("Pss"),
-        "anon_huge_bytes": amounts.get("AnonHugePages"),
-        "shmem_pmd_mapped_bytes": amounts.get("ShmemPmdMapped"),
-        "private_hugetlb_bytes": amounts.get("Private_Hugetlb"),
-        "shared_hugetlb_bytes": amounts.get("Shared_Hugetlb"),
+        "pid": process.pid,
+        "parent_pid": process.parent_pid,
+        "start_time_ticks": process.start_time_ticks,
+        "name": process.name,
+        "rss_bytes": process.rss_bytes,
+        "rss_anon_bytes": process.rss_anon_bytes,
+        "rss_file_bytes": process.rss_file_bytes,
+        "rss_shmem_bytes": process.rss_shmem_bytes,
+        "hugetlb_bytes": process.hugetlb_bytes,
+        "vm_pte_bytes": process.vm_pte_bytes,
+        "swap_bytes": process.swap_bytes,
+        "pss_bytes": rollup.get("pss_bytes"),
+        "pss_anon_bytes": rollup.get("pss_anon_bytes"),
+        "pss_file_bytes": rollup.get("pss_file_bytes"),
+        "pss_shmem_bytes": rollup.get("pss_shmem_bytes"),
+        "pss_age_seconds": process.rollup_age_seconds,
+        "anon_huge_bytes": rollup.get("anon_huge_bytes"),
+        "shmem_pmd_mapped_bytes": rollup.get("shmem_pmd_mapped_bytes"),
+        "private_hugetlb_bytes": rollup.get("private_hugetlb_bytes"),
+        "shared_hugetlb_bytes": rollup.get("shared_hugetlb_bytes"),
+        "huge_page_mappings": huge_page_mappings(process, sizes),
+        **memlock(host, process),
     }
 
 
 def collect(host: Host) -> Fragment:
-    pids = [child for child, _ in host.children("proc", r"\d+")]
-    if not pids:
-        raise NoData(f"{host.path('proc')} holds no process")
-    found = [process for process in (read_process(host, pid) for pid in pids) if process]
-    found.sort(key=lambda process: (-int(process["weight"]), int(process["pid"])))
-    kept, left_out = found[:MAX_PROCESSES], max(0, len(found) - MAX_PROCESSES)
-    deadline = time.monotonic() + ROLLUP_SECONDS
-    late = 0
-    for process in kept:
-        del process["weight"]
-        is_late = time.monotonic() > deadline
-        late += is_late
-        process.update(parse_rollup("" if is_late else host.read_optional(f"proc/{process['pid']}/smaps_rollup") or ""))
-    unread = sum(process["pss_bytes"] is None for process in kept) - late
+    table = table_of(host)
+    kept, left_out = chosen(table)
+    belongs = servers.server_of_pid(host)
+    placed = units.placement(host)
+    sizes = sizes_in_use(host)
+    entries = [
+        {
+            **entry(host, process, sizes),
+            "unit": placed.unit_of_pid.get(process.pid),
+            "database": belongs.get(process.pid),
+        }
+        for process in kept
+    ]
     notes = [
         f"{left_out} smaller processes are left out" if left_out else "",
-        f"{late} processes were not looked into within {ROLLUP_SECONDS:g} seconds" if late else "",
-        f"{unread} processes may not be looked into by this user" if unread else "",
+        f"{table.late} processes were not looked into: the time for it is used up" if table.late else "",
+        f"{table.unreadable} processes may not be looked into by this user" if table.unreadable else "",
     ]
-    return Fragment(sample={"processes": kept}, note="; ".join(filter(None, notes)) or None)
+    return Fragment(sample={"processes": entries}, note="; ".join(filter(None, notes)) or None)

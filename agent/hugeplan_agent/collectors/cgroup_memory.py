@@ -1,0 +1,70 @@
+"""The memory controller's files of one cgroup, version 1 and 2, as one form. Children are counted in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hugeplan_agent.collectors.cgroup_tree import Hierarchy
+from hugeplan_agent.collectors.keyvalue import parse_counters
+from hugeplan_agent.host import Host
+
+UnitMemory = dict[str, Any]
+
+UNLIMITED_V1_BYTES = 2**62
+"""Version 1 prints LONG_MAX rounded down to a page where there is no limit."""
+
+
+def read_memory(host: Host, tree: Hierarchy, path: str) -> UnitMemory:
+    """Ordinary memory of a cgroup in bytes; what its files do not say is None."""
+    counters = parse_counters(host.read_optional(tree.file(path, "memory.stat")) or "")
+    return _version_2(host, tree, path, counters) if tree.version == 2 else _version_1(host, tree, path, counters)
+
+
+def _version_2(host: Host, tree: Hierarchy, path: str, counters: dict[str, int]) -> UnitMemory:
+    usage = host.read_int(tree.file(path, "memory.current"))
+    limit = (host.read_optional(tree.file(path, "memory.max")) or "").strip()
+    shmem, file = counters.get("shmem"), counters.get("file")
+    return {
+        "source": "cgroup_v2",
+        "anon_bytes": counters.get("anon"),
+        "shmem_bytes": shmem,
+        # The kernel counts shmem among file pages.
+        "file_bytes": None if file is None or shmem is None else max(0, file - shmem),
+        "usage_bytes": usage,
+        "working_set_bytes": working_set(usage, counters.get("inactive_file")),
+        "limit_bytes": int(limit) if limit.isdecimal() else None,
+        "limited": True if limit.isdecimal() else False if limit == "max" else None,
+        "swap_bytes": host.read_int(tree.file(path, "memory.swap.current")),
+        "kernel_bytes": counters.get("kernel"),
+        "page_tables_bytes": counters.get("pagetables"),
+        "anon_huge_bytes": counters.get("anon_thp"),
+        "hugetlb_charged_bytes": counters.get("hugetlb"),
+    }
+
+
+def _version_1(host: Host, tree: Hierarchy, path: str, counters: dict[str, int]) -> UnitMemory:
+    usage = host.read_int(tree.file(path, "memory.usage_in_bytes"))
+    limit = host.read_int(tree.file(path, "memory.limit_in_bytes"))
+    shmem, cache = counters.get("total_shmem"), counters.get("total_cache")
+    return {
+        "source": "cgroup_v1",
+        "anon_bytes": counters.get("total_rss"),
+        "shmem_bytes": shmem,
+        "file_bytes": None if cache is None or shmem is None else max(0, cache - shmem),
+        "usage_bytes": usage,
+        "working_set_bytes": working_set(usage, counters.get("total_inactive_file")),
+        "limit_bytes": limit if limit is not None and limit < UNLIMITED_V1_BYTES else None,
+        "limited": None if limit is None else limit < UNLIMITED_V1_BYTES,
+        "swap_bytes": counters.get("total_swap"),
+        "kernel_bytes": host.read_int(tree.file(path, "memory.kmem.usage_in_bytes")),
+        "page_tables_bytes": None,
+        "anon_huge_bytes": counters.get("total_rss_huge"),
+        "hugetlb_charged_bytes": None,
+    }
+
+
+def working_set(usage_bytes: int | None, inactive_file_bytes: int | None) -> int | None:
+    """Usage less inactive file pages, at least 0, as cAdvisor and with it the kubelet counts it."""
+    if usage_bytes is None or inactive_file_bytes is None:
+        return None
+    return max(0, usage_bytes - inactive_file_bytes)

@@ -1,0 +1,114 @@
+"""The control groups of the node: which version rules memory and hugetlb, where their trees lie, who is in which.
+
+A container that reads the node's /proc sees paths relative to its own cgroup namespace (``/../../kubepods...``).
+They are matched by their end with the tree under /sys/fs/cgroup, which is the node's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hugeplan_agent.errors import NoData
+from hugeplan_agent.host import Host
+
+FOLDER = "sys/fs/cgroup"
+MAX_CGROUPS = 8192
+MAX_DEPTH = 16
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """One controller's tree: its version and its root folder."""
+
+    version: int
+    root: str
+
+    def file(self, path: str, name: str) -> str:
+        """A file of the cgroup ``path``, which begins with a slash."""
+        return f"{self.root}{path.rstrip('/')}/{name}"
+
+
+def hierarchy(host: Host, controller: str) -> Hierarchy | None:
+    """Where a controller rules; None when it is not there.
+
+    A hybrid machine mounts version 2 without controllers beside version 1.
+    """
+    controllers = host.read_optional(f"{FOLDER}/cgroup.controllers")
+    if controllers is not None:
+        return Hierarchy(2, FOLDER) if controller in controllers.split() else None
+    if host.path(f"{FOLDER}/{controller}").is_dir():
+        return Hierarchy(1, f"{FOLDER}/{controller}")
+    unified = host.read_optional(f"{FOLDER}/unified/cgroup.controllers")
+    return Hierarchy(2, f"{FOLDER}/unified") if unified is not None and controller in unified.split() else None
+
+
+def paths(host: Host, tree: Hierarchy) -> Iterator[str]:
+    """All cgroups below the root, parents first, at most MAX_CGROUPS. Raises NoData without the folder."""
+    waiting = [("", 0)]
+    count = 0
+    while waiting:
+        path, depth = waiting.pop()
+        if path:
+            yield path
+        count += 1
+        if depth >= MAX_DEPTH or count >= MAX_CGROUPS:
+            continue
+        try:
+            names = host.folders(f"{tree.root}{path}")
+        except (NoData, OSError):
+            if not path:
+                raise NoData(f"{host.path(tree.root)} does not exist") from None
+            continue
+        waiting.extend((f"{path}/{name}", depth + 1) for name in reversed(names))
+
+
+def parse_membership(text: str) -> dict[str, str]:
+    """Controller -> path from /proc/PID/cgroup; version 2 and systemd's own tree are ``""`` and ``name=systemd``."""
+    found = {}
+    for line in text.splitlines():
+        _, _, rest = line.partition(":")
+        controllers, colon, path = rest.partition(":")
+        if colon:
+            for controller in controllers.split(","):
+                found[controller] = path
+    return found
+
+
+def membership(host: Host, pid: int, key: object) -> dict[str, str]:
+    """The cgroups of a process. Kept while it lives: services do not move their processes about."""
+    kept = host.kept("cgroup of process")
+    if key not in kept:
+        if len(kept) > 32768:
+            kept.clear()
+        kept[key] = parse_membership(host.read_optional(f"proc/{pid}/cgroup") or "")
+    found: dict[str, str] = kept[key]
+    return found
+
+
+def path_in(member: dict[str, str], tree: Hierarchy, controller: str, known: PathIndex) -> str | None:
+    """The process's path in a hierarchy's tree; None when it is not known."""
+    path = member.get(controller if tree.version == 1 else "")
+    return None if path is None else known.resolve(path)
+
+
+class PathIndex:
+    """Finds the tree's path for a path seen from inside a cgroup namespace."""
+
+    def __init__(self, tree_paths: list[str]) -> None:
+        self._paths = set(tree_paths)
+        self._by_end: dict[str, list[str]] = {}
+        for path in tree_paths:
+            self._by_end.setdefault(path.rpartition("/")[2], []).append(path)
+
+    def resolve(self, path: str) -> str | None:
+        """``path`` itself where the tree has it; else the one path of the tree that ends with what follows the dots."""
+        path = path.removesuffix(" (deleted)")
+        if path == "/" or path in self._paths:
+            return path
+        parts = [part for part in path.split("/") if part not in ("", "..")]
+        if not parts:
+            return None
+        end = "/" + "/".join(parts)
+        found = [candidate for candidate in self._by_end.get(parts[-1], ()) if candidate.endswith(end)]
+        return found[0] if len(found) == 1 else None

@@ -1,0 +1,109 @@
+"""Units of work that have a cgroup of their own in the memory controller's tree, and the processes in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from hugeplan_agent.collectors.cgroup_tree import Hierarchy, PathIndex, hierarchy, membership, path_in, paths
+from hugeplan_agent.collectors.process_table import Process, table_of
+from hugeplan_agent.collectors.unit_names import UnitName, name_of
+from hugeplan_agent.errors import NoData
+from hugeplan_agent.host import Host
+
+
+@dataclass
+class Unit:
+    """One unit with its processes. ``path`` is None for a group of processes without a cgroup of its own."""
+
+    name: UnitName
+    path: str | None
+    parent: Unit | None = None
+    processes: list[Process] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        return self.name.key
+
+
+@dataclass
+class Placement:
+    """The units of one observation and who is in which. The innermost unit of a process wins."""
+
+    units: list[Unit]
+    unit_of_pid: dict[int, str]
+    tree: Hierarchy | None
+
+
+def find_cgroup_units(tree_paths: Iterable[str], has_processes: Callable[[str], bool]) -> list[Unit]:
+    """Units among the cgroups of the memory controller, parents first.
+
+    Below a unit only a pod's or a user's containers count; other cgroups inside a unit are its own affair.
+    ``has_processes``: tells of a cgroup without a known name whether processes are in it itself.
+    """
+    found: dict[str, Unit] = {}
+    for path in tree_paths:
+        above = _unit_above(path, found)
+        name = name_of(path)
+        if above is None:
+            if name is None and not _is_folder(path) and has_processes(path):
+                name = UnitName("cgroup", f"cgroup:{path}"[:512], path.rpartition("/")[2] or path)
+            if name is not None:
+                found[path] = Unit(name, path)
+        elif name is not None and name.kind == "container" and above.name.kind != "container":
+            found[path] = Unit(name, path, above)
+    return list(found.values())
+
+
+def _unit_above(path: str, found: dict[str, Unit]) -> Unit | None:
+    while path:
+        path = path.rpartition("/")[0]
+        if path in found:
+            return found[path]
+    return None
+
+
+def _is_folder(path: str) -> bool:
+    """Slices and the roots of Kubernetes hold units; they are none themselves."""
+    last = path.rpartition("/")[2]
+    return last.endswith(".slice") or last in ("kubepods", "burstable", "besteffort", "docker", "lxc", "machine")
+
+
+def placement(host: Host) -> Placement:
+    """The units in cgroups of this observation."""
+    return host.shared("cgroup units", _read)
+
+
+def _read(host: Host) -> Placement:
+    tree = hierarchy(host, "memory")
+    if tree is None:
+        return Placement([], {}, None)
+    try:
+        tree_paths = list(paths(host, tree))
+    except NoData:
+        return Placement([], {}, None)
+    index = PathIndex(tree_paths)
+    members: dict[str, list[Process]] = {}
+    for process in table_of(host).by_pid.values():
+        path = path_in(membership(host, process.pid, process.key), tree, "memory", index)
+        if path is not None:
+            members.setdefault(path, []).append(process)
+    units = find_cgroup_units(tree_paths, lambda path: path in members)
+    by_path = {unit.path: unit for unit in units}
+    unit_of_pid = {}
+    for path, processes in members.items():
+        unit = by_path.get(path) or _unit_above(path, {one.path: one for one in units if one.path})
+        if unit is None:
+            continue
+        for process in processes:
+            unit_of_pid[process.pid] = unit.key
+        one: Unit | None = unit
+        while one is not None:
+            one.processes.extend(processes)
+            one = one.parent
+    return Placement(units, unit_of_pid, tree)
+
+
+def keys_by_path(host: Host) -> dict[str, str]:
+    """Path in the memory controller's tree -> key of the unit there. Runtimes use one path for all controllers."""
+    return {unit.path: unit.key for unit in placement(host).units if unit.path is not None}

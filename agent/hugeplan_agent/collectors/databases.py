@@ -1,0 +1,121 @@
+"""Database servers that run on the node: engine, version, settings, what backs their memory, what limits them.
+
+No login is needed. What this user may not look into stays unknown, with a note.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from hugeplan_agent.collectors import hugetlb_cgroups, mappings, units
+from hugeplan_agent.collectors.cpu import base_page_bytes
+from hugeplan_agent.collectors.keyvalue import largest, total
+from hugeplan_agent.collectors.limits import memlock
+from hugeplan_agent.collectors.pools import sizes_in_use
+from hugeplan_agent.collectors.process_table import Process
+from hugeplan_agent.collectors.servers import REREAD_SECONDS, Found, facts_of, servers_of
+from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.host import Host
+
+MIN_TOUCHED_BYTES = 16 * 1024 * 1024
+
+
+def segments_of(host: Host, one: Found) -> tuple[list[dict[str, Any]], str | None, str | None]:
+    """Its large segments, whether they lie on huge pages, and what tells so."""
+    kept = host.kept("database segments")
+    main = one.server.main
+    read_at, found = kept.get(main.key, (None, None))
+    if read_at is None or time.monotonic() - read_at > REREAD_SECONDS:
+        found = mappings.read(host, main.pid, base_page_bytes(host), sizes_in_use(host))
+        kept[main.key] = (time.monotonic(), found)
+    if found is not None:
+        has_thp = bool((main.rollup or {}).get("anon_huge_bytes"))
+        segments = mappings.segments(found, one.engine.shares_segment, has_thp)
+        return segments, mappings.status(segments, one.engine.shares_segment), "maps"
+    return [], *_status_of_counters(one)
+
+
+def _status_of_counters(one: Found) -> tuple[str | None, str | None]:
+    """Without a look at its mappings: huge pages that it has touched, by /proc/PID/status."""
+    counts = [process.hugetlb_bytes for process in one.members]
+    if any(counts):
+        return "on", "status"
+    # A pool of which not even a part was touched as ordinary memory may still be mapped and empty.
+    touched = [
+        process.rss_shmem_bytes if one.engine.shares_segment else process.rss_anon_bytes for process in one.members
+    ]
+    if all(count == 0 for count in counts) and any((size or 0) >= MIN_TOUCHED_BYTES for size in touched):
+        return "off", "status"
+    return None, None
+
+
+def memory_of(one: Found) -> dict[str, Any]:
+    """The memory of all its processes: by proportional shares where every one was read, else by resident sets."""
+    members = one.members
+    rollups = [process.rollup for process in members]
+    has_shares = all(rollup is not None and "pss_anon_bytes" in rollup for rollup in rollups)
+    if has_shares:
+        private: int | None = sum(rollup["pss_anon_bytes"] for rollup in rollups if rollup)
+        shared: int | None = sum(rollup["pss_shmem_bytes"] for rollup in rollups if rollup)
+        file: int | None = sum(rollup["pss_file_bytes"] for rollup in rollups if rollup)
+    else:
+        private = total(process.rss_anon_bytes for process in members)
+        # What each has touched overlaps; the largest is what one of them is sure to have touched.
+        shared = largest(process.rss_shmem_bytes for process in members)
+        file = largest(process.rss_file_bytes for process in members)
+    return {
+        "source": "pss" if has_shares else "rss",
+        "private_bytes": private,
+        "shared_bytes": shared,
+        "file_bytes": file,
+        "hugetlb_bytes": largest(process.hugetlb_bytes for process in members),
+        "page_tables_bytes": total(process.vm_pte_bytes for process in members),
+        "swap_bytes": total(process.swap_bytes for process in members),
+    }
+
+
+def entry(host: Host, one: Found, key: str) -> dict[str, Any]:
+    """One server as the report has it."""
+    facts = facts_of(host, one)
+    segments, status, status_source = segments_of(host, one)
+    main = one.server.main
+    return {
+        "key": key,
+        "engine": one.engine.name,
+        "engine_source": one.source,
+        "product": facts.product,
+        "version": facts.version,
+        "version_source": facts.version_source,
+        "main_pid": main.pid,
+        "start_time_ticks": main.start_time_ticks,
+        "process_count": len(one.members),
+        "client_count": one.engine.count_clients(one.server) if one.engine.count_clients else None,
+        "unit": units.placement(host).unit_of_pid.get(main.pid),
+        "port": facts.port,
+        "settings": facts.settings.found,
+        "settings_complete": facts.settings.complete,
+        "settings_note": "; ".join(facts.settings.notes)[:1000] or None,
+        "segments": segments,
+        "huge_pages_status": status,
+        "huge_pages_status_source": status_source if status else None,
+        "memory": memory_of(one),
+        **memlock(host, main),
+        "hugetlb_limits": _limits(host, main),
+    }
+
+
+def _limits(host: Host, main: Process) -> list[dict[str, Any]] | None:
+    tree = hugetlb_cgroups.tree_of(host)
+    if tree is None:
+        return []
+    path = tree.path_of(host, main)
+    return None if path is None else tree.acting_limits(path)
+
+
+def collect(host: Host) -> Fragment:
+    known = servers_of(host)
+    entries = [entry(host, one, key) for one, key in zip(known.found, known.keys)]
+    incomplete = sum(one["settings_complete"] is False for one in entries)
+    note = f"the settings of {incomplete} of {len(entries)} servers are incomplete" if incomplete else None
+    return Fragment(sample={"databases": entries}, note=note)

@@ -1,0 +1,161 @@
+"""What every database engine shares: a running server, and the settings that can be read without a login.
+
+Nothing but names on an engine's list is ever taken from a command line, an environment or a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from hugeplan_agent.collectors.process_table import Process, ProcessTable
+from hugeplan_agent.errors import NoData
+from hugeplan_agent.host import Host
+
+MAX_VALUE_CHARACTERS = 256
+MAX_FILES = 64
+"""Configuration files of one server, included ones counted."""
+
+TRUTH = {"": "on", "1": "on", "true": "on", "yes": "on", "on": "on"}
+
+
+@dataclass
+class Settings:
+    """Settings by name, each with its value as written and its source. A later one replaces an earlier one."""
+
+    wanted: frozenset[str]
+    found: dict[str, dict[str, str]] = field(default_factory=dict)
+    complete: bool | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def put(self, name: str, value: str, source: str) -> None:
+        """Take a setting when its name is wanted."""
+        if name in self.wanted and len(value) <= MAX_VALUE_CHARACTERS:
+            self.found[name] = {"value": value, "source": source}
+
+    def value(self, name: str) -> str | None:
+        """What was found so far."""
+        return self.found[name]["value"] if name in self.found else None
+
+    def missing(self, what: str) -> None:
+        """A source could not be read, so a setting may be missing or overruled."""
+        self.complete = False
+        self.notes.append(what)
+
+
+@dataclass
+class Server:
+    """One running server: its main process, all of its processes, and how it was started."""
+
+    host: Host
+    main: Process
+    members: list[Process]
+    arguments: list[str]
+    executable: str | None = None
+
+    @property
+    def root(self) -> str:
+        """Its own file system, which in a container is another one than the node's."""
+        return f"proc/{self.main.pid}/root"
+
+    def read(self, path: str) -> str:
+        """A file as the server sees it. Raises NoData when it does not exist, OSError when it cannot be read."""
+        return self.host.read_inside(self.root, path)
+
+    def names(self, path: str) -> list[str]:
+        """Entries of a folder as the server sees it. Raises OSError."""
+        return self.host.names_inside(self.root, path)
+
+    def try_read(self, path: str, settings: Settings, *, must_exist: bool = False) -> str | None:
+        """A configuration file; one that may not be read is noted, one that does not exist only when it must."""
+        try:
+            return self.read(path)
+        except NoData:
+            if must_exist:
+                settings.missing(f"{path.rpartition('/')[2]}: does not exist")
+        except OSError as error:
+            settings.missing(f"{path.rpartition('/')[2]}: {(error.strerror or 'not readable').lower()}")
+        return None
+
+    def folder(self) -> str | None:
+        """Its working folder, as it sees it; None when this user may not look."""
+        return self.host.read_link(f"proc/{self.main.pid}/cwd")
+
+    def environment(self, names: Iterable[str]) -> dict[str, str]:
+        """Only the named variables. Empty when this user may not look."""
+        wanted = set(names)
+        text = self.host.read_optional(f"proc/{self.main.pid}/environ") or ""
+        pairs = (entry.partition("=") for entry in text.split("\0"))
+        return {name: value for name, _, value in pairs if name in wanted}
+
+
+@dataclass
+class Facts:
+    """What an engine's reader found out about a server."""
+
+    settings: Settings
+    version: str | None = None
+    version_source: str | None = None
+    port: int | None = None
+    product: str | None = None
+    instance: str | None = None
+    """What tells this server from others of the same unit: a data folder, a SID."""
+
+
+def roots_of(table: ProcessTable, is_one: Callable[[Process], bool]) -> list[Process]:
+    """Matching processes that no matching process started."""
+    found = [process for process in table.by_pid.values() if is_one(process)]
+    pids = {process.pid for process in found}
+    return sorted((process for process in found if process.parent_pid not in pids), key=lambda one: one.pid)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine: how its processes are called, what belongs to a server, and how its settings are read."""
+
+    name: str
+    commands: frozenset[str]
+    describe: Callable[[Server], Facts]
+    has_child_processes: bool = False
+    shares_segment: bool = False
+    """Whether its buffer pool is a shared mapping; else it is private memory of one process."""
+    group: Callable[[Host, ProcessTable, list[Process]], list[tuple[Process, list[Process]]]] | None = None
+    """For engines whose processes have no common parent."""
+    count_clients: Callable[[Server], int] | None = None
+    """How many clients its processes serve now; None for engines with threads."""
+
+
+def option_pairs(arguments: Iterable[str]) -> list[tuple[str, str | None]]:
+    """``--name=value`` and ``--name value`` of a command line, without hyphens; None where no value follows."""
+    found: list[tuple[str, str | None]] = []
+    words = list(arguments)
+    for position, word in enumerate(words):
+        if not word.startswith("--") or word == "--":
+            continue
+        name, equals, value = word[2:].partition("=")
+        if equals:
+            found.append((name, value))
+        elif position + 1 < len(words) and not words[position + 1].startswith("-"):
+            found.append((name, words[position + 1]))
+        else:
+            found.append((name, None))
+    return found
+
+
+def port_number(text: str | None) -> int | None:
+    """A port in text form; None when it is none."""
+    return int(text) if text and re.fullmatch(r"\d{1,5}", text.strip()) else None
+
+
+def no_settings(_server: Server) -> Facts:
+    """For engines whose settings cannot be read from files without their own tools."""
+    settings = Settings(frozenset())
+    settings.missing("its settings are not in a readable file")
+    return Facts(settings)
+
+
+def plain_lines(text: str, comment: str = "#;") -> list[str]:
+    """Lines without comments and surrounding blanks, empty ones left out."""
+    lines = (line.strip() for line in text.splitlines())
+    return [line for line in lines if line and line[0] not in comment]

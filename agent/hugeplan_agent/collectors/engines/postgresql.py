@@ -1,0 +1,185 @@
+"""PostgreSQL: a postmaster and its children share one segment; settings stand in files and on the command line."""
+
+from __future__ import annotations
+
+import re
+
+from hugeplan_agent.collectors.engines.base import MAX_FILES, Engine, Facts, Server, Settings, port_number
+from hugeplan_agent.collectors.process_table import Process
+
+SETTINGS = frozenset(
+    [
+        "autovacuum_max_workers",
+        "autovacuum_work_mem",
+        "autovacuum_worker_slots",
+        "commit_timestamp_buffers",
+        "effective_cache_size",
+        "hash_mem_multiplier",
+        "hot_standby",
+        "huge_page_size",
+        "huge_pages",
+        "io_combine_limit",
+        "io_max_combine_limit",
+        "io_max_concurrency",
+        "io_method",
+        "io_workers",
+        "maintenance_work_mem",
+        "max_active_replication_origins",
+        "max_connections",
+        "max_locks_per_transaction",
+        "max_logical_replication_workers",
+        "max_parallel_workers",
+        "max_parallel_workers_per_gather",
+        "max_pred_locks_per_transaction",
+        "max_prepared_transactions",
+        "max_replication_slots",
+        "max_wal_senders",
+        "max_worker_processes",
+        "min_dynamic_shared_memory",
+        "multixact_member_buffers",
+        "multixact_offset_buffers",
+        "notify_buffers",
+        "old_snapshot_threshold",
+        "reserved_connections",
+        "serializable_buffers",
+        "shared_buffers",
+        "shared_memory_type",
+        "shared_preload_libraries",
+        "subtransaction_buffers",
+        "superuser_reserved_connections",
+        "temp_buffers",
+        "track_activity_query_size",
+        "transaction_buffers",
+        "wal_buffers",
+        "work_mem",
+    ]
+)
+SWITCHES = {"B": "shared_buffers", "N": "max_connections", "p": "port", "S": "work_mem"}
+"""One-letter options of postgres(1) that name a setting; without a unit both count as the setting itself does."""
+
+FLAGS_WITH_VALUE = "BCDdfkNprStvW"
+LINE = re.compile(r"(?P<name>[A-Za-z_][\w.]*)\s*(?:=\s*|\s)\s*(?P<value>'(?:[^'\\]|''|\\.)*'|[^\s#'=][^\s#']*)")
+"""``name = value``; the equals sign may be missing (guc-file.l)."""
+
+AUXILIARY = re.compile(
+    r"postgres: (?:[^ ]+: )?(?:checkpointer|background writer|walwriter|autovacuum|stats collector|logical replication"
+    r"|archiver|startup|walreceiver|walsender|wal ?summarizer|slotsync|io worker|parallel worker|logger|bgworker)"
+)
+
+
+def unquote(text: str) -> str:
+    """A value of postgresql.conf without its quotes."""
+    if len(text) >= 2 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'").replace("\\'", "'")
+    return text
+
+
+def parse_lines(text: str) -> list[tuple[str, str]]:
+    """Names in lower case and values of a configuration file, in its order, includes among them."""
+    pairs = []
+    for line in text.splitlines():
+        match = LINE.match(line.strip())
+        if match:
+            pairs.append((match["name"].lower(), unquote(match["value"])))
+    return pairs
+
+
+def parse_arguments(arguments: list[str]) -> tuple[dict[str, str], str | None]:
+    """Settings of a command line (``-c``, ``--name=``, one-letter options), and the folder of ``-D``."""
+    settings: dict[str, str] = {}
+    folder: str | None = None
+    words = iter(arguments)
+    for word in words:
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            if equals:
+                settings[name.replace("-", "_").lower()] = value
+        elif len(word) > 1 and word[0] == "-" and word[1] in FLAGS_WITH_VALUE + "c":
+            value = word[2:] or next(words, "")
+            if word[1] == "D":
+                folder = value
+            elif word[1] == "c":
+                name, _, text = value.partition("=")
+                settings[name.strip().replace("-", "_").lower()] = text.strip()
+            elif word[1] in SWITCHES:
+                settings[SWITCHES[word[1]]] = value
+    return settings, folder
+
+
+def describe(server: Server) -> Facts:
+    settings = Settings(SETTINGS | {"port"}, complete=True)
+    given, folder = parse_arguments(server.arguments[1:])
+    # The postmaster changes into its data folder (ChangeToDataDir), so its working folder is the safest answer.
+    folder = server.folder() or folder or server.environment(["PGDATA"]).get("PGDATA")
+    if folder is None:
+        settings.missing("its data folder is not known to this user")
+    else:
+        _read_files(server, settings, given.get("config_file") or f"{folder}/postgresql.conf", folder)
+    for name, value in given.items():
+        settings.put(name, value, "command line")
+    facts = Facts(settings, port=port_number(settings.value("port")), instance=folder)
+    settings.found.pop("port", None)
+    if folder is not None:
+        version = server.try_read(f"{folder}/PG_VERSION", Settings(frozenset()))
+        if version and re.fullmatch(r"[\d.]{1,8}", version.strip()):
+            facts.version, facts.version_source = version.strip(), "PG_VERSION"
+    return facts
+
+
+def count_clients(server: Server) -> int:
+    """Children that serve a client."""
+    return sum(_serves_client(server, process) for process in server.members if process is not server.main)
+
+
+def _read_files(server: Server, settings: Settings, config_file: str, folder: str) -> None:
+    path = config_file if config_file.startswith("/") else f"{folder}/{config_file}"
+    _read_file(server, settings, path, must_exist=True, left=[MAX_FILES])
+    _read_file(server, settings, f"{folder}/postgresql.auto.conf", must_exist=False, left=[1])
+
+
+def _read_file(server: Server, settings: Settings, path: str, *, must_exist: bool, left: list[int]) -> None:
+    """One file and what it includes, in the order in which the server reads them."""
+    if left[0] <= 0:
+        settings.missing("more configuration files than are looked at")
+        return
+    left[0] -= 1
+    text = server.try_read(path, settings, must_exist=must_exist)
+    here, _, file_name = path.rpartition("/")
+    for name, value in parse_lines(text or ""):
+        below = value if value.startswith("/") else f"{here}/{value}"
+        if name in ("include", "include_if_exists"):
+            _read_file(server, settings, below, must_exist=name == "include", left=left)
+        elif name == "include_dir":
+            for child in _included(server, settings, below):
+                _read_file(server, settings, f"{below}/{child}", must_exist=False, left=left)
+        else:
+            settings.put(name, value, file_name[:64])
+
+
+def _included(server: Server, settings: Settings, folder: str) -> list[str]:
+    try:
+        return [name for name in server.names(folder) if name.endswith(".conf") and not name.startswith(".")]
+    except OSError as error:
+        settings.missing(f"{folder.rpartition('/')[2]}: {(error.strerror or 'not readable').lower()}")
+        return []
+
+
+def _serves_client(server: Server, process: Process) -> bool:
+    """Whether a child serves a client: its title names a user and a database instead of a duty."""
+    kept = server.host.kept("postgresql clients")
+    if process.key not in kept:
+        if len(kept) > 16384:
+            kept.clear()
+        title = (server.host.read_optional(f"proc/{process.pid}/cmdline") or "").replace("\0", " ")
+        kept[process.key] = title.startswith("postgres: ") and AUXILIARY.match(title) is None
+    return bool(kept[process.key])
+
+
+ENGINE = Engine(
+    "postgresql",
+    frozenset({"postgres", "postmaster", "edb-postgres"}),
+    describe,
+    has_child_processes=True,
+    shares_segment=True,
+    count_clients=count_clients,
+)

@@ -1,0 +1,146 @@
+"""The kubelet of the node: when it started, how it is configured, what it thinks the node has.
+
+The kubelet reads the pools when it starts and never again, so its start time tells whether it can know a pool.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hugeplan_agent.collectors.boot import boot_seconds, moment
+from hugeplan_agent.collectors.engines.base import option_pairs
+from hugeplan_agent.collectors.process_table import Process, clock_ticks_per_second, table_of
+from hugeplan_agent.collectors.servers import arguments_of
+from hugeplan_agent.collectors.simple_yaml import parse
+from hugeplan_agent.errors import NoData
+from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.host import Host
+
+DEFAULT_FOLDER = "/var/lib/kubelet"
+DEFAULT_CONFIG = "/var/lib/kubelet/config.yaml"
+FIELDS = (
+    "cgroupDriver",
+    "cgroupsPerQOS",
+    "cpuManagerPolicy",
+    "enforceNodeAllocatable",
+    "evictionHard",
+    "evictionSoft",
+    "failCgroupV1",
+    "failSwapOn",
+    "kubeReserved",
+    "maxPods",
+    "memoryManagerPolicy",
+    "memorySwap",
+    "reservedMemory",
+    "reservedSystemCPUs",
+    "systemReserved",
+    "topologyManagerPolicy",
+    "topologyManagerScope",
+)
+"""Fields of KubeletConfiguration (kubelet.config.k8s.io/v1beta1) that decide on memory. Nothing else is taken."""
+
+FLAGS = {
+    "cgroup-driver": "cgroupDriver",
+    "cpu-manager-policy": "cpuManagerPolicy",
+    "enforce-node-allocatable": "enforceNodeAllocatable",
+    "eviction-hard": "evictionHard",
+    "eviction-soft": "evictionSoft",
+    "kube-reserved": "kubeReserved",
+    "max-pods": "maxPods",
+    "memory-manager-policy": "memoryManagerPolicy",
+    "reserved-memory": "reservedMemory",
+    "system-reserved": "systemReserved",
+    "topology-manager-policy": "topologyManagerPolicy",
+}
+
+
+def read_config(text: str) -> dict[str, Any] | None:
+    """The fields on the list from a KubeletConfiguration; None when the text is not one."""
+    document = parse(text)
+    if not isinstance(document, dict) or document.get("kind") not in (None, "KubeletConfiguration"):
+        return None
+    return {name: document[name] for name in FIELDS if document.get(name) is not None}
+
+
+def config_of_flags(pairs: list[tuple[str, str | None]]) -> dict[str, Any]:
+    """The same fields from the command line, whose flags win over the file."""
+    return {FLAGS[name]: value for name, value in pairs if name in FLAGS and value is not None}
+
+
+def parse_memory_state(text: str) -> dict[str, int] | None:
+    """Capacity by resource from the memory manager's checkpoint; None unless its policy is Static.
+
+    ``machineState`` holds, per NUMA node and resource, the total memory. Source: pkg/kubelet/cm/memorymanager/state.
+    """
+    try:
+        state = json.loads(text)
+        if state.get("policyName") != "Static":
+            return None
+        sums: dict[str, int] = {}
+        for node in state["machineState"].values():
+            for resource, table in node["memoryMap"].items():
+                sums[resource] = sums.get(resource, 0) + int(table["total"])
+        return sums or None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def started_at(host: Host, process: Process) -> str | None:
+    """When a process started, from its ticks since boot; good to about a second."""
+    boot = boot_seconds(host)
+    if boot is None or process.start_time_ticks is None:
+        return None
+    return moment(boot + process.start_time_ticks / clock_ticks_per_second())
+
+
+def collect(host: Host) -> Fragment:
+    found = [process for process in table_of(host).by_pid.values() if process.name == "kubelet"]
+    if not found:
+        return Fragment(sample={"kubelet": None})
+    process = min(found, key=lambda one: one.pid)
+    pairs = option_pairs(arguments_of(host, process.pid)[1:])
+    options = dict(pairs)
+    notes: list[str] = []
+    config, source = None, None
+    path = options.get("config") or DEFAULT_CONFIG
+    text = _read(host, process, path, notes)
+    if text is not None:
+        config, source = read_config(text), "file"
+        if config is None:
+            notes.append("its configuration file is not understood")
+    flags = config_of_flags(pairs)
+    if flags:
+        config, source = {**(config or {}), **flags}, "file, command line" if config is not None else "command line"
+    if options.get("config-dir"):
+        notes.append("files of --config-dir are not read")
+    state = _read(host, process, f"{options.get('root-dir') or DEFAULT_FOLDER}/memory_manager_state", [])
+    capacity = parse_memory_state(state) if state else None
+    return Fragment(
+        sample={
+            "kubelet": {
+                "pid": process.pid,
+                "started_at": started_at(host, process),
+                "version": None,
+                "capacity": capacity,
+                "allocatable": None,
+                "resources_source": "memory_manager_state" if capacity else None,
+                "config": config,
+                "config_source": source,
+            }
+        },
+        note="; ".join(notes) or None,
+    )
+
+
+def _read(host: Host, process: Process, path: str, notes: list[str]) -> str | None:
+    """A file of the kubelet's, as it sees it, else at the same place on the node."""
+    for top in (f"proc/{process.pid}/root", ""):
+        try:
+            return host.read_inside(top, path) if top else host.read(path.lstrip("/"))
+        except NoData:
+            continue
+        except OSError as error:
+            notes.append(f"{path.rpartition('/')[2]}: {(error.strerror or 'not readable').lower()}")
+            break
+    return None

@@ -1,0 +1,242 @@
+"""All processes of the node, read once per observation and shared by the collectors that need them.
+
+Cheap facts come from /proc/PID/stat for every process and from /proc/PID/status for those that matter. The expensive
+one, smaps_rollup, makes the kernel walk the process's page tables under its lock: it is read within a time budget,
+and a process that was not read keeps the value of an earlier observation, with its age.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from typing import Optional
+
+from hugeplan_agent.collectors.cpu import base_page_bytes
+from hugeplan_agent.collectors.keyvalue import KIB, parse_amounts
+from hugeplan_agent.errors import NoData
+from hugeplan_agent.host import Host
+
+MIN_INTERESTING_BYTES = 16 * 1024 * 1024
+
+MAX_PROCESSES = 128
+"""A database with a thousand backends is summed up in its own entry; the note counts what is left out."""
+
+FIRST_ROLLUP_SECONDS = 2.0
+"""A single observation (``observe``, ``once``) may take its time."""
+
+ROLLUP_SHARE = 0.0004
+"""Of the time since the observation before: with the rest this stays below 0.1 % of a core."""
+
+ProcessKey = tuple[int, Optional[int]]
+"""pid and start time: a pid alone may be used again."""
+
+
+@dataclass
+class Process:
+    """One process, in bytes. None is unknown."""
+
+    pid: int
+    parent_pid: int | None
+    start_time_ticks: int | None
+    name: str
+    rss_bytes: int
+    virtual_bytes: int | None = None
+    rss_anon_bytes: int | None = None
+    rss_file_bytes: int | None = None
+    rss_shmem_bytes: int | None = None
+    hugetlb_bytes: int | None = None
+    vm_pte_bytes: int | None = None
+    swap_bytes: int | None = None
+    has_status: bool = False
+    rollup: dict[str, int] | None = None
+    rollup_age_seconds: float | None = None
+    may_be_read: bool | None = None
+    """Whether the kernel lets this user look into it; None: not tried."""
+
+    @property
+    def key(self) -> ProcessKey:
+        return self.pid, self.start_time_ticks
+
+    @property
+    def weight_bytes(self) -> int:
+        return self.rss_bytes + (self.hugetlb_bytes or 0) + (self.vm_pte_bytes or 0)
+
+
+@dataclass
+class ProcessTable:
+    """The processes of one observation by pid, and what could not be read."""
+
+    by_pid: dict[int, Process]
+    children: dict[int, list[Process]] = field(default_factory=dict)
+    late: int = 0
+    unreadable: int = 0
+
+    def tree(self, process: Process) -> list[Process]:
+        """The process and all below it."""
+        found, waiting = [], [process]
+        while waiting:
+            one = waiting.pop()
+            found.append(one)
+            waiting.extend(self.children.get(one.pid, ()))
+        return found
+
+
+def parse_stat(text: str, page_bytes: int) -> Process | None:
+    """A process from /proc/PID/stat; None for a kernel thread, a zombie or a line that makes no sense.
+
+    The name in field 2 may hold spaces and parentheses. Source: proc_pid_stat(5).
+    """
+    before, _, after = text.rpartition(")")
+    pid, _, name = before.partition(" (")
+    fields = after.split()
+    if len(fields) < 20 or not pid.isdecimal() or not all(word.isdecimal() for word in (fields[1], *fields[19:22])):
+        return None
+    # Captured trees may end early; the kernel prints 52 fields.
+    virtual_bytes = int(fields[20]) if len(fields) > 20 else None
+    rss_bytes = int(fields[21]) * page_bytes if len(fields) > 21 else 0
+    if virtual_bytes == 0 and rss_bytes == 0 and len(fields) > 22:
+        return None
+    return Process(int(pid), int(fields[1]), int(fields[19]), name or f"pid {pid}", rss_bytes, virtual_bytes or None)
+
+
+def add_status(process: Process, text: str) -> None:
+    """Fill in what /proc/PID/status says. A kernel thread has no memory lines."""
+    amounts = {}
+    for line in text.splitlines():
+        if line.endswith(" kB"):
+            name, _, value = line[:-3].partition(":")
+            if value.strip().isdecimal():
+                amounts[name] = int(value) * KIB
+        elif line.startswith("Name:"):
+            process.name = line[5:].strip() or process.name
+    process.has_status = True
+    process.rss_bytes = amounts.get("VmRSS", process.rss_bytes)
+    process.rss_anon_bytes = amounts.get("RssAnon")
+    process.rss_file_bytes = amounts.get("RssFile")
+    process.rss_shmem_bytes = amounts.get("RssShmem")
+    process.hugetlb_bytes = amounts.get("HugetlbPages")
+    process.vm_pte_bytes = amounts.get("VmPTE")
+    process.swap_bytes = amounts.get("VmSwap")
+
+
+def scan(host: Host) -> ProcessTable:
+    """All processes with memory of their own. Raises NoData when /proc shows none."""
+    page_bytes = base_page_bytes(host)
+    pids = [name for name in host.names("proc") if name.isdecimal()]
+    if not pids:
+        raise NoData(f"{host.path('proc')} holds no process")
+    table = ProcessTable({})
+    for pid in pids:
+        text = host.read_optional(f"proc/{pid}/stat")
+        process = parse_stat(text, page_bytes) if text else None
+        if process is not None:
+            table.by_pid[process.pid] = process
+            table.children.setdefault(process.parent_pid or 0, []).append(process)
+    for process in table.by_pid.values():
+        if _matters(process, table):
+            need_status(host, process)
+    return table
+
+
+def _matters(process: Process, table: ProcessTable) -> bool:
+    """Large ones, and those that may map much without touching it as ordinary memory (huge pages)."""
+    if process.rss_bytes >= MIN_INTERESTING_BYTES or process.virtual_bytes is None:
+        return True
+    return process.virtual_bytes >= 16 * MIN_INTERESTING_BYTES and len(table.by_pid) < 4096
+
+
+def need_status(host: Host, process: Process) -> None:
+    """Make sure that the process's status was read; a process that has ended keeps what stat said."""
+    if not process.has_status:
+        text = host.read_optional(f"proc/{process.pid}/status")
+        if text is not None:
+            add_status(process, text)
+
+
+ROLLUP_FIELDS = {
+    "pss_bytes": "Pss",
+    "pss_anon_bytes": "Pss_Anon",
+    "pss_file_bytes": "Pss_File",
+    "pss_shmem_bytes": "Pss_Shmem",
+    "anon_huge_bytes": "AnonHugePages",
+    "shmem_pmd_mapped_bytes": "ShmemPmdMapped",
+    "private_hugetlb_bytes": "Private_Hugetlb",
+    "shared_hugetlb_bytes": "Shared_Hugetlb",
+}
+
+
+def parse_rollup(text: str) -> dict[str, int]:
+    """Proportional and huge memory of one process, from smaps_rollup. What the text does not say is absent."""
+    amounts = parse_amounts(text)
+    return {name: amounts[word] for name, word in ROLLUP_FIELDS.items() if word in amounts}
+
+
+def read_rollups(host: Host, table: ProcessTable, wanted: list[Process]) -> None:
+    """smaps_rollup of the wanted processes within the budget: those never read first, then the oldest values."""
+    kept = host.kept("rollups")
+    for key in [key for key in kept if not _lives(key, table)]:
+        del kept[key]
+    now, started = time.monotonic(), time.thread_time()
+    budget_seconds = _budget_seconds(host, now)
+    for process in sorted(wanted, key=lambda process: (kept.get(process.key, (0.0,))[0], -process.weight_bytes)):
+        if time.thread_time() - started > budget_seconds:
+            break
+        text = _read_rollup(host, process)
+        if text:
+            kept[process.key] = (now, parse_rollup(text))
+        else:
+            kept.pop(process.key, None)
+    host.kept("rollup clock")["debt"] = max(0.0, time.thread_time() - started - budget_seconds)
+    for process in wanted:
+        if process.key in kept:
+            taken_at, process.rollup = kept[process.key]
+            process.rollup_age_seconds = round(now - taken_at, 1)
+            process.may_be_read = True
+    table.unreadable = sum(process.may_be_read is False for process in wanted)
+    table.late = sum(process.may_be_read is None for process in wanted)
+
+
+def _lives(key: object, table: ProcessTable) -> bool:
+    assert isinstance(key, tuple)
+    process = table.by_pid.get(key[0])
+    return process is not None and process.key == key
+
+
+def _read_rollup(host: Host, process: Process) -> str | None:
+    try:
+        return host.read(f"proc/{process.pid}/smaps_rollup")
+    except NoData:
+        # Gone, or a captured tree without the file: neither is a question of permission.
+        process.may_be_read = False
+    except OSError:
+        process.may_be_read = False
+    return None
+
+
+def _budget_seconds(host: Host, now: float) -> float:
+    """Processor time for this observation: seconds for the first, then a share of the time since the last one.
+
+    What one expensive process took beyond it is paid back before the next is read.
+    """
+    clock = host.kept("rollup clock")
+    last, debt = clock.get("last"), clock.get("debt", 0.0)
+    clock["last"] = now
+    return FIRST_ROLLUP_SECONDS if last is None else min(FIRST_ROLLUP_SECONDS, (now - last) * ROLLUP_SHARE - debt)
+
+
+def chosen(table: ProcessTable) -> tuple[list[Process], int]:
+    """The largest processes, and how many are left out of those that matter."""
+    found = [process for process in table.by_pid.values() if process.weight_bytes >= MIN_INTERESTING_BYTES]
+    found.sort(key=lambda process: (-process.weight_bytes, process.pid))
+    return found[:MAX_PROCESSES], max(0, len(found) - MAX_PROCESSES)
+
+
+def table_of(host: Host) -> ProcessTable:
+    """The table of this observation."""
+    return host.shared("process table", scan)
+
+
+def clock_ticks_per_second() -> int:
+    """USER_HZ: 100 on every architecture Linux still runs on, but asked for all the same."""
+    return os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,136 @@
+"""Database servers among the processes of the node: which engine, which processes, which key."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass, field
+
+from hugeplan_agent.collectors import cgroup_units
+from hugeplan_agent.collectors.engines import ENGINES
+from hugeplan_agent.collectors.engines.base import Engine, Facts, Server, roots_of
+from hugeplan_agent.collectors.process_table import Process, ProcessTable, need_status, table_of
+from hugeplan_agent.host import Host
+
+REREAD_SECONDS = 600.0
+"""Settings and mappings of a server that goes on running are read again after this time."""
+
+MAX_SERVERS = 256
+
+
+@dataclass
+class Found:
+    """A server of this observation with the engine it belongs to."""
+
+    engine: Engine
+    server: Server
+    source: str
+    members: list[Process] = field(default_factory=list)
+
+
+def arguments_of(host: Host, pid: int) -> list[str]:
+    """The command line, split as the process was given it. It never leaves this module but through a whitelist."""
+    text = host.read_optional(f"proc/{pid}/cmdline") or ""
+    return text.rstrip("\0").split("\0") if text else []
+
+
+def executable_of(host: Host, process: Process) -> str | None:
+    """The path of its program as it sees it; None when this user may not look. Read once in its life."""
+    kept = host.kept("executables")
+    if process.key not in kept:
+        if len(kept) > 16384:
+            kept.clear()
+        target = host.read_link(f"proc/{process.pid}/exe")
+        kept[process.key] = target.removesuffix(" (deleted)") if target else None
+    found: str | None = kept[process.key]
+    return found
+
+
+def find_servers(host: Host, table: ProcessTable) -> list[Found]:
+    """All servers. A process is recognised by its command name or, when that was changed, by its program."""
+    found: list[Found] = []
+    for engine in ENGINES:
+        if engine.group is not None:
+            pairs = engine.group(host, table, list(table.by_pid.values()))
+        else:
+            roots = roots_of(table, lambda process, engine=engine: _is_one(host, process, engine))  # type: ignore[misc]
+            pairs = [(root, table.tree(root) if engine.has_child_processes else [root]) for root in roots]
+        for main, members in pairs:
+            program = executable_of(host, main)
+            server = Server(host, main, members, arguments_of(host, main.pid), program)
+            source = "executable" if _base(program) in engine.commands else "command_name"
+            found.append(Found(engine, server, source, members))
+    return _without_doubles(found)[:MAX_SERVERS]
+
+
+def _is_one(host: Host, process: Process, engine: Engine) -> bool:
+    if process.name in engine.commands:
+        # MariaDB still installs a link mysqld: the program tells which of the two it is.
+        program = _base(executable_of(host, process)) if process.name == "mysqld" else None
+        return program not in {"mariadbd"} or engine.name == "mariadb"
+    return process.has_status and _base(executable_of(host, process)) in engine.commands
+
+
+def _base(path: str | None) -> str | None:
+    return path.rpartition("/")[2] if path else None
+
+
+def _without_doubles(found: list[Found]) -> list[Found]:
+    seen: set[int] = set()
+    kept = []
+    for one in found:
+        if one.server.main.pid not in seen:
+            seen.add(one.server.main.pid)
+            kept.append(one)
+    return sorted(kept, key=lambda one: one.server.main.pid)
+
+
+def facts_of(host: Host, one: Found) -> Facts:
+    """What the engine's reader says; kept for ten minutes while the server runs."""
+    kept = host.kept("database facts")
+    key = one.server.main.key
+    read_at, facts = kept.get(key, (None, None))
+    if read_at is None or time.monotonic() - read_at > REREAD_SECONDS:
+        facts = one.engine.describe(one.server)
+        kept[key] = (time.monotonic(), facts)
+    assert isinstance(facts, Facts)
+    return facts
+
+
+@dataclass
+class Servers:
+    """The servers of one observation, with the key of each."""
+
+    found: list[Found]
+    keys: list[str]
+    of_pid: dict[int, str]
+
+
+def read_servers(host: Host) -> Servers:
+    table = table_of(host)
+    found = find_servers(host, table)
+    for one in found:
+        for process in one.members:
+            need_status(host, process)
+    placed = cgroup_units.placement(host).unit_of_pid
+    keys: list[str] = []
+    for one in found:
+        unit = placed.get(one.server.main.pid) or "node"
+        facts = facts_of(host, one)
+        # Paths stay on the node, so a data folder only tells two servers of one unit apart.
+        folder = hashlib.sha256(facts.instance.encode()).hexdigest()[:12] if facts.instance else None
+        tail = facts.port if facts.port is not None else folder
+        key = f"{one.engine.name}@{unit}{'' if tail is None else f':{tail}'}"[:490]
+        keys.append(key if key not in keys else f"{key}#{one.server.main.pid}")
+    of_pid = {process.pid: key for one, key in zip(found, keys) for process in one.members}
+    return Servers(found, keys, of_pid)
+
+
+def servers_of(host: Host) -> Servers:
+    """The servers of this observation."""
+    return host.shared("servers", read_servers)
+
+
+def server_of_pid(host: Host) -> dict[int, str]:
+    """pid -> key of the database that the process belongs to."""
+    return servers_of(host).of_pid

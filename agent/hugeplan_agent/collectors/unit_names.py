@@ -1,0 +1,93 @@
+"""What a cgroup's path says about the unit of work in it. Pure functions.
+
+Sources: the kubelet's cgroup names (pkg/kubelet/cm/pod_container_manager_linux.go, cgroup_manager_linux.go), systemd's
+(systemd.slice(5), systemd.scope(5)), and those of containerd, CRI-O, Docker and Podman.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+POD = re.compile(r"(?:kubepods[\w-]*-)?pod([0-9a-f]{8}(?:[-_]?[0-9a-f]{4}){3}[-_]?[0-9a-f]{12})(?:\.slice)?")
+CONTAINER_SCOPE = re.compile(r"(cri-containerd|crio|docker|libpod|nerdctl|containerd)-([0-9a-f]{64})\.scope")
+BARE_ID = re.compile(r"[0-9a-f]{64}")
+LXC = re.compile(r"lxc(?:\.payload)?[./](.+)")
+RUNTIMES = {
+    "cri-containerd": "containerd",
+    "containerd": "containerd",
+    "nerdctl": "containerd",
+    "crio": "cri-o",
+    "docker": "docker",
+    "libpod": "podman",
+}
+HELPERS = re.compile(r"crio-conmon-.*|libpod-conmon-.*|libpod_parent")
+
+
+@dataclass(frozen=True)
+class UnitName:
+    """What one cgroup is: its kind, the key of its unit, and how people call it."""
+
+    kind: str
+    key: str
+    name: str
+    pod_uid: str | None = None
+    qos_class: str | None = None
+    container_id: str | None = None
+    runtime: str | None = None
+
+
+def name_of(path: str) -> UnitName | None:
+    """The unit in the cgroup at ``path``; None for folders that only hold others (slices, kubepods)."""
+    *above, last = [part for part in path.split("/") if part]
+    in_kubernetes = any(part.startswith("kubepods") for part in [*above, last])
+    if in_kubernetes and (match := POD.fullmatch(last)):
+        uid = match[1].replace("_", "-")  # systemd reads a hyphen as a step down
+        return UnitName("pod", f"pod:{uid}", f"pod {uid}", pod_uid=uid, qos_class=_qos(path))
+    if HELPERS.fullmatch(last):
+        return None
+    return _container_name(above, last, in_kubernetes) or _systemd_name(above, last)
+
+
+def _container_name(above: list[str], last: str, in_kubernetes: bool) -> UnitName | None:
+    if match := CONTAINER_SCOPE.fullmatch(last):
+        return _container(match[2], RUNTIMES[match[1]])
+    if BARE_ID.fullmatch(last):
+        return _container(last, _runtime_of(above, in_kubernetes))
+    if match := LXC.fullmatch("/".join([*above[-1:], last]) if above[-1:] == ["lxc"] else last):
+        return UnitName("container", f"container:lxc/{match[1]}", match[1], runtime="lxc")
+    return None
+
+
+def _systemd_name(above: list[str], last: str) -> UnitName | None:
+    # A unit of a user's own manager is told from the system's by the user's service above it.
+    users = [part for part in above if part.startswith("user@")]
+    key = f"systemd:{'/'.join([*users, last])}"
+    if last.endswith(".service"):
+        return UnitName("systemd_service", key, last)
+    return UnitName("systemd_scope", key, last) if last.endswith(".scope") else None
+
+
+def _container(container_id: str, runtime: str | None) -> UnitName:
+    return UnitName(
+        "container",
+        f"container:{container_id}",
+        f"container {container_id[:12]}",
+        container_id=container_id,
+        runtime=runtime,
+    )
+
+
+def _qos(path: str) -> str:
+    """Guaranteed pods lie directly below kubepods."""
+    if "besteffort" in path:
+        return "BestEffort"
+    return "Burstable" if "burstable" in path else "Guaranteed"
+
+
+def _runtime_of(above: list[str], in_kubernetes: bool) -> str | None:
+    if "docker" in above:
+        return "docker"
+    if any(part.startswith("libpod") for part in above):
+        return "podman"
+    return None if in_kubernetes or not above else {"containerd": "containerd", "default": "containerd"}.get(above[-1])

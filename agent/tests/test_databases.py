@@ -1,0 +1,274 @@
+"""Database servers in constructed trees: settings, secrets, mappings, limits."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hugeplan_agent.collectors import collect_all, mappings
+from hugeplan_agent.collectors.engines import jvm, mysql, oracle, postgresql
+from hugeplan_agent.errors import NoData
+from hugeplan_agent.host import Host
+
+KIB, MIB, GIB = 1024, 1024**2, 1024**3
+Machine = Callable[[str], Host]
+
+
+def databases(host: Host) -> dict[str, dict[str, Any]]:
+    return {one["engine"]: one for one in collect_all(host).sample["databases"]}
+
+
+def values(database: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    return {name: (one["value"], one["source"]) for name, one in database["settings"].items()}
+
+
+class TestPostgresql:
+    @pytest.fixture
+    def server(self, machine: Machine) -> dict[str, Any]:
+        return databases(machine("kubernetes-v2"))["postgresql"]
+
+    def test_settings_in_the_order_in_which_the_server_reads_them(self, server: dict[str, Any]) -> None:
+        assert values(server) == {
+            "shared_buffers": ("1GB", "command line"),
+            "max_connections": ("150", "command line"),
+            "huge_pages": ("try", "postgresql.conf"),
+            "work_mem": ("32MB", "postgresql.auto.conf"),
+            "max_wal_senders": ("5", "postgresql.auto.conf"),
+            "effective_cache_size": ("4GB", "10-memory.conf"),
+        }
+        assert (server["version"], server["version_source"], server["port"]) == ("17", "PG_VERSION", 5433)
+        assert server["settings_complete"] is True
+
+    def test_processes_and_clients(self, server: dict[str, Any]) -> None:
+        assert (server["main_pid"], server["process_count"], server["client_count"]) == (5001, 5, 2)
+
+    def test_the_segment_and_what_backs_it(self, server: dict[str, Any]) -> None:
+        assert server["segments"][0] == {
+            "bytes": 543 * 2 * MIB, "backing": "hugetlb", "page_bytes": 2 * MIB, "kind": "anonymous_shared",
+        }  # fmt: skip
+        assert (server["huge_pages_status"], server["huge_pages_status_source"]) == ("on", "maps")
+
+    def test_memory_of_all_processes(self, server: dict[str, Any]) -> None:
+        memory = server["memory"]
+        assert memory["source"] == "rss"
+        assert memory["private_bytes"] == (9_000 + 4 * 8_000) * KIB
+        assert memory["shared_bytes"] == 61_000 * KIB, "what several touched is not added up"
+        assert memory["hugetlb_bytes"] == 204_800 * KIB
+        assert memory["page_tables_bytes"] == (420 + 4 * 300) * KIB
+
+    def test_the_limit_that_acts_is_the_pods_not_the_containers(self, server: dict[str, Any]) -> None:
+        two_mib = [one for one in server["hugetlb_limits"] if one["page_bytes"] == 2 * MIB]
+        assert [(one["counter"], one["limit_bytes"], one["usage_bytes"]) for one in two_mib] == [
+            ("usage", GIB, 200 * MIB)
+        ]
+        assert two_mib[0]["cgroup_path"].endswith("pod6f0f6c1e_5a0e_4b5e_9a3e_0d5f3c7a9b11.slice")
+
+    def test_on_base_pages_the_status_is_off(self, machine: Machine) -> None:
+        host = machine("kubernetes-v2")
+        maps = host.path("proc/5001/maps")
+        maps.write_text(maps.read_text().replace("/anon_hugepage", "/dev/zero"))
+        assert databases(host)["postgresql"]["huge_pages_status"] == "off"
+
+    def test_without_a_look_into_it_counters_tell(self, machine: Machine) -> None:
+        host = machine("kubernetes-v2")
+        host.path("proc/5001/maps").unlink()
+        server = databases(host)["postgresql"]
+        assert (server["huge_pages_status"], server["huge_pages_status_source"]) == ("on", "status")
+        assert server["segments"] == []
+
+    def test_a_file_that_may_not_be_read_makes_the_settings_incomplete(self, machine: Machine) -> None:
+        host = machine("kubernetes-v2")
+        host.path("proc/5001/root/home/postgres/pgdata/postgresql.conf").unlink()
+        server = databases(host)["postgresql"]
+        assert server["settings_complete"] is False
+        assert "postgresql.conf: does not exist" in server["settings_note"]
+        assert values(server)["shared_buffers"] == ("1GB", "command line")
+
+    def test_a_file_that_includes_itself_ends(self, machine: Machine) -> None:
+        host = machine("kubernetes-v2")
+        file = host.path("proc/5001/root/home/postgres/pgdata/postgresql.conf")
+        file.write_text("include 'postgresql.conf'\nwork_mem = 9MB\n")
+        assert databases(host)["postgresql"]["settings_complete"] is False
+
+
+class TestOthers:
+    def test_mysql_reads_sections_includes_persisted_settings_and_its_command_line(self, machine: Machine) -> None:
+        server = databases(machine("kubernetes-v2"))["mysql"]
+        assert values(server) == {
+            "innodb_buffer_pool_size": ("2G", "command line"),
+            "innodb_buffer_pool_instances": ("4", "x.cnf"),
+            "innodb_log_buffer_size": ("67108864", "mysqld-auto.cnf"),
+            "large_pages": ("on", "command line"),
+            "max_connections": ("500", "mysqld-auto.cnf"),
+        }
+        assert (server["port"], server["unit"]) == (3307, "systemd:mysql.service")
+        assert server["huge_pages_status"] == "off", "2.6 GiB of it lie on base pages"
+
+    def test_two_sources_of_which_only_the_server_knows_the_winner(self, machine: Machine) -> None:
+        host = machine("kubernetes-v2")
+        file = host.path("proc/2201/root/var/lib/mysql/mysqld-auto.cnf")
+        file.write_text('{"a": {"innodb_buffer_pool_size": {"Value": "7"}}}')
+        server = databases(host)["mysql"]
+        assert server["settings_complete"] is False
+        assert "innodb_buffer_pool_size" in server["settings_note"]
+
+    def test_jvm_flags_of_the_command_line_and_of_variables(self, machine: Machine) -> None:
+        server = databases(machine("kubernetes-v2"))["jvm"]
+        assert values(server) == {
+            "Xmx": ("3g", "command line"),
+            "Xms": ("3g", "command line"),
+            "UseLargePages": ("true", "command line"),
+            "UseG1GC": ("true", "command line"),
+            "MaxDirectMemorySize": ("1g", "JAVA_TOOL_OPTIONS"),
+        }
+        assert (server["product"], server["version"]) == ("kafka", "21")
+        assert (server["huge_pages_status"], server["segments"][0]["bytes"]) == ("off", 3 * GIB)
+
+    def test_a_limit_of_nothing_is_a_limit(self, machine: Machine) -> None:
+        limits = databases(machine("kubernetes-v2"))["jvm"]["hugetlb_limits"]
+        assert [(one["counter"], one["limit_bytes"]) for one in limits if one["page_bytes"] == 2 * MIB] == [
+            ("reservation", 0),
+            ("usage", 0),
+        ]
+
+    def test_version_1_reads_the_same(self, machine: Machine) -> None:
+        found = databases(machine("kubernetes-v1"))
+        server = found["postgresql"]
+        assert [(one["counter"], one["limit_bytes"]) for one in server["hugetlb_limits"]] == [
+            ("reservation", 0),
+            ("usage", 0),
+        ]
+        assert (server["huge_pages_status"], server["huge_pages_status_source"]) == ("off", "status")
+        assert found["redis"]["port"] == 6380
+
+    def test_processes_name_their_database_and_unit(self, machine: Machine) -> None:
+        sample = collect_all(machine("kubernetes-v2")).sample
+        keys = {one["key"] for one in sample["databases"]}
+        units = {one["key"] for one in sample["units"]}
+        assert {one["database"] for one in sample["processes"]} - {None} == keys
+        assert {one["unit"] for one in sample["processes"]} <= units
+        assert {key for unit in sample["units"] for key in unit["databases"]} == keys
+
+
+def test_only_whitelisted_words_leave_the_node(machine: Machine) -> None:
+    """The tree is full of them: arguments, environments, configuration files, the kernel command line, addresses."""
+    host = machine("kubernetes-v2")
+    text = json.dumps(vars(collect_all(host)))
+    for secret in ("hunter2", "s3cret", "secret", "alice", "bob", "10.1.2.3", "10.0.0.9", "02:11:22", "EC2F1234"):
+        assert secret not in text, secret
+    assert "/home/postgres" not in text, "nor do paths of data"
+
+
+class TestReadingWhatOthersWrote:
+    def test_links_stay_inside(self, machine: Machine) -> None:
+        host = machine("kubernetes-v1")
+        root = host.path("proc/700/root")
+        root.mkdir(parents=True)
+        (root / "link").symlink_to("/etc/machine-id")
+        (root / "up").symlink_to("../../../etc/machine-id")
+        (root / "etc").mkdir()
+        for name in ("link", "up"):
+            with pytest.raises(NoData):
+                host.read_inside("proc/700/root", f"/{name}")
+        (root / "etc/machine-id").write_text("mine\n")
+        assert host.read_inside("proc/700/root", "/link") == "mine\n"
+        assert host.read_inside("proc/700/root", "/up") == "mine\n"
+
+    def test_a_pipe_does_not_make_the_agent_wait(self, machine: Machine) -> None:
+        host = machine("kubernetes-v1")
+        root = host.path("proc/700/root")
+        root.mkdir(parents=True)
+        os.mkfifo(root / "postgresql.conf")
+        with pytest.raises(NoData, match="not a regular file"):
+            host.read_inside("proc/700/root", "postgresql.conf")
+
+    def test_a_loop_of_links_ends(self, machine: Machine) -> None:
+        host = machine("kubernetes-v1")
+        root = host.path("proc/700/root")
+        root.mkdir(parents=True)
+        (root / "a").symlink_to("b")
+        (root / "b").symlink_to("a")
+        with pytest.raises(NoData, match="too many symbolic links"):
+            host.read_inside("proc/700/root", "a")
+
+
+def test_postgresql_lines() -> None:
+    text = "a = 'it''s' # c\nB=1\n  c   2MB\n#d = 4\nbroken =\ne.f = 'x # y'\n"
+    assert postgresql.parse_lines(text) == [("a", "it's"), ("b", "1"), ("c", "2MB"), ("e.f", "x # y")]
+
+
+def test_postgresql_arguments() -> None:
+    words = ["-D", "/data", "-B", "16384", "-N200", "-c", "work-mem=4MB", "--huge-pages=on", "-i", "-p5433"]
+    assert postgresql.parse_arguments(words) == (
+        {
+            "shared_buffers": "16384", "max_connections": "200", "work_mem": "4MB", "huge_pages": "on",
+            "port": "5433",
+        },
+        "/data",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "read"),
+    [
+        ("large-pages", None, ("large_pages", "on")),
+        ("large_pages", "1", ("large_pages", "on")),
+        ("skip-large-pages", None, ("large_pages", "off")),
+        ("loose-innodb_buffer_pool_size", " 8G ", ("innodb_buffer_pool_size", "8G")),
+        ("innodb_buffer_pool_size", None, None),
+    ],
+)
+def test_mysql_options(name: str, value: str | None, read: tuple[str, str] | None) -> None:
+    assert mysql.read_option(name, value) == read
+
+
+@pytest.mark.parametrize(
+    ("word", "read"),
+    [
+        ("-Xmx8g", ("Xmx", "8g")),
+        ("-XX:+UseLargePages", ("UseLargePages", "true")),
+        ("-XX:-UseLargePages", ("UseLargePages", "false")),
+        ("-XX:MaxHeapSize=8g", ("MaxHeapSize", "8g")),
+        ("-XX:OnOutOfMemoryError=curl secret", None),
+        ("-Dpassword=secret", None),
+        ("-Xmx", None),
+    ],
+)
+def test_jvm_flags(word: str, read: tuple[str, str] | None) -> None:
+    assert jvm.read_flag(word) == read
+
+
+def test_oracle_sids_and_parameters() -> None:
+    assert oracle.sid_of("ora_pmon_ORCL\0") == "ORCL"
+    assert oracle.sid_of("oracleORCL (LOCAL=NO)") == "ORCL"
+    assert oracle.sid_of("oracle-exporter") is None
+    assert oracle.parse_parameters("*.sga_target=8G\n# x\norcl1.use_large_pages='ONLY'\n") == [
+        ("sga_target", "8G"),
+        ("use_large_pages", "ONLY"),
+    ]
+
+
+class TestMappings:
+    def test_system_v_segments_need_the_page_size_of_smaps(self, machine: Machine) -> None:
+        host = machine("kubernetes-v2")
+        line = "7f0000000000-7f0040000000 rw-s 00000000 00:0f 5 /SYSV00000000 (deleted)\n"
+        host.path("proc/5001/maps").write_text(line)
+        host.path("proc/5001/smaps").write_text(f"{line}Size: 1048576 kB\nKernelPageSize:     2048 kB\n")
+        found = mappings.read(host, 5001, 4096, [2 * MIB, GIB])
+        assert found is not None
+        assert mappings.segments(found, True, False) == [
+            {"bytes": GIB, "backing": "hugetlb", "page_bytes": 2 * MIB, "kind": "sysv"}
+        ]
+
+    def test_partly_huge(self) -> None:
+        found = [
+            {"bytes": 4, "backing": "hugetlb", "page_bytes": 2 * MIB, "kind": "sysv"},
+            {"bytes": 2, "backing": "base_pages", "page_bytes": 4096, "kind": "sysv"},
+        ]
+        assert mappings.status(found, True) == "partial"
+        assert mappings.status(found[1:], True) == "off"
+        assert mappings.status([], True) is None
