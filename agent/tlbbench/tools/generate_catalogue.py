@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Make src/machine/catalogue_data.inc, tlbbench's table of known processors, from backend/hugeplan/hardware/tlb_catalogue.json.
+"""Make src/machine/catalogue_data.inc, tlbbench's table of known processors.
+
+Its source is backend/hugeplan/hardware/tlb_catalogue.json.
 
 The JSON file is the one home of these facts; C and Python read the same ones. With --check nothing is written and the
 exit status is 1 when the committed table is stale.
