@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from hugeplan.planner.demand import engine_named
 from hugeplan.planner.errors import NodeFactsError, PageSizeError, PlannerError, PolicyError, TenantError
@@ -13,24 +14,29 @@ TENANT_KINDS = ("pod", "service", "page_cache")
 RESERVE_AT = ("boot", "runtime")
 
 
-def check_request(request: PlanRequest) -> None:
-    """Raise a PlannerError for the first field that cannot be planned with."""
+def checked_request(request: PlanRequest) -> PlanRequest:
+    """The request with every engine under its canonical name, so that nothing below meets an alias.
+
+    Raises a PlannerError for the first field that cannot be planned with.
+    """
     _check_node(request.node)
     ids = {numa.id for numa in request.node.numa}
     for index, tenant in enumerate(request.tenants):
         _check_tenant(tenant, f"tenants[{index}]", ids)
     names: set[str] = set()
+    databases: list[DatabaseInstance] = []
     for index, instance in enumerate(request.databases):
         where = f"databases[{index}]"
         if instance.name in names:
             raise PlannerError(f"{where}.name", instance.name, "a name used once")
         names.add(instance.name)
-        _check_database(instance, where, ids)
+        databases.append(_checked_database(instance, where, ids))
     _check_policy(request.policy, request.node)
     for name in ("kube_reserved_bytes", "system_reserved_bytes", "eviction_hard_bytes"):
         value = getattr(request.reservations, name)
         if value is not None and value < 0:
             raise PlannerError(f"reservations.{name}", value, "0 or more")
+    return replace(request, databases=tuple(databases))
 
 
 def _check_node(node: NodeFacts) -> None:
@@ -78,7 +84,7 @@ def _check_tenant(tenant: Tenant, where: str, ids: set[int]) -> None:
         raise TenantError(f"{where}.history.times_seconds", "not sorted", "times in rising order")
 
 
-def _check_database(instance: DatabaseInstance, where: str, ids: set[int]) -> None:
+def _checked_database(instance: DatabaseInstance, where: str, ids: set[int]) -> DatabaseInstance:
     try:
         engine = engine_named(instance.engine)
     except PlannerError as error:
@@ -96,6 +102,7 @@ def _check_database(instance: DatabaseInstance, where: str, ids: set[int]) -> No
             )
         if engine.pool_setting is None:
             raise PlannerError(f"{where}.pool_range", instance.engine, "an engine whose pool has a size setting")
+    return instance if instance.engine == engine.name else replace(instance, engine=engine.name)
 
 
 def _check_numa(field: str, numa_node: int | None, ids: set[int]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hugeplan.planner.check import check_request
+from hugeplan.planner.check import checked_request
 from hugeplan.planner.choice.candidates import Candidate, InstanceCandidates
 from hugeplan.planner.choice.decide import ChoiceInputs, choice_inputs, decide
 from hugeplan.planner.choice.instance_claims import instance_claims, page_cache_claim, page_cache_demands
@@ -56,7 +56,7 @@ class _Chosen:
 
 def plan(request: PlanRequest) -> Plan:
     """The plan for one node. Raises PlannerError with the field's path for input that cannot be planned."""
-    check_request(request)
+    request = checked_request(request)
     inputs = choice_inputs(request)
     prospects, selection, sized = decide(inputs)
     chosen = [

@@ -1192,7 +1192,8 @@ export interface components {
          * Gain
          * @description What one page size buys one instance against base pages.
          *
-         *     ``saving_ns_per_operation`` is the primary result; ``speedup`` (x) needs the operation's own cost.
+         *         ``saving_ns_per_operation`` is the primary result; ``speedup`` (x) is the same saving over the operation's own
+         *     cost, given or assumed by its class. ``published``: what others measured for this class of work.
          *     ``backing_kind`` is ``base``, ``thp`` or ``hugetlb``, as tlbbench names it. ``is_chosen``: the plan reserves this
          *     size for the instance, or leaves it on base pages.
          */
@@ -1222,6 +1223,7 @@ export interface components {
              * @default false
              */
             is_chosen: boolean;
+            published: components["schemas"]["PublishedGain"] | null;
         };
         /**
          * Geometry
@@ -2552,6 +2554,17 @@ export interface components {
             cpus_online: number | null;
             /** Catalogue Id */
             catalogue_id: string | null;
+        };
+        /**
+         * PublishedGain
+         * @description Gain in per cent of throughput that others published for a class of work, base pages to large pages.
+         *
+         *     Evidence beside a prediction, from other machines; no prediction is made from it.
+         */
+        PublishedGain: {
+            percent: components["schemas"]["Range"];
+            /** Source */
+            source: string;
         };
         /**
          * PublishedResult

@@ -293,19 +293,11 @@ def pool_gain(page_bytes: int, found: tuple[Gain, ...]) -> Gain | None:
 
 
 def gain_points(instance: DatabaseInstance, page_bytes: int, found: tuple[Gain, ...]) -> float:
-    """Likely gain in per cent of throughput times the weight; no speed-up known counts as none.
-
-    Where the operation's cost is not known, every size has the same published band: the sizes then share it in
-    proportion to the nanoseconds they save.
-    """
+    """Likely gain in per cent of throughput times the weight; no speed-up known counts as none."""
     gain = pool_gain(page_bytes, found)
     if gain is None or gain.speedup is None:
         return 0.0
-    points = instance.weight * 100.0 * (gain.speedup.likely - 1.0)
-    if instance.workload.operations_per_second_per_busy_core is None and points > 0.0:
-        best = max(g.saving_ns_per_operation.likely for g in found)
-        points *= max(0.0, gain.saving_ns_per_operation.likely) / best if best > 0.0 else 0.0
-    return points
+    return instance.weight * 100.0 * (gain.speedup.likely - 1.0)
 
 
 def obstacle(node: NodeFacts, engine: Engine, policy: Policy, demand: Demand, *, gigantic: bool) -> str | None:

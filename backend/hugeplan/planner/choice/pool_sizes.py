@@ -22,7 +22,7 @@ from hugeplan.planner.memory.pools import most_slack_pages
 from hugeplan.planner.model import MIB, DatabaseInstance, Policy
 from hugeplan.planner.pages import ceil_pages, ceil_to_multiple
 from hugeplan.planner.pool_benefit.benefit_of_size import pool_benefit
-from hugeplan.planner.units import format_bytes, format_iec_bytes, format_mysql_bytes, format_postgresql_bytes
+from hugeplan.planner.units import format_bytes
 
 #: Steps that the widest range is cut into at most: 256 steps of a 12 GiB range are 48 MiB each.
 MAX_STEPS = 256
@@ -77,12 +77,7 @@ def _plain(name: str) -> str:
 
 def setting_text(engine: Engine, pool_bytes: int) -> str:
     """A pool size as the engine's pool setting takes it."""
-    if engine.name == "postgresql":
-        return format_postgresql_bytes(pool_bytes)
-    if engine.name == "generic":
-        return format_iec_bytes(pool_bytes)
-    unit = next((s.unit_bytes for s in engine.settings if s.name == engine.pool_setting), 1)
-    return format_mysql_bytes(pool_bytes) if unit == 1 else str(pool_bytes // unit)
+    return engine.format_size(pool_bytes)
 
 
 def at_minimum(instance: DatabaseInstance) -> DatabaseInstance:

@@ -9,7 +9,7 @@ from hugeplan.planner.demand.base import (
     SettingKind,
     SettingSpec,
 )
-from hugeplan.planner.demand.registry import ENGINES, context_with_page_size, demand_of, engine_named
+from hugeplan.planner.demand.registry import ENGINES, access_profile, context_with_page_size, demand_of, engine_named
 
 __all__ = [
     "ENGINES",
@@ -20,6 +20,7 @@ __all__ = [
     "PoolUse",
     "SettingKind",
     "SettingSpec",
+    "access_profile",
     "context_with_page_size",
     "demand_of",
     "engine_named",

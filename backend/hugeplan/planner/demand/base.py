@@ -6,9 +6,10 @@ An engine is one file with one demand function and one row in ``registry.py``. N
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hugeplan.planner.demand.accesses import AccessProfile, generic_lookup
 from hugeplan.planner.errors import PageSizeError, SettingValueError, UnknownVersionError
 from hugeplan.planner.model import (
     GIB,
@@ -19,13 +20,14 @@ from hugeplan.planner.model import (
     Explanation,
     FitSuggestion,
     NodeFacts,
+    PublishedGain,
     Segment,
     SettingAdvice,
     Source,
     Term,
 )
 from hugeplan.planner.pages import ceil_pages, page_label
-from hugeplan.planner.units import format_bytes
+from hugeplan.planner.units import format_bytes, format_mysql_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,18 @@ class PoolUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """A database engine's entry in the registry."""
+    """A database engine's entry in the registry: everything the planner knows of it hangs here.
+
+    Attributes:
+        demand: segments and pages at one page size.
+        pool_use: which pools it draws from, and what happens on a shortage.
+        pool_setting: the setting that sizes the buffer pool; None where there is none.
+        accesses: what one operation accesses in shared memory.
+        published: published gains by operation class.
+        refusal: the setting and the value with which a short pool is refused; None where no setting does that.
+        locks_segment: it maps System V segments or locks them, so RLIMIT_MEMLOCK must cover the segment.
+        format_size: a size in bytes as the engine writes sizes.
+    """
 
     name: str
     title: str
@@ -125,6 +138,11 @@ class Engine:
     pool_use: Callable[[DatabaseInstance, DemandContext], PoolUse]
     pool_setting: str | None
     process_per_connection: bool = False
+    accesses: Callable[[DatabaseInstance, Demand], AccessProfile] = generic_lookup
+    published: Mapping[str, PublishedGain] = field(default_factory=dict)
+    refusal: tuple[str, str] | None = None
+    locks_segment: bool = False
+    format_size: Callable[[int], str] = format_mysql_bytes
     aliases: tuple[str, ...] = ()
     summary: str = ""
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+from hugeplan.planner.demand.accesses import AccessProfile, given_accesses
 from hugeplan.planner.demand.base import DemandContext, Engine, closest_hint, require_page_size
 from hugeplan.planner.demand.engines import advice, db2, generic, jvm, mariadb, mysql, oracle, postgresql
 from hugeplan.planner.errors import PlannerError, UnknownEngineError
@@ -68,3 +69,11 @@ def demand_of(instance: DatabaseInstance, page_bytes: int, context: DemandContex
     if instance.engine != engine.name:
         instance = replace(instance, engine=engine.name)
     return engine.demand(instance, page_bytes, where)
+
+
+def access_profile(instance: DatabaseInstance, demand: Demand) -> AccessProfile:
+    """The accesses of one operation of an instance: the user-supplied count, else the engine's rule."""
+    given = instance.workload.cold_touches_per_operation
+    if given is not None:
+        return given_accesses(instance, demand, given)
+    return engine_named(instance.engine).accesses(instance, demand)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hugeplan.planner.gain.accesses import CHAINED, INDEPENDENT, AccessProfile, AccessRegion, access_profile
+from hugeplan.planner.demand import access_profile
+from hugeplan.planner.demand.accesses import CHAINED, INDEPENDENT, AccessProfile, AccessRegion
 from hugeplan.planner.gain.page_size_gain import NATIVE_BOUND, NESTED_BOUND, machine_of, over_scenarios, scenarios_of
 from hugeplan.planner.gain.translation import expected_pages_touched
 from hugeplan.planner.gain.translation_saving import savings

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hugeplan.planner.demand import engine_named
 from hugeplan.planner.findings.base import FindingInputs, measured, ok, unknown, wrong
 from hugeplan.planner.model import Finding
 from hugeplan.planner.units import format_bytes
 
 CODE = "memlock_too_low"
-#: Engines that map System V segments or lock them; the others use MAP_HUGETLB, which needs no such limit.
-LOCKING_ENGINES = frozenset({"oracle", "db2", "jvm", "informix"})
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for each instance of a locking engine that the plan gives huge pages."""
     for instance, planned in inputs.with_pool:
-        if planned.engine not in LOCKING_ENGINES:
+        # MAP_HUGETLB needs no such limit.
+        if not engine_named(planned.engine).locks_segment:
             continue
         need = planned.demand.segment_bytes
         kib = -(-need // 1024)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.planner.demand import OnShortage
+from hugeplan.planner.demand import OnShortage, engine_named
 from hugeplan.planner.findings.base import FindingInputs, attention, given, ok
 from hugeplan.planner.model import Finding
 
@@ -15,7 +15,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for each instance with a pool."""
     for instance, planned in inputs.with_pool:
         shortage = inputs.pool_uses[instance.name].on_shortage
-        setting = "huge_pages" if planned.engine == "postgresql" else None
+        engine = engine_named(planned.engine)
+        setting, refusing = engine.refusal or (None, None)
         if shortage is OnShortage.REFUSE:
             yield ok(
                 CODE,
@@ -25,8 +26,11 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             )
             continue
         how = "takes what there is" if shortage is OnShortage.PARTIAL else "silently uses base pages"
-        fix = "Set huge_pages = on." if setting else "Check the server's log and HugePages_Rsvd after each start."
-        value = instance.settings.get(setting, "try, the default") if setting else "no setting refuses a fallback"
+        fix = (
+            f"Set {setting} = {refusing}." if setting else "Check the server's log and HugePages_Rsvd after each start."
+        )
+        default = next((spec.default for spec in engine.settings if spec.name == setting), None)
+        value = instance.settings.get(setting, f"{default}, the default") if setting else "no setting refuses it"
         yield attention(
             CODE,
             instance.name,

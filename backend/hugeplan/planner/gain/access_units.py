@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from hugeplan.planner.gain.accesses import AccessProfile, AccessRegion
+from hugeplan.planner.demand.accesses import AccessProfile, AccessRegion
 from hugeplan.planner.gain.translation import Floats, scattered_rows, zipf_sums
 
 ZIPF_GROUPS = 8

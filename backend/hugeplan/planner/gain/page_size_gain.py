@@ -1,17 +1,19 @@
 """What a page size buys an instance: nanoseconds saved per operation first, the percentage second.
 
-The saving comes from ``saving.py``; the percentage needs the operation's own cost. If the reader measured throughput
-per busy core at base pages, it is saving over cost; else the published band of the engine's class, and the result
-says which. Every input is listed with where it came from.
+The saving comes from ``translation_saving.py``; the percentage is the same saving over the operation's own cost: from
+the throughput per busy core that the user measured at base pages, else a stated range by the class of operation.
+Published gains stand beside it as evidence. Every input is listed with where it came from.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hugeplan.planner.gain.accesses import AccessProfile, access_profile, accessed_bytes
-from hugeplan.planner.gain.published_bands import band_of
+from hugeplan.planner.demand import access_profile, engine_named
+from hugeplan.planner.demand.accesses import AccessProfile, accessed_bytes
+from hugeplan.planner.demand.published_bands import band_of
 from hugeplan.planner.gain.translation_saving import Machine, Saving, l1_miss_ns, savings
 from hugeplan.planner.gain.walk_cost import Reach, WalkCost, granule_of, table_line_bytes, walk_cost
 from hugeplan.planner.memory.page_tables import page_table_bytes
@@ -28,6 +30,9 @@ from hugeplan.planner.model import (
     Source,
     Term,
 )
+
+HIGH_WIDTH_POINTS, MEDIUM_WIDTH_POINTS = 20.0, 60.0
+"""Widest range, in points of throughput, that may be called high (plus or minus 10) and medium confidence."""
 
 NATIVE_BOUND, NESTED_BOUND = 2.1, 3.0
 """Largest speed-up that translation alone can give dependent random reads (sheet section 7)."""
@@ -232,7 +237,10 @@ def _gain(node: NodeFacts, instance: DatabaseInstance, case: _Case, found: Savin
     saving = found.ns
     page_bytes, profile, scenarios = case.page_bytes, case.profile, case.scenarios
     virtualised = node.hardware is None or node.hardware.virtualised is not False
-    speedup, basis = _speedup(instance, saving, virtualised)
+    rate = instance.workload.operations_per_second_per_busy_core
+    cost_source = Source.GIVEN if rate else Source.ASSUMED
+    speedup, basis = _speedup(saving, profile.operation_ns, cost_source, virtualised)
+    published = band_of(engine_named(instance.engine).published, instance.workload.operation_class)
     fractured = len(scenarios) == 1 and scenarios[0].granule_bytes < page_bytes
     inputs = (
         *_hardware_terms(scenarios, page_bytes, node),
@@ -248,35 +256,37 @@ def _gain(node: NodeFacts, instance: DatabaseInstance, case: _Case, found: Savin
         saving_ns_per_operation=saving,
         speedup=speedup,
         page_tables_bytes=_tables(node, instance, case.demand, page_bytes),
-        confidence=_confidence(scenarios, _is_described(instance), basis.source),
+        confidence=_confidence(scenarios, _is_described(instance), basis.source, speedup),
         inputs=inputs,
         statement=_statement(
             page_bytes, saving, speedup, profile, basis, fractured=fractured, known=len(scenarios) == 1
         ),
+        published=published,
     )
 
 
-def _speedup(instance: DatabaseInstance, saving: Range, virtualised: bool) -> tuple[Range, Term]:
-    """Speed-up and where its operation cost came from; never above what translation alone can give."""
-    rate = instance.workload.operations_per_second_per_busy_core
-    if rate is not None and rate > 0.0:
-        cost_ns = 1e9 / rate
-        bound = NESTED_BOUND if virtualised else NATIVE_BOUND
-        longest = cost_ns * (1.0 - 1.0 / bound)
+def _speedup(saving: Range, cost_ns: Range, source: Source, virtualised: bool) -> tuple[Range, Term]:
+    """The saving over the operation's own cost, so that percentage and nanoseconds never disagree.
 
-        def of(ns: float) -> float:
-            return cost_ns / (cost_ns - min(ns, longest))
+    Cost and saving are uncertain independently of each other: their effects add in quadrature, and the range never
+    leaves what their bounds allow together. Never above what translation alone can give.
+    """
+    bound = NESTED_BOUND if virtualised else NATIVE_BOUND
 
-        term = Term("operation's own cost", f"{cost_ns:.0f} ns at base pages", Source.GIVEN)
-        return Range(of(saving.low), of(saving.likely), of(saving.high)), term
-    band = band_of(instance.engine, instance.workload.operation_class)
-    low = band.percent.low if saving.low >= 0.0 else min(band.percent.low, -2.8)
-    # A saving of nothing is a gain of nothing, whatever was published elsewhere.
-    high = band.percent.high if saving.high > 0.0 else 0.0
-    likely = min(max(band.percent.likely if saving.likely > 0.0 else 0.0, low), high)
-    percent = Range(min(low, high), likely, high)
-    speedup = Range(1.0 + percent.low / 100.0, 1.0 + percent.likely / 100.0, 1.0 + percent.high / 100.0)
-    return speedup, Term("percentage", "published band of the engine's class", Source.ASSUMED, band.source)
+    def of(ns: float, cost: float) -> float:
+        return cost / (cost - min(ns, cost * (1.0 - 1.0 / bound)))
+
+    likely = of(saving.likely, cost_ns.likely)
+    corners = [of(ns, cost) for ns in (saving.low, saving.high) for cost in (cost_ns.low, cost_ns.high)]
+    of_saving = [of(saving.low, cost_ns.likely), of(saving.high, cost_ns.likely)]
+    of_cost = sorted([of(saving.likely, cost_ns.low), of(saving.likely, cost_ns.high)])
+    low = likely - math.hypot(likely - of_saving[0], likely - of_cost[0])
+    high = likely + math.hypot(of_saving[1] - likely, of_cost[1] - likely)
+    speedup = Range(max(low, min(corners)), likely, min(high, max(corners)))
+    if source is Source.GIVEN:
+        return speedup, Term("operation's own cost", f"{cost_ns.likely:.0f} ns at base pages", source)
+    text = f"{cost_ns.low / 1000:g} to {cost_ns.high / 1000:g} microseconds, likely {cost_ns.likely / 1000:g}"
+    return speedup, Term("operation's own cost", text, source, "the class of its operation; measure it to be surer")
 
 
 def _extrapolation(extrapolated: bool) -> tuple[Term, ...]:
@@ -306,12 +316,17 @@ def _hardware_terms(scenarios: tuple[Scenario, ...], page_bytes: int, node: Node
     return (*terms, *first.price.inputs)
 
 
-def _confidence(scenarios: tuple[Scenario, ...], described: bool, basis: Source) -> Confidence:
-    """High only when curves, granule, working set and operation cost are all known; low without curves or granule."""
-    if len(scenarios) > 1 or not all(s.price.measured for s in scenarios):
+def _confidence(scenarios: tuple[Scenario, ...], described: bool, basis: Source, speedup: Range) -> Confidence:
+    """High only when curves, effective page size, working set and operation cost are known and the range is narrow.
+
+    Low without curves or effective page size, and for a range so wide that it does not help to decide.
+    """
+    width_points = 100.0 * (speedup.high - speedup.low)
+    if len(scenarios) > 1 or not all(s.price.measured for s in scenarios) or width_points > MEDIUM_WIDTH_POINTS:
         return Confidence.LOW
     price = scenarios[0].price.confidence
-    if price is Confidence.HIGH and described and basis is Source.GIVEN:
+    narrow = width_points <= HIGH_WIDTH_POINTS
+    if price is Confidence.HIGH and described and basis is Source.GIVEN and narrow:
         return Confidence.HIGH
     return Confidence.MEDIUM
 
@@ -339,7 +354,9 @@ def _statement(
     ]
     percent = [100.0 * (value - 1.0) for value in (speedup.likely, speedup.low, speedup.high)]
     against = (
-        "of the operation's given cost" if basis.source is Source.GIVEN else f"by published results: {basis.reference}"
+        "of the operation's given cost"
+        if basis.source is Source.GIVEN
+        else f"of an operation that is taken to cost {basis.value}"
     )
     sentences.append(f"That is {percent[0]:+.1f} % ({percent[1]:+.1f} to {percent[2]:+.1f} %) {against}.")
     if fractured:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 
+from hugeplan.planner.demand.accesses import AccessProfile
 from hugeplan.planner.gain.access_units import access_units
-from hugeplan.planner.gain.accesses import AccessProfile
 from hugeplan.planner.gain.pressure_fit import nested_line_bytes
 from hugeplan.planner.gain.tlb_misses import (
     ALL_ENTRIES,

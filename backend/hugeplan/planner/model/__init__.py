@@ -60,6 +60,7 @@ from hugeplan.planner.model.result import (
     NumaRisk,
     Plan,
     PoolBenefit,
+    PublishedGain,
     Risk,
 )
 from hugeplan.planner.model.words import (
@@ -113,6 +114,7 @@ __all__ = [
     "PoolPlan",
     "PressurePoint",
     "ProcessMemory",
+    "PublishedGain",
     "Range",
     "Reservations",
     "Risk",

@@ -11,11 +11,23 @@ from hugeplan.planner.model.request import BenefitPoint
 from hugeplan.planner.model.words import Confidence, Explanation, Range, State, Term
 
 
+@dataclass(frozen=True, slots=True)
+class PublishedGain:
+    """Gain in per cent of throughput that others published for a class of work, base pages to large pages.
+
+    Evidence beside a prediction, from other machines; no prediction is made from it.
+    """
+
+    percent: Range
+    source: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
     """What one page size buys one instance against base pages.
 
-    ``saving_ns_per_operation`` is the primary result; ``speedup`` (x) needs the operation's own cost.
+        ``saving_ns_per_operation`` is the primary result; ``speedup`` (x) is the same saving over the operation's own
+    cost, given or assumed by its class. ``published``: what others measured for this class of work.
     ``backing_kind`` is ``base``, ``thp`` or ``hugetlb``, as tlbbench names it. ``is_chosen``: the plan reserves this
     size for the instance, or leaves it on base pages.
     """
@@ -31,6 +43,7 @@ class Gain:
     statement: str
     backing_kind: str = "hugetlb"
     is_chosen: bool = False
+    published: PublishedGain | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hugeplan.planner.demand.accesses import AccessProfile, AccessRegion
 from hugeplan.planner.gain import translation as tr
 from hugeplan.planner.gain.access_units import AccessUnits, _zipf_groups
-from hugeplan.planner.gain.accesses import AccessProfile, AccessRegion
 from hugeplan.planner.gain.tlb_misses import ALL_ENTRIES, HALF_THE_ENTRIES, Cache, TranslationSetup, translation_misses
 from hugeplan.planner.gain.walk_cost import Reach
 from hugeplan.planner.model import GIB, KIB, MIB, Range, Source

@@ -25,14 +25,29 @@ from hugeplan.planner.demand.base import (
     require_version,
     whole_mapping,
 )
+from hugeplan.planner.demand.engines.block_accesses import block_engine_key_lookup
 from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer, lowered
 from hugeplan.planner.errors import SettingValueError
-from hugeplan.planner.model import GIB, KIB, MIB, DatabaseInstance, Demand, Explanation, SettingAdvice
+from hugeplan.planner.model import (
+    GIB,
+    KIB,
+    MIB,
+    DatabaseInstance,
+    Demand,
+    Explanation,
+    PublishedGain,
+    Range,
+    SettingAdvice,
+)
 from hugeplan.planner.pages import ceil_pages, page_label
 from hugeplan.planner.units import format_mysql_bytes, parse_mysql_bytes
 
 VERSIONS: Final = ("12.1", "11.5", "11.1", "10.5")
 DEFAULT_VERSION: Final = "11.5"
+
+PUBLISHED_OLTP: Final = PublishedGain(
+    Range(0.0, 9.0, 25.7), "DB2 9 OLTP on POWER5+: +5 to +13 % at 64K, up to +25.7 % at 16G (IBM)"
+)
 
 _DB2_PAGE_BYTES: Final = 4096
 _AIX_LARGE_PAGE_BYTES: Final = 16 * MIB
@@ -196,5 +211,8 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="database_memory",
+    accesses=block_engine_key_lookup,
+    published={"oltp": PUBLISHED_OLTP, "key_lookup": PUBLISHED_OLTP},
+    locks_segment=True,
     summary="DATABASE_MEMORY, pinned; 64K, 16M and 16G pages on POWER.",
 )

@@ -35,6 +35,8 @@ from hugeplan.planner.model import (
     DatabaseInstance,
     Demand,
     FitSuggestion,
+    PublishedGain,
+    Range,
     SettingAdvice,
 )
 from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages, floor_to_multiple, page_label
@@ -42,6 +44,8 @@ from hugeplan.planner.units import format_mysql_bytes, parse_jvm_bytes
 
 VERSIONS: Final = ("25", "24", "23", "22", "21", "20", "19", "18", "17", "11", "8")
 DEFAULT_VERSION: Final = "21"
+
+SPECJBB: Final = PublishedGain(Range(0.0, 8.1, 10.0), "SPECjbb2005: +8 to +10 % (VMware)")
 COLLECTORS: Final = ("G1", "Parallel", "Serial", "Z", "Shenandoah")
 
 _CODE_CACHE_BYTES: Final = 240 * MIB
@@ -298,6 +302,8 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="Xmx",
+    published={"oltp": SPECJBB},
+    locks_segment=True,
     aliases=("java", "openjdk", "hotspot"),
     summary="Heap, code cache and the collector's tables.",
 )

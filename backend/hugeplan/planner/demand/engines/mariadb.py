@@ -27,6 +27,7 @@ from hugeplan.planner.demand.base import (
     equal_mappings,
     require_version,
 )
+from hugeplan.planner.demand.engines.innodb_accesses import innodb_key_lookup
 from hugeplan.planner.demand.engines.mariadb_variables import VARIABLES
 from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer, underscored
 from hugeplan.planner.model import (
@@ -321,5 +322,6 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="innodb_buffer_pool_size",
+    accesses=innodb_key_lookup,
     summary="The InnoDB buffer pool in one mapping, and three smaller caches, each on the largest size that fits.",
 )

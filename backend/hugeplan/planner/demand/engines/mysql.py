@@ -25,6 +25,7 @@ from hugeplan.planner.demand.base import (
     require_version,
     whole_mapping,
 )
+from hugeplan.planner.demand.engines.innodb_accesses import innodb_key_lookup
 from hugeplan.planner.demand.engines.mysql_variables import VARIABLES
 from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer, underscored
 from hugeplan.planner.errors import SettingValueError
@@ -357,6 +358,7 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="innodb_buffer_pool_size",
+    accesses=innodb_key_lookup,
     aliases=("percona",),
     summary="The InnoDB buffer pool, one mapping a chunk, on the default huge page size only.",
 )

@@ -25,6 +25,7 @@ from hugeplan.planner.demand.base import (
     require_version,
     whole_mapping,
 )
+from hugeplan.planner.demand.engines.block_accesses import block_engine_key_lookup
 from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer, lowered, optional
 from hugeplan.planner.errors import SettingValueError
 from hugeplan.planner.model import GIB, KIB, MIB, DatabaseInstance, Demand, Explanation, SettingAdvice
@@ -228,6 +229,9 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="sga_target",
+    accesses=block_engine_key_lookup,
+    refusal=("use_large_pages", "ONLY"),
+    locks_segment=True,
     process_per_connection=True,
     summary="The SGA in whole granules, and one page; the PGA stays on base pages.",
 )

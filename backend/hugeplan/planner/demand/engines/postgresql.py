@@ -27,15 +27,34 @@ from hugeplan.planner.demand.base import (
     computed,
 )
 from hugeplan.planner.demand.engines import postgresql_shmem as shmem
+from hugeplan.planner.demand.engines.postgresql_accesses import postgresql_key_lookup
 from hugeplan.planner.demand.engines.postgresql_fit import fit_suggestions
 from hugeplan.planner.demand.engines.postgresql_guc import parse_settings, setting_specs
 from hugeplan.planner.errors import SettingValueError, UnknownVersionError
-from hugeplan.planner.model import KIB, MIB, DatabaseInstance, Demand, Explanation, Segment, SettingAdvice, Term
+from hugeplan.planner.model import (
+    KIB,
+    MIB,
+    DatabaseInstance,
+    Demand,
+    Explanation,
+    PublishedGain,
+    Range,
+    Segment,
+    SettingAdvice,
+    Term,
+)
 from hugeplan.planner.pages import ceil_pages, page_label
 from hugeplan.planner.units import format_bytes, format_postgresql_bytes
 
 VERSIONS: Final = ("18", "17", "16", "15", "14", "13", "12", "11", "10")
 DEFAULT_VERSION: Final = "18"
+
+PGBENCH: Final = PublishedGain(
+    Range(0.0, 7.5, 12.1), "pgbench -S, PostgreSQL: +5, +7.5, +8.4 and +12.1 % (n0derunner, FreeBSD D25237)"
+)
+HAMMERDB: Final = PublishedGain(
+    Range(0.0, 5.0, 6.8), "HammerDB TPROC-C, PostgreSQL: +3.8 % local, +6.8 % remote memory (n0derunner)"
+)
 _MAX_BACKENDS: Final = 262_143
 _EXACT_SINCE: Final = 15
 _NEWEST: Final = 18
@@ -402,6 +421,10 @@ ENGINE: Final = Engine(
     pool_use=pool_use,
     pool_setting="shared_buffers",
     process_per_connection=True,
+    accesses=postgresql_key_lookup,
+    published={"key_lookup": PGBENCH, "oltp": HAMMERDB},
+    refusal=("huge_pages", "on"),
+    format_size=format_postgresql_bytes,
     aliases=("postgres", "pg"),
     summary="One shared memory segment of shared_buffers and 2 to 12 % more.",
 )
