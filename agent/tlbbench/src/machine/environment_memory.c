@@ -27,7 +27,7 @@ bool colon_value(const char *text, const char *key, char *value, size_t size)
     size_t key_length = strlen(key);
 
     value[0] = '\0';
-    for (char *line = text; *line != '\0';) {
+    for (const char *line = text; *line != '\0';) {
         size_t length = line_length(line);
 
         if (length > key_length && strncmp(line, key, key_length) == 0) {
@@ -183,7 +183,7 @@ void cgroup_parse(const char *text, struct cgroup_place *place)
 {
     place->version = UNKNOWN;
     place->path[0] = '\0';
-    for (char *line = text; *line != '\0';) {
+    for (const char *line = text; *line != '\0';) {
         size_t length = line_length(line);
         const char *controllers = NULL;
         const char *path = NULL;

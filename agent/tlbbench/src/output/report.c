@@ -213,7 +213,7 @@ static void report_command_line(FILE *out, const struct environment *e)
     size_t others = 0;
     bool of_kernel = true;
 
-    for (char *word = e->kernel_command_line; *word != '\0';) {
+    for (const char *word = e->kernel_command_line; *word != '\0';) {
         size_t length = strcspn(word, " \t");
 
         of_kernel = of_kernel && !(length == 2 && strncmp(word, "--", 2) == 0);
