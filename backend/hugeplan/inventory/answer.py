@@ -1,0 +1,162 @@
+"""The plan of a whole inventory: one request per node, its plan, and what is wrong today.
+
+Nodes without a database and without pools are not planned: there is nothing to reserve, and what they hold is in
+their line. Every plan is widened by what the source cannot tell, because such facts are None in its request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hugeplan.inventory.findings import findings_of_inventory, findings_of_node, findings_of_plan
+from hugeplan.inventory.model import FoundNode, HugePageUser, Inventory
+from hugeplan.inventory.now import node_now
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.ledger import free_bytes, free_bytes_by_node
+from hugeplan.planner.model import DatabaseInstance, Finding, Plan, PlanRequest, Policy, State
+from hugeplan.planner.pages import page_label
+from hugeplan.planner.plan import plan
+from hugeplan.planner.units import format_iec_bytes
+
+#: Findings of the plan that say again what a finding about today's state says of the same pod.
+_SAID_BEFORE = frozenset({"pod_limit_below_segment", "pool_idle", "silent_fallback", "pools_present"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAnswer:
+    """One node: its plan (None: nothing to plan, or ``not_planned_because``) and its findings, the worst first.
+
+    ``fits`` is None without a plan. ``planned_bytes`` and ``present_bytes`` are by page size.
+    """
+
+    node: FoundNode
+    request: PlanRequest
+    plan: Plan | None
+    findings: tuple[Finding, ...]
+    fits: bool | None
+    free_bytes: int | None
+    planned_bytes: Mapping[int, int]
+    present_bytes: Mapping[int, int] | None
+    not_planned_because: str | None = None
+
+    @property
+    def missing_pages(self) -> dict[int, int] | None:
+        """Planned pages that are not there, by page size; None where the present ones are not known."""
+        return self._difference(1)
+
+    @property
+    def idle_pages(self) -> dict[int, int] | None:
+        """Present pages beyond the plan, by page size; None where the present ones are not known."""
+        return self._difference(-1)
+
+    def _difference(self, sign: int) -> dict[int, int] | None:
+        if self.present_bytes is None:
+            return None
+        sizes = self.planned_bytes.keys() | self.present_bytes.keys()
+        found = {s: sign * (self.planned_bytes.get(s, 0) - self.present_bytes.get(s, 0)) // s for s in sorted(sizes)}
+        return {size: pages for size, pages in found.items() if pages > 0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetAnswer:
+    """Every node's answer in the inventory's order, and findings about databases without a node."""
+
+    inventory: Inventory
+    nodes: tuple[NodeAnswer, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def all_findings(self) -> tuple[Finding, ...]:
+        """All findings of the fleet, the worst first."""
+        found = [*self.findings, *(finding for node in self.nodes for finding in node.findings)]
+        return tuple(sorted(found, key=_severity))
+
+    @property
+    def does_not_fit(self) -> tuple[NodeAnswer, ...]:
+        """Nodes whose plan does not fit."""
+        return tuple(node for node in self.nodes if node.fits is False)
+
+
+_WORST_FIRST = {State.WRONG: 0, State.ATTENTION: 1, State.UNKNOWN: 2, State.OK: 3}
+
+
+def _severity(finding: Finding) -> int:
+    return _WORST_FIRST[finding.state]
+
+
+def answer(inventory: Inventory, policy: Policy | None = None) -> FleetAnswer:
+    """Plan every node of an inventory."""
+    chosen = Policy() if policy is None else policy
+    return FleetAnswer(
+        inventory=inventory,
+        nodes=tuple(_node_answer(node, chosen) for node in inventory.nodes),
+        findings=findings_of_inventory(inventory),
+    )
+
+
+def request_of(node: FoundNode, policy: Policy) -> PlanRequest:
+    """What the planner is asked for a node: its databases, and every other user of huge pages as a segment."""
+    others = [_as_instance(user, size) for user in node.huge_page_users if not user.is_database
+              for size in user.limit_bytes if user.limit_bytes[size] and size in node.facts.huge_page_sizes_bytes]  # fmt: skip
+    return PlanRequest(
+        node=node.facts,
+        reservations=node.reservations,
+        tenants=node.tenants,
+        databases=(*(found.instance for found in node.databases), *others),
+        policy=policy,
+        sample=node.sample,
+    )
+
+
+def _as_instance(user: HugePageUser, page_bytes: int) -> DatabaseInstance:
+    """A pod of which only its limit is known: it may map as much, so its pages stay."""
+    limit = user.limit_bytes[page_bytes]
+    return DatabaseInstance(
+        name=f"{user.subject} ({page_label(page_bytes)})",
+        engine="generic",
+        settings={"segment_size": format_iec_bytes(limit)},
+        page_bytes=page_bytes,
+        pod_hugepages_limit_bytes=limit,
+    )
+
+
+def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
+    request = request_of(node, policy)
+    today = findings_of_node(node_now(node))
+    present = node.pool_bytes
+    if not request.databases:
+        return _without_plan(node, request, today, None)
+    try:
+        found = plan(request)
+    except PlannerError as error:
+        return _without_plan(node, request, today, str(error))
+    by_size: dict[int, int] = {}
+    for pool in found.pools:
+        by_size[pool.page_bytes] = by_size.get(pool.page_bytes, 0) + pool.pages * pool.page_bytes
+    own = tuple(finding for finding in found.findings if finding.code not in _SAID_BEFORE)
+    findings = (*today, *findings_of_plan(node, found), *own)
+    return NodeAnswer(
+        node=node,
+        request=request,
+        plan=found,
+        findings=tuple(sorted(findings, key=_severity)),
+        fits=all(free >= 0 for free in (free_bytes(found.ledger), *free_bytes_by_node(found.ledger).values())),
+        free_bytes=free_bytes(found.ledger),
+        planned_bytes={size: held for size, held in sorted(by_size.items()) if held},
+        present_bytes=present,
+    )
+
+
+def _without_plan(node: FoundNode, request: PlanRequest, today: Sequence[Finding], because: str | None) -> NodeAnswer:
+    return NodeAnswer(
+        node=node,
+        request=request,
+        plan=None,
+        findings=tuple(sorted(today, key=_severity)),
+        fits=None,
+        free_bytes=None,
+        planned_bytes={},
+        present_bytes=node.pool_bytes,
+        not_planned_because=because,
+    )

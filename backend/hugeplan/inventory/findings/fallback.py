@@ -1,0 +1,52 @@
+"""``huge_pages = try`` without pages to take, and ``on`` without them: a silent fallback, or no start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.inventory.findings.base import DatabaseNow, NodeNow, finding
+from hugeplan.planner.model import Finding, State
+from hugeplan.planner.pages import page_label
+from hugeplan.planner.units import format_bytes
+
+CODE = "try_falls_back"
+
+
+def check(now: NodeNow) -> Iterable[Finding]:
+    """One finding per database that asks for pages which the node has not reserved."""
+    if now.node.pool_bytes is None:
+        return
+    for database in now.databases:
+        demand = database.demand
+        if not database.wants_pages or demand is None:
+            continue
+        held = now.node.pool_bytes.get(demand.page_bytes, 0)
+        others = now.promised_bytes(demand.page_bytes) - _own(database, demand.page_bytes)
+        left = max(0, held - others)
+        if left >= database.needed_bytes:
+            continue
+        label = page_label(demand.page_bytes)
+        shortage = f"It needs {demand.pages:,} pages of {label}; the node has {held // demand.page_bytes:,} reserved"
+        shortage += f", of which other pods may use {format_bytes(others)}." if others else "."
+        if database.refuses_start:
+            yield finding(
+                CODE,
+                State.WRONG,
+                database.found.subject,
+                "It will not start here",
+                f"{shortage} Its settings insist on huge pages.",
+                f"Reserve {demand.pages:,} pages of {label} on {now.name}.",
+            )
+        else:
+            yield finding(
+                CODE,
+                State.ATTENTION,
+                database.found.subject,
+                "It falls back to base pages without a word",
+                f"{shortage} Its settings try huge pages and do without.",
+                f"Reserve {demand.pages:,} pages of {label} on {now.name}, then let the engine insist on them.",
+            )
+
+
+def _own(database: DatabaseNow, page_bytes: int) -> int:
+    return (database.found.huge_pages_limit_bytes or {}).get(page_bytes, 0)

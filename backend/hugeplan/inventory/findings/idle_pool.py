@@ -1,0 +1,33 @@
+"""Reserved pages that no pod may use: taken from everybody and given to nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.inventory.findings.base import NodeNow, finding
+from hugeplan.planner.model import Finding, State
+from hugeplan.planner.pages import page_label
+from hugeplan.planner.units import format_bytes
+
+CODE = "idle_pool"
+
+
+def check(now: NodeNow) -> Iterable[Finding]:
+    """One finding per pool whose pages exceed the limits of all pods on the node."""
+    for size, held in now.pool_bytes.items():
+        promised = now.promised_bytes(size)
+        idle = held - promised
+        if idle < size:
+            continue
+        whose = "no pod has a limit for them" if not promised else f"pods may use {format_bytes(promised)} of them"
+        yield finding(
+            CODE,
+            State.ATTENTION,
+            now.name,
+            f"{idle // size:,} reserved pages of {page_label(size)} cannot be used by any pod",
+            f"{format_bytes(held)} are reserved in pages of {page_label(size)}; {whose}."
+            " Processes outside pods are not seen here.",
+            "Give the databases a limit for these pages, or reserve fewer.",
+            reserved=format_bytes(held),
+            promised=format_bytes(promised),
+        )

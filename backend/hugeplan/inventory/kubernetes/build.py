@@ -1,0 +1,311 @@
+"""From decoded objects to an inventory: pods onto their nodes, databases out of pods, the rest as tenants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from hugeplan.inventory.instances import database_instance
+from hugeplan.inventory.kubernetes.documents import Read, read_documents
+from hugeplan.inventory.kubernetes.nodes import ALWAYS_UNKNOWN, node_facts, pools_of, resources, sample_of
+from hugeplan.inventory.kubernetes.objects import Claim, ConfigMap, Node, Pod, PodMetrics
+from hugeplan.inventory.kubernetes.pods import (
+    PodMemory,
+    holds_memory,
+    hugetlbfs_mounts,
+    not_scheduled_because,
+    pod_memory,
+    pod_view,
+)
+from hugeplan.inventory.kubernetes.quantities import parse_quantity
+from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory
+from hugeplan.planner.model import MemoryHistory, Tenant
+from hugeplan.recognition import Objects, PodView, Recognised, recognise
+
+MAX_NOTES = 50
+
+
+@dataclass(slots=True)
+class _NodeParts:
+    """What is gathered for a node while pods are walked."""
+
+    databases: list[FoundDatabase] = field(default_factory=list)
+    tenants: dict[tuple[str, int | None, int | None], int] = field(default_factory=dict)
+    measured: list[Tenant] = field(default_factory=list)
+    users: list[HugePageUser] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    pods: int = 0
+    without_request: int = 0
+    requested: int = 0
+
+
+@dataclass(slots=True)
+class _Input:
+    """The objects that pods refer to."""
+
+    objects: Objects
+    config_maps: Mapping[tuple[str, str], ConfigMap]
+    claims: Mapping[tuple[str, str], Claim]
+    usage: Mapping[tuple[str, str], PodMetrics]
+
+
+def read_kubernetes(data: bytes, name: str = "standard input") -> Inventory:
+    """The inventory of one or more lists of objects. InventoryError where the input as a whole cannot be read."""
+    read = read_documents(data, name)
+    return build_inventory(read, f"Kubernetes objects of {name}")
+
+
+def build_inventory(read: Read, source: str) -> Inventory:
+    """Nodes with their databases and tenants, in the order of the nodes' names."""
+    notes = list(read.problems)
+    if read.unread > len(read.problems):
+        notes.append(f"{read.unread - len(read.problems)} more objects were not read")
+    nodes = _unique_nodes(read.of("Node"), notes)
+    pods = _unique_pods(read.of("Pod"), notes)
+    given = _Input(
+        objects=_custom_resources(read),
+        config_maps={(one.metadata.namespace or "default", one.metadata.name): one for one in read.of("ConfigMap")},
+        claims={
+            (one.metadata.namespace or "default", one.metadata.name): one for one in read.of("PersistentVolumeClaim")
+        },
+        usage={(one.metadata.namespace or "default", one.metadata.name): one for one in read.of("PodMetrics")},
+    )
+    parts: dict[str, _NodeParts] = {name: _NodeParts() for name in nodes}
+    waiting: list[FoundDatabase] = []
+    elsewhere: dict[str, int] = {}
+    for pod in pods:
+        if not holds_memory(pod):
+            continue
+        node = pod.spec.nodeName
+        if node is None:
+            waiting += _databases(pod, pod_view(pod, given.config_maps), given, None, set())
+        elif node in parts:
+            _add_pod(parts[node], pod, given)
+        else:
+            elsewhere[node] = elsewhere.get(node, 0) + 1
+    for node, count in sorted(elsewhere.items())[:MAX_NOTES]:
+        notes.append(f"node {node} is not in the input; its {count} pods are left out")
+    found = []
+    for name, node in sorted(nodes.items()):
+        built = _found_node(node, parts[name])
+        if isinstance(built, str):
+            notes.append(f"node {name} is left out: {built}")
+        else:
+            found.append(built)
+    return Inventory(
+        source=source,
+        nodes=tuple(found),
+        not_scheduled=tuple(waiting),
+        pods=len(pods),
+        notes=tuple(notes),
+        unknown=_unknown_of_source(read, given),
+    )
+
+
+def _unique_nodes(nodes: Iterable[Node], notes: list[str]) -> dict[str, Node]:
+    """Nodes by name, the last of a name counts; two uids are two clusters and are said to be."""
+    found: dict[str, Node] = {}
+    for node in nodes:
+        name = node.metadata.name
+        earlier = found.get(name)
+        if not name:
+            notes.append("a node without a name is left out")
+            continue
+        if earlier is not None and len(notes) < MAX_NOTES:
+            other = earlier.metadata.uid != node.metadata.uid
+            notes.append(
+                f"node {name} is in the input twice"
+                + (" with different uids, as if from two clusters" if other else "")
+                + "; the later one is taken"
+            )
+        found[name] = node
+    return found
+
+
+def _unique_pods(pods: Iterable[Pod], notes: list[str]) -> list[Pod]:
+    found: dict[tuple[str, str], Pod] = {}
+    twice = 0
+    for pod in pods:
+        key = (pod.metadata.namespace or "default", pod.metadata.name)
+        twice += key in found
+        found[key] = pod
+    if twice:
+        notes.append(f"{twice} pods are in the input twice; the later one of each is taken")
+    return list(found.values())
+
+
+def _custom_resources(read: Read) -> Objects:
+    objects = Objects()
+    for group, one in read.custom:
+        namespace = one.metadata.namespace or "default"
+        objects.add(group, one.kind, namespace, one.metadata.name, {"kind": one.kind, "spec": one.spec or {}})
+    return objects
+
+
+def _databases(pod: Pod, view: PodView, given: _Input, node: str | None, names: set[str]) -> list[FoundDatabase]:
+    return [_found_database(pod, view, recognised, given, node, names) for recognised in recognise(view, given.objects)]
+
+
+def _found_database(
+    pod: Pod, view: PodView, recognised: Recognised, given: _Input, node: str | None, names: set[str]
+) -> FoundDatabase:
+    container = next(one for one in view.containers if one.name == recognised.container)
+    memory = pod_memory(pod)
+    limits = dict(container.huge_pages_limit_bytes) or dict(memory.huge_pages_bytes)
+    name = view.name
+    if name in names:
+        name = f"{view.namespace}.{view.name}"
+    if name in names:
+        name = f"{name}.{recognised.container}"
+    names.add(name)
+    instance, refused = database_instance(name, recognised, limits, container.memory_limit_bytes)
+    unknown = (*recognised.unknown, *refused)
+    return FoundDatabase(
+        instance=instance,
+        recognised=_with_unknown(recognised, unknown),
+        namespace=view.namespace,
+        workload=view.name,
+        node=node,
+        owner_kind=view.owner_kind,
+        memory_request_bytes=container.memory_request_bytes,
+        memory_limit_bytes=container.memory_limit_bytes,
+        huge_pages_limit_bytes=limits,
+        hugetlbfs_mounts=hugetlbfs_mounts(pod, recognised.container),
+        volume_bytes=_volume_bytes(pod, view.namespace, given.claims),
+        not_scheduled_because=not_scheduled_because(pod) if node is None else None,
+    )
+
+
+def _with_unknown(recognised: Recognised, unknown: tuple[str, ...]) -> Recognised:
+    if unknown == recognised.unknown:
+        return recognised
+    return Recognised(
+        **{name: getattr(recognised, name) for name in Recognised.__dataclass_fields__ if name != "unknown"},
+        unknown=unknown,
+    )
+
+
+def _volume_bytes(pod: Pod, namespace: str, claims: Mapping[tuple[str, str], Claim]) -> int | None:
+    """Capacity of the pod's persistent volumes together; None when none of them is in the input."""
+    sizes = []
+    for volume in pod.spec.volumes or ():
+        if volume.persistentVolumeClaim is None:
+            continue
+        claim = claims.get((namespace, volume.persistentVolumeClaim.claimName))
+        if claim is None:
+            continue
+        held = (claim.status.capacity if claim.status is not None else None) or {}
+        asked = claim.spec.resources.requests if claim.spec is not None and claim.spec.resources is not None else None
+        size = parse_quantity(held.get("storage") or (asked or {}).get("storage") or "")
+        if size is not None:
+            sizes.append(size)
+    return sum(sizes) if sizes else None
+
+
+def _add_pod(parts: _NodeParts, pod: Pod, given: _Input) -> None:
+    view = pod_view(pod, given.config_maps)
+    databases = _databases(pod, view, given, pod.spec.nodeName, parts.names)
+    whole = pod_memory(pod)
+    parts.pods += 1
+    parts.databases += databases
+    if whole.request_bytes is None:
+        parts.without_request += 1
+    parts.requested += whole.request_bytes or 0
+    if whole.huge_pages_bytes:
+        parts.users.append(
+            HugePageUser(
+                subject=f"{view.namespace}/{view.name}",
+                owner_kind=view.owner_kind,
+                limit_bytes=whole.huge_pages_bytes,
+                hugetlbfs_mounts=hugetlbfs_mounts(pod),
+                is_database=bool(databases),
+            )
+        )
+    usage = given.usage.get((view.namespace, view.name))
+    if not databases:
+        _add_tenant(parts, view, whole, view.owner_name or view.name, _used_bytes(usage, frozenset()))
+        return
+    containers = frozenset(database.recognised.container for database in databases)
+    if len(view.containers) > len(containers):
+        name = f"{view.owner_name or view.name} (beside the database)"
+        _add_tenant(parts, view, pod_memory(pod, containers), name, _used_bytes(usage, containers))
+
+
+def _add_tenant(parts: _NodeParts, view: PodView, memory: PodMemory, owner: str, used: int | None) -> None:
+    """The pod, or what is left of it beside its databases, as a tenant; equal copies of a workload together."""
+    limit = memory.limit_bytes
+    if limit is not None and memory.request_bytes is not None and limit < memory.request_bytes:
+        limit = memory.request_bytes
+    if used is not None:
+        parts.measured.append(
+            Tenant(
+                name=f"{view.namespace}/{view.name}",
+                request_bytes=memory.request_bytes,
+                limit_bytes=limit,
+                history=MemoryHistory(times_seconds=(0.0,), used_bytes=(used,)),
+            )
+        )
+        return
+    key = (f"{view.namespace}/{owner}", memory.request_bytes, limit)
+    parts.tenants[key] = parts.tenants.get(key, 0) + 1
+
+
+def _used_bytes(usage: PodMetrics | None, excluded: frozenset[str]) -> int | None:
+    """Memory use that metrics.k8s.io reports at one moment, without the databases' containers."""
+    if usage is None or not usage.containers:
+        return None
+    sizes = [
+        parse_quantity((one.usage or {}).get("memory", "")) for one in usage.containers if one.name not in excluded
+    ]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if known and len(known) == len(sizes) else None
+
+
+def _found_node(node: Node, parts: _NodeParts) -> FoundNode | str:
+    facts = node_facts(node)
+    if isinstance(facts, str):
+        return facts
+    base, reservations, doubts = facts
+    status = node.status
+    capacity = resources(status.capacity if status is not None else None)
+    allocatable = resources(status.allocatable if status is not None else None)
+    info = status.nodeInfo if status is not None else None
+    unknown = list(doubts)
+    if parts.without_request:
+        unknown.append(f"memory of {parts.without_request} pods without a memory request")
+    tenants = [
+        Tenant(name=name, count=count, request_bytes=request, limit_bytes=limit)
+        for (name, request, limit), count in parts.tenants.items()
+    ]
+    return FoundNode(
+        facts=base,
+        reservations=reservations,
+        databases=tuple(parts.databases),
+        tenants=(*tenants, *parts.measured),
+        huge_page_users=tuple(parts.users),
+        pods=parts.pods,
+        pods_without_memory_request=parts.without_request,
+        requested_bytes=parts.requested,
+        allocatable_bytes=allocatable.get("memory"),
+        pool_bytes=pools_of(capacity) or None,
+        kubelet_version=info.kubeletVersion if info is not None else None,
+        container_runtime=info.containerRuntimeVersion if info is not None else None,
+        labels=node.metadata.labels or {},
+        machine_id=info.machineID if info is not None else None,
+        sample=sample_of(node),
+        unknown=tuple(unknown),
+    )
+
+
+def _unknown_of_source(read: Read, given: _Input) -> tuple[str, ...]:
+    """What the input as a whole does not say; facts that no Node object has come last."""
+    found = []
+    if not given.usage:
+        found.append("memory in use: requests and limits are all that pods say (add PodMetrics, or use --prometheus)")
+    if not given.config_maps:
+        found.append("engine settings in ConfigMaps: none are in the input (add configmaps to kubectl get)")
+    if not len(given.objects):
+        found.append("engine settings in operators' resources: none are in the input (add them to kubectl get)")
+    if not read.of("PersistentVolumeClaim"):
+        found.append("sizes of volumes: no persistent volume claims are in the input")
+    return (*found, *ALWAYS_UNKNOWN)

@@ -1,0 +1,229 @@
+"""A Pod object in the terms of an inventory: its containers, what it asks for, and what its ConfigMaps put into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hugeplan.inventory.kubernetes.objects import (
+    ConfigMap,
+    ConfigMapVolume,
+    Container,
+    Pod,
+    Resources,
+    ResourceRequirements,
+    Volume,
+)
+from hugeplan.inventory.kubernetes.quantities import huge_page_size, parse_quantity
+from hugeplan.recognition import ContainerView, MountedFile, PodView
+
+ConfigMaps = Mapping[tuple[str, str], ConfigMap]
+
+#: Pods in these phases hold no memory.
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+_HUGE_PAGES_MEDIUM: Final = "HugePages"
+
+
+@dataclass(frozen=True, slots=True)
+class PodMemory:
+    """What a whole pod asks for, as the scheduler counts it. None: at least one container does not say.
+
+    ``huge_pages_bytes`` is by page size; a container without such a limit adds nothing, because it may use none.
+    """
+
+    request_bytes: int | None
+    limit_bytes: int | None
+    huge_pages_bytes: Mapping[int, int]
+
+
+def holds_memory(pod: Pod) -> bool:
+    """Whether the pod is scheduled or will be, and has not ended."""
+    return (pod.status.phase if pod.status is not None else None) not in _ENDED
+
+
+def _quantity(found: Resources | None, name: str) -> int | None:
+    value = None if found is None else found.get(name)
+    return None if value is None else parse_quantity(value)
+
+
+def _container_memory(container: Container) -> tuple[int | None, int | None]:
+    """Request and limit. The API server sets a missing request to the limit; so does this."""
+    needs = container.resources
+    if needs is None:
+        return None, None
+    limit = _quantity(needs.limits, "memory")
+    request = _quantity(needs.requests, "memory")
+    return (limit if request is None else request), limit
+
+
+def huge_pages_of(needs: ResourceRequirements | None) -> dict[int, int]:
+    """Limits of huge pages by page size; requests equal them wherever the API server has accepted the pod."""
+    found: dict[int, int] = {}
+    if needs is None:
+        return found
+    for part in (needs.requests, needs.limits):
+        for name in part or ():
+            if name.startswith("hugepages-"):
+                size, held = huge_page_size(name), parse_quantity((part or {})[name])
+                if size and held is not None:
+                    found[size] = held
+    return found
+
+
+def _sum_known(parts: Sequence[int | None]) -> int | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def pod_memory(pod: Pod, excluded: frozenset[str] = frozenset()) -> PodMemory:
+    """Containers and sidecars together, or the largest init container before them; plus the pod's overhead.
+
+    ``excluded`` are containers left out, since the plan counts them by their engine's rule.
+    Source: kubernetes pkg/api/v1/resource/helpers.go. A sidecar is an init container that is restarted always.
+    """
+    spec = pod.spec
+    running = [c for c in spec.containers or () if c.name not in excluded]
+    running += [c for c in spec.initContainers or () if c.restartPolicy == "Always"]
+    first = [c for c in spec.initContainers or () if c.restartPolicy != "Always"]
+    asked = [_container_memory(container) for container in running]
+    request, limit = _sum_known([a[0] for a in asked]), _sum_known([a[1] for a in asked])
+    if not excluded and spec.resources is not None:
+        request = _quantity(spec.resources.requests, "memory") or request
+        limit = _quantity(spec.resources.limits, "memory") or limit
+        request = limit if request is None else request
+    if not excluded:
+        before = [_container_memory(container) for container in first]
+        request = _at_least(request, [b[0] for b in before])
+        limit = _at_least(limit, [b[1] for b in before])
+    overhead = _quantity(spec.overhead, "memory") or 0
+    huge: dict[int, int] = {}
+    for container in running:
+        for size, held in huge_pages_of(container.resources).items():
+            huge[size] = huge.get(size, 0) + held
+    for container in first:
+        for size, held in huge_pages_of(container.resources).items():
+            huge[size] = max(huge.get(size, 0), held)
+    if not excluded:
+        huge |= huge_pages_of(spec.resources)
+    return PodMemory(
+        request_bytes=None if request is None else request + overhead,
+        limit_bytes=None if limit is None else limit + overhead,
+        huge_pages_bytes=huge,
+    )
+
+
+def _at_least(own: int | None, others: Iterable[int | None]) -> int | None:
+    """The pod needs what its largest init container needs, even if only for a while."""
+    return own if own is None else max([own, *(other for other in others if other is not None)])
+
+
+def pod_view(pod: Pod, config_maps: ConfigMaps) -> PodView:
+    """The pod as recognition reads it."""
+    namespace = pod.metadata.namespace or "default"
+    owner = next((one for one in pod.metadata.ownerReferences or () if one.controller), None)
+    volumes = {volume.name: volume for volume in pod.spec.volumes or ()}
+    return PodView(
+        namespace=namespace,
+        name=pod.metadata.name,
+        labels=pod.metadata.labels or {},
+        containers=tuple(
+            _container_view(container, namespace, volumes, config_maps) for container in pod.spec.containers or ()
+        ),
+        owner_kind=None if owner is None else owner.kind,
+        owner_name=None if owner is None else owner.name,
+    )
+
+
+def _container_view(
+    container: Container, namespace: str, volumes: Mapping[str, Volume], config_maps: ConfigMaps
+) -> ContainerView:
+    request, limit = _container_memory(container)
+    return ContainerView(
+        name=container.name,
+        image=container.image or "",
+        command=tuple(container.command or ()),
+        arguments=tuple(container.args or ()),
+        environment=_environment(container, namespace, config_maps) if container.env or container.envFrom else {},
+        memory_request_bytes=request,
+        memory_limit_bytes=limit,
+        huge_pages_limit_bytes=huge_pages_of(container.resources),
+        mount_paths={mount.mountPath: mount.name for mount in container.volumeMounts or ()},
+        files=_files(container, namespace, volumes, config_maps) if config_maps else (),
+    )
+
+
+def _environment(container: Container, namespace: str, config_maps: ConfigMaps) -> dict[str, str | None]:
+    """Variables by name; None where the value lies in an object that the input does not hold."""
+    found: dict[str, str | None] = {}
+    for source in container.envFrom or ():
+        held = config_maps.get((namespace, (source.configMapRef.name if source.configMapRef else None) or ""))
+        found |= (held.data or {}) if held is not None else {}
+    for variable in container.env or ():
+        value = variable.value
+        if value is None and variable.valueFrom is not None:
+            reference = variable.valueFrom.configMapKeyRef
+            held = config_maps.get((namespace, (reference.name if reference else None) or ""))
+            value = (held.data or {}).get(reference.key or "") if held is not None and reference is not None else None
+            found[variable.name] = value
+        else:
+            found[variable.name] = value or ""
+    return found
+
+
+def _files(
+    container: Container, namespace: str, volumes: Mapping[str, Volume], config_maps: ConfigMaps
+) -> tuple[MountedFile, ...]:
+    """Files of mounted ConfigMaps that the input holds."""
+    found: list[MountedFile] = []
+    for mount in container.volumeMounts or ():
+        volume = volumes.get(mount.name)
+        for map_volume in _config_maps_of(volume):
+            held = config_maps.get((namespace, map_volume.name or ""))
+            if held is None:
+                continue
+            names = {item.key: item.path for item in map_volume.items} if map_volume.items else None
+            for key, text in (held.data or {}).items():
+                relative = key if names is None else names.get(key)
+                if relative is None or (mount.subPath is not None and relative != mount.subPath):
+                    continue
+                path = mount.mountPath if mount.subPath is not None else f"{mount.mountPath.rstrip('/')}/{relative}"
+                found.append(MountedFile(path=path, text=text, source=f"ConfigMap {map_volume.name} {key}"))
+    return tuple(found)
+
+
+def _config_maps_of(volume: Volume | None) -> list[ConfigMapVolume]:
+    if volume is None:
+        return []
+    if volume.configMap is not None:
+        return [volume.configMap]
+    sources = (volume.projected.sources if volume.projected is not None else None) or ()
+    return [source.configMap for source in sources if source.configMap is not None]
+
+
+def hugetlbfs_mounts(pod: Pod, container_name: str | None = None) -> tuple[int, ...]:
+    """Page sizes of HugePages volumes that a container (or any) mounts. ``HugePages`` alone is the pod's one size."""
+    media = {
+        volume.name: volume.emptyDir.medium or ""
+        for volume in pod.spec.volumes or ()
+        if volume.emptyDir is not None and (volume.emptyDir.medium or "").startswith(_HUGE_PAGES_MEDIUM)
+    }
+    sizes: set[int] = set()
+    for container in pod.spec.containers or () if media else ():
+        if container_name not in {None, container.name}:
+            continue
+        for mount in container.volumeMounts or ():
+            medium = media.get(mount.name)
+            if medium == _HUGE_PAGES_MEDIUM:
+                sizes |= set(huge_pages_of(container.resources))
+            elif medium is not None:
+                sizes |= {parse_quantity(medium.removeprefix(f"{_HUGE_PAGES_MEDIUM}-")) or 0} - {0}
+    return tuple(sorted(sizes))
+
+
+def not_scheduled_because(pod: Pod) -> str | None:
+    """The scheduler's words for why the pod has no node."""
+    for condition in (pod.status.conditions if pod.status is not None else None) or ():
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return condition.message
+    return None

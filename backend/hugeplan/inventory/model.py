@@ -1,0 +1,86 @@
+"""What every source of an inventory answers: nodes with their databases, tenants, and what the source cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hugeplan.planner.model import DatabaseInstance, NodeFacts, NodeSample, Reservations, Tenant
+from hugeplan.recognition import Recognised
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundDatabase:
+    """A database where it runs.
+
+    ``instance`` is what the plan takes. ``huge_pages_limit_bytes`` is the container's limit by page size: empty means
+    that the container has none, None that the source does not say. ``hugetlbfs_mounts`` are the page sizes of mounted
+    HugePages volumes. ``node`` is None for a pod that is not scheduled.
+    """
+
+    instance: DatabaseInstance
+    recognised: Recognised
+    namespace: str
+    workload: str
+    node: str | None
+    owner_kind: str | None = None
+    memory_request_bytes: int | None = None
+    memory_limit_bytes: int | None = None
+    huge_pages_limit_bytes: Mapping[int, int] | None = None
+    hugetlbfs_mounts: tuple[int, ...] = ()
+    volume_bytes: int | None = None
+    not_scheduled_because: str | None = None
+
+    @property
+    def subject(self) -> str:
+        """``namespace/name``, as messages name it."""
+        return f"{self.namespace}/{self.workload}" if self.namespace else self.workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HugePageUser:
+    """A workload that may take huge pages: its limit in bytes by page size, and whether it mounts hugetlbfs."""
+
+    subject: str
+    owner_kind: str | None
+    limit_bytes: Mapping[int, int]
+    hugetlbfs_mounts: tuple[int, ...]
+    is_database: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundNode:
+    """A node as a source describes it. ``unknown`` are facts that the source cannot tell, one sentence each.
+
+    ``pool_bytes`` is what the kubelet counted at its start, by page size; None where the source does not say.
+    ``requested_bytes`` is the sum of memory requests, ``allocatable_bytes`` what the scheduler may give out.
+    """
+
+    facts: NodeFacts
+    reservations: Reservations
+    databases: tuple[FoundDatabase, ...] = ()
+    tenants: tuple[Tenant, ...] = ()
+    huge_page_users: tuple[HugePageUser, ...] = ()
+    pods: int = 0
+    pods_without_memory_request: int = 0
+    requested_bytes: int | None = None
+    allocatable_bytes: int | None = None
+    pool_bytes: Mapping[int, int] | None = None
+    kubelet_version: str | None = None
+    container_runtime: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    machine_id: str | None = None
+    sample: NodeSample | None = None
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """What a source holds. ``notes`` are objects that could not be read and other oddities, one sentence each."""
+
+    source: str
+    nodes: tuple[FoundNode, ...]
+    not_scheduled: tuple[FoundDatabase, ...] = ()
+    pods: int = 0
+    notes: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()

@@ -1,0 +1,28 @@
+"""Recognition of databases in containers: pure functions over what an API server says of a pod.
+
+One engine is one file and a row in ``engines``; one operator is one file and a row in ``operators``.
+"""
+
+from __future__ import annotations
+
+from hugeplan.recognition.base import (
+    ContainerView,
+    MountedFile,
+    Objects,
+    PodView,
+    Recognised,
+)
+from hugeplan.recognition.operators import OPERATORS, RESOURCE_KINDS
+from hugeplan.recognition.recognise import engine_of, recognise
+
+__all__ = [
+    "OPERATORS",
+    "RESOURCE_KINDS",
+    "ContainerView",
+    "MountedFile",
+    "Objects",
+    "PodView",
+    "Recognised",
+    "engine_of",
+    "recognise",
+]

@@ -1,0 +1,221 @@
+"""What recognition reads and what it says, for every engine and operator.
+
+Input is a container of a pod as the API server describes it, and :class:`Objects`, the other objects of the same
+input (ConfigMaps and custom resources). Output is a :class:`Recognised` database: what the plan can be fed with, and
+where each value was read. Nothing is guessed: a setting that the input does not hold is absent, and ``unknown`` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hugeplan.planner.model import Confidence
+
+#: Names of Kubernetes' ``valueFrom`` variables have no value in a pod specification.
+EnvironmentValue = str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MountedFile:
+    """A file that a ConfigMap puts into a container: its full path and its text."""
+
+    path: str
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerView:
+    """A container of a pod. Sizes in bytes; ``huge_pages_limit_bytes`` by page size."""
+
+    name: str
+    image: str
+    command: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, EnvironmentValue] = field(default_factory=dict)
+    memory_request_bytes: int | None = None
+    memory_limit_bytes: int | None = None
+    huge_pages_limit_bytes: Mapping[int, int] = field(default_factory=dict)
+    mount_paths: Mapping[str, str] = field(default_factory=dict)
+    files: Sequence[MountedFile] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Command and arguments as one list."""
+        return (*self.command, *self.arguments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodView:
+    """A pod: where it runs, its labels, and its containers."""
+
+    namespace: str
+    name: str
+    labels: Mapping[str, str]
+    containers: tuple[ContainerView, ...]
+    owner_kind: str | None = None
+    owner_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A custom resource by group, kind and name; it lies in the pod's namespace."""
+
+    group: str
+    kind: str
+    name: str
+
+
+class Objects:
+    """Custom resources of the input, by group, kind, namespace and name; the version is left out."""
+
+    def __init__(self) -> None:
+        self._resources: dict[tuple[str, str, str, str], Mapping[str, Any]] = {}
+
+    def add(self, group: str, kind: str, namespace: str, name: str, resource: Mapping[str, Any]) -> None:
+        """Keep one resource. The last one of a name counts."""
+        self._resources[group, kind, namespace, name] = resource
+
+    def get(self, reference: Reference, namespace: str) -> Mapping[str, Any] | None:
+        """The resource, or None when the input does not hold it."""
+        return self._resources.get((reference.group, reference.kind, namespace, reference.name))
+
+    def of_kind(self, group: str, kind: str, namespace: str) -> Iterator[Mapping[str, Any]]:
+        """Every resource of a kind in one namespace."""
+        for (own_group, own_kind, own_namespace, _), resource in self._resources.items():
+            if (own_group, own_kind, own_namespace) == (group, kind, namespace):
+                yield resource
+
+    def __len__(self) -> int:
+        return len(self._resources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one place says of an engine: settings as the engine spells them, each with where it was read."""
+
+    version: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        source: str,
+        settings: Mapping[str, str],
+        *,
+        version: str | None = None,
+        unknown: tuple[str, ...] = (),
+        notes: tuple[str, ...] = (),
+    ) -> Reading:
+        """A reading whose settings all come from one place."""
+        return cls(
+            version=version,
+            settings=dict(settings),
+            sources=dict.fromkeys(settings, source),
+            unknown=unknown,
+            notes=notes,
+        )
+
+    def over(self, weaker: Reading) -> Reading:
+        """This reading where it says something, else the weaker one."""
+        return Reading(
+            version=self.version or weaker.version,
+            settings={**weaker.settings, **self.settings},
+            sources={**weaker.sources, **self.sources},
+            unknown=(*self.unknown, *weaker.unknown),
+            notes=(*self.notes, *weaker.notes),
+        )
+
+
+NOTHING: Final = Reading()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recognised:
+    """A database in a container.
+
+    ``engine`` is a name of the planner's registry. ``source`` says what gave it away; ``sources`` says, per setting,
+    where its value was read. ``confidence`` is high where an operator's label or a server's command says so, medium
+    for a known image, low for a name alone. ``complete`` is False when more settings lie where the input cannot see.
+    """
+
+    engine: str
+    container: str
+    version: str | None
+    settings: Mapping[str, str]
+    sources: Mapping[str, str]
+    source: str
+    confidence: Confidence
+    complete: bool
+    operator: str | None = None
+    cluster: str | None = None
+    unknown: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerEngine:
+    """A row of the table of engines: how a container of it looks, and how its settings are read.
+
+    ``programs`` are the base names of the server's program. ``images`` are image names without registry and tag.
+    ``read`` gets the container and answers what its command, environment and files say.
+    """
+
+    engine: str
+    programs: frozenset[str]
+    images: frozenset[str]
+    read: Callable[[ContainerView], Reading]
+    version_of_image: Callable[[str, str], str | None]
+    main_setting: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """A row of the table of operators.
+
+    ``labels``: pods without any of these are not the operator's. ``references`` names the custom resources that may describe the pod, from its labels; empty when the pod is not
+    the operator's. ``containers`` are the names of the engine's container. ``read`` gets the resource and the pod.
+    """
+
+    name: str
+    engine: str
+    labels: tuple[str, ...]
+    references: Callable[[PodView], Sequence[Reference]]
+    containers: frozenset[str]
+    read: Callable[[Mapping[str, Any], PodView], Reading]
+    defaults: Callable[[PodView], Reading] = lambda _: NOTHING
+    resources: tuple[tuple[str, str], ...] = ()
+
+
+def inside(resource: Mapping[str, Any] | None, *path: str) -> Any:
+    """``resource[path[0]][path[1]]...``, or None where a step is missing or is not an object."""
+    found: Any = resource
+    for step in path:
+        if not isinstance(found, Mapping):
+            return None
+        found = found.get(step)
+    return found
+
+
+def text_map(value: Any) -> dict[str, str]:
+    """An object's scalar entries as text, as a configuration file would say them; other entries are left out."""
+    if not isinstance(value, Mapping):
+        return {}
+    return {str(name): scalar_text(one) for name, one in value.items() if isinstance(one, str | int | float | bool)}
+
+
+def scalar_text(value: str | int | float | bool) -> str:
+    """``true`` of JSON is ``on`` in a configuration file."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)
+
+
+def label(pod: PodView, *names: str) -> str | None:
+    """The first of these labels that the pod has."""
+    return next((pod.labels[name] for name in names if pod.labels.get(name)), None)

@@ -1,0 +1,111 @@
+"""Java virtual machines: their options from the command line and from the variables that JVMs and images read.
+
+A JVM is taken for a database only where it is one of the known data stores, or where it asks for large pages itself;
+any other Java program is a tenant like every other pod.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+
+from hugeplan.planner.engines import ENGINES
+from hugeplan.recognition.base import ContainerEngine, ContainerView, Reading
+from hugeplan.recognition.command_line import words_of
+
+#: Read by the JVM itself, weakest first; then those that images of data stores hand to it.
+_OF_JVM = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+_OF_IMAGES = (
+    "JAVA_OPTS", "JAVA_OPTIONS", "JVM_OPTS", "KAFKA_HEAP_OPTS", "KAFKA_OPTS", "ES_JAVA_OPTS", "OPENSEARCH_JAVA_OPTS",
+    "JVM_EXTRA_OPTS", "SOLR_OPTS", "SOLR_JAVA_MEM", "HBASE_OPTS", "CATALINA_OPTS", "LS_JAVA_OPTS", "HEAP_OPTS",
+    "STRIMZI_JAVA_OPTS", "SERVER_JVMFLAGS", "ZK_SERVER_HEAP", "PULSAR_MEM", "NEO4J_server_jvm_additional",
+)  # fmt: skip
+_CASSANDRA = {"MAX_HEAP_SIZE": "Xmx", "HEAP_NEWSIZE": "Xmn"}
+_SIZED = re.compile(r"^-(X(?:mx|ms|ss))(\S+)$")
+_FLAG = re.compile(r"^-XX:([+-])(\w+)$")
+_VALUE = re.compile(r"^-XX:(\w+)=(\S+)$")
+
+
+def options_of(words: Iterable[str]) -> dict[str, str]:
+    """JVM options as the planner's engine takes them: ``-Xmx8g`` -> ``Xmx: 8g``, ``-XX:+UseZGC`` -> ``UseZGC: on``."""
+    known = {spec.name.lower(): spec.name for spec in ENGINES["jvm"].settings}
+    settings: dict[str, str] = {}
+    for word in words:
+        if found := _SIZED.match(word):
+            name, value = found[1], found[2]
+        elif found := _FLAG.match(word):
+            name, value = found[2], "on" if found[1] == "+" else "off"
+        elif found := _VALUE.match(word):
+            name, value = found[1], found[2]
+        else:
+            continue
+        for spelled in (name, f"-{name}", f"-XX:{name}", f"XX:{name}"):
+            if spelled.lower() in known:
+                settings[known[spelled.lower()]] = value
+                break
+        else:
+            settings[name] = value
+    return settings
+
+
+def split_options(text: str) -> list[str]:
+    """The words of a variable; a text with an open quote is split at its spaces."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def from_environment(environment: Mapping[str, str | None]) -> tuple[dict[str, str], list[str]]:
+    """Options of every variable that a JVM or an image reads, and the variables whose value is elsewhere."""
+    settings: dict[str, str] = {}
+    unknown = []
+    for name in (*_OF_IMAGES, *_OF_JVM):
+        if name not in environment:
+            continue
+        value = environment[name]
+        if value is None:
+            unknown.append(f"{name}: its value comes from an object that the input does not hold")
+        elif name in {"PULSAR_MEM", "SOLR_JAVA_MEM"} or "-" in value:
+            settings |= options_of(split_options(value))
+    for name, option in _CASSANDRA.items():
+        value = environment.get(name)
+        if value:
+            settings |= options_of([f"-{option}{value}"])
+    return settings, unknown
+
+
+def read(container: ContainerView) -> Reading:
+    """The command line goes before variables."""
+    variables, unknown = from_environment(container.environment)
+    options = options_of(words_of(container.words))
+    found = Reading.of("environment", variables, unknown=tuple(unknown))
+    return Reading.of("arguments", options).over(found)
+
+
+def asks_for_large_pages(container: ContainerView) -> bool:
+    """Whether the options say ``-XX:+UseLargePages``."""
+    words = [*words_of(container.words), *(value for value in container.environment.values() if value)]
+    return any("-XX:+UseLargePages" in word for word in words)
+
+
+def version_of_image(name: str, tag: str) -> str | None:  # noqa: ARG001 - one shape for all engines
+    """The tag says the data store's version, not the JVM's."""
+    return None
+
+
+ENGINE = ContainerEngine(
+    engine="jvm",
+    programs=frozenset({"kafka_run.sh", "elasticsearch", "cassandra", "opensearch", "kafka-server-start.sh"}),
+    images=frozenset(
+        {
+            "kafka", "cp-kafka", "cp-server", "elasticsearch", "opensearch", "cassandra", "dse-server",
+            "cass-management-api", "solr", "hbase", "neo4j", "ignite", "hazelcast", "pulsar", "zookeeper", "druid",
+            "trino", "presto",
+        }
+    ),
+    read=read,
+    version_of_image=version_of_image,
+    main_setting="Xmx",
+)  # fmt: skip

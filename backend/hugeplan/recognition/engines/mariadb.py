@@ -1,0 +1,15 @@
+"""MariaDB in a container: as MySQL, with its own program and images."""
+
+from __future__ import annotations
+
+from hugeplan.recognition.base import ContainerEngine
+from hugeplan.recognition.engines import mysql
+
+ENGINE = ContainerEngine(
+    engine="mariadb",
+    programs=frozenset({"mariadbd", "mariadbd-safe"}),
+    images=frozenset({"mariadb", "mariadb-galera", "mariadb-enterprise", "mariadb-enterprise-server"}),
+    read=mysql.read,
+    version_of_image=mysql.version_of_image,
+    main_setting="innodb_buffer_pool_size",
+)

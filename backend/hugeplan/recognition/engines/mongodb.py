@@ -1,0 +1,59 @@
+"""MongoDB in a container: ``mongod --wiredTigerCacheSizeGB`` and mounted mongod.conf files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hugeplan.recognition.base import ContainerEngine, ContainerView, Reading, inside
+from hugeplan.recognition.command_line import expand, long_options
+from hugeplan.recognition.config_files import mongod_conf
+from hugeplan.recognition.images import leading_version
+
+CACHE: Final = "wiredTigerCacheSizeGB"
+_PATH: Final = ("storage", "wiredTiger", "engineConfig", "cacheSizeGB")
+
+
+def cache_size(configuration: Mapping[str, Any]) -> dict[str, str]:
+    """The cache size of a mongod.conf, nested or with dots in its names."""
+    found = inside(configuration, *_PATH)
+    if found is None:
+        found = configuration.get(".".join(_PATH))
+    return {CACHE: str(found)} if isinstance(found, int | float | str) and not isinstance(found, bool) else {}
+
+
+def read(container: ContainerView) -> Reading:
+    """Only the cache size says how much memory the server takes."""
+    files: dict[str, str] = {}
+    sources: dict[str, str] = {}
+    for file in container.files:
+        if "mongo" in file.path:
+            found = cache_size(mongod_conf(file.text))
+            files |= found
+            sources |= dict.fromkeys(found, file.source)
+    options = {
+        CACHE: expanded
+        for name, value in long_options(container.words)
+        if name == CACHE and value is not None and (expanded := expand(value, dict(container.environment))) is not None
+    }
+    return Reading.of("arguments", options).over(Reading(settings=files, sources=sources))
+
+
+def version_of_image(name: str, tag: str) -> str | None:  # noqa: ARG001 - one shape for all engines
+    """``7.0.5`` of ``mongo:7.0.5-ubi8``."""
+    return leading_version(tag)
+
+
+ENGINE = ContainerEngine(
+    engine="mongodb",
+    programs=frozenset({"mongod"}),
+    images=frozenset(
+        {
+            "mongo", "mongodb", "mongodb-community-server", "mongodb-enterprise-server", "percona-server-mongodb",
+            "mongodb-sharded",
+        }
+    ),
+    read=read,
+    version_of_image=version_of_image,
+    main_setting=CACHE,
+)  # fmt: skip

@@ -1,0 +1,60 @@
+"""MySQL and Percona Server in a container: ``mysqld --name=value`` and mounted my.cnf files."""
+
+from __future__ import annotations
+
+import re
+
+from hugeplan.recognition.base import ContainerEngine, ContainerView, Reading
+from hugeplan.recognition.command_line import expand, long_options
+from hugeplan.recognition.config_files import my_cnf
+from hugeplan.recognition.images import leading_version
+
+_NOT_SETTINGS = frozenset({"defaults_file", "defaults_extra_file", "user", "datadir", "socket", "port", "console"})
+
+
+def read(container: ContainerView) -> Reading:
+    """Options of the command go before mounted files."""
+    files: dict[str, str] = {}
+    sources: dict[str, str] = {}
+    unknown: list[str] = []
+    for file in container.files:
+        if not re.search(r"\.cnf$|my\.cnf|my\.ini", file.path):
+            continue
+        settings, includes = my_cnf(file.text)
+        files |= settings
+        sources |= dict.fromkeys(settings, file.source)
+        if includes and len(container.files) == 1:
+            unknown.append(f"{file.path} includes files that the input does not hold")
+    options: dict[str, str] = {}
+    for name, value in long_options(container.words):
+        plain = name.lower().replace("-", "_").removeprefix("loose_")
+        expanded = expand(value, dict(container.environment)) if value is not None else "on"
+        if plain in _NOT_SETTINGS:
+            continue
+        if expanded is None or "$" in expanded:
+            unknown.append(f"{plain}: its value comes from a variable that the input does not hold")
+            continue
+        negated = plain.startswith("skip_") and plain.removeprefix("skip_") == "large_pages"
+        options["large_pages" if negated else plain] = "off" if negated else expanded
+    found = Reading(settings=files, sources=sources, unknown=tuple(unknown))
+    return Reading.of("arguments", options).over(found)
+
+
+def version_of_image(name: str, tag: str) -> str | None:  # noqa: ARG001 - one shape for all engines
+    """``8.0.36`` of ``mysql:8.0.36-debian``."""
+    return leading_version(tag)
+
+
+ENGINE = ContainerEngine(
+    engine="mysql",
+    programs=frozenset({"mysqld", "mysqld_safe"}),
+    images=frozenset(
+        {
+            "mysql", "mysql-server", "community-server", "enterprise-server", "percona", "percona-server",
+            "percona-xtradb-cluster", "percona-xtradb-cluster-operator-pxc", "mysql-80", "mysql-57",
+        }
+    ),
+    read=read,
+    version_of_image=version_of_image,
+    main_setting="innodb_buffer_pool_size",
+)  # fmt: skip

@@ -1,0 +1,42 @@
+"""Redis and Valkey in a container: ``redis-server --maxmemory 2gb`` and mounted redis.conf files."""
+
+from __future__ import annotations
+
+from hugeplan.recognition.base import ContainerEngine, ContainerView, Reading
+from hugeplan.recognition.command_line import expand, long_options
+from hugeplan.recognition.config_files import redis_conf
+from hugeplan.recognition.images import leading_version
+
+_READ = frozenset({"maxmemory"})
+
+
+def read(container: ContainerView) -> Reading:
+    """Only ``maxmemory`` says how much memory the server takes."""
+    files: dict[str, str] = {}
+    sources: dict[str, str] = {}
+    for file in container.files:
+        if file.path.endswith(".conf"):
+            found = {name: value for name, value in redis_conf(file.text).items() if name in _READ}
+            files |= found
+            sources |= dict.fromkeys(found, file.source)
+    options = {
+        name: expanded
+        for name, value in long_options(container.words)
+        if name in _READ and value is not None and (expanded := expand(value, dict(container.environment))) is not None
+    }
+    return Reading.of("arguments", options).over(Reading(settings=files, sources=sources))
+
+
+def version_of_image(name: str, tag: str) -> str | None:  # noqa: ARG001 - one shape for all engines
+    """``7.2`` of ``redis:7.2-alpine``."""
+    return leading_version(tag)
+
+
+ENGINE = ContainerEngine(
+    engine="redis",
+    programs=frozenset({"redis-server", "valkey-server"}),
+    images=frozenset({"redis", "valkey", "redis-cluster", "redis-stack-server", "redis-stack", "valkey-cluster"}),
+    read=read,
+    version_of_image=version_of_image,
+    main_setting="maxmemory",
+)

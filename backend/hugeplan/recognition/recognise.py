@@ -1,0 +1,167 @@
+"""Which databases a pod holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from hugeplan.planner.model import Confidence
+from hugeplan.recognition.base import (
+    NOTHING,
+    ContainerEngine,
+    ContainerView,
+    Objects,
+    Operator,
+    PodView,
+    Reading,
+    Recognised,
+    Reference,
+)
+from hugeplan.recognition.command_line import programs
+from hugeplan.recognition.engines import BY_NAME, CONTAINER_ENGINES, jvm
+from hugeplan.recognition.images import is_around, parse_image
+from hugeplan.recognition.operators import BY_LABEL, OPERATORS
+
+
+def recognise(pod: PodView, objects: Objects) -> tuple[Recognised, ...]:
+    """The databases of a pod: the one that its operator's labels name, else whatever its containers look like."""
+    for place in sorted({place for name in pod.labels if name in BY_LABEL for place in BY_LABEL[name]}):
+        operator = OPERATORS[place]
+        references = operator.references(pod)
+        container = _container_of(operator, pod) if references else None
+        if container is not None:
+            return (_of_operator(operator, references, container, pod, objects),)
+    return tuple(_of_containers(pod))
+
+
+def _container_of(operator: Operator, pod: PodView) -> ContainerView | None:
+    """The container that holds the engine: by the name that the operator gives it, else by what it looks like."""
+    for container in pod.containers:
+        if container.name in operator.containers:
+            return container
+    for container in pod.containers:
+        row = engine_of(container)
+        if row is not None and row.engine == operator.engine:
+            return container
+    return None if operator.containers else next(iter(pod.containers), None)
+
+
+def _of_operator(
+    operator: Operator, references: object, container: ContainerView, pod: PodView, objects: Objects
+) -> Recognised:
+    row = BY_NAME[operator.engine]
+    found, named = NOTHING, None
+    seen: list[str] = []
+    for reference in references if isinstance(references, list | tuple) else ():
+        assert isinstance(reference, Reference)
+        named = named or reference.name
+        resource = objects.get(reference, pod.namespace)
+        if resource is not None:
+            seen.append(f"{reference.kind} {pod.namespace}/{reference.name}")
+            found = found.over(operator.read(resource, pod))
+    own = row.read(container)
+    reading = own.over(found).over(operator.defaults(pod))
+    unknown = list(reading.unknown)
+    if not seen:
+        unknown.append(f"settings: the {operator.name} resource of this cluster is not in the input")
+    source = f"label of {operator.name}" + (f" and {', '.join(seen)}" if seen else "")
+    return _recognised(
+        row,
+        container,
+        reading,
+        source=source,
+        confidence=Confidence.HIGH,
+        complete=bool(seen) and not reading.unknown,
+        operator=operator.name,
+        cluster=named,
+        unknown=tuple(unknown),
+    )
+
+
+def _of_containers(pod: PodView) -> Iterator[Recognised]:
+    for container in pod.containers:
+        row = engine_of(container)
+        if row is None:
+            continue
+        started = not row.programs.isdisjoint(programs(container.words))
+        reading = row.read(container)
+        unknown = list(reading.unknown)
+        if row.main_setting is not None and row.main_setting not in reading.settings:
+            unknown.append(f"{row.main_setting}: not in the input, the engine's default is taken")
+        yield _recognised(
+            row,
+            container,
+            reading,
+            source=f"command {container.words[0]}" if started else f"image {parse_image(container.image).name}",
+            confidence=Confidence.HIGH if started else Confidence.MEDIUM,
+            complete=bool(reading.settings) and not reading.unknown,
+            operator=None,
+            cluster=None,
+            unknown=tuple(unknown),
+        )
+
+
+def _recognised(
+    row: ContainerEngine,
+    container: ContainerView,
+    reading: Reading,
+    *,
+    source: str,
+    confidence: Confidence,
+    complete: bool,
+    operator: str | None,
+    cluster: str | None,
+    unknown: tuple[str, ...],
+) -> Recognised:
+    image = parse_image(container.image)
+    version = reading.version or row.version_of_image(image.name, image.tag or "")
+    return Recognised(
+        engine=row.engine,
+        container=container.name,
+        version=version,
+        settings=reading.settings,
+        sources=reading.sources,
+        source=source,
+        confidence=confidence,
+        complete=complete,
+        operator=operator,
+        cluster=cluster,
+        unknown=unknown if version or row.engine == "jvm" else (*unknown, "version: the image's tag does not say it"),
+        notes=reading.notes,
+    )
+
+
+def engine_of(container: ContainerView) -> ContainerEngine | None:
+    """The engine that a container holds: its command decides, then its image's name."""
+    row = _engine_of(container.words, container.image)
+    if row is None and jvm.asks_for_large_pages(container):
+        return jvm.ENGINE
+    return row
+
+
+@lru_cache(maxsize=16384)
+def _engine_of(words: tuple[str, ...], reference: str) -> ContainerEngine | None:
+    started = frozenset(programs(words)) if words else frozenset()
+    image = parse_image(reference)
+    around = is_around(image)
+    for row in CONTAINER_ENGINES:
+        if not row.programs.isdisjoint(started) and not around:
+            # MariaDB's images also start a program named mysqld.
+            return BY_NAME["mariadb"] if row.engine == "mysql" and "mariadb" in image.name else row
+    if around:
+        return None
+    for row in CONTAINER_ENGINES:
+        if image.name in row.images:
+            return row
+    return _by_path(image.path, image.name)
+
+
+def _by_path(path: str, name: str) -> ContainerEngine | None:
+    """Registries that name the engine in the path: Oracle's ``/database/enterprise``, Microsoft's ``/mssql/server``."""
+    if path.endswith("/database") and name in {"enterprise", "express", "free", "standard"}:
+        return BY_NAME["oracle"]
+    if path.endswith(("gvenzl", "/mssql")):
+        return BY_NAME["oracle"] if path.endswith("gvenzl") else BY_NAME["sqlserver"]
+    if path.endswith(("/mysql", "mysql")) and name in {"community-server", "enterprise-server"}:
+        return BY_NAME["mysql"]
+    return None
