@@ -14,16 +14,25 @@ from hugeplan.hardware.curves import hardware_facts_of
 from hugeplan.planner.model import HardwareFacts
 
 
-def read_text(path: str) -> str:
-    """A file's text, standard input's for ``-``. InputError when there is none, or none in UTF-8."""
+def read_bytes(path: str) -> bytes:
+    """A file's bytes, standard input's for ``-``. InputError when there is none."""
     try:
-        if path == "-":
-            return sys.stdin.read()
-        return Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start} is not UTF-8 text") from error
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
+
+
+def decode_text(data: bytes, path: str) -> str:
+    """UTF-8 text with its line ends as the platform's text files have them; ``path`` is for the message."""
+    try:
+        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8 text") from error
+
+
+def read_text(path: str) -> str:
+    """A file's text, standard input's for ``-``. InputError when there is none, or none in UTF-8."""
+    return decode_text(read_bytes(path), path)
 
 
 def read_document(path: str) -> TlbbenchDocument:

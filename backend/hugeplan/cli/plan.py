@@ -12,7 +12,8 @@ from typing import Final
 
 from hugeplan.artifacts import Artifact, render
 from hugeplan.cli import EXIT_WRONG_INPUT, InputError
-from hugeplan.cli.files import read_run, read_text
+from hugeplan.cli.files import decode_text, read_bytes, read_run
+from hugeplan.cli.plan_inventory import is_inventory, plan_kubernetes, plan_prometheus
 from hugeplan.cli.plan_text import plan_text
 from hugeplan.cli.this_node import Machine, node_facts, node_sample
 from hugeplan.planner.demand import ENGINES, engine_named
@@ -32,6 +33,8 @@ _EPILOG: Final = """\
 examples:
   hugeplan plan scenario.yaml
   hugeplan plan scenario.yaml --json
+  kubectl get nodes,pods,pvc,configmaps -A -o json | hugeplan plan -
+  hugeplan plan --prometheus http://prometheus.example:9090
   hugeplan plan --node this --postgresql shared_buffers=8GB,max_connections=200 --tenant "app:6GiB x 4"
 
 An engine's option takes its settings; name, version, connections, numa_node and page_size describe the instance.
@@ -44,7 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``plan``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
-    parser.add_argument("scenario", nargs="?", help="a scenario file, YAML or JSON; - reads standard input")
+    parser.add_argument(
+        "scenario", nargs="?", help="a scenario (YAML or JSON) or Kubernetes objects; - reads standard input"
+    )
+    parser.add_argument("--prometheus", metavar="URL", help="plan every node that a Prometheus server knows")
+    parser.add_argument("--verbose", action="store_true", help="every node, database and finding")
     parser.add_argument("--node", metavar="this", help="this: plan for the machine the command runs on")
     parser.add_argument("--tlbbench", metavar="FILE", help="a tlbbench document measured on the node")
     parser.add_argument(
@@ -64,13 +71,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan; the caller prints PlannerErrors and InputErrors as one line."""
+    if arguments.prometheus is not None:
+        _refuse_beside(arguments, "--prometheus")
+        return plan_prometheus(arguments)
+    text = None
+    if arguments.scenario is not None:
+        data = read_bytes(arguments.scenario)
+        if is_inventory(data):
+            _refuse_beside(arguments, "Kubernetes objects")
+            return plan_kubernetes(data, arguments.scenario, arguments)
+        text = decode_text(data, arguments.scenario)
     try:
-        request = _request(arguments)
+        request = _request(arguments, text)
     except ScenarioFileError as error:
         for line in str(error).splitlines():
             sys.stderr.write(f"hugeplan plan: {line}\n")
         return EXIT_WRONG_INPUT
-    found = plan(request) if arguments.scenario is None else _plan_of_file(arguments.scenario, request)
+    found = plan(request) if text is None else _plan_of_file(arguments.scenario, text, request)
     artifacts = render(found, request)
     if arguments.artifacts is not None:
         _write(artifacts, Path(arguments.artifacts))
@@ -82,12 +99,20 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _request(arguments: argparse.Namespace) -> PlanRequest:
+def _refuse_beside(arguments: argparse.Namespace, source: str) -> None:
+    """Nodes, databases and tenants come from the source alone."""
+    engines = any(getattr(arguments, f"engine_{name}") for name in ENGINES)
+    scenario = arguments.prometheus is not None and arguments.scenario is not None
+    if scenario or arguments.node is not None or arguments.tlbbench is not None or arguments.tenant or engines:
+        raise InputError(f"give {source} alone: nodes, databases and tenants come from there")
+
+
+def _request(arguments: argparse.Namespace, text: str | None) -> PlanRequest:
     databases = _databases(arguments)
-    if arguments.scenario is not None:
+    if text is not None:
         if arguments.node is not None or databases or arguments.tenant:
             raise InputError("give a scenario file, or --node this with databases and tenants, not both")
-        return _from_file(arguments.scenario, arguments.tlbbench)
+        return _from_file(arguments.scenario, text, arguments.tlbbench)
     if arguments.node is None:
         raise InputError("give a scenario file, or --node this")
     if arguments.node != "this":
@@ -104,8 +129,7 @@ def _request(arguments: argparse.Namespace) -> PlanRequest:
     )
 
 
-def _from_file(path: str, run: str | None) -> PlanRequest:
-    text = read_text(path)
+def _from_file(path: str, text: str, run: str | None) -> PlanRequest:
     document = load(text, path)
     folder = Path() if path == "-" else Path(path).parent
     try:
@@ -117,11 +141,11 @@ def _from_file(path: str, run: str | None) -> PlanRequest:
     return request
 
 
-def _plan_of_file(path: str, request: PlanRequest) -> Plan:
+def _plan_of_file(path: str, text: str, request: PlanRequest) -> Plan:
     try:
         return plan(request)
     except PlannerError as error:
-        raise InputError(str(error) if path == "-" else _with_line(path, read_text(path), error)) from error
+        raise InputError(str(error) if path == "-" else _with_line(path, text, error)) from error
 
 
 def _with_line(path: str, text: str, error: PlannerError) -> str:

@@ -7,20 +7,20 @@ their line. Every plan is widened by what the source cannot tell, because such f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hugeplan.inventory.findings import findings_of_inventory, findings_of_node, findings_of_plan
 from hugeplan.inventory.model import FoundNode, HugePageUser, Inventory
 from hugeplan.inventory.now import node_now
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.ledger import free_bytes, free_bytes_by_node
+from hugeplan.planner.memory.ledger import free_bytes, free_bytes_by_node
 from hugeplan.planner.model import DatabaseInstance, Finding, Plan, PlanRequest, Policy, State
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.plan import plan
 from hugeplan.planner.units import format_iec_bytes
 
-#: Findings of the plan that say again what a finding about today's state says of the same pod.
-_SAID_BEFORE = frozenset({"pod_limit_below_segment", "pool_idle", "silent_fallback", "pools_present"})
+#: Findings of the plan that say again what a finding about today's state says, or that the plan is not applied yet.
+_SAID_BEFORE = frozenset({"pod_limit_below_segment", "pool_idle", "silent_fallback", "pool_short"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +97,13 @@ def answer(inventory: Inventory, policy: Policy | None = None) -> FleetAnswer:
 
 def request_of(node: FoundNode, policy: Policy) -> PlanRequest:
     """What the planner is asked for a node: its databases, and every other user of huge pages as a segment."""
-    others = [_as_instance(user, size) for user in node.huge_page_users if not user.is_database
-              for size in user.limit_bytes if user.limit_bytes[size] and size in node.facts.huge_page_sizes_bytes]  # fmt: skip
+    others = [
+        _as_instance(user, size)
+        for user in node.huge_page_users
+        if not user.is_database
+        for size, held in user.limit_bytes.items()
+        if held and size in node.facts.huge_page_sizes_bytes
+    ]
     return PlanRequest(
         node=node.facts,
         reservations=node.reservations,
@@ -134,7 +139,13 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
     by_size: dict[int, int] = {}
     for pool in found.pools:
         by_size[pool.page_bytes] = by_size.get(pool.page_bytes, 0) + pool.pages * pool.page_bytes
-    own = tuple(finding for finding in found.findings if finding.code not in _SAID_BEFORE)
+    own = tuple(
+        finding
+        if finding.subject == node.facts.name
+        else replace(finding, subject=f"{node.facts.name}, {finding.subject}")
+        for finding in found.findings
+        if finding.code not in _SAID_BEFORE
+    )
     findings = (*today, *findings_of_plan(node, found), *own)
     return NodeAnswer(
         node=node,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from hugeplan.planner.engines import demand_of, engine_named
+from hugeplan.planner.demand import demand_of, engine_named
 from hugeplan.planner.errors import PlannerError, UnknownVersionError
 from hugeplan.planner.model import MIB, DatabaseInstance
 from hugeplan.recognition import Recognised

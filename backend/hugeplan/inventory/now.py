@@ -6,7 +6,7 @@ from typing import Final
 
 from hugeplan.inventory.findings import DatabaseNow, NodeNow
 from hugeplan.inventory.model import FoundDatabase, FoundNode
-from hugeplan.planner.engines import DemandContext, OnShortage, demand_of, engine_named
+from hugeplan.planner.demand import DemandContext, OnShortage, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
 
 #: Engines that use huge pages only when a setting asks for them, and that setting. The others try by themselves.

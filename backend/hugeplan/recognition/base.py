@@ -2,7 +2,8 @@
 
 Input is a container of a pod as the API server describes it, and :class:`Objects`, the other objects of the same
 input (ConfigMaps and custom resources). Output is a :class:`Recognised` database: what the plan can be fed with, and
-where each value was read. Nothing is guessed: a setting that the input does not hold is absent, and ``unknown`` says so.
+where each value was read. Nothing is guessed: a setting that the input does not hold is absent, and ``unknown`` says
+so.
 """
 
 from __future__ import annotations
@@ -178,8 +179,9 @@ class ContainerEngine:
 class Operator:
     """A row of the table of operators.
 
-    ``labels``: pods without any of these are not the operator's. ``references`` names the custom resources that may describe the pod, from its labels; empty when the pod is not
-    the operator's. ``containers`` are the names of the engine's container. ``read`` gets the resource and the pod.
+    Pods without any of ``labels`` are not the operator's. ``references`` names the custom resources that may describe
+    the pod, from its labels; empty when the pod is not the operator's. ``containers`` are the names of the engine's
+    container. ``read`` gets the resource and the pod. ``resources`` are (group, kind).
     """
 
     name: str

@@ -170,7 +170,8 @@ def cluster(nodes: int, pods: int, databases_per_ten_nodes: int = 5) -> str:
         home = f"worker-{i * nodes // databases:04d}"
         items.append(
             postgres(
-                f"pg-{i}-0", home, {"shared_buffers": f"{4 + 4 * (i % 4)}GB", "max_connections": str(100 + 50 * (i % 3))},
+                f"pg-{i}-0", home,
+                {"shared_buffers": f"{4 + 4 * (i % 4)}GB", "max_connections": str(100 + 50 * (i % 3))},
                 namespace=f"db-{i % 20}",
                 limits={"memory": "24Gi", **({"hugepages-2Mi": "4Gi"} if i % 3 == 0 else {})},
             )

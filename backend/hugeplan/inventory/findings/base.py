@@ -58,6 +58,7 @@ def finding(
     subject: str,
     title: str,
     reason: str,
+    *,
     fix: str | None = None,
     **evidence: object,
 ) -> Finding:

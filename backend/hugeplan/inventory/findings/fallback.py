@@ -35,7 +35,7 @@ def check(now: NodeNow) -> Iterable[Finding]:
                 database.found.subject,
                 "It will not start here",
                 f"{shortage} Its settings insist on huge pages.",
-                f"Reserve {demand.pages:,} pages of {label} on {now.name}.",
+                fix=f"Reserve {demand.pages:,} pages of {label} on {now.name}.",
             )
         else:
             yield finding(
@@ -44,7 +44,7 @@ def check(now: NodeNow) -> Iterable[Finding]:
                 database.found.subject,
                 "It falls back to base pages without a word",
                 f"{shortage} Its settings try huge pages and do without.",
-                f"Reserve {demand.pages:,} pages of {label} on {now.name}, then let the engine insist on them.",
+                fix=f"Reserve {demand.pages:,} pages of {label} on {now.name}, then let the engine insist on them.",
             )
 
 

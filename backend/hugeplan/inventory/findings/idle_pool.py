@@ -27,7 +27,7 @@ def check(now: NodeNow) -> Iterable[Finding]:
             f"{idle // size:,} reserved pages of {page_label(size)} cannot be used by any pod",
             f"{format_bytes(held)} are reserved in pages of {page_label(size)}; {whose}."
             " Processes outside pods are not seen here.",
-            "Give the databases a limit for these pages, or reserve fewer.",
+            fix="Give the databases a limit for these pages, or reserve fewer.",
             reserved=format_bytes(held),
             promised=format_bytes(promised),
         )

@@ -43,6 +43,6 @@ def check(now: NodeNow) -> Iterable[Finding]:
             "It may use none of the node's huge pages",
             f"Node {now.name} has huge pages reserved and the container has no huge page limit, so its limit is 0."
             f" {what}",
-            f"Set {resource}: {size} as request and limit of container {found.recognised.container}.",
+            fix=f"Set {resource}: {size} as request and limit of container {found.recognised.container}.",
             needed=size,
         )

@@ -27,5 +27,5 @@ def check(now: NodeNow) -> Iterable[Finding]:
             f"It has a limit for {names} and mounts no volume of it",
             f"A program that opens files on hugetlbfs needs an emptyDir volume with a HugePages medium, and"
             f" {user.owner_kind or 'the pod'} mounts none. A program that maps with MAP_HUGETLB or shmget does not.",
-            "If the program uses hugetlbfs, add an emptyDir volume with the medium HugePages-SIZE and mount it.",
+            fix="If the program uses hugetlbfs, add an emptyDir volume with the medium HugePages-SIZE and mount it.",
         )

@@ -21,5 +21,5 @@ def check(found: FoundDatabase) -> Iterable[Finding]:
         found.subject,
         "It waits for huge pages" if huge else "It has no node yet",
         reason if reason.endswith(".") else f"{reason}.",
-        "Reserve its pages on the nodes that it may run on, and restart their kubelets." if huge else None,
+        fix="Reserve its pages on the nodes that it may run on, and restart their kubelets." if huge else None,
     )

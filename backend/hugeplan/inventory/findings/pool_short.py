@@ -28,7 +28,7 @@ def check(now: NodeNow) -> Iterable[Finding]:
             f"Its pods were promised {format_bytes(promised - held)} of {page_label(size)} pages that it does not have",
             f"The limits of {users} sum to {format_bytes(promised)}, the node reports {format_bytes(held)}:"
             " the pool was made smaller after they were scheduled. What starts last finds too few pages.",
-            f"Reserve {promised // size:,} pages of {page_label(size)} and restart the kubelet.",
+            fix=f"Reserve {promised // size:,} pages of {page_label(size)} and restart the kubelet.",
             reserved=format_bytes(held),
             promised=format_bytes(promised),
         )

@@ -34,7 +34,7 @@ def check(node: FoundNode, plan: Plan) -> Iterable[Finding]:
         f"Its pods' memory requests exceed what is left by {format_bytes(left - offered)}",
         f"Requests of {format_bytes(left)} remain after the databases' requests fall by {format_bytes(moved)} that move"
         f" into the pool; allocatable memory becomes {format_bytes(offered)}. Some pods would have to leave.",
-        "Move pods or a database to another node, or make a buffer pool smaller.",
+        fix="Move pods or a database to another node, or make a buffer pool smaller.",
         requests=format_bytes(left),
         allocatable=format_bytes(offered),
     )

@@ -40,7 +40,7 @@ def check(now: NodeNow) -> Iterable[Finding]:
             found.subject,
             f"Its huge page limit is {short:,} pages short of its segment",
             f"The segment takes {demand.pages:,} pages, the limit allows {limit // demand.page_bytes:,}. {what}",
-            f"Set {resource}: {format_kubernetes_bytes(database.needed_bytes)} as request and limit of container"
+            fix=f"Set {resource}: {format_kubernetes_bytes(database.needed_bytes)} as request and limit of container"
             f" {found.recognised.container}.",
             limit=format_kubernetes_bytes(limit),
             needed=format_kubernetes_bytes(database.needed_bytes),

@@ -76,15 +76,15 @@ def build_inventory(read: Read, source: str) -> Inventory:
     for pod in pods:
         if not holds_memory(pod):
             continue
-        node = pod.spec.nodeName
-        if node is None:
-            waiting += _databases(pod, pod_view(pod, given.config_maps), given, None, set())
-        elif node in parts:
-            _add_pod(parts[node], pod, given)
+        home = pod.spec.nodeName
+        if home is None:
+            waiting += _databases(pod, pod_view(pod, given.config_maps), given, set())
+        elif home in parts:
+            _add_pod(parts[home], pod, given)
         else:
-            elsewhere[node] = elsewhere.get(node, 0) + 1
-    for node, count in sorted(elsewhere.items())[:MAX_NOTES]:
-        notes.append(f"node {node} is not in the input; its {count} pods are left out")
+            elsewhere[home] = elsewhere.get(home, 0) + 1
+    for home, count in sorted(elsewhere.items())[:MAX_NOTES]:
+        notes.append(f"node {home} is not in the input; its {count} pods are left out")
     found = []
     for name, node in sorted(nodes.items()):
         built = _found_node(node, parts[name])
@@ -142,13 +142,11 @@ def _custom_resources(read: Read) -> Objects:
     return objects
 
 
-def _databases(pod: Pod, view: PodView, given: _Input, node: str | None, names: set[str]) -> list[FoundDatabase]:
-    return [_found_database(pod, view, recognised, given, node, names) for recognised in recognise(view, given.objects)]
+def _databases(pod: Pod, view: PodView, given: _Input, names: set[str]) -> list[FoundDatabase]:
+    return [_found_database(pod, view, recognised, given, names) for recognised in recognise(view, given.objects)]
 
 
-def _found_database(
-    pod: Pod, view: PodView, recognised: Recognised, given: _Input, node: str | None, names: set[str]
-) -> FoundDatabase:
+def _found_database(pod: Pod, view: PodView, recognised: Recognised, given: _Input, names: set[str]) -> FoundDatabase:
     container = next(one for one in view.containers if one.name == recognised.container)
     memory = pod_memory(pod)
     limits = dict(container.huge_pages_limit_bytes) or dict(memory.huge_pages_bytes)
@@ -165,14 +163,14 @@ def _found_database(
         recognised=_with_unknown(recognised, unknown),
         namespace=view.namespace,
         workload=view.name,
-        node=node,
+        node=pod.spec.nodeName,
         owner_kind=view.owner_kind,
         memory_request_bytes=container.memory_request_bytes,
         memory_limit_bytes=container.memory_limit_bytes,
         huge_pages_limit_bytes=limits,
         hugetlbfs_mounts=hugetlbfs_mounts(pod, recognised.container),
         volume_bytes=_volume_bytes(pod, view.namespace, given.claims),
-        not_scheduled_because=not_scheduled_because(pod) if node is None else None,
+        not_scheduled_because=not_scheduled_because(pod) if pod.spec.nodeName is None else None,
     )
 
 
@@ -204,7 +202,7 @@ def _volume_bytes(pod: Pod, namespace: str, claims: Mapping[tuple[str, str], Cla
 
 def _add_pod(parts: _NodeParts, pod: Pod, given: _Input) -> None:
     view = pod_view(pod, given.config_maps)
-    databases = _databases(pod, view, given, pod.spec.nodeName, parts.names)
+    databases = _databases(pod, view, given, parts.names)
     whole = pod_memory(pod)
     parts.pods += 1
     parts.databases += databases

@@ -175,7 +175,7 @@ def _object(document: msgspec.Raw, head: objects.Head, kind: str, found: Read) -
 
 
 def _is_of_group(api_version: str, kind: str) -> bool:
-    """``Node`` is also a kind of other groups (Longhorn's); only the core one is meant. An empty version is a raw list's."""
+    """``Node`` is also a kind of Longhorn's group; only the core one is meant. Items of raw lists have no version."""
     return not api_version or api_version.rpartition("/")[0] == _GROUPS.get(kind, "")
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from hugeplan.inventory.kubernetes.objects import Node, Resources
 from hugeplan.inventory.kubernetes.quantities import huge_page_size, parse_quantity
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.kubernetes import KUBELET_EVICTION_BYTES
+from hugeplan.planner.memory.kubernetes import KUBELET_EVICTION_BYTES
 from hugeplan.planner.model import KIB, NodeFacts, NodeSample, NumaNode, Pool, Reservations
 from hugeplan.planner.pages import base_page_sizes, canonical_architecture, huge_page_sizes, usual_default_size
 

@@ -11,8 +11,8 @@ from hugeplan.inventory.kubernetes.objects import (
     ConfigMapVolume,
     Container,
     Pod,
-    Resources,
     ResourceRequirements,
+    Resources,
     Volume,
 )
 from hugeplan.inventory.kubernetes.quantities import huge_page_size, parse_quantity

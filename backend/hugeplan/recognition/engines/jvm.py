@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 
-from hugeplan.planner.engines import ENGINES
+from hugeplan.planner.demand import ENGINES
 from hugeplan.recognition.base import ContainerEngine, ContainerView, Reading
 from hugeplan.recognition.command_line import words_of
 

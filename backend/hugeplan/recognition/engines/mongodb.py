@@ -31,11 +31,11 @@ def read(container: ContainerView) -> Reading:
             found = cache_size(mongod_conf(file.text))
             files |= found
             sources |= dict.fromkeys(found, file.source)
-    options = {
-        CACHE: expanded
-        for name, value in long_options(container.words)
-        if name == CACHE and value is not None and (expanded := expand(value, dict(container.environment))) is not None
-    }
+    options: dict[str, str] = {}
+    for name, value in long_options(container.words):
+        expanded = expand(value, dict(container.environment)) if name == CACHE and value is not None else None
+        if expanded is not None:
+            options[CACHE] = expanded
     return Reading.of("arguments", options).over(Reading(settings=files, sources=sources))
 
 

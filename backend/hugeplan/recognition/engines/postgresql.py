@@ -16,8 +16,9 @@ _SINGLE_LETTERS = {"-B": "shared_buffers", "-N": "max_connections"}
 
 def read(container: ContainerView) -> Reading:
     """Options go before variables, variables before files, as the server reads them."""
-    files, unknown = {}, []
-    sources = {}
+    files: dict[str, str] = {}
+    sources: dict[str, str] = {}
+    unknown: list[str] = []
     for file in container.files:
         if not re.search(r"\.conf$|postgresql", file.path) or re.search(r"pg_hba|pg_ident|recovery", file.path):
             continue
@@ -43,9 +44,7 @@ def _options(container: ContainerView) -> Reading:
             pair = after
         elif word in _SINGLE_LETTERS and after:
             pair = f"{_SINGLE_LETTERS[word]}={after}"
-        elif word.startswith("-c") and "=" in word:
-            pair = word[2:]
-        elif word.startswith("--") and "=" in word:
+        elif (word.startswith("-c") and "=" in word) or (word.startswith("--") and "=" in word):
             pair = word[2:]
         else:
             continue

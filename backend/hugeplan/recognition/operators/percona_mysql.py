@@ -30,7 +30,7 @@ def read(resource: Mapping[str, Any], pod: PodView) -> Reading:  # noqa: ARG001 
     section = inside(resource, "spec", _SECTION.get(str(resource.get("kind")), "mysql"))
     text, image = inside(section, "configuration"), inside(section, "image")
     settings, _ = my_cnf(text) if isinstance(text, str) else ({}, False)
-    unknown = ()
+    unknown: tuple[str, ...] = ()
     if "innodb_buffer_pool_size" not in settings:
         unknown = ("innodb_buffer_pool_size: the operator computes it from the container's memory",)
     version = leading_version(parse_image(image).tag) if isinstance(image, str) else None

@@ -21,7 +21,7 @@ def read(resource: Mapping[str, Any], pod: PodView) -> Reading:  # noqa: ARG001 
     """Parameters and version; Patroni's own section holds what is not a parameter of the server."""
     parameters = text_map(inside(resource, "spec", "postgresql", "parameters"))
     version = inside(resource, "spec", "postgresql", "version")
-    unknown = ()
+    unknown: tuple[str, ...] = ()
     if "shared_buffers" not in parameters:
         unknown = ("shared_buffers: Spilo computes it from the container's memory (a quarter or a fifth, by version)",)
     return Reading.of(

@@ -1,0 +1,92 @@
+"""``hugeplan plan`` over a whole inventory: Kubernetes objects on standard input, or a Prometheus server."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import re
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from hugeplan.artifacts import render
+from hugeplan.cli import InputError
+from hugeplan.cli.inventory_text import inventory_text
+from hugeplan.inventory.answer import FleetAnswer, answer
+from hugeplan.inventory.document import inventory_document
+from hugeplan.inventory.errors import InventoryError
+from hugeplan.inventory.kubernetes import looks_like_kubernetes, read_kubernetes
+from hugeplan.inventory.model import Inventory
+from hugeplan.planner.model import State
+
+EXIT_DOES_NOT_FIT: Final = 4
+EXIT_FINDING_WRONG: Final = 5
+
+_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def is_inventory(data: bytes) -> bool:
+    """Whether the bytes are Kubernetes objects, and not a scenario."""
+    return looks_like_kubernetes(data)
+
+
+def plan_kubernetes(data: bytes, path: str, arguments: argparse.Namespace) -> int:
+    """Plan every node of the objects in ``data`` and print the answer."""
+    # The millions of objects of a large cluster hold no cycles; collecting among them would double the time.
+    gc.disable()
+    try:
+        found = read_kubernetes(data, "standard input" if path == "-" else path)
+    except InventoryError as error:
+        raise InputError(str(error)) from error
+    finally:
+        gc.enable()
+    return print_answer(found, arguments)
+
+
+def print_answer(inventory: Inventory, arguments: argparse.Namespace) -> int:
+    """Plan, write files where asked to, print; the exit status says whether all fits and nothing is wrong."""
+    if not inventory.nodes:
+        kinds = "; ".join(inventory.notes[:3])
+        raise InputError(f"no node in {inventory.source}" + (f": {kinds}" if kinds else ""))
+    gc.freeze()
+    found = answer(inventory)
+    if arguments.artifacts is not None:
+        write_artifacts(found, Path(arguments.artifacts))
+    if arguments.json:
+        print(json.dumps(inventory_document(found), ensure_ascii=False, allow_nan=False))
+    else:
+        sys.stdout.write(inventory_text(found, verbose=arguments.verbose))
+    return exit_status(found)
+
+
+def exit_status(found: FleetAnswer) -> int:
+    """0: all fits; 4: a node does not fit; 5: a finding says wrong."""
+    if found.does_not_fit:
+        return EXIT_DOES_NOT_FIT
+    return EXIT_FINDING_WRONG if any(one.state is State.WRONG for one in found.all_findings) else 0
+
+
+def write_artifacts(found: FleetAnswer, folder: Path) -> None:
+    """One folder per planned node: its whole plan as JSON, and the files that apply it where it fits."""
+    for node in found.nodes:
+        if node.plan is None:
+            continue
+        own = folder / _NOT_IN_A_NAME.sub("-", node.node.facts.name)
+        try:
+            own.mkdir(parents=True, exist_ok=True)
+            (own / "plan.json").write_text(
+                json.dumps(asdict(node.plan), indent=2, ensure_ascii=False), encoding="utf-8"
+            )
+            for artifact in render(node.plan, node.request) if node.fits else ():
+                target = own / artifact.filename
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(artifact.content, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"--artifacts {own}: {error.strerror}") from error
+
+
+def plan_prometheus(arguments: argparse.Namespace) -> int:
+    """Plan every node that a Prometheus server knows."""
+    raise InputError(f"--prometheus {arguments.prometheus}: not there yet")
