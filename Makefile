@@ -76,6 +76,14 @@ test: ## Run all test suites from nothing; the last line is the total
 	@$(MAKE) setup
 	@exec $(BIN)/python deploy/suites/run_tests.py --state-dir $(STATE)
 
+.PHONY: test-kubernetes
+test-kubernetes: setup ## Run the tests on a real Kubernetes 1.34 (built from Go modules once, about ten minutes)
+	@exec $(BIN)/python deploy/suites/run_tests.py --state-dir $(STATE) kubernetes
+
+.PHONY: kubernetes
+kubernetes: ## Build what test-kubernetes needs into the cache folder
+	@deploy/kubernetes/rig/binaries/build.sh
+
 .PHONY: check
 check: setup ## Lint, types, import contracts, formats, builds with warnings as errors
 	@exec $(BIN)/python deploy/suites/run_checks.py

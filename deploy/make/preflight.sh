@@ -3,6 +3,7 @@
 #   preflight.sh python [CANDIDATE]   prints the interpreter's path (Python 3.11+ with venv)
 #   preflight.sh node                 Node 20+ with npm
 #   preflight.sh cc                   a C compiler
+#   preflight.sh kubernetes           Kubernetes 1.34 for tests: built within its time limit, or in the cache
 set -u
 
 fail() {
@@ -47,9 +48,22 @@ check_cc() {
     fail "a C compiler is needed to build tlbbench; install one (Debian and Ubuntu: apt-get install gcc libc6-dev)."
 }
 
+# Cold it takes about ten minutes of one free core; a later run finds the binaries, or Go's build cache, and goes on.
+check_kubernetes() {
+  local build log status=0 limit=${KUBERNETES_BUILD_SECONDS:-1200}
+  build=$(dirname "$0")/../kubernetes/rig/binaries/build.sh
+  "$build" --where >/dev/null && return
+  [ "${HUGEPLAN_INSTALL:-}" != no ] || fail "Kubernetes is not built and HUGEPLAN_INSTALL=no forbids to fetch its modules."
+  command -v go >/dev/null 2>&1 || fail "Go is needed to build Kubernetes for these tests (Debian and Ubuntu: apt-get install golang-go)."
+  log=$(timeout "$limit" "$build" 2>&1 >/dev/null) || status=$?
+  [ "$status" != 124 ] || fail "Kubernetes was not built within $limit seconds; the next run goes on from there (or: make kubernetes)."
+  [ "$status" = 0 ] || fail "Kubernetes could not be built from its Go modules: $(tail -n 1 <<<"$log")"
+}
+
 case "${1:-}" in
   python) find_python "${2:-}" ;;
   node) check_node ;;
   cc) check_cc ;;
-  *) fail "usage: preflight.sh python|node|cc" ;;
+  kubernetes) check_kubernetes ;;
+  *) fail "usage: preflight.sh python|node|cc|kubernetes" ;;
 esac

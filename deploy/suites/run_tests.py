@@ -57,6 +57,11 @@ SUITES = (
         "deploy", "deploy", PYTEST, 900,
         "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"),
     ),
+    # Before the backend's: their tests on an API server find it built.
+    Suite(
+        "kubernetes", "deploy", (*PYTEST, "kubernetes/tests"), 900,
+        "deploy/kubernetes/tests", preflight=("kubernetes",),
+    ),
     Suite("backend", "backend", PYTEST, 2400, "backend/tests"),
     Suite(
         "frontend", "frontend", VITEST, 600,

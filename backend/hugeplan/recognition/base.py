@@ -164,7 +164,8 @@ class ContainerEngine:
     """A row of the table of engines: how a container of it looks, and how its settings are read.
 
     ``programs`` are the base names of the server's program. ``images`` are image names without registry and tag.
-    ``read`` gets the container and answers what its command, environment and files say.
+    ``read`` gets the container and answers what its command, environment and files say. ``is_server`` tells, from the
+    words of the command, a server from another use of the same image.
     """
 
     engine: str
@@ -173,6 +174,7 @@ class ContainerEngine:
     read: Callable[[ContainerView], Reading]
     version_of_image: Callable[[str, str], str | None]
     main_setting: str | None
+    is_server: Callable[[Sequence[str]], bool] = lambda _: True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +184,7 @@ class Operator:
     Pods without any of ``labels`` are not the operator's. ``references`` names the custom resources that may describe
     the pod, from its labels; empty when the pod is not the operator's. ``containers`` are the names of the engine's
     container. ``read`` gets the resource and the pod. ``resources`` are (group, kind).
+    Without ``labels_suffice`` the labels are too common to tell: the pod is the operator's only with its resource.
     """
 
     name: str
@@ -192,6 +195,7 @@ class Operator:
     read: Callable[[Mapping[str, Any], PodView], Reading]
     defaults: Callable[[PodView], Reading] = lambda _: NOTHING
     resources: tuple[tuple[str, str], ...] = ()
+    labels_suffice: bool = True
 
 
 def inside(resource: Mapping[str, Any] | None, *path: str) -> Any:

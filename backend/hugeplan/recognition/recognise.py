@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from hugeplan.planner.model import Confidence
@@ -29,9 +29,13 @@ def recognise(pod: PodView, objects: Objects) -> tuple[Recognised, ...]:
         operator = OPERATORS[place]
         references = operator.references(pod)
         container = _container_of(operator, pod) if references else None
-        if container is not None:
+        if container is not None and _claims(operator, references, pod, objects):
             return (_of_operator(operator, references, container, pod, objects),)
     return tuple(_of_containers(pod))
+
+
+def _claims(operator: Operator, references: Sequence[Reference], pod: PodView, objects: Objects) -> bool:
+    return operator.labels_suffice or any(objects.get(one, pod.namespace) is not None for one in references)
 
 
 def _container_of(operator: Operator, pod: PodView) -> ContainerView | None:
@@ -47,13 +51,12 @@ def _container_of(operator: Operator, pod: PodView) -> ContainerView | None:
 
 
 def _of_operator(
-    operator: Operator, references: object, container: ContainerView, pod: PodView, objects: Objects
+    operator: Operator, references: Sequence[Reference], container: ContainerView, pod: PodView, objects: Objects
 ) -> Recognised:
     row = BY_NAME[operator.engine]
     found, named = NOTHING, None
     seen: list[str] = []
-    for reference in references if isinstance(references, list | tuple) else ():
-        assert isinstance(reference, Reference)
+    for reference in references:
         named = named or reference.name
         resource = objects.get(reference, pod.namespace)
         if resource is not None:
@@ -145,14 +148,14 @@ def _engine_of(words: tuple[str, ...], reference: str) -> ContainerEngine | None
     image = parse_image(reference)
     around = is_around(image)
     for row in CONTAINER_ENGINES:
-        if not row.programs.isdisjoint(started) and not around:
+        if not row.programs.isdisjoint(started) and not around and row.is_server(words):
             # MariaDB's images also start a program named mysqld.
             return BY_NAME["mariadb"] if row.engine == "mysql" and "mariadb" in image.name else row
     if around:
         return None
     for row in CONTAINER_ENGINES:
         if image.name in row.images:
-            return row
+            return row if row.is_server(words) else None
     return _by_path(image.path, image.name)
 
 

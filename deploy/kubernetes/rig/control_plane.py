@@ -44,7 +44,8 @@ class ControlPlane:
 
     def __init__(self, folder: Path, *, controllers: bool = False, scheduler: bool = False) -> None:
         self.folder = folder
-        self.programs = binaries.folder()
+        further = ["kube-controller-manager"] * controllers + ["kube-scheduler"] * scheduler
+        self.programs = binaries.folder("etcd", "kube-apiserver", "kubectl", *further)
         self.kubeconfig = folder / "kubeconfig"
         self.certificate = folder / "certs" / "apiserver.crt"
         self.url = ""
@@ -159,7 +160,7 @@ class ControlPlane:
         if not self.certificate.exists():
             return False
         try:
-            return self.request("GET", "/readyz") == "ok"
+            return bool(self.request("GET", "/readyz") == "ok")
         except (OSError, ApiError):
             return False
 
@@ -198,13 +199,15 @@ class ControlPlane:
 
     def set_status(self, path: str, status: Any) -> Any:
         """Merge into an object's status subresource, such as a node's capacity."""
-        return self.request(
-            "PATCH", f"{path}/status", {"status": status}, content_type="application/merge-patch+json"
-        )
+        return self.request("PATCH", f"{path}/status", {"status": status}, content_type="application/merge-patch+json")
 
     def service_account_token(self, namespace: str, name: str, seconds: int = 3600) -> str:
         """A token of a service account, by the TokenRequest API. The server grants no less than 600 s."""
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": seconds}}
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": seconds},
+        }
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         token: str = self.create(path, body)["status"]["token"]
         return token

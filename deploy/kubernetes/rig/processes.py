@@ -42,9 +42,9 @@ class Server:
         self.name = Path(command[0]).name
         self.log = log
         with log.open("ab") as output:
-            self.process = subprocess.Popen(  # noqa: PLW1509 - one prctl call, nothing that could deadlock
+            self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment,
-                preexec_fn=_end_with_parent,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509 - one prctl call, nothing that could deadlock
             )  # fmt: skip
 
     @property

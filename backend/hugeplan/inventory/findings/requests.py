@@ -17,7 +17,9 @@ def check(node: FoundNode, plan: Plan) -> Iterable[Finding]:
     if node.requested_bytes is None or plan.kubernetes is None:
         return
     moved = 0
-    for found, planned in zip(node.databases, plan.instances, strict=True):
+    planned_by_name = {planned.name: planned for planned in plan.instances}
+    for found in node.databases:
+        planned = planned_by_name[found.instance.name]
         if planned.page_bytes is None:
             continue
         already = sum((found.huge_pages_limit_bytes or {}).values())

@@ -30,6 +30,7 @@ _CUSTOM: Final = msgspec.json.Decoder(objects.CustomResource)
 _HEAD: Final = msgspec.json.Decoder(objects.Head)
 _LIST: Final = msgspec.json.Decoder(objects.ListHead)
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
+_BETWEEN: Final = re.compile(rb"(?:[\s,]|\xef\xbb\xbf)*")
 _DEPTH_MAX: Final = 8
 _PROBLEMS_MAX: Final = 20
 _KUBERNETES_HEAD: Final = re.compile(rb'"kind"\s*:\s*"([A-Za-z]*List|Node|Pod)"')
@@ -66,51 +67,69 @@ def read_documents(data: bytes, name: str) -> Read:
     ``name`` is what messages call the input. An object that does not decode is a problem of its own and no more.
     """
     found = Read()
-    documents = 0
-    view = data.lstrip(b"\xef\xbb\xbf \t\r\n")
-    if not view:
+    place, documents = _after_space(data, 0), 0
+    if place == len(data):
         raise InventoryError(f"{name} is empty; expected the output of kubectl get nodes,pods,pvc -A -o json")
-    if view[:1] not in b"{[":
-        hint = "; it looks like YAML or a table: use -o json" if re.match(rb"[A-Za-z-]", view) else ""
+    if data[place : place + 1] not in {b"{", b"["}:
+        hint = "; it looks like YAML or a table: use -o json" if re.match(rb"[A-Za-z-]", data[place:]) else ""
         raise InventoryError(f"{name} is not JSON{hint}")
-    while view:
-        view = _take_document(view, found, name, documents)
+    view = memoryview(data)
+    while place < len(data):
         documents += 1
-        view = view.lstrip(b"\xef\xbb\xbf \t\r\n,")
+        place = _after_space(data, place + _take_document(view[place:], found, name, documents))
     return found
 
 
-def _take_document(view: bytes, found: Read, name: str, index: int) -> bytes:
-    """Take the first JSON document of ``view``; the rest. Documents may follow each other, as kubectl's runs do."""
+def _after_space(data: bytes, place: int) -> int:
+    """The place of the next document: white space, commas and byte order marks lie between them."""
+    between = _BETWEEN.match(data, place)
+    return place if between is None else between.end()
+
+
+def _take_document(view: memoryview, found: Read, name: str, number: int) -> int:
+    """Take the first JSON document of ``view``; its length. Documents may follow each other, as kubectl's runs do."""
     document = view
-    for _ in range(2):
+    while True:
         try:
-            if document.startswith(b"["):
+            if bytes(document[:1]) == b"[":
                 _take_items(msgspec.json.decode(document, type=list[msgspec.Raw]), found, depth=1, kind="")
             else:
                 head = _LIST.decode(document)
                 if head.kind.endswith("List"):
                     _take_items(head.items or (), found, depth=1, kind=_kind_of_items(head.kind))
                 else:
-                    _take(msgspec.Raw(document), found, depth=1, kind="")
+                    _take(msgspec.Raw(bytes(document)), found, depth=1, kind="")
         except msgspec.ValidationError as error:
-            _problem(found, f"document {index + 1}: {error}")
+            _problem(found, f"document {number}: {error}")
+            return len(document) if document is not view else _length_of(view, name, number)
         except msgspec.DecodeError as error:
             trailing = _TRAILING.search(str(error))
-            if trailing is not None and document is view:
-                document = view[: int(trailing[1])]
-                continue
-            raise _unreadable(error, name, index, len(view)) from error
-        return view[len(document) :]
-    raise AssertionError("unreachable")
+            end = int(trailing[1]) - 1 if trailing is not None else 0
+            if not 0 < end < len(document):
+                raise _unreadable(error, name, number, len(view)) from error
+            document = view[:end]
+        else:
+            return len(document)
 
 
-def _unreadable(error: msgspec.DecodeError, name: str, index: int, size: int) -> InventoryError:
+def _length_of(view: memoryview, name: str, number: int) -> int:
+    """The length of the first document, whatever it holds."""
+    try:
+        msgspec.json.decode(view, type=msgspec.Raw)
+    except msgspec.DecodeError as error:
+        trailing = _TRAILING.search(str(error))
+        if trailing is None:
+            raise _unreadable(error, name, number, len(view)) from error
+        return int(trailing[1]) - 1
+    return len(view)
+
+
+def _unreadable(error: msgspec.DecodeError, name: str, number: int, size: int) -> InventoryError:
     if "truncated" in str(error):
         return InventoryError(
             f"{name} ends in the middle of a JSON document ({size} bytes): the command that wrote it was cut off"
         )
-    return InventoryError(f"{name}, document {index + 1}, is not valid JSON: {error}")
+    return InventoryError(f"{name}, document {number}, is not valid JSON: {error}")
 
 
 def _kind_of_items(kind: str) -> str:
@@ -129,7 +148,7 @@ def _take_items(items: Iterable[msgspec.Raw], found: Read, *, depth: int, kind: 
             except msgspec.DecodeError:
                 decoded = None
             if decoded is not None and (decoded.kind or kind) == last and _is_of_group(decoded.apiVersion, last):
-                found.by_kind[last].append(decoded)
+                found.by_kind.setdefault(last, []).append(decoded)
                 continue
         last = _take(item, found, depth=depth, kind=kind)
 

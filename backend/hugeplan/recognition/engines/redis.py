@@ -39,4 +39,5 @@ ENGINE = ContainerEngine(
     read=read,
     version_of_image=version_of_image,
     main_setting="maxmemory",
+    is_server=lambda words: "--sentinel" not in words,
 )

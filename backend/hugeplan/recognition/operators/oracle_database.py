@@ -44,4 +44,5 @@ OPERATOR = Operator(
     containers=frozenset(),
     read=read,
     resources=(_GROUP,),
+    labels_suffice=False,
 )

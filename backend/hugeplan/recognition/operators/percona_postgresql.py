@@ -12,17 +12,11 @@ _GROUP: Final = ("pgv2.percona.com", "PerconaPGCluster")
 
 
 def references(pod: PodView) -> Sequence[Reference]:
-    """The operator's own label, or Crunchy's on a pod with Percona's image."""
-    name = label(pod, "pgv2.percona.com/cluster", "upstream.pgv2.percona.com/cluster")
-    if name is None and any("percona" in container.image for container in pod.containers):
-        name = label(pod, "postgres-operator.crunchydata.com/cluster")
-    instance = label(
-        pod,
-        "postgres-operator.crunchydata.com/instance",
-        "upstream.pgv2.percona.com/instance",
-        "pgv2.percona.com/instance",
-    )
-    return [] if name is None or instance is None else [Reference(*_GROUP, name)]
+    """Crunchy's labels on a pod that carries Percona's version label, or runs Percona's image."""
+    percona = "pgv2.percona.com/version" in pod.labels or any("percona" in one.image for one in pod.containers)
+    name = label(pod, "postgres-operator.crunchydata.com/cluster")
+    instance = label(pod, "postgres-operator.crunchydata.com/instance")
+    return [Reference(*_GROUP, name)] if percona and name is not None and instance is not None else []
 
 
 def read(resource: Mapping[str, Any], pod: PodView) -> Reading:  # noqa: ARG001 - one shape for all operators
@@ -33,11 +27,7 @@ def read(resource: Mapping[str, Any], pod: PodView) -> Reading:  # noqa: ARG001 
 OPERATOR = Operator(
     name="Percona Operator for PostgreSQL",
     engine="postgresql",
-    labels=(
-        "pgv2.percona.com/cluster",
-        "upstream.pgv2.percona.com/cluster",
-        "postgres-operator.crunchydata.com/cluster",
-    ),
+    labels=("postgres-operator.crunchydata.com/cluster",),
     references=references,
     containers=frozenset({"database"}),
     read=read,

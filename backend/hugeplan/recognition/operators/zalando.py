@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from hugeplan.planner.model import MIB
 from hugeplan.recognition.base import Operator, PodView, Reading, Reference, inside, label, text_map
 
 _GROUP: Final = ("acid.zalan.do", "postgresql")
+#: Spilo gives shared_buffers a fifth of the memory on Kubernetes.
+_SHARE: Final = 5
 
 
 def references(pod: PodView) -> Sequence[Reference]:
@@ -21,15 +24,24 @@ def read(resource: Mapping[str, Any], pod: PodView) -> Reading:  # noqa: ARG001 
     """Parameters and version; Patroni's own section holds what is not a parameter of the server."""
     parameters = text_map(inside(resource, "spec", "postgresql", "parameters"))
     version = inside(resource, "spec", "postgresql", "version")
-    unknown: tuple[str, ...] = ()
-    if "shared_buffers" not in parameters:
-        unknown = ("shared_buffers: Spilo computes it from the container's memory (a quarter or a fifth, by version)",)
     return Reading.of(
         "postgresql spec.postgresql.parameters",
         parameters,
         version=None if version is None else str(version),
-        unknown=unknown,
     )
+
+
+def defaults(pod: PodView) -> Reading:
+    """What Spilo computes from the container's memory limit when it starts (configure_spilo.py)."""
+    limit = next((one.memory_limit_bytes for one in pod.containers if one.name == "postgres"), None)
+    if limit is None:
+        return Reading(unknown=("shared_buffers and max_connections: Spilo computes them from the node's memory",))
+    mebibytes = limit // MIB
+    settings = {
+        "shared_buffers": f"{mebibytes // _SHARE}MB",
+        "max_connections": str(min(max(100, mebibytes // 30), 1000)),
+    }
+    return Reading.of("computed by Spilo from the memory limit", settings)
 
 
 OPERATOR = Operator(
@@ -39,5 +51,6 @@ OPERATOR = Operator(
     references=references,
     containers=frozenset({"postgres"}),
     read=read,
+    defaults=defaults,
     resources=(_GROUP,),
 )

@@ -1,0 +1,97 @@
+"""``kubectl get ... -o json | hugeplan plan -``: run as its user runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.kubernetes_objects import container, listing, node, pod, postgres
+
+from hugeplan.cli import main
+
+SMALL = (
+    node("db-1", pools={"2Mi": "2Gi", "1Gi": "0"}),
+    node("app-1"),
+    postgres("pg-0", "db-1", {"shared_buffers": "4GB"}, limits={"memory": "12Gi", "hugepages-2Mi": "2Gi"}),
+    pod("web-1", "app-1", container(requests={"memory": "1Gi"})),
+)
+
+
+def plan(text: str | bytes, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """``hugeplan plan -`` in a process of its own, with ``text`` on standard input."""
+    data = text.encode() if isinstance(text, str) else text
+    done = subprocess.run(
+        [sys.executable, "-m", "hugeplan.cli", "plan", "-", *arguments], input=data, capture_output=True, check=False
+    )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def test_the_first_lines_say_what_to_do_and_what_was_read() -> None:
+    done = plan(listing(*SMALL))
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("Reserve 4.")
+    assert lines[0].endswith("of huge pages on 1 node of 2.")
+    assert lines[1] == "Read: 2 nodes, 2 pods, 1 database (PostgreSQL 1)."
+    assert "WRONG  default/pg-0: Its huge page limit is" in done.stdout
+    assert "NUMA nodes: a Node object does not list them" in done.stdout
+    assert done.stderr == ""
+    assert done.returncode == 5  # a finding says wrong
+
+
+def test_json_holds_the_same() -> None:
+    done = plan(listing(*SMALL), "--json")
+    document = json.loads(done.stdout)
+    (db, app) = sorted(document["nodes"], key=lambda one: one["name"] != "db-1")
+    assert db["fits"] is True
+    assert app["fits"] is None
+    (database,) = db["databases"]
+    assert database["settings"] == {"shared_buffers": "4GB"}
+    assert database["sources"] == {"shared_buffers": "arguments"}
+    (instance,) = db["instances"]
+    pool = next(one for one in db["pools"] if one["page_bytes"] == instance["page_bytes"])
+    assert pool["planned_pages"] >= instance["pages"] > 2048
+    assert document["planned_bytes"] == sum(one["planned_pages"] * one["page_bytes"] for one in db["pools"])
+
+
+def test_what_does_not_fit_is_said_first_and_exits_with_4() -> None:
+    huge = postgres("pg-0", "db-1", {"shared_buffers": "200GB", "huge_pages": "on"})
+    apps = [pod(f"a-{i}", "db-1", container(requests={"memory": "30Gi"}, limits={"memory": "30Gi"})) for i in range(2)]
+    done = plan(listing(node("db-1"), huge, *apps))
+    assert done.returncode == 4
+    assert "1 node does not fit: db-1." in done.stdout.splitlines()[0]
+
+
+def test_files_are_written_per_node_that_fits(tmp_path: Path) -> None:
+    done = plan(listing(*SMALL), "--artifacts", str(tmp_path / "out"))
+    assert done.stderr == ""
+    assert [one.name for one in (tmp_path / "out").iterdir()] == ["db-1"]
+    assert json.loads((tmp_path / "out" / "db-1" / "plan.json").read_text())["node"] == "db-1"
+    assert len(list((tmp_path / "out" / "db-1").rglob("*"))) > 3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (listing(*SMALL)[:3000], "ends in the middle of a JSON document"),
+        (listing(pod("p", "n")), "no node in Kubernetes objects of standard input"),
+    ],
+)
+def test_wrong_input_is_one_line(text: str, words: str) -> None:
+    done = plan(text)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_file_is_read_as_well_and_options_beside_it_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text(listing(*SMALL))
+    assert main(["plan", str(path)]) == 5
+    assert "1 database (PostgreSQL 1)" in capsys.readouterr().out
+    assert main(["plan", str(path), "--tenant", "app:1GiB"]) == 2
+    assert "give Kubernetes objects alone" in capsys.readouterr().err

@@ -1,0 +1,196 @@
+"""Findings about a cluster as it is. Each fault has its opposite: mended, the finding is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.kubernetes_objects import container, listing, node, pod, postgres
+
+from hugeplan.inventory.answer import FleetAnswer, answer
+from hugeplan.inventory.kubernetes import read_kubernetes
+from hugeplan.planner.model import GIB, MIB, Finding, State
+
+Json = dict[str, Any]
+
+#: PostgreSQL 16 with 1GB of shared buffers takes 539 pages of 2M.
+SETTINGS = {"shared_buffers": "1GB"}
+
+
+def answered(*items: Json) -> FleetAnswer:
+    """The answer for one list of objects."""
+    return answer(read_kubernetes(listing(*items).encode()))
+
+
+def named(found: FleetAnswer, code: str) -> list[Finding]:
+    """The findings of one check."""
+    return [one for one in found.all_findings if one.code == code]
+
+
+def needed_mib(*items: Json) -> int:
+    """MiB of huge pages that the plan gives the only database."""
+    (one,) = answered(*items).nodes
+    assert one.plan is not None
+    return one.plan.instances[0].demand.pages * 2
+
+
+class TestNoLimit:
+    CODE = "pod_without_huge_pages_limit"
+
+    @pytest.mark.parametrize(
+        ("kubelet", "words"),
+        [("v1.34.2", "silently falls back"), ("v1.28.9-gke.100", "Bus error"), ("v1.25.0", "Bus error")],
+    )
+    def test_a_node_with_pools(self, kubelet: str, words: str) -> None:
+        found = answered(node("a", pools={"2Mi": "4Gi"}, kubelet=kubelet), postgres("pg-0", "a", SETTINGS))
+        (one,) = named(found, self.CODE)
+        assert one.state is State.WRONG
+        assert one.subject == "default/pg-0"
+        assert words in one.reason
+        assert f"hugepages-2Mi: {needed_mib(node('a'), postgres('pg-0', 'a', SETTINGS))}Mi" in (one.fix or "")
+
+    def test_huge_pages_on_does_not_start(self) -> None:
+        found = answered(node("a", pools={"2Mi": "4Gi"}), postgres("pg-0", "a", {**SETTINGS, "huge_pages": "on"}))
+        assert "does not start" in named(found, self.CODE)[0].reason
+
+    @pytest.mark.parametrize(
+        "settings", [{**SETTINGS, "huge_pages": "off"}, {**SETTINGS, "shared_memory_type": "sysv"}]
+    )
+    def test_an_engine_that_does_not_ask_is_no_finding(self, settings: dict[str, str]) -> None:
+        assert named(answered(node("a", pools={"2Mi": "4Gi"}), postgres("pg-0", "a", settings)), self.CODE) == []
+
+    def test_mysql_asks_only_when_told_to(self) -> None:
+        def mysql(*words: str) -> Json:
+            return pod("my-0", "a", container("db", "mysql:8.0.36", args=["mysqld", *words]))
+
+        pools = node("a", pools={"2Mi": "4Gi"})
+        assert named(answered(pools, mysql("--innodb-buffer-pool-size=1G")), self.CODE) == []
+        assert named(answered(pools, mysql("--innodb-buffer-pool-size=1G", "--large-pages")), self.CODE)
+
+    def test_not_without_pools_and_not_with_a_limit(self) -> None:
+        assert named(answered(node("a"), postgres("pg-0", "a", SETTINGS)), self.CODE) == []
+        limited = postgres("pg-0", "a", SETTINGS, limits={"memory": "4Gi", "hugepages-2Mi": "2Gi"})
+        assert named(answered(node("a", pools={"2Mi": "4Gi"}), limited), self.CODE) == []
+
+
+class TestShortLimit:
+    CODE = "huge_pages_limit_below_segment"
+
+    def test_the_limit_is_compared_with_the_segment_not_with_the_buffer_pool(self) -> None:
+        short = postgres("pg-0", "a", SETTINGS, limits={"memory": "4Gi", "hugepages-2Mi": "1Gi"})
+        (one,) = named(answered(node("a", pools={"2Mi": "4Gi"}), short), self.CODE)
+        assert one.state is State.WRONG
+        needed = needed_mib(node("a"), postgres("pg-0", "a", SETTINGS))
+        assert f"{needed // 2 - 512:,} pages short" in one.title
+        enough = postgres("pg-0", "a", SETTINGS, limits={"memory": "4Gi", "hugepages-2Mi": f"{needed}Mi"})
+        assert named(answered(node("a", pools={"2Mi": "4Gi"}), enough), self.CODE) == []
+
+    def test_older_kubelets_may_be_a_time_bomb(self) -> None:
+        short = postgres("pg-0", "a", SETTINGS, limits={"memory": "4Gi", "hugepages-2Mi": "1Gi"})
+        (one,) = named(answered(node("a", pools={"2Mi": "4Gi"}, kubelet="v1.27.3"), short), self.CODE)
+        assert "Bad address" in one.reason
+
+
+class TestIdlePool:
+    CODE = "idle_pool"
+
+    def test_pages_that_no_pod_may_use(self) -> None:
+        (one,) = named(answered(node("a", pools={"2Mi": "4Gi", "1Gi": "0"})), self.CODE)
+        assert (one.state, one.subject) == (State.ATTENTION, "a")
+        assert "2,048 reserved pages of 2M" in one.title
+
+    def test_only_what_is_left_over_is_idle(self) -> None:
+        used = pod("dpdk", "a", container(limits={"memory": "1Gi", "hugepages-2Mi": "3Gi"}))
+        (one,) = named(answered(node("a", pools={"2Mi": "4Gi"}), used), self.CODE)
+        assert "512 reserved pages" in one.title
+        full = pod("dpdk", "a", container(limits={"memory": "1Gi", "hugepages-2Mi": "4Gi"}))
+        assert named(answered(node("a", pools={"2Mi": "4Gi"}), full), self.CODE) == []
+
+
+class TestPoolBelowLimits:
+    CODE = "pool_below_limits"
+
+    def test_a_pool_that_shrank(self) -> None:
+        used = postgres("pg-0", "a", SETTINGS, limits={"memory": "4Gi", "hugepages-2Mi": "2Gi"})
+        (one,) = named(answered(node("a", pools={"2Mi": "1Gi"}), used), self.CODE)
+        assert one.state is State.WRONG
+        assert "default/pg-0" in one.reason
+        assert named(answered(node("a", pools={"2Mi": "2Gi"}), used), self.CODE) == []
+
+
+class TestFallback:
+    CODE = "try_falls_back"
+
+    def test_try_without_pages_falls_back_and_on_does_not_start(self) -> None:
+        (one,) = named(answered(node("a"), postgres("pg-0", "a", SETTINGS)), self.CODE)
+        assert (one.state, "without a word" in one.title) == (State.ATTENTION, True)
+        (one,) = named(answered(node("a"), postgres("pg-0", "a", {**SETTINGS, "huge_pages": "on"})), self.CODE)
+        assert (one.state, one.title) == (State.WRONG, "It will not start here")
+
+    def test_pages_of_other_pods_are_not_there(self) -> None:
+        mine = postgres("pg-0", "a", SETTINGS, limits={"memory": "4Gi", "hugepages-2Mi": "2Gi"})
+        other = pod("dpdk", "a", container(limits={"memory": "1Gi", "hugepages-2Mi": "3Gi"}))
+        assert named(answered(node("a", pools={"2Mi": "4Gi"}), mine), self.CODE) == []
+        assert named(answered(node("a", pools={"2Mi": "4Gi"}), mine, other), self.CODE)
+
+    def test_unknown_pools_are_no_finding(self) -> None:
+        assert named(answered(node("a", pools={}), postgres("pg-0", "a", SETTINGS)), self.CODE) == []
+
+
+class TestNoMount:
+    CODE = "huge_pages_without_mount"
+
+    def test_a_stateful_set_without_a_mount(self) -> None:
+        limits = {"memory": "1Gi", "hugepages-2Mi": "1Gi"}
+        bare = pod("store-0", "a", container(limits=limits), owner=("StatefulSet", "store"))
+        (one,) = named(answered(node("a", pools={"2Mi": "4Gi"}), bare), self.CODE)
+        assert "StatefulSet mounts none" in one.reason
+        mounted = pod(
+            "store-0", "a", container(limits=limits, volumeMounts=[{"name": "huge", "mountPath": "/dev/hugepages"}]),
+            volumes=[{"name": "huge", "emptyDir": {"medium": "HugePages-2Mi"}}], owner=("StatefulSet", "store"),
+        )  # fmt: skip
+        assert named(answered(node("a", pools={"2Mi": "4Gi"}), mounted), self.CODE) == []
+
+    def test_a_database_that_maps_by_flag_needs_none(self) -> None:
+        used = postgres("pg-0", "a", SETTINGS, limits={"memory": "4Gi", "hugepages-2Mi": "2Gi"})
+        assert named(answered(node("a", pools={"2Mi": "4Gi"}), used), self.CODE) == []
+
+
+def test_a_database_that_waits_for_huge_pages() -> None:
+    waiting = postgres("pg-0", None, SETTINGS, limits={"memory": "4Gi", "hugepages-2Mi": "2Gi"})
+    waiting["status"]["conditions"] = [
+        {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 Insufficient hugepages-2Mi"}
+    ]
+    (one,) = named(answered(node("a"), waiting), "database_not_scheduled")
+    assert (one.state, one.title) == (State.WRONG, "It waits for huge pages")
+
+
+def test_requests_that_no_longer_fit_once_the_pool_is_reserved() -> None:
+    # 65 GiB with 1 GiB reserved; the applications ask for 60 GiB and PostgreSQL for nothing.
+    apps = [pod(f"app-{i}", "a", container(requests={"memory": "6Gi"}, limits={"memory": "6Gi"})) for i in range(10)]
+    big = postgres("pg-0", "a", {"shared_buffers": "8GB"})
+    (one,) = named(answered(node("a"), big, *apps), "requests_exceed_allocatable")
+    assert one.state is State.WRONG
+    small = postgres("pg-0", "a", SETTINGS)
+    assert named(answered(node("a"), small, *apps), "requests_exceed_allocatable") == []
+
+
+def test_pages_of_other_programs_stay_in_the_plan() -> None:
+    other = pod("dpdk", "a", container(limits={"memory": "1Gi", "hugepages-1Gi": "4Gi"}))
+    (one,) = answered(node("a", pools={"1Gi": "4Gi", "2Mi": "0"}), other, postgres("pg-0", "a", SETTINGS)).nodes
+    assert one.planned_bytes[GIB] >= 4 * GIB
+    assert one.planned_bytes.get(2 * MIB, 0) >= GIB or one.planned_bytes[GIB] >= 6 * GIB
+
+
+def test_a_node_without_databases_is_not_planned() -> None:
+    (one,) = answered(node("a"), pod("app", "a")).nodes
+    assert (one.plan, one.fits, one.planned_bytes) == (None, None, {})
+
+
+def test_what_the_source_cannot_tell_is_unknown_in_the_plan() -> None:
+    (one,) = answered(node("a"), postgres("pg-0", "a", SETTINGS)).nodes
+    assert one.plan is not None
+    with_pages = [gain for gain in one.plan.gains if gain.page_bytes > 4096]
+    assert all(gain.confidence.value == "low" for gain in with_pages)
+    states = {finding.code: finding.state for finding in one.plan.findings}
+    assert states["fractured_guest"] is State.UNKNOWN
