@@ -27,6 +27,7 @@ from hugeplan.db.maintenance import maintain_forever
 from hugeplan.db.session import Database
 from hugeplan.documents.report import Report
 from hugeplan.evidence.router import router as evidence_router
+from hugeplan.fleet.ingest.writer import ReportWriter
 from hugeplan.fleet.router import router as fleet_router
 from hugeplan.linting.router import router as linting_router
 from hugeplan.reference.router import router as reference_router
@@ -58,6 +59,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Run the background work while the application serves, and close the connections at the end."""
     database: Database = app.state.database
     settings: Settings = app.state.settings
+    writer: ReportWriter = app.state.report_writer
+    await writer.open()
     tasks = [
         asyncio.create_task(maintain_forever(database, settings), name="maintenance"),
         asyncio.create_task(bootstrap.register_enrolment_token(database, settings), name="bootstrap"),
@@ -71,6 +74,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         for task in tasks:
             with suppress(asyncio.CancelledError):
                 await task
+        await writer.close()
         await database.dispose()
 
 
@@ -92,6 +96,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.database = Database(create_engine(settings))
     app.state.rate_limiter = RateLimiter()
     app.state.metrics = Metrics()
+    app.state.report_writer = ReportWriter(settings)
     app.state.methods = Methods(_routes())
 
     def limiter() -> RateLimiter:

@@ -122,6 +122,14 @@ class Settings(BaseSettings):
     sample_retention_days: Annotated[Days, Field(description="How long memory samples are kept.")] = 30
     document_retention_days: Annotated[Days, Field(description="How long raw reports are kept.")] = 30
     rollup_retention_days: Annotated[Days, Field(description="How long hourly roll-ups of samples are kept.")] = 400
+    day_rollup_retention_days: Annotated[Days, Field(description="How long daily roll-ups of samples are kept.")] = 1200
+    run_retention_days: Annotated[
+        Days, Field(description="How long runs are kept; those that a node's facts come from stay with the node.")
+    ] = 400
+    event_retention_days: Annotated[Days, Field(description="How long events and finished deliveries are kept.")] = 90
+    silent_node_retention_days: Annotated[
+        int, Field(ge=0, le=3660, description="Days after its last report that a node is removed; 0: never.")
+    ] = 0
     maintenance_interval_seconds: Annotated[
         float, Field(ge=1, le=86400, description="Time between two rounds of partition and retention work.")
     ] = 3600.0
@@ -160,3 +168,7 @@ class Settings(BaseSettings):
             if url.startswith(scheme):
                 return "postgresql+psycopg://" + url.removeprefix(scheme)
         return url
+
+    def psycopg_url(self) -> str:
+        """The database URL as psycopg and libpq read it."""
+        return self.database_url.get_secret_value().replace("postgresql+psycopg://", "postgresql://", 1)

@@ -88,6 +88,7 @@ class Gate:
             known = await self._look_up(request, credential, key)
         self._limiter().spend("token", known.token_id, self._settings.requests_per_minute)
         request.state.admitted = True
+        request.state.actor_id = known.token_id
         refuse_role(known.role, allowed)
 
     def refuse_guessing(self, request: Request) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated
+from uuid import UUID
 
 from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPBearer
@@ -18,12 +19,14 @@ from hugeplan.api.problems import CsrfError
 __all__ = [
     "SESSION_COOKIE",
     "Admin",
+    "AdmittedAgent",
     "Agent",
     "CurrentActor",
     "Enroller",
     "Planner",
     "Viewer",
     "client_address",
+    "forget_credential",
     "get_actor",
     "require",
     "require_viewer",
@@ -63,6 +66,27 @@ async def get_actor(
 setattr(get_actor, "allowed_roles", frozenset(Role))  # noqa: B010
 
 CurrentActor = Annotated[Actor, Depends(get_actor, scope="function")]
+
+
+def admitted_agent(
+    request: Request,
+    _bearer: Annotated[object, Depends(_bearer_scheme)],
+    _cookie: Annotated[object, Depends(_cookie_scheme)],
+) -> UUID:
+    """The token id of an agent that the gate let in. Whoever uses it asks the database about the token once more."""
+    return UUID(request.state.actor_id)
+
+
+setattr(admitted_agent, "allowed_roles", frozenset({Role.AGENT}))  # noqa: B010
+
+AdmittedAgent = Annotated[UUID, Depends(admitted_agent)]
+
+
+def forget_credential(request: Request) -> None:
+    """Note that the credential of this request has ended since the gate let it in."""
+    credential = credential_of(request)
+    if credential is not None:
+        request.app.state.door.gate.count_guess(request, credential)
 
 
 def require(*roles: Role) -> Callable[[Actor], Awaitable[Actor]]:

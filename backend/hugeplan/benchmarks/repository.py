@@ -1,4 +1,4 @@
-"""Statements about runs and curves."""
+"""Statements about runs."""
 
 from __future__ import annotations
 
@@ -6,19 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import select, tuple_
+from sqlalchemy import delete, select, tuple_, update
 from sqlalchemy.orm import defer
 
-from hugeplan.db.models import CurveRow, NodeRow, RunRow
+from hugeplan.db.models import NodeRow, RunRow
 from hugeplan.db.session import ReadSession, WriteSession
-
-
-async def add_run(session: WriteSession, run: RunRow, curves: Sequence[CurveRow]) -> None:
-    """Store a run and its curves."""
-    session.add(run)
-    await session.flush()
-    session.add_all(curves)
-    await session.flush()
 
 
 async def list_runs(
@@ -30,11 +22,11 @@ async def list_runs(
         .join(NodeRow, NodeRow.id == RunRow.node_id)
         .options(defer(RunRow.document, raiseload=True))
         .where(RunRow.node_id == node_id)
-        .order_by(RunRow.started_at.desc(), RunRow.id.desc())
+        .order_by(RunRow.ordered_at.desc(), RunRow.id.desc())
         .limit(limit)
     )
     if after is not None:
-        statement = statement.where(tuple_(RunRow.started_at, RunRow.id) < after)
+        statement = statement.where(tuple_(RunRow.ordered_at, RunRow.id) < after)
     return [(row[0], row[1]) for row in await session.execute(statement)]
 
 
@@ -44,20 +36,12 @@ async def get_runs(session: ReadSession, run_ids: Sequence[UUID]) -> dict[UUID, 
     return {row[0].id: (row[0], row[1]) for row in await session.execute(statement)}
 
 
-async def get_curves(session: ReadSession, run_ids: Sequence[UUID]) -> Sequence[CurveRow]:
-    """The curves of runs, in document order within each run."""
-    statement = select(CurveRow).where(CurveRow.run_id.in_(run_ids)).order_by(CurveRow.run_id, CurveRow.ordinal)
-    return (await session.scalars(statement)).all()
+async def mark_run(session: WriteSession, run: RunRow, *, bad: bool, reason: str | None) -> None:
+    """Mark a run as bad, or take the mark away."""
+    statement = update(RunRow).where(RunRow.node_id == run.node_id, RunRow.id == run.id)
+    await session.execute(statement.values(bad=bad, bad_reason=reason).execution_options(synchronize_session=False))
 
 
-async def newest_run_with(session: ReadSession, node_id: UUID, section: str) -> RunRow | None:
-    """The newest run of a node whose section is complete, else the newest that has the section at all."""
-    is_complete = RunRow.sections.contains([{"name": section, "status": "ok"}])
-    statement = (
-        select(RunRow)
-        .where(RunRow.node_id == node_id, RunRow.sections.contains([{"name": section}]))
-        .order_by(is_complete.desc(), RunRow.started_at.desc(), RunRow.id.desc())
-        .limit(1)
-    )
-    run: RunRow | None = await session.scalar(statement)
-    return run
+async def delete_run(session: WriteSession, run: RunRow) -> None:
+    """Delete a run and its wins."""
+    await session.execute(delete(RunRow).where(RunRow.node_id == run.node_id, RunRow.id == run.id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from hugeplan.api.schemas import ResponseModel
+from hugeplan.api.schemas import RequestModel, ResponseModel, Text
 from hugeplan.documents.tlbbench import Curve, Environment, Geometry, PairedDelta, Pressure, Rows, Scatter
 
 
@@ -18,7 +18,7 @@ class RunSection(ResponseModel):
 
 
 class Run(ResponseModel):
-    """One execution of tlbbench on a node."""
+    """One execution of tlbbench on a node. ``bad``: somebody marked it, and nothing is concluded from it."""
 
     id: UUID
     node_id: UUID
@@ -28,6 +28,8 @@ class Run(ResponseModel):
     command: str
     tool_version: str
     duration_seconds: float | None
+    bad: bool
+    bad_reason: str | None
     sections: list[RunSection]
 
 
@@ -72,3 +74,10 @@ class RunComparison(ResponseModel):
     geometries: list[Geometry | None]
     pressures: list[Pressure | None]
     curves: list[ComparedCurve]
+
+
+class RunMark(RequestModel):
+    """Whether a run is bad, and why: nothing is concluded from a bad run."""
+
+    bad: bool
+    reason: Text | None = None

@@ -18,8 +18,8 @@ NAMING_CONVENTION = {
     "pk": "pk_%(table_name)s",
 }
 
-PARTITIONED_TABLES = ("samples", "report_documents")
-"""Tables partitioned by time; their daily partitions are made by hugeplan.db.maintenance."""
+PARTITIONED_TABLES = ("samples", "report_documents", "sample_hours", "sample_days")
+"""Tables partitioned by time; their partitions are made by hugeplan.db.maintenance."""
 
 JsonObject = dict[str, Any]
 

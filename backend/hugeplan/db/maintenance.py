@@ -1,4 +1,4 @@
-"""Daily partitions, hourly roll-ups and retention.
+"""Partitions and retention.
 
 Any replica may run a round; an advisory lock lets one do it and the others skip. A round is idempotent.
 Rows outside the days that have a partition go to the table's default partition and are moved when their
@@ -29,11 +29,25 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Partitioned:
-    """A table partitioned by day of ``column``, kept for ``retention_days``."""
+    """A table partitioned by day or month of ``column``, kept for ``retention_days``."""
 
     table: str
     column: str
     retention_days: int
+    monthly: bool = False
+
+    def start(self, day: date) -> date:
+        """The first day of the partition that holds a day."""
+        return day.replace(day=1) if self.monthly else day
+
+    def end(self, start: date) -> date:
+        """The first day after the partition that begins at ``start``."""
+        return (start + timedelta(days=32)).replace(day=1) if self.monthly else start + timedelta(days=1)
+
+    def wanted(self, today: date) -> list[date]:
+        """The starts of the partitions that should be there: from yesterday's to those of the next days."""
+        days = [today + timedelta(days=offset) for offset in range(-1, DAYS_AHEAD + 1)]
+        return sorted({self.start(day) for day in days})
 
 
 def partitioned_tables(settings: Settings) -> tuple[Partitioned, ...]:
@@ -41,6 +55,8 @@ def partitioned_tables(settings: Settings) -> tuple[Partitioned, ...]:
     return (
         Partitioned("samples", "taken_at", settings.sample_retention_days),
         Partitioned("report_documents", "received_at", settings.document_retention_days),
+        Partitioned("sample_hours", "start_at", settings.rollup_retention_days, monthly=True),
+        Partitioned("sample_days", "start_at", settings.day_rollup_retention_days, monthly=True),
     )
 
 
@@ -75,10 +91,10 @@ async def _lock(session: WriteSession, target: Partitioned) -> None:
 
 
 async def create_partition(session: WriteSession, target: Partitioned, day: date) -> None:
-    """Make one day's partition, taking over that day's rows from the default partition."""
+    """Make the partition that begins on a day, taking over its rows from the default partition."""
     # Names and times are made here from a constant and a date; nothing comes from outside.
     table, column, name = target.table, target.column, partition_name(target.table, day)
-    start, end = _midnight(day), _midnight(day + timedelta(days=1))
+    start, end = _midnight(day), _midnight(target.end(day))
     bounds = f"{column} >= '{start}' AND {column} < '{end}'"
     statements = (
         f"CREATE TABLE {name} (LIKE {table} INCLUDING ALL)",
@@ -93,15 +109,14 @@ async def create_partition(session: WriteSession, target: Partitioned, day: date
 
 async def _create_missing(session: WriteSession, target: Partitioned, today: date) -> None:
     present = await _partition_days(session, target.table)
-    for offset in range(-1, DAYS_AHEAD + 1):
-        day = today + timedelta(days=offset)
-        if day not in present:
-            await create_partition(session, target, day)
+    for start in target.wanted(today):
+        if start not in present:
+            await create_partition(session, target, start)
 
 
 async def _drop_old(session: WriteSession, target: Partitioned, today: date) -> None:
     oldest = today - timedelta(days=target.retention_days)
-    expired = sorted(day for day in await _partition_days(session, target.table) if day < oldest)
+    expired = sorted(day for day in await _partition_days(session, target.table) if target.end(day) <= oldest)
     if expired:
         await _lock(session, target)
     for day in expired:
@@ -113,12 +128,11 @@ async def _drop_old(session: WriteSession, target: Partitioned, today: date) -> 
 
 
 async def maintain(database: Database, settings: Settings, now: datetime) -> None:
-    """One round: make partitions, roll up, drop what is past its retention. Each step is its own transaction."""
+    """One round: make partitions, drop what is past its retention. Each step is its own transaction."""
     today = now.astimezone(UTC).date()
     steps: list[Callable[[WriteSession], Awaitable[None]]] = []
     for target in partitioned_tables(settings):
         steps.append(partial(_create_missing, target=target, today=today))
-    steps.append(partial(roll_up, now=now))
     for target in partitioned_tables(settings):
         steps.append(partial(_drop_old, target=target, today=today))
     steps.append(partial(_delete_old, settings=settings, now=now))
@@ -132,37 +146,25 @@ async def maintain(database: Database, settings: Settings, now: datetime) -> Non
 
 async def _delete_old(session: WriteSession, settings: Settings, now: datetime) -> None:
     documents = now - timedelta(days=settings.document_retention_days)
-    rollups = now - timedelta(days=settings.rollup_retention_days)
+    events = now - timedelta(days=settings.event_retention_days)
+    runs = now - timedelta(days=settings.run_retention_days)
     await session.execute(text("DELETE FROM reports WHERE received_at < :before"), {"before": documents})
-    await session.execute(text("DELETE FROM sample_hours WHERE hour_at < :before"), {"before": rollups})
+    await session.execute(text("DELETE FROM events WHERE at < :before"), {"before": events})
+    await session.execute(text("DELETE FROM webhook_deliveries WHERE finished_at < :before"), {"before": events})
+    await session.execute(text(_DELETE_RUNS), {"before": runs})
+    if settings.silent_node_retention_days:
+        silent = now - timedelta(days=settings.silent_node_retention_days)
+        await session.execute(text("DELETE FROM nodes WHERE last_report_at < :before"), {"before": silent})
     await session.execute(text("DELETE FROM browser_sessions WHERE expires_at < :before"), {"before": now})
 
 
-_ROLL_UP = """
-INSERT INTO sample_hours (node_id, hour_at, samples, mem_total_bytes_max, mem_available_bytes_min,
-    mem_available_bytes_mean, page_tables_bytes_max, anon_huge_pages_bytes_max, hugetlb_bytes_max)
-SELECT s.node_id, date_trunc('hour', s.taken_at, 'UTC'), count(*), max(s.mem_total_bytes), min(s.mem_available_bytes),
-    CAST(avg(s.mem_available_bytes) AS bigint), max(s.page_tables_bytes), max(s.anon_huge_pages_bytes),
-    max(s.hugetlb_bytes)
-FROM samples s JOIN nodes n ON n.id = s.node_id
-WHERE s.taken_at >= :start AND s.taken_at < :end
-GROUP BY 1, 2
-ON CONFLICT (node_id, hour_at) DO UPDATE SET
-    samples = excluded.samples, mem_total_bytes_max = excluded.mem_total_bytes_max,
-    mem_available_bytes_min = excluded.mem_available_bytes_min,
-    mem_available_bytes_mean = excluded.mem_available_bytes_mean,
-    page_tables_bytes_max = excluded.page_tables_bytes_max,
-    anon_huge_pages_bytes_max = excluded.anon_huge_pages_bytes_max, hugetlb_bytes_max = excluded.hugetlb_bytes_max
+# What was measured on a node is kept beside it, so a run that is still the source of it stays.
+_DELETE_RUNS = """
+DELETE FROM runs r USING node_states s
+WHERE r.stored_at < :before AND s.node_id = r.node_id AND NOT EXISTS (
+    SELECT 1 FROM jsonb_each(coalesce(s.measured -> 'parts', '{}')) p WHERE CAST(p.value ->> 'run_id' AS uuid) = r.id
+) AND r.id IS DISTINCT FROM CAST(s.measured -> 'latest' ->> 'run_id' AS uuid)
 """
-
-ROLL_UP_HOURS = 26
-"""How far back each round recomputes: a day, for reports that waited in an agent's spool, and two hours."""
-
-
-async def roll_up(session: WriteSession, now: datetime) -> None:
-    """Recompute the hourly rows of the last ROLL_UP_HOURS whole hours."""
-    end = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    await session.execute(text(_ROLL_UP), {"start": end - timedelta(hours=ROLL_UP_HOURS), "end": end})
 
 
 async def maintain_forever(database: Database, settings: Settings) -> None:

@@ -211,6 +211,18 @@ class CollectorResult(DocumentModel):
     reason: Text | None = None
 
 
+class SpoolSummary(DocumentModel):
+    """What waited in the agent's spool, was refused or was given up before this report; counts of reports."""
+
+    pending: SmallCount | None = None
+    pending_bytes: ByteCount | None = None
+    rejected: SmallCount | None = None
+    dropped_size: SmallCount | None = None
+    dropped_age: SmallCount | None = None
+    dropped_disk_full: SmallCount | None = None
+    dropped_rejected: SmallCount | None = None
+
+
 class Report(DocumentModel):
     """One document from an agent: inventory, a memory sample, and optionally a run."""
 
@@ -225,3 +237,5 @@ class Report(DocumentModel):
     sample: Sample
     run: TlbbenchDocument | None = None
     collectors: list[CollectorResult] = Field(default=[], max_length=256)
+    spool: SpoolSummary | None = None
+    labels: dict[Word, Label] = Field(default={}, max_length=64)

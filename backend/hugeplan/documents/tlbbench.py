@@ -310,14 +310,19 @@ class TlbbenchDocument(DocumentModel):
 
     @model_validator(mode="after")
     def _bound_curves(self) -> Self:
-        count = len(self.curves())
+        count = len(curves_of(self))
         if count > MAX_CURVES:
             raise ValueError(f"at most {MAX_CURVES} curves in all sections, got {count}")
         return self
 
-    def curves(self) -> list[tuple[str, Curve]]:
-        """All curves with the section they belong to, in document order."""
-        found: list[tuple[str, Curve]] = []
-        for section, part in (("geometry", self.geometry), ("latency", self.latency), ("scatter", self.scatter)):
-            found.extend((section, curve) for curve in (part.curves if part else []))
-        return found
+
+def curves_of(document: TlbbenchDocument) -> list[tuple[str, Curve]]:
+    """All curves of a run with the section they belong to, in document order."""
+    found: list[tuple[str, Curve]] = []
+    for section, part in (
+        ("geometry", document.geometry),
+        ("latency", document.latency),
+        ("scatter", document.scatter),
+    ):
+        found.extend((section, curve) for curve in (part.curves if part else []))
+    return found

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hugeplan.documents.report import GlobalPool, Inventory, NumaPool, ProcessMemory, Sample
-from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.hardware import catalogue
-from hugeplan.hardware.curves import hardware_facts_of
 from hugeplan.planner import model as planner
 from hugeplan.planner.model import HardwareFacts, NodeFacts, NumaNode, Pool, Source
 
@@ -67,35 +65,22 @@ def numa_nodes(inventory: Inventory, sample: Sample) -> tuple[NumaNode, ...]:
     )
 
 
-def hardware_facts(
-    inventory: Inventory, geometry: TlbbenchDocument | None, latency: TlbbenchDocument | None
-) -> HardwareFacts:
-    """What is known of the translation hardware: measured by the runs, else the catalogue's for this processor."""
-    run = geometry or latency
-    measured = HardwareFacts() if run is None else hardware_facts_of(run)
-    if latency is not None and latency is not run:
-        separate = hardware_facts_of(latency)
-        measured = replace(measured, curves=separate.curves, pressure=separate.pressure)
+def hardware_facts(inventory: Inventory, measured: HardwareFacts | None) -> HardwareFacts:
+    """What is known of the translation hardware: what runs measured, else the catalogue's for this processor."""
+    known = measured or HardwareFacts()
     cpu = inventory.cpu
     named = replace(
-        measured,
-        vendor=measured.vendor or (cpu.vendor if cpu else None),
-        family=measured.family if measured.family is not None else (cpu.family if cpu else None),
-        model=measured.model if measured.model is not None else (cpu.model if cpu else None),
-        virtualised=inventory.virtualised if measured.virtualised is None else measured.virtualised,
+        known,
+        vendor=known.vendor or (cpu.vendor if cpu else None),
+        family=known.family if known.family is not None else (cpu.family if cpu else None),
+        model=known.model if known.model is not None else (cpu.model if cpu else None),
+        virtualised=inventory.virtualised if known.virtualised is None else known.virtualised,
     )
     return catalogue.complete(named)
 
 
-def node_facts(
-    name: str,
-    inventory: Inventory,
-    sample: Sample,
-    *,
-    geometry: TlbbenchDocument | None,
-    latency: TlbbenchDocument | None,
-) -> NodeFacts:
-    """The node as the planner takes it; ``geometry`` and ``latency`` are the runs that measured them.
+def node_facts(name: str, inventory: Inventory, sample: Sample, *, measured: HardwareFacts | None) -> NodeFacts:
+    """The node as the planner takes it; ``measured`` is what its runs say of the hardware.
 
     IncompleteReportError when a fact without a safe unknown is missing.
     """
@@ -119,7 +104,7 @@ def node_facts(
         hvo_enabled=inventory.hvo_enabled,
         kernel_release=inventory.kernel_release,
         kernel_command_line=inventory.kernel_command_line,
-        hardware=hardware_facts(inventory, geometry, latency),
+        hardware=hardware_facts(inventory, measured),
     )
 
 
@@ -132,7 +117,18 @@ def node_sample(inventory: Inventory, sample: Sample, processes: list[ProcessMem
         page_tables_bytes=memory.page_tables_bytes,
         hugetlb_bytes=memory.hugetlb_bytes,
         anon_huge_pages_bytes=memory.anon_huge_pages_bytes,
-        pools=tuple(planner.GlobalPool(**pool.model_dump()) for pool in sample.global_pools) or None,
+        pools=tuple(
+            planner.GlobalPool(
+                page_bytes=pool.page_bytes,
+                nr_hugepages=pool.nr_hugepages,
+                free_hugepages=pool.free_hugepages,
+                resv_hugepages=pool.resv_hugepages,
+                surplus_hugepages=pool.surplus_hugepages,
+                nr_overcommit_hugepages=pool.nr_overcommit_hugepages,
+            )
+            for pool in sample.global_pools
+        )
+        or None,
         processes=tuple(
             planner.ProcessMemory(
                 name=process.name,

@@ -1,4 +1,4 @@
-"""Statements about nodes, reports and samples."""
+"""Statements about nodes, reports and samples. Reports are stored by hugeplan.fleet.ingest."""
 
 from __future__ import annotations
 
@@ -7,23 +7,34 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select, tuple_, update
-from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.orm import defer
+from sqlalchemy import delete, func, select, tuple_, update
+from sqlalchemy.orm import InstrumentedAttribute, load_only
+from sqlalchemy.sql import ColumnElement
 
-from hugeplan.db.models import NodeRow, ReportDocumentRow, ReportRow, SampleRow
+from hugeplan.db.models import (
+    NodeRow,
+    NodeStateRow,
+    PlanInForceRow,
+    ReportDocumentRow,
+    ReportRow,
+    RunRow,
+    SampleDayRow,
+    SampleHourRow,
+    SampleRow,
+)
 from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.documents.kept import unpack
+from hugeplan.fleet.selector import NodeSelector, conditions
 
-
-async def lock_node(session: WriteSession, values: Mapping[str, Any]) -> NodeRow:
-    """The node with this machine id, created from ``values`` if new, and locked until the transaction ends.
-
-    The lock puts concurrent reports of one machine in a row; reports of different machines do not wait.
-    """
-    created = insert(NodeRow).values(**values).on_conflict_do_nothing(index_elements=[NodeRow.machine_id])
-    await session.execute(created)
-    statement = select(NodeRow).where(NodeRow.machine_id == values["machine_id"]).with_for_update()
-    return (await session.execute(statement)).scalar_one()
+SORTS: Mapping[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
+    "name": NodeRow.name,
+    "last_report_at": NodeRow.last_report_at,
+    "mem_total_bytes": NodeRow.mem_total_bytes,
+    "pool_bytes": func.coalesce(NodeRow.pool_bytes, -1),
+    "pool_idle_bytes": func.coalesce(NodeRow.pool_idle_bytes, -1),
+    "mem_available_bytes": func.coalesce(NodeRow.mem_available_bytes, -1),
+    "findings": NodeRow.findings_wrong * 1000 + NodeRow.findings_attention,
+}
 
 
 async def update_node(session: WriteSession, node_id: UUID, values: Mapping[str, Any]) -> None:
@@ -32,17 +43,17 @@ async def update_node(session: WriteSession, node_id: UUID, values: Mapping[str,
     await session.execute(statement.execution_options(synchronize_session=False))
 
 
-async def get_report(session: ReadSession, node_id: UUID, report_id: UUID) -> ReportRow | None:
-    """A stored report of a node."""
-    statement = select(ReportRow).where(ReportRow.node_id == node_id, ReportRow.report_id == report_id)
-    report: ReportRow | None = await session.scalar(statement)
-    return report
+async def lock_node(session: WriteSession, node_id: UUID) -> NodeRow | None:
+    """A node, locked until the transaction ends: its reports wait."""
+    node: NodeRow | None = await session.scalar(select(NodeRow).where(NodeRow.id == node_id).with_for_update())
+    return node
 
 
-async def add_report(session: WriteSession, report: ReportRow, document: ReportDocumentRow, sample: SampleRow) -> None:
-    """Store a report, its bytes and its sample."""
-    session.add_all([report, document, sample])
-    await session.flush()
+async def delete_node(session: WriteSession, node_id: UUID) -> None:
+    """Delete a node with all that is stored of it. Large tables have no foreign key that would do it."""
+    for table in (ReportDocumentRow, SampleRow, SampleHourRow, SampleDayRow):
+        await session.execute(delete(table).where(table.node_id == node_id))
+    await session.execute(delete(NodeRow).where(NodeRow.id == node_id))
 
 
 async def get_document(session: ReadSession, node_id: UUID, report_id: UUID) -> bytes | None:
@@ -51,26 +62,53 @@ async def get_document(session: ReadSession, node_id: UUID, report_id: UUID) -> 
         ReportDocumentRow.node_id == node_id, ReportDocumentRow.report_id == report_id
     )
     document: bytes | None = await session.scalar(statement)
-    return document
+    return None if document is None else unpack(document)
 
 
 async def list_nodes(
-    session: ReadSession, *, search: str | None, after: tuple[str, UUID] | None, limit: int
-) -> Sequence[NodeRow]:
-    """Nodes by name and id, without their processes."""
-    statement = select(NodeRow).options(defer(NodeRow.processes, raiseload=True))
-    statement = statement.order_by(NodeRow.name, NodeRow.id).limit(limit)
-    if search:
-        statement = statement.where(func.lower(NodeRow.name).contains(search.lower(), autoescape=True))
+    session: ReadSession,
+    selector: NodeSelector,
+    *,
+    sort: str,
+    descending: bool,
+    after: tuple[Any, UUID] | None,
+    limit: int,
+) -> Sequence[tuple[NodeRow, Any]]:
+    """Nodes with the value that they are sorted by, then by id."""
+    value = SORTS[sort]
+    key = (value.desc(), NodeRow.id.desc()) if descending else (value.asc(), NodeRow.id.asc())
+    statement = select(NodeRow, value).where(*conditions(selector)).order_by(*key).limit(limit)
     if after is not None:
-        statement = statement.where(tuple_(NodeRow.name, NodeRow.id) > after)
-    return (await session.scalars(statement)).all()
+        position = tuple_(value, NodeRow.id)
+        statement = statement.where(position < after if descending else position > after)
+    return [(row[0], row[1]) for row in await session.execute(statement)]
+
+
+async def count_nodes(session: ReadSession, selector: NodeSelector) -> int:
+    """How many nodes a selector selects."""
+    return int(await session.scalar(select(func.count()).select_from(NodeRow).where(*conditions(selector))) or 0)
 
 
 async def get_node(session: ReadSession, node_id: UUID) -> NodeRow | None:
     """A node by id."""
     node: NodeRow | None = await session.scalar(select(NodeRow).where(NodeRow.id == node_id))
     return node
+
+
+async def get_node_with_state(session: ReadSession, node_id: UUID) -> tuple[NodeRow, NodeStateRow] | None:
+    """A node with all that its newest report says and its runs measured."""
+    statement = select(NodeRow, NodeStateRow).join(NodeStateRow, NodeStateRow.node_id == NodeRow.id)
+    row = (await session.execute(statement.where(NodeRow.id == node_id))).one_or_none()
+    return None if row is None else (row[0], row[1])
+
+
+async def get_processes(session: ReadSession, node_id: UUID) -> tuple[datetime, list[dict[str, Any]]] | None:
+    """When the newest sample of a node was taken, and its processes."""
+    statement = select(NodeRow.sampled_at, NodeStateRow.processes).join(
+        NodeStateRow, NodeStateRow.node_id == NodeRow.id
+    )
+    row = (await session.execute(statement.where(NodeRow.id == node_id))).one_or_none()
+    return None if row is None else (row[0], row[1])
 
 
 async def list_samples(
@@ -94,3 +132,36 @@ async def list_samples(
         statement = statement.where(SampleRow.taken_at <= after[0])
         statement = statement.where(tuple_(SampleRow.taken_at, SampleRow.report_id) < after)
     return (await session.scalars(statement)).all()
+
+
+async def good_runs(session: ReadSession, node_id: UUID) -> Sequence[RunRow]:
+    """The runs of a node that are not marked as bad, without their documents."""
+    narrow = load_only(
+        RunRow.id, RunRow.ordered_at, RunRow.geometry_rank, RunRow.latency_rank, RunRow.pressure_rank, raiseload=True
+    )
+    statement = select(RunRow).options(narrow).where(RunRow.node_id == node_id, RunRow.bad.is_(False))
+    return (await session.scalars(statement)).all()
+
+
+async def run_documents(session: ReadSession, node_id: UUID, run_ids: Sequence[UUID]) -> dict[UUID, bytes]:
+    """The documents of some runs of a node."""
+    statement = select(RunRow.id, RunRow.document).where(RunRow.node_id == node_id, RunRow.id.in_(run_ids))
+    return {row[0]: unpack(row[1]) for row in await session.execute(statement)}
+
+
+async def set_measured(session: WriteSession, node_id: UUID, measured: dict[str, Any]) -> None:
+    """Replace what was measured on a node."""
+    statement = update(NodeStateRow).where(NodeStateRow.node_id == node_id).values(measured=measured)
+    await session.execute(statement.execution_options(synchronize_session=False))
+
+
+async def get_plan_in_force(session: ReadSession, node_id: UUID) -> PlanInForceRow | None:
+    """The plan in force of a node."""
+    row: PlanInForceRow | None = await session.scalar(select(PlanInForceRow).where(PlanInForceRow.node_id == node_id))
+    return row
+
+
+async def report_states(session: ReadSession, node_id: UUID) -> dict[str, int]:
+    """How many reports of a node are stored, by state."""
+    statement = select(ReportRow.state, func.count()).where(ReportRow.node_id == node_id).group_by(ReportRow.state)
+    return {row[0]: row[1] for row in await session.execute(statement)}

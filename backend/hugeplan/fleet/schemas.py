@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from hugeplan.api.schemas import ResponseModel
@@ -14,18 +15,22 @@ from hugeplan.documents.report import (
     ProcessMemory,
     SampleMemory,
     SampleNuma,
+    SpoolSummary,
 )
 from hugeplan.documents.tlbbench import Clock, Disagreement, Granule, Penalty, TlbLevelDocument
 from hugeplan.planner.model import NodeFacts
 
 
 class ReportReceipt(ResponseModel):
-    """The service has the report. ``created`` is false when it had it before; ``run_id`` is null without a run."""
+    """The service has the report. ``created`` is false when it had it before; ``run_id`` is null without a run.
+    ``state`` is ``newer_schema`` for a report that is kept until a later version of the service can read it.
+    """
 
     report_id: UUID
     node_id: UUID
     created: bool
     run_id: UUID | None
+    state: Literal["parsed", "newer_schema"]
 
 
 class PoolSummary(ResponseModel):
@@ -37,7 +42,11 @@ class PoolSummary(ResponseModel):
 
 
 class NodeSummary(ResponseModel):
-    """One line of the fleet. ``effective_granule_bytes`` is what one TLB entry covers with 2 MiB pages here."""
+    """One line of the fleet. ``effective_granule_bytes`` is what one TLB entry covers with 2 MiB pages here.
+
+    ``pool_idle_bytes`` are pages that nothing uses or has reserved. ``plan_state`` compares the pools with the plan in
+    force; null without one. ``stale``: the node stopped reporting.
+    """
 
     id: UUID
     name: str
@@ -52,6 +61,16 @@ class NodeSummary(ResponseModel):
     latest_run_id: UUID | None
     effective_granule_bytes: int | None
     synthetic: bool
+    labels: dict[str, str]
+    machine_type: str | None
+    group_key: str | None
+    mem_available_bytes: int | None
+    pool_bytes: int | None
+    pool_idle_bytes: int | None
+    findings_wrong: int
+    findings_attention: int
+    plan_state: Literal["match", "short", "idle", "drifted"] | None
+    stale: bool
 
 
 class LatestSample(ResponseModel):
@@ -62,6 +81,36 @@ class LatestSample(ResponseModel):
     pools: list[NumaPool]
     global_pools: list[GlobalPool]
     numa: list[SampleNuma]
+
+
+class NodeFinding(ResponseModel):
+    """What is wrong with a node by its newest report, since when, and what to do."""
+
+    code: str
+    subject: str
+    state: Literal["wrong", "attention"]
+    title: str
+    reason: str
+    fix: str
+    since: datetime
+
+
+class PlannedPool(ResponseModel):
+    """Pages that a plan in force reserves. ``numa_node`` null: over all NUMA nodes."""
+
+    page_bytes: int
+    pages: int
+    numa_node: int | None = None
+
+
+class PlanInForce(ResponseModel):
+    """The plan that a node is meant to follow. ``source``: set by hand, found by ``verify``, or by a GitOps label."""
+
+    plan_id: UUID | None
+    pools: list[PlannedPool]
+    source: Literal["hand", "verify", "label"]
+    since: datetime
+    set_by: str
 
 
 class GeometrySummary(ResponseModel):
@@ -80,7 +129,8 @@ class GeometrySummary(ResponseModel):
 
 class NodeDetail(NodeSummary):
     """Everything the newest report says of a node. ``facts`` is the node as the planner takes it;
-    it is null, with ``facts_unknown_because``, when the report lacks what the planner needs.
+    it is null, with ``facts_unknown_because``, when the report lacks what the planner needs. ``unread_reports`` are
+    kept until a later version of the service can read them.
     """
 
     first_report_at: datetime
@@ -91,6 +141,11 @@ class NodeDetail(NodeSummary):
     geometry: GeometrySummary | None
     facts: NodeFacts | None
     facts_unknown_because: str | None
+    findings: list[NodeFinding]
+    spool: SpoolSummary | None
+    clock_ahead_seconds: float | None
+    plan_in_force: PlanInForce | None
+    unread_reports: int
 
 
 class SampleRow(ResponseModel):

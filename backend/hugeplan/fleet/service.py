@@ -1,283 +1,180 @@
-"""Reports in, nodes and samples out."""
+"""Nodes and samples out. Reports come in through hugeplan.fleet.ingest."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import uuid
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import ValidationError
+import msgspec
 
-from hugeplan.access import service as access
-from hugeplan.access.service import Actor
-from hugeplan.api import problems
-from hugeplan.api.body import JsonBody
-from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, page_of
-from hugeplan.api.problems import ConflictError, FieldProblem, NotFoundError, invalid_input
-from hugeplan.benchmarks import service as benchmarks
-from hugeplan.db.models import NodeRow, ReportDocumentRow, ReportRow
-from hugeplan.db.models import SampleRow as SampleTableRow
+from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, encode_cursor, page_of
+from hugeplan.api.problems import FieldProblem, NotFoundError, invalid_input
+from hugeplan.db.models import NodeRow, NodeStateRow, PlanInForceRow
 from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.documents.report import CollectorResult, Inventory, ProcessMemory, Report, Sample
+from hugeplan.documents.decoding import convert, decode
+from hugeplan.documents.report import Inventory, ProcessMemory, Sample
+from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.fleet import repository
 from hugeplan.fleet.facts import IncompleteReportError, node_facts, node_sample
+from hugeplan.fleet.hardware_state import MeasuredState, chosen_parts, rebuilt
 from hugeplan.fleet.schemas import (
-    GeometrySummary,
     LatestSample,
     NodeDetail,
     NodeProcesses,
     NodeSummary,
-    PoolSummary,
-    ReportReceipt,
+    PlanInForce,
     SampleRow,
 )
+from hugeplan.fleet.selector import STALE_AFTER, NodeSelector
 from hugeplan.planner.model import NodeFacts, NodeSample
 
-MAX_CLOCK_AHEAD = timedelta(days=1)
+NodeSort = Literal[
+    "name", "last_report_at", "mem_total_bytes", "pool_bytes", "pool_idle_bytes", "mem_available_bytes", "findings"
+]
+SORT_READERS: dict[str, Callable[[str], Any]] = {"name": str, "last_report_at": datetime.fromisoformat}
 
 
-def parse_report(document: Any, now: datetime) -> Report:
-    """The report in a checked JSON document. InvalidInputError names what is wrong."""
-    try:
-        report = Report.model_validate(document)
-    except ValidationError as error:
-        raise problems.from_validation(error) from error
-    if report.sample.taken_at > now + MAX_CLOCK_AHEAD:
-        raise invalid_input(
-            [
-                FieldProblem(
-                    field="sample.taken_at",
-                    value=report.sample.taken_at.isoformat(),
-                    expected="a time that is not more than a day ahead of the server's clock",
-                )
-            ]
-        )
-    return report
-
-
-def content_hash(document: Any) -> bytes:
-    """SHA-256 of a document's content: equal for documents that differ only in spelling or order of keys."""
-    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).digest()
-
-
-async def store_report(session: WriteSession, actor: Actor, body: JsonBody) -> ReportReceipt:
-    """Store a report once. The same report again changes nothing; another one with its id is a ConflictError."""
-    now = datetime.now(UTC)
-    report = parse_report(body.document, now)
-    await access.authorise_report(session, actor, report.machine_id)
-    node = await repository.lock_node(
-        session, {"id": uuid.uuid4(), "first_report_at": now, **_node_values(report, now)}
-    )
-    content_sha256 = content_hash(body.document)
-    seen = await repository.get_report(session, node.id, report.report_id)
-    if seen is not None:
-        if seen.content_sha256 != content_sha256:
-            raise ConflictError(
-                f"Another report with the id {report.report_id} is stored.",
-                [FieldProblem(field="report_id", value=str(report.report_id), expected="an id of its own")],
-            )
-        return ReportReceipt(report_id=report.report_id, node_id=node.id, created=False, run_id=seen.run_id)
-    run_id = None
-    if report.run is not None:
-        run_id = await benchmarks.store_run(session, node.id, report.run, body.document["run"])
-    await repository.add_report(
-        session,
-        ReportRow(
-            node_id=node.id,
-            report_id=report.report_id,
-            received_at=now,
-            content_sha256=content_sha256,
-            run_id=run_id,
-        ),
-        ReportDocumentRow(node_id=node.id, received_at=now, report_id=report.report_id, document=body.raw),
-        _sample_row(node.id, report),
-    )
-    await _refresh_node(session, node, report, run_id, now)
-    return ReportReceipt(report_id=report.report_id, node_id=node.id, created=True, run_id=run_id)
-
-
-def _node_values(report: Report, now: datetime) -> dict[str, Any]:
-    """What a report says of its node, as columns."""
-    inventory, sample = report.inventory, report.sample
+def summary_values(row: NodeRow, now: datetime) -> dict[str, Any]:
+    """A node's line of a list, as the fields of NodeSummary."""
     return {
-        "machine_id": report.machine_id,
-        "name": report.node_name,
-        "synthetic": report.synthetic,
-        "architecture": inventory.architecture,
-        "cpu_brand": inventory.cpu.brand if inventory.cpu else None,
-        "virtualised": inventory.virtualised,
-        "mem_total_bytes": sample.memory.mem_total_bytes,
-        "numa_node_count": max(1, len(inventory.numa_nodes)),
-        "agent_version": report.agent_version,
-        "last_report_at": now,
-        "sampled_at": sample.taken_at,
-        "inventory": inventory.model_dump(mode="json"),
-        "sample": sample.model_dump(mode="json", exclude={"processes"}),
-        "processes": [process.model_dump(mode="json") for process in sample.processes],
-        "collectors": [collector.model_dump(mode="json") for collector in report.collectors],
+        "id": row.id,
+        "name": row.name,
+        "machine_id": row.machine_id,
+        "architecture": row.architecture,
+        "cpu_brand": row.cpu_brand,
+        "virtualised": row.virtualised,
+        "mem_total_bytes": row.mem_total_bytes,
+        "numa_node_count": row.numa_node_count,
+        "last_report_at": row.last_report_at,
+        "pools": row.pools,
+        "latest_run_id": row.latest_run_id,
+        "effective_granule_bytes": row.effective_granule_bytes,
+        "synthetic": row.synthetic,
+        "labels": row.labels,
+        "machine_type": row.machine_type,
+        "group_key": row.group_key,
+        "mem_available_bytes": row.mem_available_bytes,
+        "pool_bytes": row.pool_bytes,
+        "pool_idle_bytes": row.pool_idle_bytes,
+        "findings_wrong": row.findings_wrong,
+        "findings_attention": row.findings_attention,
+        "plan_state": row.plan_state,
+        "stale": row.last_report_at < now - STALE_AFTER,
     }
 
 
-def _sample_row(node_id: UUID, report: Report) -> SampleTableRow:
-    memory = report.sample.memory
-    return SampleTableRow(
-        node_id=node_id,
-        taken_at=report.sample.taken_at,
-        report_id=report.report_id,
-        mem_total_bytes=memory.mem_total_bytes,
-        mem_available_bytes=memory.mem_available_bytes,
-        page_tables_bytes=memory.page_tables_bytes,
-        anon_huge_pages_bytes=memory.anon_huge_pages_bytes,
-        hugetlb_bytes=memory.hugetlb_bytes,
-        memory=memory.model_dump(mode="json"),
-        pools=[pool.model_dump(mode="json") for pool in report.sample.pools],
+async def list_nodes(
+    session: ReadSession,
+    selector: NodeSelector,
+    *,
+    sort: NodeSort = "name",
+    descending: bool = False,
+    limit: int,
+    cursor: str | None,
+) -> Page[NodeSummary]:
+    """Nodes that a selector selects."""
+    after = decode_cursor(cursor, SORT_READERS.get(sort, int), UUID)
+    rows = await repository.list_nodes(
+        session, selector, sort=sort, descending=descending, after=after, limit=limit + 1
     )
-
-
-async def _refresh_node(
-    session: WriteSession, node: NodeRow, report: Report, run_id: UUID | None, now: datetime
-) -> None:
-    """Bring the node up to date. A report that waited in a spool does not overwrite a newer sample."""
-    values: dict[str, Any] = {"last_report_at": now}
-    if report.sample.taken_at >= node.sampled_at:
-        values |= _node_values(report, now)
-    if run_id is not None and report.run is not None:
-        newest = await benchmarks.list_runs(session, node.id, limit=1, cursor=None)
-        values["latest_run_id"] = newest.items[0].id
-        measured = await benchmarks.newest_geometry(session, node.id)
-        if measured is not None:
-            values["effective_granule_bytes"] = benchmarks.granule_of_2m(measured[1].geometry)
-    await repository.update_node(session, node.id, values)
-
-
-def _pool_summaries(sample: Sample) -> list[PoolSummary]:
-    """Pools over the whole node, smallest page first: as the kernel totals them, else summed over NUMA nodes."""
-    if sample.global_pools:
-        summaries = [
-            PoolSummary(page_bytes=p.page_bytes, nr_hugepages=p.nr_hugepages, free_hugepages=p.free_hugepages)
-            for p in sample.global_pools
-        ]
-        return sorted(summaries, key=lambda pool: pool.page_bytes)
-    totals: dict[int, PoolSummary] = {}
-    for pool in sample.pools:
-        total = totals.setdefault(
-            pool.page_bytes, PoolSummary(page_bytes=pool.page_bytes, nr_hugepages=0, free_hugepages=0)
-        )
-        total.nr_hugepages += pool.nr_hugepages
-        unknown = total.free_hugepages is None or pool.free_hugepages is None
-        total.free_hugepages = None if unknown else (total.free_hugepages or 0) + (pool.free_hugepages or 0)
-    return sorted(totals.values(), key=lambda pool: pool.page_bytes)
-
-
-def _summary(row: NodeRow) -> NodeSummary:
-    return NodeSummary(
-        id=row.id,
-        name=row.name,
-        machine_id=row.machine_id,
-        architecture=row.architecture,
-        cpu_brand=row.cpu_brand,
-        virtualised=row.virtualised,
-        mem_total_bytes=row.mem_total_bytes,
-        numa_node_count=row.numa_node_count,
-        last_report_at=row.last_report_at,
-        pools=_pool_summaries(Sample.model_validate(row.sample)),
-        latest_run_id=row.latest_run_id,
-        effective_granule_bytes=row.effective_granule_bytes,
-        synthetic=row.synthetic,
-    )
-
-
-async def list_nodes(session: ReadSession, *, search: str | None, limit: int, cursor: str | None) -> Page[NodeSummary]:
-    """Nodes by name."""
-    if search is not None and "\0" in search:
-        raise invalid_input([FieldProblem(field="q", value=search, expected="text without NUL characters")])
-    after = decode_cursor(cursor, str, UUID)
-    rows = await repository.list_nodes(session, search=search, after=after, limit=limit + 1)
-    items, next_cursor = page_of(rows, limit, lambda row: (row.name, str(row.id)), _summary)
+    now = datetime.now(UTC)
+    next_cursor = None
+    if len(rows) > limit:
+        last, value = rows[limit - 1]
+        next_cursor = encode_cursor(value.isoformat() if isinstance(value, datetime) else str(value), str(last.id))
+    items = [NodeSummary.model_validate(summary_values(row, now)) for row, _ in rows[:limit]]
     return Page(items=items, next_cursor=next_cursor)
+
+
+def unknown_node(node_id: UUID) -> NotFoundError:
+    """The error of a node that is not there."""
+    return NotFoundError(f"There is no node {node_id}.")
 
 
 async def require_node(session: ReadSession, node_id: UUID) -> NodeRow:
     """The node, or NotFoundError."""
     node = await repository.get_node(session, node_id)
     if node is None:
-        raise NotFoundError(f"There is no node {node_id}.")
+        raise unknown_node(node_id)
     return node
 
 
-async def _facts(session: ReadSession, row: NodeRow) -> NodeFacts:
-    measured = await benchmarks.newest_geometry(session, row.id)
+async def _with_state(session: ReadSession, node_id: UUID) -> tuple[NodeRow, NodeStateRow]:
+    found = await repository.get_node_with_state(session, node_id)
+    if found is None:
+        raise unknown_node(node_id)
+    return found
+
+
+def measured_of(state: NodeStateRow) -> MeasuredState:
+    """What runs measured on the node."""
+    return MeasuredState() if state.measured is None else msgspec.convert(state.measured, MeasuredState)
+
+
+def facts_of(name: str, state: NodeStateRow) -> NodeFacts:
+    """The node as the planner takes it. IncompleteReportError when the report lacks what the planner needs."""
     return node_facts(
-        row.name,
-        Inventory.model_validate(row.inventory),
-        Sample.model_validate(row.sample),
-        geometry=measured[1] if measured else None,
-        latency=await benchmarks.newest_latency(session, row.id),
+        name,
+        convert(Inventory, state.inventory),
+        convert(Sample, state.sample),
+        measured=measured_of(state).hardware,
     )
 
 
 async def get_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts, NodeSample]:
-    """The node as the planner takes it, from its newest report and newest run, and its newest sample."""
-    row = await require_node(session, node_id)
+    """The node as the planner takes it, from its newest report and its runs, and its newest sample."""
+    row, state = await _with_state(session, node_id)
     try:
-        facts = await _facts(session, row)
+        facts = facts_of(row.name, state)
     except IncompleteReportError as error:
         raise invalid_input([FieldProblem(field="node_id", value=str(node_id), expected=str(error))]) from error
-    processes = [ProcessMemory.model_validate(process) for process in row.processes]
-    sample = node_sample(Inventory.model_validate(row.inventory), Sample.model_validate(row.sample), processes)
-    return facts, sample
+    processes = [convert(ProcessMemory, process) for process in state.processes]
+    return facts, node_sample(convert(Inventory, state.inventory), convert(Sample, state.sample), processes)
 
 
 async def get_node(session: ReadSession, node_id: UUID) -> NodeDetail:
     """A node with its newest report, geometry and facts."""
-    row = await require_node(session, node_id)
-    sample = Sample.model_validate(row.sample)
+    row, state = await _with_state(session, node_id)
     facts, unknown = None, None
     try:
-        facts = await _facts(session, row)
+        facts = facts_of(row.name, state)
     except IncompleteReportError as error:
         unknown = str(error)
-    return NodeDetail(
-        **_summary(row).model_dump(),
-        first_report_at=row.first_report_at,
-        agent_version=row.agent_version,
-        collectors=[CollectorResult.model_validate(collector) for collector in row.collectors],
-        inventory=Inventory.model_validate(row.inventory),
-        sample=LatestSample(
-            taken_at=sample.taken_at,
-            memory=sample.memory,
-            pools=sample.pools,
-            global_pools=sample.global_pools,
-            numa=sample.numa,
-        ),
-        geometry=await _geometry(session, node_id),
-        facts=facts,
-        facts_unknown_because=unknown,
+    measured = measured_of(state)
+    in_force = await repository.get_plan_in_force(session, node_id)
+    states = await repository.report_states(session, node_id)
+    return NodeDetail.model_validate(
+        summary_values(row, datetime.now(UTC))
+        | {
+            "first_report_at": row.first_report_at,
+            "agent_version": row.agent_version,
+            "collectors": state.collectors,
+            "inventory": state.inventory,
+            "sample": {name: state.sample[name] for name in LatestSample.model_fields},
+            "geometry": measured.geometry,
+            "facts": facts,
+            "facts_unknown_because": unknown,
+            "findings": state.findings,
+            "spool": row.spool,
+            "clock_ahead_seconds": row.clock_ahead_seconds,
+            "plan_in_force": None if in_force is None else plan_in_force(in_force),
+            "unread_reports": states.get("newer_schema", 0),
+        }
     )
 
 
-async def _geometry(session: ReadSession, node_id: UUID) -> GeometrySummary | None:
-    measured = await benchmarks.newest_geometry(session, node_id)
-    if measured is None:
-        return None
-    run, document = measured
-    geometry = document.geometry
-    if geometry is None:
-        return None
-    return GeometrySummary(
-        run_id=run.id,
-        measured_at=run.started_at,
-        status=geometry.status,
-        reason=geometry.reason,
-        levels=geometry.levels,
-        effective_granule=geometry.effective_granule,
-        penalty=geometry.penalty,
-        clock=geometry.clock,
-        disagreements=geometry.disagreements,
+def plan_in_force(row: PlanInForceRow) -> PlanInForce:
+    """A stored plan in force as it is answered."""
+    return PlanInForce.model_validate(
+        {
+            "plan_id": row.plan_id,
+            "pools": row.pools,
+            "source": row.source,
+            "since": row.since,
+            "set_by": row.set_by,
+        }
     )
 
 
@@ -305,7 +202,33 @@ async def list_samples(
 
 async def get_processes(session: ReadSession, node_id: UUID) -> NodeProcesses:
     """The processes of the newest sample, largest resident set first, then by pid."""
-    row = await require_node(session, node_id)
-    processes = [ProcessMemory.model_validate(process) for process in row.processes]
+    found = await repository.get_processes(session, node_id)
+    if found is None:
+        raise unknown_node(node_id)
+    sampled_at, kept = found
+    processes = [ProcessMemory.model_validate(process) for process in kept]
     processes.sort(key=lambda process: (-(process.rss_bytes or 0), process.pid))
-    return NodeProcesses(node_id=node_id, taken_at=row.sampled_at, processes=processes)
+    return NodeProcesses(node_id=node_id, taken_at=sampled_at, processes=processes)
+
+
+async def delete_node(session: WriteSession, node_id: UUID) -> NodeRow:
+    """Delete a node with everything that is stored of it. NotFoundError when it is gone already."""
+    node = await repository.lock_node(session, node_id)
+    if node is None:
+        raise unknown_node(node_id)
+    await repository.delete_node(session, node_id)
+    return node
+
+
+async def measure_again(session: WriteSession, node_id: UUID) -> None:
+    """Conclude anew from the good runs of a node: after one was deleted or marked, or parsers have changed."""
+    await repository.lock_node(session, node_id)
+    runs = await repository.good_runs(session, node_id)
+    wanted = {part.run_id for part in chosen_parts(runs).values()}
+    kept = await repository.run_documents(session, node_id, sorted(wanted))
+    documents = {run_id: decode(TlbbenchDocument, document) for run_id, document in kept.items()}
+    measured = rebuilt(runs, documents)
+    await repository.set_measured(session, node_id, msgspec.to_builtins(measured))
+    latest = measured.latest.run_id if measured.latest else None
+    columns = {"latest_run_id": latest, "effective_granule_bytes": measured.effective_granule_bytes}
+    await repository.update_node(session, node_id, columns)

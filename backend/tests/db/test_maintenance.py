@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
+import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,13 +13,13 @@ from conftest import MIGRATIONS
 from sqlalchemy import text
 from support.reports import report
 
+from hugeplan.access import service as access
 from hugeplan.access.schemas import Role
-from hugeplan.access.service import Actor
-from hugeplan.api.body import JsonBody
 from hugeplan.db import maintenance, migrate
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
-from hugeplan.fleet import service as fleet
+from hugeplan.fleet.ingest.incoming import read_report
+from hugeplan.fleet.ingest.writer import ReportWriter
 from hugeplan.settings import Settings
 
 NOW = datetime.now(UTC)
@@ -35,20 +35,18 @@ async def fresh(own_database_url: str) -> AsyncIterator[tuple[Database, Settings
     await database.dispose()
 
 
-async def store(database: Database, taken_at: datetime, **memory: Any) -> None:
+async def store(database: Database, settings: Settings, taken_at: datetime, **memory: Any) -> None:
     """Store a report taken at a time."""
     document = report()
     document["sample"]["taken_at"] = taken_at.isoformat()
     document["sample"]["memory"] |= memory
-    actor = Actor(
-        token_id=uuid.uuid4(),
-        name="test",
-        role=Role.AGENT,
-        machine_id=document["machine_id"],
-        expires_at=None,
-    )
+    raw = json.dumps(document).encode()
     async with database.write() as session:
-        await fleet.store_report(session, actor, JsonBody(raw=b"{}", document=document))
+        token = await access.mint(session, name="test", role=Role.AGENT, machine_id=document["machine_id"])
+    writer = ReportWriter(settings)
+    await writer.open()
+    await writer.store(read_report(raw, document, token_id=token.id, now=datetime.now(UTC)))
+    await writer.close()
 
 
 async def rows(database: Database, query: str) -> list[Any]:
@@ -66,6 +64,13 @@ async def test_partitions_exist_for_yesterday_to_days_ahead(fresh: tuple[Databas
     database, settings = fresh
     await maintenance.maintain(database, settings, NOW)
     await maintenance.maintain(database, settings, NOW)
+    for table in ("sample_hours", "sample_days"):
+        found = await rows(
+            database, f"SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent='{table}'::regclass"
+        )
+        months = {(NOW + timedelta(days=offset)).date().replace(day=1) for offset in (-1, maintenance.DAYS_AHEAD)}
+        expected = {maintenance.partition_name(table, month) for month in months} | {f"{table}_default"}
+        assert {name for (name,) in found} == expected
     for table in ("samples", "report_documents"):
         found = await rows(
             database, f"SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent='{table}'::regclass"
@@ -77,8 +82,8 @@ async def test_partitions_exist_for_yesterday_to_days_ahead(fresh: tuple[Databas
 
 async def test_rows_stored_before_maintenance_move_to_their_day(fresh: tuple[Database, Settings]) -> None:
     database, settings = fresh
-    await store(database, NOW)
-    await store(database, NOW - timedelta(days=10))
+    await store(database, settings, NOW)
+    await store(database, settings, NOW - timedelta(days=10))
     assert await placed(database) == {"samples_default": 2}
     await maintenance.maintain(database, settings, NOW)
     today = maintenance.partition_name("samples", NOW.date())
@@ -90,9 +95,9 @@ async def test_rows_stored_before_maintenance_move_to_their_day(fresh: tuple[Dat
 async def test_retention_drops_what_is_past_it_and_nothing_else(fresh: tuple[Database, Settings]) -> None:
     database, settings = fresh
     await maintenance.maintain(database, settings, NOW)
-    await store(database, NOW)
-    await store(database, NOW - timedelta(days=settings.sample_retention_days - 2))
-    await store(database, NOW - timedelta(days=settings.sample_retention_days + 2))
+    await store(database, settings, NOW)
+    await store(database, settings, NOW - timedelta(days=settings.sample_retention_days - 2))
+    await store(database, settings, NOW - timedelta(days=settings.sample_retention_days + 2))
     await maintenance.maintain(database, settings, NOW)
     assert sum((await placed(database)).values()) == 2
     later = NOW + timedelta(days=settings.sample_retention_days + 1)
@@ -105,15 +110,34 @@ async def test_retention_drops_what_is_past_it_and_nothing_else(fresh: tuple[Dat
     assert await rows(database, f"SELECT 1 FROM pg_class WHERE relname = '{gone}'") == []
 
 
-async def test_roll_up_keeps_the_extremes_of_each_hour(fresh: tuple[Database, Settings]) -> None:
+ROLLED_UP = (
+    "start_at, samples, mem_available_bytes_min, mem_available_bytes_sum / mem_available_samples, page_tables_bytes_max"
+)
+
+
+async def test_roll_ups_keep_the_extremes_of_each_hour_and_day(fresh: tuple[Database, Settings]) -> None:
     database, settings = fresh
-    hour = NOW.replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
-    for minute, available in ((5, 100), (10, 50), (15, None)):
-        await store(database, hour + timedelta(minutes=minute), mem_available_bytes=available, page_tables_bytes=minute)
-    for _ in range(2):
-        await maintenance.maintain(database, settings, NOW)
-    columns = "hour_at, samples, mem_available_bytes_min, mem_available_bytes_mean, page_tables_bytes_max"
-    assert await rows(database, f"SELECT {columns} FROM sample_hours") == [(hour, 3, 50, 75, 15)]
+    midnight = NOW.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
+    for minute, available in ((5, 100), (10, 50), (15, None), (65, 30)):
+        changes = {"mem_available_bytes": available, "page_tables_bytes": minute}
+        await store(database, settings, midnight + timedelta(minutes=minute), **changes)
+    assert await rows(database, f"SELECT {ROLLED_UP} FROM sample_hours ORDER BY 1") == [
+        (midnight, 3, 50, 75, 15),
+        (midnight + timedelta(hours=1), 1, 30, 30, 65),
+    ]
+    assert await rows(database, f"SELECT {ROLLED_UP} FROM sample_days") == [(midnight, 4, 30, 60, 65)]
+
+
+async def test_a_sample_that_waited_a_week_in_a_spool_corrects_its_hour(fresh: tuple[Database, Settings]) -> None:
+    """Roll-ups used to look back 26 hours, while spools hold seven days."""
+    database, settings = fresh
+    hour = NOW.replace(minute=0, second=0, microsecond=0) - timedelta(days=6, hours=23)
+    await store(database, settings, hour + timedelta(minutes=30), mem_available_bytes=100)
+    await store(database, settings, NOW)
+    await maintenance.maintain(database, settings, NOW)
+    await store(database, settings, hour + timedelta(minutes=20), mem_available_bytes=40)
+    found = await rows(database, "SELECT start_at, samples, mem_available_bytes_min FROM sample_hours ORDER BY 1")
+    assert found[0] == (hour, 2, 40)
 
 
 async def test_reports_are_stored_while_partitions_are_made(fresh: tuple[Database, Settings]) -> None:
@@ -121,7 +145,7 @@ async def test_reports_are_stored_while_partitions_are_made(fresh: tuple[Databas
 
     async def keep_storing() -> None:
         for minute in range(20):
-            await store(database, NOW - timedelta(minutes=minute))
+            await store(database, settings, NOW - timedelta(minutes=minute))
 
     async def keep_maintaining() -> None:
         for day in range(4):

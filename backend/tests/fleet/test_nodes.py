@@ -67,6 +67,16 @@ class TestList:
             "latest_run_id": receipt["run_id"],
             "effective_granule_bytes": 4096,
             "synthetic": False,
+            "labels": {},
+            "machine_type": "AMD EPYC, KVM",
+            "group_key": node["group_key"],
+            "mem_available_bytes": 50 * GIB,
+            "pool_bytes": 2 * GIB,
+            "pool_idle_bytes": GIB,
+            "findings_wrong": 0,
+            "findings_attention": 2,
+            "plan_state": None,
+            "stale": False,
         }
 
     async def test_pages_neither_repeat_nor_lose_nodes_of_equal_names(

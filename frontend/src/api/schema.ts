@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * Nodes List
-         * @description Nodes by name.
+         * @description Nodes, by name unless ``sort`` says otherwise.
          */
         get: operations["nodes_list"];
         put?: never;
@@ -58,7 +58,11 @@ export interface paths {
         get: operations["nodes_get"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Nodes Delete
+         * @description Delete a node with everything that is stored of it. Its agent's next report makes it anew.
+         */
+        delete: operations["nodes_delete"];
         options?: never;
         head?: never;
         patch?: never;
@@ -124,26 +128,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/runs/compare": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Runs Compare
-         * @description Runs side by side: curves of the same measurement share a row.
-         */
-        get: operations["runs_compare"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/runs/{run_id}": {
         parameters: {
             query?: never;
@@ -156,6 +140,50 @@ export interface paths {
          * @description A run with everything it measured.
          */
         get: operations["runs_get"];
+        put?: never;
+        post?: never;
+        /**
+         * Runs Delete
+         * @description Delete a run; what was concluded from it is concluded anew from the others.
+         */
+        delete: operations["runs_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/mark": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Runs Mark
+         * @description Mark a run as bad, so that nothing is concluded from it, or take the mark away.
+         */
+        put: operations["runs_mark"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Runs Compare
+         * @description Runs side by side: curves of the same measurement share a row.
+         */
+        get: operations["runs_compare"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1754,7 +1782,8 @@ export interface components {
         /**
          * NodeDetail
          * @description Everything the newest report says of a node. ``facts`` is the node as the planner takes it;
-         *     it is null, with ``facts_unknown_because``, when the report lacks what the planner needs.
+         *     it is null, with ``facts_unknown_because``, when the report lacks what the planner needs. ``unread_reports`` are
+         *     kept until a later version of the service can read them.
          */
         NodeDetail: {
             /**
@@ -1789,6 +1818,28 @@ export interface components {
             effective_granule_bytes: number | null;
             /** Synthetic */
             synthetic: boolean;
+            /** Labels */
+            labels: {
+                [key: string]: string;
+            };
+            /** Machine Type */
+            machine_type: string | null;
+            /** Group Key */
+            group_key: string | null;
+            /** Mem Available Bytes */
+            mem_available_bytes: number | null;
+            /** Pool Bytes */
+            pool_bytes: number | null;
+            /** Pool Idle Bytes */
+            pool_idle_bytes: number | null;
+            /** Findings Wrong */
+            findings_wrong: number;
+            /** Findings Attention */
+            findings_attention: number;
+            /** Plan State */
+            plan_state: ("match" | "short" | "idle" | "drifted") | null;
+            /** Stale */
+            stale: boolean;
             /**
              * First Report At
              * Format: date-time
@@ -1804,6 +1855,14 @@ export interface components {
             facts: components["schemas"]["NodeFacts"] | null;
             /** Facts Unknown Because */
             facts_unknown_because: string | null;
+            /** Findings */
+            findings: components["schemas"]["NodeFinding"][];
+            spool: components["schemas"]["SpoolSummary"] | null;
+            /** Clock Ahead Seconds */
+            clock_ahead_seconds: number | null;
+            plan_in_force: components["schemas"]["PlanInForce"] | null;
+            /** Unread Reports */
+            unread_reports: number;
         };
         /**
          * NodeDocument
@@ -1899,6 +1958,32 @@ export interface components {
             hardware: components["schemas"]["HardwareFacts"] | null;
         };
         /**
+         * NodeFinding
+         * @description What is wrong with a node by its newest report, since when, and what to do.
+         */
+        NodeFinding: {
+            /** Code */
+            code: string;
+            /** Subject */
+            subject: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "wrong" | "attention";
+            /** Title */
+            title: string;
+            /** Reason */
+            reason: string;
+            /** Fix */
+            fix: string;
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+        };
+        /**
          * NodeProcesses
          * @description The processes of the newest sample, largest resident set first.
          */
@@ -1919,6 +2004,9 @@ export interface components {
         /**
          * NodeSummary
          * @description One line of the fleet. ``effective_granule_bytes`` is what one TLB entry covers with 2 MiB pages here.
+         *
+         *     ``pool_idle_bytes`` are pages that nothing uses or has reserved. ``plan_state`` compares the pools with the plan in
+         *     force; null without one. ``stale``: the node stopped reporting.
          */
         NodeSummary: {
             /**
@@ -1953,6 +2041,28 @@ export interface components {
             effective_granule_bytes: number | null;
             /** Synthetic */
             synthetic: boolean;
+            /** Labels */
+            labels: {
+                [key: string]: string;
+            };
+            /** Machine Type */
+            machine_type: string | null;
+            /** Group Key */
+            group_key: string | null;
+            /** Mem Available Bytes */
+            mem_available_bytes: number | null;
+            /** Pool Bytes */
+            pool_bytes: number | null;
+            /** Pool Idle Bytes */
+            pool_idle_bytes: number | null;
+            /** Findings Wrong */
+            findings_wrong: number;
+            /** Findings Attention */
+            findings_attention: number;
+            /** Plan State */
+            plan_state: ("match" | "short" | "idle" | "drifted") | null;
+            /** Stale */
+            stale: boolean;
         };
         /**
          * NumaNode
@@ -2166,6 +2276,28 @@ export interface components {
             items: components["schemas"]["PlanArtifact"][];
         };
         /**
+         * PlanInForce
+         * @description The plan that a node is meant to follow. ``source``: set by hand, found by ``verify``, or by a GitOps label.
+         */
+        PlanInForce: {
+            /** Plan Id */
+            plan_id: string | null;
+            /** Pools */
+            pools: components["schemas"]["PlannedPool"][];
+            /**
+             * Source
+             * @enum {string}
+             */
+            source: "hand" | "verify" | "label";
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+            /** Set By */
+            set_by: string;
+        };
+        /**
          * PlanPreview
          * @description A plan and its files, not saved.
          */
@@ -2210,6 +2342,18 @@ export interface components {
             created_at: string;
             /** Headline */
             headline: string;
+        };
+        /**
+         * PlannedPool
+         * @description Pages that a plan in force reserves. ``numa_node`` null: over all NUMA nodes.
+         */
+        PlannedPool: {
+            /** Page Bytes */
+            page_bytes: number;
+            /** Pages */
+            pages: number;
+            /** Numa Node */
+            numa_node?: number | null;
         };
         /**
          * PolicyDocument
@@ -2636,6 +2780,7 @@ export interface components {
         /**
          * ReportReceipt
          * @description The service has the report. ``created`` is false when it had it before; ``run_id`` is null without a run.
+         *     ``state`` is ``newer_schema`` for a report that is kept until a later version of the service can read it.
          */
         ReportReceipt: {
             /**
@@ -2652,6 +2797,11 @@ export interface components {
             created: boolean;
             /** Run Id */
             run_id: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "parsed" | "newer_schema";
         };
         /**
          * ReservationsDocument
@@ -2772,7 +2922,7 @@ export interface components {
         };
         /**
          * Run
-         * @description One execution of tlbbench on a node.
+         * @description One execution of tlbbench on a node. ``bad``: somebody marked it, and nothing is concluded from it.
          */
         Run: {
             /**
@@ -2800,6 +2950,10 @@ export interface components {
             tool_version: string;
             /** Duration Seconds */
             duration_seconds: number | null;
+            /** Bad */
+            bad: boolean;
+            /** Bad Reason */
+            bad_reason: string | null;
             /** Sections */
             sections: components["schemas"]["RunSection"][];
         };
@@ -2883,6 +3037,10 @@ export interface components {
             tool_version: string;
             /** Duration Seconds */
             duration_seconds: number | null;
+            /** Bad */
+            bad: boolean;
+            /** Bad Reason */
+            bad_reason: string | null;
             /** Sections */
             sections: components["schemas"]["RunSection"][];
             environment: components["schemas"]["Environment"] | null;
@@ -2894,6 +3052,16 @@ export interface components {
             pressure: components["schemas"]["Pressure"] | null;
             rows: components["schemas"]["Rows"] | null;
             scatter: components["schemas"]["Scatter"] | null;
+        };
+        /**
+         * RunMark
+         * @description Whether a run is bad, and why: nothing is concluded from a bad run.
+         */
+        RunMark: {
+            /** Bad */
+            bad: boolean;
+            /** Reason */
+            reason?: string | null;
         };
         /**
          * RunSection
@@ -3220,6 +3388,26 @@ export interface components {
          * @enum {string}
          */
         Source: "measured" | "cpuid" | "catalogue" | "given" | "computed" | "assumed" | "unknown";
+        /**
+         * SpoolSummary
+         * @description What waited in the agent's spool, was refused or was given up before this report; counts of reports.
+         */
+        SpoolSummary: {
+            /** Pending */
+            pending: number | null;
+            /** Pending Bytes */
+            pending_bytes: number | null;
+            /** Rejected */
+            rejected: number | null;
+            /** Dropped Size */
+            dropped_size: number | null;
+            /** Dropped Age */
+            dropped_age: number | null;
+            /** Dropped Disk Full */
+            dropped_disk_full: number | null;
+            /** Dropped Rejected */
+            dropped_rejected: number | null;
+        };
         /**
          * State
          * @description The verdict of a finding. UNKNOWN is a verdict of its own, never OK.
@@ -4718,6 +4906,15 @@ export interface components {
              * @default []
              */
             collectors: components["schemas"]["ReportDocument_CollectorResult"][];
+            /** @default null */
+            spool: components["schemas"]["ReportDocument_SpoolSummary"] | null;
+            /**
+             * Labels
+             * @default {}
+             */
+            labels: {
+                [key: string]: string;
+            };
         };
         /**
          * ResourcePressure
@@ -5155,6 +5352,47 @@ export interface components {
             value: string;
             /** Source */
             source: string;
+        };
+        /**
+         * SpoolSummary
+         * @description What waited in the agent's spool, was refused or was given up before this report; counts of reports.
+         */
+        ReportDocument_SpoolSummary: {
+            /**
+             * Pending
+             * @default null
+             */
+            pending: number | null;
+            /**
+             * Pending Bytes
+             * @default null
+             */
+            pending_bytes: number | null;
+            /**
+             * Rejected
+             * @default null
+             */
+            rejected: number | null;
+            /**
+             * Dropped Size
+             * @default null
+             */
+            dropped_size: number | null;
+            /**
+             * Dropped Age
+             * @default null
+             */
+            dropped_age: number | null;
+            /**
+             * Dropped Disk Full
+             * @default null
+             */
+            dropped_disk_full: number | null;
+            /**
+             * Dropped Rejected
+             * @default null
+             */
+            dropped_rejected: number | null;
         };
         /**
          * Stall
@@ -5604,8 +5842,27 @@ export interface operations {
                 limit?: number;
                 /** @description next_cursor of the page before */
                 cursor?: string | null;
+                sort?: "name" | "last_report_at" | "mem_total_bytes" | "pool_bytes" | "pool_idle_bytes" | "mem_available_bytes" | "findings";
+                descending?: boolean;
                 /** @description Part of the node's name */
                 q?: string | null;
+                /** @description key=value, or key alone; repeat for more */
+                label?: string[];
+                /** @description Processor and hypervisor */
+                machine_type?: string | null;
+                /** @description group_key of like nodes */
+                group?: string | null;
+                architecture?: string | null;
+                /** @description Code of a finding that holds */
+                finding?: string | null;
+                /** @description Nodes with such a finding */
+                state?: ("wrong" | "attention") | null;
+                /** @description The node beside its plan in force */
+                plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
+                /** @description Whether the node stopped reporting */
+                stale?: boolean | null;
+                /** @description Whether the node is made up */
+                synthetic?: boolean | null;
             };
             header?: never;
             path?: never;
@@ -5652,6 +5909,35 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["NodeDetail"];
                 };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    nodes_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                node_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description An error, as problem+json */
             default: {
@@ -5771,6 +6057,101 @@ export interface operations {
             };
         };
     };
+    runs_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunDetail"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    runs_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    runs_mark: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunMark"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     runs_compare: {
         parameters: {
             query: {
@@ -5790,37 +6171,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunComparison"];
-                };
-            };
-            /** @description An error, as problem+json */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    runs_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RunDetail"];
                 };
             };
             /** @description An error, as problem+json */

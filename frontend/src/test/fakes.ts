@@ -16,6 +16,16 @@ export function fakeNode(over: Partial<NodeSummary> = {}): NodeSummary {
     latest_run_id: "22222222-2222-4222-8222-222222222222",
     effective_granule_bytes: 2097152,
     synthetic: false,
+    labels: {},
+    machine_type: "AMD EPYC 9755, KVM",
+    group_key: "0123456789abcdef",
+    mem_available_bytes: 40 * 2 ** 30,
+    pool_bytes: 2 ** 30,
+    pool_idle_bytes: 2 ** 28,
+    findings_wrong: 0,
+    findings_attention: 0,
+    plan_state: null,
+    stale: false,
     ...over,
   };
 }

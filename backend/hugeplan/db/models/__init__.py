@@ -1,20 +1,44 @@
 """All tables. Importing this package fills ``Base.metadata``."""
 
 from hugeplan.db.models.access import BrowserSession, Token
-from hugeplan.db.models.benchmarks import CurveRow, RunRow
-from hugeplan.db.models.fleet import NodeRow, ReportDocumentRow, ReportRow, SampleHourRow, SampleRow
-from hugeplan.db.models.scenarios import PlanRow, ScenarioRow
+from hugeplan.db.models.benchmarks import RunRow, RunWinsRow
+from hugeplan.db.models.fleet import (
+    EventRow,
+    NodeFindingRow,
+    NodeRow,
+    NodeStateRow,
+    PlanInForceRow,
+    ReportDocumentRow,
+    ReportRow,
+    SampleDayRow,
+    SampleHourRow,
+    SampleRow,
+)
+from hugeplan.db.models.fleet_plans import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
+from hugeplan.db.models.scenarios import PlanRow, ScenarioRow, ScenarioVersionRow
+from hugeplan.db.models.webhooks import WebhookDeliveryRow, WebhookRow
 
 __all__ = [
     "BrowserSession",
-    "CurveRow",
+    "EventRow",
+    "FleetPlanGroupRow",
+    "FleetPlanNodeRow",
+    "FleetPlanRow",
+    "NodeFindingRow",
     "NodeRow",
+    "NodeStateRow",
+    "PlanInForceRow",
     "PlanRow",
     "ReportDocumentRow",
     "ReportRow",
     "RunRow",
+    "RunWinsRow",
+    "SampleDayRow",
     "SampleHourRow",
     "SampleRow",
     "ScenarioRow",
+    "ScenarioVersionRow",
     "Token",
+    "WebhookDeliveryRow",
+    "WebhookRow",
 ]

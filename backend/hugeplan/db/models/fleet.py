@@ -5,18 +5,23 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary
+from sqlalchemy import CheckConstraint, Double, ForeignKey, Index, LargeBinary, SmallInteger, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from hugeplan.db.base import Base, JsonbObject, JsonObject
 
+_EMPTY_OBJECT = text("'{}'::jsonb")
+_EMPTY_LIST = text("'[]'::jsonb")
+_ZERO = text("0")
+
 
 class NodeRow(Base):
-    """A machine and what its newest report says, so that the fleet is listed from one table.
+    """A machine and what its newest report says in numbers, so that the fleet is listed and summed from one table.
 
-    ``sampled_at`` is when the newest sample was taken; an older report that arrives later does not
-    overwrite it. ``processes`` are only kept for the newest sample.
+    ``sampled_at`` is when the newest sample was taken, but never later than its arrival; an older report that arrives
+    later does not overwrite it. ``labels`` are the agent's labels with ``labels_set`` written over them.
+    ``clock_ahead_seconds`` is how far the newest report's clock was ahead of the server's; null: not ahead.
     """
 
     __tablename__ = "nodes"
@@ -24,6 +29,8 @@ class NodeRow(Base):
         CheckConstraint("mem_total_bytes > 0", name="mem_total_bytes"),
         CheckConstraint("numa_node_count > 0", name="numa_node_count"),
         Index(None, "name", "id"),
+        Index(None, "group_key"),
+        {"postgresql_with": {"fillfactor": 70}},
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -39,22 +46,53 @@ class NodeRow(Base):
     first_report_at: Mapped[datetime]
     last_report_at: Mapped[datetime]
     sampled_at: Mapped[datetime]
+    latest_run_id: Mapped[UUID | None]
+    effective_granule_bytes: Mapped[int | None]
+    labels: Mapped[JsonbObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    labels_set: Mapped[JsonbObject] = mapped_column(server_default=_EMPTY_OBJECT)
+    machine_type: Mapped[str | None]
+    group_key: Mapped[str | None]
+    mem_available_bytes: Mapped[int | None]
+    page_tables_bytes: Mapped[int | None]
+    anon_huge_pages_bytes: Mapped[int | None]
+    pool_bytes: Mapped[int | None]
+    pool_idle_bytes: Mapped[int | None]
+    pools: Mapped[list[JsonObject]] = mapped_column(JSONB, server_default=_EMPTY_LIST)
+    spool: Mapped[JsonObject | None] = mapped_column(JSONB(none_as_null=True))
+    clock_ahead_seconds: Mapped[float | None] = mapped_column(Double)
+    findings_wrong: Mapped[int] = mapped_column(server_default=_ZERO)
+    findings_attention: Mapped[int] = mapped_column(server_default=_ZERO)
+    plan_state: Mapped[str | None]
+
+
+class NodeStateRow(Base):
+    """What a node's newest report says in full, and what was measured on it, beside the narrow row of lists.
+
+    ``measured`` holds the planner's HardwareFacts as measured, the newest geometry without curves, and the runs that
+    they come from (hugeplan.fleet.hardware_state). It is made when a run arrives, so that no read parses a run.
+    """
+
+    __tablename__ = "node_states"
+
+    node_id: Mapped[UUID] = mapped_column(ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=True)
     inventory: Mapped[JsonbObject]
     sample: Mapped[JsonbObject]
     processes: Mapped[list[JsonObject]] = mapped_column(JSONB)
     collectors: Mapped[list[JsonObject]] = mapped_column(JSONB)
-    latest_run_id: Mapped[UUID | None]
-    effective_granule_bytes: Mapped[int | None]
+    measured: Mapped[JsonObject | None] = mapped_column(JSONB(none_as_null=True))
+    findings: Mapped[list[JsonObject]] = mapped_column(JSONB, server_default=_EMPTY_LIST)
 
 
 class ReportRow(Base):
     """That a report was stored. Its key makes ingestion idempotent; ``content_sha256`` tells a repeated
-    report from another one with the same id.
+    report from another one with the same id. ``state``: ``parsed``, or ``newer_schema`` for one that only a later
+    version of the service can read.
     """
 
     __tablename__ = "reports"
     __table_args__ = (
         CheckConstraint("octet_length(content_sha256) = 32", name="content_sha256"),
+        CheckConstraint("state IN ('parsed', 'newer_schema')", name="state"),
         Index(None, "received_at"),
     )
 
@@ -63,10 +101,12 @@ class ReportRow(Base):
     received_at: Mapped[datetime]
     content_sha256: Mapped[bytes] = mapped_column(LargeBinary)
     run_id: Mapped[UUID | None]
+    schema_version: Mapped[int] = mapped_column(SmallInteger, server_default=text("1"))
+    state: Mapped[str] = mapped_column(server_default=text("'parsed'"))
 
 
 class ReportDocumentRow(Base):
-    """A report's bytes as they came (docs/adr/0003). Partitioned by day of arrival."""
+    """A report's bytes as they came (docs/adr/0003), as gzip where that is smaller. Partitioned by day of arrival."""
 
     __tablename__ = "report_documents"
     __table_args__ = ({"postgresql_partition_by": "RANGE (received_at)"},)
@@ -94,22 +134,97 @@ class SampleRow(Base):
     page_tables_bytes: Mapped[int | None]
     anon_huge_pages_bytes: Mapped[int | None]
     hugetlb_bytes: Mapped[int | None]
+    pool_idle_bytes: Mapped[int | None]
     memory: Mapped[JsonbObject]
     pools: Mapped[list[JsonObject]] = mapped_column(JSONB)
 
 
-class SampleHourRow(Base):
-    """A node's samples of one hour in one row, kept longer than the samples. Bytes; null is unknown."""
+class RollUp:
+    """The samples of a node in one span of time. Sums and counts, so that a late sample is added where it belongs.
 
-    __tablename__ = "sample_hours"
-    __table_args__ = (CheckConstraint("samples > 0", name="samples"), Index(None, "hour_at"))
+    Bytes; null is unknown. ``ordinary_bytes`` is memory in use that is not a huge page pool: what tenants take.
+    """
 
-    node_id: Mapped[UUID] = mapped_column(ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=True)
-    hour_at: Mapped[datetime] = mapped_column(primary_key=True)
     samples: Mapped[int]
     mem_total_bytes_max: Mapped[int]
     mem_available_bytes_min: Mapped[int | None]
-    mem_available_bytes_mean: Mapped[int | None]
+    mem_available_bytes_sum: Mapped[float] = mapped_column(Double)
+    mem_available_samples: Mapped[int]
     page_tables_bytes_max: Mapped[int | None]
     anon_huge_pages_bytes_max: Mapped[int | None]
+    hugetlb_bytes_min: Mapped[int | None]
     hugetlb_bytes_max: Mapped[int | None]
+    pool_idle_bytes_min: Mapped[int | None]
+    pool_idle_bytes_max: Mapped[int | None]
+    ordinary_bytes_max: Mapped[int | None]
+
+
+class SampleHourRow(RollUp, Base):
+    """A node's samples of one hour in one row. Partitioned by month, kept longer than the samples."""
+
+    __tablename__ = "sample_hours"
+    __table_args__ = (
+        CheckConstraint("samples > 0", name="samples"),
+        {"postgresql_partition_by": "RANGE (start_at)"},
+    )
+
+    node_id: Mapped[UUID] = mapped_column(primary_key=True)
+    start_at: Mapped[datetime] = mapped_column(primary_key=True)
+
+
+class SampleDayRow(RollUp, Base):
+    """A node's samples of one day (UTC) in one row. Partitioned by month, kept as long as the hours or longer."""
+
+    __tablename__ = "sample_days"
+    __table_args__ = (
+        CheckConstraint("samples > 0", name="samples"),
+        {"postgresql_partition_by": "RANGE (start_at)"},
+    )
+
+    node_id: Mapped[UUID] = mapped_column(primary_key=True)
+    start_at: Mapped[datetime] = mapped_column(primary_key=True)
+
+
+class NodeFindingRow(Base):
+    """A finding that holds for a node now, narrow for the fleet's counts. The text is in ``node_states.findings``."""
+
+    __tablename__ = "node_findings"
+    __table_args__ = (Index(None, "code", "state"),)
+
+    node_id: Mapped[UUID] = mapped_column(ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=True)
+    code: Mapped[str] = mapped_column(primary_key=True)
+    subject: Mapped[str] = mapped_column(primary_key=True)
+    state: Mapped[str]
+    title: Mapped[str]
+    since: Mapped[datetime]
+
+
+class EventRow(Base):
+    """Something that changed, in the order of commits: who reads events by rising ``id`` misses none."""
+
+    __tablename__ = "events"
+    __table_args__ = (Index(None, "at"), Index(None, "node_id", "id"))
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    at: Mapped[datetime]
+    kind: Mapped[str]
+    node_id: Mapped[UUID | None]
+    node_name: Mapped[str | None]
+    code: Mapped[str | None]
+    subject: Mapped[str | None]
+    state: Mapped[str | None]
+    previous_state: Mapped[str | None]
+    text: Mapped[str]
+
+
+class PlanInForceRow(Base):
+    """The pools that a node is meant to have. ``source``: ``hand``, ``verify`` or ``label``."""
+
+    __tablename__ = "plans_in_force"
+
+    node_id: Mapped[UUID] = mapped_column(ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=True)
+    plan_id: Mapped[UUID | None] = mapped_column(ForeignKey("plans.id", ondelete="SET NULL"), index=True)
+    pools: Mapped[list[JsonObject]] = mapped_column(JSONB)
+    source: Mapped[str]
+    since: Mapped[datetime]
+    set_by: Mapped[str]

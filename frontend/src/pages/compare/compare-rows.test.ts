@@ -7,6 +7,8 @@ const run = (id: string, node: string, started: string): Run => ({
   node_id: node,
   node_name: node,
   started_at: started,
+  bad: false,
+  bad_reason: null,
   profile: "quick",
   command: "run",
   tool_version: "0.1.0",

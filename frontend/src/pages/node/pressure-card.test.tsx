@@ -58,6 +58,8 @@ const run = (pressure: Pressure | null): RunDetail => ({
   node_id: "n",
   node_name: "db-7",
   started_at: "2026-11-20T12:00:00Z",
+  bad: false,
+  bad_reason: null,
   profile: "quick",
   command: "run",
   tool_version: "0.1.0",

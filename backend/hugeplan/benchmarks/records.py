@@ -1,0 +1,117 @@
+"""What is kept of a run beside its document: the narrow row, and its wins by page size."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from hugeplan.api.schemas import JsonObject
+from hugeplan.documents.tlbbench import Geometry, TlbbenchDocument
+from hugeplan.hardware.wins import cases_of_run
+from hugeplan.planner.evaluation.win_matrix import TIE, WinCase, fastest, winner
+
+COMPLETE, PRESENT, ABSENT = 2, 1, 0
+
+
+class RunRecord(msgspec.Struct, kw_only=True):
+    """The columns of a run but its document."""
+
+    node_id: UUID
+    id: UUID
+    started_at: datetime
+    stored_at: datetime
+    ordered_at: datetime
+    command: str
+    profile: str | None
+    tool_version: str
+    duration_seconds: float | None
+    geometry_rank: int
+    latency_rank: int
+    pressure_rank: int
+    sections: list[JsonObject]
+
+
+class WinsRecord(msgspec.Struct, kw_only=True):
+    """The columns of one backing's wins in a run."""
+
+    node_id: UUID
+    run_id: UUID
+    backing: str
+    cases: int
+    wins: int
+    lowest: int
+    log_sum: float
+    log_count: int
+
+
+def run_record(document: TlbbenchDocument, *, node_id: UUID, run_id: UUID, received_at: datetime) -> RunRecord:
+    """The narrow row of a run that arrived at ``received_at``."""
+    ranks = {section.name: COMPLETE if section.status == "ok" else PRESENT for section in document.sections}
+    has_pressure = document.latency and document.latency.pressure and document.latency.pressure.points
+    return RunRecord(
+        node_id=node_id,
+        id=run_id,
+        started_at=document.started_at,
+        stored_at=received_at,
+        ordered_at=min(document.started_at, received_at),
+        command=document.command,
+        profile=document.profile,
+        tool_version=document.tool.version,
+        duration_seconds=document.duration_seconds,
+        geometry_rank=ranks.get("geometry", ABSENT) if document.geometry else ABSENT,
+        latency_rank=ranks.get("latency", ABSENT) if document.latency else ABSENT,
+        pressure_rank=ranks.get("latency", PRESENT) if has_pressure else ABSENT,
+        sections=[
+            {"name": section.name, "status": section.status, "reason": section.reason} for section in document.sections
+        ],
+    )
+
+
+def wins_records(document: TlbbenchDocument, *, node_id: UUID, run_id: UUID) -> list[WinsRecord]:
+    """One row per backing of a run, and one for ties. Sums of several runs are the win matrix over all their cases."""
+    cases = [case for case in cases_of_run(document, "") if len(case.timings) >= 2]
+    if not cases:
+        return []
+    wins = Counter(winner(case.timings) for case in cases)
+    lowest = Counter(fastest(case.timings) for case in cases)
+    logs = _logs(cases)
+    held = Counter(name for case in cases for name in case.timings)
+    held[TIE] = len(cases)
+    return [
+        WinsRecord(
+            node_id=node_id,
+            run_id=run_id,
+            backing=name,
+            cases=held[name],
+            wins=wins[name],
+            lowest=lowest[name],
+            log_sum=math.fsum(logs[name]),
+            log_count=len(logs[name]),
+        )
+        for name in sorted(held)
+    ]
+
+
+def _logs(cases: Iterable[WinCase]) -> dict[str, list[float]]:
+    """ln(time / time with base pages) of every case that has both, by backing."""
+    logs: dict[str, list[float]] = defaultdict(list)
+    for case in cases:
+        if case.base in case.timings:
+            base = case.timings[case.base].value
+            for name, timing in case.timings.items():
+                logs[name].append(math.log(timing.value / base))
+    return logs
+
+
+def granule_of_2m(geometry: Geometry | None) -> int | None:
+    """What one TLB entry covers with 2 MiB pages: from hugetlb pages if measured, else from THP."""
+    if geometry is None:
+        return None
+    candidates = [g for g in geometry.effective_granule if g.page_bytes == 2 * 1024**2 and g.granule_bytes]
+    candidates.sort(key=lambda granule: granule.backing_kind != "hugetlb")
+    return candidates[0].granule_bytes if candidates else None

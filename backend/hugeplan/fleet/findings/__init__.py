@@ -1,0 +1,45 @@
+"""What is wrong with a node by its newest report: one file per rule, one row per rule.
+
+The planner's findings judge a plan; these judge what is there, on every report, so they read a report and nothing else.
+A rule yields only what needs a look: a node without findings has none stored. A code that the planner has too means
+the same there.
+"""
+
+from __future__ import annotations
+
+from hugeplan.fleet.findings import (
+    clock_ahead,
+    collectors_failed,
+    fractured_guest,
+    memory_low,
+    plan_drift,
+    pool_idle,
+    reports_lost,
+    silent_fallback,
+    surplus_pages,
+    time_bomb,
+)
+from hugeplan.fleet.findings.base import NodeFinding, Observed, Rule
+
+RULES: tuple[Rule, ...] = (
+    time_bomb.check,
+    silent_fallback.check,
+    plan_drift.check,
+    memory_low.check,
+    pool_idle.check,
+    surplus_pages.check,
+    fractured_guest.check,
+    clock_ahead.check,
+    reports_lost.check,
+    collectors_failed.check,
+)
+
+__all__ = ["RULES", "NodeFinding", "Observed", "Rule", "findings_of"]
+
+_WORST_FIRST = {"wrong": 0, "attention": 1}
+
+
+def findings_of(observed: Observed) -> list[NodeFinding]:
+    """All findings of a node, wrong ones first, else in the order of the table."""
+    found = [finding for rule in RULES for finding in rule(observed)]
+    return sorted(found, key=lambda finding: _WORST_FIRST[finding.state])

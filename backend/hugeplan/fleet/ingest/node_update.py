@@ -1,0 +1,223 @@
+"""What a report changes on its node: columns, measured state, findings and events. Pure: no statement is here."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from hugeplan.benchmarks.records import RunRecord
+from hugeplan.documents.report import Inventory, Report, Sample
+from hugeplan.documents.tlbbench import TlbbenchDocument
+from hugeplan.fleet.findings import NodeFinding, Observed, findings_of
+from hugeplan.fleet.findings.base import PlannedPool, idle_pages_by_size, pages_by_size
+from hugeplan.fleet.findings.plan_drift import state_of
+from hugeplan.fleet.hardware_state import MeasuredState, with_run
+from hugeplan.fleet.ingest.incoming import Incoming
+
+
+class KeptFinding(NodeFinding, frozen=True, kw_only=True):
+    """A finding with the time since when it holds in this state."""
+
+    since: datetime
+
+
+class Event(msgspec.Struct, kw_only=True):
+    """A change, as it is stored."""
+
+    at: datetime
+    kind: str
+    node_id: UUID | None = None
+    node_name: str | None = None
+    code: str | None = None
+    subject: str | None = None
+    state: str | None = None
+    previous_state: str | None = None
+    text: str = ""
+
+
+@dataclass(slots=True)
+class Node:
+    """A node while a batch is applied to it. ``columns`` and ``state`` hold what is to be written; empty: nothing."""
+
+    id: UUID
+    name: str
+    is_new: bool
+    sampled_at: datetime | None
+    labels_set: dict[str, str]
+    measured: MeasuredState
+    findings: list[KeptFinding]
+    planned: tuple[PlannedPool, ...] | None
+    columns: dict[str, Any] = field(default_factory=dict)
+    state: dict[str, Any] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    findings_changed: bool = False
+
+    def apply(self, incoming: Incoming, run: RunRecord | None) -> None:
+        """Take a report over. One that waited in a spool does not overwrite a newer sample."""
+        report = incoming.parsed
+        self.columns["last_report_at"] = incoming.received_at
+        if report is None:
+            return
+        if self.is_new and not self.events:
+            self._event(incoming.received_at, "node_added", text=f"{report.node_name} reported for the first time.")
+        if run is not None and report.run is not None:
+            self._apply_run(run, report.run)
+        if self.sampled_at is None or incoming.taken_at >= self.sampled_at:
+            self._apply_sample(incoming, report)
+
+    def introduce(self, incoming: Incoming, report: Report) -> None:
+        """Make a new node known by a report of a newer schema, of which nothing else is believed."""
+        self.columns |= node_columns(incoming, report, self.labels_set)
+        self.columns |= {"findings_wrong": 0, "findings_attention": 0}
+        self.state |= {"inventory": report.inventory, "sample": report.sample, "processes": [], "collectors": []}
+        self._event(incoming.received_at, "node_added", text=f"{report.node_name} reported for the first time.")
+
+    def _apply_run(self, run: RunRecord, document: TlbbenchDocument) -> None:
+        self.measured = with_run(self.measured, run, document)
+        self.state["measured"] = self.measured
+        self.columns["latest_run_id"] = self.measured.latest.run_id if self.measured.latest else None
+        self.columns["effective_granule_bytes"] = self.measured.effective_granule_bytes
+        self._event(run.stored_at, "run_added", text=f"A run of tlbbench {run.command} was stored.")
+
+    def _apply_sample(self, incoming: Incoming, report: Report) -> None:
+        self.name, self.sampled_at = report.node_name, incoming.taken_at
+        self.columns |= node_columns(incoming, report, self.labels_set)
+        processes, report.sample.processes = report.sample.processes, []
+        self.state["inventory"] = report.inventory
+        self.state["sample"] = report.sample
+        self.state["processes"] = processes
+        self.state["collectors"] = report.collectors
+        observed = Observed(
+            name=report.node_name,
+            inventory=report.inventory,
+            sample=report.sample,
+            collectors=report.collectors,
+            spool=report.spool,
+            clock_ahead_seconds=incoming.clock_ahead_seconds,
+            effective_granule_bytes=self.measured.effective_granule_bytes,
+            planned=self.planned,
+        )
+        self._keep(findings_of(observed), incoming.received_at)
+        self.columns["plan_state"] = None if self.planned is None else state_of(self.planned, report.sample)
+
+    def _keep(self, found: list[NodeFinding], now: datetime) -> None:
+        """Findings of now beside those of before: the same keep their time, each change is an event."""
+        before = {(finding.code, finding.subject): finding for finding in self.findings}
+        kept: list[KeptFinding] = []
+        for finding in found:
+            old = before.pop((finding.code, finding.subject), None)
+            if old is not None and old.state == finding.state:
+                kept.append(KeptFinding(**msgspec.structs.asdict(finding), since=old.since))
+                continue
+            kept.append(KeptFinding(**msgspec.structs.asdict(finding), since=now))
+            kind = "finding_opened" if old is None else "finding_changed"
+            self._finding_event(now, kind, finding, finding.state, old.state if old else None)
+        for gone in before.values():
+            self._finding_event(now, "finding_closed", gone, None, gone.state)
+        self.findings = kept
+        self.state["findings"] = kept
+        self.columns["findings_wrong"] = sum(finding.state == "wrong" for finding in kept)
+        self.columns["findings_attention"] = sum(finding.state == "attention" for finding in kept)
+
+    def _finding_event(
+        self, at: datetime, kind: str, finding: NodeFinding, state: str | None, previous: str | None
+    ) -> None:
+        self.findings_changed = True
+        text = f"{finding.subject}: {finding.title}" if state else f"{finding.subject}: no longer: {finding.title}"
+        self._event(
+            at, kind, code=finding.code, subject=finding.subject, state=state, previous_state=previous, text=text
+        )
+
+    def _event(self, at: datetime, kind: str, **rest: Any) -> None:
+        self.events.append(Event(at=at, kind=kind, node_id=self.id, node_name=self.name, **rest))
+
+
+def node_columns(incoming: Incoming, report: Report, labels_set: dict[str, str]) -> dict[str, Any]:
+    """What a report says of its node, as columns of lists and sums."""
+    inventory, sample = report.inventory, report.sample
+    pools = pool_summaries(sample)
+    machine = machine_type(inventory)
+    return {
+        "name": report.node_name,
+        "synthetic": report.synthetic,
+        "architecture": inventory.architecture,
+        "cpu_brand": inventory.cpu.brand if inventory.cpu else None,
+        "virtualised": inventory.virtualised,
+        "mem_total_bytes": sample.memory.mem_total_bytes,
+        "numa_node_count": max(1, len(inventory.numa_nodes)),
+        "agent_version": report.agent_version,
+        "last_report_at": incoming.received_at,
+        "sampled_at": incoming.taken_at,
+        "labels": report.labels | labels_set,
+        "machine_type": machine,
+        "group_key": group_key(machine, inventory, sample, pools),
+        "mem_available_bytes": sample.memory.mem_available_bytes,
+        "page_tables_bytes": sample.memory.page_tables_bytes,
+        "anon_huge_pages_bytes": sample.memory.anon_huge_pages_bytes,
+        "pool_bytes": pool_bytes(sample),
+        "pool_idle_bytes": pool_idle_bytes(sample),
+        "pools": pools,
+        "spool": report.spool,
+        "clock_ahead_seconds": incoming.clock_ahead_seconds,
+    }
+
+
+def machine_type(inventory: Inventory) -> str:
+    """The processor and whether it is a guest: what curves of two machines of one type have in common."""
+    cpu = inventory.cpu
+    if cpu is None:
+        named = inventory.architecture
+    else:
+        named = cpu.brand or f"{cpu.vendor or inventory.architecture} family {cpu.family} model {cpu.model}"
+    if inventory.virtualised is None:
+        return named
+    return f"{named}, {inventory.hypervisor or 'guest'}" if inventory.virtualised else f"{named}, bare metal"
+
+
+def group_key(machine: str, inventory: Inventory, sample: Sample, pools: list[dict[str, Any]]) -> str:
+    """Equal for like nodes: the machine type, memory to the GiB, NUMA nodes, and pools as they are set."""
+    gib = round(sample.memory.mem_total_bytes / 2**30)
+    settings = [(pool["page_bytes"], pool["nr_hugepages"]) for pool in pools]
+    text = repr((machine, gib, max(1, len(inventory.numa_nodes)), settings))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def pool_summaries(sample: Sample) -> list[dict[str, Any]]:
+    """Pools over the whole node, smallest page first: as the kernel totals them, else summed over NUMA nodes."""
+    totals: dict[int, dict[str, Any]] = {}
+    for pool in sample.global_pools or sample.pools:
+        total = totals.setdefault(
+            pool.page_bytes, {"page_bytes": pool.page_bytes, "nr_hugepages": 0, "free_hugepages": 0}
+        )
+        total["nr_hugepages"] += pool.nr_hugepages
+        unknown = total["free_hugepages"] is None or pool.free_hugepages is None
+        total["free_hugepages"] = None if unknown else total["free_hugepages"] + pool.free_hugepages
+    return [totals[size] for size in sorted(totals)]
+
+
+def pool_bytes(sample: Sample) -> int | None:
+    """Memory in pools of all sizes; None where the report lists no pool."""
+    pages = pages_by_size(sample)
+    return sum(size * count for size, count in pages.items()) if pages else sample.memory.hugetlb_bytes
+
+
+def pool_idle_bytes(sample: Sample) -> int | None:
+    """Memory in pools that nothing uses or has reserved; None: unknown."""
+    idle = idle_pages_by_size(sample)
+    if not idle or any(count is None for count in idle.values()):
+        return None
+    return sum(size * (count or 0) for size, count in idle.items())
+
+
+def ordinary_bytes(sample: Sample) -> int | None:
+    """Memory in use that is not in a huge page pool: MemTotal - MemAvailable - pools. None: unknown."""
+    memory = sample.memory
+    pools = memory.hugetlb_bytes if memory.hugetlb_bytes is not None else pool_bytes(sample)
+    if memory.mem_available_bytes is None or pools is None:
+        return None
+    return max(0, memory.mem_total_bytes - memory.mem_available_bytes - pools)

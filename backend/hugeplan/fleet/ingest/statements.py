@@ -1,0 +1,219 @@
+"""The statements that store a batch of reports. Rows of a batch travel as one JSON parameter per table."""
+
+from __future__ import annotations
+
+from typing import Final
+
+NODE_COLUMNS: Final = {
+    "name": "text",
+    "synthetic": "boolean",
+    "architecture": "text",
+    "cpu_brand": "text",
+    "virtualised": "boolean",
+    "mem_total_bytes": "bigint",
+    "numa_node_count": "bigint",
+    "agent_version": "text",
+    "last_report_at": "timestamptz",
+    "sampled_at": "timestamptz",
+    "labels": "jsonb",
+    "machine_type": "text",
+    "group_key": "text",
+    "mem_available_bytes": "bigint",
+    "page_tables_bytes": "bigint",
+    "anon_huge_pages_bytes": "bigint",
+    "pool_bytes": "bigint",
+    "pool_idle_bytes": "bigint",
+    "pools": "jsonb",
+    "spool": "jsonb",
+    "clock_ahead_seconds": "double precision",
+    "findings_wrong": "bigint",
+    "findings_attention": "bigint",
+    "plan_state": "text",
+}
+"""What the newest sample says; written together."""
+
+_STATE_COLUMNS: Final = {"inventory": "jsonb", "sample": "jsonb", "processes": "jsonb", "collectors": "jsonb"}
+_SAMPLE_COLUMNS: Final = {
+    "node_id": "uuid",
+    "taken_at": "timestamptz",
+    "report_id": "uuid",
+    "mem_total_bytes": "bigint",
+    "mem_available_bytes": "bigint",
+    "page_tables_bytes": "bigint",
+    "anon_huge_pages_bytes": "bigint",
+    "hugetlb_bytes": "bigint",
+    "pool_idle_bytes": "bigint",
+    "memory": "jsonb",
+    "pools": "jsonb",
+}
+
+
+def _records(columns: dict[str, str]) -> str:
+    listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+    return f"jsonb_to_recordset(%s::jsonb) AS r({listed})"
+
+
+def _insert(table: str, columns: dict[str, str]) -> str:
+    names = ", ".join(columns)
+    return f"INSERT INTO {table} ({names}) SELECT {names} FROM {_records(columns)}"  # noqa: S608 - constants
+
+
+def _update(table: str, key: str, columns: dict[str, str]) -> str:
+    changes = ", ".join(f"{name} = r.{name}" for name in columns)
+    return f"UPDATE {table} SET {changes} FROM {_records({key: 'uuid'} | columns)} WHERE {table}.{key} = r.{key}"  # noqa: S608
+
+
+TOKENS: Final = """
+SELECT id, machine_id FROM tokens
+WHERE id = ANY(%s) AND role = 'agent' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+"""
+BIND_TOKEN: Final = "UPDATE tokens SET machine_id = %s WHERE id = %s AND machine_id IS NULL"  # noqa: S105
+TOUCH_TOKENS: Final = """
+UPDATE tokens SET last_used_at = now()
+WHERE id = ANY(%s) AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
+"""
+
+LOCK_NODES: Final = """
+SELECT n.id, n.machine_id, n.name, n.sampled_at, n.labels_set::text, n.effective_granule_bytes, s.findings::text,
+    p.pools::text
+FROM nodes n JOIN node_states s ON s.node_id = n.id LEFT JOIN plans_in_force p ON p.node_id = n.id
+WHERE n.machine_id = ANY(%s) ORDER BY n.machine_id FOR UPDATE OF n
+"""
+"""The lock puts concurrent reports of one machine in a row; the order keeps two batches from waiting for each other."""
+
+SEEN_REPORTS: Final = """
+SELECT n.machine_id, r.report_id, r.node_id, r.content_sha256, r.run_id, r.state
+FROM unnest(%s::text[], %s::uuid[]) AS w(machine_id, report_id)
+JOIN nodes n ON n.machine_id = w.machine_id JOIN reports r ON r.node_id = n.id AND r.report_id = w.report_id
+"""
+MEASURED: Final = "SELECT node_id, measured::text FROM node_states WHERE node_id = ANY(%s)"
+
+INSERT_NODES: Final = (
+    _insert(
+        "nodes",
+        {"id": "uuid", "machine_id": "text", "first_report_at": "timestamptz"}
+        | NODE_COLUMNS
+        | {"latest_run_id": "uuid", "effective_granule_bytes": "bigint"},
+    )
+    + " ON CONFLICT (machine_id) DO NOTHING RETURNING id"
+)
+INSERT_STATES: Final = _insert("node_states", {"node_id": "uuid"} | _STATE_COLUMNS | {"findings": "jsonb"})
+UPDATE_NODES: Final = _update("nodes", "id", NODE_COLUMNS)
+UPDATE_STATES: Final = _update("node_states", "node_id", _STATE_COLUMNS | {"findings": "jsonb"})
+UPDATE_LAST_REPORT: Final = _update("nodes", "id", {"last_report_at": "timestamptz"})
+UPDATE_RUN_OF_NODE: Final = _update("nodes", "id", {"latest_run_id": "uuid", "effective_granule_bytes": "bigint"})
+UPDATE_MEASURED: Final = _update("node_states", "node_id", {"measured": "jsonb"})
+
+INSERT_REPORTS: Final = """
+INSERT INTO reports (node_id, report_id, received_at, content_sha256, run_id, schema_version, state)
+SELECT * FROM unnest(%s::uuid[], %s::uuid[], %s::timestamptz[], %b::bytea[], %s::uuid[], %s::smallint[], %s::text[])
+"""
+INSERT_DOCUMENTS: Final = """
+INSERT INTO report_documents (node_id, report_id, received_at, document)
+SELECT * FROM unnest(%s::uuid[], %s::uuid[], %s::timestamptz[], %b::bytea[])
+"""
+INSERT_SAMPLES: Final = _insert("samples", _SAMPLE_COLUMNS)
+
+INSERT_RUNS: Final = """
+INSERT INTO runs (node_id, id, started_at, stored_at, ordered_at, command, profile, tool_version, duration_seconds,
+    geometry_rank, latency_rank, pressure_rank, sections, document)
+SELECT r.node_id, r.id, r.started_at, r.stored_at, r.ordered_at, r.command, r.profile, r.tool_version,
+    r.duration_seconds, r.geometry_rank, r.latency_rank, r.pressure_rank, r.sections, d.document
+FROM jsonb_to_recordset(%s::jsonb) AS r(node_id uuid, id uuid, started_at timestamptz, stored_at timestamptz,
+    ordered_at timestamptz, command text, profile text, tool_version text, duration_seconds double precision,
+    geometry_rank smallint, latency_rank smallint, pressure_rank smallint, sections jsonb)
+JOIN unnest(%s::uuid[], %b::bytea[]) AS d(id, document) ON d.id = r.id
+"""
+INSERT_WINS: Final = _insert(
+    "run_wins",
+    {
+        "node_id": "uuid",
+        "run_id": "uuid",
+        "backing": "text",
+        "cases": "bigint",
+        "wins": "bigint",
+        "lowest": "bigint",
+        "log_sum": "double precision",
+        "log_count": "bigint",
+    },
+)
+
+_ROLL_UP_SOURCE: Final = _records(
+    {
+        "node_id": "uuid",
+        "taken_at": "timestamptz",
+        "mem_total_bytes": "bigint",
+        "mem_available_bytes": "bigint",
+        "page_tables_bytes": "bigint",
+        "anon_huge_pages_bytes": "bigint",
+        "hugetlb_bytes": "bigint",
+        "pool_idle_bytes": "bigint",
+        "ordinary_bytes": "bigint",
+    }
+)
+
+
+def roll_up(table: str, width: str, source: str = _ROLL_UP_SOURCE) -> str:
+    """Add samples to the rows of their hour or day. Extremes and sums only, so that the order does not matter."""
+    return f"""
+INSERT INTO {table} AS t (node_id, start_at, samples, mem_total_bytes_max, mem_available_bytes_min,
+    mem_available_bytes_sum, mem_available_samples, page_tables_bytes_max, anon_huge_pages_bytes_max,
+    hugetlb_bytes_min, hugetlb_bytes_max, pool_idle_bytes_min, pool_idle_bytes_max, ordinary_bytes_max)
+SELECT node_id, date_trunc('{width}', taken_at, 'UTC'), count(*), max(mem_total_bytes), min(mem_available_bytes),
+    coalesce(sum(CAST(mem_available_bytes AS double precision)), 0), count(mem_available_bytes),
+    max(page_tables_bytes), max(anon_huge_pages_bytes), min(hugetlb_bytes), max(hugetlb_bytes),
+    min(pool_idle_bytes), max(pool_idle_bytes), max(ordinary_bytes)
+FROM {source}
+GROUP BY 1, 2
+ON CONFLICT (node_id, start_at) DO UPDATE SET
+    samples = t.samples + excluded.samples,
+    mem_total_bytes_max = greatest(t.mem_total_bytes_max, excluded.mem_total_bytes_max),
+    mem_available_bytes_min = least(t.mem_available_bytes_min, excluded.mem_available_bytes_min),
+    mem_available_bytes_sum = t.mem_available_bytes_sum + excluded.mem_available_bytes_sum,
+    mem_available_samples = t.mem_available_samples + excluded.mem_available_samples,
+    page_tables_bytes_max = greatest(t.page_tables_bytes_max, excluded.page_tables_bytes_max),
+    anon_huge_pages_bytes_max = greatest(t.anon_huge_pages_bytes_max, excluded.anon_huge_pages_bytes_max),
+    hugetlb_bytes_min = least(t.hugetlb_bytes_min, excluded.hugetlb_bytes_min),
+    hugetlb_bytes_max = greatest(t.hugetlb_bytes_max, excluded.hugetlb_bytes_max),
+    pool_idle_bytes_min = least(t.pool_idle_bytes_min, excluded.pool_idle_bytes_min),
+    pool_idle_bytes_max = greatest(t.pool_idle_bytes_max, excluded.pool_idle_bytes_max),
+    ordinary_bytes_max = greatest(t.ordinary_bytes_max, excluded.ordinary_bytes_max)
+"""  # noqa: S608 - constants
+
+
+ROLL_UP_HOURS: Final = roll_up("sample_hours", "hour")
+ROLL_UP_DAYS: Final = roll_up("sample_days", "day")
+
+DELETE_FINDINGS: Final = "DELETE FROM node_findings WHERE node_id = ANY(%s)"
+INSERT_FINDINGS: Final = (
+    _insert(
+        "node_findings",
+        {
+            "node_id": "uuid",
+            "code": "text",
+            "subject": "text",
+            "state": "text",
+            "title": "text",
+            "since": "timestamptz",
+        },
+    )
+    + " ON CONFLICT (node_id, code, subject) DO NOTHING"
+)
+
+EVENTS_LOCK: Final = 4_811_252_263_003
+LOCK_EVENTS: Final = f"SELECT pg_advisory_xact_lock({EVENTS_LOCK})"
+"""Taken last and held to the commit, so that events become visible in the order of their ids."""
+INSERT_EVENTS: Final = _insert(
+    "events",
+    {
+        "at": "timestamptz",
+        "kind": "text",
+        "node_id": "uuid",
+        "node_name": "text",
+        "code": "text",
+        "subject": "text",
+        "state": "text",
+        "previous_state": "text",
+        "text": "text",
+    },
+)

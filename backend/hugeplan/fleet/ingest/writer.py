@@ -1,0 +1,446 @@
+"""Storing reports: those that wait share a transaction, and each is answered after its commit."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+from uuid import UUID
+
+import msgspec
+import psycopg
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from hugeplan.api.problems import (
+    RETRY_AFTER_SECONDS,
+    ConflictError,
+    FieldProblem,
+    ForbiddenError,
+    UnauthenticatedError,
+    UnavailableError,
+    invalid_input,
+)
+from hugeplan.benchmarks.records import RunRecord, WinsRecord, run_record, wins_records
+from hugeplan.documents.report import Report
+from hugeplan.fleet.findings.base import PlannedPool
+from hugeplan.fleet.hardware_state import MeasuredState
+from hugeplan.fleet.ingest import statements
+from hugeplan.fleet.ingest.incoming import Incoming, former_content_hash, lenient
+from hugeplan.fleet.ingest.node_update import KeptFinding, Node, ordinary_bytes, pool_idle_bytes
+from hugeplan.fleet.schemas import ReportReceipt
+from hugeplan.settings import Settings
+
+WRITERS = 2
+MAX_BATCH = 32
+_PARSED: Final = "parsed"
+_NEWER: Final = "newer_schema"
+
+_findings = msgspec.json.Decoder(list[KeptFinding])
+_planned = msgspec.json.Decoder(tuple[PlannedPool, ...])
+_measured = msgspec.json.Decoder(MeasuredState)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    incoming: Incoming
+    answer: asyncio.Future[ReportReceipt]
+
+
+class ReportWriter:
+    """Stores reports for one process. ``open`` and ``close`` belong to the application's lifespan."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._waiting: deque[_Waiting] = deque()
+        self._wake = asyncio.Condition()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
+
+    async def open(self) -> None:
+        """Start. The database may be away: connections are made when they are needed."""
+        milliseconds = int(self._settings.statement_timeout_seconds * 1000)
+        self._pool = AsyncConnectionPool(
+            self._settings.psycopg_url(),
+            min_size=0,
+            max_size=WRITERS,
+            timeout=self._settings.database_timeout_seconds,
+            open=False,
+            kwargs={
+                "application_name": "hugeplan reports",
+                "prepare_threshold": 1,
+                "connect_timeout": max(2, round(self._settings.database_timeout_seconds)),
+                "options": f"-c statement_timeout={milliseconds} -c TimeZone=UTC -c jit=off",
+            },
+            check=AsyncConnectionPool.check_connection,
+        )
+        await self._pool.open(wait=False)
+        self._tasks = [asyncio.create_task(self._write_forever(), name=f"reports {n}") for n in range(WRITERS)]
+
+    async def close(self) -> None:
+        """Stop. Reports that wait are refused: their agents send them again."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for waiting in self._waiting:
+            if not waiting.answer.done():
+                waiting.answer.set_exception(_unavailable())
+        self._waiting.clear()
+        if self._pool is not None:
+            await self._pool.close()
+
+    async def store(self, incoming: Incoming) -> ReportReceipt:
+        """Store a report once; when this returns it is on disk. The same report again changes nothing.
+
+        ConflictError for another report with its id, ForbiddenError for another machine's token.
+        """
+        waiting = _Waiting(incoming, asyncio.get_running_loop().create_future())
+        async with self._wake:
+            self._waiting.append(waiting)
+            self._wake.notify()
+        return await waiting.answer
+
+    async def _write_forever(self) -> None:
+        while True:
+            async with self._wake:
+                await self._wake.wait_for(lambda: self._waiting)
+                batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
+            try:
+                await self._write(batch)
+            except asyncio.CancelledError:
+                _answer_all(batch, _unavailable())
+                raise
+
+    async def _write(self, batch: list[_Waiting]) -> None:
+        """Write a batch. Where it fails for one report's sake, each is tried alone, so that only that one fails."""
+        try:
+            answers = await self._commit([waiting.incoming for waiting in batch])
+        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, OSError) as error:
+            if _may_pass(error) and len(batch) > 1:
+                for waiting in batch:
+                    await self._write([waiting])
+                return
+            _answer_all(batch, _unavailable())
+        except Exception as error:
+            if len(batch) == 1:
+                _answer_all(batch, error)
+                return
+            for waiting in batch:
+                await self._write([waiting])
+        else:
+            for waiting, answer in zip(batch, answers, strict=True):
+                if waiting.answer.done():
+                    continue  # its client went away
+                if isinstance(answer, Exception):
+                    waiting.answer.set_exception(answer)
+                else:
+                    waiting.answer.set_result(answer)
+
+    async def _commit(self, batch: Sequence[Incoming]) -> list[ReportReceipt | Exception]:
+        assert self._pool is not None
+        async with self._pool.connection() as connection:
+            work = _Batch(connection, batch)
+            while True:
+                async with connection.transaction():
+                    if await work.write():
+                        break
+                    # Another process made one of the nodes in this moment: begin again, now it is there.
+                    raise psycopg.Rollback
+            return [work.answers[index] for index in range(len(batch))]
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether the next attempt may go well at once: a deadlock or a serialisation failure."""
+    return isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure)
+
+
+def _unavailable() -> UnavailableError:
+    return UnavailableError(
+        "The database cannot be reached. Nothing was stored; try again later.",
+        headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+    )
+
+
+def _answer_all(batch: Sequence[_Waiting], error: Exception) -> None:
+    for waiting in batch:
+        if not waiting.answer.done():
+            waiting.answer.set_exception(error)
+
+
+def _json(rows: Any) -> str:
+    return msgspec.json.encode(rows).decode()
+
+
+class _Batch:
+    """One batch in one transaction."""
+
+    def __init__(self, connection: AsyncConnection[Any], incoming: Sequence[Incoming]) -> None:
+        self._connection = connection
+        self._incoming = incoming
+        self._start()
+
+    def _start(self) -> None:
+        self.answers: dict[int, ReportReceipt | Exception] = {}
+        self._nodes: dict[str, Node] = {}
+        self._stored: list[tuple[Incoming, Node]] = []
+        self._runs: list[tuple[RunRecord, bytes]] = []
+        self._wins: list[WinsRecord] = []
+        self._binds: list[tuple[str, UUID]] = []
+
+    async def write(self) -> bool:
+        """Write everything. False when a new node turned out to be made by another process in this moment."""
+        self._start()
+        tokens, seen = await self._read()
+        bound = dict(tokens)
+        for index, incoming in enumerate(self._incoming):
+            self.answers[index] = self._take(incoming, bound, seen)
+        if not self._stored:
+            return True
+        return await self._store()
+
+    async def _read(self) -> tuple[dict[UUID, str | None], dict[tuple[str, UUID], tuple[Any, ...]]]:
+        """The tokens, the nodes (locked), and the reports that are stored already."""
+        machines = sorted({incoming.machine_id for incoming in self._incoming})
+        with_runs = any(incoming.run_id for incoming in self._incoming)
+        async with self._connection.pipeline():
+            tokens = await self._connection.execute(
+                statements.TOKENS, [[incoming.token_id for incoming in self._incoming]]
+            )
+            nodes = await self._connection.execute(statements.LOCK_NODES, [machines])
+            seen = await self._connection.execute(
+                statements.SEEN_REPORTS,
+                [
+                    [incoming.machine_id for incoming in self._incoming],
+                    [incoming.report_id for incoming in self._incoming],
+                ],
+            )
+            bound = dict(await tokens.fetchall())
+            for row in await nodes.fetchall():
+                self._nodes[row[1]] = _node(row)
+            known = {(row[0], row[1]): row for row in await seen.fetchall()}
+            if with_runs and self._nodes:
+                await self._read_measured()
+        return bound, known
+
+    async def _read_measured(self) -> None:
+        owners = {self._nodes[i.machine_id].id for i in self._incoming if i.run_id and i.machine_id in self._nodes}
+        by_id = {node.id: node for node in self._nodes.values()}
+        found = await self._connection.execute(statements.MEASURED, [sorted(owners)])
+        for node_id, measured in await found.fetchall():
+            if measured is not None:
+                by_id[node_id].measured = _measured.decode(measured)
+
+    def _take(
+        self, incoming: Incoming, bound: dict[UUID, str | None], seen: dict[tuple[str, UUID], tuple[Any, ...]]
+    ) -> ReportReceipt | Exception:
+        """Judge one report and note what is to be written for it."""
+        refusal = self._refusal(incoming, bound)
+        if refusal is not None:
+            return refusal
+        key = (incoming.machine_id, incoming.report_id)
+        if key in seen:
+            return _answer_seen(incoming, seen[key])
+        node = self._nodes.get(incoming.machine_id)
+        run = None
+        if node is None:
+            report = incoming.parsed or lenient(incoming.content)
+            if report is None:
+                expected = "1 from a machine that never reported before"
+                return invalid_input(
+                    [FieldProblem(field="schema_version", value=str(incoming.schema_version), expected=expected)]
+                )
+            node = self._nodes[incoming.machine_id] = _new_node(report)
+            if incoming.parsed is None:
+                node.introduce(incoming, report)
+        if incoming.run_id is not None and incoming.parsed is not None and incoming.parsed.run is not None:
+            document = incoming.parsed.run
+            run = run_record(document, node_id=node.id, run_id=incoming.run_id, received_at=incoming.received_at)
+            self._runs.append((run, incoming.run_document or b""))
+            self._wins += wins_records(document, node_id=node.id, run_id=incoming.run_id)
+        node.apply(incoming, run)
+        if bound[incoming.token_id] is None:
+            bound[incoming.token_id] = incoming.machine_id
+            self._binds.append((incoming.machine_id, incoming.token_id))
+        self._stored.append((incoming, node))
+        state: Literal["parsed", "newer_schema"] = _PARSED if incoming.parsed is not None else _NEWER
+        seen[key] = (*key, node.id, incoming.content_sha256, incoming.run_id, state)
+        return ReportReceipt(
+            report_id=incoming.report_id, node_id=node.id, created=True, run_id=incoming.run_id, state=state
+        )
+
+    def _refusal(self, incoming: Incoming, bound: dict[UUID, str | None]) -> Exception | None:
+        """An agent reports only for its own machine; an unbound token binds to the first one it names."""
+        if incoming.token_id not in bound:
+            return UnauthenticatedError("This token is unknown, expired or revoked.")
+        owner = bound[incoming.token_id]
+        if owner is None:
+            owner = incoming.machine_id
+        if owner != incoming.machine_id:
+            expected = "the machine the token was enrolled for"
+            return ForbiddenError(
+                "This agent token belongs to another machine. Enrol this machine, or use its own token.",
+                [FieldProblem(field="machine_id", value=incoming.machine_id, expected=expected)],
+            )
+        return None
+
+    async def _store(self) -> bool:
+        nodes = [node for node in self._nodes.values() if node.columns]
+        new = [node for node in nodes if node.is_new]
+        execute = self._connection.execute
+        async with self._connection.pipeline():
+            if new and not await self._insert_nodes(new):
+                return False
+            await self._update_nodes([node for node in nodes if not node.is_new])
+            await self._insert_reports()
+            await self._insert_samples()
+            if self._runs:
+                rows, documents = zip(*self._runs, strict=True)
+                await execute(statements.INSERT_RUNS, [_json(rows), [run.id for run in rows], list(documents)])
+                measured = [
+                    {"node_id": node.id, "measured": node.state["measured"]}
+                    for node in nodes
+                    if "measured" in node.state
+                ]
+                await execute(statements.UPDATE_MEASURED, [_json(measured)])
+            if self._wins:
+                await execute(statements.INSERT_WINS, [_json(self._wins)])
+            for machine_id, token_id in self._binds:
+                await execute(statements.BIND_TOKEN, [machine_id, token_id])
+            await execute(statements.TOUCH_TOKENS, [[incoming.token_id for incoming, _ in self._stored]])
+            await self._insert_findings_and_events(nodes)
+        return True
+
+    async def _insert_nodes(self, new: Sequence[Node]) -> bool:
+        machines = {node.id: machine_id for machine_id, node in self._nodes.items()}
+        first = {node.id: incoming.received_at for incoming, node in reversed(self._stored)}
+        rows = [
+            {"id": node.id, "machine_id": machines[node.id], "first_report_at": first[node.id], **node.columns}
+            for node in new
+        ]
+        inserted = await self._connection.execute(statements.INSERT_NODES, [_json(rows)])
+        if len(await inserted.fetchall()) != len(new):
+            return False
+        states = [{"node_id": node.id, "findings": [], **node.state} for node in new]
+        await self._connection.execute(statements.INSERT_STATES, [_json(states)])
+        return True
+
+    async def _update_nodes(self, nodes: Sequence[Node]) -> None:
+        execute = self._connection.execute
+        sampled = [node for node in nodes if "name" in node.columns]
+        if sampled:
+            await execute(statements.UPDATE_NODES, [_json([{"id": node.id, **node.columns} for node in sampled])])
+            await execute(
+                statements.UPDATE_STATES,
+                [_json([{"node_id": node.id, "findings": [], **node.state} for node in sampled])],
+            )
+        late = [node for node in nodes if "name" not in node.columns]
+        if late:
+            rows = [{"id": node.id, "last_report_at": node.columns["last_report_at"]} for node in late]
+            await execute(statements.UPDATE_LAST_REPORT, [_json(rows)])
+        ran = [node for node in nodes if "measured" in node.state]
+        if ran:
+            rows = [
+                {"id": node.id, **{name: node.columns[name] for name in ("latest_run_id", "effective_granule_bytes")}}
+                for node in ran
+            ]
+            await execute(statements.UPDATE_RUN_OF_NODE, [_json(rows)])
+
+    async def _insert_reports(self) -> None:
+        stored = self._stored
+        ids = [node.id for _, node in stored]
+        report_ids = [incoming.report_id for incoming, _ in stored]
+        times = [incoming.received_at for incoming, _ in stored]
+        await self._connection.execute(
+            statements.INSERT_REPORTS,
+            [
+                ids,
+                report_ids,
+                times,
+                [incoming.content_sha256 for incoming, _ in stored],
+                [incoming.run_id for incoming, _ in stored],
+                [incoming.schema_version for incoming, _ in stored],
+                [_PARSED if incoming.parsed is not None else _NEWER for incoming, _ in stored],
+            ],
+        )
+        await self._connection.execute(
+            statements.INSERT_DOCUMENTS, [ids, report_ids, times, [incoming.document for incoming, _ in stored]]
+        )
+
+    async def _insert_samples(self) -> None:
+        rows = _json([sample_record(incoming, node.id) for incoming, node in self._stored if incoming.parsed])
+        if rows != "[]":
+            for statement in (statements.INSERT_SAMPLES, statements.ROLL_UP_HOURS, statements.ROLL_UP_DAYS):
+                await self._connection.execute(statement, [rows])
+
+    async def _insert_findings_and_events(self, nodes: Sequence[Node]) -> None:
+        changed = [node for node in nodes if node.findings_changed]
+        if changed:
+            rows = [{"node_id": node.id, **msgspec.structs.asdict(f)} for node in changed for f in node.findings]
+            await self._connection.execute(statements.DELETE_FINDINGS, [[node.id for node in changed]])
+            await self._connection.execute(statements.INSERT_FINDINGS, [_json(rows)])
+        events = [event for node in nodes for event in node.events]
+        if events:
+            await self._connection.execute(statements.LOCK_EVENTS)
+            await self._connection.execute(statements.INSERT_EVENTS, [_json(events)])
+
+
+def _node(row: tuple[Any, ...]) -> Node:
+    node_id, _, name, sampled_at, labels_set, granule, findings, pools = row
+    return Node(
+        id=node_id,
+        name=name,
+        is_new=False,
+        sampled_at=sampled_at,
+        labels_set=msgspec.json.decode(labels_set),
+        measured=MeasuredState(effective_granule_bytes=granule),
+        findings=_findings.decode(findings),
+        planned=None if pools is None else _planned.decode(pools),
+    )
+
+
+def _new_node(report: Report) -> Node:
+    return Node(
+        id=uuid.uuid4(),
+        name=report.node_name,
+        is_new=True,
+        sampled_at=None,
+        labels_set={},
+        measured=MeasuredState(),
+        findings=[],
+        planned=None,
+    )
+
+
+def _answer_seen(incoming: Incoming, row: tuple[Any, ...]) -> ReportReceipt | Exception:
+    _, report_id, node_id, content_sha256, run_id, state = row
+    same = incoming.content_sha256 == content_sha256 or former_content_hash(incoming.content) == content_sha256
+    if same:
+        return ReportReceipt(report_id=report_id, node_id=node_id, created=False, run_id=run_id, state=state)
+    return ConflictError(
+        f"Another report with the id {report_id} is stored.",
+        [FieldProblem(field="report_id", value=str(report_id), expected="an id of its own")],
+    )
+
+
+def sample_record(incoming: Incoming, node_id: UUID) -> dict[str, Any]:
+    """The columns of a report's sample, and what the roll-ups add up."""
+    report = incoming.parsed
+    assert report is not None
+    memory = report.sample.memory
+    return {
+        "node_id": node_id,
+        "taken_at": incoming.taken_at,
+        "report_id": incoming.report_id,
+        "mem_total_bytes": memory.mem_total_bytes,
+        "mem_available_bytes": memory.mem_available_bytes,
+        "page_tables_bytes": memory.page_tables_bytes,
+        "anon_huge_pages_bytes": memory.anon_huge_pages_bytes,
+        "hugetlb_bytes": memory.hugetlb_bytes,
+        "pool_idle_bytes": pool_idle_bytes(report.sample),
+        "ordinary_bytes": ordinary_bytes(report.sample),
+        "memory": memory,
+        "pools": report.sample.pools,
+    }

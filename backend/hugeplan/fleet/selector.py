@@ -1,0 +1,103 @@
+"""Which nodes: the filter that lists, sums, fleet plans and the win matrix share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal
+
+from fastapi import Depends, Query
+from pydantic import Field
+from sqlalchemy import ColumnElement, exists, func
+
+from hugeplan.api.problems import FieldProblem, invalid_input
+from hugeplan.api.schemas import Label, RequestModel, Word
+from hugeplan.db.models import NodeFindingRow, NodeRow
+
+STALE_AFTER = timedelta(minutes=15)
+"""A node is stale without a report for this long: 15 reports at the agent's usual interval of a minute."""
+
+PlanState = Literal["match", "short", "idle", "drifted", "none"]
+
+
+class NodeSelector(RequestModel):
+    """Nodes that meet every condition that is given. Empty: all nodes. ``labels`` are ``key=value`` or ``key``."""
+
+    q: Annotated[str, Field(max_length=253)] | None = Field(default=None, description="Part of the node's name")
+    labels: list[Label] = Field(default=[], max_length=16, description="key=value, or key alone")
+    machine_type: Label | None = None
+    group: Word | None = Field(default=None, description="group_key of like nodes")
+    architecture: Word | None = None
+    finding: Word | None = Field(default=None, description="Code of a finding that holds")
+    state: Literal["wrong", "attention"] | None = Field(default=None, description="Nodes with a finding in this state")
+    plan_state: PlanState | None = Field(default=None, description="The node beside its plan in force")
+    stale: bool | None = None
+    synthetic: bool | None = None
+
+
+def _from_query(
+    *,
+    q: Annotated[str | None, Query(max_length=253, description="Part of the node's name")] = None,
+    label: Annotated[list[Label], Query(max_length=16, description="key=value, or key alone; repeat for more")] = [],  # noqa: B006
+    machine_type: Annotated[Label | None, Query(description="Processor and hypervisor")] = None,
+    group: Annotated[Word | None, Query(description="group_key of like nodes")] = None,
+    architecture: Annotated[Word | None, Query()] = None,
+    finding: Annotated[Word | None, Query(description="Code of a finding that holds")] = None,
+    state: Annotated[Literal["wrong", "attention"] | None, Query(description="Nodes with such a finding")] = None,
+    plan_state: Annotated[PlanState | None, Query(description="The node beside its plan in force")] = None,
+    stale: Annotated[bool | None, Query(description="Whether the node stopped reporting")] = None,
+    synthetic: Annotated[bool | None, Query(description="Whether the node is made up")] = None,
+) -> NodeSelector:
+    return NodeSelector(
+        q=q,
+        labels=label,
+        machine_type=machine_type,
+        group=group,
+        architecture=architecture,
+        finding=finding,
+        state=state,
+        plan_state=plan_state,
+        stale=stale,
+        synthetic=synthetic,
+    )
+
+
+Selected = Annotated[NodeSelector, Depends(_from_query)]
+
+
+def conditions(selector: NodeSelector, now: datetime | None = None) -> list[ColumnElement[bool]]:
+    """The conditions on ``nodes``. InvalidInputError for text that PostgreSQL cannot hold."""
+    found: list[ColumnElement[bool]] = []
+    _refuse_nul(selector)
+    if selector.q:
+        found.append(func.lower(NodeRow.name).contains(selector.q.lower(), autoescape=True))
+    for label in selector.labels:
+        key, separator, wanted_value = label.partition("=")
+        found.append(NodeRow.labels.contains({key: wanted_value}) if separator else NodeRow.labels.has_key(key))
+    for column, value in (
+        (NodeRow.machine_type, selector.machine_type),
+        (NodeRow.group_key, selector.group),
+        (NodeRow.architecture, selector.architecture),
+    ):
+        if value is not None:
+            found.append(column == value)
+    if selector.synthetic is not None:
+        found.append(NodeRow.synthetic.is_(selector.synthetic))
+    if selector.finding is not None:
+        found.append(exists().where(NodeFindingRow.node_id == NodeRow.id, NodeFindingRow.code == selector.finding))
+    if selector.state is not None:
+        found.append((NodeRow.findings_wrong if selector.state == "wrong" else NodeRow.findings_attention) > 0)
+    if selector.plan_state is not None:
+        wanted = selector.plan_state
+        found.append(NodeRow.plan_state.is_(None) if wanted == "none" else NodeRow.plan_state == wanted)
+    if selector.stale is not None:
+        before = (now or datetime.now(UTC)) - STALE_AFTER
+        found.append(NodeRow.last_report_at < before if selector.stale else NodeRow.last_report_at >= before)
+    return found
+
+
+def _refuse_nul(selector: NodeSelector) -> None:
+    for name, value in selector.model_dump().items():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and "\0" in text:
+                expected = "text without NUL characters"
+                raise invalid_input([FieldProblem(field=name, value=text, expected=expected)])
