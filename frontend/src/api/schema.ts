@@ -1220,7 +1220,7 @@ export interface components {
          * Gain
          * @description What one page size buys one instance against base pages.
          *
-         *         ``saving_ns_per_operation`` is the primary result; ``speedup`` (x) is the same saving over the operation's own
+         *     ``saving_ns_per_operation`` is the primary result; ``speedup`` (x) is the same saving over the operation's own
          *     cost, given or assumed by its class. ``published``: what others measured for this class of work.
          *     ``backing_kind`` is ``base``, ``thp`` or ``hugetlb``, as tlbbench names it. ``is_chosen``: the plan reserves this
          *     size for the instance, or leaves it on base pages.
