@@ -7,8 +7,12 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 from types import FrameType
 
 from hugeplan_agent import __version__
@@ -21,8 +25,12 @@ from hugeplan_agent.config import (
     add_options,
     resolve,
 )
+from hugeplan_agent.doctor import WRONG
+from hugeplan_agent.doctor import checks as doctor_checks
 from hugeplan_agent.enrolment import check_server_and_token, enrol, make_sender
 from hugeplan_agent.errors import AgentError, ConfigurationError
+from hugeplan_agent.idle import why_busy
+from hugeplan_agent.notify import notify
 from hugeplan_agent.service import Agent, Log
 from hugeplan_agent.spool import Spool
 
@@ -38,10 +46,21 @@ def parser() -> argparse.ArgumentParser:
 
     once = commands.add_parser("once", help="observe once, send, and end")
     add_options(once, (*SEND_OPTIONS, *SPOOL_OPTIONS, *NODE_OPTIONS))
+    once.add_argument("--when-idle", action="store_true", help="leave the benchmark out when the node is busy")
     once.add_argument("--dry-run", action="store_true", help="print the report and send nothing")
 
-    run = commands.add_parser("run", help="observe and send until stopped")
-    add_options(run, (*SEND_OPTIONS, *SPOOL_OPTIONS, *NODE_OPTIONS, *RUN_OPTIONS))
+    observe = commands.add_parser("observe", help="print what this node looks like; nothing is sent or kept")
+    add_options(observe, (*SPOOL_OPTIONS[:1], *NODE_OPTIONS))
+
+    for name, words in (
+        ("run", "observe and send until stopped"),
+        ("daemon", "the same under a service manager: says what is missing and waits for it"),
+    ):
+        loop = commands.add_parser(name, help=words)
+        add_options(loop, (*SEND_OPTIONS, *SPOOL_OPTIONS, *NODE_OPTIONS, *RUN_OPTIONS))
+
+    doctor = commands.add_parser("doctor", help="check what works here and say what would help")
+    add_options(doctor, (*SEND_OPTIONS, *SPOOL_OPTIONS, *NODE_OPTIONS))
 
     spool = commands.add_parser("spool", help="look at the waiting reports")
     actions = spool.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -49,7 +68,9 @@ def parser() -> argparse.ArgumentParser:
     add_options(status, SPOOL_OPTIONS)
     status.add_argument("--json", action="store_true", help="print JSON")
 
-    enroll = commands.add_parser("enroll", help="exchange an enrolment token for this node's own agent token")
+    enroll = commands.add_parser(
+        "enrol", aliases=["enroll"], help="exchange an enrolment token for this node's own agent token"
+    )
     add_options(enroll, (*SEND_OPTIONS, *SPOOL_OPTIONS, *NODE_OPTIONS[:2]))
     return top
 
@@ -59,8 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     try:
         config = resolve(vars(given), os.environ)
-        command = {"once": once, "run": run, "spool": spool_status, "enroll": enroll}[given.command]
-        return command(config, given)
+        return COMMANDS[given.command](config, given)
     except ConfigurationError as error:
         print(f"hugeplan-agent: {error}", file=sys.stderr)
         return 2
@@ -94,10 +114,14 @@ def once(config: Config, given: argparse.Namespace) -> int:
     stop = Stop()
     sender = None if given.dry_run else make_sender(config)
     agent = Agent(config, Log(), stop.event)
+    measure = config.measure
+    if given.when_idle and measure != "none" and (reason := why_busy(agent.host, stop.event.wait)):
+        print(f"hugeplan-agent: the benchmark is left out: {reason}", file=sys.stderr)
+        measure = "none"
     if sender is None:
-        print(json.dumps(agent.build_report(config.measure), indent=2))
+        print(json.dumps(agent.build_report(measure), indent=2))
         return 0
-    entry, made = agent.observe(config.measure)
+    entry, made = agent.observe(measure)
     if stop.event.is_set():
         print(f"hugeplan-agent: stopped; report {entry.report_id} waits in {agent.spool.pending}", file=sys.stderr)
         return 128 + stop.number
@@ -107,7 +131,7 @@ def once(config: Config, given: argparse.Namespace) -> int:
     failed = [result for result in made["collectors"] if result["status"] == "failed"]
     for result in failed:
         print(f"hugeplan-agent: {result['name']} failed: {result['reason']}", file=sys.stderr)
-    was_asked_for_run = config.measure != "none"
+    was_asked_for_run = measure != "none"
     delivered = any(answer.document.get("report_id") == entry.report_id for answer in done.delivered)
     if delivered:
         what = "a sample and a run" if made["run"] else "a sample"
@@ -115,13 +139,37 @@ def once(config: Config, given: argparse.Namespace) -> int:
     return 0 if (delivered or done.busy) and not (was_asked_for_run and made["run"] is None) else 1
 
 
-def run(config: Config, given: argparse.Namespace) -> int:
-    """Observe and send at intervals until a signal."""
+def observe(config: Config, given: argparse.Namespace) -> int:
+    """Print the report that would be sent. Needs no server, no token and no spool."""
     del given
+    stop = Stop()
+    with ExitStack() as cleanup:
+        if not config.spool_dir.is_dir():
+            # A machine id may have to be made; without the agent's own folder it is of this observation only.
+            folder = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="hugeplan-agent-"))
+            config = replace(config, spool_dir=Path(folder))
+        print(json.dumps(Agent(config, Log(), stop.event).build_report(config.measure), indent=2))
+    return 0
+
+
+def doctor(config: Config, given: argparse.Namespace) -> int:
+    """Print one line per check; the status is 1 when something is wrong."""
+    del given
+    found = []
+    for check in doctor_checks(config):
+        found.append(check)
+        print(f"{check.state:<6}{check.subject:<16} {check.words}", flush=True)
+    return 1 if any(check.state == WRONG for check in found) else 0
+
+
+def run(config: Config, given: argparse.Namespace) -> int:
+    """Observe and send at intervals until a signal. ``daemon`` says what is missing and waits for it."""
     stop = Stop()
     log = Log()
     agent = Agent(config, log, stop.event)
-    check_server_and_token(config)
+    if given.command == "run":
+        check_server_and_token(config)
+    notify("READY=1")
     log.line(f"observing every {config.interval_seconds:g} s, sending to {config.server}, spool {config.spool_dir}")
     agent.run()
     log.line(f"stopped by signal {stop.number}; {len(agent.spool.entries())} reports wait")
@@ -142,9 +190,21 @@ def spool_status(config: Config, given: argparse.Namespace) -> int:
     return 0
 
 
-def enroll(config: Config, given: argparse.Namespace) -> int:
+def enrol_node(config: Config, given: argparse.Namespace) -> int:
     """Ask the server for this node's own token and keep it in the token file (mode 0600)."""
     del given
     enrol(config)
     print(f"the agent token of this node is in {config.token_file}")
     return 0
+
+
+COMMANDS: Mapping[str, Callable[[Config, argparse.Namespace], int]] = {
+    "observe": observe,
+    "once": once,
+    "run": run,
+    "daemon": run,
+    "doctor": doctor,
+    "spool": spool_status,
+    "enrol": enrol_node,
+    "enroll": enrol_node,
+}

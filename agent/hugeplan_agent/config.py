@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hugeplan_agent.connection import is_loopback
 from hugeplan_agent.errors import ConfigurationError
+from hugeplan_agent.idle import Window, parse_window
 from hugeplan_agent.spool import Bounds
 from hugeplan_agent.tlbbench import LIMIT_SECONDS
 
@@ -58,6 +60,7 @@ class Option:
     parse: Callable[[str], object] = str
     check: Callable[[float], None] | None = None
     choices: tuple[str, ...] | None = None
+    is_switch: bool = False
 
     @property
     def flag(self) -> str:
@@ -80,6 +83,10 @@ SEND_OPTIONS = (
     Option("server", None, "address of the hugeplan server, such as https://hugeplan.example", "URL"),
     Option("token_file", None, "file with this node's agent token, readable by its owner only", "FILE"),
     Option("enrolment_token_file", None, "file with an enrolment token, used when there is no agent token", "FILE"),
+    Option(
+        "allow_plain_http", None, "send to another machine without TLS: token and reports can be read on the way",
+        is_switch=True,
+    ),
     Option("ca_file", None, "certificates to trust in place of the system's", "FILE"),
     Option(
         "timeout", "10s", "longest wait for one answer", "TIME", parse_duration, _between(0.1, 600, "0.1s to 10m")
@@ -108,6 +115,10 @@ NODE_OPTIONS = (
 )  # fmt: skip
 RUN_OPTIONS = (
     Option("interval", "60s", "time between samples", "TIME", parse_duration, _between(1, 86400, "1s to 1d")),
+    Option("measure_busy", None, "run the benchmark although the node is busy", is_switch=True),
+    Option(
+        "measure_window", None, "time of day for the benchmark, local time, such as 02:00-05:00", "TIMES", parse_window,
+    ),
     Option(
         "measure_every", "30d", "measure again after this time, and after a boot", "TIME", parse_duration,
         _between(60, 3660 * 86400, "1m to 3660d"),
@@ -134,12 +145,20 @@ class Config:
     measure_limit_seconds: float
     interval_seconds: float
     measure_every_seconds: float
+    measure_window: Window | None
+    measure_busy: bool
 
 
 def add_options(parser: argparse.ArgumentParser, options: tuple[Option, ...]) -> None:
     """Give a command its flags; each help text names the variable and the default."""
     for option in options:
         default = f"; default {option.default}" if option.default else ""
+        if option.is_switch:
+            parser.add_argument(
+                option.flag, dest=option.name, action="store_const", const="yes",
+                help=f"{option.help} [{option.variable}=yes]",
+            )  # fmt: skip
+            continue
         parser.add_argument(
             option.flag,
             dest=option.name,
@@ -172,7 +191,7 @@ def resolve(given: Mapping[str, object], environment: Mapping[str, str]) -> Conf
         return Path(value) if value else None
 
     return Config(
-        server=check_server(text("server")),
+        server=check_server(text("server"), allow_plain_http=bool(values["allow_plain_http"])),
         token_file=path("token_file"),
         enrolment_token_file=path("enrolment_token_file"),
         # A variable only: flags are readable by every user of the machine.
@@ -190,11 +209,15 @@ def resolve(given: Mapping[str, object], environment: Mapping[str, str]) -> Conf
         ),
         interval_seconds=number("interval"),
         measure_every_seconds=number("measure_every"),
+        measure_busy=bool(values["measure_busy"]),
+        measure_window=window if isinstance(window := values["measure_window"], Window) else None,
     )
 
 
 def _value(option: Option, given: object, environment: Mapping[str, str]) -> object:
     raw, origin = given, option.flag
+    if option.is_switch:
+        return _switch(option, raw if raw is not None else environment.get(option.variable))
     if raw is None:
         raw, origin = environment.get(option.variable) or None, option.variable
     if raw is None:
@@ -212,8 +235,21 @@ def _value(option: Option, given: object, environment: Mapping[str, str]) -> obj
     return value
 
 
-def check_server(server: str | None) -> str | None:
-    """The server's address without a final slash. Raises ConfigurationError unless it is http or https with a host."""
+def _switch(option: Option, word: object) -> bool:
+    """Raises ConfigurationError for a word that is neither yes nor no."""
+    text = str(word or "no").strip().lower()
+    if text in ("yes", "true", "1", "on"):
+        return True
+    if text in ("no", "false", "0", "off"):
+        return False
+    raise ConfigurationError(f"{option.variable}: {word!r} is not valid; expected yes or no")
+
+
+def check_server(server: str | None, *, allow_plain_http: bool = False) -> str | None:
+    """The server's address without a final slash.
+
+    Raises ConfigurationError unless it is https with a host, or http to this machine or as ``allow_plain_http`` says.
+    """
     if server is None:
         return None
     try:
@@ -223,6 +259,10 @@ def check_server(server: str | None) -> str | None:
         is_valid = False
     if not is_valid:
         raise ConfigurationError(f"--server: {server!r} is not valid; expected http://HOST:PORT or https://HOST")
+    if parts.scheme == "http" and not (allow_plain_http or is_loopback(server)):
+        raise ConfigurationError(
+            f"--server: {server!r} would send the token and the reports unencrypted; use https, or --allow-plain-http"
+        )
     return server.rstrip("/")
 
 

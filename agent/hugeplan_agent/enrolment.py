@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import http
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from hugeplan_agent import machine
+from hugeplan_agent.collectors import clone_hints
 from hugeplan_agent.config import Config, read_token
-from hugeplan_agent.errors import AgentError, ConfigurationError
+from hugeplan_agent.errors import AgentError, ConfigurationError, NoData
 from hugeplan_agent.host import Host
 from hugeplan_agent.sender import Answer, Outcome, Sender
 from hugeplan_agent.spool import Spool
 
 ENROLMENTS = "/api/v1/enrolments"
+UNPROCESSABLE = http.HTTPStatus.UNPROCESSABLE_ENTITY
 
 
 class EnrolmentError(AgentError):
@@ -39,6 +44,11 @@ def make_sender(config: Config) -> Sender:
     return _sender(config, server, read_token(token_file))
 
 
+def current_token(config: Config) -> str:
+    """The token in the token file as it is now. Raises ConfigurationError."""
+    return read_token(check_server_and_token(config)[1])
+
+
 def enrol(config: Config) -> None:
     """Exchange the enrolment token and keep the agent token in the token file, mode 0600.
 
@@ -52,12 +62,26 @@ def enrol(config: Config) -> None:
         "machine_id": machine.machine_id(host, config.spool_dir),
         "node_name": machine.node_name(host, config.node_name),
     }
-    sender = _sender(config, server, enrolment_token)
-    answer = sender.post(ENROLMENTS, json.dumps(body).encode())
+    with _sender(config, server, enrolment_token) as sender:
+        answer = sender.post(ENROLMENTS, json.dumps({**body, **_proof(config, host)}).encode())
+        if answer.status == UNPROCESSABLE:
+            # A server from before these fields refuses what it does not know.
+            answer = sender.post(ENROLMENTS, json.dumps(body).encode())
     token = answer.document.get("token")
     if answer.outcome is not Outcome.DELIVERED or not isinstance(token, str):
         raise EnrolmentError(answer)
     write_token(token_file, token)
+
+
+def _proof(config: Config, host: Host) -> dict[str, Any]:
+    """What tells this machine from a clone with its id, and the token that it has so far. Unknown parts are absent."""
+    found: dict[str, Any] = {"boot_id": (machine.boot_id(host) or "").strip() or None}
+    with suppress(NoData, OSError):
+        found["clone_hints"] = clone_hints.collect(host).inventory["clone_hints"]
+    if config.token_file is not None and config.token_file.exists():
+        with suppress(ConfigurationError):
+            found["current_token"] = read_token(config.token_file)
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _enrolment_token(config: Config) -> str:

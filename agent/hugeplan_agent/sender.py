@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
+import http
 import http.client
-import ipaddress
 import json
-import ssl
-import urllib.error
-import urllib.parse
-import urllib.request
+import os
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Any
 
 from hugeplan_agent import __version__
 from hugeplan_agent.backoff import parse_retry_after
+from hugeplan_agent.connection import Connection, Response, proxy_of
 
-MAX_ANSWER_BYTES = 256 * 1024
+MIN_GZIP_BYTES = 1024
+GZIP_LEVEL = 6
 REPORTS = "/api/v1/reports"
 
 # A report answered with one of these is not at fault: the address, the credential, a proxy or the hour is.
@@ -45,26 +46,15 @@ class Answer:
     document: dict[str, Any] = field(default_factory=dict)
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirected POST would become a GET, or carry the token to another host."""
-
-    def redirect_request(self, *_arguments: Any, **_keywords: Any) -> None:
-        return None
-
-
 class Sender:
-    """Posts documents to one server with one token."""
+    """Posts documents to one server. ``token`` may be replaced between requests."""
 
     def __init__(self, server: str, token: str, timeout_seconds: float, ca_file: str | None = None) -> None:
         self.server = server.rstrip("/")
-        self._token = token
-        self._timeout_seconds = timeout_seconds
-        context = ssl.create_default_context(cafile=ca_file)
-        # A proxy of the environment leads out of the machine, never back into it.
-        proxies = [urllib.request.ProxyHandler({})] if is_loopback(self.server) else []
-        self._opener = urllib.request.build_opener(
-            _NoRedirect(), urllib.request.HTTPSHandler(context=context), *proxies
-        )
+        self.token = token
+        self.clock_offset_seconds: float | None = None
+        self._takes_gzip = True
+        self._connection = Connection(self.server, timeout_seconds, ca_file, proxy_of(self.server, os.environ))
 
     def send_report(self, body: bytes, report_id: str) -> Answer:
         """Send one report. It counts as delivered only when the answer names its id."""
@@ -77,47 +67,60 @@ class Sender:
             )
         return answer
 
+    def __enter__(self) -> Sender:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection until the next request."""
+        self._connection.close()
+
     def post(self, path: str, body: bytes) -> Answer:
         """POST a JSON body; never raises for what the network or the server does."""
-        request = urllib.request.Request(  # noqa: S310 - the configuration admits only http and https
-            self.server + path,
-            data=body,
-            method="POST",
-            headers={
-                "Content-Type": "application/json",
-                "Accept": "application/json, application/problem+json",
-                "Authorization": f"Bearer {self._token}",
-                "User-Agent": f"hugeplan-agent/{__version__}",
-            },
-        )
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, application/problem+json",
+            "Authorization": f"Bearer {self.token}",
+            "User-Agent": f"hugeplan-agent/{__version__}",
+        }
         try:
-            with self._opener.open(request, timeout=self._timeout_seconds) as response:
-                document = _json_object(response.read(MAX_ANSWER_BYTES))
-                return Answer(Outcome.DELIVERED, f"status {response.status}", response.status, document=document)
-        except urllib.error.HTTPError as error:
-            with error:
-                return self._refusal(error)
-        except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
-            reason = getattr(error, "reason", None) or str(error) or type(error).__name__
+            if self._takes_gzip and len(body) >= MIN_GZIP_BYTES:
+                packed = gzip.compress(body, GZIP_LEVEL, mtime=0)
+                response = self._connection.post(path, packed, {**headers, "Content-Encoding": "gzip"})
+                if response.status == http.HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
+                    # An older server: it says nothing about the report, only about the wrapping.
+                    self._takes_gzip = False
+                    response = self._connection.post(path, body, headers)
+            else:
+                response = self._connection.post(path, body, headers)
+        except (http.client.HTTPException, OSError) as error:
+            reason = str(error) or type(error).__name__
             return Answer(Outcome.UNAVAILABLE, f"{self.server} cannot be reached: {reason}")
+        return self._answer(response)
 
-    def _refusal(self, error: urllib.error.HTTPError) -> Answer:
-        try:
-            document = _json_object(error.read(MAX_ANSWER_BYTES))
-        except (http.client.HTTPException, OSError):
-            document = {}
-        wait = parse_retry_after(error.headers.get("Retry-After"), datetime.now(timezone.utc))
-        detail = f"status {error.code}: {document.get('detail') or document.get('title') or error.reason}"
-        return Answer(classify(error.code), detail, error.code, wait, document)
+    def _answer(self, response: Response) -> Answer:
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        now = datetime.now(timezone.utc)
+        self.clock_offset_seconds = clock_offset_seconds(headers.get("date"), now)
+        document = _json_object(response.body)
+        if 200 <= response.status < 300:
+            return Answer(Outcome.DELIVERED, f"status {response.status}", response.status, document=document)
+        wait = parse_retry_after(headers.get("retry-after"), now)
+        detail = f"status {response.status}: {document.get('detail') or document.get('title') or response.reason}"
+        return Answer(classify(response.status), detail, response.status, wait, document)
 
 
-def is_loopback(server: str) -> bool:
-    """Whether an address names this machine."""
-    host = urllib.parse.urlsplit(server).hostname or ""
+def clock_offset_seconds(date: str | None, now: datetime) -> float | None:
+    """How far the server's clock is ahead of ours, from the Date header (whole seconds); None when it says nothing."""
     try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        moment = parsedate_to_datetime(date) if date else None
+    except (TypeError, ValueError):
+        return None
+    if moment is None or moment.tzinfo is None:
+        return None
+    return round((moment - now).total_seconds(), 1)
 
 
 def classify(status: int) -> Outcome:
@@ -126,7 +129,7 @@ def classify(status: int) -> Outcome:
         return Outcome.FORBIDDEN
     if 400 <= status < 500 and status not in NOT_THE_REPORT:
         return Outcome.REJECTED
-    return Outcome.SERVER_FAULT if status == 500 else Outcome.UNAVAILABLE
+    return Outcome.SERVER_FAULT if status == 500 else Outcome.UNAVAILABLE  # 3xx too: a redirected POST is no POST
 
 
 def _json_object(data: bytes) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import random
@@ -18,9 +19,11 @@ from hugeplan_agent.backoff import delay_seconds
 from hugeplan_agent.collectors import collect_all
 from hugeplan_agent.config import Config
 from hugeplan_agent.delivery import Pass, deliver
-from hugeplan_agent.enrolment import EnrolmentError, can_enrol, enrol, make_sender
+from hugeplan_agent.enrolment import EnrolmentError, can_enrol, current_token, enrol, make_sender
 from hugeplan_agent.errors import AgentError, ConfigurationError, MeasureError
 from hugeplan_agent.host import Host
+from hugeplan_agent.idle import why_busy
+from hugeplan_agent.notify import notify, watchdog_seconds
 from hugeplan_agent.sender import Answer, Outcome, Sender
 from hugeplan_agent.spool import Entry, Spool
 
@@ -28,6 +31,7 @@ RETRY_MEASURE_SECONDS = 3600.0
 """After a benchmark that gave no document: the reason may pass, but a loop of failures must not load the node."""
 
 SAME_LINE_SECONDS = 600.0
+MAX_CLOCK_OFFSET_SECONDS = 60.0
 
 
 class Log:
@@ -58,6 +62,7 @@ class Agent:
     def __post_init__(self) -> None:
         self.host = Host(self.config.root)
         self.spool = Spool(self.config.spool_dir, self.config.bounds)
+        self._sender: Sender | None = None
 
     def build_report(self, profile: str) -> dict[str, Any]:
         """Observe the node, measure it when a profile other than ``none`` is given, and make the report."""
@@ -105,7 +110,10 @@ class Agent:
 
     def send(self, sender: Sender) -> Pass:
         """Send what waits, and say what became of it."""
-        done = deliver(self.spool, sender.send_report, self.stop.is_set)
+        try:
+            done = deliver(self.spool, sender.send_report, self.stop.is_set)
+        finally:
+            sender.close()  # ten thousand agents must not hold ten thousand idle connections
         for entry, answer in done.rejected:
             self.log.line(
                 f"the server refused report {entry.report_id} ({answer.detail}); it is kept in {self.spool.rejected}"
@@ -117,7 +125,6 @@ class Agent:
 
     def run(self) -> None:
         """Sample and send until told to stop; asks for a token first when there is none."""
-        sender: Sender | None = None
         failures = 0
         is_first = True
         next_sample = next_send = time.monotonic()
@@ -126,30 +133,66 @@ class Agent:
             if now >= next_sample:
                 wants_run = self.is_measurement_due()
                 # The first report is a mere sample: a new node shows up at once, not after a benchmark.
-                self._observe_or_say(self.config.measure if wants_run and not is_first else "none")
+                may_measure = wants_run and not is_first and self._is_time_to_measure()
+                if not self.stop.is_set():
+                    self._observe_or_say(self.config.measure if may_measure else "none")
                 if not (wants_run and is_first):
                     next_sample = next_tick(next_sample, self.config.interval_seconds, time.monotonic())
                 is_first = False
             if time.monotonic() >= next_send and not self.stop.is_set() and self.spool.entries():
-                sender, blocked = (sender, None) if sender else self._connect()
+                sender, blocked = self._connect()
                 if sender is not None:
                     blocked = self.send(sender).stopped_by
+                    self.say_when_clocks_differ(sender)
                 if blocked is None:
                     failures, next_send = 0, 0.0
                 else:
                     failures += 1
                     wait = delay_seconds(failures, blocked.retry_after_seconds, random.uniform)
                     next_send = time.monotonic() + wait
-            self.stop.wait(max(0.0, min(next_sample, next_send or next_sample) - time.monotonic()))
+            self._rest(min(next_sample, next_send or next_sample))
+
+    def _rest(self, until: float) -> None:
+        """Wait for the next thing to do, telling the service manager now and then that all is well."""
+        status = f"STATUS={len(self.spool.entries())} reports wait"
+        notify("WATCHDOG=1", status)
+        beat_seconds = watchdog_seconds() or math.inf
+        while not self.stop.is_set() and (left := until - time.monotonic()) > 0:
+            self.stop.wait(min(left, beat_seconds))
+            notify("WATCHDOG=1")
+
+    def _is_time_to_measure(self) -> bool:
+        """Whether the window is open and the node is idle; says why not."""
+        window = self.config.measure_window
+        if window is not None and not window.holds(datetime.now()):  # noqa: DTZ005 - an operator's local time of day
+            return False
+        reason = None if self.config.measure_busy else why_busy(self.host, self.stop.wait)
+        if reason is not None:
+            self.log.line(f"the benchmark waits for an idle node: {reason}")
+        return reason is None
+
+    def say_when_clocks_differ(self, sender: Sender) -> None:
+        """A sample's time is this machine's: a wrong clock puts it into a wrong place of the node's history."""
+        offset = sender.clock_offset_seconds
+        if offset is not None and abs(offset) > MAX_CLOCK_OFFSET_SECONDS:
+            ahead = "behind" if offset > 0 else "ahead of"
+            self.log.line(f"this machine's clock is {abs(offset):.0f} s {ahead} the server's")
 
     def _connect(self) -> tuple[Sender | None, Answer | None]:
-        """A sender, enrolling first when the token file is not there yet; else the answer that stood in the way."""
+        """A sender with the token that stands in the file now, enrolling first when there is none yet.
+
+        Else the answer that stood in the way. The token is read each time, so that a new one needs no restart.
+        """
         config = self.config
         try:
             if can_enrol(config):
                 enrol(config)
                 self.log.line(f"enrolled; the agent token is in {config.token_file}")
-            return make_sender(config), None
+            if self._sender is None:
+                self._sender = make_sender(config)
+            else:
+                self._sender.token = current_token(config)
+            return self._sender, None
         except EnrolmentError as error:
             self.log.line(str(error))
             return None, error.answer
@@ -168,7 +211,7 @@ class Agent:
         if self.config.measure == "none":
             return False
         last = self._last_measurement()
-        if last.get("profile") != self.config.measure:
+        if last.get("profile") != self.config.measure or last.get("machine") != self._machine():
             return True
         age_seconds = time.time() - float(last.get("finished_at_seconds", 0))
         limit_seconds = self.config.measure_every_seconds if last.get("has_document") else RETRY_MEASURE_SECONDS
@@ -184,11 +227,20 @@ class Agent:
             return {}
         return last
 
+    def _machine(self) -> str:
+        """What a measurement holds for: processor, memory and kernel, as they are now."""
+        cpu = self.host.read_optional("proc/cpuinfo") or ""
+        model = "\n".join(line for line in cpu.splitlines() if line.startswith(("model name", "CPU part", "microcode")))
+        online = self.host.read_optional("sys/devices/system/cpu/online") or ""
+        release = self.host.read_optional("proc/sys/kernel/osrelease") or ""
+        return hashlib.sha256(f"{model}|{online}|{release}".encode()).hexdigest()[:16]
+
     def _remember_measurement(self, document: dict[str, Any] | None, note: str | None) -> None:
         memory = {
             "finished_at_seconds": time.time(),
             "boot_id": machine.boot_id(self.host),
             "profile": self.config.measure,
+            "machine": self._machine(),
             "has_document": document is not None,
             "stopped": self.stop.is_set(),
             "note": note,

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -23,6 +24,7 @@ LIMIT_SECONDS = {"quick": 150.0, "full": 600.0}
 
 GRACE_SECONDS = 20.0
 POLL_SECONDS = 0.1
+LOWEST_PRIORITY = 19
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,17 @@ class Measurement:
 
 
 def find(given: str | None) -> str:
-    """The benchmark's path: what was given, else ``tlbbench`` on PATH, else the build folder beside the package."""
+    """The benchmark's path: what was given, else the one in this package, on PATH, or in the build folder beside."""
     if given:
         if not os.access(given, os.X_OK) or Path(given).is_dir():
             raise MeasureError(f"tlbbench: {given} is not a program; build it with `make agent`, or name another")
         return given
-    beside = Path(__file__).resolve().parent.parent / "build" / "tlbbench"
-    for candidate in (shutil.which("tlbbench"), str(beside)):
+    here = Path(__file__).resolve().parent
+    for candidate in (
+        str(here / "bin" / "tlbbench"),
+        shutil.which("tlbbench"),
+        str(here.parent / "build" / "tlbbench"),
+    ):
         if candidate and os.access(candidate, os.X_OK):
             return candidate
     raise MeasureError("tlbbench was not found; build it with `make agent`, or name it with --tlbbench")
@@ -66,8 +72,17 @@ def measure(
             )
         except OSError as error:
             raise MeasureError(f"{program} cannot be started: {error.strerror}") from error
+        _step_back(process.pid)
         why_ended = _wait(process, limit_seconds, should_stop)
         return read_document(process.returncode, _text(output), _text(errors), why_ended)
+
+
+def _step_back(pid: int) -> None:
+    """Give the benchmark the lowest priority, and let it be the first to go when memory runs out."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, pid, LOWEST_PRIORITY)
+    with suppress(OSError), Path(f"/proc/{pid}/oom_score_adj").open("w") as file:
+        file.write("1000")
 
 
 def _wait(process: subprocess.Popen[bytes], limit_seconds: float, should_stop: Callable[[], bool]) -> str | None:

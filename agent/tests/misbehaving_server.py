@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import threading
@@ -41,6 +42,12 @@ class MisbehavingServer:
         self.stored: dict[str, dict[str, Any]] = {}
         self.attempts: list[str] = []
         self.tokens: list[str | None] = []
+        self.bodies: list[dict[str, Any]] = []
+        self.encodings: list[str] = []
+        self.paths: list[str] = []
+        self.proxy_credentials: list[str | None] = []
+        self.connections: set[tuple[str, int]] = set()
+        self.refuses_gzip = False
         self.arrived = threading.Condition()
         self.release = threading.Event()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -70,6 +77,8 @@ class MisbehavingServer:
         server = self
 
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"  # connections are kept, as a real server keeps them
+
             def do_POST(self) -> None:
                 server.answer(self)
 
@@ -79,9 +88,20 @@ class MisbehavingServer:
         return Handler
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
-        document = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+        body = request.rfile.read(int(request.headers["Content-Length"]))
+        encoding = request.headers.get("Content-Encoding", "identity")
+        with self.arrived:
+            self.encodings.append(encoding)
+            self.paths.append(request.path)
+            self.proxy_credentials.append(request.headers.get("Proxy-Authorization"))
+            self.connections.add(request.client_address)
+        if encoding == "gzip" and self.refuses_gzip:
+            self._send(request, problem(415, "Unsupported media type", "Send the body uncompressed."))
+            return
+        document = json.loads(gzip.decompress(body) if encoding == "gzip" else body)
         behaviour = self.script.popleft() if self.script else None
         with self.arrived:
+            self.bodies.append(document)
             self.attempts.append(document.get("report_id", request.path))
             self.tokens.append(request.headers.get("Authorization"))
             self.arrived.notify_all()
@@ -93,6 +113,9 @@ class MisbehavingServer:
             return
         if behaviour is None or (behaviour.status < 300 and behaviour.body is None):
             behaviour = self._store(document)
+        self._send(request, behaviour)
+
+    def _send(self, request: BaseHTTPRequestHandler, behaviour: Behaviour) -> None:
         body = behaviour.body if isinstance(behaviour.body, bytes) else json.dumps(behaviour.body or {}).encode()
         request.send_response(behaviour.status)
         for name, value in {"Content-Type": "application/json", **behaviour.headers}.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -248,7 +249,7 @@ class TestRun:
 
     def test_it_measures_once_a_boot(self, node: Node, server: MisbehavingServer) -> None:
         tlbbench = node.stand_in(f"echo run >> {node.folder}/runs; echo '{json.dumps(DOCUMENT)}'")
-        words = ("run", "--interval", "1s", "--measure", "quick", "--tlbbench", tlbbench)
+        words = ("run", "--interval", "1s", "--measure", "quick", "--measure-busy", "--tlbbench", tlbbench)
         for expected in (3, 6):
             process = node.start(*words)
             server.wait_for_attempts(expected)
@@ -260,7 +261,8 @@ class TestRun:
 
     def test_a_new_node_shows_up_before_its_benchmark_ends(self, node: Node, server: MisbehavingServer) -> None:
         tlbbench = node.stand_in(f"touch {node.folder}/measuring; exec sleep 30")
-        process = node.start("run", "--interval", "1h", "--measure", "quick", "--tlbbench", tlbbench)
+        words = ("--interval", "1h", "--measure", "quick", "--measure-busy", "--tlbbench", tlbbench)
+        process = node.start("run", *words)
         until((node.folder / "measuring").exists)
         assert [report["run"] for report in server.stored.values()] == [None]
         process.send_signal(signal.SIGTERM)
@@ -280,8 +282,90 @@ class TestRun:
         assert server.tokens[2] == "Bearer hp_agent_secret"
         assert stat.S_IMODE(node.token_file.stat().st_mode) == 0o600
 
+    def test_a_new_token_is_taken_without_a_restart(self, node: Node, server: MisbehavingServer) -> None:
+        """A token that was refused used to be kept until the agent was started again."""
+        server.script.extend([problem(401, "Unauthorised", "revoked")] * 2)
+        process = node.start("run", "--interval", "1s")
+        server.wait_for_attempts(1)
+        node.token_file.write_text("fresh\n")
+        until(lambda: len(server.stored) >= 1)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+        assert server.tokens[0] == "Bearer secret"
+        assert server.tokens[-1] == "Bearer fresh"
+
+    def test_a_daemon_waits_for_its_settings(self, node: Node, server: MisbehavingServer) -> None:
+        token = node.token_file.read_text()
+        node.token_file.unlink()
+        assert node.call("run", "--token-file", str(node.folder / "absent"), "--server", "")[0] == 2
+        process = node.start("daemon", "--interval", "1s")
+        until(lambda: len(node.waiting()) >= 1)
+        node.token_file.write_text(token)
+        node.token_file.chmod(0o600)
+        until(lambda: len(server.stored) >= 1)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+        assert process.returncode == 0
+
+    def test_it_talks_to_the_service_manager(self, node: Node, tmp_path: Path) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            address = str(tmp_path / "notify")
+            manager.bind(address)
+            manager.settimeout(20)
+            node.environment.update({"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "400000"})
+            process = node.start("daemon", "--interval", "1h")
+            heard = [manager.recv(500).decode() for _ in range(4)]
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=20)
+        assert heard[0] == "READY=1"
+        assert heard[1].startswith("WATCHDOG=1\nSTATUS=")
+        assert heard[2:] == ["WATCHDOG=1"] * 2
+
+
+class TestObserve:
+    def test_it_needs_nothing_and_leaves_nothing(self, node: Node, server: MisbehavingServer) -> None:
+        for name in ("SERVER", "TOKEN_FILE"):
+            del node.environment[f"HUGEPLAN_AGENT_{name}"]
+        status, output, errors = node.call("observe")
+        assert (status, errors) == (0, "")
+        Draft202012Validator(SCHEMA).validate(json.loads(output))
+        assert not node.spool.exists()
+        assert server.attempts == []
+
+
+class TestDoctor:
+    def test_it_says_what_works(self, node: Node, server: MisbehavingServer) -> None:
+        server.script.append(problem(422, "Invalid", "body: schema_version is missing"))
+        status, output, _ = node.call("doctor", "--tlbbench", node.stand_in("true"))
+        assert status == 0, output
+        assert "answers and takes this token" in output
+        assert "wrong" not in output
+        assert not node.spool.exists()
+
+    def test_a_refused_token_is_wrong(self, node: Node, server: MisbehavingServer) -> None:
+        server.script.append(problem(401, "Unauthorised", "revoked"))
+        status, output, _ = node.call("doctor")
+        assert status == 1
+        assert "wrong token            the server refuses it (status 401: revoked)" in output
+
 
 class TestEnrol:
+    def test_it_proves_which_machine_it_is(self, node: Node, server: MisbehavingServer, machine: Machine) -> None:
+        node.environment["HUGEPLAN_AGENT_ROOT"] = str(machine("kubernetes-v2").root)
+        enrolment = node.folder / "enrolment"
+        enrolment.write_text("hp_enrolment\n")
+        enrolment.chmod(0o600)
+        assert node.call("enrol", "--enrolment-token-file", str(enrolment))[0] == 0
+        (body,) = server.bodies
+        assert body["boot_id"] == "0f3b7f54-6a47-4d1c-9a54-3b8e7f1f6a10"
+        assert body["current_token"] == "secret"
+        assert len(body["clone_hints"]["mac_sha256"]) == 1
+
+    def test_a_server_that_knows_no_proof_is_asked_without(self, node: Node, server: MisbehavingServer) -> None:
+        server.script.append(problem(422, "Invalid", "body.current_token: unknown field"))
+        assert node.call("enrol", "--enrolment-token-file", str(node.token_file))[0] == 0
+        assert set(server.bodies[1]) == {"machine_id", "node_name"}
+
     def test_the_token_is_kept_private(self, node: Node, server: MisbehavingServer) -> None:
         enrolment = node.folder / "enrolment"
         node.token_file.rename(enrolment)

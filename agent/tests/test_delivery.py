@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
+from hugeplan_agent.connection import Connection, is_loopback, proxy_of
 from hugeplan_agent.delivery import MAX_FAULTS, Pass, deliver
-from hugeplan_agent.sender import Outcome, Sender, classify, is_loopback
+from hugeplan_agent.sender import Outcome, Sender, classify, clock_offset_seconds
 from hugeplan_agent.spool import Spool
 from tests.factories import add, make_spool, waiting_ids
 from tests.misbehaving_server import Behaviour, MisbehavingServer, problem
@@ -23,7 +26,8 @@ def spool(tmp_path: Path) -> Spool:
 
 
 def send(spool: Spool, server: MisbehavingServer, timeout_seconds: float = 5.0) -> Pass:
-    return deliver(spool, Sender(server.url, "secret", timeout_seconds).send_report)
+    with Sender(server.url, "secret", timeout_seconds) as sender:
+        return deliver(spool, sender.send_report)
 
 
 def test_everything_is_delivered_oldest_first_with_the_token(spool: Spool, server: MisbehavingServer) -> None:
@@ -130,6 +134,74 @@ def test_a_server_that_breaks_on_everything_is_left_in_peace(spool: Spool, serve
     assert len(waiting_ids(spool)) == MAX_FAULTS + 3
 
 
+def test_reports_go_as_gzip_over_one_connection(spool: Spool, server: MisbehavingServer) -> None:
+    for number in range(20):
+        add(spool, NOW + number, padding_bytes=5000)
+    assert send(spool, server).is_complete
+    assert set(server.encodings) == {"gzip"}
+    assert len(server.connections) == 1
+    assert len(server.stored) == 20
+
+
+def test_a_server_that_takes_no_gzip_gets_plain_json_and_no_report_is_lost(
+    spool: Spool, server: MisbehavingServer
+) -> None:
+    server.refuses_gzip = True
+    for number in range(3):
+        add(spool, NOW + number, padding_bytes=5000)
+    assert send(spool, server).is_complete
+    assert server.encodings == ["gzip", "identity", "identity", "identity"], "it is asked once"
+    assert len(server.stored) == 3
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_opened_again(spool: Spool, server: MisbehavingServer) -> None:
+    with Sender(server.url, "secret", 5) as sender:
+        add(spool, NOW)
+        assert deliver(spool, sender.send_report).is_complete
+        server.script.append(Behaviour(drop=True))
+        add(spool, NOW + 1)
+        assert deliver(spool, sender.send_report).is_complete, "a kept connection may be dead; one retry costs nothing"
+    assert len(server.stored) == 2
+    assert len(server.connections) == 2
+
+
+@pytest.mark.parametrize(
+    ("server_address", "environment", "proxy"),
+    [
+        ("https://h.example", {"https_proxy": "http://p:1"}, "http://p:1"),
+        ("https://h.example", {"HTTPS_PROXY": "p:1"}, "http://p:1"),
+        ("https://h.example", {"all_proxy": "http://p:1"}, "http://p:1"),
+        ("http://h.example", {"HTTP_PROXY": "http://p:1"}, None),
+        ("http://h.example", {"http_proxy": "http://p:1"}, "http://p:1"),
+        ("https://h.example", {"https_proxy": "http://p:1", "no_proxy": "other, .example"}, None),
+        ("https://h.example", {"https_proxy": "http://p:1", "NO_PROXY": "h.example"}, None),
+        ("https://h.example", {"https_proxy": "http://p:1", "no_proxy": "*"}, None),
+        ("https://10.1.2.3", {"https_proxy": "http://p:1", "no_proxy": "10.0.0.0/8"}, None),
+        ("https://11.1.2.3", {"https_proxy": "http://p:1", "no_proxy": "10.0.0.0/8"}, "http://p:1"),
+        ("https://127.0.0.1", {"https_proxy": "http://p:1"}, None),
+    ],
+)
+def test_proxies(server_address: str, environment: dict[str, str], proxy: str | None) -> None:
+    assert proxy_of(server_address, environment) == proxy
+
+
+def test_a_proxy_is_asked_with_the_whole_address(server: MisbehavingServer) -> None:
+    """The stand-in is the proxy here: it sees the absolute form and the proxy's own credentials."""
+    connection = Connection("http://far.example:81/base", 5, None, server.url.replace("//", "//user:pa%40ss@"))
+    response = connection.post("/api", b'{"report_id": "1"}', {"Content-Type": "application/json"})
+    connection.close()
+    assert response.status == 201
+    assert server.paths == ["http://far.example:81/base/api"]
+    assert server.proxy_credentials == ["Basic " + base64.b64encode(b"user:pa@ss").decode()]
+
+
+def test_the_servers_clock_is_seen() -> None:
+    now = datetime(2026, 11, 22, 8, 0, 0, tzinfo=timezone.utc)
+    assert clock_offset_seconds("Sun, 22 Nov 2026 08:02:00 GMT", now) == 120
+    assert clock_offset_seconds("yesterday", now) is None
+    assert clock_offset_seconds(None, now) is None
+
+
 def test_a_slow_server_is_given_up_after_the_timeout(spool: Spool, server: MisbehavingServer) -> None:
     add(spool, NOW)
     server.script.append(Behaviour(hold=True))
@@ -192,7 +264,8 @@ def test_a_pass_while_another_process_sends_does_nothing(spool: Spool, server: M
 def test_a_stop_ends_the_pass_between_reports(spool: Spool, server: MisbehavingServer) -> None:
     for number in range(3):
         add(spool, NOW + number)
-    deliver(spool, Sender(server.url, "secret", 5).send_report, lambda: len(server.attempts) == 1)
+    with Sender(server.url, "secret", 5) as sender:
+        deliver(spool, sender.send_report, lambda: len(server.attempts) == 1)
     assert len(waiting_ids(spool)) == 2
 
 

@@ -1,0 +1,151 @@
+"""One connection to one server, kept open between requests: after an outage many reports share one TLS handshake.
+
+http.client rather than urllib.request: it keeps connections and takes less memory.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import ipaddress
+import socket
+import ssl
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+MAX_ANSWER_BYTES = 256 * 1024
+PROXY_PORT = 3128
+IDLE_ERRORS = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ConnectionAbortedError)
+"""What a kept connection answers with when the server closed it meanwhile: the request is sent again on a new one."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """Status, headers and at most MAX_ANSWER_BYTES of an answer."""
+
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def is_loopback(server: str) -> bool:
+    """Whether an address names this machine."""
+    host = urllib.parse.urlsplit(server).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def is_bypassed(host: str, no_proxy: str) -> bool:
+    """Whether ``no_proxy`` names the host: ``*``, a name, a domain (with or without dot), an address or a network."""
+    for entry in (word.strip().lower() for word in no_proxy.split(",")):
+        if not entry:
+            continue
+        if entry == "*" or host == entry.lstrip(".") or host.endswith(f".{entry.lstrip('*').lstrip('.')}"):
+            return True
+        try:
+            if ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False):
+                return True
+        except ValueError:
+            continue
+    return False
+
+
+def proxy_of(server: str, environment: Mapping[str, str]) -> str | None:
+    """The proxy's address for a server, from the usual variables. A proxy leads out of the machine, never back."""
+    parts = urllib.parse.urlsplit(server)
+    if is_loopback(server):
+        return None
+    names = (f"{parts.scheme}_proxy", "all_proxy")
+    # HTTP_PROXY in capitals is ignored: under CGI a client's header could set it.
+    found = next((environment[name] for name in names if environment.get(name)), None) or (
+        environment.get("HTTPS_PROXY") or environment.get("ALL_PROXY") if parts.scheme == "https" else None
+    )
+    no_proxy = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+    if not found or is_bypassed((parts.hostname or "").lower(), no_proxy):
+        return None
+    return found if "://" in found else f"http://{found}"
+
+
+class Connection:
+    """Sends requests to ``server``. Not for several threads."""
+
+    def __init__(self, server: str, timeout_seconds: float, ca_file: str | None, proxy: str | None) -> None:
+        self._parts = urllib.parse.urlsplit(server)
+        self._timeout_seconds = timeout_seconds
+        self._proxy = urllib.parse.urlsplit(proxy) if proxy else None
+        self._context = ssl.create_default_context(cafile=ca_file) if self._parts.scheme == "https" or ca_file else None
+        self._open: http.client.HTTPConnection | None = None
+
+    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Response:
+        """POST a body. Raises OSError or http.client.HTTPException when there is no answer."""
+        was_open = self._open is not None
+        try:
+            return self._post(path, body, headers)
+        except IDLE_ERRORS:
+            self.close()
+            if not was_open:
+                raise
+        except (OSError, http.client.HTTPException):
+            self.close()
+            raise
+        try:
+            return self._post(path, body, headers)
+        except (OSError, http.client.HTTPException):
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the connection; the next request opens another."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Response:
+        if self._open is None:
+            self._open = self._make()
+        target = self._parts.path.rstrip("/") + path
+        all_headers = dict(headers)
+        if self._proxy is not None and self._parts.scheme == "http":
+            target = f"http://{self._parts.netloc.rpartition('@')[2]}{target}"
+            all_headers.update(self._proxy_headers())
+        self._open.request("POST", target, body=body, headers=all_headers)
+        with self._open.getresponse() as answer:
+            content = answer.read(MAX_ANSWER_BYTES)
+            response = Response(answer.status, answer.reason, dict(answer.headers.items()), content)
+            if not answer.isclosed() or answer.will_close:
+                self.close()
+        return response
+
+    def _make(self) -> http.client.HTTPConnection:
+        host, port = self._parts.hostname or "", self._parts.port
+        is_tls = self._parts.scheme == "https"
+        default = 443 if is_tls else 80
+        to_host, to_port = host, port or default
+        if self._proxy is not None:
+            to_host, to_port = (
+                self._proxy.hostname or "",
+                self._proxy.port or (443 if self._proxy.scheme == "https" else 80),
+            )
+        made: http.client.HTTPConnection
+        if is_tls:
+            made = http.client.HTTPSConnection(to_host, to_port, timeout=self._timeout_seconds, context=self._context)
+            if self._proxy is not None:
+                made.set_tunnel(host, port or default, headers=self._proxy_headers())
+        else:
+            made = http.client.HTTPConnection(to_host, to_port, timeout=self._timeout_seconds)
+        made.connect()
+        made.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
+
+    def _proxy_headers(self) -> dict[str, str]:
+        assert self._proxy is not None
+        if self._proxy.username is None:
+            return {}
+        user = urllib.parse.unquote(self._proxy.username)
+        password = urllib.parse.unquote(self._proxy.password or "")
+        word = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
+        return {"Proxy-Authorization": f"Basic {word}"}

@@ -1,0 +1,124 @@
+"""What works here, what does not, and what would help: one line per check, for a person at the terminal."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hugeplan_agent import __version__, tlbbench
+from hugeplan_agent.collectors import collect_all
+from hugeplan_agent.config import Config, read_token
+from hugeplan_agent.errors import AgentError, ConfigurationError, MeasureError
+from hugeplan_agent.host import Host
+from hugeplan_agent.idle import why_busy
+from hugeplan_agent.sender import Outcome, Sender
+from hugeplan_agent.service import MAX_CLOCK_OFFSET_SECONDS
+from hugeplan_agent.spool import Spool
+
+OK, NOTE, WRONG = "ok", "note", "wrong"
+MIN_FREE_BYTES = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line: what was looked at, how it is, and in words why or what would help."""
+
+    state: str
+    subject: str
+    words: str
+
+
+def checks(config: Config) -> Iterator[Check]:
+    """All checks, one after the other. Nothing is changed, but for one empty request to the server."""
+    yield Check(OK, "agent", f"{__version__} on Python {platform.python_version()}, {platform.machine()}")
+    yield from _collectors(config)
+    yield from _spool(config)
+    yield from _server(config)
+    yield from _benchmark(config)
+
+
+def _collectors(config: Config) -> Iterator[Check]:
+    host = Host(config.root)
+    for result in collect_all(host).results:
+        words = result["reason"] or f"{1000 * result['duration_seconds']:.1f} ms"
+        if result["status"] == "failed":
+            yield Check(WRONG, result["name"], words)
+        else:
+            quiet = result["status"] == "ok" and result["reason"] is None
+            yield Check(OK if quiet else NOTE, result["name"], words)
+    if os.geteuid() != 0 and not _may_look_into_others():
+        yield Check(
+            NOTE,
+            "permission",
+            "other users' processes cannot be looked into: settings and mappings of databases stay unknown;"
+            " root or CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH would help",
+        )
+
+
+def _may_look_into_others() -> bool:
+    try:
+        os.readlink("/proc/1/exe")  # noqa: PTH115 - only whether it may be read
+    except OSError:
+        return False
+    return True
+
+
+def _spool(config: Config) -> Iterator[Check]:
+    if not config.spool_dir.exists():
+        yield Check(NOTE, "spool", f"{config.spool_dir} does not exist yet; the first report makes it")
+        return
+    try:
+        spool = Spool(config.spool_dir, config.bounds)
+    except AgentError as error:
+        yield Check(WRONG, "spool", str(error))
+        return
+    counts = spool.summary()
+    free_bytes = shutil.disk_usage(config.spool_dir).free
+    dropped = sum(count for name, count in counts.items() if name.startswith("dropped_"))
+    words = f"{config.spool_dir}: {counts['pending']} wait, {counts['rejected']} refused, {dropped} given up"
+    yield Check(NOTE if dropped or counts["rejected"] else OK, "spool", words)
+    if free_bytes < MIN_FREE_BYTES:
+        yield Check(NOTE, "disk", f"{free_bytes >> 20} MiB are free beside the spool")
+
+
+def _server(config: Config) -> Iterator[Check]:
+    if config.server is None:
+        yield Check(NOTE, "server", "--server is not given: nothing can be sent")
+        return
+    if config.token_file is None or not config.token_file.exists():
+        has_enrolment = config.enrolment_token is not None or config.enrolment_token_file is not None
+        words = "there is no agent token yet; the enrolment token will be exchanged for one"
+        yield Check(
+            NOTE if has_enrolment else WRONG, "token", words if has_enrolment else "there is no token: enrol first"
+        )
+        return
+    try:
+        sender = Sender(config.server, read_token(config.token_file), config.timeout_seconds, config.ca_file)
+    except (ConfigurationError, OSError) as error:
+        yield Check(WRONG, "token", str(error))
+        return
+    # An empty report is refused as invalid by a server that knows the token, and changes nothing.
+    with sender:
+        answer = sender.post("/api/v1/reports", b"{}")
+    if answer.outcome is Outcome.REJECTED:
+        yield Check(OK, "server", f"{config.server} answers and takes this token")
+    elif answer.outcome is Outcome.FORBIDDEN:
+        yield Check(WRONG, "token", f"the server refuses it ({answer.detail})")
+    else:
+        yield Check(WRONG, "server", answer.detail)
+    offset = sender.clock_offset_seconds
+    if offset is not None and abs(offset) > MAX_CLOCK_OFFSET_SECONDS:
+        yield Check(WRONG, "clock", f"{abs(offset):.0f} s away from the server's")
+
+
+def _benchmark(config: Config) -> Iterator[Check]:
+    try:
+        yield Check(OK, "tlbbench", tlbbench.find(config.tlbbench))
+    except MeasureError as error:
+        yield Check(NOTE if config.measure == "none" else WRONG, "tlbbench", str(error))
+    reason = why_busy(Host(config.root), time.sleep)
+    yield Check(OK if reason is None else NOTE, "idle", reason or "idle enough to be measured")
