@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from hugeplan.cli import InputError
-from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.hardware.curves import hardware_facts_of
 from hugeplan.planner.model import HardwareFacts
+
+if TYPE_CHECKING:
+    from hugeplan.documents.tlbbench import TlbbenchDocument
 
 
 def read_bytes(path: str) -> bytes:
@@ -37,6 +40,9 @@ def read_text(path: str) -> str:
 
 def read_document(path: str) -> TlbbenchDocument:
     """A tlbbench document of schema_version 1 on disk."""
+    # Its models take a quarter of a second to build, and most commands read none.
+    from hugeplan.documents.tlbbench import TlbbenchDocument  # noqa: PLC0415
+
     try:
         content = json.loads(read_text(path))
     except json.JSONDecodeError as error:

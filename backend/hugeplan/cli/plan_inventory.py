@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import re
 import sys
 from dataclasses import asdict
@@ -89,4 +90,14 @@ def write_artifacts(found: FleetAnswer, folder: Path) -> None:
 
 def plan_prometheus(arguments: argparse.Namespace) -> int:
     """Plan every node that a Prometheus server knows."""
-    raise InputError(f"--prometheus {arguments.prometheus}: not there yet")
+    return print_answer(prometheus_inventory(arguments.prometheus), arguments)
+
+
+def prometheus_inventory(url: str) -> Inventory:
+    """What a Prometheus server knows; HUGEPLAN_PROMETHEUS_TOKEN is its bearer token."""
+    from hugeplan.inventory.prometheus import read_prometheus  # noqa: PLC0415 - no HTTP client for other sources
+
+    try:
+        return read_prometheus(url, token=os.environ.get("HUGEPLAN_PROMETHEUS_TOKEN"))
+    except InventoryError as error:
+        raise InputError(str(error)) from error

@@ -13,7 +13,7 @@ from hugeplan.recognition.base import (
     Recognised,
 )
 from hugeplan.recognition.operators import OPERATORS, RESOURCE_KINDS
-from hugeplan.recognition.recognise import engine_of, recognise
+from hugeplan.recognition.recognise import engine_of, may_hold_database, recognise
 
 __all__ = [
     "OPERATORS",
@@ -24,5 +24,6 @@ __all__ = [
     "PodView",
     "Recognised",
     "engine_of",
+    "may_hold_database",
     "recognise",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from hugeplan.planner.model import Confidence
@@ -20,7 +20,17 @@ from hugeplan.recognition.base import (
 from hugeplan.recognition.command_line import programs
 from hugeplan.recognition.engines import BY_NAME, CONTAINER_ENGINES, jvm
 from hugeplan.recognition.images import is_around, parse_image
-from hugeplan.recognition.operators import BY_LABEL, OPERATORS
+from hugeplan.recognition.operators import BY_LABEL, CONTAINER_NAMES, OPERATORS, OWN_LABELS
+
+
+def may_hold_database(labels: Iterable[str], containers: Iterable[tuple[str, str, Sequence[str]]]) -> bool:
+    """A quick look at a pod: False means that :func:`recognise` would find nothing, but for a JVM with large pages.
+
+    ``containers`` are (name, image, words of the command). Most pods of a cluster end here.
+    """
+    return not OWN_LABELS.isdisjoint(labels) or any(
+        name in CONTAINER_NAMES or _engine_of(tuple(words), image) is not None for name, image, words in containers
+    )
 
 
 def recognise(pod: PodView, objects: Objects) -> tuple[Recognised, ...]:

@@ -14,15 +14,19 @@ from hugeplan.inventory.kubernetes.pods import (
     holds_memory,
     hugetlbfs_mounts,
     not_scheduled_because,
+    plain_pod,
     pod_memory,
     pod_view,
 )
 from hugeplan.inventory.kubernetes.quantities import parse_quantity
 from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory
 from hugeplan.planner.model import MemoryHistory, Tenant
+from hugeplan.planner.units import format_bytes
 from hugeplan.recognition import Objects, PodView, Recognised, recognise
 
 MAX_NOTES = 50
+#: More workloads than these on a node are put together by request and limit.
+NAMED_TENANTS = 15
 
 
 @dataclass(slots=True)
@@ -201,6 +205,10 @@ def _volume_bytes(pod: Pod, namespace: str, claims: Mapping[tuple[str, str], Cla
 
 
 def _add_pod(parts: _NodeParts, pod: Pod, given: _Input) -> None:
+    plain = plain_pod(pod)
+    if plain is not None:
+        _add_plain_pod(parts, pod, plain, given)
+        return
     view = pod_view(pod, given.config_maps)
     databases = _databases(pod, view, given, parts.names)
     whole = pod_memory(pod)
@@ -220,16 +228,30 @@ def _add_pod(parts: _NodeParts, pod: Pod, given: _Input) -> None:
             )
         )
     usage = given.usage.get((view.namespace, view.name))
+    named = (view.namespace, view.name)
     if not databases:
-        _add_tenant(parts, view, whole, view.owner_name or view.name, _used_bytes(usage, frozenset()))
+        _add_tenant(parts, named, whole, view.owner_name or view.name, _used_bytes(usage, frozenset()))
         return
     containers = frozenset(database.recognised.container for database in databases)
     if len(view.containers) > len(containers):
         name = f"{view.owner_name or view.name} (beside the database)"
-        _add_tenant(parts, view, pod_memory(pod, containers), name, _used_bytes(usage, containers))
+        _add_tenant(parts, named, pod_memory(pod, containers), name, _used_bytes(usage, containers))
 
 
-def _add_tenant(parts: _NodeParts, view: PodView, memory: PodMemory, owner: str, used: int | None) -> None:
+def _add_plain_pod(parts: _NodeParts, pod: Pod, memory: PodMemory, given: _Input) -> None:
+    """A pod that is nothing but a tenant, without the views that recognition needs."""
+    meta = pod.metadata
+    namespace = meta.namespace or "default"
+    owner = next((one.name for one in meta.ownerReferences or () if one.controller), meta.name)
+    used = _used_bytes(given.usage.get((namespace, meta.name)), frozenset()) if given.usage else None
+    parts.pods += 1
+    if memory.request_bytes is None:
+        parts.without_request += 1
+    parts.requested += memory.request_bytes or 0
+    _add_tenant(parts, (namespace, meta.name), memory, owner, used)
+
+
+def _add_tenant(parts: _NodeParts, pod: tuple[str, str], memory: PodMemory, owner: str, used: int | None) -> None:
     """The pod, or what is left of it beside its databases, as a tenant; equal copies of a workload together."""
     limit = memory.limit_bytes
     if limit is not None and memory.request_bytes is not None and limit < memory.request_bytes:
@@ -237,14 +259,14 @@ def _add_tenant(parts: _NodeParts, view: PodView, memory: PodMemory, owner: str,
     if used is not None:
         parts.measured.append(
             Tenant(
-                name=f"{view.namespace}/{view.name}",
+                name="/".join(pod),
                 request_bytes=memory.request_bytes,
                 limit_bytes=limit,
                 history=MemoryHistory(times_seconds=(0.0,), used_bytes=(used,)),
             )
         )
         return
-    key = (f"{view.namespace}/{owner}", memory.request_bytes, limit)
+    key = (f"{pod[0]}/{owner}", memory.request_bytes, limit)
     parts.tenants[key] = parts.tenants.get(key, 0) + 1
 
 
@@ -271,10 +293,7 @@ def _found_node(node: Node, parts: _NodeParts) -> FoundNode | str:
     unknown = list(doubts)
     if parts.without_request:
         unknown.append(f"memory of {parts.without_request} pods without a memory request")
-    tenants = [
-        Tenant(name=name, count=count, request_bytes=request, limit_bytes=limit)
-        for (name, request, limit), count in parts.tenants.items()
-    ]
+    tenants = _tenants(parts.tenants)
     return FoundNode(
         facts=base,
         reservations=reservations,
@@ -293,6 +312,27 @@ def _found_node(node: Node, parts: _NodeParts) -> FoundNode | str:
         sample=sample_of(node),
         unknown=tuple(unknown),
     )
+
+
+def _tenants(found: Mapping[tuple[str, int | None, int | None], int]) -> list[Tenant]:
+    """One tenant per workload; where there are many, one per request and limit, which the plan cannot tell apart."""
+    if len(found) <= NAMED_TENANTS:
+        return [
+            Tenant(name=name, count=count, request_bytes=request, limit_bytes=limit)
+            for (name, request, limit), count in found.items()
+        ]
+    counts: dict[tuple[int | None, int | None], int] = {}
+    for (_, request, limit), count in found.items():
+        counts[request, limit] = counts.get((request, limit), 0) + count
+    return [
+        Tenant(name=_tenant_name(request, limit), count=count, request_bytes=request, limit_bytes=limit)
+        for (request, limit), count in counts.items()
+    ]
+
+
+def _tenant_name(request: int | None, limit: int | None) -> str:
+    asked = "without a memory request" if request is None else f"with a request of {format_bytes(request)}"
+    return f"pods {asked}, {'no limit' if limit is None else f'limit {format_bytes(limit)}'}"
 
 
 def _unknown_of_source(read: Read, given: _Input) -> tuple[str, ...]:

@@ -64,19 +64,36 @@ def node_facts(node: Node) -> tuple[NodeFacts, Reservations, tuple[str, ...]] | 
     info = status.nodeInfo
     if info is not None and info.operatingSystem not in {None, "", "linux"}:
         return f"its operating system is {info.operatingSystem}; only Linux has huge page pools"
-    capacity = resources(status.capacity)
+    return facts_of_resources(
+        node.metadata.name,
+        resources(status.capacity),
+        resources(status.allocatable),
+        architecture=(info.architecture if info is not None else None)
+        or (node.metadata.labels or {}).get("kubernetes.io/arch"),
+        kernel_release=info.kernelVersion if info is not None else None,
+        labels=node.metadata.labels or {},
+    )
+
+
+def facts_of_resources(
+    name: str,
+    capacity: Mapping[str, int],
+    allocatable: Mapping[str, int],
+    *,
+    architecture: str | None,
+    kernel_release: str | None,
+    labels: Mapping[str, str],
+) -> tuple[NodeFacts, Reservations, tuple[str, ...]] | str:
+    """The same from the two lists of resources, as kube-state-metrics has them too."""
     memory = capacity.get("memory")
     if not memory:
-        return f"its memory capacity is {status.capacity.get('memory', 'missing')}"
+        return "its memory capacity is missing or is not a quantity"
     unknown: list[str] = []
-    reported = (info.architecture if info is not None else None) or (node.metadata.labels or {}).get(
-        "kubernetes.io/arch"
-    )
     try:
-        arch = canonical_architecture(reported or "amd64")
+        arch = canonical_architecture(architecture or "amd64")
     except PlannerError:
-        return f"its architecture {reported} is not known here"
-    if not reported:
+        return f"its architecture {architecture} is not known here"
+    if not architecture:
         unknown.append("architecture: not reported, x86_64 is assumed")
     pools = pools_of(capacity)
     sizes = tuple(pools)
@@ -86,9 +103,8 @@ def node_facts(node: Node) -> tuple[NodeFacts, Reservations, tuple[str, ...]] | 
     if not sizes:
         sizes = huge_page_sizes(arch, base)
         unknown.append("huge page sizes: the kubelet reports none, the architecture's are assumed")
-    kernel = info.kernelVersion if info is not None else None
     facts = NodeFacts(
-        name=node.metadata.name,
+        name=name,
         arch=arch,
         base_page_bytes=base,
         huge_page_sizes_bytes=sizes,
@@ -103,17 +119,17 @@ def node_facts(node: Node) -> tuple[NodeFacts, Reservations, tuple[str, ...]] | 
             ),
         ),
         cpus=capacity.get("cpu"),
-        kernel_release=kernel,
+        kernel_release=kernel_release,
     )
-    reservations, doubt = _reservations(node, capacity, resources(status.allocatable), pools)
+    reservations, doubt = _reservations(labels, capacity, allocatable, pools)
     return facts, reservations, (*unknown, *doubt)
 
 
 def _reservations(
-    node: Node, capacity: Mapping[str, int], allocatable: Mapping[str, int], pools: Mapping[int, int]
+    labels: Mapping[str, str], capacity: Mapping[str, int], allocatable: Mapping[str, int], pools: Mapping[int, int]
 ) -> tuple[Reservations, tuple[str, ...]]:
     """kubeReserved + systemReserved + evictionHard = capacity - pools - allocatable; only their sum can be told."""
-    provider = next((name for text, name in _PROVIDER_LABELS.items() if text in (node.metadata.labels or {})), None)
+    provider = next((name for text, name in _PROVIDER_LABELS.items() if text in labels), None)
     max_pods = capacity.get("pods")
     offered = allocatable.get("memory")
     if not offered:

@@ -16,7 +16,8 @@ from hugeplan.inventory.kubernetes.objects import (
     Volume,
 )
 from hugeplan.inventory.kubernetes.quantities import huge_page_size, parse_quantity
-from hugeplan.recognition import ContainerView, MountedFile, PodView
+from hugeplan.recognition import ContainerView, MountedFile, PodView, may_hold_database
+from hugeplan.recognition.engines.jvm import LARGE_PAGES_OPTION
 
 ConfigMaps = Mapping[tuple[str, str], ConfigMap]
 
@@ -74,6 +75,42 @@ def huge_pages_of(needs: ResourceRequirements | None) -> dict[int, int]:
 def _sum_known(parts: Sequence[int | None]) -> int | None:
     known = [part for part in parts if part is not None]
     return sum(known) if len(known) == len(parts) else None
+
+
+def plain_pod(pod: Pod) -> PodMemory | None:
+    """The memory of a pod whose one container runs no database: most pods of a cluster. None: look closer."""
+    spec, containers = pod.spec, pod.spec.containers
+    if (
+        containers is None
+        or len(containers) != 1
+        or spec.initContainers
+        or spec.overhead is not None
+        or spec.resources is not None
+        or not _is_plain(containers[0])
+        or may_hold_database(pod.metadata.labels or (), [_outline(containers[0])])
+    ):
+        return None
+    request, limit = _container_memory(containers[0])
+    return PodMemory(request, limit, {})
+
+
+def _outline(container: Container) -> tuple[str, str, list[str]]:
+    return container.name, container.image or "", [*(container.command or ()), *(container.args or ())]
+
+
+def _is_plain(container: Container) -> bool:
+    """No huge pages in its resources, no JVM that asks for them, no variables from elsewhere that might."""
+    needs = container.resources
+    for part in () if needs is None else (needs.requests, needs.limits):
+        for name in part or ():
+            if name.startswith("hugepages-"):
+                return False
+    if container.envFrom:
+        return False
+    for variable in container.env or ():
+        if variable.valueFrom is not None or (variable.value and LARGE_PAGES_OPTION in variable.value):
+            return False
+    return not any(LARGE_PAGES_OPTION in word for word in (*(container.command or ()), *(container.args or ())))
 
 
 def pod_memory(pod: Pod, excluded: frozenset[str] = frozenset()) -> PodMemory:

@@ -21,6 +21,7 @@ _OF_IMAGES = (
     "JVM_EXTRA_OPTS", "SOLR_OPTS", "SOLR_JAVA_MEM", "HBASE_OPTS", "CATALINA_OPTS", "LS_JAVA_OPTS", "HEAP_OPTS",
     "STRIMZI_JAVA_OPTS", "SERVER_JVMFLAGS", "ZK_SERVER_HEAP", "PULSAR_MEM", "NEO4J_server_jvm_additional",
 )  # fmt: skip
+LARGE_PAGES_OPTION = "-XX:+UseLargePages"
 _CASSANDRA = {"MAX_HEAP_SIZE": "Xmx", "HEAP_NEWSIZE": "Xmn"}
 _SIZED = re.compile(r"^-(X(?:mx|ms|ss))(\S+)$")
 _FLAG = re.compile(r"^-XX:([+-])(\w+)$")
@@ -87,7 +88,7 @@ def read(container: ContainerView) -> Reading:
 def asks_for_large_pages(container: ContainerView) -> bool:
     """Whether the options say ``-XX:+UseLargePages``."""
     words = [*words_of(container.words), *(value for value in container.environment.values() if value)]
-    return any("-XX:+UseLargePages" in word for word in words)
+    return any(LARGE_PAGES_OPTION in word for word in words)
 
 
 def version_of_image(name: str, tag: str) -> str | None:  # noqa: ARG001 - one shape for all engines

@@ -42,6 +42,16 @@ OPERATORS: Final[tuple[Operator, ...]] = (
     mongodb_operators.OPERATOR,
 )
 
+#: Labels that only one operator sets. The others are common: their operators are also seen by a container.
+OWN_LABELS: Final = frozenset(name for operator in OPERATORS for name in operator.labels) - {
+    "app",
+    "app.kubernetes.io/name",
+    "app.kubernetes.io/instance",
+}
+
+#: Container names that an operator gives to its engine.
+CONTAINER_NAMES: Final = frozenset(name for operator in OPERATORS for name in operator.containers)
+
 #: Places in the table of the operators that a label may stand for.
 BY_LABEL: Final = {
     name: tuple(place for place, operator in enumerate(OPERATORS) if name in operator.labels)

@@ -1,0 +1,356 @@
+"""From series to an inventory. Kubernetes nodes come from kube-state-metrics, other hosts from node_exporter alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from hugeplan.inventory.errors import InventoryError
+from hugeplan.inventory.instances import database_instance
+from hugeplan.inventory.kubernetes.nodes import facts_of_resources, pools_of
+from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory
+from hugeplan.inventory.prometheus import queries
+from hugeplan.inventory.prometheus.client import PrometheusClient, Series
+from hugeplan.inventory.prometheus.hosts import Host, host_node, read_hosts
+from hugeplan.planner.model import MemoryHistory, NodeFacts, NumaNode, Pool, Tenant
+from hugeplan.recognition import ContainerView, Objects, PodView, Recognised, recognise
+
+HISTORY_DAYS: Final = 7.0
+STEP_SECONDS: Final = 3600.0
+_POD_UNKNOWN: Final = (
+    "command lines, variables and ConfigMaps of pods: kube-state-metrics has images alone, so engine settings are known"
+    " only where a database exporter reports them",
+    "labels of operators: kube-state-metrics does not report them unless it is told to",
+)
+_ALWAYS_UNKNOWN: Final = ("translation hardware: not in metrics, so gains are ranges over all known processors",)
+
+PodKey = tuple[str, str]
+
+
+@dataclass(slots=True)
+class _Pod:
+    """What metrics say of a pod's containers."""
+
+    node: str
+    images: dict[str, str] = field(default_factory=dict)
+    requests: dict[str, int] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
+    huge: dict[str, dict[int, int]] = field(default_factory=dict)
+
+
+def read_prometheus(
+    url: str, *, token: str | None = None, days: float = HISTORY_DAYS, step_seconds: float = STEP_SECONDS
+) -> Inventory:
+    """The inventory that a Prometheus server holds. InventoryError where it cannot be asked or knows no node."""
+    with PrometheusClient(url, token) as client:
+        end = client.now()
+        start = end - days * 86_400
+        hosts = read_hosts(client)
+        capacity = _by_node(client.query(queries.CAPACITY))
+        notes: list[str] = []
+        nodes: list[FoundNode] = []
+        if capacity:
+            history = _histories(client.query_range(queries.POD_USE, start, end, step_seconds))
+            nodes += _kubernetes_nodes(client, capacity, hosts, history, notes)
+        known = {node.facts.name for node in nodes}
+        alone = [host for host in hosts if host.name not in known and not _is_kubernetes(host, capacity, client)]
+        if alone:
+            use = client.query_range(queries.HOST_USE, start, end, step_seconds)
+            nodes += [host_node(host, use) for host in alone]
+        if not nodes:
+            raise InventoryError(
+                f"{client.shown}: no node: neither kube_node_status_capacity (kube-state-metrics) nor"
+                " node_memory_MemTotal_bytes (node_exporter) has a series"
+            )
+        unknown = (*(_POD_UNKNOWN if capacity else ()), *_ALWAYS_UNKNOWN)
+        return Inventory(
+            source=f"Prometheus {client.shown}",
+            nodes=tuple(sorted(nodes, key=lambda node: node.facts.name)),
+            pods=sum(node.pods for node in nodes),
+            notes=tuple(notes),
+            unknown=unknown,
+        )
+
+
+def _is_kubernetes(host: Host, capacity: Mapping[str, Mapping[str, int]], client: PrometheusClient) -> bool:
+    """Whether an exporter's host is a node that kube-state-metrics knows under another name, by its address."""
+    if not capacity:
+        return False
+    addresses = {one.labels.get("internal_ip") for one in client.query(queries.NODE_INFO)}
+    return host.address in addresses
+
+
+def _by_node(series: Iterable[Series]) -> dict[str, dict[str, int]]:
+    """Quantities by node and by resource, spelled as Kubernetes spells it."""
+    found: dict[str, dict[str, int]] = {}
+    for one in series:
+        node, resource = one.labels.get("node"), one.labels.get("resource")
+        if node and resource and one.value >= 0:
+            found.setdefault(node, {})[_resource(resource)] = int(one.value)
+    return found
+
+
+def _resource(name: str) -> str:
+    """kube-state-metrics writes ``hugepages_2Mi`` for ``hugepages-2Mi``."""
+    return name.replace("hugepages_", "hugepages-", 1)
+
+
+def _histories(series: Iterable[Series]) -> dict[PodKey, MemoryHistory]:
+    found = {}
+    for one in series:
+        key = (one.labels.get("namespace", ""), one.labels.get("pod", ""))
+        found[key] = history_of(one)
+    return found
+
+
+def history_of(series: Series) -> MemoryHistory:
+    """A series of bytes as the planner takes it; differences may fall below zero for a moment and count as zero."""
+    return MemoryHistory(
+        times_seconds=tuple(moment for moment, _ in series.points),
+        used_bytes=tuple(max(0, int(value)) for _, value in series.points),
+    )
+
+
+def _kubernetes_nodes(
+    client: PrometheusClient,
+    capacity: Mapping[str, Mapping[str, int]],
+    hosts: Iterable[Host],
+    history: Mapping[PodKey, MemoryHistory],
+    notes: list[str],
+) -> list[FoundNode]:
+    allocatable = _by_node(client.query(queries.ALLOCATABLE))
+    infos = {one.labels.get("node", ""): one.labels for one in client.query(queries.NODE_INFO)}
+    pods = _pods(client)
+    settings = _exported_settings(client)
+    by_address = {host.address: host for host in hosts}
+    by_name = {host.name: host for host in hosts}
+    found: list[FoundNode] = []
+    for name, held in sorted(capacity.items()):
+        info = infos.get(name, {})
+        own = {key: pod for key, pod in pods.items() if pod.node == name}
+        host = by_name.get(name) or by_address.get(info.get("internal_ip", ""))
+        node = _kubernetes_node(name, held, allocatable.get(name, {}), info, host)
+        if isinstance(node, str):
+            notes.append(f"node {name} is left out: {node}")
+        else:
+            found.append(_with_pods(node, own, history, settings))
+    return found
+
+
+def _kubernetes_node(
+    name: str,
+    capacity: Mapping[str, int],
+    allocatable: Mapping[str, int],
+    info: Mapping[str, str],
+    host: Host | None,
+) -> FoundNode | str:
+    machine = None if host is None else host.machine
+    built = facts_of_resources(
+        name, capacity, allocatable, architecture=machine, kernel_release=info.get("kernel_version"), labels={}
+    )
+    if isinstance(built, str):
+        return built
+    facts, reservations, doubts = built
+    unknown = list(doubts)
+    if host is None:
+        unknown.append("kernel memory and free pages: no node_exporter of this node was found")
+    else:
+        facts = _with_host(facts, host)
+    unknown.append("NUMA nodes: not in these metrics, so the plan is for the node as a whole")
+    return FoundNode(
+        facts=facts,
+        reservations=reservations,
+        allocatable_bytes=allocatable.get("memory"),
+        pool_bytes=pools_of(capacity) or None,
+        kubelet_version=info.get("kubelet_version"),
+        container_runtime=info.get("container_runtime_version"),
+        unknown=tuple(unknown),
+    )
+
+
+def _with_host(facts: NodeFacts, host: Host) -> NodeFacts:
+    """What node_exporter adds: the kernel's memory, and free pages of the default size."""
+    (numa,) = facts.numa
+    pools = numa.pools
+    if pools is not None and host.pool is not None:
+        pools = tuple(_fresher(pool, host.pool) for pool in pools)
+    return replace(
+        facts,
+        numa=(NumaNode(id=numa.id, mem_total_bytes=numa.mem_total_bytes, pools=pools),),
+        kernel_used_bytes=host.kernel_used_bytes,
+        kernel_used_source=host.kernel_used_source,
+    )
+
+
+def _fresher(kubelet: Pool, kernel: Pool) -> Pool:
+    """The kernel's own counts where it is the same size: the kubelet counts once, at its start."""
+    return kernel if kernel.page_bytes == kubelet.page_bytes else kubelet
+
+
+def _pods(client: PrometheusClient) -> dict[PodKey, _Pod]:
+    """Pods that hold memory, with what their containers ask for."""
+    ended = {_key(one) for one in client.query(queries.ENDED)}
+    pods: dict[PodKey, _Pod] = {}
+    for one in client.query(queries.PODS):
+        if one.labels.get("node") and _key(one) not in ended:
+            pods[_key(one)] = _Pod(node=one.labels["node"])
+    for one in client.query(queries.CONTAINERS):
+        pod = pods.get(_key(one))
+        if pod is not None:
+            image = one.labels.get("image_spec") or one.labels.get("image", "")
+            pod.images[one.labels.get("container", "")] = image
+    for expression, field_name in ((queries.REQUESTS, "requests"), (queries.LIMITS, "limits")):
+        for one in client.query(expression):
+            pod = pods.get(_key(one))
+            if pod is None:
+                continue
+            container, resource = one.labels.get("container", ""), _resource(one.labels.get("resource", ""))
+            if resource == "memory":
+                getattr(pod, field_name)[container] = int(one.value)
+            for size in pools_of({resource: int(one.value)}):
+                pod.huge.setdefault(container, {})[size] = int(one.value)
+    return pods
+
+
+def _key(one: Series) -> PodKey:
+    return one.labels.get("namespace", ""), one.labels.get("pod", "")
+
+
+def _exported_settings(client: PrometheusClient) -> dict[tuple[PodKey, str], dict[str, str]]:
+    """Settings that a database's exporter reports, by pod and engine."""
+    names = "|".join(metric for metric, *_ in queries.SETTINGS)
+    rows = {metric: (engine, setting, suffix) for metric, engine, setting, suffix in queries.SETTINGS}
+    found: dict[tuple[PodKey, str], dict[str, str]] = {}
+    for one in client.query(f'{{__name__=~"{names}"}}'):
+        engine, setting, suffix = rows[one.labels["__name__"]]
+        key = (one.labels.get("exported_namespace") or one.labels.get("namespace", ""),
+               one.labels.get("exported_pod") or one.labels.get("pod", ""))  # fmt: skip
+        found.setdefault((key, engine), {})[setting] = f"{one.value:.0f}{suffix}"
+    return found
+
+
+def _with_pods(
+    node: FoundNode,
+    pods: Mapping[PodKey, _Pod],
+    history: Mapping[PodKey, MemoryHistory],
+    settings: Mapping[tuple[PodKey, str], Mapping[str, str]],
+) -> FoundNode:
+    databases: list[FoundDatabase] = []
+    tenants: list[Tenant] = []
+    users: list[HugePageUser] = []
+    requested = without = 0
+    for (namespace, name), pod in sorted(pods.items()):
+        found = _databases(node.facts.name, namespace, name, pod, settings)
+        databases += found
+        huge: dict[int, int] = {}
+        for limits in pod.huge.values():
+            for size, held in limits.items():
+                huge[size] = huge.get(size, 0) + held
+        if huge:
+            users.append(
+                HugePageUser(
+                    subject=f"{namespace}/{name}", owner_kind=None, limit_bytes=huge, hugetlbfs_mounts=tuple(huge),
+                    is_database=bool(found),
+                )
+            )  # fmt: skip
+        requested += sum(pod.requests.values())
+        without += not pod.requests.keys() >= pod.images.keys()
+        tenants += _tenant(namespace, name, pod, found, history.get((namespace, name)))
+    unknown = list(node.unknown)
+    measured = sum(tenant.history is not None for tenant in tenants)
+    if tenants and measured < len(tenants):
+        unknown.append(f"memory in use of {len(tenants) - measured} pods: no working set is recorded")
+    return replace(
+        node,
+        databases=tuple(_unique(databases)),
+        tenants=tuple(tenants),
+        huge_page_users=tuple(users),
+        pods=len(pods),
+        pods_without_memory_request=without,
+        requested_bytes=requested,
+        unknown=tuple(unknown),
+    )
+
+
+def _unique(databases: list[FoundDatabase]) -> list[FoundDatabase]:
+    """Names of instances are used once per node."""
+    seen: set[str] = set()
+    for index, found in enumerate(databases):
+        name = found.instance.name
+        while name in seen:
+            name = f"{found.namespace}.{name}"
+        seen.add(name)
+        if name != found.instance.name:
+            databases[index] = replace(found, instance=replace(found.instance, name=name))
+    return databases
+
+
+def _databases(
+    node: str,
+    namespace: str,
+    name: str,
+    pod: _Pod,
+    settings: Mapping[tuple[PodKey, str], Mapping[str, str]],
+) -> list[FoundDatabase]:
+    view = PodView(
+        namespace=namespace,
+        name=name,
+        labels={},
+        containers=tuple(
+            ContainerView(name=container, image=image, memory_limit_bytes=pod.limits.get(container))
+            for container, image in sorted(pod.images.items())
+        ),
+    )
+    found = []
+    for seen in recognise(view, Objects()):
+        exported = settings.get(((namespace, name), seen.engine), {})
+        recognised = _with_settings(seen, exported)
+        limits = pod.huge.get(seen.container, {})
+        instance, refused = database_instance(name, recognised, limits, pod.limits.get(seen.container))
+        found.append(
+            FoundDatabase(
+                instance=instance,
+                recognised=replace(recognised, unknown=(*recognised.unknown, *refused)),
+                namespace=namespace,
+                workload=name,
+                node=node,
+                memory_request_bytes=pod.requests.get(seen.container),
+                memory_limit_bytes=pod.limits.get(seen.container),
+                huge_pages_limit_bytes=limits,
+            )
+        )
+    return found
+
+
+def _with_settings(recognised: Recognised, exported: Mapping[str, str]) -> Recognised:
+    if not exported:
+        return recognised
+    unknown = tuple(text for text in recognised.unknown if text.partition(":")[0] not in exported)
+    return replace(recognised, settings=exported, sources=dict.fromkeys(exported, "database exporter"), unknown=unknown)
+
+
+def _tenant(
+    namespace: str, name: str, pod: _Pod, databases: list[FoundDatabase], history: MemoryHistory | None
+) -> list[Tenant]:
+    """The pod with its history. A database's own container is counted by its engine's rule, so its pod has none."""
+    excluded = {found.recognised.container for found in databases}
+    others = [container for container in pod.images if container not in excluded]
+    if not others:
+        return []
+    requests = [pod.requests.get(container) for container in others]
+    limits = [pod.limits.get(container) for container in others]
+    request = None if None in requests else sum(one for one in requests if one is not None)
+    limit = None if None in limits else sum(one for one in limits if one is not None)
+    if request is None and limit is not None:
+        request = limit
+    if limit is not None and request is not None:
+        limit = max(limit, request)
+    return [
+        Tenant(
+            name=f"{namespace}/{name}" + (" (beside the database)" if excluded else ""),
+            request_bytes=request,
+            limit_bytes=limit,
+            history=None if excluded else history,
+        )
+    ]

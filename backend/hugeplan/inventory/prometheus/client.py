@@ -1,0 +1,112 @@
+"""Prometheus' HTTP API: instant and range queries. Every failure is one line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import msgspec
+
+from hugeplan.inventory.errors import InventoryError
+
+_BODY_MAX = 512 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A series' labels and its (seconds since the epoch, value) points, sorted by time."""
+
+    labels: Mapping[str, str]
+    points: Sequence[tuple[float, float]]
+
+    @property
+    def value(self) -> float:
+        """The newest value."""
+        return self.points[-1][1]
+
+
+class PrometheusClient:
+    """A connection to one server; a context manager. ``token`` is sent as a bearer token."""
+
+    def __init__(self, url: str, token: str | None = None, timeout_seconds: float = 60) -> None:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self.url = url.rstrip("/")
+        try:
+            parsed = httpx.URL(self.url)
+        except httpx.InvalidURL as error:
+            raise InventoryError(f"{url}: {error}; expected a URL such as http://prometheus.example:9090") from error
+        blank = any(letter.isspace() for letter in self.url)
+        if blank or parsed.scheme not in {"http", "https"} or not parsed.host:
+            raise InventoryError(f"{url}: expected a URL such as http://prometheus.example:9090")
+        self.shown = str(parsed.copy_with(username=None, password=None))
+        self._client = httpx.Client(headers=headers, timeout=timeout_seconds, follow_redirects=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def query(self, expression: str) -> list[Series]:
+        """The newest point of every series that an expression selects."""
+        return self._ask("/api/v1/query", {"query": expression})
+
+    def query_range(self, expression: str, start: float, end: float, step_seconds: float) -> list[Series]:
+        """Points of every series from ``start`` to ``end``, seconds since the epoch."""
+        parameters = {"query": expression, "start": f"{start:.0f}", "end": f"{end:.0f}", "step": f"{step_seconds:g}"}
+        return self._ask("/api/v1/query_range", parameters)
+
+    def now(self) -> float:
+        """The server's clock, so that a wrong clock here does not shift the history."""
+        return self._ask("/api/v1/query", {"query": "time()"}, scalar=True)[0].value
+
+    def _ask(self, path: str, parameters: Mapping[str, str], *, scalar: bool = False) -> list[Series]:
+        try:
+            answer = self._client.post(f"{self.url}{path}", data=dict(parameters))
+        except httpx.HTTPError as error:
+            raise InventoryError(f"{self.shown}: no answer: {error or type(error).__name__}") from error
+        if len(answer.content) > _BODY_MAX:
+            raise InventoryError(f"{self.shown}: an answer of more than {_BODY_MAX} bytes")
+        try:
+            body = msgspec.json.decode(answer.content)
+        except msgspec.DecodeError as error:
+            raise InventoryError(
+                f"{self.shown}: HTTP {answer.status_code}, and the answer is not JSON: is this a Prometheus server?"
+            ) from error
+        if not isinstance(body, dict) or body.get("status") != "success":
+            reason = body.get("error") if isinstance(body, dict) else None
+            raise InventoryError(f"{self.shown}: HTTP {answer.status_code}: {reason or 'not an answer of Prometheus'}")
+        data = body.get("data")
+        result = data.get("result") if isinstance(data, dict) else None
+        if not isinstance(result, list):
+            raise InventoryError(f"{self.shown}: an answer without a result")
+        if scalar:
+            return [Series({}, _points([result]))]
+        return [found for one in result if (found := _series(one)) is not None]
+
+
+def _series(one: Any) -> Series | None:
+    if not isinstance(one, dict):
+        return None
+    points = _points(one["values"] if "values" in one else [one.get("value")])
+    labels = one.get("metric")
+    return Series(labels if isinstance(labels, dict) else {}, points) if points else None
+
+
+def _points(found: Any) -> list[tuple[float, float]]:
+    """Finite points; NaN and infinities of a recording rule say nothing of memory."""
+    points = []
+    for point in found if isinstance(found, list) else ():
+        try:
+            moment, value = float(point[0]), float(point[1])
+        except (TypeError, ValueError, IndexError):
+            continue
+        if math.isfinite(value):
+            points.append((moment, value))
+    return points

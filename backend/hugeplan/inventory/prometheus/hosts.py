@@ -1,0 +1,181 @@
+"""Hosts as node_exporter describes them: memory, the pool of the default size, and everything in use as one tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from hugeplan.inventory.model import FoundNode
+from hugeplan.inventory.prometheus import queries
+from hugeplan.inventory.prometheus.client import PrometheusClient, Series
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import (
+    KIB,
+    GlobalPool,
+    MemoryHistory,
+    NodeFacts,
+    NodeSample,
+    NumaNode,
+    Pool,
+    Reservations,
+    Source,
+    Tenant,
+)
+from hugeplan.planner.pages import base_page_sizes, canonical_architecture, huge_page_sizes
+
+_UNKNOWN = (
+    "pools of other than the default size: node_exporter shows the default size alone, so a 1G pool is not seen",
+    "databases on this host: node_exporter does not name them, their memory is part of what is in use",
+)
+
+
+@dataclass(slots=True)
+class Host:
+    """One exporter's host. ``values`` are meminfo's entries; counts of pages for ``HugePages_``."""
+
+    instance: str
+    name: str
+    machine: str | None = None
+    release: str | None = None
+    cpus: int | None = None
+    values: dict[str, int] = field(default_factory=dict)
+    numa: dict[int, dict[str, int]] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """The host part of ``instance``."""
+        return self.instance.rpartition(":")[0].strip("[]") or self.instance
+
+    @property
+    def pool(self) -> Pool | None:
+        """The pool of the default size; None where it is not reported."""
+        size, pages = self.values.get("Hugepagesize"), self.values.get("HugePages_Total")
+        if not size or pages is None:
+            return None
+        return Pool(
+            page_bytes=size,
+            nr_hugepages=pages,
+            free_hugepages=self.values.get("HugePages_Free"),
+            resv_hugepages=self.values.get("HugePages_Rsvd"),
+            surplus_hugepages=self.values.get("HugePages_Surp"),
+        )
+
+    @property
+    def kernel_used_bytes(self) -> int | None:
+        """Unreclaimable slab and kernel stacks; None where either is missing."""
+        slab, stacks = self.values.get("SUnreclaim"), self.values.get("KernelStack")
+        return None if slab is None or stacks is None else slab + stacks
+
+    @property
+    def kernel_used_source(self) -> Source:
+        """Where :attr:`kernel_used_bytes` comes from."""
+        return Source.GIVEN if self.kernel_used_bytes is None else Source.MEASURED
+
+
+def read_hosts(client: PrometheusClient) -> list[Host]:
+    """Every host that node_exporter reports MemTotal of."""
+    hosts: dict[str, Host] = {}
+    for one in client.query(queries.UNAME):
+        instance = one.labels.get("instance", "")
+        name = one.labels.get("nodename") or instance
+        hosts[instance] = Host(
+            instance=instance, name=name, machine=one.labels.get("machine"), release=one.labels.get("release")
+        )
+    for one in client.query(queries.MEMINFO):
+        instance = one.labels.get("instance", "")
+        entry = one.labels["__name__"].removeprefix("node_memory_").removesuffix("_bytes")
+        named = one.labels.get("node") or one.labels.get("nodename") or instance
+        hosts.setdefault(instance, Host(instance=instance, name=named)).values[entry] = int(one.value)
+    for one in client.query(queries.NUMA):
+        node, entry = one.labels.get("node", ""), one.labels["__name__"].removeprefix("node_memory_numa_")
+        host = hosts.get(one.labels.get("instance", ""))
+        if host is not None and node.isdigit():
+            host.numa.setdefault(int(node), {})[entry] = int(one.value)
+    for one in client.query(queries.CPUS):
+        host = hosts.get(one.labels.get("instance", ""))
+        if host is not None:
+            host.cpus = int(one.value)
+    return [host for host in hosts.values() if host.values.get("MemTotal")]
+
+
+def host_node(host: Host, use: Iterable[Series]) -> FoundNode:
+    """A host outside Kubernetes: what is in use, with its history, is one tenant."""
+    unknown = list(_UNKNOWN)
+    try:
+        arch = canonical_architecture(host.machine or "x86_64")
+    except PlannerError:
+        arch = "x86_64"
+        unknown.append(f"architecture {host.machine}: not known here, x86_64 is assumed")
+    if host.machine is None:
+        unknown.append("architecture: node_uname_info is missing, x86_64 is assumed")
+    base, sizes = _page_sizes(arch, host.pool)
+    if len(base_page_sizes(arch)) > 1:
+        unknown.append(f"base page size: {base // KIB} KiB is assumed from the default huge page size")
+    numa = _numa(host, unknown)
+    history = next((one for one in use if one.labels.get("instance") == host.instance), None)
+    tenants: tuple[Tenant, ...] = ()
+    if history is None:
+        unknown.append("memory in use: MemAvailable is not recorded")
+    else:
+        tenants = (Tenant(name="everything in use", kind="service", history=_history(history)),)
+    pool = host.pool
+    return FoundNode(
+        facts=NodeFacts(
+            name=host.name,
+            arch=arch,
+            base_page_bytes=base,
+            huge_page_sizes_bytes=sizes,
+            default_huge_page_bytes=pool.page_bytes if pool is not None and pool.page_bytes in sizes else sizes[0],
+            numa=numa,
+            cpus=host.cpus,
+            kernel_used_bytes=0 if history is not None else host.kernel_used_bytes,
+            kernel_used_source=Source.GIVEN if history is not None else host.kernel_used_source,
+            kernel_release=host.release,
+        ),
+        reservations=Reservations(),
+        tenants=tenants,
+        pool_bytes=None,
+        sample=NodeSample(
+            mem_available_bytes=host.values.get("MemAvailable"),
+            page_tables_bytes=host.values.get("PageTables"),
+            anon_huge_pages_bytes=host.values.get("AnonHugePages"),
+            pools=None
+            if pool is None
+            else (
+                GlobalPool(
+                    page_bytes=pool.page_bytes,
+                    nr_hugepages=pool.nr_hugepages,
+                    free_hugepages=pool.free_hugepages,
+                    resv_hugepages=pool.resv_hugepages,
+                    surplus_hugepages=pool.surplus_hugepages,
+                ),
+            ),
+        ),
+        unknown=tuple(unknown),
+    )
+
+
+def _history(series: Series) -> MemoryHistory:
+    return MemoryHistory(
+        times_seconds=tuple(moment for moment, _ in series.points),
+        used_bytes=tuple(max(0, int(value)) for _, value in series.points),
+    )
+
+
+def _page_sizes(arch: str, pool: Pool | None) -> tuple[int, tuple[int, ...]]:
+    """The base page whose default huge page is the one reported; the smallest base page otherwise."""
+    bases = base_page_sizes(arch)
+    if pool is not None:
+        for base in bases:
+            if pool.page_bytes in huge_page_sizes(arch, base):
+                return base, huge_page_sizes(arch, base)
+    return bases[0], huge_page_sizes(arch, bases[0])
+
+
+def _numa(host: Host, unknown: list[str]) -> tuple[NumaNode, ...]:
+    """NUMA nodes where the collector meminfo_numa is on, else the host as one."""
+    sized: Mapping[int, dict[str, int]] = {node: held for node, held in host.numa.items() if held.get("MemTotal")}
+    if not sized:
+        unknown.append("NUMA nodes: node_exporter's collector meminfo_numa is off, so the plan is for the whole host")
+        return (NumaNode(id=0, mem_total_bytes=host.values["MemTotal"]),)
+    return tuple(NumaNode(id=node, mem_total_bytes=held["MemTotal"]) for node, held in sorted(sized.items()))

@@ -1,0 +1,49 @@
+"""What is asked of Prometheus. Names of metrics are those of node_exporter, kube-state-metrics and the exporters."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: kube-state-metrics; resources are written with underscores: ``hugepages_2Mi``.
+NODE_INFO: Final = "kube_node_info"
+CAPACITY: Final = 'kube_node_status_capacity{resource=~"memory|cpu|pods|hugepages_.*"}'
+ALLOCATABLE: Final = 'kube_node_status_allocatable{resource=~"memory|hugepages_.*"}'
+REQUESTS: Final = 'kube_pod_container_resource_requests{resource=~"memory|hugepages_.*"}'
+LIMITS: Final = 'kube_pod_container_resource_limits{resource=~"memory|hugepages_.*"}'
+CONTAINERS: Final = "kube_pod_container_info"
+ENDED: Final = 'kube_pod_status_phase{phase=~"Succeeded|Failed"} == 1'
+PODS: Final = "kube_pod_info"
+
+#: node_exporter.
+UNAME: Final = "node_uname_info"
+MEMINFO: Final = (
+    '{__name__=~"node_memory_(MemTotal|SUnreclaim|KernelStack|PageTables|AnonHugePages|Hugepagesize|MemAvailable)_bytes'
+    '|node_memory_HugePages_(Total|Free|Rsvd|Surp)"}'
+)
+NUMA: Final = '{__name__=~"node_memory_numa_(MemTotal|HugePages_Total|HugePages_Free)"}'
+CPUS: Final = 'count by (instance, job) (node_cpu_seconds_total{mode="idle"})'
+
+#: cAdvisor, per pod: the largest working set of each hour, which is what evictions look at.
+POD_USE: Final = (
+    'sum by (namespace, pod) (max_over_time(container_memory_working_set_bytes{container!="",container!="POD"}[1h]))'
+)
+#: A host without kube-state-metrics: the most of each hour that was in use and is not a huge page pool.
+HOST_USE: Final = (
+    "max_over_time(node_memory_MemTotal_bytes[1h]) - min_over_time(node_memory_MemAvailable_bytes[1h])"
+    " - max_over_time(node_memory_HugePages_Total[1h]) * max_over_time(node_memory_Hugepagesize_bytes[1h])"
+)
+
+#: Settings that database exporters report: (metric, engine, setting, suffix to write behind the number).
+SETTINGS: Final = (
+    ("pg_settings_shared_buffers_bytes", "postgresql", "shared_buffers", "B"),
+    ("pg_settings_max_connections", "postgresql", "max_connections", ""),
+    ("pg_settings_max_worker_processes", "postgresql", "max_worker_processes", ""),
+    ("pg_settings_max_wal_senders", "postgresql", "max_wal_senders", ""),
+    ("pg_settings_max_locks_per_transaction", "postgresql", "max_locks_per_transaction", ""),
+    ("pg_settings_max_prepared_transactions", "postgresql", "max_prepared_transactions", ""),
+    ("pg_settings_wal_buffers_bytes", "postgresql", "wal_buffers", "B"),
+    ("mysql_global_variables_innodb_buffer_pool_size", "mysql", "innodb_buffer_pool_size", ""),
+    ("mysql_global_variables_max_connections", "mysql", "max_connections", ""),
+    ("mysql_global_variables_large_pages", "mysql", "large_pages", ""),
+    ("redis_config_maxmemory", "redis", "maxmemory", ""),
+)
