@@ -26,6 +26,21 @@ describe("nodeObservations", () => {
     expect(codes(fakeNode({ pools: [{ ...pool, free_hugepages: null }] }))).toEqual([]);
     expect(codes(fakeNode({ pools: [{ ...pool, nr_hugepages: 0, free_hugepages: 0 }] }))).toEqual([]);
   });
+  it("takes an empty pool for worse than a partly idle one, however large", () => {
+    const found = nodeObservations(
+      fakeNode({
+        pools: [
+          { page_bytes: 2 ** 30, nr_hugepages: 100, free_hugepages: 90 },
+          { page_bytes: 2097152, nr_hugepages: 4, free_hugepages: 4 },
+        ],
+      }),
+      now,
+    );
+    expect(found.map(({ state, idleBytes }) => [state, idleBytes])).toEqual([
+      ["wrong", 4 * 2097152],
+      ["attention", 90 * 2 ** 30],
+    ]);
+  });
   it("sees silence and a missing measurement", () => {
     expect(
       codes(fakeNode({ pools: [], last_report_at: "2026-11-18T12:00:00Z", latest_run_id: null })),

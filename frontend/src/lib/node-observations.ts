@@ -6,8 +6,10 @@ const STALE_SECONDS = 24 * 3600;
 /** Something about a node that its owner would want to know, from its latest report alone. */
 export interface Observation {
   code: "fractured" | "idle_pool" | "silent" | "not_measured";
-  state: "attention" | "unknown";
+  state: "wrong" | "attention" | "unknown";
   text: string;
+  /** Memory that it costs, so that the worst comes first; 0 where it costs none. */
+  idleBytes: number;
 }
 
 /** A pool of which less than this share is idle is not worth a remark: engines leave a few pages over. */
@@ -34,14 +36,17 @@ export function nodeObservations(node: NodeSummary, now: Date): Observation[] {
     found.push({
       code: "fractured",
       state: "attention",
-      text: `One TLB entry covers ${formatBytes(node.effective_granule_bytes)} with 2 MiB pages: the host cuts huge pages up.`,
+      text: `One TLB entry covers ${formatBytes(node.effective_granule_bytes)} with 2 MiB pages: the hypervisor backs them with smaller pages.`,
+      idleBytes: 0,
     });
   }
   for (const pool of idlePools(node)) {
     found.push({
       code: "idle_pool",
-      state: "attention",
+      // Nothing uses any of it: worse than a pool that is nearly full or half idle.
+      state: pool.free_hugepages === pool.nr_hugepages ? "wrong" : "attention",
       text: idleText(pool),
+      idleBytes: (pool.free_hugepages ?? 0) * pool.page_bytes,
     });
   }
   if ((now.getTime() - new Date(node.last_report_at).getTime()) / 1000 > STALE_SECONDS) {
@@ -49,6 +54,7 @@ export function nodeObservations(node: NodeSummary, now: Date): Observation[] {
       code: "silent",
       state: "unknown",
       text: "No report for more than a day. What is shown may be old.",
+      idleBytes: 0,
     });
   }
   if (node.latest_run_id === null) {
@@ -56,9 +62,17 @@ export function nodeObservations(node: NodeSummary, now: Date): Observation[] {
       code: "not_measured",
       state: "unknown",
       text: "Its TLB has not been measured, so gains are estimates.",
+      idleBytes: 0,
     });
   }
-  return found;
+  return found.sort(byWorst);
+}
+
+const STATE_RANK = { wrong: 0, attention: 1, unknown: 2 } as const;
+
+/** The worst first: by state, then by the memory that it costs. */
+export function byWorst(a: Observation, b: Observation): number {
+  return STATE_RANK[a.state] - STATE_RANK[b.state] || b.idleBytes - a.idleBytes;
 }
 
 function idleText({

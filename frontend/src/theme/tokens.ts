@@ -36,6 +36,7 @@ const TOKENS = {
   "ledger-engine-private": ["#f5c451", "#8a5a12"],
   "ledger-page-tables": ["#9f1239", "#fb7194"],
   "ledger-page-cache": ["#a9cf7f", "#4d7a2a"],
+  "ledger-reclaimable": ["#d9e9c5", "#33511d"],
   "ledger-free": ["#ffffff", "#18202a"],
   "ledger-unknown": ["#e3e7ec", "#2a3541"],
 

@@ -1,4 +1,4 @@
-import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { queryOptions } from "@tanstack/react-query";
 import { client, unwrap } from "../client";
 import type { PlanPreview, ScenarioDocument } from "../types";
 
@@ -30,7 +30,9 @@ export function planPreviewQuery(input: PreviewInput | null) {
         }),
       ) as Promise<PlanPreview>,
     enabled: input !== null,
-    placeholderData: keepPreviousData,
+    // The last plan stays in sight while the next is computed, but only for the node it was computed for.
+    placeholderData: (previous, query) =>
+      query?.queryKey[2]?.nodeId === input?.nodeId ? previous : undefined,
     retry: false,
     staleTime: 60_000,
   });

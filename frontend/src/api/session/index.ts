@@ -1,4 +1,4 @@
-import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { client, setCsrfToken, unwrap } from "../client";
 import type { Session } from "../types";
 
@@ -42,4 +42,12 @@ export function useLogout() {
       queries.clear();
     },
   });
+}
+
+const MAY_PLAN = new Set(["planner", "admin"]);
+
+/** Whether the reader may save scenarios and plans; a viewer may try them out. */
+export function useMayPlan(): boolean {
+  const { data } = useQuery(sessionQuery());
+  return data !== undefined && MAY_PLAN.has(data.role);
 }

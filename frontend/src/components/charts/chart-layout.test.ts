@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   axisPosition,
   axisValue,
+  drawnValues,
   endLabels,
   largestValue,
   linearTicks,
@@ -108,5 +109,20 @@ describe("reference labels", () => {
     );
     expect(placed.map((reference) => reference.lane)).toEqual([0, 1, 0]);
     expect(placed[2]?.side).toBe("left");
+  });
+});
+
+describe("drawnValues", () => {
+  const row = (x: number, a?: number | null): ChartRow => ({ x, values: a === undefined ? {} : { a } });
+  const drawn = (rows: ChartRow[]) => {
+    const values = drawnValues(rows, ({ values: { a } }) => a, { scale: "log2" });
+    return rows.map((one) => values.get(one) ?? null);
+  };
+  it("breaks the line over an unknown value", () => {
+    expect(drawn([row(1, 4), row(2, null), row(4, 8)])).toEqual([4, null, 8]);
+    expect(drawn([row(1, 4), row(2), row(4, null), row(8, 8)])).toEqual([4, null, null, 8]);
+  });
+  it("draws on over what was not measured there, and not past the ends", () => {
+    expect(drawn([row(0.5), row(1, 4), row(2), row(4, 8), row(8)])).toEqual([null, 4, 6, 8, null]);
   });
 });

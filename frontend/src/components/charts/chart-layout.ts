@@ -24,6 +24,37 @@ export function xDomain(rows: readonly ChartRow[], axis: AxisScale): [number, nu
   return low === high ? [low - 1, high + 1] : [low, high];
 }
 
+/**
+ * What is drawn of one series at each row. A row that the series was not measured at lies on the line between its
+ * neighbours; an unknown value (null) breaks the line, since nobody knows where it would be.
+ */
+export function drawnValues(
+  rows: readonly ChartRow[],
+  of: (row: ChartRow) => number | null | undefined,
+  axis: AxisScale,
+): Map<ChartRow, number | null> {
+  const drawn = new Map<ChartRow, number | null>();
+  let before: { x: number; value: number } | null = null;
+  let between: ChartRow[] = [];
+  for (const row of rows) {
+    const value = of(row);
+    if (value === undefined) {
+      between.push(row);
+      continue;
+    }
+    const x = axisPosition(row.x, axis);
+    for (const skipped of between) {
+      if (!before || value === null) continue;
+      const share = (axisPosition(skipped.x, axis) - before.x) / (x - before.x);
+      drawn.set(skipped, before.value + share * (value - before.value));
+    }
+    between = [];
+    drawn.set(row, value);
+    before = value === null ? null : { x, value };
+  }
+  return drawn;
+}
+
 /** Labels at whole powers of two, thinned so that neighbours keep `minGap` pixels. */
 export function log2Ticks(domain: readonly [number, number], width: number, minGap = 64): number[] {
   const first = Math.ceil(domain[0]);

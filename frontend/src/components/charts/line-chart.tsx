@@ -7,6 +7,7 @@ import { token } from "@/theme/tokens";
 import {
   axisPosition,
   axisValue,
+  drawnValues,
   endLabels,
   largestValue,
   linearTicks,
@@ -43,6 +44,8 @@ const MIN_AXIS_WIDTH = 44;
 const AXIS_HEIGHT = 24;
 const LANE_HEIGHT = 15;
 const MIN_WIDTH = 320;
+/** Above so many points a mark each only covers the lines, and each is an element of the page. */
+const MOST_MARKS = 600;
 
 /**
  * The one wrapper around Recharts: margins, axes, tooltip, legend, references, keyboard access, and the table view of
@@ -175,10 +178,36 @@ function xTicks(rows: readonly ChartRow[], xAxis: ChartAxis, plotWidth: number):
   return undefined;
 }
 
+interface Drawn {
+  line: Map<ChartRow, number | null>;
+  low: Map<ChartRow, number | null>;
+  high: Map<ChartRow, number | null>;
+}
+
+function drawnSeries(rows: readonly ChartRow[], key: string, axis: ChartAxis): Drawn {
+  const end = (side: 0 | 1) =>
+    drawnValues(
+      rows,
+      ({ values, ranges }) => (values[key] === undefined ? undefined : (ranges?.[key]?.[side] ?? null)),
+      axis,
+    );
+  return { line: drawnValues(rows, ({ values }) => values[key], axis), low: end(0), high: end(1) };
+}
+
+function drawnBand(drawn: Drawn | undefined, row: ChartRow): [number, number] | null {
+  const [low, high] = [drawn?.low.get(row), drawn?.high.get(row)];
+  return low == null || high == null ? null : [low, high];
+}
+
 function Plot(props: PlotProps) {
   const { rows, series, xAxis, valueAxis, baseline, width, height } = props;
   const { domain, axisWidth, right, placed, top, ticks, range, labels, toPixel, xTicks } =
     usePlotLayout(props);
+  const drawn = useMemo(
+    () => new Map(series.map(({ key }) => [key, drawnSeries(rows, key, xAxis)])),
+    [rows, series, xAxis],
+  );
+  const drawsMarks = rows.length * series.length <= MOST_MARKS;
   return (
     <>
       <ComposedChart
@@ -239,29 +268,57 @@ function Plot(props: PlotProps) {
             );
           }}
         />
-        {series.map(({ key, color }) => (
-          <Area
-            key={`${key}:range`}
-            dataKey={(row: ChartRow) => row.ranges?.[key] ?? null}
-            stroke="none"
-            fill={color}
-            fillOpacity={0.14}
+        {series
+          .filter(({ key }) => rows.some((row) => row.ranges?.[key]))
+          .map(({ key, color }) => (
+            <Area
+              key={`${key}:range`}
+              dataKey={(row: ChartRow) => drawnBand(drawn.get(key), row)}
+              stroke="none"
+              fill={color}
+              fillOpacity={0.14}
+              isAnimationActive={false}
+              activeDot={false}
+              tooltipType="none"
+              legendType="none"
+            />
+          ))}
+        {series.map(({ key, label, color, marker, isPoints }) => (
+          <Line
+            key={key}
+            name={label}
+            dataKey={(row: ChartRow) => drawn.get(key)?.line.get(row) ?? null}
+            stroke={color}
+            strokeWidth={isPoints ? 0 : 2}
             isAnimationActive={false}
+            connectNulls={false}
+            dot={
+              !isPoints && !drawsMarks
+                ? false
+                : ({ cx, cy, index }) =>
+                    cx === undefined ||
+                    cy === undefined ||
+                    cy === null ||
+                    rows[index]?.values[key] == null ? (
+                      <g key={index} />
+                    ) : (
+                      <Marker key={index} shape={marker} x={cx} y={cy} color={color} size={3.2} />
+                    )
+            }
             activeDot={false}
             tooltipType="none"
             legendType="none"
-            connectNulls
           />
         ))}
         {series.map(({ key, label, color, marker, isPoints }) => (
           <Line
             key={key}
             name={label}
-            dataKey={(row: ChartRow) => row.values[key] ?? null}
+            dataKey={(row: ChartRow) => drawn.get(key)?.line.get(row) ?? null}
             stroke={color}
             strokeWidth={isPoints ? 0 : 2}
             isAnimationActive={false}
-            connectNulls
+            connectNulls={false}
             dot={({ cx, cy, index }) =>
               cx === undefined || cy === undefined || cy === null ? (
                 <g key={index} />

@@ -14,8 +14,8 @@ export interface MapPart {
   bytes: number;
   color: string;
   source: Source;
-  /** `pool` hints its page grid, `free` is an outline, `unknown` is hatched. */
-  look: "solid" | "pool" | "slack" | "free" | "unknown";
+  /** `pool` hints its page grid, `free` is an outline, `unknown` is hatched, `missing` is memory that there is not. */
+  look: "solid" | "pool" | "slack" | "free" | "unknown" | "missing";
   pageBytes?: number;
   fills?: readonly MapFill[];
   detail?: string;
@@ -44,11 +44,20 @@ const ORDER = [
   "engine_private",
   "page_tables",
   "page_cache",
+  "reclaimable",
   "pool",
   "pool_slack",
   "ordinary",
   "free",
+  "missing",
 ];
+
+/** What the bar is drawn to: all of memory, and what a plan asks for beyond it. */
+export function drawnBytes({ totalBytes, parts, ghost = [] }: MapBar): number {
+  const missing = (drawn: readonly MapPart[]) =>
+    drawn.filter(({ look }) => look === "missing").reduce((sum, { bytes }) => sum + bytes, 0);
+  return totalBytes + Math.max(missing(parts), missing(ghost));
+}
 
 /** Sorts parts as they are drawn; pools of a smaller page size come first. */
 export function compareParts(

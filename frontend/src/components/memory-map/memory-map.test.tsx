@@ -35,10 +35,10 @@ describe("MemoryMap", () => {
   it("tells screen readers the parts of both bars", () => {
     renderWithTheme(<MemoryMap bars={[bar]} names={{ ghost: "Planned", real: "Now" }} />);
     expect(
-      screen.getByRole("img", { name: /^Memory of db-7, 4\sGiB: Kernel 1\sGiB, Free 3\sGiB$/ }),
+      screen.getByRole("group", { name: /^Memory of db-7, 4\sGiB: Kernel 1\sGiB, Free 3\sGiB$/ }),
     ).toBeTruthy();
     expect(
-      screen.getByRole("img", { name: /^Planned memory of db-7.*Pool of 2 MiB pages 2\sGiB/ }),
+      screen.getByRole("group", { name: /^Planned memory of db-7.*Pool of 2 MiB pages 2\sGiB/ }),
     ).toBeTruthy();
   });
   it("leaves empty what a bar does not tell apart, instead of writing zero", () => {

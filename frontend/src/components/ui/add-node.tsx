@@ -7,12 +7,12 @@ import { CommandLine } from "./command-line";
 import { ErrorState, StateText } from "./states";
 
 /**
- * The command that makes a machine report here; `token` null leaves a place for it. The token goes through a file that
- * only its owner can read, so that it is in no list of processes.
+ * The command that makes a machine report here. It asks for the token and writes it into a file that only its owner can
+ * read: the token is in no shell history and in no list of processes.
  */
-export function addNodeCommand(origin: string, token: string | null): string {
+export function addNodeCommand(origin: string): string {
   return [
-    `(umask 077 && echo ${token ?? "TOKEN"} > hugeplan.token)`,
+    "(umask 077 && read -rsp 'Token: ' token && printf '%s\\n' \"$token\" > hugeplan.token)",
     `hugeplan-agent once --server ${origin} --token-file hugeplan.token --measure quick`,
   ].join(" && ");
 }
@@ -29,10 +29,16 @@ export function AddNode() {
         nothing.
       </StateText>
       <Box w="100%" maw={720}>
-        <CommandLine command={addNodeCommand(window.location.origin, token)} />
+        <CommandLine command={addNodeCommand(window.location.origin)} />
       </Box>
       {token ? (
-        <StateText>The token is shown only now. It may do nothing but send this machine's reports.</StateText>
+        <Box w="100%" maw={720}>
+          <StateText>
+            Paste this token when the command asks for it. It is shown only now, and can do nothing but send
+            this machine's reports.
+          </StateText>
+          <CommandLine command={token} what="the token" />
+        </Box>
       ) : session?.role === "admin" ? (
         <Group>
           <Button
@@ -41,12 +47,12 @@ export function AddNode() {
             loading={create.isPending}
             onClick={() => create.mutate({ name: "agent", role: "agent" })}
           >
-            Make a token for it
+            Create a token for it
           </Button>
         </Group>
       ) : (
         <StateText>
-          TOKEN is an agent token. An administrator makes one under{" "}
+          The command asks for an agent token. An administrator creates one under{" "}
           <TextLink to="/settings">Settings</TextLink>.
         </StateText>
       )}

@@ -68,9 +68,25 @@ export function SyntheticBadge() {
   );
 }
 
-/** A square of a data colour, beside its name. `pattern` draws what is not solid. */
-export function Swatch({ color, style }: { color: string; style?: CSSProperties }) {
-  return <span className={classes.swatch} style={{ background: color, ...style }} aria-hidden="true" />;
+/** A square of a data colour, beside its name. */
+export function Swatch({
+  color,
+  striped,
+  outlined,
+}: {
+  color: string;
+  striped?: boolean;
+  outlined?: boolean;
+}) {
+  return (
+    <span
+      className={classes.swatch}
+      data-striped={striped}
+      data-outlined={outlined}
+      style={{ "--swatch": color } as CSSProperties}
+      aria-hidden="true"
+    />
+  );
 }
 
 /** A page size with its hue. */

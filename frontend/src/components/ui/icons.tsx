@@ -69,6 +69,16 @@ export const PlusIcon = () => (
     <path d="M10 4v12M4 10h12" />
   </Icon>
 );
+export const UndoIcon = () => (
+  <Icon size={16}>
+    <path d="M8 4 4 8l4 4M4 8h8a4 4 0 0 1 0 8H8" />
+  </Icon>
+);
+export const RedoIcon = () => (
+  <Icon size={16}>
+    <path d="m12 4 4 4-4 4M16 8H8a4 4 0 0 0 0 8h4" />
+  </Icon>
+);
 export const TrashIcon = () => (
   <Icon size={16}>
     <path d="M4 6h12M8 6V4h4v2M6 6l.7 10h6.6L14 6" />

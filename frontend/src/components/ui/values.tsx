@@ -62,3 +62,14 @@ export function Known({ value, why }: { value: Maybe<ReactNode>; why?: string | 
     return <Unknown why={why} />;
   return <>{value}</>;
 }
+
+/** A name of any length in one line; all of it in the hint. */
+export function LongName({ name }: { name: string }) {
+  return (
+    <span className="hp-name">
+      <Hint label={name} disabled={name.length < 40}>
+        {name}
+      </Hint>
+    </span>
+  );
+}

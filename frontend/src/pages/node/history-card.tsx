@@ -7,10 +7,10 @@ import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { StateText } from "@/components/ui/states";
-import { formatAbsolute, formatBytes, GIB } from "@/lib/units";
+import { formatAbsolute, formatBytes, GIB, MIB } from "@/lib/units";
 import { token } from "@/theme/tokens";
 
-const SERIES: readonly ChartSeries[] = [
+const MEMORY: readonly ChartSeries[] = [
   {
     key: "available",
     label: "MemAvailable",
@@ -19,6 +19,9 @@ const SERIES: readonly ChartSeries[] = [
     marker: "circle",
   },
   { key: "pools", label: "In huge page pools", short: "pools", color: token("page-2m"), marker: "triangle" },
+];
+// Page tables are a hundredth of the rest: on the same axis they would be a line along zero.
+const PAGE_TABLES: readonly ChartSeries[] = [
   {
     key: "page_tables",
     label: "PageTables",
@@ -31,21 +34,44 @@ const SERIES: readonly ChartSeries[] = [
 /** Samples as rows of GiB over time, oldest first. */
 export function historyRows(samples: readonly SampleRow[]): ChartRow[] {
   const gib = (bytes: number | null) => (bytes === null ? null : bytes / GIB);
-  return samples
+  const rows = samples
     .map((sample) => ({
       x: new Date(sample.taken_at).getTime(),
       values: {
         available: gib(sample.memory.mem_available_bytes),
-        page_tables: gib(sample.memory.page_tables_bytes),
+        page_tables: sample.memory.page_tables_bytes === null ? null : sample.memory.page_tables_bytes / MIB,
         pools: gib(sample.pools.reduce((sum, pool) => sum + pool.nr_hugepages * pool.page_bytes, 0)),
       },
     }))
     .sort((a, b) => a.x - b.x);
+  return withGaps(rows);
+}
+
+/** A silence much longer than the usual pace is a gap in the line: nobody knows what memory did meanwhile. */
+export function withGaps(rows: readonly ChartRow[]): ChartRow[] {
+  const steps = rows.slice(1).map((row, index) => row.x - (rows[index]?.x ?? row.x));
+  const usual = [...steps].sort((a, b) => a - b)[steps.length >> 1] ?? 0;
+  return rows.flatMap((row, index) => {
+    const before = rows[index - 1];
+    if (!before || row.x - before.x <= 4 * usual) return [row];
+    return [
+      {
+        x: (before.x + row.x) / 2,
+        values: Object.fromEntries(Object.keys(row.values).map((key) => [key, null])),
+      },
+      row,
+    ];
+  });
 }
 
 const VALUE_AXIS: ValueAxis = {
   label: "GiB",
   format: (gib) => formatBytes(gib === null ? null : gib * GIB),
+};
+
+const MIB_AXIS: ValueAxis = {
+  label: "MiB",
+  format: (mib) => formatBytes(mib === null ? null : mib * MIB),
 };
 
 function timeAxis(rows: readonly ChartRow[]): ChartAxis {
@@ -75,14 +101,24 @@ export function HistoryCard({ nodeId }: { nodeId: string }) {
             {rows.length < 2 ? (
               <StateText>A line needs at least two samples. The next report adds one.</StateText>
             ) : (
-              <LineChart
-                title="Memory over time"
-                rows={rows}
-                series={SERIES}
-                xAxis={timeAxis(rows)}
-                valueAxis={VALUE_AXIS}
-                height={240}
-              />
+              <>
+                <LineChart
+                  title="Memory over time"
+                  rows={rows}
+                  series={MEMORY}
+                  xAxis={timeAxis(rows)}
+                  valueAxis={VALUE_AXIS}
+                  height={220}
+                />
+                <LineChart
+                  title="Page tables over time"
+                  rows={rows}
+                  series={PAGE_TABLES}
+                  xAxis={timeAxis(rows)}
+                  valueAxis={MIB_AXIS}
+                  height={140}
+                />
+              </>
             )}
           </QuestionCard>
         );

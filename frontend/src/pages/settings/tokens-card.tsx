@@ -1,4 +1,4 @@
-import { Button, NativeSelect, Table, TextInput } from "@mantine/core";
+import { Button, Group, Modal, NativeSelect, Stack, Table, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { asApiError } from "@/api/problem";
@@ -10,26 +10,34 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { TableSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, StateText } from "@/components/ui/states";
 import { TableScroll } from "@/components/ui/table-scroll";
-import { When } from "@/components/ui/values";
+import { LongName, When } from "@/components/ui/values";
 import { FieldErrors } from "@/lib/field-errors";
 import { NAME_CHARACTERS } from "@/search";
 import classes from "./tokens-card.module.css";
 
 const ROLES: { value: Role; label: string }[] = [
   { value: "agent", label: "Agent: sends one node's reports" },
-  { value: "enrolment", label: "Enrolment: makes agent tokens" },
+  { value: "enrolment", label: "Enrolment: creates agent tokens" },
   { value: "viewer", label: "Viewer: reads" },
   { value: "planner", label: "Planner: reads and plans" },
   { value: "admin", label: "Administrator" },
 ];
 
-/** Credentials: made here, shown once, revoked here. */
+const DAY_SECONDS = 86_400;
+const EXPIRIES = [
+  { value: "", label: "Never" },
+  { value: "7", label: "In 7 days" },
+  { value: "90", label: "In 90 days" },
+  { value: "365", label: "In a year" },
+];
+
+/** Credentials: created here, shown once, revoked here. */
 export function TokensCard() {
   const query = useQuery(tokensQuery());
   return (
     <QuestionCard
       title="Who may connect?"
-      description="A token is stored hashed and shown only when it is made."
+      description="A token is stored hashed and shown only when it is created."
     >
       <CreateToken />
       <QueryView query={query} skeleton={<TableSkeleton rows={3} />}>
@@ -45,11 +53,15 @@ function CreateToken() {
   const create = useCreateToken();
   const [name, setName] = useState("");
   const [role, setRole] = useState<Role>("agent");
+  const [days, setDays] = useState("");
   const problem = create.isError ? asApiError(create.error) : null;
   const errors = new FieldErrors(problem?.fieldErrors ?? []);
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    create.mutate({ name: name.trim(), role }, { onSuccess: () => setName("") });
+    create.mutate(
+      { name: name.trim(), role, expires_in_seconds: days ? Number(days) * DAY_SECONDS : null },
+      { onSuccess: () => setName("") },
+    );
   };
   return (
     <>
@@ -64,14 +76,21 @@ function CreateToken() {
           required
         />
         <NativeSelect
-          label="May"
+          label="Role"
           data={ROLES}
           value={role}
           onChange={(event) => setRole(event.currentTarget.value as Role)}
           error={errors.at("role")}
         />
+        <NativeSelect
+          label="Expires"
+          data={EXPIRIES}
+          value={days}
+          onChange={(event) => setDays(event.currentTarget.value)}
+          error={errors.at("expires_in_seconds")}
+        />
         <Button type="submit" loading={create.isPending} className={classes.submit}>
-          Make a token
+          Create a token
         </Button>
       </form>
       {problem && problem.fieldErrors.length === 0 && <ErrorState error={problem} bare />}
@@ -86,19 +105,18 @@ function CreateToken() {
 }
 
 function TokenTable({ tokens }: { tokens: readonly Token[] }) {
-  const revoke = useRevokeToken();
-  const [asked, ask] = useState<string | null>(null);
+  const [asked, ask] = useState<Token | null>(null);
   return (
     <>
       <TableScroll label="Tokens" minWidth={640}>
-        <Table verticalSpacing={6}>
+        <Table verticalSpacing={6} layout="fixed">
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Name</Table.Th>
+              <Table.Th w="28%">Name</Table.Th>
               <Table.Th>Role</Table.Th>
-              <Table.Th>Made</Table.Th>
+              <Table.Th>Created</Table.Th>
               <Table.Th>Last used</Table.Th>
-              <Table.Th>Ends</Table.Th>
+              <Table.Th>Expires</Table.Th>
               <Table.Th />
             </Table.Tr>
           </Table.Thead>
@@ -106,31 +124,22 @@ function TokenTable({ tokens }: { tokens: readonly Token[] }) {
             {tokens.map((token) => (
               <Table.Tr key={token.id}>
                 <Table.Th scope="row" fw={400}>
-                  {token.name}
+                  <LongName name={token.name} />
                 </Table.Th>
                 <Table.Td>{token.role}</Table.Td>
                 <Table.Td>
                   <When iso={token.created_at} />
                 </Table.Td>
                 <Table.Td>{token.last_used_at ? <When iso={token.last_used_at} /> : "never"}</Table.Td>
-                <Table.Td>{token.expires_at ? <When iso={token.expires_at} /> : "does not"}</Table.Td>
+                <Table.Td>{token.expires_at ? <When iso={token.expires_at} /> : "never expires"}</Table.Td>
                 <Table.Td className="hp-num">
                   {token.revoked_at ? (
                     "revoked"
-                  ) : asked === token.id ? (
-                    <Button
-                      size="compact-sm"
-                      color="red"
-                      loading={revoke.isPending}
-                      onClick={() => revoke.mutate(token.id, { onSettled: () => ask(null) })}
-                    >
-                      Revoke {token.name} now
-                    </Button>
                   ) : (
                     <Button
                       size="compact-sm"
                       variant="default"
-                      onClick={() => ask(token.id)}
+                      onClick={() => ask(token)}
                       aria-label={`Revoke ${token.name}`}
                     >
                       Revoke
@@ -142,7 +151,35 @@ function TokenTable({ tokens }: { tokens: readonly Token[] }) {
           </Table.Tbody>
         </Table>
       </TableScroll>
-      {revoke.isError && <ErrorState error={revoke.error} bare />}
+      {asked && <RevokeToken token={asked} onClose={() => ask(null)} />}
     </>
+  );
+}
+
+/** Asks in a dialog of its own, where a second click of a double click hits nothing. */
+function RevokeToken({ token, onClose }: { token: Token; onClose: () => void }) {
+  const revoke = useRevokeToken();
+  return (
+    <Modal opened onClose={onClose} title="Revoke this token?">
+      <Stack gap="sm">
+        <StateText>
+          <strong className="hp-anywhere">{token.name}</strong> can no longer connect. This cannot be taken
+          back.
+        </StateText>
+        {revoke.isError && <ErrorState error={revoke.error} bare />}
+        <Group gap="xs">
+          <Button variant="default" onClick={onClose} data-autofocus>
+            Keep it
+          </Button>
+          <Button
+            color="red"
+            loading={revoke.isPending}
+            onClick={() => revoke.mutate(token.id, { onSuccess: onClose })}
+          >
+            Revoke the token
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
   );
 }

@@ -1,5 +1,5 @@
 import { ActionIcon, NativeSelect, Select, Textarea, TextInput } from "@mantine/core";
-import type { EngineInfo, EngineSetting } from "@/api/types";
+import type { EngineInfo, EngineSetting, InstancePlan, Plan } from "@/api/types";
 import { Disclosure } from "@/components/ui/disclosure";
 import { TrashIcon } from "@/components/ui/icons";
 import type { FieldErrors } from "@/lib/field-errors";
@@ -8,6 +8,8 @@ import { splitSettings } from "./engine-settings";
 import { NumaNodeInput } from "./numa-node-input";
 import { type DatabaseForm, TABLE_CHARACTERS } from "./planner-form";
 import classes from "./planner-form.module.css";
+import { settingBytes, settingText, sizeSuffix, sizeToStep, stepToSize } from "./pool-size";
+import { WhatIfSlider } from "./what-if-slider";
 
 interface DatabaseInputsProps {
   database: DatabaseForm;
@@ -16,6 +18,9 @@ interface DatabaseInputsProps {
   hugePageSizes: readonly number[];
   numaNodes: number;
   errors: FieldErrors;
+  plan: Plan | null;
+  /** The node's memory: no pool is larger. */
+  memoryBytes: number;
   kubernetes: boolean;
   onChange: (database: DatabaseForm) => void;
   onRemove: () => void;
@@ -95,26 +100,31 @@ export function DatabaseInputs(props: DatabaseInputsProps) {
   );
 }
 
-function SettingInputs({
-  database,
-  index,
-  engine,
-  errors,
-  onChange,
-}: DatabaseInputsProps & { engine: EngineInfo | undefined }) {
+function SettingInputs(props: DatabaseInputsProps & { engine: EngineInfo | undefined }) {
+  const { database, index, engine, errors, onChange } = props;
   const { shown, addable } = splitSettings(engine, database.settings);
   const setSetting = (name: string, value: string) =>
     onChange({ ...database, settings: { ...database.settings, [name]: value } });
   return (
     <div className={classes.stack}>
       {shown.map((setting) => (
-        <SettingInput
-          key={setting.name}
-          setting={setting}
-          value={database.settings[setting.name] ?? ""}
-          onChange={(value) => setSetting(setting.name, value)}
-          error={errors.at(`databases.${index}.settings.${setting.name}`)}
-        />
+        <div key={setting.name}>
+          <SettingInput
+            setting={setting}
+            value={database.settings[setting.name] ?? ""}
+            onChange={(value) => setSetting(setting.name, value)}
+            error={errors.at(`databases.${index}.settings.${setting.name}`)}
+          />
+          <SettingSlider
+            setting={setting}
+            isPool={setting.name === engine?.pool_setting}
+            value={database.settings[setting.name] ?? ""}
+            planned={props.plan?.instances.find(({ name }) => name === database.name.trim())}
+            memoryBytes={props.memoryBytes}
+            suffix={sizeSuffix(engine)}
+            onChange={(value) => setSetting(setting.name, value)}
+          />
+        </div>
       ))}
       {addable.length > 0 && (
         <Select
@@ -130,6 +140,56 @@ function SettingInputs({
         />
       )}
     </div>
+  );
+}
+
+interface SettingSliderProps {
+  setting: EngineSetting;
+  isPool: boolean;
+  value: string;
+  /** What the last plan said of this database: the size that holds while the field is empty. */
+  planned: InstancePlan | undefined;
+  memoryBytes: number;
+  suffix: string;
+  onChange: (value: string) => void;
+}
+
+const MOST_CONNECTIONS = 2000;
+
+/** The pool's size and the connections can be tried out by hand. */
+function SettingSlider({
+  setting,
+  isPool,
+  value,
+  planned,
+  memoryBytes,
+  suffix,
+  onChange,
+}: SettingSliderProps) {
+  if (isPool && setting.kind === "bytes") {
+    const now = settingBytes(value, setting.unit_bytes) ?? planned?.demand.pool_bytes;
+    return (
+      <WhatIfSlider
+        label={`Try another ${setting.name}`}
+        min={sizeToStep(128 * MIB)}
+        max={sizeToStep(memoryBytes)}
+        value={sizeToStep(now ?? 128 * MIB)}
+        format={(step) => formatBytes(stepToSize(step))}
+        onChange={(step) => onChange(settingText(stepToSize(step), suffix))}
+      />
+    );
+  }
+  if (setting.name !== "max_connections") return null;
+  return (
+    <WhatIfSlider
+      label="Try another max_connections"
+      min={10}
+      max={MOST_CONNECTIONS}
+      step={10}
+      value={Number(value) || planned?.demand.connections || 100}
+      format={(count) => String(count)}
+      onChange={(count) => onChange(String(count))}
+    />
   );
 }
 
@@ -190,7 +250,7 @@ function WorkloadInputs({ database, index, errors, kubernetes, onChange }: Datab
     />
   );
   return (
-    <Disclosure label="Connections and workload">
+    <Disclosure label="Connections, workload and pool range">
       <div className={classes.stack}>
         <div className={classes.pair}>
           <TextInput
@@ -202,6 +262,24 @@ function WorkloadInputs({ database, index, errors, kubernetes, onChange }: Datab
             error={at("connections")}
           />
           {input("active_connections", "Active at once", "unknown")}
+        </div>
+        <div className={classes.pair}>
+          <TextInput
+            label="Smallest pool"
+            description="Lets the planner choose"
+            placeholder="not a range"
+            value={database.pool_min ?? ""}
+            onChange={(event) => set({ pool_min: event.currentTarget.value })}
+            error={at("pool_range.min") ?? at("pool_range")}
+          />
+          <TextInput
+            label="Largest pool"
+            description="within this range"
+            placeholder="such as 16GiB"
+            value={database.pool_max ?? ""}
+            onChange={(event) => set({ pool_max: event.currentTarget.value })}
+            error={at("pool_range.max")}
+          />
         </div>
         <div className={classes.pair}>
           {input("row_bytes", "Row width in bytes", "unknown")}

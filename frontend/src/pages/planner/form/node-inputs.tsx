@@ -1,16 +1,16 @@
-import { NativeSelect, Select, Switch, TextInput } from "@mantine/core";
-import type { NodeSummary } from "@/api/types";
+import { NativeSelect, Switch, TextInput } from "@mantine/core";
+import type { NodeDetail } from "@/api/types";
 import type { FieldErrors } from "@/lib/field-errors";
-import { formatBytes } from "@/lib/units";
+import { NodeSelect } from "./node-select";
 import type { PlannerForm } from "./planner-form";
 import classes from "./planner-form.module.css";
+import { WhatIfSlider } from "./what-if-slider";
 
-const INLINE = "inline";
 const ARCHITECTURES = ["x86_64", "aarch64", "ppc64le", "riscv64", "s390x"];
 
 interface NodeInputsProps {
-  nodes: readonly NodeSummary[];
   nodeId: string | null;
+  node: NodeDetail | undefined;
   form: PlannerForm;
   errors: FieldErrors;
   onNode: (id: string | null) => void;
@@ -18,28 +18,15 @@ interface NodeInputsProps {
 }
 
 /** Which node: one of the fleet, or one described here. */
-export function NodeInputs({ nodes, nodeId, form, errors, onNode, onChange }: NodeInputsProps) {
+export function NodeInputs({ nodeId, node, form, errors, onNode, onChange }: NodeInputsProps) {
   const setNode = (change: Partial<PlannerForm["node"]>) =>
     onChange({ ...form, node: { ...form.node, ...change } });
   return (
     <section className={classes.group} aria-labelledby="planner-node">
       <h2 className={classes.legend} id="planner-node">
-        Which node?
+        Node
       </h2>
-      <Select
-        label="Node"
-        searchable
-        allowDeselect={false}
-        value={nodeId ?? INLINE}
-        onChange={(value) => onNode(value === INLINE ? null : value)}
-        data={[
-          ...nodes.map((node) => ({
-            value: node.id,
-            label: `${node.name}, ${formatBytes(node.mem_total_bytes)}${node.synthetic ? ", synthetic" : ""}`,
-          })),
-          { value: INLINE, label: "Describe a node here" },
-        ]}
-      />
+      <NodeSelect nodeId={nodeId} node={node} onNode={onNode} />
       {nodeId === null && (
         <>
           <div className={classes.pair}>
@@ -99,7 +86,7 @@ function ReservationInputs({
   return (
     <>
       <Switch
-        label="It is a Kubernetes node"
+        label="Kubernetes node"
         checked={reservations.kubernetes ?? false}
         onChange={(event) => set({ kubernetes: event.currentTarget.checked })}
       />
@@ -130,10 +117,19 @@ function ReservationInputs({
 
 const RESERVE_AT = [
   { value: "", label: "At boot" },
-  { value: "runtime", label: "While it runs" },
+  { value: "runtime", label: "At run time" },
 ];
 
-/** The reader's choices: slack, risk, and when to reserve. */
+/** A share as it stands in the form ("1%", "0.01") in per cent; null where it is not one. */
+export function shareToPercent(text: string | undefined): number | null {
+  const match = /^\s*(\d+(?:\.\d+)?)\s*(%?)\s*$/.exec(text ?? "");
+  if (!match) return null;
+  return Number((Number(match[1]) * (match[2] ? 1 : 100)).toPrecision(12));
+}
+
+const DEFAULT_PERCENT = 1;
+
+/** The reader's choices: slack, accepted risk, and when to reserve. */
 export function PolicyInputs({
   form,
   errors,
@@ -142,26 +138,43 @@ export function PolicyInputs({
   const { policy } = form;
   const set = (change: Partial<PlannerForm["policy"]>) =>
     onChange({ ...form, policy: { ...policy, ...change } });
-  const text = (field: "slack" | "risk" | "free_margin", label: string, placeholder: string) => (
-    <TextInput
-      label={label}
-      placeholder={placeholder}
-      value={policy[field] ?? ""}
-      onChange={(event) => set({ [field]: event.currentTarget.value })}
-      error={errors.at(`policy.${field}`)}
-    />
+  const share = (field: "slack" | "risk", label: string, most: number) => (
+    <div>
+      <TextInput
+        label={label}
+        placeholder={`${DEFAULT_PERCENT}%`}
+        value={policy[field] ?? ""}
+        onChange={(event) => set({ [field]: event.currentTarget.value })}
+        error={errors.at(`policy.${field}`)}
+      />
+      <WhatIfSlider
+        label={label}
+        min={0}
+        max={most}
+        step={0.25}
+        value={shareToPercent(policy[field]) ?? DEFAULT_PERCENT}
+        format={(percent) => `${percent}%`}
+        onChange={(percent) => set({ [field]: `${percent}%` })}
+      />
+    </div>
   );
   return (
     <section className={classes.group} aria-labelledby="planner-policy">
       <h2 className={classes.legend} id="planner-policy">
-        How careful?
+        Policy
       </h2>
       <div className={classes.pair}>
-        {text("slack", "Slack per pool", "1%")}
-        {text("risk", "Accepted risk", "1%")}
+        {share("slack", "Slack per pool", 10)}
+        {share("risk", "Accepted risk", 10)}
       </div>
       <div className={classes.pair}>
-        {text("free_margin", "Keep free", "default")}
+        <TextInput
+          label="Keep free"
+          placeholder="default"
+          value={policy.free_margin ?? ""}
+          onChange={(event) => set({ free_margin: event.currentTarget.value })}
+          error={errors.at("policy.free_margin")}
+        />
         <NativeSelect
           label="Reserve"
           data={RESERVE_AT}

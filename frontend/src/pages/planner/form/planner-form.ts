@@ -26,6 +26,9 @@ const databaseForm = z.object({
   settings: z.record(z.string(), text).catch({}),
   connections: text.optional(),
   page_size: text.optional(),
+  /** A range lets the planner choose the pool size; it is used when either end is given. */
+  pool_min: text.optional(),
+  pool_max: text.optional(),
   numa_node: text.optional(),
   pod_hugepages_limit: text.optional(),
   workload: workloadForm.optional().catch(undefined),
@@ -141,6 +144,7 @@ function databaseDocument(database: DatabaseForm): Json {
     ),
     connections: wholeNumber(database.connections),
     page_size: trimmed(database.page_size),
+    pool_range: filled({ min: trimmed(database.pool_min), max: trimmed(database.pool_max) }),
     numa_node: wholeNumber(database.numa_node),
     pod_hugepages_limit: trimmed(database.pod_hugepages_limit),
     workload: filled({
@@ -225,6 +229,8 @@ export function fromScenario(scenario: Json): { form: PlannerForm; notShown: str
     node: texts(scenario.node),
     databases: list(scenario.databases).map((database) => ({
       ...texts(database),
+      pool_min: asText(record(database.pool_range).min),
+      pool_max: asText(record(database.pool_range).max),
       settings: texts(database.settings),
       workload: texts(database.workload),
     })),
@@ -259,4 +265,45 @@ function lostPaths(before: unknown, after: unknown, path = ""): string[] {
     );
   }
   return asText(before) === asText(after) ? [] : [path];
+}
+
+/** The paths that the form has an input for. */
+export function inputPaths(
+  databases: readonly { settings: Record<string, string> }[],
+  tenants: number,
+): Set<string> {
+  const paths = new Set(["node.memory", "node.cpus", "node.arch"]);
+  for (const name of ["provider", "kube_reserved", "system_reserved", "eviction_hard", "max_pods"]) {
+    paths.add(`reservations.${name}`);
+  }
+  for (const name of ["slack", "risk", "reserve_at", "free_margin"]) paths.add(`policy.${name}`);
+  databases.forEach(({ settings }, index) => {
+    const names = [
+      "name",
+      "engine",
+      "version",
+      "connections",
+      "page_size",
+      "numa_node",
+      "pod_hugepages_limit",
+      "pool_range",
+      "pool_range.min",
+      "pool_range.max",
+    ];
+    const workload = [
+      "row_bytes",
+      "working_set",
+      "active_connections",
+      "operations_per_second_per_busy_core",
+      "benefit_table",
+    ];
+    for (const name of names) paths.add(`databases.${index}.${name}`);
+    for (const name of workload) paths.add(`databases.${index}.workload.${name}`);
+    for (const name of Object.keys(settings)) paths.add(`databases.${index}.settings.${name}`);
+  });
+  for (let index = 0; index < tenants; index += 1) {
+    for (const name of ["name", "kind", "count", "request", "limit", "numa_node"])
+      paths.add(`tenants.${index}.${name}`);
+  }
+  return paths;
 }

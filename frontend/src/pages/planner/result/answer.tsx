@@ -1,75 +1,138 @@
+import { Button } from "@mantine/core";
 import type { Gain, Plan } from "@/api/types";
+import { RangeBar } from "@/components/charts/range-bar";
 import { StateBadge } from "@/components/ui/badges";
-import { Bytes, Pages, Unknown } from "@/components/ui/values";
+import { Bytes, Unknown } from "@/components/ui/values";
 import {
   formatBytes,
   formatBytesDelta,
+  formatCount,
   formatNsInterval,
   formatNsWithin,
-  formatRatio,
+  formatPercentChange,
   formatShare,
 } from "@/lib/units";
 import classes from "./answer.module.css";
-import { overcommitBytes } from "./ledger-parts";
+import { freeBytes, overcommitBytes } from "./ledger-parts";
+import { planState } from "./plan-state";
 
-/** What to do, what it costs, what it buys, how sure: in this order. */
-export function Answer({ plan }: { plan: Plan }) {
+/** A change that makes the plan fit, taken over into the form. */
+export type UseFit = (instance: string, setting: string, value: string) => void;
+
+interface AnswerProps {
+  plan: Plan;
+  isStale: boolean;
+  onUseFit?: UseFit;
+}
+
+/** The answer in five lines: decision, change, benefit, risk, certainty. It stays in view while the form scrolls. */
+export function Answer({ plan, isStale, onUseFit }: AnswerProps) {
   return (
-    <section className={classes.answer} aria-label="The plan in one line">
+    <section
+      className={classes.answer}
+      aria-label="The answer"
+      data-state={planState(plan)}
+      data-stale={isStale}
+    >
       <p className={classes.headline} data-testid="plan-headline">
         {plan.headline}
       </p>
+      <WouldFit plan={plan} onUseFit={onUseFit} />
       <dl className={classes.cells}>
-        <div className={classes.cell}>
-          <dt>Reserve</dt>
-          <Reserve plan={plan} />
-        </div>
-        <div className={classes.cell}>
-          <dt>What it costs</dt>
-          <Cost plan={plan} />
-        </div>
-        <div className={classes.cell}>
-          <dt>What it buys</dt>
-          <Buys plan={plan} />
-        </div>
-        <div className={classes.cell}>
-          <dt>How sure</dt>
-          <Sure plan={plan} />
-        </div>
+        <Cell name="Changes">
+          <Change plan={plan} />
+        </Cell>
+        <Cell name="Buys">
+          <Benefit plan={plan} />
+        </Cell>
+        <Cell name="Risks">
+          <RiskLine plan={plan} />
+        </Cell>
+        <Cell name="How sure">
+          <Certainty plan={plan} />
+        </Cell>
       </dl>
     </section>
   );
 }
 
-function Reserve({ plan }: { plan: Plan }) {
-  const bySize = new Map<number, number>();
-  for (const pool of plan.pools) bySize.set(pool.page_bytes, (bySize.get(pool.page_bytes) ?? 0) + pool.pages);
-  const sizes = [...bySize.entries()].filter(([, pages]) => pages > 0).sort(([a], [b]) => a - b);
-  if (sizes.length === 0) return <dd className={classes.big}>No huge pages</dd>;
-  return sizes.map(([pageBytes, pages]) => (
-    <dd key={pageBytes} className={classes.big}>
-      <Pages count={pages} pageBytes={pageBytes} />
-    </dd>
-  ));
+function Cell({ name, children }: { name: string; children: React.ReactNode }) {
+  return (
+    <div className={classes.cell}>
+      <dt>{name}</dt>
+      {children}
+    </div>
+  );
 }
 
-function Cost({ plan }: { plan: Plan }) {
+/** What would fit instead, each change one click away. */
+function WouldFit({ plan, onUseFit }: Pick<AnswerProps, "plan" | "onUseFit">) {
+  const shortfall = plan.shortfall;
+  if (!shortfall) return null;
+  return (
+    <div className={classes.fit}>
+      <p>{shortfall.reason}</p>
+      <ul>
+        {shortfall.options.map(({ text, instance, setting, value }) => (
+          <li key={text}>
+            {text}{" "}
+            {onUseFit && instance && setting && value && (
+              <Button size="compact-xs" variant="default" onClick={() => onUseFit(instance, setting, value)}>
+                Use {value}
+              </Button>
+            )}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** Pages of one size now and as planned, over all NUMA nodes; now is null when it is not known. */
+export function pageChanges(plan: Plan): { pageBytes: number; now: number | null; planned: number }[] {
+  const rows = plan.difference
+    ? plan.difference.pools.map((pool) => ({
+        pageBytes: pool.page_bytes,
+        now: pool.now_pages,
+        planned: pool.planned_pages,
+      }))
+    : plan.pools.map((pool) => ({
+        pageBytes: pool.page_bytes,
+        now: pool.present_pages,
+        planned: pool.pages,
+      }));
+  const sizes = new Map<number, { pageBytes: number; now: number | null; planned: number }>();
+  for (const row of rows) {
+    const sum = sizes.get(row.pageBytes) ?? { pageBytes: row.pageBytes, now: 0, planned: 0 };
+    sum.now = sum.now === null || row.now === null ? null : sum.now + row.now;
+    sum.planned += row.planned;
+    sizes.set(row.pageBytes, sum);
+  }
+  return [...sizes.values()]
+    .filter(({ now, planned }) => planned > 0 || (now ?? 0) > 0)
+    .sort((a, b) => a.pageBytes - b.pageBytes);
+}
+
+function Change({ plan }: { plan: Plan }) {
+  const changes = pageChanges(plan);
   const net = plan.net_memory;
-  const over = overcommitBytes(plan);
   return (
     <>
-      <dd className={classes.big}>
-        <Bytes value={net.locked_bytes} /> locked
-      </dd>
-      <dd>
-        {formatBytes(net.idle_bytes)} of it idle, {formatBytes(net.returned_page_tables_bytes)} of page tables
-        returned. Net {formatBytesDelta(net.net_bytes)}.
-      </dd>
-      {over > 0 && (
-        <dd>
-          <StateBadge state="wrong" text={`Does not fit by ${formatBytes(over)}`} />
+      {changes.length === 0 && <dd className={classes.big}>No huge pages</dd>}
+      {changes.map(({ pageBytes, now, planned }) => (
+        <dd key={pageBytes} className={classes.big}>
+          {now === null ? <Unknown why="The node's present pool is not known." /> : formatCount(now)} →{" "}
+          {formatCount(planned)} × {formatBytes(pageBytes)}
         </dd>
-      )}
+      ))}
+      <dd>
+        {plan.difference?.moves[0] ?? (
+          <>
+            <Bytes value={net.locked_bytes} /> taken from everyone else, {formatBytes(net.idle_bytes)} of it
+            idle; net {formatBytesDelta(net.net_bytes)}.
+          </>
+        )}
+      </dd>
     </>
   );
 }
@@ -81,63 +144,137 @@ export function chosenGains(plan: Plan): Gain[] {
     .sort((a, b) => b.saving_ns_per_operation.likely - a.saving_ns_per_operation.likely);
 }
 
-function Buys({ plan }: { plan: Plan }) {
+function Benefit({ plan }: { plan: Plan }) {
   const [best] = chosenGains(plan);
   if (!best) {
-    return plan.pools.some((pool) => pool.pages > 0) ? (
+    const reserves = plan.pools.some((pool) => pool.pages > 0);
+    return (
       <dd className={classes.big}>
-        <Unknown why="No gain could be estimated for the chosen page size." />
+        {reserves ? <Unknown why="No gain could be estimated for the chosen page size." /> : "Nothing"}
       </dd>
-    ) : (
-      <dd className={classes.big}>Nothing</dd>
     );
   }
-  const saving = best.saving_ns_per_operation;
+  const { speedup, saving_ns_per_operation: saving } = best;
+  if (!speedup) {
+    return (
+      <>
+        <dd className={classes.big}>{formatNsWithin(saving.likely, saving)} per operation</dd>
+        <dd>
+          {formatNsInterval(saving)} on {best.instance}. Give its operations per second for a percentage.
+        </dd>
+      </>
+    );
+  }
+  const percent = (ratio: number) => formatPercentChange(ratio - 1);
+  const range = { low: speedup.low - 1, likely: speedup.likely - 1, high: speedup.high - 1 };
   return (
     <>
-      <dd className={classes.big}>{formatNsWithin(saving.likely, saving)} an operation</dd>
+      <dd className={classes.big}>{percent(speedup.likely)} throughput likely</dd>
       <dd>
-        {formatNsInterval(saving)} on {best.instance}
-        {best.speedup
-          ? `, ${formatRatio(best.speedup.low)} to ${formatRatio(best.speedup.high)}.`
-          : ". Give its operations a second for a percentage."}
+        <RangeBar range={range} format={formatPercentChange} />
+        {plan.instances.length > 1 && `On ${best.instance}. `}
+        {formatBytes(plan.net_memory.returned_page_tables_bytes)} of page tables returned.
       </dd>
     </>
   );
 }
 
-function Sure({ plan }: { plan: Plan }) {
-  const { risk } = plan;
+function RiskLine({ plan }: { plan: Plan }) {
+  const over = overcommitBytes(plan);
+  const { probability, policy, basis } = plan.risk;
+  if (over > 0)
+    return (
+      <>
+        <dd className={classes.big}>
+          <StateBadge state="wrong" text={`${formatBytes(over)} short`} />
+        </dd>
+        <dd>The plan cannot be in force together with what else runs here.</dd>
+      </>
+    );
+  if (!probability)
+    return (
+      <>
+        <dd className={classes.big}>
+          <Unknown why={basis} />
+        </dd>
+        <dd>{basis}</dd>
+      </>
+    );
+  const upTo = formatShare(probability.high);
+  const range = probability.low === probability.high ? upTo : `${formatShare(probability.low)} to ${upTo}`;
+  return (
+    <>
+      <dd className={classes.big}>{formatBytes(freeBytes(plan))} stays free</dd>
+      <dd>
+        Shortage {range}, {riskVerdict(plan)} {formatShare(policy)}. {tenantsSentence(plan)}
+      </dd>
+    </>
+  );
+}
+
+/** How the risk stands to the policy: "within the accepted". */
+export function riskVerdict({ risk }: Pick<Plan, "risk">): string {
+  if (risk.meets_policy === true) return "within the accepted";
+  if (risk.meets_policy === false) return "above the accepted";
+  return "which may or may not be within the accepted";
+}
+
+function tenantsSentence({ ledger }: Pick<Plan, "ledger">): string {
+  return ledger.parts.some(({ kind }) => kind === "tenants")
+    ? ""
+    : "No other workload is described, so only fixed parts count.";
+}
+
+function Certainty({ plan }: { plan: Plan }) {
   const [best] = chosenGains(plan);
+  const assumed = [
+    ...new Set((best?.inputs ?? []).filter(({ source }) => source === "assumed").map(({ name }) => name)),
+  ];
+  const unknowns = plan.unknowns.length;
   return (
     <>
-      <dd className={classes.big}>
-        {risk.probability ? (
-          <>{formatShare(risk.probability.likely)} risk of running out</>
-        ) : (
-          <>
-            Risk <Unknown why={risk.basis} />
-          </>
-        )}
-      </dd>
+      <dd className={classes.big}>{best ? best.confidence : "exact counts"}</dd>
       <dd>
-        {riskSentence(plan)}
-        {best && `Confidence in the gain: ${best.confidence}. `}
-        {plan.unknowns.length > 0 &&
-          `${plan.unknowns.length} unknown${plan.unknowns.length === 1 ? "" : "s"}, listed below.`}
+        {assumed.length > 0 &&
+          `Assumed: ${assumed.slice(0, 2).join(", ")}${assumed.length > 2 ? " and more" : ""}. `}
+        {unknowns > 0 && `${unknowns} ${unknowns === 1 ? "input is" : "inputs are"} unknown. `}
+        <a href="#inputs" className="hp-anchor">
+          What it rests on
+        </a>
       </dd>
     </>
   );
 }
 
-/** How the risk stands to the policy; without tenants, that there was nobody to run out of memory. */
-export function riskSentence({ ledger, risk }: Pick<Plan, "ledger" | "risk">): string {
-  const { probability, meets_policy: meets, policy } = risk;
-  if (!probability) return "";
-  if (probability.high === 0 && !ledger.parts.some(({ kind }) => kind === "tenants"))
-    return "No tenant is described, so only fixed parts count. ";
-  const upTo = probability.high > probability.likely ? `Up to ${formatShare(probability.high)}. ` : "";
-  if (meets === true) return `${upTo}Within the accepted ${formatShare(policy)}. `;
-  if (meets === false) return `${upTo}Above the accepted ${formatShare(policy)}. `;
-  return `${upTo}Whether that is within the accepted ${formatShare(policy)} is open. `;
+/** A row of the same answer for print and comparison: all of it as text. */
+export function answerTexts(plan: Plan): {
+  change: string;
+  benefit: string;
+  risk: string;
+  confidence: string;
+} {
+  const [best] = chosenGains(plan);
+  const { probability, policy } = plan.risk;
+  const over = overcommitBytes(plan);
+  return {
+    change:
+      pageChanges(plan)
+        .map(
+          ({ pageBytes, now, planned }) =>
+            `${formatCount(now)} → ${formatCount(planned)} × ${formatBytes(pageBytes)}`,
+        )
+        .join(", ") || "no huge pages",
+    benefit: !best
+      ? "none"
+      : best.speedup
+        ? `${formatPercentChange(best.speedup.likely - 1)} (${formatPercentChange(best.speedup.low - 1)} to ${formatPercentChange(best.speedup.high - 1)})`
+        : `${formatNsInterval(best.saving_ns_per_operation)} per operation`,
+    risk:
+      over > 0
+        ? `${formatBytes(over)} short`
+        : probability
+          ? `${formatShare(probability.low)} to ${formatShare(probability.high)}, accepted ${formatShare(policy)}`
+          : "unknown",
+    confidence: best?.confidence ?? "exact counts",
+  };
 }

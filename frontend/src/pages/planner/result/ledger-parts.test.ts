@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { LedgerPart, Plan } from "@/api/types";
-import type { MapBar } from "@/components/memory-map/memory-map-types";
+import { drawnBytes, type MapBar } from "@/components/memory-map/memory-map-types";
 import { GIB } from "@/lib/units";
-import { ledgerBars, ledgerMapParts, overcommitBytes } from "./ledger-parts";
+import { freeBytes, ledgerBars, ledgerMapParts, overcommitBytes } from "./ledger-parts";
 
 const part = (kind: LedgerPart["kind"], bytes: number, over: Partial<LedgerPart> = {}): LedgerPart => ({
   kind,
@@ -56,7 +56,17 @@ describe("ledgerBars", () => {
   });
 });
 
-it("says by how much a plan does not fit", () => {
-  expect(overcommitBytes(plan([part("free", -GIB)]))).toBe(GIB);
-  expect(overcommitBytes(plan([part("free", GIB)]))).toBe(0);
+describe("a plan that does not fit", () => {
+  it("is missing memory on one NUMA node although another has some", () => {
+    const both = plan([part("free", -GIB), part("free", 3 * GIB, { numa_node: 1 })]);
+    expect(overcommitBytes(both)).toBe(GIB);
+    expect(freeBytes(both)).toBe(3 * GIB);
+    expect(overcommitBytes(plan([part("free", GIB)]))).toBe(0);
+  });
+  it("is drawn beyond the end of the bar, not as exactly full", () => {
+    const [bar] = ledgerBars(plan([part("tenants", 3 * GIB), part("free", -GIB)]));
+    expect(bar?.totalBytes).toBe(2 * GIB);
+    expect(bar?.parts.at(-1)).toMatchObject({ key: "missing", look: "missing", bytes: GIB });
+    expect(drawnBytes(bar as MapBar)).toBe(3 * GIB);
+  });
 });

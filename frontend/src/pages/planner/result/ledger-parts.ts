@@ -6,7 +6,7 @@ import { formatBytes } from "@/lib/units";
 import { token } from "@/theme/tokens";
 
 /** Name and hue of the ledger's parts. */
-const KINDS: Record<LedgerKind, { label: string; color: string; look: MapPart["look"] }> = {
+const KINDS: Record<LedgerKind | "reclaimable", { label: string; color: string; look: MapPart["look"] }> = {
   kernel: { label: "Kernel", color: token("ledger-kernel"), look: "solid" },
   system_reserved: {
     label: "Reserved for the system",
@@ -19,6 +19,7 @@ const KINDS: Record<LedgerKind, { label: string; color: string; look: MapPart["l
   engine_private: { label: "Engines' private memory", color: token("ledger-engine-private"), look: "solid" },
   page_tables: { label: "Page tables", color: token("ledger-page-tables"), look: "solid" },
   page_cache: { label: "Page cache", color: token("ledger-page-cache"), look: "solid" },
+  reclaimable: { label: "Reclaimable cache", color: token("ledger-reclaimable"), look: "solid" },
   pool: { label: "Pool", color: token("page-2m"), look: "pool" },
   pool_slack: { label: "Slack", color: token("page-2m"), look: "slack" },
   free: { label: "Free", color: token("ledger-free"), look: "free" },
@@ -68,12 +69,39 @@ export function ledgerMapParts(parts: readonly LedgerPart[]): MapPart[] {
   return [...groups.values()].map(joinParts).sort(compareParts);
 }
 
-/** How far the plan goes beyond the memory there is; 0 when it fits. */
-export function overcommitBytes(plan: Plan): number {
-  const free = plan.ledger.parts
-    .filter(({ kind }) => kind === "free")
-    .reduce((sum, part) => sum + part.bytes, 0);
-  return Math.max(0, -free);
+/** What is free on each NUMA node under the plan; below zero is missing there. */
+export function freeByNumaNode(plan: Pick<Plan, "ledger">): Map<number, number> {
+  const free = new Map<number, number>();
+  for (const part of plan.ledger.parts)
+    if (part.kind === "free") free.set(part.numa_node, (free.get(part.numa_node) ?? 0) + part.bytes);
+  return free;
+}
+
+/** Memory that the plan asks for beyond what there is; what is free on one NUMA node does not help another. */
+export function overcommitBytes(plan: Pick<Plan, "ledger">): number {
+  return [...freeByNumaNode(plan).values()].reduce((sum, free) => sum + Math.max(0, -free), 0);
+}
+
+/** What stays free under the plan, counted on the NUMA nodes that have some. */
+export function freeBytes(plan: Pick<Plan, "ledger">): number {
+  return [...freeByNumaNode(plan).values()].reduce((sum, free) => sum + Math.max(0, free), 0);
+}
+
+/** Free memory below zero is drawn as what it is: memory that is missing. */
+function withMissing(parts: readonly MapPart[]): MapPart[] {
+  return parts.map((part) =>
+    part.look === "free" && part.bytes < 0
+      ? {
+          ...part,
+          key: "missing",
+          label: "Missing",
+          look: "missing",
+          bytes: -part.bytes,
+          color: token("state-wrong"),
+          detail: "More is asked for than the node has.",
+        }
+      : part,
+  );
 }
 
 /** The plan's ledger as one bar, or one a NUMA node; with today's memory below it when `now` is known. */
@@ -82,7 +110,7 @@ export function ledgerBars(plan: Plan, now?: readonly MapBar[]): MapBar[] {
   const whole = ids.length < 2;
   const bars = (whole ? [null] : ids).map((id): MapBar => {
     const own = id === null ? plan.ledger.parts : plan.ledger.parts.filter((part) => part.numa_node === id);
-    const parts = ledgerMapParts(own);
+    const parts = withMissing(ledgerMapParts(own));
     const totalBytes = own.reduce((sum, part) => sum + part.bytes, 0);
     return {
       key: id === null ? "node" : `numa${id}`,

@@ -1,98 +1,83 @@
-import type { UseQueryResult } from "@tanstack/react-query";
-import { useState } from "react";
 import type { ApiError, FieldError } from "@/api/problem";
-import type { PlanPreview } from "@/api/types";
+import type { NodeDetail, PlanPreview } from "@/api/types";
+import type { ResizePool } from "@/components/memory-map/memory-map";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, StateText } from "@/components/ui/states";
-import classes from "../form/planner-form.module.css";
-import { Answer } from "./answer";
-import { ArtifactsCard } from "./artifacts-card";
+import { ApplyCard } from "./apply-card";
 import { FindingsCard } from "./findings-card";
 import { ForecastsCard } from "./forecasts-card";
 import { GainsCard } from "./gains-card";
+import { InputsCard } from "./inputs-card";
 import { InstancesCard } from "./instances-card";
 import { KubernetesCard } from "./kubernetes-card";
 import { LedgerCard } from "./ledger-card";
-import { NotesCard } from "./notes-card";
+import classes from "./plan-result.module.css";
+import { fits } from "./plan-state";
 import { PoolBenefitCard } from "./pool-benefit-card";
 import { RiskCard } from "./risk-card";
 
-interface PlanResultProps {
-  preview: UseQueryResult<PlanPreview>;
+interface PlanProblemsProps {
   problem: ApiError | null;
   /** Errors that belong to no input of the form. */
   unplaced: readonly FieldError[];
-  /** Databases with a pasted table of throughput. */
-  tables: readonly string[];
-  nodeId: string | null;
-  isWaiting: boolean;
+  hasPlan: boolean;
+  onRetry: () => void;
 }
 
-/** The plan, live. A wrong input keeps the last plan in sight, dimmed, and says what to mend. */
-export function PlanResult(props: PlanResultProps) {
-  const { preview, problem, unplaced, tables, nodeId, isWaiting } = props;
-  const data = useLastGood(preview.data);
-  const onlyFields = problem !== null && problem.fieldErrors.length > 0 && unplaced.length === 0;
+/** Why there is no plan of what stands in the form. */
+export function PlanProblems({ problem, unplaced, hasPlan, onRetry }: PlanProblemsProps) {
+  if (!problem) return null;
+  const count = problem.fieldErrors.length;
+  if (count === 0 || unplaced.length > 0) return <ErrorState error={problem} onRetry={onRetry} />;
   return (
-    <div className={classes.result} aria-live="polite" aria-busy={preview.isFetching || isWaiting}>
-      {problem && onlyFields && (
-        <div role="alert">
-          <StateText>
-            No plan yet:{" "}
-            {problem.fieldErrors.length === 1
-              ? "one input is not valid. It is marked in the form."
-              : `${problem.fieldErrors.length} inputs are not valid. They are marked in the form.`}
-            {data ? " Below is the last plan." : ""}
-          </StateText>
-        </div>
-      )}
-      {problem && !onlyFields && <ErrorState error={problem} onRetry={() => void preview.refetch()} />}
-      {!data && !problem && (
-        <>
-          <CardSkeleton height={80} />
-          <CardSkeleton height={180} />
-          <CardSkeleton height={140} />
-        </>
-      )}
-      {data && (
-        <Cards
-          data={data}
-          tables={tables}
-          nodeId={nodeId}
-          stale={preview.isPlaceholderData || problem !== null}
-        />
-      )}
+    <div role="alert">
+      <StateText>
+        No plan yet:{" "}
+        {count === 1
+          ? "one input is not valid. It is marked in the form."
+          : `${count} inputs are not valid. They are marked in the form.`}
+        {hasPlan ? " Below is the last plan." : ""}
+      </StateText>
     </div>
   );
 }
 
-/** The newest plan that could be computed: it stays in sight while an input is being mended. */
-function useLastGood(data: PlanPreview | undefined): PlanPreview | undefined {
-  const [last, setLast] = useState(data);
-  if (data !== undefined && data !== last) setLast(data);
-  return data ?? last;
+interface PlanResultProps {
+  shown: PlanPreview | null;
+  isStale: boolean;
+  hasProblem: boolean;
+  node: NodeDetail | undefined;
+  /** Databases with a pasted table of throughput. */
+  tables: readonly string[];
+  onResizePool: ResizePool;
 }
 
-interface CardsProps extends Pick<PlanResultProps, "tables" | "nodeId"> {
-  data: PlanPreview;
-  stale: boolean;
-}
-
-function Cards({ data, tables, nodeId, stale }: CardsProps) {
-  const { plan, artifacts } = data;
+/** The pictures beneath the answer. */
+export function PlanResult({ shown, isStale, hasProblem, node, tables, onResizePool }: PlanResultProps) {
+  if (!shown) {
+    return hasProblem ? null : (
+      <div className={classes.result} role="status" aria-label="Loading">
+        <CardSkeleton height={80} />
+        <CardSkeleton height={180} />
+        <CardSkeleton height={140} />
+      </div>
+    );
+  }
+  const { plan, artifacts } = shown;
   return (
-    <div className={classes.result} data-stale={stale}>
-      <Answer plan={plan} />
-      <LedgerCard plan={plan} nodeId={nodeId} />
+    <div className={classes.result} data-stale={isStale}>
+      <LedgerCard plan={plan} node={node} onResize={onResizePool} />
+      <div className={classes.pair}>
+        <GainsCard plan={plan} />
+        <FindingsCard plan={plan} />
+      </div>
       <RiskCard plan={plan} />
-      <FindingsCard plan={plan} />
-      <GainsCard plan={plan} />
       <PoolBenefitCard plan={plan} tables={tables} />
-      <ArtifactsCard artifacts={artifacts} />
+      <ApplyCard artifacts={artifacts} fits={fits(plan)} />
       <InstancesCard plan={plan} />
       <ForecastsCard plan={plan} />
       <KubernetesCard plan={plan} />
-      <NotesCard plan={plan} />
+      <InputsCard plan={plan} />
     </div>
   );
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Plan } from "@/api/types";
-import { riskSentence } from "./answer";
+import { riskVerdict } from "./answer";
 import { riskTitle } from "./risk-card";
 
 const range = (low: number, likely: number, high: number) => ({ low, likely, high });
@@ -40,16 +40,10 @@ describe("riskTitle", () => {
   });
 });
 
-describe("riskSentence", () => {
-  it("does not call a plan without tenants safe", () => {
-    expect(riskSentence(plan({}, ["kernel"]))).toBe("No tenant is described, so only fixed parts count. ");
-  });
-  it("gives the upper end, and says when it is open", () => {
-    const risk = { probability: range(0, 0.004, 0.02) };
-    expect(riskSentence(plan({ ...risk, meets_policy: null }))).toBe(
-      "Up to 2%. Whether that is within the accepted 1% is open. ",
-    );
-    expect(riskSentence(plan({ ...risk, meets_policy: false }))).toBe("Up to 2%. Above the accepted 1%. ");
-    expect(riskSentence(plan({ probability: null }))).toBe("");
+describe("riskVerdict", () => {
+  it("says how the risk stands to the policy, and when that is open", () => {
+    expect(riskVerdict(plan({ meets_policy: true }))).toBe("within the accepted");
+    expect(riskVerdict(plan({ meets_policy: false }))).toBe("above the accepted");
+    expect(riskVerdict(plan({ meets_policy: null }))).toMatch(/may or may not/);
   });
 });

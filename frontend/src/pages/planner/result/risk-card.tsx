@@ -9,20 +9,22 @@ import { token } from "@/theme/tokens";
 export function RiskCard({ plan }: { plan: Plan }) {
   const { probability, policy, numa_nodes: nodes } = plan.risk;
   if (!probability || nodes.length === 0) return null;
-  const color = (likely: number) => token(likely > policy ? "state-wrong" : "state-ok");
+  // Only what is within the policy at its worst is drawn as fine.
+  const color = ({ likely, high }: { likely: number; high: number }) =>
+    token(likely > policy ? "state-wrong" : high > policy ? "state-attention" : "state-ok");
   const rows: IntervalRow[] = [
     ...nodes.map((node) => ({
       key: String(node.numa_node),
       name: `NUMA\u00a0node\u00a0${node.numa_node}`,
       range: node.probability,
-      color: color(node.probability.likely),
+      color: color(node.probability),
       extra: [<Bytes key="room" value={node.room_bytes} />],
     })),
     {
       key: "node",
       name: "Whole\u00a0node",
       range: probability,
-      color: color(probability.likely),
+      color: color(probability),
       extra: [""],
     },
   ];
@@ -35,7 +37,7 @@ export function RiskCard({ plan }: { plan: Plan }) {
         title="Risk of running out by NUMA node"
         nameHeader="Where"
         valueHeader="Risk"
-        extraHeaders={["Room for what is bound there"]}
+        extraHeaders={["Room there"]}
         format={formatShare}
         rows={rows}
       />

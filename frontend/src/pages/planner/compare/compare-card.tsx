@@ -1,0 +1,152 @@
+import { MultiSelect, Table } from "@mantine/core";
+import { useQueries, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { planPreviewQuery } from "@/api/plans";
+import { asApiError } from "@/api/problem";
+import { scenarioQuery, scenariosQuery } from "@/api/scenarios";
+import type { Plan, Scenario } from "@/api/types";
+import { QuestionCard } from "@/components/ui/question-card";
+import { ErrorState } from "@/components/ui/states";
+import { TableScroll } from "@/components/ui/table-scroll";
+import { Unknown } from "@/components/ui/values";
+import { formatBytes, formatCount } from "@/lib/units";
+import { answerTexts, pageChanges } from "../result/answer";
+import { freeBytes, overcommitBytes } from "../result/ledger-parts";
+import classes from "./compare-card.module.css";
+
+const MOST_OTHERS = 3;
+
+interface CompareCardProps {
+  plan: Plan;
+  base: Scenario | null;
+  isDirty: boolean;
+  nodeId: string | null;
+}
+
+interface Column {
+  name: string;
+  /** Null while it is computed; a text says why there is none. */
+  plan: Plan | null;
+  why?: string;
+}
+
+/** The plan beside the node as it is, beside the scenario as it was saved, and beside other saved scenarios. */
+export function CompareCard({ plan, base, isDirty, nodeId }: CompareCardProps) {
+  const [ids, choose] = useState<string[]>([]);
+  const list = useQuery(scenariosQuery());
+  const others = [...(base && isDirty ? [base.id] : []), ...ids];
+  const scenarios = useQueries({ queries: others.map((id) => scenarioQuery(id)) });
+  const plans = useQueries({
+    // Compared on the same node, so that only what the scenarios say differs.
+    queries: scenarios.map(({ data }) =>
+      planPreviewQuery(data ? { nodeId: nodeId ?? data.node_id, scenario: data.scenario } : null),
+    ),
+  });
+  const columns: Column[] = [
+    { name: "This plan", plan },
+    ...others.map((id, index) => ({
+      name: id === base?.id ? `${base.name}, as saved` : (scenarios[index]?.data?.name ?? "Loading"),
+      plan: plans[index]?.data?.plan ?? null,
+      why: plans[index]?.isError
+        ? (asApiError(plans[index].error).detail ?? undefined)
+        : scenarios[index]?.isError
+          ? asApiError(scenarios[index].error).title
+          : undefined,
+    })),
+  ];
+  return (
+    <QuestionCard
+      title="How does it compare?"
+      description="Differences to this plan are marked. All are computed for the node that is chosen above."
+      actions={
+        <MultiSelect
+          aria-label="Saved scenarios to compare with"
+          placeholder={ids.length === 0 ? "Up to three saved scenarios" : undefined}
+          data={(list.data?.items ?? [])
+            .filter(({ id }) => id !== base?.id)
+            .map(({ id, name }) => ({ value: id, label: name }))}
+          value={ids}
+          onChange={choose}
+          maxValues={MOST_OTHERS}
+          searchable
+          w={300}
+        />
+      }
+    >
+      {list.isError && <ErrorState error={list.error} onRetry={() => void list.refetch()} bare />}
+      <TableScroll label="Plans side by side" minWidth={260 + 170 * (columns.length + 1)}>
+        <Table verticalSpacing={6}>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Td />
+              <Table.Th>Now</Table.Th>
+              {columns.map(({ name }) => (
+                <Table.Th key={name}>{name}</Table.Th>
+              ))}
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {comparisonRows(columns, plan).map(({ name, now, values }) => (
+              <Table.Tr key={name}>
+                <Table.Th scope="row" fw={400}>
+                  {name}
+                </Table.Th>
+                <Table.Td>{now ?? ""}</Table.Td>
+                {values.map((value, index) => (
+                  <Table.Td
+                    key={columns[index]?.name}
+                    className={
+                      index > 0 && value !== null && value !== values[0] ? classes.differs : undefined
+                    }
+                  >
+                    {value ?? <Unknown why={columns[index]?.why ?? "Being computed."} />}
+                  </Table.Td>
+                ))}
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </TableScroll>
+    </QuestionCard>
+  );
+}
+
+interface ComparisonRow {
+  name: string;
+  now: string | null;
+  values: (string | null)[];
+}
+
+/** The decisive figures as rows, one column per plan. */
+export function comparisonRows(columns: readonly Pick<Column, "plan">[], plan: Plan): ComparisonRow[] {
+  const row = (name: string, now: string | null, of: (plan: Plan) => string): ComparisonRow => ({
+    name,
+    now,
+    values: columns.map((column) => (column.plan ? of(column.plan) : null)),
+  });
+  const sizes = [
+    ...new Set(
+      columns.flatMap((column) => (column.plan ? pageChanges(column.plan) : [])).map((c) => c.pageBytes),
+    ),
+  ].sort((a, b) => a - b);
+  const pages = (of: Plan, pageBytes: number) =>
+    pageChanges(of).find((change) => change.pageBytes === pageBytes);
+  return [
+    ...sizes.map((pageBytes) =>
+      row(`Pages of ${formatBytes(pageBytes)}`, formatCount(pages(plan, pageBytes)?.now ?? null), (of) =>
+        formatCount(pages(of, pageBytes)?.planned ?? 0),
+      ),
+    ),
+    row("Memory in pools", null, (of) => formatBytes(of.net_memory.locked_bytes)),
+    row("Idle in pools", null, (of) => formatBytes(of.net_memory.idle_bytes)),
+    row("Stays free", null, (of) =>
+      overcommitBytes(of) > 0 ? `${formatBytes(overcommitBytes(of))} short` : formatBytes(freeBytes(of)),
+    ),
+    row("Gain, likely (range)", "0%", (of) => answerTexts(of).benefit),
+    row("Risk of shortage", null, (of) => answerTexts(of).risk),
+    row("Confidence", null, (of) => answerTexts(of).confidence),
+    row("Problems to fix", null, (of) =>
+      formatCount(of.findings.filter(({ state }) => state === "wrong").length),
+    ),
+  ];
+}

@@ -1,0 +1,78 @@
+import type { Scenario } from "@/api/types";
+import { fromScenario, type PlannerForm, readForm } from "./planner-form";
+
+/** What a reader edits: the form, and the node of the fleet that it is planned for. */
+export interface Draft {
+  form: PlannerForm;
+  nodeId: string | null;
+}
+
+/** A draft with its way back and forth. */
+export interface DraftHistory {
+  past: readonly Draft[];
+  present: Draft;
+  future: readonly Draft[];
+  /** When the present was last edited, so that one stretch of typing is one step back. */
+  editedAtMs: number;
+}
+
+const MOST_STEPS = 100;
+/** Edits that follow each other faster than this are one step. */
+const ONE_STEP_MS = 700;
+
+export function startHistory(draft: Draft): DraftHistory {
+  return { past: [], present: draft, future: [], editedAtMs: Number.NEGATIVE_INFINITY };
+}
+
+/** A further edit; it leaves no way forth. */
+export function edit(history: DraftHistory, draft: Draft, nowMs: number): DraftHistory {
+  if (sameDraft(history.present, draft)) return history;
+  const continues = nowMs - history.editedAtMs < ONE_STEP_MS && history.past.length > 0;
+  const past = continues ? history.past : [...history.past, history.present].slice(-MOST_STEPS);
+  return { past, present: draft, future: [], editedAtMs: nowMs };
+}
+
+export function undo(history: DraftHistory): DraftHistory {
+  const previous = history.past.at(-1);
+  if (!previous) return history;
+  return {
+    past: history.past.slice(0, -1),
+    present: previous,
+    future: [history.present, ...history.future],
+    editedAtMs: Number.NEGATIVE_INFINITY,
+  };
+}
+
+export function redo(history: DraftHistory): DraftHistory {
+  const [next, ...future] = history.future;
+  if (!next) return history;
+  return {
+    past: [...history.past, history.present],
+    present: next,
+    future,
+    editedAtMs: Number.NEGATIVE_INFINITY,
+  };
+}
+
+export function sameDraft(a: Draft, b: Draft): boolean {
+  return a.nodeId === b.nodeId && JSON.stringify(a.form) === JSON.stringify(b.form);
+}
+
+/** The draft of a saved scenario, and what of it the form cannot show. */
+export function savedDraft(scenario: Scenario): { draft: Draft; notShown: string[] } {
+  const { form, notShown } = fromScenario(scenario.scenario);
+  return { draft: { form, nodeId: scenario.node_id }, notShown };
+}
+
+/** What the page starts with: what stands in the address first, so that a reload or a shared link loses no edit. */
+export function startingDraft(
+  saved: Scenario | null,
+  address: { form?: unknown; node?: string },
+  observed: Draft | null,
+): Draft {
+  if (address.form !== undefined)
+    return { form: readForm(address.form), nodeId: address.node ?? saved?.node_id ?? null };
+  if (saved) return savedDraft(saved).draft;
+  if (observed) return observed;
+  return { form: readForm(undefined), nodeId: address.node ?? null };
+}

@@ -1,0 +1,28 @@
+import { describe, expect, it } from "vitest";
+import { GIB, MIB } from "@/lib/units";
+import { settingBytes, settingText, sizeToStep, stepToSize } from "./pool-size";
+
+describe("sizes of settings", () => {
+  it.each([
+    ["8GB", 8 * GIB],
+    ["8G", 8 * GIB],
+    ["512MiB", 512 * MIB],
+    ["1.5GB", 1.5 * GIB],
+    ["1024", 1024 * 8192],
+    ["eight", null],
+    ["", null],
+  ])("%s", (text, bytes) => expect(settingBytes(text, 8192)).toBe(bytes));
+  it("writes them as the engine spells them", () => {
+    expect([settingText(8 * GIB, "B"), settingText(8 * GIB, ""), settingText(1536 * MIB, "B")]).toEqual([
+      "8GB",
+      "8G",
+      "1536MB",
+    ]);
+  });
+  it("moves a slider in even shares and comes back to the size it shows", () => {
+    for (const bytes of [128 * MIB, GIB, 8 * GIB, 14.5 * GIB, 200 * GIB]) {
+      expect(stepToSize(sizeToStep(bytes)) / bytes).toBeGreaterThan(0.96);
+      expect(stepToSize(sizeToStep(bytes)) / bytes).toBeLessThan(1.04);
+    }
+  });
+});

@@ -1,0 +1,163 @@
+import { Alert, Button, Group, Tabs } from "@mantine/core";
+import { useState } from "react";
+import type { PlanArtifact } from "@/api/types";
+import { CommandLine } from "@/components/ui/command-line";
+import { CopyButton } from "@/components/ui/copy-button";
+import { DownloadIcon } from "@/components/ui/icons";
+import { QuestionCard } from "@/components/ui/question-card";
+import { StateText } from "@/components/ui/states";
+import { downloadBytes, downloadText } from "@/lib/download";
+import { zipFiles } from "@/lib/zip";
+import classes from "./apply-card.module.css";
+
+const KIND_TITLES: Record<string, string> = {
+  sysctl: "sysctl",
+  kernel_command_line: "Kernel command line",
+  cmdline: "Kernel command line",
+  numa_script: "NUMA script",
+  tmpfiles: "tmpfiles.d",
+  systemd: "systemd",
+  kubernetes: "Kubernetes",
+  pod: "Pod",
+  postgresql: "PostgreSQL",
+  postgresql_conf: "postgresql.conf",
+};
+
+function kindTitle(kind: string): string {
+  const words = kind.replaceAll(/[_-]/g, " ");
+  return KIND_TITLES[kind] ?? words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** A kind may have several files, one per pod. */
+function tabOf({ kind, filename }: PlanArtifact): string {
+  return `${kind}:${filename}`;
+}
+
+interface ApplyCardProps {
+  artifacts: readonly PlanArtifact[];
+  fits: boolean;
+}
+
+/** The files that apply the plan: the recommended one first, with the commands that verify it and roll it back. */
+export function ApplyCard({ artifacts, fits }: ApplyCardProps) {
+  const [shownAnyway, showAnyway] = useState(false);
+  if (!fits && !shownAnyway) {
+    return (
+      <QuestionCard title="This plan is not to be applied: it does not fit the node.">
+        <StateText>
+          Change the plan first. Files that would be applied as they are can take the node down.
+        </StateText>
+        {artifacts.length > 0 && (
+          <Button variant="default" className="hp-start" onClick={() => showAnyway(true)}>
+            Show the files all the same
+          </Button>
+        )}
+      </QuestionCard>
+    );
+  }
+  return <Files artifacts={artifacts} fits={fits} />;
+}
+
+function Files({ artifacts, fits }: ApplyCardProps) {
+  const [chosen, choose] = useState<string | null>(null);
+  const [first] = artifacts;
+  if (!first) {
+    return (
+      <QuestionCard title="How is the plan applied?">
+        <StateText>This plan changes nothing, so there is no file to apply.</StateText>
+      </QuestionCard>
+    );
+  }
+  // Files are named after databases: one that was renamed takes its tab with it, and the first one is shown.
+  const current = artifacts.find((artifact) => tabOf(artifact) === chosen) ?? first;
+  return (
+    <QuestionCard
+      title={`Apply it: ${kindTitle(first.kind)} is the recommended way.`}
+      description={
+        artifacts.length > 1
+          ? "The other files apply the same plan in other ways, or belong to it."
+          : undefined
+      }
+      actions={
+        <Button
+          variant="default"
+          size="compact-sm"
+          leftSection={<DownloadIcon />}
+          onClick={() => downloadBytes("hugeplan-plan.zip", "application/zip", zipOf(artifacts))}
+        >
+          All as zip
+        </Button>
+      }
+    >
+      {!fits && (
+        <Alert color="red" variant="light">
+          This plan does not fit the node. Do not apply these files as they are.
+        </Alert>
+      )}
+      <Tabs value={tabOf(current)} onChange={choose} keepMounted={false}>
+        <Tabs.List>
+          {artifacts.map((artifact) => (
+            <Tabs.Tab key={tabOf(artifact)} value={tabOf(artifact)}>
+              {kindTitle(artifact.kind)}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        <Tabs.Panel value={tabOf(current)} pt="sm">
+          <Artifact artifact={current} />
+        </Tabs.Panel>
+      </Tabs>
+    </QuestionCard>
+  );
+}
+
+function zipOf(artifacts: readonly PlanArtifact[]): Uint8Array<ArrayBuffer> {
+  const readme = artifacts
+    .map(
+      ({ filename, verify, rollback }) =>
+        `${filename}\n  verify:    ${verify || "see the file"}\n  roll back: ${rollback || "see the file"}\n`,
+    )
+    .join("\n");
+  return zipFiles([
+    ...artifacts.map(({ filename, content }) => ({ name: filename.replace(/^\/+/, ""), text: content })),
+    { name: "README.txt", text: `Files of one plan. Review them before they are installed.\n\n${readme}` },
+  ]);
+}
+
+function Artifact({ artifact }: { artifact: PlanArtifact }) {
+  const { filename, media_type: mediaType, content, verify, rollback } = artifact;
+  return (
+    <div className={classes.artifact}>
+      <Group justify="space-between" gap="xs">
+        <span className="hp-mono hp-anywhere">{filename}</span>
+        <Group gap="xs">
+          <CopyButton text={content} what={filename} label="Copy" />
+          <Button
+            size="compact-sm"
+            leftSection={<DownloadIcon />}
+            onClick={() => downloadText(filename.split("/").pop() ?? filename, mediaType, content)}
+          >
+            Download
+          </Button>
+        </Group>
+      </Group>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard */}
+      <section className={classes.content} tabIndex={0} aria-label={`Content of ${filename}`}>
+        <pre>{content}</pre>
+      </section>
+      <div className={classes.commands}>
+        {verify && (
+          <div>
+            <div className={classes.label}>Verify (reads only)</div>
+            <CommandLine command={verify} what="the command that verifies it" />
+          </div>
+        )}
+        {rollback && (
+          <div>
+            <div className={classes.label}>Roll back</div>
+            <CommandLine command={rollback} what="the command that rolls back" />
+          </div>
+        )}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,102 @@
+import { useQuery } from "@tanstack/react-query";
+import { sessionQuery } from "@/api/session";
+import type { NodeDetail, Plan, PlanArtifact } from "@/api/types";
+import { MemoryMap } from "@/components/memory-map/memory-map";
+import { memoryBars } from "@/components/memory-map/node-memory";
+import { formatAbsolute, formatBytes } from "@/lib/units";
+import { useNow } from "@/lib/use-now";
+import { answerTexts } from "./answer";
+import { ledgerBars } from "./ledger-parts";
+import classes from "./print-sheet.module.css";
+
+const MOST_FINDINGS = 6;
+const MOST_INPUTS = 8;
+
+interface PrintSheetProps {
+  plan: Plan;
+  artifacts: readonly PlanArtifact[];
+  title: string;
+  /** The saved version that is printed; null for unsaved inputs. */
+  version: number | null;
+  node: NodeDetail | undefined;
+  isStale: boolean;
+}
+
+/** One page to sign: seen on paper only. */
+export function PrintSheet({ plan, artifacts, title, version, node, isStale }: PrintSheetProps) {
+  const { data: session } = useQuery(sessionQuery());
+  const now = useNow();
+  const texts = answerTexts(plan);
+  const open = plan.findings.filter(({ state }) => state !== "ok");
+  const bars = node && node.name === plan.node ? memoryBars(node.name, node.sample) : undefined;
+  const databases = plan.instances.map(
+    ({ name, demand }) =>
+      `${name}: ${demand.engine} ${demand.version ?? ""}, pool ${formatBytes(demand.pool_bytes)}, ${demand.connections ?? "unknown"} connections`,
+  );
+  const assumed = [
+    ...plan.unknowns.map((note) => `unknown: ${note}`),
+    ...plan.assumptions.map((note) => `assumed: ${note}`),
+  ];
+  return (
+    <article className={classes.sheet} aria-hidden="true">
+      <header>
+        <h1>
+          {title} on {plan.node}
+        </h1>
+        <p>
+          {version === null ? "Unsaved inputs" : `Version ${version}`}, {formatAbsolute(now.toISOString())}
+          {session ? `, prepared by ${session.name}` : ""}
+          {isStale ? ". This plan is not up to date with the form." : ""}
+        </p>
+      </header>
+      <p className={classes.decision}>{plan.headline}</p>
+      <table className={classes.facts}>
+        <tbody>
+          <tr>
+            <th>Huge pages</th>
+            <td>{texts.change}</td>
+            <th>Gain, likely (range)</th>
+            <td>{texts.benefit}</td>
+          </tr>
+          <tr>
+            <th>Risk of shortage</th>
+            <td>{texts.risk}</td>
+            <th>Confidence</th>
+            <td>{texts.confidence}</td>
+          </tr>
+          <tr>
+            <th>Memory in pools</th>
+            <td>{formatBytes(plan.net_memory.locked_bytes)}</td>
+            <th>Idle in pools</th>
+            <td>{formatBytes(plan.net_memory.idle_bytes)}</td>
+          </tr>
+        </tbody>
+      </table>
+      <h2>Memory before and after</h2>
+      <MemoryMap bars={ledgerBars(plan, bars)} names={{ ghost: "Planned", real: "Now" }} bare />
+      <h2>Open findings: {open.length}</h2>
+      <ul>
+        {open.slice(0, MOST_FINDINGS).map((finding) => (
+          <li key={`${finding.code}:${finding.subject}`}>
+            <strong>{finding.state}</strong>: {finding.title} {finding.fix}
+          </li>
+        ))}
+        {open.length > MOST_FINDINGS && <li>and {open.length - MOST_FINDINGS} more in the dashboard</li>}
+      </ul>
+      <h2>Inputs</h2>
+      <ul>
+        {[...databases, ...assumed].slice(0, MOST_INPUTS).map((text) => (
+          <li key={text}>{text}</li>
+        ))}
+      </ul>
+      <p className={classes.files}>
+        Files: {artifacts.map(({ filename }) => filename).join(", ") || "none; the plan changes nothing"}
+      </p>
+      <footer className={classes.sign}>
+        <span>Decided by</span>
+        <span>Date</span>
+        <span>Signature</span>
+      </footer>
+    </article>
+  );
+}
