@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import ssl
 import subprocess
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -233,7 +234,24 @@ class ControlPlane:
     def install_definitions(self, manifest: str) -> None:
         """Install custom resource definitions and wait until the server serves them."""
         self.apply(manifest)
-        self.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", "-", text=manifest)
+        deadline = time.monotonic() + 60
+        while missing := self._not_established(manifest):
+            if time.monotonic() > deadline:
+                raise ApiError(504, {"message": f"not established after 60 s: {', '.join(missing)}"})
+            time.sleep(0.1)
+
+    def _not_established(self, manifest: str) -> list[str]:
+        """Names of definitions without the condition. ``kubectl wait`` fails where there are no conditions yet."""
+        found = json.loads(self.kubectl("get", "-o", "json", "-f", "-", text=manifest))
+        items = found["items"] if found["kind"] == "List" else [found]
+        return [
+            item["metadata"]["name"]
+            for item in items
+            if not any(
+                condition["type"] == "Established" and condition["status"] == "True"
+                for condition in item.get("status", {}).get("conditions") or ()
+            )
+        ]
 
 
 def _decoded(body: bytes, content_type: str) -> Any:
