@@ -10,10 +10,11 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import APIRoute
 
 from hugeplan import __version__
-from hugeplan.access import bootstrap
+from hugeplan.access import audit, bootstrap
 from hugeplan.access.admission import Gate
 from hugeplan.access.dependencies import require_viewer
 from hugeplan.access.guarded_route import Door
+from hugeplan.access.machine_registry import MachineRegistry
 from hugeplan.access.router import router as access_router
 from hugeplan.api import docs, health, openapi, problems, ui
 from hugeplan.api.allow import Methods
@@ -98,6 +99,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.metrics = Metrics()
     app.state.report_writer = ReportWriter(settings)
     app.state.methods = Methods(_routes())
+    app.state.machines = MachineRegistry(app.state.database)
+    app.state.record_change = audit.record_request
 
     def limiter() -> RateLimiter:
         found: RateLimiter = app.state.rate_limiter

@@ -130,6 +130,9 @@ class Settings(BaseSettings):
     silent_node_retention_days: Annotated[
         int, Field(ge=0, le=3660, description="Days after its last report that a node is removed; 0: never.")
     ] = 0
+    token_retention_days: Annotated[
+        Days, Field(description="How long revoked and expired tokens are listed before they are removed.")
+    ] = 90
     maintenance_interval_seconds: Annotated[
         float, Field(ge=1, le=86400, description="Time between two rounds of partition and retention work.")
     ] = 3600.0

@@ -12,9 +12,10 @@ import pytest
 from fastapi import FastAPI
 from support.service import Service
 
+from hugeplan import embedded
 from hugeplan.access.schemas import Role
 from hugeplan.api.ratelimit import RateLimiter
-from hugeplan.db import embedded, migrate
+from hugeplan.db import migrate
 from hugeplan.main import create_app
 from hugeplan.settings import Settings
 
@@ -82,6 +83,7 @@ async def application(settings: Settings) -> AsyncIterator[FastAPI]:
 async def service(application: FastAPI) -> AsyncIterator[Service]:
     """The service with an empty database and full rate limits."""
     application.state.rate_limiter = RateLimiter()
+    application.state.machines.forget()
     running = Service(application)
     yield running
     for client in running.clients:

@@ -1,8 +1,8 @@
 """`make demo` and `make measure`: the service, this machine as a node, and a login link.
 
 Starts `hugeplan demo` (PostgreSQL, migrations, server), measures this machine when the server has no run of it yet,
-keeps an agent running, and stops all of it on Ctrl-C, SIGTERM or when the terminal goes away. Everything it
-writes is in the state folder: the database, tokens, the agent's spool, and two logs.
+keeps an agent running, starts again what dies, and stops all of it on Ctrl-C, SIGTERM or when the terminal goes away.
+Everything it writes is in the state folder, for its owner only: the database, tokens, the agent's spool, and two logs.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import contextlib
 import ctypes
 import fcntl
 import json
+import os
 import re
 import select
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -28,6 +30,10 @@ START_SECONDS = 120.0
 STOP_SECONDS = 30.0
 SAMPLE_INTERVAL = "30s"
 POLL_SECONDS = 0.1
+RESTARTS = 5
+RESTART_WINDOW_SECONDS = 120.0
+"""More restarts than this within this time, and the demo ends: something is wrong that starting again does not mend."""
+READY = re.compile(r"^ready (\S+)", re.MULTILINE)
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
 BIN = Path(sys.executable).parent
@@ -80,6 +86,7 @@ class Family:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        self.members.clear()
 
 
 class Terminal:
@@ -115,11 +122,11 @@ class Server:
         self.state_dir = state_dir
         self.url = url
 
-    def get(self, path: str) -> Any:
+    def ask(self, path: str, body: bytes | None = None) -> Any:
         """A document of the API, with the admin's token. Raises DemoError."""
         token = (self.state_dir / "admin.token").read_text().strip()
         request = urllib.request.Request(  # noqa: S310 - our own server on loopback
-            self.url + path, headers={"Authorization": f"Bearer {token}"}
+            self.url + path, body, {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         )
         try:
             with LOOPBACK.open(request, timeout=10) as answer:
@@ -127,11 +134,15 @@ class Server:
         except (urllib.error.URLError, OSError, ValueError) as error:
             raise DemoError(f"the service does not answer {path}: {error}") from error
 
+    def login_link(self) -> str:
+        """A new login link: it works once, for a short time, and is written nowhere."""
+        return f"{self.url}/login#token={self.ask('/api/v1/login-links', b'')['token']}"
+
     def has_run_of(self, machine_id: str) -> bool:
         """Whether the server holds a run of this machine."""
         cursor = ""
         while True:
-            page = self.get(f"/api/v1/nodes?limit=100{cursor}")
+            page = self.ask(f"/api/v1/nodes?limit=100{cursor}")
             for node in page["items"]:
                 if node["machine_id"] == machine_id:
                     return node["latest_run_id"] is not None
@@ -158,7 +169,7 @@ def start_server(family: Family, state_dir: Path) -> Server:
         process = family.start([str(BIN / "hugeplan"), "demo", "--state-dir", str(state_dir)], lines, errors)
     deadline = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
-        ready = re.search(r"^ready (\S+)", output.read_text(errors="replace"), re.MULTILINE)
+        ready = READY.search(output.read_text(errors="replace"))
         if ready:
             return Server(state_dir, ready[1])
         time.sleep(POLL_SECONDS)
@@ -177,8 +188,8 @@ def running_server(state_dir: Path) -> Server | None:
     except FileNotFoundError:
         return None
     except BlockingIOError:
-        link = (state_dir / "login-link").read_text().strip()
-        return Server(state_dir, link.partition("/login#")[0])
+        ready = READY.search((state_dir / "server.out").read_text(errors="replace"))
+        return Server(state_dir, ready[1]) if ready else None
 
 
 def was_interrupted(state_dir: Path) -> bool:
@@ -212,10 +223,11 @@ def demo(arguments: argparse.Namespace, family: Family) -> None:
     terminal = Terminal()
     started = time.monotonic()
     state_dir: Path = arguments.state_dir.resolve()
-    state_dir.mkdir(parents=True, exist_ok=True)
+    make_private(state_dir)
     server = running_server(state_dir)
     if server is not None and not arguments.measure_again:
-        raise DemoError(f"the demo already runs on {server.url}; log in: {login_link(state_dir)}")
+        print(server.login_link(), flush=True)
+        raise DemoError(f"the demo already runs on {server.url}; log in with the link above")
     if server is not None:
         if not measure(family, terminal, server, arguments.measure):
             raise DemoError("this machine was not measured")
@@ -227,16 +239,43 @@ def demo(arguments: argparse.Namespace, family: Family) -> None:
     is_wanted = arguments.measure_again or was_interrupted(state_dir) or not server.has_run_of(machine_id)
     if arguments.measure != "none" and is_wanted and not measure(family, terminal, server, arguments.measure):
         say("this machine was not measured; `make measure` tries again")
-    with (state_dir / "agent.log").open("ab") as log:
-        family.start(agent_command(server, "run", "--interval", SAMPLE_INTERVAL), log, log)
-    say(f"ready after {time.monotonic() - started:.1f} s; Ctrl-C stops everything. Log in:")
-    print(login_link(state_dir), flush=True)
-    ended = wait_for_any(family, terminal)
-    raise DemoError(f"{ended} ended by itself; see the logs in {state_dir}")
+    start_agent(family, server)
+    say(f"ready after {time.monotonic() - started:.1f} s; Ctrl-C stops everything. Log in (the link works once):")
+    print(server.login_link(), flush=True)
+    keep_running(family, terminal, server)
 
 
-def login_link(state_dir: Path) -> str:
-    return (state_dir / "login-link").read_text().strip()
+def make_private(folder: Path) -> None:
+    """The folder and all that is made in it from now on is for its owner only."""
+    os.umask(0o077)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not folder.stat().st_mode & stat.S_ISVTX:  # `hugeplan demo` says no to a shared folder
+        folder.chmod(0o700)
+    for name in ("server.out", "server.log", "agent.log", "postgresql.log", "demo.lock"):
+        with contextlib.suppress(FileNotFoundError):  # of an earlier version
+            (folder / name).chmod(0o600)
+    (folder / "login-link").unlink(missing_ok=True)
+
+
+def start_agent(family: Family, server: Server) -> subprocess.Popen[bytes]:
+    with (server.state_dir / "agent.log").open("ab") as log:
+        return family.start(agent_command(server, "run", "--interval", SAMPLE_INTERVAL), log, log)
+
+
+def keep_running(family: Family, terminal: Terminal, server: Server) -> None:
+    """Start again whatever ends by itself. DemoError when that happens too often."""
+    restarts: list[float] = []
+    while True:
+        ended = wait_for_any(family, terminal)
+        restarts = [at for at in restarts if time.monotonic() - at < RESTART_WINDOW_SECONDS]
+        if len(restarts) >= RESTARTS:
+            raise DemoError(f"{ended} ended by itself {RESTARTS + 1} times; see the logs in {server.state_dir}")
+        restarts.append(time.monotonic())
+        say(f"{ended} ended by itself and is started again; see the logs in {server.state_dir}")
+        # The agent has a token of the server it was started with, so it goes and comes with it.
+        family.stop()
+        start_server(family, server.state_dir)
+        start_agent(family, server)
 
 
 def wait_for_any(family: Family, terminal: Terminal) -> str:
@@ -277,7 +316,17 @@ def main() -> int:
         return 1
     finally:
         family.stop()
+        remove_socket_folder(arguments.state_dir)
     return 0
+
+
+def remove_socket_folder(state_dir: Path) -> None:
+    """Remove the socket folder of a PostgreSQL whose server was killed; its note is gone after an orderly end."""
+    if (state_dir / "postgresql.socket").exists() and running_server(state_dir) is None:
+        with contextlib.suppress(ImportError):
+            from hugeplan.embedded.postgres import remove_socket_dir  # noqa: PLC0415 - seldom, and it loads psycopg
+
+            remove_socket_dir(state_dir)
 
 
 if __name__ == "__main__":

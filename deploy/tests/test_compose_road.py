@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from test_compose import ENVIRONMENT, load
 
-from hugeplan.db.embedded import TEST_SETTINGS, running
+from hugeplan.embedded import TEST_SETTINGS, running
 
 BIN = Path(sys.executable).parent
 

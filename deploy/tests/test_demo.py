@@ -188,6 +188,45 @@ def test_measure_measures_again_and_a_partial_document_is_kept(demo: Demo) -> No
     demo.assert_nothing_left()
 
 
+@pytest.mark.parametrize("program", ["hugeplan demo", "hugeplan-agent run", "postgres -D"])
+def test_what_dies_is_started_again(demo: Demo, program: str) -> None:
+    process = demo.start()
+    demo.wait_until_ready()
+
+    def running() -> set[str]:
+        return {line.split()[0] for line in demo.processes() if program in line and "unprivileged" not in line}
+
+    def answers() -> bool:
+        try:
+            demo.get("/api/v1/nodes")
+        except OSError:
+            return False
+        return True
+
+    before = running()
+    assert before, demo.processes()
+    os.kill(int(min(before, key=int)), signal.SIGKILL)
+    until(lambda: bool(running() - before) and answers(), 60, f"another {program}")
+    assert process.poll() is None
+    interrupt(process)
+    process.wait(60)
+    demo.assert_nothing_left()
+
+
+def test_what_it_keeps_is_for_its_owner_only(demo: Demo) -> None:
+    process = demo.start()
+    demo.wait_until_ready()
+    token = demo.link().partition("/login#token=")[2]
+    assert demo.state.stat().st_mode & 0o777 == 0o700
+    for path in demo.state.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            assert path.is_symlink() or path.stat().st_mode & 0o077 == 0, path
+            assert not path.is_file() or token.encode() not in path.read_bytes(), path
+    interrupt(process)
+    process.wait(60)
+    demo.assert_nothing_left()
+
+
 def test_a_second_demo_on_the_same_folder_says_where_the_first_is(demo: Demo) -> None:
     process = demo.start()
     demo.wait_until_ready()

@@ -56,7 +56,7 @@ export const test = base.extend<TestFixtures, { fleet: Fleet }>({
   ],
 
   signedIn: async ({ page, fleet }, use) => {
-    await signIn(page, fleet.server.loginLink);
+    await signIn(page, await fleet.server.loginLink());
     await use(page);
   },
 });

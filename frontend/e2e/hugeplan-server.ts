@@ -38,7 +38,6 @@ export class HugeplanServer {
     private readonly process: ChildProcess,
     private readonly folder: string,
     readonly url: string,
-    readonly loginLink: string,
   ) {}
 
   static async start(): Promise<HugeplanServer> {
@@ -53,11 +52,10 @@ export class HugeplanServer {
       },
       stdio: ["ignore", "pipe", "pipe"],
     });
-    const link = await HugeplanServer.whenReady(child);
-    return new HugeplanServer(child, folder, new URL(link).origin, link);
+    return new HugeplanServer(child, folder, await HugeplanServer.whenReady(child));
   }
 
-  /** Waits for the line with the login link. Fails with what the server said when it ends or takes too long. */
+  /** Waits for the line with its address. Fails with what the server said when it ends or takes too long. */
   private static whenReady(child: ChildProcess): Promise<string> {
     const said: string[] = [];
     return new Promise((resolve, reject) => {
@@ -71,14 +69,20 @@ export class HugeplanServer {
         if (!stream) continue;
         createInterface({ input: stream }).on("line", (line) => {
           said.push(line);
-          const link = /^log in: (\S+)/.exec(line)?.[1];
-          if (!link) return;
+          const url = /^ready (\S+)/.exec(line)?.[1];
+          if (!url) return;
           clearTimeout(limit);
           child.removeAllListeners("exit");
-          resolve(link);
+          resolve(url);
         });
       }
     });
+  }
+
+  /** A new login link; it works once. */
+  async loginLink(): Promise<string> {
+    const link = await this.post("/api/v1/login-links", await this.token("admin"), "");
+    return `${this.url}/login#token=${String(link.token)}`;
   }
 
   async token(name: "admin" | "agent"): Promise<string> {
@@ -102,13 +106,13 @@ export class HugeplanServer {
   /** Sends a recorded report (with some fields changed), as an agent would, and returns the node's id. */
   async sendReport(name: string, change: Record<string, unknown> = {}): Promise<string> {
     const recorded = await readFile(new URL(`./recorded/${name}.json`, import.meta.url), "utf8");
-    const report = JSON.stringify({ ...JSON.parse(recorded), ...change });
+    const report = { ...JSON.parse(recorded), ...change };
     const agent = await this.post(
       "/api/v1/tokens",
       await this.token("admin"),
-      JSON.stringify({ name, role: "agent" }),
+      JSON.stringify({ name, role: "agent", machine_id: report.machine_id }),
     );
-    const receipt = await this.post("/api/v1/reports", String(agent.token), report);
+    const receipt = await this.post("/api/v1/reports", String(agent.token), JSON.stringify(report));
     return String(receipt.node_id);
   }
 

@@ -25,7 +25,7 @@ test.describe
     });
 
     test("the login link signs in and takes the token out of the address", async ({ page }) => {
-      await page.goto(server.loginLink);
+      await page.goto(await server.loginLink());
       await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();
       expect(page.url()).toBe(`${server.url}/`);
       await page.goBack();
@@ -33,7 +33,7 @@ test.describe
     });
 
     test("an empty fleet shows the one command that adds a node", async ({ page }) => {
-      await signIn(page, server.loginLink);
+      await signIn(page, await server.loginLink());
       await expect(page.getByText("Add a node with one command")).toBeVisible();
       const command = page.locator("code").first();
       await expect(command).toContainText(`--server ${server.url}`);
@@ -45,7 +45,7 @@ test.describe
       test.skip(!existsSync(TLBBENCH), "agent/build/tlbbench is not built; run make agent");
       test.setTimeout(240_000);
       await server.runAgent();
-      await signIn(page, server.loginLink);
+      await signIn(page, await server.loginLink());
       await page.getByRole("link", { name: "Nodes" }).click();
       const row = page.getByRole("row").nth(1);
       await expect(row).toContainText("GiB");
@@ -60,7 +60,7 @@ test.describe
 
     test("PostgreSQL with shared_buffers = 8GB gives a sysctl file to download", async ({ page }) => {
       const describeNode = totalmem() < 12 * GIB || !existsSync(TLBBENCH);
-      await signIn(page, server.loginLink);
+      await signIn(page, await server.loginLink());
       if (describeNode) {
         await page.goto(`${server.url}/planner`);
       } else {

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from hugeplan.access import repository, service
+from hugeplan.access import logins, repository, service
 from hugeplan.access.admission import Gate
+from hugeplan.access.machines import CLONE_MARK
 from hugeplan.access.schemas import Role
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.settings import Settings
 
 ADVISORY_LOCK = 4_811_252_263_003
+LOGIN_LINK_SECONDS = logins.LOGIN_LINK_SECONDS
+APPROVAL = timedelta(hours=1)
 _RETRY_SECONDS = 5.0
 
 _logger = logging.getLogger(__name__)
@@ -35,6 +38,15 @@ async def create_first_admin(database: Database) -> str | None:
         return (await service.mint(session, name="first admin", role=Role.ADMIN)).token
 
 
+async def create_login_link(database: Database, token: str) -> str:
+    """The secret of a login link for a token: it works once, for LOGIN_LINK_SECONDS."""
+    async with database.write() as session:
+        row = await repository.token_by_secret(session, service.hash_secret(token), datetime.now(UTC))
+        if row is None:
+            raise LookupError("the token is not usable")
+        return (await logins.create_login_link(session, row.id)).secret
+
+
 async def is_usable(database: Database, secret: str, role: Role) -> bool:
     """Whether a secret is a usable token of this role."""
     async with database.read() as session:
@@ -46,7 +58,13 @@ async def replace_token(database: Database, name: str, role: Role) -> str:
     """The secret of a new token that takes the place of all tokens with this name and role."""
     async with database.write() as session:
         await _lock(session)
-        await repository.revoke_named(session, name, role.value, datetime.now(UTC))
+        now = datetime.now(UTC)
+        machines = await repository.machines_of_named(session, name, role.value)
+        await repository.revoke_named(session, name, role.value, now)
+        # Who starts the demo owns the database: the machine that the former token was bound to may bind the new one.
+        for machine_id in machines:
+            plain = machine_id.partition(CLONE_MARK)[0]
+            await repository.approve_enrolment(session, plain, name, now, now + APPROVAL)
         return (await service.mint(session, name=name, role=role)).token
 
 

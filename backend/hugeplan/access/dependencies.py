@@ -59,6 +59,7 @@ async def get_actor(
         if not service.is_same_secret(given, actor.csrf_token):
             raise CsrfError(f"Send the csrf_token of GET /api/v1/session in the header {CSRF_HEADER}.")
     request.state.actor_id = str(actor.token_id)
+    request.state.actor = actor
     return actor
 
 

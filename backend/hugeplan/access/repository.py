@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Select, delete, exists, select, tuple_, update
+from sqlalchemy import Select, delete, exists, select, text, tuple_, update
+from sqlalchemy.dialects.postgresql import insert
 
-from hugeplan.db.models import BrowserSession, Token
+from hugeplan.db.models import BrowserSession, EnrolmentApproval, LoginLink, Machine, OidcLogin, Token
 from hugeplan.db.session import ReadSession, WriteSession
 
 
@@ -28,6 +29,12 @@ async def usable_tokens(session: ReadSession, now: datetime, limit: int) -> Sequ
     statement = _usable(select(Token), now).order_by(Token.last_used_at.desc().nulls_last()).limit(limit)
     rows = await session.execute(statement.with_only_columns(Token.secret_sha256, Token.id, Token.role))
     return [(row[0], row[1], row[2]) for row in rows]
+
+
+async def usable_token(session: ReadSession, token_id: UUID, now: datetime) -> Token | None:
+    """The usable token with this id."""
+    token: Token | None = await session.scalar(_usable(select(Token).where(Token.id == token_id), now))
+    return token
 
 
 async def is_known(session: ReadSession, secret_sha256: bytes) -> bool:
@@ -73,6 +80,65 @@ async def add_token(session: WriteSession, token: Token) -> None:
     await session.flush()
 
 
+async def expire(session: WriteSession, token_id: UUID, at: datetime) -> None:
+    """Let a token end at a time."""
+    statement = update(Token).where(Token.id == token_id).values(expires_at=at)
+    await session.execute(statement.execution_options(synchronize_session=False))
+
+
+async def use_login_link(session: WriteSession, secret_sha256: bytes, now: datetime) -> UUID | None:
+    """The token of an unused login link, which is used up by this."""
+    statement = delete(LoginLink).where(LoginLink.secret_sha256 == secret_sha256, LoginLink.expires_at > now)
+    token_id: UUID | None = await session.scalar(statement.returning(LoginLink.token_id))
+    return token_id
+
+
+async def add_oidc_login(session: WriteSession, row: OidcLogin) -> None:
+    """Store a login that goes to the provider."""
+    session.add(row)
+    await session.flush()
+
+
+async def use_oidc_login(session: WriteSession, state_sha256: bytes, now: datetime) -> tuple[str, str] | None:
+    """Nonce and code verifier of a login that comes back, which is used up by this."""
+    statement = delete(OidcLogin).where(OidcLogin.state_sha256 == state_sha256, OidcLogin.expires_at > now)
+    row = (await session.execute(statement.returning(OidcLogin.nonce, OidcLogin.code_verifier))).one_or_none()
+    return None if row is None else (row[0], row[1])
+
+
+async def token_of_person(session: WriteSession, oidc_subject: str) -> Token | None:
+    """The row of a provider's person, locked."""
+    statement = select(Token).where(Token.oidc_subject == oidc_subject).with_for_update()
+    token: Token | None = await session.scalar(statement)
+    return token
+
+
+async def list_sessions(
+    session: ReadSession, *, own: UUID | None, now: datetime, after: tuple[datetime, UUID] | None, limit: int
+) -> Sequence[tuple[BrowserSession, Token]]:
+    """Sessions that have not ended, newest first; only those of the token ``own`` when it is given."""
+    statement = (
+        select(BrowserSession, Token)
+        .join(Token, Token.id == BrowserSession.token_id)
+        .where(BrowserSession.expires_at > now)
+        .order_by(BrowserSession.created_at.desc(), BrowserSession.id.desc())
+        .limit(limit)
+    )
+    if own is not None:
+        statement = statement.where(BrowserSession.token_id == own)
+    if after is not None:
+        statement = statement.where(tuple_(BrowserSession.created_at, BrowserSession.id) < after)
+    return [(row[0], row[1]) for row in await session.execute(statement)]
+
+
+async def end_session(session: WriteSession, session_id: UUID, *, own: UUID | None) -> bool:
+    """Remove a session, of the token ``own`` when it is given. False when there is no such session."""
+    statement = delete(BrowserSession).where(BrowserSession.id == session_id)
+    if own is not None:
+        statement = statement.where(BrowserSession.token_id == own)
+    return (await session.scalar(statement.returning(BrowserSession.id))) is not None
+
+
 async def add_session(session: WriteSession, browser_session: BrowserSession) -> None:
     """Store a new browser session."""
     session.add(browser_session)
@@ -101,6 +167,62 @@ async def revoke_named(session: WriteSession, name: str, role: str, now: datetim
     """Revoke all tokens with this name and role."""
     statement = update(Token).where(Token.name == name, Token.role == role, Token.revoked_at.is_(None))
     await session.execute(statement.values(revoked_at=now))
+
+
+async def machines_of_named(session: ReadSession, name: str, role: str) -> Sequence[str]:
+    """The machines that usable tokens with this name and role are bound to."""
+    statement = select(Token.machine_id).where(Token.name == name, Token.role == role, Token.revoked_at.is_(None))
+    return [machine_id for machine_id in await session.scalars(statement) if machine_id is not None]
+
+
+async def agent_token_of(session: ReadSession, secret_sha256: bytes, machine_id: str) -> Token | None:
+    """The agent token of this machine with this secret's hash, unless it was revoked. It may have expired."""
+    statement = select(Token).where(
+        Token.secret_sha256 == secret_sha256, Token.machine_id == machine_id, Token.revoked_at.is_(None)
+    )
+    token: Token | None = await session.scalar(statement)
+    return token
+
+
+async def lock_machine(session: WriteSession, machine_id: str) -> None:
+    """Let those who speak for one machine for the first time do it one after the other."""
+    await session.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:id, 4811252263))"), {"id": machine_id})
+
+
+async def is_machine_known(session: ReadSession, machine_id: str) -> bool:
+    """Whether this machine has enrolled or reported."""
+    has_token = exists().where(Token.machine_id == machine_id)
+    is_seen = exists().where(Machine.machine_id == machine_id)
+    return bool(await session.scalar(select(has_token | is_seen)))
+
+
+async def machines_with(session: ReadSession, machine_id: str) -> Sequence[Machine]:
+    """The machines that say they have this id, the oldest first."""
+    statement = select(Machine).where(Machine.machine_id == machine_id).order_by(Machine.first_seen_at)
+    return (await session.scalars(statement)).all()
+
+
+async def approve_enrolment(
+    session: WriteSession, machine_id: str, approved_by: str, now: datetime, expires_at: datetime
+) -> None:
+    """Keep a yes; a later one takes its place."""
+    values = {"approved_by": approved_by, "created_at": now, "expires_at": expires_at}
+    statement = insert(EnrolmentApproval).values(machine_id=machine_id, **values)
+    await session.execute(statement.on_conflict_do_update(index_elements=["machine_id"], set_=values))
+
+
+async def use_approval(session: WriteSession, machine_id: str, now: datetime) -> bool:
+    """Use up the yes to an enrolment. False when there is none."""
+    statement = delete(EnrolmentApproval).where(
+        EnrolmentApproval.machine_id == machine_id, EnrolmentApproval.expires_at > now
+    )
+    return (await session.scalar(statement.returning(EnrolmentApproval.machine_id))) is not None
+
+
+async def bound_machine(session: ReadSession, token_id: UUID) -> str | None:
+    """The machine that a token is bound to at this moment."""
+    bound: str | None = await session.scalar(select(Token.machine_id).where(Token.id == token_id))
+    return bound
 
 
 async def bind_machine(session: WriteSession, token_id: UUID, machine_id: str) -> str | None:

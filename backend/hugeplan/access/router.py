@@ -1,4 +1,4 @@
-"""Routes of sessions and tokens."""
+"""Routes of sessions, tokens, enrolments and the audit log."""
 
 from __future__ import annotations
 
@@ -6,41 +6,63 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
 
-from hugeplan.access import service
-from hugeplan.access.dependencies import SESSION_COOKIE, Admin, CurrentActor, Enroller, client_address
+from hugeplan.access import audit, logins, service
+from hugeplan.access.admission import client_address
+from hugeplan.access.dependencies import SESSION_COOKIE, Admin, CurrentActor, Enroller
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.access.schemas import (
+    AuditEntry,
+    BrowserSessionItem,
+    EnrolmentApproval,
+    EnrolmentApprovalCreate,
     EnrolmentRequest,
+    LoginLink,
     Session,
     SessionCreate,
     Token,
     TokenCreate,
     TokenCreated,
     TokenRevoked,
+    TokenRotate,
 )
-from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
+from hugeplan.api.dependencies import CurrentDatabase, CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
+from hugeplan.api.schemas import Moment
+from hugeplan.settings import Settings
 
 router = APIRouter(tags=["access"], route_class=GuardedRoute)
 
 
-@router.post("/session", status_code=201)
-async def session_create(
-    request: Request, session: Writes, settings: CurrentSettings, body: SessionCreate, response: Response
-) -> Session:
-    """Log a browser in with the token of a login link; sets the session cookie."""
-    limiter = service.LoginLimit(request.app.state.rate_limiter, client_address(request), settings.logins_per_minute)
-    opened = await service.open_session(session, body.token, settings.session_hours, limiter)
+def browser_of(request: Request, settings: Settings) -> logins.Browser:
+    """Where a login comes from."""
+    return logins.Browser(client_address(request), request.headers.get("User-Agent"), settings.session_hours)
+
+
+def set_session_cookie(response: Response, secret: str, settings: Settings) -> None:
+    """Keep a session's secret in the browser, out of reach of scripts and of other sites' requests."""
     response.set_cookie(
         SESSION_COOKIE,
-        opened.secret,
+        secret,
         max_age=settings.session_hours * 3600,
         httponly=True,
         samesite="strict",
         secure=settings.is_cookie_secure(),
         path="/",
     )
+
+
+@router.post("/session", status_code=201)
+async def session_create(
+    request: Request, session: Writes, settings: CurrentSettings, body: SessionCreate, response: Response
+) -> Session:
+    """Log a browser in with a token or the token of a login link; sets the session cookie."""
+    limiter = logins.LoginLimit(request.app.state.rate_limiter, client_address(request), settings.logins_per_minute)
+    opened = await logins.open_session(session, body.token, browser_of(request, settings), limiter)
+    request.state.actor = opened.actor
+    audit.note(request, kind="session", subject=opened.actor.session_id)
+    set_session_cookie(response, opened.secret, settings)
     return opened.session
 
 
@@ -51,10 +73,32 @@ async def session_get(actor: CurrentActor) -> Session:
 
 
 @router.delete("/session", status_code=204)
-async def session_delete(actor: CurrentActor, session: Writes, response: Response) -> None:
+async def session_delete(request: Request, actor: CurrentActor, session: Writes, response: Response) -> None:
     """Log the browser out."""
-    await service.close_session(session, actor)
+    await logins.close_session(session, actor)
+    audit.note(request, kind="session", subject=actor.session_id)
     response.delete_cookie(SESSION_COOKIE, path="/")
+
+
+@router.post("/login-links", status_code=201)
+async def login_links_create(request: Request, actor: CurrentActor, session: Writes) -> LoginLink:
+    """Make a login for a browser with the rights of whoever asks. It works once, for a quarter of an hour."""
+    audit.note(request, kind="login_link")
+    return await logins.link_for(session, actor)
+
+
+@router.get("/sessions")
+async def sessions_list(
+    actor: CurrentActor, session: Reads, limit: Limit = 50, cursor: Cursor = None
+) -> Page[BrowserSessionItem]:
+    """Browsers that are logged in: everybody's for an administrator, one's own for others."""
+    return await logins.list_sessions(session, actor, limit=limit, cursor=cursor)
+
+
+@router.delete("/sessions/{session_id}", status_code=204)
+async def sessions_end(actor: CurrentActor, session: Writes, session_id: UUID) -> None:
+    """Log a browser out from afar."""
+    await logins.end_session(session, actor, session_id)
 
 
 @router.get("/tokens")
@@ -70,9 +114,11 @@ async def tokens_list(
 
 
 @router.post("/tokens", status_code=201)
-async def tokens_create(_: Admin, session: Writes, body: TokenCreate) -> TokenCreated:
+async def tokens_create(request: Request, _: Admin, session: Writes, body: TokenCreate) -> TokenCreated:
     """Make a credential. Its secret is in this answer and nowhere else."""
-    return await service.create_token(session, body)
+    made = await service.create_token(session, body)
+    audit.note(request, subject=made.id, name=made.name, role=made.role, machine_id=made.machine_id)
+    return made
 
 
 @router.delete("/tokens/{token_id}")
@@ -81,7 +127,80 @@ async def tokens_revoke(_: Admin, session: Writes, token_id: UUID) -> TokenRevok
     return await service.revoke_token(session, token_id)
 
 
+@router.post("/tokens/{token_id}/rotate", status_code=201)
+async def tokens_rotate(request: Request, _: Admin, session: Writes, token_id: UUID, body: TokenRotate) -> TokenCreated:
+    """A new secret with the same rights; the old one stays good for a while, so that nothing stands still."""
+    made = await service.rotate_token(session, token_id, body.overlap_seconds)
+    audit.note(request, replaced_by=str(made.id))
+    return made
+
+
+@router.post("/token/rotate", status_code=201)
+async def own_token_rotate(request: Request, actor: CurrentActor, session: Writes, body: TokenRotate) -> TokenCreated:
+    """A new secret for the token that asks, as an agent does before its own expires."""
+    made = await service.rotate_token(session, actor.token_id, body.overlap_seconds)
+    audit.note(request, kind="tokens", subject=actor.token_id, replaced_by=str(made.id))
+    return made
+
+
 @router.post("/enrolments", status_code=201)
-async def enrolments_create(_: Enroller, session: Writes, body: EnrolmentRequest) -> TokenCreated:
-    """Mint the agent token of one machine; needs an enrolment token. Former agent tokens of it are revoked."""
-    return await service.enrol(session, body)
+async def enrolments_create(request: Request, actor: Enroller, session: Writes, body: EnrolmentRequest) -> TokenCreated:
+    """Mint the agent token of one machine; needs an enrolment token, and for a known machine its own or a yes."""
+    made = await service.enrol(session, actor, body)
+    audit.note(request, kind="machine", subject=made.machine_id, token_id=str(made.id))
+    return made
+
+
+@router.post("/enrolments/approvals", status_code=201)
+async def enrolment_approvals_create(
+    request: Request, actor: Admin, session: Writes, body: EnrolmentApprovalCreate
+) -> EnrolmentApproval:
+    """Say yes to one new enrolment of a known machine."""
+    audit.note(request, kind="machine", subject=body.machine_id)
+    return await service.approve_enrolment(session, actor, body)
+
+
+Actor_ = Annotated[str | None, Query(alias="actor", max_length=253, description="Name of who made the change")]
+Action = Annotated[str | None, Query(max_length=64, description="What was done, as an operation id")]
+Subject = Annotated[str | None, Query(max_length=256, description="Id of what was changed")]
+From = Annotated[Moment | None, Query(alias="from", description="Earliest time, inclusive")]
+To = Annotated[Moment | None, Query(alias="to", description="Latest time, exclusive")]
+
+
+@router.get("/audit")
+async def audit_list(
+    _: Admin,
+    session: Reads,
+    *,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    actor: Actor_ = None,
+    action: Action = None,
+    subject: Subject = None,
+    from_: From = None,
+    to: To = None,
+) -> Page[AuditEntry]:
+    """Every change, newest first: who, when, from where, what."""
+    wanted = audit.Filter(actor=actor, action=action, subject=subject, start=from_, end=to)
+    return await audit.list_events(session, wanted, limit=limit, cursor=cursor)
+
+
+@router.get(
+    "/audit.csv",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}, "description": "The changes"}},
+)
+async def audit_csv(
+    _: Admin,
+    database: CurrentDatabase,
+    *,
+    actor: Actor_ = None,
+    action: Action = None,
+    subject: Subject = None,
+    from_: From = None,
+    to: To = None,
+) -> StreamingResponse:
+    """Every change as CSV, newest first."""
+    wanted = audit.Filter(actor=actor, action=action, subject=subject, start=from_, end=to)
+    headers = {"Content-Disposition": 'attachment; filename="hugeplan-audit.csv"'}
+    return StreamingResponse(audit.stream_csv(database, wanted), media_type="text/csv", headers=headers)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import Field, StringConstraints
 
-from hugeplan.api.schemas import MachineId, Name, RequestModel, ResponseModel
+from hugeplan.api.schemas import JsonObject, MachineId, Name, RequestModel, ResponseModel
 
 
 class Role(StrEnum):
@@ -43,7 +43,7 @@ class Session(ResponseModel):
 
 
 class TokenCreate(RequestModel):
-    """A new credential. An agent token without ``machine_id`` binds to the first machine that reports with it."""
+    """A new credential. An agent token without ``machine_id`` binds to the first new machine that reports with it."""
 
     name: Name
     role: Role
@@ -62,6 +62,7 @@ class Token(ResponseModel):
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+    replaces: UUID | None
 
 
 class TokenCreated(Token):
@@ -70,11 +71,84 @@ class TokenCreated(Token):
     token: str
 
 
+class CloneHints(RequestModel):
+    """Hashes of the firmware's ids and of permanent hardware addresses. Null is unknown."""
+
+    dmi_sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+    mac_sha256: (
+        Annotated[list[Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]], Field(max_length=256)] | None
+    ) = None
+
+
 class EnrolmentRequest(RequestModel):
-    """A machine that asks for its own agent token, authenticated by an enrolment token."""
+    """A machine that asks for its own agent token, authenticated by an enrolment token.
+
+    A machine that is known needs ``current_token``, its own agent token, or an approval. ``boot_id`` and
+    ``clone_hints`` are those of its reports; they tell a clone from the machine whose id it has.
+    """
 
     machine_id: MachineId
     node_name: Name
+    current_token: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None
+    boot_id: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+    clone_hints: CloneHints | None = None
+
+
+class EnrolmentApprovalCreate(RequestModel):
+    """An administrator's yes to one new enrolment of a known machine, or to one unbound token that reports for it."""
+
+    machine_id: MachineId
+    expires_in_seconds: Annotated[int, Field(ge=60, le=30 * 86400)] = 86400
+
+
+class EnrolmentApproval(ResponseModel):
+    """A yes that was not used yet."""
+
+    machine_id: str
+    approved_by: str
+    expires_at: datetime
+
+
+class TokenRotate(RequestModel):
+    """A new secret in place of a token's. The old one stays good for ``overlap_seconds``, at most until it expires."""
+
+    overlap_seconds: Annotated[int, Field(ge=0, le=30 * 86400)] = 3600
+
+
+class LoginLink(ResponseModel):
+    """A login for a browser that works once: /login#token=TOKEN."""
+
+    token: str
+    expires_at: datetime
+
+
+class BrowserSessionItem(ResponseModel):
+    """A browser that is logged in. ``name`` and ``role`` are those of its token or person."""
+
+    id: UUID
+    token_id: UUID
+    name: str
+    role: Role
+    created_at: datetime
+    expires_at: datetime
+    address: str | None
+    user_agent: str | None
+    is_current: bool
+
+
+class AuditEntry(ResponseModel):
+    """A change: who made it, when, from where, what it was and what it was about. The log is never changed."""
+
+    id: int
+    at: datetime
+    actor_id: UUID | None
+    actor_name: str
+    actor_role: str | None
+    address: str | None
+    action: str
+    subject_kind: str
+    subject_id: str
+    detail: JsonObject
 
 
 class TokenRevoked(ResponseModel):

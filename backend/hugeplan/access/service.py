@@ -14,23 +14,33 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from hugeplan.access import repository
-from hugeplan.access.schemas import EnrolmentRequest, Role, Session, Token, TokenCreate, TokenCreated, TokenRevoked
+from hugeplan.access import machines, repository
+from hugeplan.access.schemas import (
+    EnrolmentApproval,
+    EnrolmentApprovalCreate,
+    EnrolmentRequest,
+    Role,
+    Session,
+    Token,
+    TokenCreate,
+    TokenCreated,
+    TokenRevoked,
+)
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
 from hugeplan.api.problems import (
+    ConflictError,
     FieldProblem,
     ForbiddenError,
     NotFoundError,
     UnauthenticatedError,
     invalid_input,
 )
-from hugeplan.api.ratelimit import RateLimiter
-from hugeplan.db.models import BrowserSession
+from hugeplan.db.models import Machine
 from hugeplan.db.models import Token as TokenRow
 from hugeplan.db.session import ReadSession, WriteSession
 
 TOKEN_PREFIX = "hp_"  # noqa: S105 - a prefix, so that a leaked token is recognised by scanners
-_BROWSER_ROLES = frozenset({Role.VIEWER, Role.PLANNER, Role.ADMIN})
+_LEAST_LIFE = timedelta(hours=1)
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="hugeplan"'}
 
 
@@ -61,27 +71,6 @@ class Actor:
     expires_at: datetime | None
     session_id: UUID | None = None
     csrf_token: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedSession:
-    """A new browser session and the secret of its cookie."""
-
-    secret: str
-    session: Session
-
-
-@dataclass(frozen=True, slots=True)
-class LoginLimit:
-    """The bucket that a failed login draws from."""
-
-    limiter: RateLimiter
-    address: str
-    per_minute: int
-
-    def spend(self) -> None:
-        """Take one failed login; RateLimitedError when there were too many."""
-        self.limiter.spend("login", self.address, self.per_minute)
 
 
 def new_secret() -> str:
@@ -128,14 +117,14 @@ async def authenticate(session: ReadSession, credential: Credential | None) -> A
             raise wrong_credential(credential)
         browser_session, token = found
         csrf_token = csrf_token_of(credential.secret)
-        return _actor(token, browser_session.expires_at, browser_session.id, csrf_token)
+        return actor_of(token, browser_session.expires_at, browser_session.id, csrf_token)
     row = await repository.token_by_secret(session, secret_sha256, now)
     if row is None:
         raise wrong_credential(credential)
-    return _actor(row, row.expires_at)
+    return actor_of(row, row.expires_at)
 
 
-def _actor(
+def actor_of(
     token: TokenRow, expires_at: datetime | None, session_id: UUID | None = None, csrf_token: str | None = None
 ) -> Actor:
     return Actor(
@@ -152,37 +141,6 @@ def _actor(
 def describe(actor: Actor) -> Session:
     """The actor as it sees itself."""
     return Session(role=actor.role, name=actor.name, csrf_token=actor.csrf_token, expires_at=actor.expires_at)
-
-
-async def open_session(session: WriteSession, token: str, hours: int, limit: LoginLimit) -> OpenedSession:
-    """Log a browser in. Failed attempts are limited; tokens of machines cannot log in."""
-    now = datetime.now(UTC)
-    row = await repository.token_by_secret(session, hash_secret(token), now)
-    if row is None:
-        limit.spend()
-        raise WrongCredentialError(
-            "This token is unknown, expired or revoked.",
-            [FieldProblem(field="token", value=None, expected="a token of a viewer, planner or admin")],
-            _CHALLENGE,
-        )
-    if Role(row.role) not in _BROWSER_ROLES:
-        raise ForbiddenError(f"A token with the role {row.role} cannot log in.")
-    secret = secrets.token_urlsafe(32)
-    expires_at = now + timedelta(hours=hours)
-    if row.expires_at is not None:
-        expires_at = min(expires_at, row.expires_at)
-    opened = BrowserSession(
-        id=uuid.uuid4(), secret_sha256=hash_secret(secret), token_id=row.id, created_at=now, expires_at=expires_at
-    )
-    await repository.add_session(session, opened)
-    await repository.touch(session, row.id, now)
-    return OpenedSession(secret, describe(_actor(row, expires_at, opened.id, csrf_token_of(secret))))
-
-
-async def close_session(session: WriteSession, actor: Actor) -> None:
-    """Log out. A bearer token has no session to close, and nothing happens."""
-    if actor.session_id is not None:
-        await repository.delete_session(session, actor.session_id)
 
 
 async def create_token(session: WriteSession, body: TokenCreate) -> TokenCreated:
@@ -202,6 +160,7 @@ async def mint(
     machine_id: str | None = None,
     expires_in: timedelta | None = None,
     secret: str | None = None,
+    replaces: UUID | None = None,
 ) -> TokenCreated:
     """Store a credential and return it with its secret, a fresh one unless given."""
     now = datetime.now(UTC)
@@ -214,6 +173,7 @@ async def mint(
         machine_id=machine_id,
         created_at=now,
         expires_at=None if expires_in is None else now + expires_in,
+        replaces=replaces,
     )
     await repository.add_token(session, row)
     return TokenCreated(**_token(row).model_dump(), token=chosen)
@@ -238,20 +198,104 @@ async def revoke_token(session: WriteSession, token_id: UUID) -> TokenRevoked:
     return TokenRevoked(id=token_id, status="revoked")
 
 
-async def enrol(session: WriteSession, body: EnrolmentRequest) -> TokenCreated:
-    """Mint the agent token of a machine, ending its former ones."""
-    await repository.revoke_agents_of(session, body.machine_id, datetime.now(UTC))
-    return await mint(session, name=body.node_name, role=Role.AGENT, machine_id=body.machine_id)
+async def rotate_token(session: WriteSession, token_id: UUID, overlap_seconds: int) -> TokenCreated:
+    """A new secret with the same rights. The old one stays good for the overlap, so that nothing stands still."""
+    now = datetime.now(UTC)
+    old = await repository.usable_token(session, token_id, now)
+    if old is None or old.oidc_subject is not None:
+        raise NotFoundError(f"There is no usable token {token_id}.")
+    expires_in = None if old.expires_at is None else max(old.expires_at - old.created_at, _LEAST_LIFE)
+    made = await mint(
+        session,
+        name=old.name,
+        role=Role(old.role),
+        machine_id=old.machine_id,
+        expires_in=expires_in,
+        replaces=old.id,
+    )
+    ends_at = now + timedelta(seconds=overlap_seconds)
+    await repository.expire(session, old.id, ends_at if old.expires_at is None else min(ends_at, old.expires_at))
+    return made
 
 
-async def authorise_report(session: WriteSession, actor: Actor, machine_id: str) -> None:
-    """Allow an agent to report only for its own machine; an unbound token binds to the first one it names."""
-    bound = actor.machine_id
+async def enrol(session: WriteSession, actor: Actor, body: EnrolmentRequest) -> TokenCreated:
+    """Mint the agent token of a machine. A known one needs its own old token or an administrator's yes.
+
+    A clone, whose hardware differs from every machine known under the id, is another machine and needs neither.
+    """
+    now = datetime.now(UTC)
+    await repository.lock_machine(session, body.machine_id)
+    was_known = await repository.is_machine_known(session, body.machine_id)
+    hints = machines.Hints(
+        dmi_sha256=body.clone_hints.dmi_sha256 if body.clone_hints else None,
+        mac_sha256=tuple(body.clone_hints.mac_sha256 or ()) if body.clone_hints else None,
+        boot_id=body.boot_id,
+        taken_at=now,
+    )
+    before = {machine.node_machine_id for machine in await repository.machines_with(session, body.machine_id)}
+    machine = await machines.resolve(session, body.machine_id, hints, now)
+    is_new_clone = bool(before) and machine.node_machine_id not in before
+    if was_known and not is_new_clone:
+        await _require_yes(session, actor, body, machine.node_machine_id, now)
+        await repository.revoke_agents_of(session, machine.node_machine_id, now)
+    return await mint(session, name=body.node_name, role=Role.AGENT, machine_id=machine.node_machine_id)
+
+
+async def _require_yes(
+    session: WriteSession, actor: Actor, body: EnrolmentRequest, machine_id: str, now: datetime
+) -> None:
+    if actor.role is Role.ADMIN:
+        return
+    if body.current_token is not None:
+        old = await repository.agent_token_of(session, hash_secret(body.current_token), machine_id)
+        if old is not None:
+            return
+    if await repository.use_approval(session, body.machine_id, now):
+        return
+    raise ConflictError(
+        "This machine has enrolled before. Send its own agent token as current_token, or let an administrator say yes"
+        " (POST /api/v1/enrolments/approvals). A clone of another machine needs a machine id of its own.",
+        [FieldProblem(field="machine_id", value=body.machine_id, expected="a machine that has not enrolled before")],
+    )
+
+
+async def approve_enrolment(session: WriteSession, actor: Actor, body: EnrolmentApprovalCreate) -> EnrolmentApproval:
+    """An administrator's yes to one enrolment of a known machine."""
+    now = datetime.now(UTC)
+    expires_at = now + timedelta(seconds=body.expires_in_seconds)
+    await repository.approve_enrolment(session, body.machine_id, actor.name, now, expires_at)
+    return EnrolmentApproval(machine_id=body.machine_id, approved_by=actor.name, expires_at=expires_at)
+
+
+async def admit_machine(session: WriteSession, token_id: UUID, machine_id: str, hints: machines.Hints) -> Machine:
+    """The machine whose node a report is about, when this agent token may report for it; else ForbiddenError.
+
+    An unbound token binds to the first machine it names, unless that machine is known: then an administrator's yes is
+    needed. A clone reports with the token that was cloned with it, and gets a node of its own.
+    """
+    now = datetime.now(UTC)
+    await repository.lock_machine(session, machine_id)
+    bound = await repository.bound_machine(session, token_id)
     if bound is None:
-        bound = await repository.bind_machine(session, actor.token_id, machine_id)
-    if bound != machine_id:
-        raise ForbiddenError(
-            "This agent token belongs to another machine. Enrol this machine, or use its own token.",
-            [FieldProblem(field="machine_id", value=machine_id, expected="the machine the token was enrolled for")],
-        )
-    await repository.touch(session, actor.token_id, datetime.now(UTC))
+        is_known = await repository.is_machine_known(session, machine_id)
+        if is_known and not await repository.use_approval(session, machine_id, now):
+            raise ForbiddenError(
+                "This agent token is bound to no machine, and the machine is known already. Use its own token, enrol"
+                " it, or let an administrator say yes (POST /api/v1/enrolments/approvals).",
+                [FieldProblem(field="machine_id", value=machine_id, expected="a machine that is not known yet")],
+            )
+    elif bound.partition(machines.CLONE_MARK)[0] != machine_id and bound != machine_id:
+        raise _other_machine(machine_id)
+    machine = await machines.resolve(session, machine_id, hints, now)
+    if bound is None:
+        bound = await repository.bind_machine(session, token_id, machine.node_machine_id)
+    if bound not in {machine_id, machine.node_machine_id}:
+        raise _other_machine(machine_id)
+    return machine
+
+
+def _other_machine(machine_id: str) -> ForbiddenError:
+    return ForbiddenError(
+        "This agent token belongs to another machine. Enrol this machine, or use its own token.",
+        [FieldProblem(field="machine_id", value=machine_id, expected="the machine the token was enrolled for")],
+    )

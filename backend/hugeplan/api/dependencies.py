@@ -35,6 +35,8 @@ async def _request_session(request: Request) -> AsyncIterator[ReadSession]:
     else:
         async with database.write() as session:
             yield session
+            # The audit row is part of the change: both are stored, or neither.
+            await request.app.state.record_change(session, request)
 
 
 # Function scope: the commit happens before the response is sent, so that a failed commit is an error response.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Literal
 
+import anyio.to_thread
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import Response
 
@@ -38,22 +40,31 @@ async def health_get() -> Health:
 @router.get("/readyz")
 async def readiness_get(database: CurrentDatabase, settings: CurrentSettings) -> Readiness:
     """Whether requests can be served: the database answers and its migrations are at head."""
-    head = migrate.head_revision(migrate.migrations_dir(settings.migrations_dir))
-    revision = await migrate.current_revision(database.engine)
+    folder = migrate.migrations_dir(settings.migrations_dir)
+    head = await anyio.to_thread.run_sync(migrate.head_revision, folder)
+    try:
+        # A database that hangs is as little use as one that is away.
+        async with asyncio.timeout(settings.database_timeout_seconds):
+            revision = await migrate.current_revision(database.engine)
+    except TimeoutError as error:
+        raise _not_ready("The database does not answer in time.") from error
     if revision != head:
-        raise UnavailableError(
-            f"The database is at migration {revision or 'none'}, the service needs {head}. Run: hugeplan migrate",
-            headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+        raise _not_ready(
+            f"The database is at migration {revision or 'none'}, the service needs {head}. Run: hugeplan migrate"
         )
     return Readiness(status="ready", revision=head)
+
+
+def _not_ready(detail: str) -> UnavailableError:
+    return UnavailableError(detail, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
 
 
 def render_metrics(request: Request) -> Response:
     """The metrics of this process."""
     metrics: Metrics = request.app.state.metrics
     pool = request.app.state.database.engine.pool
-    gauges = {"hugeplan_database_connections_in_use": float(pool.checkedout())}
-    return Response(metrics.render(gauges), media_type=CONTENT_TYPE)
+    metrics.database_connections_in_use.set(pool.checkedout())
+    return Response(metrics.render(), media_type=CONTENT_TYPE)
 
 
 def install(app: FastAPI) -> None:

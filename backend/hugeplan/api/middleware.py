@@ -33,6 +33,8 @@ SECURITY_HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 
+KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
 CLIENT_CLOSED = 499
 """The status of a log line when the client went away before its answer; nobody receives it."""
 
@@ -95,7 +97,7 @@ class RequestContext:
         started = time.perf_counter()
         status = 500
         response_started = False
-        self._metrics.requests_in_progress += 1
+        self._metrics.requests_in_progress.inc()
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status, response_started
@@ -120,9 +122,10 @@ class RequestContext:
                 raise
             await response_for(request, error)(scope, receive, send_with_headers)
         finally:
-            self._metrics.requests_in_progress -= 1
+            self._metrics.requests_in_progress.dec()
             seconds = time.perf_counter() - started
-            self._metrics.observe(request.method, operation_of(scope), status, seconds)
+            method = request.method if request.method in KNOWN_METHODS else "other"
+            self._metrics.observe(method, operation_of(scope), status, seconds)
             _logger.info(
                 "request",
                 extra={

@@ -1,7 +1,8 @@
 """``hugeplan demo``: the service with a PostgreSQL of its own, in one folder, until Ctrl-C.
 
-Everything lives in HUGEPLAN_STATE_DIR: the database, ``admin.token`` for the login link and ``agent.token`` for
-the agent of this machine, and ``login-link``. These files are readable by their owner only.
+Everything lives in HUGEPLAN_STATE_DIR: the database, ``admin.token``, which makes login links, and ``agent.token`` for
+the agent of this machine. The folder and its files are for their owner only. A login link works once and for a short
+time; it is printed to a terminal, and to nothing that keeps it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import fcntl
 import os
 import signal
 import socket
+import stat
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,12 +24,13 @@ from typing import IO
 
 from pydantic import SecretStr
 
+from hugeplan import embedded
 from hugeplan.access import bootstrap
 from hugeplan.access.schemas import Role
 from hugeplan.cli import InputError
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.cli.serving import bind, serve
-from hugeplan.db import embedded, migrate
+from hugeplan.db import migrate
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
 from hugeplan.settings import Settings
@@ -34,13 +38,16 @@ from hugeplan.settings import Settings
 DATABASE = "hugeplan"
 ADMIN_TOKEN_FILE = "admin.token"  # noqa: S105 - names of files
 AGENT_TOKEN_FILE = "agent.token"  # noqa: S105
-LOGIN_LINK_FILE = "login-link"
+PRIVATE_UMASK = 0o077
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``demo``; they win over HUGEPLAN_STATE_DIR and HUGEPLAN_PORT."""
     parser.add_argument("--state-dir", metavar="DIR", help="folder of the database and the token files")
     parser.add_argument("--port", metavar="N", help="TCP port to listen on")
+    parser.add_argument(
+        "--print-login-link", action="store_true", help="print the link also where the output is no terminal"
+    )
 
 
 class Stopped(BaseException):
@@ -73,12 +80,10 @@ def _read(path: Path) -> str | None:
 
 
 async def prepare_tokens(settings: Settings) -> str:
-    """Write both token files and return the admin's secret. A usable one is kept, so that old links work."""
+    """Write both token files and answer the secret of a new login link."""
     database = Database(create_engine(settings))
-    roles = {ADMIN_TOKEN_FILE: Role.ADMIN, AGENT_TOKEN_FILE: Role.AGENT}
-    secrets = {}
     try:
-        for name, role in roles.items():
+        for name, role in {ADMIN_TOKEN_FILE: Role.ADMIN, AGENT_TOKEN_FILE: Role.AGENT}.items():
             path = settings.state_dir / name
             secret = _read(path)
             # The agent's token is new at each start: it binds to the machine that uses it first, and the state
@@ -86,10 +91,20 @@ async def prepare_tokens(settings: Settings) -> str:
             if role is Role.AGENT or secret is None or not await bootstrap.is_usable(database, secret, role):
                 secret = await bootstrap.replace_token(database, f"demo {role}", role)
             write_private(path, secret)
-            secrets[role] = secret
+        return await bootstrap.create_login_link(database, _read(settings.state_dir / ADMIN_TOKEN_FILE) or "")
     finally:
         await database.dispose()
-    return secrets[Role.ADMIN]
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner can enter. InputError for one that is not ours alone to close."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = folder.stat()
+    if stat.S_IMODE(found.st_mode) & 0o077 == 0:
+        return
+    if found.st_uid != os.geteuid() or found.st_mode & stat.S_ISVTX or folder.resolve() in {Path("/"), Path.home()}:
+        raise InputError(f"HUGEPLAN_STATE_DIR: {folder} is not a folder of our own; expected one for this demo only")
+    folder.chmod(0o700)
 
 
 def browser_host(host: str) -> str:
@@ -113,9 +128,12 @@ def run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGINT, _stop)
     signal.signal(signal.SIGHUP, _hang_up)
     try:
-        settings.state_dir.mkdir(parents=True, exist_ok=True)
+        os.umask(PRIVATE_UMASK)
+        make_private(settings.state_dir)
+        is_shown = arguments.print_login_link or sys.stdout.isatty()
         with _lock(settings.state_dir), _postgres(settings) as server:
-            _serve(settings.model_copy(update={"database_url": _database_of(server)}), listening, started)
+            with_database = settings.model_copy(update={"database_url": _database_of(server)})
+            _serve(with_database, listening, started, is_shown=is_shown)
     except (embedded.EmbeddedPostgresError, migrate.MigrationsMissingError) as error:
         raise InputError(str(error)) from error
     except OSError as error:
@@ -132,7 +150,8 @@ def _postgres(settings: Settings) -> Iterator[embedded.EmbeddedPostgres]:
     """The running database. A second Ctrl-C does not interrupt its shutdown."""
     with embedded.running(settings.state_dir / "postgresql", embedded.DEMO_SETTINGS) as server:
         try:
-            yield server
+            with embedded.supervised(server):
+                yield server
         finally:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN)
@@ -156,18 +175,19 @@ def _database_of(server: embedded.EmbeddedPostgres) -> SecretStr:
     return SecretStr(server.url(DATABASE))
 
 
-def _serve(settings: Settings, listening: socket.socket, started: float) -> None:
+def _serve(settings: Settings, listening: socket.socket, started: float, *, is_shown: bool) -> None:
     migrate.upgrade(settings.sqlalchemy_url(), migrate.migrations_dir(settings.migrations_dir))
 
     # Before the first answer: whoever waits for /readyz finds the token files written.
     secret = asyncio.run(prepare_tokens(settings))
 
     address = f"http://{browser_host(settings.host)}:{settings.port}"
-    link = f"{address}/login#token={secret}"
 
     async def when_ready() -> None:
-        write_private(settings.state_dir / LOGIN_LINK_FILE, link)
-        print(f"ready {address} after {time.monotonic() - started:.1f} s")
-        print(f"log in: {link}", flush=True)
+        print(f"ready {address} after {time.monotonic() - started:.1f} s", flush=True)
+        if is_shown:
+            minutes = bootstrap.LOGIN_LINK_SECONDS // 60
+            print(f"log in: {address}/login#token={secret}")
+            print(f"It works once, within {minutes} minutes. Another one: hugeplan token login-link", flush=True)
 
     serve(settings, listening, when_ready)

@@ -23,6 +23,11 @@ def create_engine(settings: Settings) -> AsyncEngine:
         connect_args={
             "connect_timeout": max(2, round(settings.database_timeout_seconds)),
             "application_name": APPLICATION_NAME,
+            # A database machine that has gone silent is noticed in seconds, not in the kernel's quarter of an hour.
+            "keepalives_idle": 15,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 15_000,
             "options": f"-c statement_timeout={milliseconds} -c TimeZone=UTC",
         },
     )

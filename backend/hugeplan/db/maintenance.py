@@ -155,7 +155,13 @@ async def _delete_old(session: WriteSession, settings: Settings, now: datetime) 
     if settings.silent_node_retention_days:
         silent = now - timedelta(days=settings.silent_node_retention_days)
         await session.execute(text("DELETE FROM nodes WHERE last_report_at < :before"), {"before": silent})
-    await session.execute(text("DELETE FROM browser_sessions WHERE expires_at < :before"), {"before": now})
+    for table in ("browser_sessions", "login_links", "oidc_logins", "enrolment_approvals"):
+        await session.execute(text(f"DELETE FROM {table} WHERE expires_at < :before"), {"before": now})  # noqa: S608
+    # The audit log keeps what is to be known of them.
+    tokens = now - timedelta(days=settings.token_retention_days)
+    await session.execute(
+        text("DELETE FROM tokens WHERE revoked_at < :before OR expires_at < :before"), {"before": tokens}
+    )
 
 
 # What was measured on a node is kept beside it, so a run that is still the source of it stays.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine, pool
+from sqlalchemy import create_engine, pool, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 _CHECKOUT = Path(__file__).resolve().parents[3]
@@ -33,8 +33,9 @@ def alembic_config(folder: Path) -> Config:
     return config
 
 
+@cache
 def head_revision(folder: Path) -> str:
-    """The newest revision of the folder."""
+    """The newest revision of the folder. The scripts are loaded once: a service runs the migrations it started with."""
     head = ScriptDirectory.from_config(alembic_config(folder)).get_current_head()
     if head is None:
         raise MigrationsMissingError(f"{folder} holds no migration.")
@@ -68,11 +69,11 @@ def check(url: str, folder: Path) -> None:
         command.check(config)
 
 
-def _current(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection).get_current_revision()
-
-
 async def current_revision(engine: AsyncEngine) -> str | None:
     """The revision the database is at; None when no migration ran."""
     async with engine.connect() as connection:
-        return await connection.run_sync(_current)
+        has_table = await connection.scalar(text("SELECT to_regclass('alembic_version') IS NOT NULL"))
+        if not has_table:
+            return None
+        revision: str | None = await connection.scalar(text("SELECT version_num FROM alembic_version"))
+        return revision

@@ -17,7 +17,7 @@ from hugeplan.api.schemas import Moment
 from hugeplan.benchmarks import service as benchmarks
 from hugeplan.benchmarks.schemas import Run, RunMark
 from hugeplan.fleet import service
-from hugeplan.fleet.ingest.dependencies import CurrentReportWriter, read_beside_loop
+from hugeplan.fleet.ingest.dependencies import CurrentReportWriter, admit_machine, read_beside_loop
 from hugeplan.fleet.schemas import NodeDetail, NodeProcesses, NodeSummary, ReportReceipt, SampleRow
 from hugeplan.fleet.selector import Selected
 
@@ -45,7 +45,7 @@ async def reports_create(
     """Store an agent's report. Idempotent by ``report_id``: the same report again is answered 200."""
     incoming = await read_beside_loop(body, token_id=token_id)
     try:
-        receipt = await writer.store(incoming)
+        receipt = await writer.store(await admit_machine(request, incoming))
     except UnauthenticatedError:
         forget_credential(request)
         raise

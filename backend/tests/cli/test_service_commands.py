@@ -70,7 +70,7 @@ class Demo:
     def __init__(self, state_dir: Path, port: int) -> None:
         self.state_dir, self.port = state_dir, port
         self.url = f"http://127.0.0.1:{port}"
-        arguments = ["demo", "--state-dir", str(state_dir), "--port", str(port)]
+        arguments = ["demo", "--state-dir", str(state_dir), "--port", str(port), "--print-login-link"]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "hugeplan.cli", *arguments],
             env={**os.environ, "HUGEPLAN_LOG_LEVEL": "warning"},
@@ -85,7 +85,7 @@ class Demo:
         lines = []
         for line in self.process.stdout:
             lines.append(line)
-            if line.startswith("log in: "):
+            if line.startswith("It works once"):
                 return "".join(lines)
         raise AssertionError(f"the demo ended: {lines}")
 
@@ -129,11 +129,14 @@ class TestDemo:
         demos.append(first)
         printed = first.wait()
         assert f"ready {first.url}" in printed
-        link = f"{first.url}/login#token={first.token('admin')}"
-        assert link in printed
-        assert (state / "login-link").read_text().strip() == link
-        for name in ("admin.token", "agent.token", "login-link"):
-            assert (state / name).stat().st_mode & 0o777 == 0o600
+        assert first.token("admin") not in printed
+        secret = printed.partition("/login#token=")[2].split()[0]
+        for status in (201, 401):
+            assert httpx.post(f"{first.url}/api/v1/session", json={"token": secret}).status_code == status
+        assert not any(secret in path.read_text(errors="replace") for path in state.glob("*") if path.is_file())
+        assert state.stat().st_mode & 0o777 == 0o700
+        for path in state.rglob("*"):
+            assert path.is_symlink() or path.stat().st_mode & 0o077 == 0, path
         assert httpx.get(f"{first.url}/readyz").status_code == 200
 
         agent = {"Authorization": f"Bearer {first.token('agent')}"}
@@ -154,6 +157,48 @@ class TestDemo:
         assert second.stop(signal.SIGTERM) == 0
         assert postgres_of(state) == []
 
+    def test_the_link_is_shown_to_no_file(self, tmp_path: Path) -> None:
+        port = free_port()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hugeplan.cli", "demo", "--state-dir", str(tmp_path / "s"), "--port", str(port)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("ready ")
+        process.terminate()
+        assert process.communicate(timeout=WAIT_SECONDS)[0] == ""
+
+    @pytest.mark.parametrize("folder", ["/", "/tmp"])  # noqa: S108
+    def test_a_folder_that_is_not_ours_is_refused(self, folder: str, hugeplan: Command) -> None:
+        before = Path(folder).stat().st_mode
+        done = hugeplan("demo", "--state-dir", folder, "--port", str(free_port()))
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert "is not a folder of our own" in done.stderr
+        assert Path(folder).stat().st_mode == before
+
+    def test_a_killed_postgresql_is_started_again(self, tmp_path: Path, demos: list[Demo]) -> None:
+        demo = Demo(tmp_path / "state", free_port())
+        demos.append(demo)
+        demo.wait()
+        pid = int((demo.state_dir / "postgresql/postmaster.pid").read_text().split()[0])
+        admin = {"Authorization": f"Bearer {demo.token('admin')}"}
+        os.kill(pid, signal.SIGKILL)
+        deadline = time.monotonic() + WAIT_SECONDS
+        statuses = set()
+        while True:
+            status = httpx.get(f"{demo.url}/readyz", timeout=30).status_code
+            statuses.add(status)
+            if status == 200 and int((demo.state_dir / "postgresql/postmaster.pid").read_text().split()[0]) != pid:
+                break
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert statuses <= {200, 503}
+        assert httpx.get(f"{demo.url}/api/v1/nodes", headers=admin).status_code == 200
+        assert demo.stop(signal.SIGTERM) == 0
+        assert postgres_of(demo.state_dir) == []
+
     def test_hang_up_stops_everything(self, tmp_path: Path, demos: list[Demo]) -> None:
         demo = Demo(tmp_path / "state", free_port())
         demos.append(demo)
@@ -170,9 +215,12 @@ class TestDemo:
         while postgres_of(killed.state_dir):
             assert time.monotonic() < deadline
             time.sleep(0.05)
+        left = Path((killed.state_dir / "postgresql.socket").read_text().strip())
+        assert left.exists()
         heir = Demo(tmp_path / "state", free_port())
         demos.append(heir)
         heir.wait()
+        assert not left.exists()
         assert httpx.get(f"{heir.url}/readyz").status_code == 200
         assert heir.stop(signal.SIGTERM) == 0
         assert postgres_of(heir.state_dir) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from hugeplan.db import embedded
+from hugeplan import embedded
 
 
 def modes(path: Path) -> dict[Path, int]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 
 import httpx
+import pytest
 from conftest import MIGRATIONS
 from support.reports import report
 from support.service import Service, assert_problem
 
+from hugeplan import embedded
 from hugeplan.access.schemas import Role
-from hugeplan.db import embedded, migrate
+from hugeplan.db import migrate
 from hugeplan.main import create_app
 from hugeplan.settings import Settings
 
@@ -78,3 +82,46 @@ async def test_readiness_needs_the_newest_migration(own_database_url: str) -> No
     migrate.upgrade(settings.sqlalchemy_url(), MIGRATIONS)
     assert (await client.get("/readyz")).status_code == 200
     await app.state.database.dispose()
+
+
+async def test_a_database_that_hangs_is_not_ready(tmp_path: Path) -> None:
+    with embedded.running(tmp_path / "data", embedded.TEST_SETTINGS) as server:
+        server.ensure_database("hugeplan")
+        settings = Settings.model_validate({"database_url": server.url("hugeplan"), "database_timeout_seconds": 0.5})
+        migrate.upgrade(settings.sqlalchemy_url(), MIGRATIONS)
+        app = create_app(settings)
+        client = Service(app).client()
+        assert (await client.get("/readyz")).status_code == 200
+        assert server.pid is not None
+        stopped = [server.pid, *children_of(server.pid)]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                assert_unavailable(await client.get("/readyz"))
+            assert (await client.get("/healthz")).status_code == 200
+        finally:
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+        await until_ready(client)
+        await app.state.database.dispose()
+
+
+async def test_probes_load_no_migration_scripts(own_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings.model_validate({"database_url": own_database_url})
+    migrate.upgrade(settings.sqlalchemy_url(), MIGRATIONS)
+    app = create_app(settings)
+    client = Service(app).client()
+    await until_ready(client)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("scripts were loaded")
+
+    monkeypatch.setattr(migrate, "ScriptDirectory", refuse)
+    assert (await client.get("/readyz")).status_code == 200
+    await app.state.database.dispose()
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from support.server import MIB, Server, serving
 
-from hugeplan.db import embedded
+from hugeplan import embedded
 
 JSON = {"Content-Type": "application/json"}
 PREVIEW = "/api/v1/plans/preview"

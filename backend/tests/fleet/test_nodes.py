@@ -18,7 +18,7 @@ NODES = "/api/v1/nodes"
 
 async def post(service: Service, document: dict[str, Any]) -> dict[str, Any]:
     """Store a report with a token of its own; the receipt."""
-    client = await service.client_as(Role.AGENT)
+    client = await service.client_as(Role.AGENT, machine_id=document["machine_id"])
     answer = await client.post("/api/v1/reports", json=document)
     assert answer.status_code == 201, answer.text
     receipt: dict[str, Any] = answer.json()

@@ -463,7 +463,7 @@ export interface paths {
         put?: never;
         /**
          * Session Create
-         * @description Log a browser in with the token of a login link; sets the session cookie.
+         * @description Log a browser in with a token or the token of a login link; sets the session cookie.
          */
         post: operations["session_create"];
         /**
@@ -471,6 +471,66 @@ export interface paths {
          * @description Log the browser out.
          */
         delete: operations["session_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/login-links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Login Links Create
+         * @description Make a login for a browser with the rights of whoever asks. It works once, for a quarter of an hour.
+         */
+        post: operations["login_links_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Sessions List
+         * @description Browsers that are logged in: everybody's for an administrator, one's own for others.
+         */
+        get: operations["sessions_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{session_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Sessions End
+         * @description Log a browser out from afar.
+         */
+        delete: operations["sessions_end"];
         options?: never;
         head?: never;
         patch?: never;
@@ -520,6 +580,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tokens/{token_id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tokens Rotate
+         * @description A new secret with the same rights; the old one stays good for a while, so that nothing stands still.
+         */
+        post: operations["tokens_rotate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/token/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Own Token Rotate
+         * @description A new secret for the token that asks, as an agent does before its own expires.
+         */
+        post: operations["own_token_rotate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/enrolments": {
         parameters: {
             query?: never;
@@ -531,9 +631,69 @@ export interface paths {
         put?: never;
         /**
          * Enrolments Create
-         * @description Mint the agent token of one machine; needs an enrolment token. Former agent tokens of it are revoked.
+         * @description Mint the agent token of one machine; needs an enrolment token, and for a known machine its own or a yes.
          */
         post: operations["enrolments_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/enrolments/approvals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Enrolment Approvals Create
+         * @description Say yes to one new enrolment of a known machine.
+         */
+        post: operations["enrolment_approvals_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Audit List
+         * @description Every change, newest first: who, when, from where, what.
+         */
+        get: operations["audit_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Audit Csv
+         * @description Every change as CSV, newest first.
+         */
+        get: operations["audit_csv"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -584,6 +744,37 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * AuditEntry
+         * @description A change: who made it, when, from where, what it was and what it was about. The log is never changed.
+         */
+        AuditEntry: {
+            /** Id */
+            id: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Actor Id */
+            actor_id: string | null;
+            /** Actor Name */
+            actor_name: string;
+            /** Actor Role */
+            actor_role: string | null;
+            /** Address */
+            address: string | null;
+            /** Action */
+            action: string;
+            /** Subject Kind */
+            subject_kind: string;
+            /** Subject Id */
+            subject_id: string;
+            /** Detail */
+            detail: {
+                [key: string]: unknown;
+            };
+        };
         /**
          * Backtest
          * @description Predicted beside published for every result; counts by status. No parameter is fitted to these rows.
@@ -665,6 +856,41 @@ export interface components {
             connections: number | null;
             /** Text */
             text: string | null;
+        };
+        /**
+         * BrowserSessionItem
+         * @description A browser that is logged in. ``name`` and ``role`` are those of its token or person.
+         */
+        BrowserSessionItem: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Token Id
+             * Format: uuid
+             */
+            token_id: string;
+            /** Name */
+            name: string;
+            role: components["schemas"]["Role"];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /** Address */
+            address: string | null;
+            /** User Agent */
+            user_agent: string | null;
+            /** Is Current */
+            is_current: boolean;
         };
         /**
          * CatalogueProcessor
@@ -766,9 +992,19 @@ export interface components {
         };
         /**
          * CloneHints
+         * @description Hashes of the firmware's ids and of permanent hardware addresses. Null is unknown.
+         */
+        "CloneHints-Input": {
+            /** Dmi Sha256 */
+            dmi_sha256?: string | null;
+            /** Mac Sha256 */
+            mac_sha256?: string[] | null;
+        };
+        /**
+         * CloneHints
          * @description Hashes that differ between two machines with one machine id.
          */
-        CloneHints: {
+        "CloneHints-Output": {
             /** Dmi Sha256 */
             dmi_sha256: string | null;
             /** Mac Sha256 */
@@ -1113,14 +1349,50 @@ export interface components {
             items: components["schemas"]["EngineInfo"][];
         };
         /**
+         * EnrolmentApproval
+         * @description A yes that was not used yet.
+         */
+        EnrolmentApproval: {
+            /** Machine Id */
+            machine_id: string;
+            /** Approved By */
+            approved_by: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+        };
+        /**
+         * EnrolmentApprovalCreate
+         * @description An administrator's yes to one new enrolment of a known machine, or to one unbound token that reports for it.
+         */
+        EnrolmentApprovalCreate: {
+            /** Machine Id */
+            machine_id: string;
+            /**
+             * Expires In Seconds
+             * @default 86400
+             */
+            expires_in_seconds: number;
+        };
+        /**
          * EnrolmentRequest
          * @description A machine that asks for its own agent token, authenticated by an enrolment token.
+         *
+         *     A machine that is known needs ``current_token``, its own agent token, or an approval. ``boot_id`` and
+         *     ``clone_hints`` are those of its reports; they tell a clone from the machine whose id it has.
          */
         EnrolmentRequest: {
             /** Machine Id */
             machine_id: string;
             /** Node Name */
             node_name: string;
+            /** Current Token */
+            current_token?: string | null;
+            /** Boot Id */
+            boot_id?: string | null;
+            clone_hints?: components["schemas"]["CloneHints-Input"] | null;
         };
         /**
          * Environment
@@ -1511,7 +1783,7 @@ export interface components {
             boot_id: string | null;
             /** Booted At */
             booted_at: string | null;
-            clone_hints: components["schemas"]["CloneHints"] | null;
+            clone_hints: components["schemas"]["CloneHints-Output"] | null;
             cpu: components["schemas"]["Processor"] | null;
             /** Hypervisor */
             hypervisor: string | null;
@@ -1757,6 +2029,19 @@ export interface components {
             problems: components["schemas"]["LintProblem"][];
             /** Fixed Text */
             fixed_text: string | null;
+        };
+        /**
+         * LoginLink
+         * @description A login for a browser that works once: /login#token=TOKEN.
+         */
+        LoginLink: {
+            /** Token */
+            token: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
         };
         /**
          * NetMemory
@@ -2128,6 +2413,20 @@ export interface components {
             /** Room Bytes */
             room_bytes: number;
             probability: components["schemas"]["Range"];
+        };
+        /** Page[AuditEntry] */
+        Page_AuditEntry_: {
+            /** Items */
+            items: components["schemas"]["AuditEntry"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
+        /** Page[BrowserSessionItem] */
+        Page_BrowserSessionItem_: {
+            /** Items */
+            items: components["schemas"]["BrowserSessionItem"][];
+            /** Next Cursor */
+            next_cursor: string | null;
         };
         /** Page[NodeSummary] */
         Page_NodeSummary_: {
@@ -3542,10 +3841,12 @@ export interface components {
             revoked_at: string | null;
             /** Last Used At */
             last_used_at: string | null;
+            /** Replaces */
+            replaces: string | null;
         };
         /**
          * TokenCreate
-         * @description A new credential. An agent token without ``machine_id`` binds to the first machine that reports with it.
+         * @description A new credential. An agent token without ``machine_id`` binds to the first new machine that reports with it.
          */
         TokenCreate: {
             /** Name */
@@ -3582,6 +3883,8 @@ export interface components {
             revoked_at: string | null;
             /** Last Used At */
             last_used_at: string | null;
+            /** Replaces */
+            replaces: string | null;
             /** Token */
             token: string;
         };
@@ -3600,6 +3903,17 @@ export interface components {
              * @constant
              */
             status: "revoked";
+        };
+        /**
+         * TokenRotate
+         * @description A new secret in place of a token's. The old one stays good for ``overlap_seconds``, at most until it expires.
+         */
+        TokenRotate: {
+            /**
+             * Overlap Seconds
+             * @default 3600
+             */
+            overlap_seconds: number;
         };
         /**
          * TransparentHugePages
@@ -6786,6 +7100,98 @@ export interface operations {
             };
         };
     };
+    login_links_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoginLink"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sessions_list: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_BrowserSessionItem_"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sessions_end: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     tokens_list: {
         parameters: {
             query?: {
@@ -6885,6 +7291,74 @@ export interface operations {
             };
         };
     };
+    tokens_rotate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                token_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TokenRotate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenCreated"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    own_token_rotate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TokenRotate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenCreated"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     enrolments_create: {
         parameters: {
             query?: never;
@@ -6905,6 +7379,123 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TokenCreated"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    enrolment_approvals_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EnrolmentApprovalCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EnrolmentApproval"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    audit_list: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+                /** @description Name of who made the change */
+                actor?: string | null;
+                /** @description What was done, as an operation id */
+                action?: string | null;
+                /** @description Id of what was changed */
+                subject?: string | null;
+                /** @description Earliest time, inclusive */
+                from?: string | null;
+                /** @description Latest time, exclusive */
+                to?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_AuditEntry_"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    audit_csv: {
+        parameters: {
+            query?: {
+                /** @description Name of who made the change */
+                actor?: string | null;
+                /** @description What was done, as an operation id */
+                action?: string | null;
+                /** @description Id of what was changed */
+                subject?: string | null;
+                /** @description Earliest time, inclusive */
+                from?: string | null;
+                /** @description Latest time, exclusive */
+                to?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The changes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
                 };
             };
             /** @description An error, as problem+json */

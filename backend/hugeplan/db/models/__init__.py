@@ -1,6 +1,14 @@
 """All tables. Importing this package fills ``Base.metadata``."""
 
-from hugeplan.db.models.access import BrowserSession, Token
+from hugeplan.db.models.access import (
+    AuditEvent,
+    BrowserSession,
+    EnrolmentApproval,
+    LoginLink,
+    Machine,
+    OidcLogin,
+    Token,
+)
 from hugeplan.db.models.benchmarks import RunRow, RunWinsRow
 from hugeplan.db.models.fleet import (
     EventRow,
@@ -19,14 +27,19 @@ from hugeplan.db.models.scenarios import PlanRow, ScenarioRow, ScenarioVersionRo
 from hugeplan.db.models.webhooks import WebhookDeliveryRow, WebhookRow
 
 __all__ = [
+    "AuditEvent",
     "BrowserSession",
+    "EnrolmentApproval",
     "EventRow",
     "FleetPlanGroupRow",
     "FleetPlanNodeRow",
     "FleetPlanRow",
+    "LoginLink",
+    "Machine",
     "NodeFindingRow",
     "NodeRow",
     "NodeStateRow",
+    "OidcLogin",
     "PlanInForceRow",
     "PlanRow",
     "ReportDocumentRow",

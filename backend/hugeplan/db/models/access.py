@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, LargeBinary, Text
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
-from hugeplan.db.base import Base
+from hugeplan.db.base import Base, JsonbObject
 
 
 class Token(Base):
@@ -32,6 +33,10 @@ class Token(Base):
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
+    # The token that this one took over from; both are good until the older one expires.
+    replaces: Mapped[UUID | None]
+    # A person of an OpenID provider, as issuer and subject; such a row has a secret that nobody knows.
+    oidc_subject: Mapped[str | None] = mapped_column(unique=True)
 
 
 class BrowserSession(Base):
@@ -45,3 +50,79 @@ class BrowserSession(Base):
     token_id: Mapped[UUID] = mapped_column(ForeignKey("tokens.id", ondelete="CASCADE"), index=True)
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime] = mapped_column(index=True)
+    address: Mapped[str | None]
+    user_agent: Mapped[str | None]
+
+
+class LoginLink(Base):
+    """A login that may be opened once, soon, for a token. Deleted when it is used."""
+
+    __tablename__ = "login_links"
+    __table_args__ = (CheckConstraint("octet_length(secret_sha256) = 32", name="secret_sha256"),)
+
+    secret_sha256: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    token_id: Mapped[UUID] = mapped_column(ForeignKey("tokens.id", ondelete="CASCADE"), index=True)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+
+
+class OidcLogin(Base):
+    """A login that was sent to the OpenID provider and has not come back yet. Deleted when it does."""
+
+    __tablename__ = "oidc_logins"
+
+    state_sha256: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    nonce: Mapped[str]
+    code_verifier: Mapped[str]
+    expires_at: Mapped[datetime]
+
+
+class EnrolmentApproval(Base):
+    """An administrator's yes to one new enrolment of a known machine. Deleted when it is used."""
+
+    __tablename__ = "enrolment_approvals"
+
+    machine_id: Mapped[str] = mapped_column(primary_key=True)
+    approved_by: Mapped[str]
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+
+
+class Machine(Base):
+    """A machine that has enrolled or reported, told from its clones. ``machine_id`` is what its agent says;
+    ``node_machine_id`` is what its node has: the same for the first of a kind, with an addition for a clone.
+    Hashes of the firmware's ids and of hardware addresses; null is unknown.
+    """
+
+    __tablename__ = "machines"
+    __table_args__ = (Index(None, "machine_id"),)
+
+    node_machine_id: Mapped[str] = mapped_column(primary_key=True)
+    machine_id: Mapped[str]
+    dmi_sha256: Mapped[str | None]
+    mac_sha256: Mapped[list[str] | None] = mapped_column(ARRAY(Text))
+    boot_id: Mapped[str | None]
+    former_boot_ids: Mapped[list[str]] = mapped_column(ARRAY(Text))
+    # When the first sample of the present boot was taken, by the machine's clock.
+    boot_since: Mapped[datetime | None]
+    boots_interleaved: Mapped[bool]
+    first_seen_at: Mapped[datetime]
+    last_seen_at: Mapped[datetime]
+
+
+class AuditEvent(Base):
+    """A change that somebody made. The table has a trigger that refuses to change or delete a row."""
+
+    __tablename__ = "audit_events"
+    __table_args__ = (Index(None, "at", "id"), Index(None, "subject_kind", "subject_id"))
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    at: Mapped[datetime]
+    actor_id: Mapped[UUID | None]
+    actor_name: Mapped[str]
+    actor_role: Mapped[str | None]
+    address: Mapped[str | None]
+    action: Mapped[str]
+    subject_kind: Mapped[str]
+    subject_id: Mapped[str]
+    detail: Mapped[JsonbObject]

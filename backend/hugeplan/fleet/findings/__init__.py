@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from hugeplan.fleet.findings import (
     clock_ahead,
+    cloned_machine_id,
     collectors_failed,
     fractured_guest,
     memory_low,
@@ -30,6 +31,7 @@ RULES: tuple[Rule, ...] = (
     surplus_pages.check,
     fractured_guest.check,
     clock_ahead.check,
+    cloned_machine_id.check,
     reports_lost.check,
     collectors_failed.check,
 )

@@ -31,7 +31,8 @@ class NodeFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """A node as its newest report shows it. ``planned`` is None without a plan in force."""
+    """A node as its newest report shows it. ``planned`` is None without a plan in force.
+    ``shares_machine_id``: another machine reports under the same machine id."""
 
     name: str
     inventory: Inventory
@@ -41,6 +42,7 @@ class Observed:
     clock_ahead_seconds: float | None
     effective_granule_bytes: int | None
     planned: tuple[PlannedPool, ...] | None
+    shares_machine_id: bool = False
 
 
 Rule = Callable[[Observed], Iterable[NodeFinding]]

@@ -45,6 +45,7 @@ class Incoming:
     run_document: bytes | None
     taken_at: datetime
     clock_ahead_seconds: float | None
+    shares_machine_id: bool = False
 
 
 class _RunOnly(msgspec.Struct):

@@ -101,6 +101,7 @@ class Node:
             clock_ahead_seconds=incoming.clock_ahead_seconds,
             effective_granule_bytes=self.measured.effective_granule_bytes,
             planned=self.planned,
+            shares_machine_id=incoming.shares_machine_id,
         )
         self._keep(findings_of(observed), incoming.received_at)
         self.columns["plan_state"] = None if self.planned is None else state_of(self.planned, report.sample)

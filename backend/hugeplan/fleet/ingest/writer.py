@@ -15,6 +15,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from hugeplan.access.machines import CLONE_MARK
 from hugeplan.api.problems import (
     RETRY_AFTER_SECONDS,
     ConflictError,
@@ -278,7 +279,8 @@ class _Batch:
         owner = bound[incoming.token_id]
         if owner is None:
             owner = incoming.machine_id
-        if owner != incoming.machine_id:
+        # A clone reports with the token that was cloned with it; whose machine it is was judged before (admit_machine).
+        if owner not in {incoming.machine_id, incoming.machine_id.partition(CLONE_MARK)[0]}:
             expected = "the machine the token was enrolled for"
             return ForbiddenError(
                 "This agent token belongs to another machine. Enrol this machine, or use its own token.",

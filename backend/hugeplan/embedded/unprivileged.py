@@ -1,7 +1,7 @@
 """Run a program that ends with its parent, as an ordinary user when started as root, which PostgreSQL refuses.
 
-``python -m hugeplan.db.unprivileged UID GID FOLDER PROGRAM ARG...``. UID and GID are those to become; without root they
-are our own and nothing changes. The parent is the thread that starts this, so it must be one that stays.
+``python -m hugeplan.embedded.unprivileged UID GID FOLDER PROGRAM ARG...``. UID and GID are those to become; without
+root they are our own and nothing changes. The parent is the thread that starts this, so it must be one that stays.
 
 The checkout may lie in a folder only root may enter (``/root``). Opening that folder to everyone would be a lasting
 change outside the state folder, so the program keeps one capability instead: to enter any folder and read any file.

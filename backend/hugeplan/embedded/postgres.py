@@ -8,6 +8,7 @@ process id, and no permission outside the state folder is changed.
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import pwd
 import shutil
@@ -15,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +29,7 @@ SUPERUSER = "hugeplan"
 START_TIMEOUT_SECONDS = 60.0
 STOP_TIMEOUT_SECONDS = 20.0
 _POLL_SECONDS = 0.02
+_WATCH_SECONDS = 0.2
 
 # Durable but frugal: the demo shares its machine with what it measures.
 DEMO_SETTINGS = {
@@ -47,6 +50,15 @@ TEST_SETTINGS = DEMO_SETTINGS | {
     "autovacuum": "off",
     "max_connections": "100",
 }
+
+
+SOCKET_PREFIX = "hp-"
+SOCKET_NOTE = "postgresql.socket"
+RESTART_SECONDS = (0.0, 0.5, 1.0, 2.0, 5.0)
+"""Wait before each restart in a row; the last one for all that follow. A server that stayed up begins again."""
+STAYED_UP_SECONDS = 60.0
+
+_logger = logging.getLogger(__name__)
 
 
 class EmbeddedPostgresError(Exception):
@@ -101,8 +113,10 @@ class EmbeddedPostgres:
         self._end_leftover()
         # Unix socket paths hold about 100 characters, so the folder is not below the checkout.
         if self._socket_dir is None:
-            self._socket_dir = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp"))
+            self._remove_leftover_socket_dir()
+            self._socket_dir = Path(tempfile.mkdtemp(prefix=SOCKET_PREFIX, dir="/tmp"))
             self._own(self._socket_dir)
+            self._socket_note.write_text(f"{self._socket_dir}\n")
         options = {"listen_addresses": "", "unix_socket_directories": str(self._socket_dir), **self._settings}
         arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         with (self._data_dir.parent / "postgresql.log").open("ab") as log:
@@ -132,7 +146,27 @@ class EmbeddedPostgres:
         self.stop()
         if self._socket_dir is not None:
             shutil.rmtree(self._socket_dir, ignore_errors=True)
+            self._socket_note.unlink(missing_ok=True)
             self._socket_dir = None
+
+    @property
+    def _socket_note(self) -> Path:
+        """Names the socket folder, so that whoever comes after a kill can remove it."""
+        return self._data_dir.parent / SOCKET_NOTE
+
+    def _remove_leftover_socket_dir(self) -> None:
+        remove_socket_dir(self._data_dir.parent)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the server to end by itself, up to so long. True when it does not run."""
+        process = self._process
+        if process is None:
+            return True
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def ensure_database(self, name: str, template: str = "template1") -> None:
         """Create a database unless it exists."""
@@ -145,7 +179,7 @@ class EmbeddedPostgres:
 
     def _command(self, program: str, *arguments: str) -> Sequence[str]:
         uid, gid = (self._user.pw_uid, self._user.pw_gid) if self._user else (os.geteuid(), os.getegid())
-        launcher = [sys.executable, "-m", "hugeplan.db.unprivileged", str(uid), str(gid), str(self._data_dir)]
+        launcher = [sys.executable, "-m", "hugeplan.embedded.unprivileged", str(uid), str(gid), str(self._data_dir)]
         return [*launcher, str(self._programs / program), *arguments]
 
     def _own(self, folder: Path) -> None:
@@ -214,6 +248,58 @@ class EmbeddedPostgres:
                 time.sleep(_POLL_SECONDS)
             else:
                 return
+
+
+def remove_socket_dir(state_dir: Path) -> None:
+    """Remove the socket folder that a killed demo left behind, if its note names one of ours."""
+    note = state_dir / SOCKET_NOTE
+    try:
+        folder = Path(note.read_text().strip())
+        is_ours = folder.parent == Path("/tmp") and folder.name.startswith(SOCKET_PREFIX)  # noqa: S108 - compared
+        if is_ours and folder.lstat().st_uid in {os.geteuid(), _server_uid()}:
+            shutil.rmtree(folder, ignore_errors=True)
+        note.unlink()
+    except OSError:
+        return
+
+
+def _server_uid() -> int:
+    user = _ordinary_user()
+    return os.geteuid() if user is None else user.pw_uid
+
+
+@contextmanager
+def supervised(server: EmbeddedPostgres) -> Iterator[None]:
+    """Restart the server whenever it ends by itself, for as long as the block lasts.
+
+    The watching thread stays until then, because the server ends with the thread that started it.
+    """
+    ending = threading.Event()
+
+    def watch() -> None:
+        restarts = 0
+        while not ending.is_set():
+            started = time.monotonic()
+            while not server.wait(_WATCH_SECONDS):
+                if ending.is_set():
+                    return
+            restarts = 0 if time.monotonic() - started > STAYED_UP_SECONDS else restarts
+            if ending.wait(RESTART_SECONDS[min(restarts, len(RESTART_SECONDS) - 1)]):
+                return
+            restarts += 1
+            try:
+                server.start(still_wanted=lambda: not ending.is_set())
+                _logger.warning("PostgreSQL ended by itself and was started again")
+            except (EmbeddedPostgresError, OSError) as error:
+                _logger.error("PostgreSQL does not start again", extra={"error": str(error)})
+
+    watcher = threading.Thread(target=watch, name="postgresql")
+    watcher.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        watcher.join()
 
 
 def _last_line(text: str) -> str:

@@ -1,0 +1,170 @@
+"""The audit log: every change that a person or a program made through the API, in the change's own transaction.
+
+It is written where the request's transaction ends (``hugeplan.api.dependencies``), so that no handler can forget it. A
+handler says more with ``note``. The database refuses to change or delete a row.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+from fastapi import Request
+from sqlalchemy import ColumnElement, Select, select, tuple_
+
+from hugeplan.access.admission import client_address
+from hugeplan.access.schemas import AuditEntry
+from hugeplan.access.service import Actor
+from hugeplan.api.pagination import Page, decode_cursor, page_of
+from hugeplan.api.schemas import JsonObject
+from hugeplan.db.models import AuditEvent
+from hugeplan.db.session import Database, ReadSession, WriteSession
+
+NO_CHANGE = frozenset({"reports_create", "plans_preview"})
+"""Operations with an unsafe method that change nothing a person decides: an agent's report, a plan without saving."""
+
+CSV_COLUMNS = (
+    "at",
+    "actor_name",
+    "actor_role",
+    "actor_id",
+    "address",
+    "action",
+    "subject_kind",
+    "subject_id",
+    "detail",
+)
+_CSV_PAGE = 500
+
+
+def note(request: Request, *, kind: str | None = None, subject: object = None, **detail: object) -> None:
+    """Say what a change is about; ``detail`` holds no secret."""
+    noted: JsonObject = getattr(request.state, "audit", {})
+    fields = {"kind": kind, "subject": None if subject is None else str(subject)}
+    noted |= {name: value for name, value in fields.items() if value is not None}
+    if detail:
+        noted["detail"] = noted.get("detail", {}) | detail
+    request.state.audit = noted
+
+
+async def record_request(session: WriteSession, request: Request) -> None:
+    """Write the row of this request, when it is a change by somebody."""
+    actor: Actor | None = getattr(request.state, "actor", None)
+    action = str(getattr(request.scope.get("route"), "name", "other"))
+    if actor is None or action in NO_CHANGE:
+        return
+    noted: JsonObject = getattr(request.state, "audit", {})
+    ids = [str(value) for value in request.path_params.values()]
+    await record(
+        session,
+        actor=actor,
+        address=client_address(request),
+        action=action,
+        kind=noted.get("kind") or action.rpartition("_")[0],
+        subject=noted.get("subject") or "/".join(ids),
+        detail=noted.get("detail", {}),
+    )
+
+
+async def record(
+    session: WriteSession,
+    *,
+    actor: Actor | None,
+    address: str | None,
+    action: str,
+    kind: str,
+    subject: str,
+    detail: JsonObject,
+    name: str = "",
+) -> None:
+    """Write one row. ``name`` says who it was when there is no actor: a command, a provider's person."""
+    row = AuditEvent(
+        at=datetime.now(UTC),
+        actor_id=None if actor is None else actor.token_id,
+        actor_name=name if actor is None else actor.name,
+        actor_role=None if actor is None else actor.role.value,
+        address=address,
+        action=action,
+        subject_kind=kind,
+        subject_id=subject,
+        detail=detail,
+    )
+    session.add(row)
+    await session.flush()
+
+
+class Filter:
+    """What to list. Every part that is None matches all."""
+
+    def __init__(
+        self,
+        *,
+        actor: str | None = None,
+        action: str | None = None,
+        subject: str | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> None:
+        self._conditions: list[ColumnElement[bool]] = []
+        for column, value in (
+            (AuditEvent.actor_name, actor),
+            (AuditEvent.action, action),
+            (AuditEvent.subject_id, subject),
+        ):
+            if value is not None:
+                self._conditions.append(column == value.replace("\0", ""))
+        if start is not None:
+            self._conditions.append(AuditEvent.at >= start)
+        if end is not None:
+            self._conditions.append(AuditEvent.at < end)
+
+    def select(self) -> Select[AuditEvent]:
+        """The rows, newest first."""
+        return select(AuditEvent).where(*self._conditions).order_by(AuditEvent.at.desc(), AuditEvent.id.desc())
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError("a time without a zone")
+    return moment
+
+
+async def list_events(session: ReadSession, wanted: Filter, *, limit: int, cursor: str | None) -> Page[AuditEntry]:
+    """Changes, newest first."""
+    statement = wanted.select().limit(limit + 1)
+    after = decode_cursor(cursor, _moment, int)
+    if after is not None:
+        statement = statement.where(tuple_(AuditEvent.at, AuditEvent.id) < after)
+    rows = (await session.scalars(statement)).all()
+    items, next_cursor = page_of(rows, limit, lambda row: (row.at.isoformat(), str(row.id)), AuditEntry.model_validate)
+    return Page(items=items, next_cursor=next_cursor)
+
+
+def _safe(value: object) -> str:
+    """A cell that a spreadsheet does not take for a formula."""
+    text = "" if value is None else value.isoformat() if isinstance(value, datetime) else str(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+async def stream_csv(database: Database, wanted: Filter) -> AsyncIterator[str]:
+    """All matching rows as CSV, a part at a time, in a transaction of its own: the request's ends before its answer."""
+    async with database.read() as session:
+        async for part in _csv_parts(session, wanted):
+            yield part
+
+
+async def _csv_parts(session: ReadSession, wanted: Filter) -> AsyncIterator[str]:
+    line = io.StringIO()
+    writer = csv.writer(line)
+    writer.writerow(CSV_COLUMNS)
+    result = await session.stream_scalars(wanted.select().execution_options(yield_per=_CSV_PAGE))
+    async for part in result.partitions(_CSV_PAGE):
+        for row in part:
+            writer.writerow([_safe(getattr(row, name)) for name in CSV_COLUMNS])
+        yield line.getvalue()
+        line.seek(0)
+        line.truncate()
+    yield line.getvalue()

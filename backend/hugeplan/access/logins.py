@@ -1,0 +1,163 @@
+"""Browser sessions: opened with a token or a login link, listed, and ended."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from hugeplan.access import repository
+from hugeplan.access.schemas import BrowserSessionItem, LoginLink, Role, Session
+from hugeplan.access.service import Actor, Credential, actor_of, csrf_token_of, describe, hash_secret, wrong_credential
+from hugeplan.api.pagination import Page, decode_time_cursor, page_of
+from hugeplan.api.problems import FieldProblem, ForbiddenError, NotFoundError
+from hugeplan.api.ratelimit import RateLimiter
+from hugeplan.db.models import BrowserSession, Token
+from hugeplan.db.models import LoginLink as LoginLinkRow
+from hugeplan.db.session import ReadSession, WriteSession
+
+LOGIN_LINK_PREFIX = "hpl_"
+LOGIN_LINK_SECONDS = 15 * 60
+BROWSER_ROLES = frozenset({Role.VIEWER, Role.PLANNER, Role.ADMIN})
+MAX_USER_AGENT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSession:
+    """A new browser session and the secret of its cookie."""
+
+    secret: str
+    session: Session
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class LoginLimit:
+    """The bucket that a failed login draws from."""
+
+    limiter: RateLimiter
+    address: str
+    per_minute: int
+
+    def spend(self) -> None:
+        """Take one failed login; RateLimitedError when there were too many."""
+        self.limiter.spend("login", self.address, self.per_minute)
+
+
+@dataclass(frozen=True, slots=True)
+class NewLink:
+    """A login link's secret, shown once."""
+
+    secret: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """Where a session is opened from, and for how long."""
+
+    address: str | None
+    user_agent: str | None
+    hours: int
+
+
+async def create_login_link(session: WriteSession, token_id: UUID) -> NewLink:
+    """A login that works once, for LOGIN_LINK_SECONDS, in place of a token."""
+    now = datetime.now(UTC)
+    made = NewLink(LOGIN_LINK_PREFIX + secrets.token_urlsafe(32), now + timedelta(seconds=LOGIN_LINK_SECONDS))
+    row = LoginLinkRow(
+        secret_sha256=hash_secret(made.secret), token_id=token_id, created_at=now, expires_at=made.expires_at
+    )
+    session.add(row)
+    await session.flush()
+    return made
+
+
+async def link_for(session: WriteSession, actor: Actor) -> LoginLink:
+    """A login link for whoever asks."""
+    if actor.role not in BROWSER_ROLES:
+        raise ForbiddenError(f"A token with the role {actor.role} cannot log in.")
+    made = await create_login_link(session, actor.token_id)
+    return LoginLink(token=made.secret, expires_at=made.expires_at)
+
+
+async def open_session(session: WriteSession, secret: str, browser: Browser, limit: LoginLimit) -> OpenedSession:
+    """Log a browser in with a token or a login link. Failed attempts are limited; tokens of machines cannot log in."""
+    now = datetime.now(UTC)
+    row = None
+    if secret.startswith(LOGIN_LINK_PREFIX):
+        token_id = await repository.use_login_link(session, hash_secret(secret), now)
+        row = None if token_id is None else await repository.usable_token(session, token_id, now)
+    else:
+        row = await repository.token_by_secret(session, hash_secret(secret), now)
+    if row is None:
+        limit.spend()
+        refused = wrong_credential(Credential(secret, is_session=False))
+        expected = "a token of a viewer, planner or admin, or a login link that was not used yet"
+        refused.errors = [FieldProblem(field="token", value=None, expected=expected)]
+        raise refused
+    if Role(row.role) not in BROWSER_ROLES:
+        raise ForbiddenError(f"A token with the role {row.role} cannot log in.")
+    return await open_for(session, row, browser, now)
+
+
+async def open_for(session: WriteSession, row: Token, browser: Browser, now: datetime) -> OpenedSession:
+    """A session of a token that was judged good."""
+    secret = secrets.token_urlsafe(32)
+    expires_at = now + timedelta(hours=browser.hours)
+    if row.expires_at is not None:
+        expires_at = min(expires_at, row.expires_at)
+    opened = BrowserSession(
+        id=uuid.uuid4(),
+        secret_sha256=hash_secret(secret),
+        token_id=row.id,
+        created_at=now,
+        expires_at=expires_at,
+        address=browser.address,
+        user_agent=(browser.user_agent or "")[:MAX_USER_AGENT].replace("\0", "") or None,
+    )
+    await repository.add_session(session, opened)
+    await repository.touch(session, row.id, now)
+    actor = actor_of(row, expires_at, opened.id, csrf_token_of(secret))
+    return OpenedSession(secret, describe(actor), actor)
+
+
+async def close_session(session: WriteSession, actor: Actor) -> None:
+    """Log out. A bearer token has no session to close, and nothing happens."""
+    if actor.session_id is not None:
+        await repository.delete_session(session, actor.session_id)
+
+
+async def list_sessions(
+    session: ReadSession, actor: Actor, *, limit: int, cursor: str | None
+) -> Page[BrowserSessionItem]:
+    """Sessions that have not ended, newest first: an administrator's list has everybody's, others see their own."""
+    own = None if actor.role is Role.ADMIN else actor.token_id
+    after = decode_time_cursor(cursor)
+    rows = await repository.list_sessions(session, own=own, now=datetime.now(UTC), after=after, limit=limit + 1)
+
+    def item(row: tuple[BrowserSession, Token]) -> BrowserSessionItem:
+        opened, token = row
+        return BrowserSessionItem(
+            id=opened.id,
+            token_id=token.id,
+            name=token.name,
+            role=Role(token.role),
+            created_at=opened.created_at,
+            expires_at=opened.expires_at,
+            address=opened.address,
+            user_agent=opened.user_agent,
+            is_current=opened.id == actor.session_id,
+        )
+
+    items, next_cursor = page_of(rows, limit, lambda row: (row[0].created_at.isoformat(), str(row[0].id)), item)
+    return Page(items=items, next_cursor=next_cursor)
+
+
+async def end_session(session: WriteSession, actor: Actor, session_id: UUID) -> None:
+    """End a session: any for an administrator, one's own for others. NotFoundError when there is none."""
+    own = None if actor.role is Role.ADMIN else actor.token_id
+    if not await repository.end_session(session, session_id, own=own):
+        raise NotFoundError(f"There is no session {session_id}.")

@@ -1,0 +1,167 @@
+"""Machines and those who claim to be them: enrolment again, unbound tokens, clones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from support.reports import MACHINE_ID, report
+from support.service import Service, assert_problem, fields_of
+
+from hugeplan.access import machines
+from hugeplan.access.schemas import Role
+
+ENROL, REPORTS = "/api/v1/enrolments", "/api/v1/reports"
+BODY = {"machine_id": MACHINE_ID, "node_name": "db-7"}
+BOOTS = ["11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000002"]
+
+
+def hints(dmi: str | None = "a", *macs: str) -> dict[str, Any]:
+    """What an agent sends to be told from its clones."""
+    return {"dmi_sha256": dmi and dmi * 64, "mac_sha256": [mac * 64 for mac in macs] or None}
+
+
+def seen(dmi: str | None = "a", *macs: str, boot: str = BOOTS[0], at: str | None = None) -> dict[str, Any]:
+    """A report of a machine with this hardware and boot."""
+    made = report()
+    made["inventory"] |= {"boot_id": boot, "clone_hints": hints(dmi, *macs)}
+    if at is not None:
+        made["sample"]["taken_at"] = at
+    return made
+
+
+@pytest.fixture
+async def enroller(service: Service) -> httpx.AsyncClient:
+    """A client with an enrolment token."""
+    return await service.client_as(Role.ENROLMENT)
+
+
+async def nodes(viewer: httpx.AsyncClient) -> list[str]:
+    """The machine ids of all nodes."""
+    return sorted(node["machine_id"] for node in (await viewer.get("/api/v1/nodes")).json()["items"])
+
+
+class TestEnrollingAgain:
+    async def test_takes_nothing_over(self, service: Service, enroller: httpx.AsyncClient) -> None:
+        first = (await enroller.post(ENROL, json=BODY)).json()
+        stranger = await service.client_as(Role.ENROLMENT)
+        problem = assert_problem(await stranger.post(ENROL, json=BODY), 409, "conflict")
+        assert fields_of(problem) == ["machine_id"]
+        assert (await service.client(first["token"]).post(REPORTS, json=report())).status_code == 201
+
+    async def test_with_its_own_token_replaces_it(self, service: Service, enroller: httpx.AsyncClient) -> None:
+        first = (await enroller.post(ENROL, json=BODY)).json()
+        again = await enroller.post(ENROL, json=BODY | {"current_token": first["token"]})
+        assert again.status_code == 201
+        assert_problem(await service.client(first["token"]).post(REPORTS, json=report()), 401, "unauthenticated")
+        assert (await service.client(again.json()["token"]).post(REPORTS, json=report())).status_code == 201
+
+    async def test_with_the_token_of_another_machine_is_409(self, enroller: httpx.AsyncClient) -> None:
+        await enroller.post(ENROL, json=BODY)
+        other = (await enroller.post(ENROL, json=BODY | {"machine_id": "e" * 32})).json()
+        answer = await enroller.post(ENROL, json=BODY | {"current_token": other["token"]})
+        assert_problem(answer, 409, "conflict")
+
+    async def test_with_a_yes_works_once(self, enroller: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
+        await enroller.post(ENROL, json=BODY)
+        assert (await admin.post(f"{ENROL}/approvals", json={"machine_id": MACHINE_ID})).status_code == 201
+        assert (await enroller.post(ENROL, json=BODY)).status_code == 201
+        assert_problem(await enroller.post(ENROL, json=BODY), 409, "conflict")
+
+    async def test_an_administrator_needs_no_other_yes(
+        self, enroller: httpx.AsyncClient, admin: httpx.AsyncClient
+    ) -> None:
+        await enroller.post(ENROL, json=BODY)
+        assert (await admin.post(ENROL, json=BODY)).status_code == 201
+
+
+class TestUnboundTokens:
+    async def test_claim_no_known_machine(self, service: Service, agent: httpx.AsyncClient) -> None:
+        assert (await agent.post(REPORTS, json=report())).status_code == 201
+        thief = await service.client_as(Role.AGENT)
+        problem = assert_problem(await thief.post(REPORTS, json=report()), 403, "forbidden")
+        assert fields_of(problem) == ["machine_id"]
+        assert (await agent.post(REPORTS, json=report())).status_code == 201
+
+    async def test_claim_no_enrolled_machine(self, service: Service, enroller: httpx.AsyncClient) -> None:
+        await enroller.post(ENROL, json=BODY)
+        thief = await service.client_as(Role.AGENT)
+        assert_problem(await thief.post(REPORTS, json=report()), 403, "forbidden")
+
+    async def test_claim_a_known_machine_with_a_yes(
+        self, service: Service, agent: httpx.AsyncClient, admin: httpx.AsyncClient
+    ) -> None:
+        await agent.post(REPORTS, json=report())
+        await admin.post(f"{ENROL}/approvals", json={"machine_id": MACHINE_ID})
+        heir = await service.client_as(Role.AGENT)
+        assert (await heir.post(REPORTS, json=report())).status_code == 201
+
+
+class TestClones:
+    async def test_with_one_token_are_two_nodes(self, agent: httpx.AsyncClient, viewer: httpx.AsyncClient) -> None:
+        for _ in range(2):
+            assert (await agent.post(REPORTS, json=seen("a"))).status_code == 201
+            assert (await agent.post(REPORTS, json=seen("b", boot=BOOTS[1]))).status_code == 201
+        for node in (await viewer.get("/api/v1/nodes")).json()["items"]:
+            assert node["findings_attention"] >= 1
+        plain, clone = await nodes(viewer)
+        assert plain == MACHINE_ID
+        assert clone.startswith(f"{MACHINE_ID}~")
+
+    async def test_are_told_apart_by_hardware_addresses_too(
+        self, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+    ) -> None:
+        for made in (seen(None, "a", "b"), seen(None, "b", "c"), seen(None, "d"), seen(None, "d")):
+            assert (await agent.post(REPORTS, json=made)).status_code == 201
+        assert len(await nodes(viewer)) == 2
+
+    async def test_enrol_beside_the_first_without_ending_it(
+        self, service: Service, enroller: httpx.AsyncClient, viewer: httpx.AsyncClient
+    ) -> None:
+        tokens = {}
+        for dmi in "ab":
+            made = await enroller.post(ENROL, json=BODY | {"clone_hints": hints(dmi)})
+            assert made.status_code == 201
+            tokens[dmi] = made.json()["token"]
+        for dmi, token in tokens.items():
+            assert (await service.client(token).post(REPORTS, json=seen(dmi))).status_code == 201
+        assert len(await nodes(viewer)) == 2
+        # A clone's own token is for the clone.
+        assert_problem(await service.client(tokens["b"]).post(REPORTS, json=seen("a")), 403, "forbidden")
+
+    async def test_the_same_hardware_is_no_clone(self, enroller: httpx.AsyncClient) -> None:
+        for status in (201, 409):
+            answer = await enroller.post(ENROL, json=BODY | {"clone_hints": hints("a")})
+            assert answer.status_code == status
+
+    async def test_a_machine_that_learns_its_hardware_stays_one_node(
+        self, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+    ) -> None:
+        for made in (report(), seen(None), seen("a"), seen("a", "b"), report()):
+            assert (await agent.post(REPORTS, json=made)).status_code == 201
+        assert await nodes(viewer) == [MACHINE_ID]
+
+    @pytest.mark.parametrize(
+        ("boots", "is_cloned"),
+        [([0, 1], False), ([0, 1, 1], False), ([0, 1, 0], True), ([0, 1, 0, 1], True)],
+    )
+    async def test_interleaved_boots_without_hardware_are_noted(
+        self, service: Service, agent: httpx.AsyncClient, boots: list[int], is_cloned: bool
+    ) -> None:
+        for minute, boot in enumerate(boots):
+            made = seen(None, boot=BOOTS[boot], at=f"2026-11-20T12:{minute:02}:00Z")
+            assert (await agent.post(REPORTS, json=made)).status_code == 201
+        async with service.database.read() as session:
+            (machine,) = await machines.with_same_id(session, MACHINE_ID)
+        assert machine.boots_interleaved is is_cloned
+
+    async def test_a_late_report_of_an_earlier_boot_is_no_clone(
+        self, service: Service, agent: httpx.AsyncClient
+    ) -> None:
+        for minute, boot in ((5, 0), (9, 1), (7, 0), (10, 1)):
+            made = seen(None, boot=BOOTS[boot], at=f"2026-11-20T12:{minute:02}:00Z")
+            assert (await agent.post(REPORTS, json=made)).status_code == 201
+        async with service.database.read() as session:
+            (machine,) = await machines.with_same_id(session, MACHINE_ID)
+        assert machine.boots_interleaved is False
