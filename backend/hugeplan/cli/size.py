@@ -7,7 +7,15 @@ import json
 from dataclasses import asdict, replace
 from typing import Final
 
-from hugeplan.planner.demand import ENGINES, DemandContext, Engine, context_with_page_size, demand_of, engine_named
+from hugeplan.planner.demand import (
+    ENGINES,
+    DemandContext,
+    Engine,
+    PageChoice,
+    context_with_page_size,
+    demand_of,
+    engine_named,
+)
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import DatabaseInstance, Demand
 from hugeplan.planner.pages import (
@@ -67,7 +75,6 @@ def run(arguments: argparse.Namespace) -> int:
         print(_settings_text(engine))
         return 0
     context = _context(arguments)
-    page_bytes = _page_bytes(arguments.page_size, context)
     instance = DatabaseInstance(
         name=engine.name,
         engine=engine.name,
@@ -75,6 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         settings=parse_assignments(arguments.settings),
         connections=_optional_count(arguments.connections, "--connections", 0, 10_000_000),
     )
+    page_bytes = _page_bytes(arguments.page_size, context, engine, instance)
     demand = demand_of(instance, page_bytes, context)
     print(json.dumps(demand_document(demand), indent=2) if arguments.json else _text(engine, demand))
     return 0
@@ -133,10 +141,14 @@ def _page_size(text: str | None) -> int | None:
     return parse_page_size(text, "--page-size")
 
 
-def _page_bytes(text: str | None, context: DemandContext) -> int:
+def _page_bytes(text: str | None, context: DemandContext, engine: Engine, instance: DatabaseInstance) -> int:
+    """``--page-size``, else the size that the engine's own settings name (huge_page_size), else the default size."""
     if text is not None and text.strip().lower() in _NO_HUGE_PAGES:
         return context.base_page_bytes
-    return _page_size(text) or context.default_huge_page_bytes
+    named = _page_size(text)
+    if named is not None or engine.page_choice is not PageChoice.NAMED:
+        return named or context.default_huge_page_bytes
+    return next(iter(engine.pool_use(instance, context).page_sizes_bytes), context.default_huge_page_bytes)
 
 
 def demand_document(demand: Demand) -> dict[str, object]:

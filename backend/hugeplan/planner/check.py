@@ -6,12 +6,16 @@ import math
 from dataclasses import replace
 
 from hugeplan.planner.demand import engine_named
+from hugeplan.planner.demand.accesses import OPERATION_CLASSES
+from hugeplan.planner.demand.base import closest_hint
 from hugeplan.planner.errors import NodeFactsError, PageSizeError, PlannerError, PolicyError, TenantError
-from hugeplan.planner.model import DatabaseInstance, NodeFacts, PlanRequest, Policy, Tenant
+from hugeplan.planner.model import DatabaseInstance, NodeFacts, PlanRequest, Policy, Tenant, Workload
 from hugeplan.planner.pages import page_label
 
 TENANT_KINDS = ("pod", "service", "page_cache")
 RESERVE_AT = ("boot", "runtime")
+#: More slack than half of a pool is a mistyped percentage.
+MOST_SLACK_FRACTION = 0.5
 
 
 def checked_request(request: PlanRequest) -> PlanRequest:
@@ -92,6 +96,7 @@ def _checked_database(instance: DatabaseInstance, where: str, ids: set[int]) -> 
     _check_numa(f"{where}.numa_node", instance.numa_node, ids)
     if not math.isfinite(instance.weight) or instance.weight < 0:
         raise PlannerError(f"{where}.weight", instance.weight, "a finite number of at least 0")
+    _check_workload(instance.workload, f"{where}.workload")
     low, high = instance.pool_min_bytes, instance.pool_max_bytes
     if (low is None) != (high is None):
         raise PlannerError(f"{where}.pool_range", "one bound", "both bounds or none")
@@ -105,14 +110,24 @@ def _checked_database(instance: DatabaseInstance, where: str, ids: set[int]) -> 
     return instance if instance.engine == engine.name else replace(instance, engine=engine.name)
 
 
+def _check_workload(workload: Workload, where: str) -> None:
+    known = dict.fromkeys(OPERATION_CLASSES)
+    operation = workload.operation_class
+    if operation is not None and operation not in known:
+        expected = f"one of {', '.join(OPERATION_CLASSES)}{closest_hint(operation, known)}"
+        raise PlannerError(f"{where}.operation_class", operation, expected)
+
+
 def _check_numa(field: str, numa_node: int | None, ids: set[int]) -> None:
     if numa_node is not None and numa_node not in ids:
         raise PlannerError(field, numa_node, f"one of the node's NUMA nodes: {', '.join(map(str, sorted(ids)))}")
 
 
 def _check_policy(policy: Policy, node: NodeFacts) -> None:
-    if not 0 <= policy.slack_fraction <= 1:
-        raise PolicyError("policy.slack_fraction", policy.slack_fraction, "0 to 1")
+    if not 0 <= policy.slack_fraction <= MOST_SLACK_FRACTION:
+        share = policy.slack_fraction
+        hint = f"; {share:g} means {100 * share:g} %; did you mean {share / 100:g}?" if share > 0 else ""
+        raise PolicyError("policy.slack_fraction", share, f"0 to {MOST_SLACK_FRACTION:g}{hint}")
     if policy.slack_min_pages < 0:
         raise PolicyError("policy.slack_min_pages", policy.slack_min_pages, "0 or more")
     if not 0 < policy.risk < 1:

@@ -219,7 +219,9 @@ def _assumptions(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Sel
     if inputs.policy.free_margin_bytes is None:
         found.append(f"free margin: {format_bytes(inputs.margin_bytes)} (1 % of MemTotal)")
     if any(c.candidate.demand.process_per_connection for c in chosen):
-        found.append("page tables: every connection touches the whole segment (upper bound)")
+        found.append(
+            "page tables: each active connection touches the working set, or the whole segment where it is unknown"
+        )
     found += [f"{c.instance_candidates.instance.name}: {c.sized.basis}" for c in chosen if c.sized is not None]
     if not selection.exact:
         found.append("page sizes: chosen by least loss per byte, not proven best (too many combinations)")

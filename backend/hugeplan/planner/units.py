@@ -105,6 +105,10 @@ def parse_oracle_bytes(text: str | int, field: str) -> int:
     return _scaled(text, _ORACLE, field, "a size such as 8G, 512M or a whole number of bytes", fold=True)
 
 
+#: PostgreSQL takes no other spelling of a unit: 8G is refused, 8GB is a size.
+_POSTGRESQL_MEANT = {"k": "kB", "m": "MB", "g": "GB", "t": "TB"}
+
+
 def parse_postgresql_bytes(text: str | int, unit_bytes: int, field: str) -> int:
     """Bytes of a PostgreSQL memory setting whose own unit is ``unit_bytes`` (1, 1024, 8192 or 1 MiB).
 
@@ -119,7 +123,8 @@ def parse_postgresql_bytes(text: str | int, unit_bytes: int, field: str) -> int:
     number, unit = _split(raw, field, expected)
     factor = unit_bytes if unit == "" else _POSTGRESQL.get(unit)
     if factor is None:
-        raise UnitError(field, text, expected)
+        meant = _POSTGRESQL_MEANT.get(unit[:1].lower())
+        raise UnitError(field, text, f"{expected}{f'; did you mean {raw[: -len(unit)]}{meant}?' if meant else ''}")
     value = round(number * factor / unit_bytes) * unit_bytes
     if not 0 <= value <= _BYTES_MAX:
         raise UnitError(field, text, f"{expected}, from 0 to {_BYTES_MAX} bytes")

@@ -84,7 +84,7 @@ class TestFleet:
     def test_nodes_between_that_give_pages_up_for_the_risk_are_found(self) -> None:
         """Little memory: 2M pages, no choice is safe. More: base pages, because they are. Most: 2M pages again."""
         database = DatabaseInstance(
-            name="my", engine="mysql", version="8.0", settings={"innodb_buffer_pool_size": "8G"}
+            name="my", engine="mysql", version="8.0", settings={"innodb_buffer_pool_size": "8G"}, weight=5.0
         )
         tenant = Tenant(name="app", request_bytes=2 * GIB, limit_bytes=4 * GIB)
         policy = Policy(free_margin_bytes=0, slack_fraction=0.05)

@@ -128,7 +128,7 @@ def instance_candidates(
     demands = {node.base_page_bytes: base}
     if base.wants_pool:
         demands |= {size: demand_at(instance, size, context) for size in sizes}
-    tables = {size: tables_bytes(node, demand) for size, demand in demands.items()}
+    tables = {size: tables_bytes(node, demand, instance.workload) for size, demand in demands.items()}
     found = gains(node, instance, demands)
     setting = _Setting(node=node, instance=instance, engine=engine, policy=policy, tables=tables, gains=found)
     candidates = [
@@ -191,22 +191,31 @@ def _base_is_open(instance: DatabaseInstance, base: Demand) -> bool:
     return not base.wants_pool or not instance.page_bytes
 
 
-def tables_bytes(node: NodeFacts, demand: Demand) -> int:
-    """Page tables of an instance's segments: one set a connection for process-per-connection engines.
+def tables_bytes(node: NodeFacts, demand: Demand, workload: Workload) -> int:
+    """Page tables of an instance's segments: one set per process for process-per-connection engines.
 
-    An upper bound: every process is taken to have touched all of every segment.
+    Processes are the active connections where they are known, else all connections; each has touched the working set
+    where it is known, else the whole segment. Never more than what the segments leave of the node: tables beyond that
+    cannot be built, so no plan can give them back.
     """
-    processes = max(1, demand.connections or 1) if demand.process_per_connection else 1
-    return sum(
+    connections = max(1, demand.connections or 1)
+    active = connections if workload.active_connections is None else min(connections, workload.active_connections)
+    processes = max(1, active) if demand.process_per_connection else 1
+    touched = 1.0
+    if workload.working_set_bytes is not None and demand.pool_bytes:
+        touched = min(1.0, workload.working_set_bytes / demand.pool_bytes)
+    tables = sum(
         page_table_bytes(
             segment.segment_bytes * segment.count,  # equal mappings are made one after another and lie side by side
             demand.page_bytes,
             node.base_page_bytes,
             processes,
+            touched_fraction=touched,
             arch=node.arch,
         )
         for segment in demand.segments
     )
+    return min(tables, max(0, node.mem_total_bytes - demand.segment_bytes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +251,8 @@ def _candidate(setting: _Setting, demand: Demand) -> Candidate:
     if node.hvo_enabled:
         returned += sum(hvo_returned_bytes(d.pages, d.page_bytes, node.base_page_bytes) for d in (demand, *smaller))
     nodes = 1 if setting.instance.numa_node is not None else len(node.numa)
-    pools = sum((d.pages + most_slack_pages(d, nodes, setting.policy)) * d.page_bytes for d in (demand, *smaller))
+    slack = sum(most_slack_pages(d, nodes, setting.policy) * d.page_bytes for d in (demand, *smaller))
+    pools = slack + sum(d.pages * d.page_bytes for d in (demand, *smaller))
     gigantic = is_gigantic(size, node.base_page_bytes)
     operation = GIGANTIC_POINTS if gigantic else POOL_POINTS
     if size != PREFERRED_PAGE_BYTES and PREFERRED_PAGE_BYTES in node.huge_page_sizes_bytes:
@@ -254,9 +264,10 @@ def _candidate(setting: _Setting, demand: Demand) -> Candidate:
         page_tables_bytes=tables[size],
         cost_bytes=pools + on_base + tables[size],
         gain_points=gain_points(setting.instance, size, setting.gains),
-        memory_points=100.0 * (returned - demand.waste_bytes) / node.mem_total_bytes,
+        memory_points=100.0 * (returned - demand.waste_bytes - slack) / node.mem_total_bytes,
         operation_points=operation,
-        obstacle=obstacle(node, setting.engine, setting.policy, demand, gigantic=gigantic),
+        obstacle=ruled_out(setting.engine, setting.instance)
+        or obstacle(node, setting.engine, setting.policy, demand, gigantic=gigantic),
         smaller=smaller,
         left_on_base_bytes=on_base,
     )
@@ -298,6 +309,11 @@ def gain_points(instance: DatabaseInstance, page_bytes: int, found: tuple[Gain, 
     if gain is None or gain.speedup is None:
         return 0.0
     return instance.weight * 100.0 * (gain.speedup.likely - 1.0)
+
+
+def ruled_out(engine: Engine, instance: DatabaseInstance) -> str | None:
+    """Why the settings exclude a pool; None when they do not, or when the scenario asks for a page size by name."""
+    return None if instance.page_bytes else engine.ruled_out(instance)
 
 
 def obstacle(node: NodeFacts, engine: Engine, policy: Policy, demand: Demand, *, gigantic: bool) -> str | None:

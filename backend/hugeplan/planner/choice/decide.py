@@ -173,22 +173,27 @@ def _size(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], picks: 
     more, more_by_node = inputs.excess
     by_node = {i: size - more_by_node[i] for i, size in by_node.items()}
     total -= inputs.margin_bytes + more
-    if inputs.request.reservations.provider == "gke":
-        total = min(total, gke_huge_page_cap_bytes(inputs.node.mem_total_bytes))
     ranged = []
+    in_pools = 0
     for p, candidate in chosen:
         total -= candidate.cost_bytes
+        in_pools += candidate.cost_bytes - candidate.page_tables_bytes if candidate.is_pool else 0
         if p.instance.numa_node is not None:
             by_node[p.instance.numa_node] -= candidate.cost_bytes
         if is_ranged(p.instance):
             ranged.append(Ranged(instance=p.instance, page_bytes=candidate.page_bytes, numa_node=p.instance.numa_node))
 
+    # The provider's cap is on huge pages alone: it says nothing about pools on base pages.
+    on_pools = any(item.page_bytes > inputs.node.base_page_bytes for item in ranged)
+    if on_pools and inputs.request.reservations.provider == "gke":
+        total = min(total, gke_huge_page_cap_bytes(inputs.node.mem_total_bytes) - in_pools)
+
     def cost(instance: DatabaseInstance, page_bytes: int) -> int:
         demand = demand_at(instance, page_bytes, inputs.context)
         own = demand.segment_bytes + sum(size * pages for size, pages in demand.also_pages)
         own += max(0, demand.waste_bytes - page_bytes)  # of many mappings; of the last page of one, a page is held back
-        slack = max(int(own * inputs.policy.slack_fraction), demand.error_pages * page_bytes)
-        return own + slack + tables_bytes(inputs.node, demand)
+        slack = max(int(own * inputs.policy.slack_fraction), page_bytes if demand.error_pages else 0)
+        return own + slack + tables_bytes(inputs.node, demand, instance.workload)
 
     answers, _ = size_pools(ranged, cost, by_node, total)
     return {item.instance.name: answer for item, answer in zip(ranged, answers, strict=True)}

@@ -38,6 +38,9 @@ SERVER_OPERATION_NS = Range(2_000.0, 4_000.0, 10_000.0)
 PROGRAM_OPERATION_NS = Range(100.0, 500.0, 5_000.0)
 """The same for a program that reads its own memory. Assumed."""
 
+OPERATION_CLASSES = ("key_lookup", "nested_loop", "oltp", "scan", "vector_search", "random_access")
+"""What an operation may be called in a workload."""
+
 _OPERATION_NS: Mapping[str, Range] = {
     "nested_loop": SERVER_OPERATION_NS,
     "scan": SERVER_OPERATION_NS,

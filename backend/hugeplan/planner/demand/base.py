@@ -122,6 +122,7 @@ class Engine:
         demand: segments and pages at one page size.
         pool_use: which pools it draws from, and what happens on a shortage.
         pool_setting: the setting that sizes the buffer pool; None where there is none.
+        ruled_out: the sentence why an instance's settings exclude huge pages; None when they do not.
         accesses: what one operation accesses in shared memory.
         published: published gains by operation class.
         refusal: the setting and the value with which a short pool is refused; None where no setting does that.
@@ -138,6 +139,7 @@ class Engine:
     pool_use: Callable[[DatabaseInstance, DemandContext], PoolUse]
     pool_setting: str | None
     process_per_connection: bool = False
+    ruled_out: Callable[[DatabaseInstance], str | None] = lambda _: None
     accesses: Callable[[DatabaseInstance, Demand], AccessProfile] = generic_lookup
     published: Mapping[str, PublishedGain] = field(default_factory=dict)
     refusal: tuple[str, str] | None = None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hugeplan.planner.demand import OnShortage
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, measured, ok, unknown, wrong
 from hugeplan.planner.model import Finding
 from hugeplan.planner.pages import page_label
+from hugeplan.planner.units import format_bytes
 
 CODE = "pool_short"
 
@@ -43,11 +45,33 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             )
         else:
             missing = pool.pages - pool.present_pages
+            consequences = "".join(f" {text}" for text in _consequences(inputs, pool.page_bytes))
             yield wrong(
                 CODE,
                 subject,
                 f"{missing:,} of {pool.pages:,} planned pages are missing",
-                f"{pool.pages:,} pages are planned, {pool.present_pages:,} are reserved: {missing:,} are missing.",
+                f"{pool.pages:,} pages are planned, {pool.present_pages:,} are reserved: {missing:,} are missing."
+                f"{consequences}",
                 "Reserve at boot, or compact memory (echo 1 > /proc/sys/vm/compact_memory) and write the count again.",
                 evidence=evidence,
             )
+
+
+def _consequences(inputs: FindingInputs, page_bytes: int) -> Iterable[str]:
+    """What each engine does with the pages that are there, where they cannot hold all its mappings."""
+    present = sum(p.present_pages or 0 for p in inputs.pools if p.page_bytes == page_bytes)
+    idle = f"all {present:,} pages ({format_bytes(present * page_bytes)}) lie idle"
+    for instance, planned in inputs.with_pool:
+        demand = planned.demand
+        if demand.page_bytes != page_bytes or demand.pages <= present:
+            continue
+        shortage = inputs.pool_uses[instance.name].on_shortage
+        mappings = sum(segment.count for segment in demand.segments)
+        if shortage is OnShortage.REFUSE:
+            yield f"{instance.name} will not start, and {idle}."
+        elif shortage is OnShortage.PARTIAL:
+            yield f"{instance.name} takes what there is and base pages for the rest."
+        elif mappings == 1:
+            yield f"{instance.name} falls back to base pages as a whole, and {idle}."
+        else:
+            yield f"{instance.name} falls back mapping by mapping: those that find no pages use base pages."

@@ -93,16 +93,22 @@ def hvo_returned_bytes(pages: int, page_bytes: int, base_page_bytes: int) -> int
     return pages * max(0, vmemmap_bytes - base_page_bytes)
 
 
+_KERNEL_BASIS = {
+    Source.MEASURED: "unreclaimable slab, kernel stacks and per-CPU memory of the sample",
+    Source.ASSUMED: "stated default",
+}
+
+
 def kernel_claims(node: NodeFacts) -> tuple[Claim, ...]:
     """The kernel's memory on each NUMA node, in proportion to the node's memory."""
     total, source = kernel_bytes(node)
     explanation = Explanation(
-        "kernel used" if source is Source.GIVEN else "2 % of MemTotal + 200 MiB",
+        "2 % of MemTotal + 200 MiB" if source is Source.ASSUMED else "kernel used",
         (
             Term("MemTotal", format_bytes(node.mem_total_bytes), Source.GIVEN),
             Term("kernel", format_bytes(total), source),
         ),
-        "unreclaimable slab and kernel stacks, or as given" if source is Source.GIVEN else "stated default",
+        _KERNEL_BASIS.get(source, "as given"),
     )
     shares = split_exactly(total, [numa.mem_total_bytes for numa in node.numa])
     return tuple(

@@ -45,7 +45,12 @@ def net_memory(
             (
                 Term("locked", format_bytes(locked), Source.COMPUTED),
                 Term("used by segments", format_bytes(used), Source.COMPUTED),
-                Term("page tables returned", format_bytes(tables), Source.COMPUTED, "upper bound: all of it touched"),
+                Term(
+                    "page tables returned",
+                    format_bytes(tables),
+                    Source.COMPUTED,
+                    "of active connections",
+                ),
                 _hvo_term(hvo),
             ),
             "translation sheet section 9; Documentation/mm/vmemmap_dedup.rst",

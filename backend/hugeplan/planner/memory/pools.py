@@ -27,15 +27,16 @@ class NumaPlacement:
 
 
 def slack_bytes(demand: Demand, policy: Policy) -> int:
-    """Slack that one instance asks for: the policy's share of its segments, at least the rule's error bar.
+    """Slack that one instance asks for: the policy's share of its segments, or a page for its rule's error bound.
 
-    A single mapping's rounding waste counts as slack, because growth of the mapping fills it first.
+    A single mapping's rounding waste counts as slack, because growth of the mapping fills it first. An error bound is
+    not slack: it would lock a page per chunk of 1 GiB (the finding ``count_uncertain`` names what may be short).
     """
     page_bytes = demand.page_bytes
     share = int(demand.segment_bytes * policy.slack_fraction)
     single = len(demand.segments) == 1 and demand.segments[0].count == 1
     beyond_waste = max(0, share - demand.waste_bytes) if single else share
-    return max(beyond_waste, demand.error_pages * page_bytes)
+    return max(beyond_waste, page_bytes if demand.error_pages else 0)
 
 
 def least_slack_pages(page_bytes: int, policy: Policy) -> int:

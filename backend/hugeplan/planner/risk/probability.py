@@ -1,10 +1,11 @@
 """Risk: the probability that ordinary memory runs out under a plan.
 
-Tenants are random, everything else in the ledger is taken at its planned size; the page cache is left out, because
-the kernel takes it back before memory runs out. A tenant's copy is drawn from its measured history (moved along its
-trend when it grows), else evenly between request and limit. How copies go together is unknown: they are taken as
-independent and as moving together, and the answer is the range between the two. The likely value is the share of
-moments at which all tenants together were above the room, where all were measured at the same times; else the middle.
+Tenants are random, everything else in the ledger is taken at its planned size. Page cache that something relies on is
+a tenant like the others: to lose it is to run out of memory for the one that needs it. A tenant's copy is drawn from
+its measured history (moved along its trend when it grows), else evenly between request and limit. The correlation
+between replicas is unknown: they are taken as independent and as moving together, and the answer is the range between
+the two. The likely value is the share of moments at which all tenants together were above the room, where all were
+measured at the same times; else the middle.
 """
 
 from __future__ import annotations
@@ -112,11 +113,11 @@ def _from_history(tenant: Tenant) -> CopyUse:
 
 
 def tenant_demand(tenants: Sequence[Tenant]) -> TenantDemand:
-    """The demand of all pods and services; page cache tenants are left out."""
+    """The demand of all pods and services, and of the page cache that something relies on."""
     known: list[tuple[Tenant, CopyUse]] = []
     unknown: list[str] = []
     for tenant in tenants:
-        if tenant.kind == "page_cache" or tenant.count == 0:
+        if tenant.count == 0:
             continue
         use = copy_use(tenant)
         if use is None:
@@ -168,7 +169,7 @@ def risk_of(
     meets: bool | None = None
     if found.high <= policy.risk + _ROUNDING:
         meets = True
-    elif found.likely > policy.risk + _ROUNDING:
+    elif found.low > policy.risk + _ROUNDING:
         meets = False
     basis = "; ".join(f"{tenant.name} x {tenant.count}: {use.basis}" for tenant, use in demand.tenants)
     bound = "".join(

@@ -155,7 +155,9 @@ def test_chunks_of_mysql_are_counted_whole(memory_gib: int) -> None:
 def test_no_pool_is_chosen_over_a_risk_above_the_policy() -> None:
     """Huge pages with slack would fit the memory but not the tenants' risk; base pages fit both."""
     tenant = Tenant(name="app", request_bytes=2 * GIB, limit_bytes=4 * GIB)
-    database = DatabaseInstance(name="my", engine="mysql", version="8.0", settings={"innodb_buffer_pool_size": "8G"})
+    database = DatabaseInstance(
+        name="my", engine="mysql", version="8.0", settings={"innodb_buffer_pool_size": "8G"}, weight=5.0
+    )
     policy = Policy(free_margin_bytes=0, slack_fraction=0.05)
     tight: list[tuple[bool | None, int | None]] = []
     for memory_mib in range(13_000, 13_800, 50):

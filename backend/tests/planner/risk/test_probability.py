@@ -109,8 +109,18 @@ class TestVerdicts:
         assert found.meets_policy is None
         assert "mystery" in found.basis
 
-    def test_page_cache_does_not_count(self) -> None:
-        assert probability((even(1), Tenant(name="c", kind="page_cache", request_bytes=GIB * 50)), 2 * GIB)[2] == 0.0
+    def test_page_cache_that_something_relies_on_counts(self) -> None:
+        assert probability((even(1), Tenant(name="c", kind="page_cache", request_bytes=GIB * 50)), 2 * GIB)[0] == 1.0
+
+    def test_a_range_that_straddles_the_policy_is_no_verdict(self) -> None:
+        """Likely above the policy, at least below it: neither met nor broken."""
+        tenants = (even(40), even(40))
+        for room_gib in range(40, 160):
+            found = risk(tenants, room_gib * GIB, Policy())
+            assert found.probability is not None
+            low, high = found.probability.low, found.probability.high
+            expected = True if high <= 0.01 else False if low > 0.01 else None
+            assert found.meets_policy is expected
 
     def test_no_tenants(self) -> None:
         assert risk((), 0, Policy()).meets_policy is True

@@ -262,6 +262,12 @@ def _notes(collector: str, also: tuple[tuple[int, int], ...], page_bytes: int) -
     return tuple(notes)
 
 
+def ruled_out(instance: DatabaseInstance) -> str | None:
+    """Why the options exclude huge pages; None when they do not."""
+    off = _TABLE.read(instance.settings).get("UseLargePages") is False
+    return "-XX:-UseLargePages: the JVM asks for no huge page" if off else None
+
+
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """LargePageSizeInBytes is the largest size tried, by default the kernel's default size; smaller ones after it."""
     values = _TABLE.read(instance.settings)
@@ -302,6 +308,7 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="Xmx",
+    ruled_out=ruled_out,
     published={"oltp": SPECJBB},
     locks_segment=True,
     aliases=("java", "openjdk", "hotspot"),

@@ -275,6 +275,12 @@ def _notes(  # noqa: PLR0917 - one line for each fact a note can be about
     return tuple(notes)
 
 
+def ruled_out(instance: DatabaseInstance) -> str | None:
+    """Why the settings exclude huge pages; None when they do not. Not set is not off: the plan advises to set it."""
+    off = _TABLE.read(instance.settings).get("large_pages") is False
+    return "large_pages = OFF: the server asks for no huge page until it is ON" if off else None
+
+
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """Every size, the largest first."""
     values = _TABLE.read(instance.settings)
@@ -323,5 +329,6 @@ ENGINE: Final = Engine(
     pool_use=pool_use,
     pool_setting="innodb_buffer_pool_size",
     accesses=innodb_key_lookup,
+    ruled_out=ruled_out,
     summary="The InnoDB buffer pool in one mapping, and three smaller caches, each on the largest size that fits.",
 )

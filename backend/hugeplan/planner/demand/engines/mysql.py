@@ -191,7 +191,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
             error_pages=_error_pages(pool, page_bytes, version, values, metadata),
             settings=(_LARGE_PAGES_ON,),
             fits=fit_suggestions(pool, page_bytes, descriptor, metadata),
-            notes=_notes(pool, values, page_bytes, context),
+            notes=_notes(pool, values, page_bytes, context, (descriptor, metadata)),
         )
         if huge
         else Remarks(),
@@ -207,7 +207,7 @@ def _error_pages(
 ) -> int:
     """Pages by which the count changes over the descriptor sizes that releases have had.
 
-    In 5.7 the MyISAM key cache asks for huge pages too; nobody here has traced it, so it is in the error.
+    In 5.7 the MyISAM key cache asks for huge pages too; not traced, so it is included in the error bound.
     """
     here, low, high = (
         pool.chunks * chunk_pages(pool.chunk_bytes, pool.page_size_bytes, page_bytes, size, metadata_bytes)
@@ -226,8 +226,10 @@ def fitting_chunk_bytes(
 ) -> int | None:
     """The largest chunk, in whole MiB, that with descriptors and metadata fills the whole pages in ``chunk_bytes``.
 
-    1 GiB on 1G pages: 1000M needs one page where 1024M needs two. None when the chunk is smaller than a page.
+    1 GiB on 1G pages: 999M needs one page where 1024M needs two. Counted with the largest descriptor that a release
+    has had, so that an upgrade does not double the pages. None when no chunk fits.
     """
+    descriptor_bytes = max(descriptor_bytes, _DESCRIPTOR_BYTES_HIGH)
     pages = chunk_bytes // page_bytes
     if pages == 0:
         pages = 1
@@ -289,7 +291,22 @@ def _explanation(pool: InnodbPool, descriptor_bytes: int, mapping_bytes: int, pa
     )
 
 
-def _notes(pool: InnodbPool, values: Mapping[str, Value], page_bytes: int, context: DemandContext) -> tuple[str, ...]:
+def _two_ways(pool: InnodbPool, page_bytes: int, descriptor_bytes: int, metadata_bytes: int) -> str:
+    """How to stop small chunks from taking a large page each: larger chunks, or a smaller default page size."""
+    fitting = fitting_chunk_bytes(page_bytes, pool.page_size_bytes, page_bytes, descriptor_bytes, metadata_bytes)
+    larger = "a larger size" if fitting is None else format_mysql_bytes(fitting)
+    return f"Set innodb_buffer_pool_chunk_size = {larger}, or boot with default_hugepagesz=2M."
+
+
+def _notes(
+    pool: InnodbPool,
+    values: Mapping[str, Value],
+    page_bytes: int,
+    context: DemandContext,
+    header: tuple[int, int],
+) -> tuple[str, ...]:
+    """What to know beside the count; ``header``: bytes of a descriptor, bytes of metadata per chunk."""
+    descriptor_bytes, metadata_bytes = header
     notes = []
     if not values.get("large_pages", False):
         notes.append("large_pages is OFF by default; without it no huge page is used.")
@@ -302,7 +319,7 @@ def _notes(pool: InnodbPool, values: Mapping[str, Value], page_bytes: int, conte
         times = pool.chunks * ceil_pages(pool.chunk_bytes, page_bytes) * page_bytes / pool.pool_bytes
         notes.append(
             f"Each {format_bytes(pool.chunk_bytes)} chunk takes a whole {page_label(page_bytes)} page: "
-            f"{times:.3g} times the pool. Raise innodb_buffer_pool_chunk_size."
+            f"{times:.3g} times the pool. {_two_ways(pool, page_bytes, descriptor_bytes, metadata_bytes)}"
         )
     if pool.chunks > 1000:
         notes.append(f"{pool.chunks} chunks; the manual advises at most 1000.")
@@ -310,6 +327,12 @@ def _notes(pool: InnodbPool, values: Mapping[str, Value], page_bytes: int, conte
         "A chunk that gets no huge pages falls back to base pages alone, with only a warning in the error log."
     )
     return tuple(notes)
+
+
+def ruled_out(instance: DatabaseInstance) -> str | None:
+    """Why the settings exclude huge pages; None when they do not. Not set is not off: the plan advises to set it."""
+    off = _TABLE.read(instance.settings).get("large_pages") is False
+    return "large_pages = OFF: InnoDB asks for no huge page until it is ON" if off else None
 
 
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
@@ -359,6 +382,7 @@ ENGINE: Final = Engine(
     pool_use=pool_use,
     pool_setting="innodb_buffer_pool_size",
     accesses=innodb_key_lookup,
+    ruled_out=ruled_out,
     aliases=("percona",),
     summary="The InnoDB buffer pool, one mapping a chunk, on the default huge page size only.",
 )

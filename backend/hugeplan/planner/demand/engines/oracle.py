@@ -138,14 +138,15 @@ def _error_pages(sga_bytes: int, granule: int, page_bytes: int) -> int:
 
 
 def sga_of(values: Mapping[str, Value]) -> int:
-    """The SGA that is mapped: the larger of sga_max_size and sga_target.
+    """The SGA that is mapped: the larger of sga_max_size and sga_target, else all of memory_target.
 
-    memory_target alone gives no SGA: automatic memory management works through /dev/shm, without huge pages.
+    Under memory_target alone SGA and PGA share it as the instance likes, so the whole target is counted (on base pages:
+    :func:`ruled_out`).
     """
     sga = max(integer(values, "sga_max_size", 0), integer(values, "sga_target", 0))
+    sga = sga or max(integer(values, "memory_target", 0), integer(values, "memory_max_target", 0))
     if sga == 0:
-        shown = "memory_target only" if integer(values, "memory_target", 0) else "not set"
-        raise SettingValueError("settings.sga_target", shown, "a size such as 8G, with memory_target = 0")
+        raise SettingValueError("settings.sga_target", "not set", "a size such as 8G, with memory_target = 0")
     return sga
 
 
@@ -198,6 +199,16 @@ def _notes(version: str, values: Mapping[str, Value], sga_bytes: int, page_bytes
     return tuple(notes)
 
 
+def ruled_out(instance: DatabaseInstance) -> str | None:
+    """Why the parameters exclude huge pages; None when they do not."""
+    values = _TABLE.read(instance.settings)
+    if integer(values, "memory_target", 0):
+        return "memory_target is set: automatic memory management works through /dev/shm, without huge pages"
+    if values.get("use_large_pages") == "FALSE":
+        return "use_large_pages = FALSE: the instance asks for no huge page"
+    return None
+
+
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """Only the default size (SHM_HUGETLB). ONLY refuses, TRUE takes what there is."""
     values = _TABLE.read(instance.settings)
@@ -230,6 +241,7 @@ ENGINE: Final = Engine(
     pool_use=pool_use,
     pool_setting="sga_target",
     accesses=block_engine_key_lookup,
+    ruled_out=ruled_out,
     refusal=("use_large_pages", "ONLY"),
     locks_segment=True,
     process_per_connection=True,

@@ -192,6 +192,7 @@ def _automatic_blocks(values: Values, name: str) -> int | None:
 
 def shmem_settings(values: Values, libraries: tuple[str, ...], major: int) -> shmem.ShmemSettings:
     """The given settings over the server's defaults."""
+    _check_reserved_connections(values)
     io_max_concurrency = values.get("io_max_concurrency")
     wal_buffers = values.get("wal_buffers", -1)
     return shmem.ShmemSettings(
@@ -226,6 +227,16 @@ def shmem_settings(values: Values, libraries: tuple[str, ...], major: int) -> sh
         io_max_combine_limit=_blocks(values, "io_max_combine_limit"),
         addin_bytes=sum(library_bytes(name, major, values) or 0 for name in libraries),
     )
+
+
+def _check_reserved_connections(values: Values) -> None:
+    """The server refuses to start where the reserved connections leave none (``PostmasterMain``, postmaster.c)."""
+    connections = int(values.get("max_connections", _DEFAULTS.max_connections))
+    superuser = int(values.get("superuser_reserved_connections", 3))
+    reserved = superuser + int(values.get("reserved_connections", 0))
+    if connections <= reserved:
+        expected = f"more than superuser_reserved_connections + reserved_connections ({reserved})"
+        raise SettingValueError("settings.max_connections", connections, expected)
 
 
 def _preloaded(values: Values) -> tuple[str, ...]:
@@ -399,6 +410,16 @@ def _notes(
     return tuple(notes)
 
 
+def ruled_out(instance: DatabaseInstance) -> str | None:
+    """Why the settings exclude huge pages; None when they do not."""
+    major, _ = parse_version(instance.version)
+    values, _, _ = _read(major, tuple(sorted(instance.settings.items())))
+    if str(values.get("huge_pages", "try")) == "off":
+        return "huge_pages = off: the server asks for no huge page"
+    kind = str(values.get("shared_memory_type", "mmap"))
+    return None if kind == "mmap" else f"shared_memory_type = {kind}: only mmap can use huge pages on Linux"
+
+
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """One size: huge_page_size, else the planned one, else the default. ``on`` refuses to start, ``try`` falls back."""
     major, _ = parse_version(instance.version)
@@ -422,6 +443,7 @@ ENGINE: Final = Engine(
     pool_setting="shared_buffers",
     process_per_connection=True,
     accesses=postgresql_key_lookup,
+    ruled_out=ruled_out,
     published={"key_lookup": PGBENCH, "oltp": HAMMERDB},
     refusal=("huge_pages", "on"),
     format_size=format_postgresql_bytes,

@@ -247,6 +247,11 @@ def activity_bytes(major: int, settings: ShmemSettings) -> int:
     return (max_backends(major, settings) + LAYOUTS[major].status_slots) * settings.track_activity_query_bytes
 
 
+#: Transaction status of all transaction ids: 2^31 of them at 32768 per block (CLOG_MAX_ALLOWED_BUFFERS, clog.c). The
+#: setting takes larger values, the server does not.
+_TRANSACTION_BUFFERS_MAX: Final = 65_536
+
+
 def slru_total_bytes(major: int, settings: ShmemSettings) -> int:
     """All SLRU caches: fixed sizes or shares of shared_buffers before 17, settings of their own since."""
     buffers = settings.shared_buffers
@@ -263,7 +268,8 @@ def slru_total_bytes(major: int, settings: ShmemSettings) -> int:
         settings.notify_buffers,
         settings.serializable_buffers,
     )
-    return slru_bytes(settings.transaction_buffers or automatic, _SLRU_LSN_GROUPS_PER_PAGE, major) + sum(
+    transaction = min(settings.transaction_buffers or automatic, _TRANSACTION_BUFFERS_MAX)
+    return slru_bytes(transaction, _SLRU_LSN_GROUPS_PER_PAGE, major) + sum(
         slru_bytes(slots, 0, major) for slots in fixed
     )
 

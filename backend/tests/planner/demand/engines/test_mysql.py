@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,19 @@ from hypothesis import strategies as st
 from hugeplan.planner.demand import DemandContext, demand_of
 from hugeplan.planner.demand.engines import mysql as rules
 from hugeplan.planner.errors import PlannerError, SettingValueError, UnitError, UnknownSettingError, UnknownVersionError
-from hugeplan.planner.model import GIB, KIB, MIB, DatabaseInstance, Demand
+from hugeplan.planner.model import (
+    GIB,
+    KIB,
+    MIB,
+    DatabaseInstance,
+    Demand,
+    NodeFacts,
+    NumaNode,
+    PlanRequest,
+    Policy,
+    State,
+)
+from hugeplan.planner.plan import plan
 
 ON_1G = DemandContext(default_huge_page_bytes=GIB, cpus=64)
 
@@ -105,14 +118,16 @@ def test_1g_chunks_spill_into_a_second_page() -> None:
     result = demand(page_bytes=GIB, context=ON_1G, **values)
     assert result.pages == 128
     assert result.fits[0].setting == "innodb_buffer_pool_chunk_size"
-    assert result.fits[0].value == "1000M"
-    fitted = demand(page_bytes=GIB, context=ON_1G, **{**values, "innodb_buffer_pool_chunk_size": "1000M"})
+    assert result.fits[0].value == "999M"
+    fitted = demand(page_bytes=GIB, context=ON_1G, **{**values, "innodb_buffer_pool_chunk_size": "999M"})
     assert fitted.pages == fitted.segments[0].count == 72
     assert fitted.waste_bytes == result.fits[0].waste_after_bytes
 
 
-def test_1000m_is_the_largest_chunk_of_one_1g_page() -> None:
-    assert rules.fitting_chunk_bytes(GIB, 16 * KIB, GIB) == 1000 * MIB
+def test_1000m_is_the_largest_chunk_of_one_1g_page_and_999m_with_any_releases_descriptors() -> None:
+    assert rules.fitting_chunk_bytes(GIB, 16 * KIB, GIB) == 999 * MIB
+    assert rules.chunk_pages(999 * MIB, 16 * KIB, GIB, 400) == 1
+    assert rules.chunk_pages(1000 * MIB, 16 * KIB, GIB, 400) == 2
     assert rules.chunk_pages(1000 * MIB, 16 * KIB, GIB) == 1
     assert rules.chunk_pages(1001 * MIB, 16 * KIB, GIB) == 2
 
@@ -218,11 +233,52 @@ def test_aligned_pool_is_monotone_while_the_chunk_is_not_cut(pool: int, more: in
     assert before.pool_bytes - pool < chunk * instances
 
 
-def test_a_fit_counts_with_the_versions_own_descriptor() -> None:
-    """9.x has smaller descriptors than 8.0, so 1001M still fits a 1G page, and the waste is the demand's own."""
-    for version, chunk in (("8.0", "1000M"), ("9.4", "1001M")):
-        settings = {"innodb_buffer_pool_size": "64G", "innodb_buffer_pool_chunk_size": "1G"}
+def test_a_fit_holds_for_every_release_and_takes_the_pages_it_promises() -> None:
+    """An advised chunk that fits one page with today's descriptors and two after an upgrade would double the pool."""
+    for version in ("8.0", "8.4", "9.4"):
+        settings = {"innodb_buffer_pool_size": "48G", "innodb_buffer_pool_chunk_size": "1G"}
+        context = DemandContext(default_huge_page_bytes=GIB)
         instance = DatabaseInstance(name="m", engine="mysql", version=version, settings=settings)
-        found = demand_of(instance, GIB, DemandContext(default_huge_page_bytes=GIB))
-        assert [fit.value for fit in found.fits] == [chunk]
-        assert found.fits[0].waste_before_bytes == found.waste_bytes
+        before = demand_of(instance, GIB, context)
+        assert before.fits[0].value == "999M"
+        assert before.fits[0].waste_before_bytes == before.waste_bytes
+        fitted = {**settings, "innodb_buffer_pool_chunk_size": "999M"}
+        after = demand_of(replace(instance, settings=fitted), GIB, context)
+        assert after.pages == after.segments[0].count
+        assert after.error_pages == 0
+
+
+def test_forty_eight_chunks_of_1000m_take_48_pages_and_no_slack_beyond_one() -> None:
+    settings = {
+        "innodb_buffer_pool_size": "48000M",
+        "innodb_buffer_pool_chunk_size": "1000M",
+        "innodb_buffer_pool_instances": "1",
+    }
+    node = NodeFacts(
+        name="n",
+        numa=(NumaNode(id=0, mem_total_bytes=128 * GIB),),
+        default_huge_page_bytes=GIB,
+        kernel_used_bytes=GIB,
+    )
+    instance = DatabaseInstance(name="m", engine="mysql", version="8.4", settings=settings, page_bytes=GIB)
+    found = plan(
+        PlanRequest(
+            node=node, databases=(instance,), policy=Policy(slack_fraction=0.0, slack_min_pages=0, free_margin_bytes=0)
+        )
+    )
+    pool = next(pool for pool in found.pools if pool.page_bytes == GIB)
+    assert pool.demand_pages == 48
+    assert pool.slack_pages <= 1
+    uncertain = next(f for f in found.findings if f.code == "count_uncertain")
+    assert uncertain.state is State.ATTENTION
+
+
+def test_small_chunks_on_a_large_default_size_name_both_ways_out() -> None:
+    found = demand_of(
+        DatabaseInstance(name="m", engine="mysql", version="8.4", settings={"innodb_buffer_pool_size": "8G"}),
+        GIB,
+        DemandContext(default_huge_page_bytes=GIB),
+    )
+    note = next(note for note in found.notes if "whole 1G page" in note)
+    assert "innodb_buffer_pool_chunk_size = 999M" in note
+    assert "default_hugepagesz=2M" in note

@@ -96,7 +96,8 @@ class TestOracle:
 
     def test_automatic_memory_management_has_no_sga(self) -> None:
         with pytest.raises(SettingValueError, match="sga_target"):
-            demand("oracle", memory_target="4G")
+            demand("oracle")
+        assert demand("oracle", memory_target="4G").segment_bytes >= 4 * GIB
         assert any("no huge page" in note for note in demand("oracle", memory_target="4G", sga_target="2G").notes)
 
     def test_pga_is_ordinary_memory(self) -> None:

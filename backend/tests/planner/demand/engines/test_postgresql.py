@@ -259,7 +259,7 @@ def test_connections_of_the_instance_win() -> None:
 SETTINGS = st.fixed_dictionaries(
     {
         "shared_buffers": st.integers(16, 2**26),
-        "max_connections": st.integers(1, 10000),
+        "max_connections": st.integers(4, 10000),
         "max_locks_per_transaction": st.integers(10, 5000),
         "max_prepared_transactions": st.integers(0, 5000),
         "max_worker_processes": st.integers(0, 1000),

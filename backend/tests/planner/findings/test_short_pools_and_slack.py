@@ -1,0 +1,99 @@
+"""What engines do with a pool that is too small, slack that locks too much, and THP advice that agrees with itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hugeplan.planner.model import (
+    GIB,
+    MIB,
+    DatabaseInstance,
+    Finding,
+    NodeFacts,
+    NumaNode,
+    PlanRequest,
+    Policy,
+    Pool,
+    State,
+)
+from hugeplan.planner.plan import plan
+
+
+def node(pages: int, page_bytes: int = 2 * MIB, **facts: object) -> NodeFacts:
+    pools = (Pool(page_bytes=page_bytes, nr_hugepages=pages),)
+    numa = (NumaNode(id=0, mem_total_bytes=64 * GIB, pools=pools),)
+    return replace(NodeFacts(name="db-7", numa=numa, kernel_used_bytes=GIB), **facts)  # type: ignore[arg-type]
+
+
+def finding(code: str, where: NodeFacts, *databases: DatabaseInstance, policy: Policy | None = None) -> Finding:
+    found = plan(PlanRequest(node=where, databases=databases, policy=policy or Policy()))
+    return next(f for f in found.findings if f.code == code)
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings", "consequence"),
+    [
+        ("postgresql", {"shared_buffers": "2GB"}, "falls back to base pages as a whole, and all 907 pages (1.77 GiB)"),
+        ("postgresql", {"shared_buffers": "2GB", "huge_pages": "on"}, "db will not start, and all 907 pages"),
+        ("oracle", {"sga_target": "2G", "use_large_pages": "ONLY"}, "db will not start"),
+        ("oracle", {"sga_target": "2G"}, "takes what there is and base pages for the rest"),
+        ("mysql", {"innodb_buffer_pool_size": "2G"}, "falls back mapping by mapping"),
+    ],
+)
+def test_a_partly_given_pool_says_what_the_engine_will_do(
+    engine: str, settings: dict[str, str], consequence: str
+) -> None:
+    database = DatabaseInstance(name="db", engine=engine, settings=settings, page_bytes=2 * MIB)
+    found = finding("pool_short", node(907), database)
+    assert found.state is State.WRONG
+    assert consequence in found.reason
+
+
+def test_a_pool_that_lacks_only_slack_has_no_consequence() -> None:
+    database = DatabaseInstance(name="db", engine="postgresql", settings={"shared_buffers": "2GB"}, page_bytes=2 * MIB)
+    needed = plan(PlanRequest(node=node(0), databases=(database,))).pools[0].demand_pages
+    found = finding("pool_short", node(needed), database)
+    assert "falls back" not in found.reason
+
+
+def test_one_slack_page_of_16g_loses_against_a_smaller_size() -> None:
+    """The margin between two page sizes is smaller than a page of 16 GiB that stays idle."""
+    numa = (NumaNode(id=0, mem_total_bytes=512 * GIB),)
+    power = NodeFacts(
+        name="p",
+        numa=numa,
+        arch="ppc64le",
+        base_page_bytes=64 << 10,
+        huge_page_sizes_bytes=(16 * MIB, 16 * GIB),
+        default_huge_page_bytes=16 * MIB,
+        kernel_used_bytes=GIB,
+    )
+    database = DatabaseInstance(name="db", engine="generic", settings={"segment_size": "96GiB"})
+    found = plan(PlanRequest(node=power, databases=(database,)))
+    assert found.instances[0].page_bytes != 16 * GIB
+
+
+def test_slack_that_locks_much_is_a_finding() -> None:
+    database = DatabaseInstance(name="db", engine="postgresql", settings={"shared_buffers": "8GB"}, page_bytes=GIB)
+    found = finding("planned_idle", node(0), database, policy=Policy(slack_fraction=0.4))
+    assert found.state is State.ATTENTION
+    assert finding("planned_idle", node(0), replace(database, page_bytes=2 * MIB)).state is State.OK
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "mode", "state"),
+    [
+        ("mongodb", "8", "always", State.OK),
+        ("mongodb", "8", "never", State.ATTENTION),
+        ("mongodb", "7", "always", State.ATTENTION),
+        ("redis", "7", "always", State.ATTENTION),
+        ("redis", "7", "madvise", State.OK),
+        ("postgresql", "17", "always", State.ATTENTION),
+    ],
+)
+def test_thp_findings_agree_with_the_engines_own_advice(engine: str, version: str, mode: str, state: State) -> None:
+    database = DatabaseInstance(name="db", engine=engine, version=version)
+    found = finding("thp_always", node(0, thp_enabled=mode), database)
+    assert found.state is state

@@ -1,0 +1,98 @@
+"""Settings that exclude huge pages give no pool and the sentence why; requests that no server would start with."""
+
+from __future__ import annotations
+
+import pytest
+
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import GIB, DatabaseInstance, NodeFacts, NumaNode, Plan, PlanRequest, Policy, Workload
+from hugeplan.planner.plan import plan
+
+NODE = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB),), kernel_used_bytes=GIB)
+
+EXCLUDING = [
+    ("postgresql", {"shared_buffers": "8GB", "huge_pages": "off"}, "huge_pages = off"),
+    ("postgresql", {"shared_buffers": "8GB", "shared_memory_type": "sysv"}, "shared_memory_type = sysv"),
+    ("oracle", {"memory_target": "8G"}, "memory_target"),
+    ("oracle", {"sga_target": "8G", "memory_target": "10G"}, "memory_target"),
+    ("oracle", {"sga_target": "8G", "use_large_pages": "FALSE"}, "use_large_pages = FALSE"),
+    ("mysql", {"innodb_buffer_pool_size": "8G", "large_pages": "OFF"}, "large_pages = OFF"),
+    ("mariadb", {"innodb_buffer_pool_size": "8G", "large_pages": "0"}, "large_pages = OFF"),
+    ("jvm", {"Xmx": "8g", "-XX:-UseLargePages": ""}, "-XX:-UseLargePages"),
+]
+
+
+def planned(instance: DatabaseInstance, **fields: object) -> Plan:
+    return plan(PlanRequest(node=NODE, databases=(instance,), **fields))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("engine", "settings", "sentence"), EXCLUDING)
+def test_excluding_settings_give_no_pool_and_say_why(engine: str, settings: dict[str, str], sentence: str) -> None:
+    if engine == "jvm":
+        settings = {"Xmx": "8g", "UseLargePages": "off"}
+    # The weight makes a pool worth having, were it possible.
+    found = planned(DatabaseInstance(name="db", engine=engine, settings=settings, weight=50.0))
+    assert sum(pool.pages for pool in found.pools) == 0
+    assert found.instances[0].page_bytes is None
+    assert sentence in found.instances[0].why
+
+
+@pytest.mark.parametrize(("engine", "settings", "sentence"), EXCLUDING[:1] + EXCLUDING[5:6])
+def test_a_page_size_asked_for_by_name_is_planned_all_the_same(
+    engine: str, settings: dict[str, str], sentence: str
+) -> None:
+    found = planned(DatabaseInstance(name="db", engine=engine, settings=settings, page_bytes=2 << 20))
+    assert sum(pool.pages for pool in found.pools) > 4000
+    assert sentence not in found.instances[0].why
+
+
+def test_an_unset_switch_is_not_off() -> None:
+    """MySQL's large_pages is OFF by default: the plan advises to set it and reserves pages."""
+    found = planned(
+        DatabaseInstance(name="db", engine="mysql", settings={"innodb_buffer_pool_size": "8G"}, weight=50.0)
+    )
+    assert sum(pool.pages for pool in found.pools) > 4000
+    assert any(a.name == "large_pages" and a.value == "ON" for a in found.instances[0].demand.settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"max_connections": "3"}, "max_connections"),
+        ({"max_connections": "12", "reserved_connections": "9"}, "max_connections"),
+    ],
+)
+def test_connections_that_the_reserved_ones_use_up_are_refused(settings: dict[str, str], field: str) -> None:
+    with pytest.raises(PlannerError, match=field) as error:
+        planned(DatabaseInstance(name="db", engine="postgresql", settings=settings))
+    assert "superuser_reserved_connections" in str(error.value)
+
+
+def test_an_unknown_operation_is_refused_with_a_hint() -> None:
+    workload = Workload(operation_class="key_lookups")
+    with pytest.raises(PlannerError, match="did you mean key_lookup") as error:
+        planned(DatabaseInstance(name="db", engine="postgresql", workload=workload))
+    assert "databases[0].workload.operation_class" in str(error.value)
+
+
+@pytest.mark.parametrize(("slack", "hint"), [(1.0, "0.01"), (5.0, "0.05"), (0.51, "0.0051")])
+def test_slack_above_a_half_is_a_mistyped_percentage(slack: float, hint: str) -> None:
+    with pytest.raises(PlannerError, match=r"slack_fraction") as error:
+        planned(DatabaseInstance(name="db", engine="postgresql"), policy=Policy(slack_fraction=slack))
+    assert f"did you mean {hint}?" in str(error.value)
+
+
+@pytest.mark.parametrize(("text", "meant"), [("8G", "8GB"), ("512m", "512MB"), ("64K", "64kB"), ("1.5t", "1.5TB")])
+def test_postgresqls_units_are_suggested(text: str, meant: str) -> None:
+    with pytest.raises(PlannerError, match=f"did you mean {meant}"):
+        planned(DatabaseInstance(name="db", engine="postgresql", settings={"shared_buffers": text}))
+
+
+def test_transaction_buffers_end_at_what_the_server_uses() -> None:
+    def segment(blocks: int) -> int:
+        settings = {"shared_buffers": "8GB", "transaction_buffers": str(blocks)}
+        found = planned(DatabaseInstance(name="db", engine="postgresql", version="18", settings=settings))
+        return found.instances[0].demand.segment_bytes
+
+    assert segment(65_536) > segment(32_768)
+    assert segment(131_072) == segment(65_536)
