@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import mmap
 import os
@@ -106,6 +107,29 @@ def cgroup_limit_is_kept() -> None:
         )
         assert done.returncode in (0, 3), f"exit status {done.returncode}: killed by the limit?"
         assert json.loads(done.stdout)["latency"]["peak_mapped_bytes"] < 128 * MIB
+
+
+def refused_thp_is_named() -> None:
+    """Where the kernel gives base pages for THP, nothing is reported under its name. prctl(2) refuses for one process."""
+    refuse_thp = 41  # PR_SET_THP_DISABLE of linux/prctl.h
+
+    def limit() -> None:
+        if ctypes.CDLL(None).prctl(refuse_thp, 1, 0, 0, 0) != 0:
+            raise OSError("prctl")
+
+    if not Path("/sys/kernel/mm/transparent_hugepage/enabled").exists():
+        raise suite.Skip("this kernel has no THP")
+    sizes = ("--page-sizes", f"{PAGE},thp")
+    made = suite.limited(limit, "rows", *sizes, "--workers", "2", "--row-bytes", "128", "--max-memory", "128M")
+    rows = [row for row in made["rows"]["measurements"] if row["backing"] == "THP"]
+    assert rows and {row["status"] for row in rows} == {"thp_not_granted"}, {(r["mode"], r["status"]) for r in rows}
+    assert all(row["rows_per_second"] is None for row in rows)
+    made = suite.limited(limit, "latency", *sizes, "--footprints", "1M,4M", "--curves", "line_per_page")
+    assert {curve["status"] for curve in made["latency"]["curves"] if curve["backing"] == "THP"} == {"thp_not_granted"}
+    assert not [delta for delta in made["latency"]["paired_deltas"] if delta["backing"] == "THP"]
+    made = suite.limited(limit, "geometry", *sizes)
+    assert "contiguous" not in (made["geometry"]["coalescing"] or ""), made["geometry"]["coalescing"]
+    suite.check_named(made, "thp_not_granted")
 
 
 @contextmanager
@@ -236,6 +260,7 @@ CASES: list[tuple[str, Callable[[], None]]] = [
     ("ENOMEM is named", no_memory_is_named),
     ("a cgroup limit is named", cgroup_limit_is_named),
     ("a cgroup limit is kept", cgroup_limit_is_kept),
+    ("THP that the kernel refuses is named", refused_thp_is_named),
     ("a full pool is named", full_pool_is_named),
     ("a page is cleared on another core", pages_cleared_on_another_core),
     ("SIGBUS on hugetlb is named", hugetlb_sigbus_is_named),

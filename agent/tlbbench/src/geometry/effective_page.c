@@ -244,6 +244,8 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
         effective_page->verdict = verdict;
         return;
     }
+    bool contiguous = thp != NULL && verdict.status == STATUS_OK;
+
     for (size_t offset = 0; thp != NULL && offset < arena.bytes; offset += (size_t)thp->page_bytes)
         (void)mprotect(arena.base + offset, (size_t)base->page_bytes, PROT_READ);
     if (mprotect(arena.base, arena.bytes, PROT_READ | PROT_WRITE) != 0) {
@@ -267,7 +269,8 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
     work->result->coalescing_seen =
         work->result->coalescing_seen || knee == 0 || (double)knee > COALESCED_SHARE * (double)work->l1_entries;
     (void)snprintf(work->result->coalescing, sizeof(work->result->coalescing),
-                   "frames that neighbour in the guest: knee at %lld base pages; scattered frames: %llu",
+                   "%s: knee at %lld base pages; scattered frames: %llu",
+                   contiguous ? "frames that are contiguous in the guest" : "frames in the order the kernel gave them",
                    (long long)knee, (unsigned long long)work->l1_entries);
 }
 

@@ -103,7 +103,8 @@ static int add_delta(const struct latency_plan *plan, const struct latency_serie
     double differences[LATENCY_ROUNDS_MAX];
     size_t count = pair_rounds(plan, &series->cells[layout][point], &base->cells[layout][point], differences);
 
-    if (count < PAIRS_MIN)
+    /* Base pages where THP was requested: the difference would be reported under the wrong name. */
+    if (count < PAIRS_MIN || series->verdict.status == STATUS_THP_NOT_GRANTED)
         return 0;
     struct mean_interval interval = statistics_mean_interval(differences, count);
     struct paired_delta *grown = realloc(result->deltas, (result->delta_count + 1) * sizeof(*grown));

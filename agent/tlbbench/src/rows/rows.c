@@ -197,16 +197,14 @@ static int measure_one(struct work *work, const struct rows_segment *segment, co
     }
     if (measurement->verdict.status == STATUS_OK && !fits(work, segment, spec, &measurement->verdict))
         return 0;
-    if (segment->fd < 0 && segment->arena.base != NULL) {
-        if (spec->mode == MODE_PROCESSES) {
-            verdict_set(&measurement->verdict, STATUS_THP_NOT_GRANTED,
-                        "shared memory gets no transparent huge pages here: shmem_enabled is '%s'",
-                        work->session->environment->thp.shmem_enabled);
-            return 0;
-        }
-    } else if (measurement->verdict.status != STATUS_OK) {
+    if (segment->fd < 0 && segment->arena.base != NULL && spec->mode == MODE_PROCESSES) {
+        verdict_set(&measurement->verdict, STATUS_THP_NOT_GRANTED,
+                    "shared memory gets no transparent huge pages here: shmem_enabled is '%s'",
+                    work->session->environment->thp.shmem_enabled);
         return 0;
     }
+    if (measurement->verdict.status != STATUS_OK)
+        return 0;
     return run_tries(work, segment, spec, measurement, verdict);
 }
 
