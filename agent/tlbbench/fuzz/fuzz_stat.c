@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cpus_parse_idle(in, &look);
     PROMISE(look.wall_ns == 1);
     rewind(in);
-    (void)steal_parse(in, -1);
+    PROMISE(steal_parse(in, -1) >= -1);
     rewind(in);
     (void)steal_parse(in, CPU_LIST_MAX - 1);
     (void)fclose(in);

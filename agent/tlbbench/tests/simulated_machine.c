@@ -261,7 +261,7 @@ double __wrap_issue_throughput_probe(void)
 uint64_t __wrap_clock_now_ns(void);
 uint64_t __wrap_clock_thread_cpu_ns(void);
 long __wrap_guard_switches(void);
-uint64_t __wrap_steal_ticks(int cpu);
+int64_t __wrap_steal_ticks(int cpu);
 double __wrap_core_clock_hz(void);
 int __wrap_cpus_choose(const struct cpu_list *allowed);
 int __wrap_cpus_pin(int cpu);
@@ -286,7 +286,7 @@ long __wrap_guard_switches(void)
     return machine.switches;
 }
 
-uint64_t __wrap_steal_ticks(int cpu)
+int64_t __wrap_steal_ticks(int cpu)
 {
     (void)cpu;
     return 0;

@@ -7,52 +7,62 @@
 #include <sched.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-#define TICK_NS 1e7 /* USER_HZ is 100 on every architecture here */
-
-void cpus_parse_idle(FILE *file, struct idle_sample *look)
+void cpus_parse_idle(FILE *file, struct idle_sample *sample)
 {
     char line[512];
 
+    for (int cpu = 0; cpu < CPU_LIST_MAX; cpu++)
+        sample->ticks[cpu] = -1;
     while (fgets(line, sizeof(line), file) != NULL && strncmp(line, "cpu", 3) == 0) {
         unsigned long long ticks;
         int cpu;
 
-        if (sscanf(line, "cpu%d %*u %*u %*u %llu", &cpu, &ticks) == 2 && cpu >= 0 && cpu < CPU_LIST_MAX)
-            look->ticks[cpu] = ticks;
+        if (sscanf(line, "cpu%d %*u %*u %*u %llu", &cpu, &ticks) == 2 && cpu >= 0 && cpu < CPU_LIST_MAX &&
+            ticks <= INT64_MAX)
+            sample->ticks[cpu] = (int64_t)ticks;
     }
 }
 
-/* A core that is not listed keeps 0. */
-void cpus_sample_idle(struct idle_sample *look)
+void cpus_sample_idle(struct idle_sample *sample)
 {
     FILE *file = fopen("/proc/stat", "re");
 
-    memset(look, 0, sizeof(*look));
-    look->wall_ns = clock_now_ns();
+    memset(sample, 0, sizeof(*sample));
+    sample->wall_ns = clock_now_ns();
     if (file != NULL) {
-        cpus_parse_idle(file, look);
+        cpus_parse_idle(file, sample);
         (void)fclose(file);
     }
+}
+
+int cpus_idlest_between(const struct idle_sample *since, const struct idle_sample *now, const struct cpu_list *allowed,
+                        double *idle_share)
+{
+    int64_t most = -1;
+    int best = -1;
+
+    for (int cpu = 0; cpu < CPU_LIST_MAX; cpu++) {
+        int64_t idled = now->ticks[cpu] - since->ticks[cpu];
+
+        if (cpu_list_has(allowed, cpu) && since->ticks[cpu] >= 0 && now->ticks[cpu] >= 0 && idled > most) {
+            best = cpu;
+            most = idled;
+        }
+    }
+    *idle_share = best < 0 ? 0
+                           : (double)most * 1e9 / (double)sysconf(_SC_CLK_TCK) /
+                                 (double)(now->wall_ns - since->wall_ns + 1);
+    return best;
 }
 
 int cpus_idlest(const struct idle_sample *since, const struct cpu_list *allowed, double *idle_share)
 {
     static struct idle_sample now;
-    unsigned long long most = 0;
-    int best = -1;
 
     cpus_sample_idle(&now);
-    for (int cpu = 0; cpu < CPU_LIST_MAX; cpu++) {
-        unsigned long long idled = now.ticks[cpu] - since->ticks[cpu];
-
-        if (cpu_list_has(allowed, cpu) && (best < 0 || idled > most)) {
-            best = cpu;
-            most = idled;
-        }
-    }
-    *idle_share = (double)most * TICK_NS / (double)(now.wall_ns - since->wall_ns + 1);
-    return best;
+    return cpus_idlest_between(since, &now, allowed, idle_share);
 }
 
 /* Four ticks at the usual 100 Hz of /proc/stat. */

@@ -11,18 +11,23 @@
 /* The cores that this thread may run on now and that are in `wanted` (empty = all). */
 void cpus_list_allowed(const struct cpu_list *wanted, struct cpu_list *allowed);
 
-/* What every core had idled at a moment. */
+/* How long every CPU had idled at a moment. */
 struct idle_sample {
-    uint64_t wall_ns; /* 0 = no look was taken */
-    unsigned long long ticks[CPU_LIST_MAX];
+    uint64_t wall_ns;            /* 0 = no sample was taken */
+    int64_t ticks[CPU_LIST_MAX]; /* -1 = not listed: offline, or there is no such CPU */
 };
 
-void cpus_sample_idle(struct idle_sample *look);
+void cpus_sample_idle(struct idle_sample *sample);
 
-/* Fills the ticks from an open /proc/stat; cores that it does not list keep theirs. */
-void cpus_parse_idle(FILE *file, struct idle_sample *look);
+/* Fills the ticks from an open /proc/stat; CPUs that it does not list get -1. */
+void cpus_parse_idle(FILE *file, struct idle_sample *sample);
 
-/* The core of `allowed` that idled most since the look, and its share of that time (0 .. 1); -1 when none is listed. */
+/* The CPU of `allowed` that idled most between two samples, and its share of that time (0 .. 1). CPUs that one of them
+ * does not list, or whose counter went back, are left out; -1 when none remains. */
+int cpus_idlest_between(const struct idle_sample *since, const struct idle_sample *now, const struct cpu_list *allowed,
+                        double *idle_share);
+
+/* The same up to now. */
 int cpus_idlest(const struct idle_sample *since, const struct cpu_list *allowed, double *idle_share);
 
 /* The core of `allowed` that idled most over a short look. */

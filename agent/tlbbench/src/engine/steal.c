@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/steal.h"
 
+#include "base/clock.h"
+
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
+
+/* Steal above this share of a measurement spoils it: the guest's own clocks do not show it on every kernel. The
+ * noise guard allows the same share of lost processor time (GUARD_CPU_SHARE_MIN). */
+#define STEAL_SHARE_MAX 0.02
 
 /* One "cpu" line of /proc/stat: user nice system idle iowait irq softirq steal. */
 enum { STAT_STEAL = 7, STAT_FIELDS = 8 };
@@ -26,19 +33,38 @@ static bool find_stat_line(FILE *file, int cpu, unsigned long long fields[STAT_F
     return found;
 }
 
-uint64_t steal_parse(FILE *file, int cpu)
+int64_t steal_parse(FILE *file, int cpu)
 {
     unsigned long long fields[STAT_FIELDS];
 
-    return find_stat_line(file, cpu, fields) ? fields[STAT_STEAL] : 0;
+    return find_stat_line(file, cpu, fields) && fields[STAT_STEAL] <= INT64_MAX ? (int64_t)fields[STAT_STEAL] : -1;
 }
 
-uint64_t steal_ticks(int cpu)
+int64_t steal_ticks(int cpu)
 {
     FILE *file = fopen("/proc/stat", "re");
-    uint64_t ticks = file != NULL ? steal_parse(file, cpu) : 0;
+    int64_t ticks = file != NULL ? steal_parse(file, cpu) : -1;
 
     if (file != NULL)
         (void)fclose(file);
     return ticks;
+}
+
+double steal_between_ns(int64_t before_ticks, int64_t after_ticks)
+{
+    if (before_ticks < 0 || after_ticks <= before_ticks + 1)
+        return 0;
+    return (double)(after_ticks - before_ticks) * 1e9 / (double)sysconf(_SC_CLK_TCK);
+}
+
+struct steal_watch steal_begin(int cpu)
+{
+    return (struct steal_watch){.cpu = cpu, .ticks = steal_ticks(cpu), .start_ns = clock_now_ns()};
+}
+
+double steal_excess_ns(const struct steal_watch *watch, int cpus)
+{
+    double stolen_ns = steal_between_ns(watch->ticks, steal_ticks(watch->cpu));
+
+    return stolen_ns > STEAL_SHARE_MAX * (double)(clock_now_ns() - watch->start_ns) * cpus ? stolen_ns : 0;
 }

@@ -86,29 +86,28 @@ static bool await_idle_sibling(struct sweep *sweep, const struct sweep_effort *e
 static void time_side(struct sweep *sweep, struct sweep_samples *samples, struct chase chase, uint64_t pages,
                       const struct sweep_effort *effort)
 {
-    bool alone = await_idle_sibling(sweep, effort);
-
-    if (!alone && samples_answer(samples))
+    if (!await_idle_sibling(sweep, effort) && samples_answer(samples))
         return;
     long switches = warm_up(&chase, pages);
 
     if (samples->accesses == 0)
         samples->accesses = chase_batch_accesses(&chase, effort->batch_seconds);
     for (unsigned batch = 0; batch < effort->batches; batch++) {
+        bool idle_before = false;
         bool quiet = false;
         double ns = NAN;
 
         for (unsigned try = 0; try < DISTURBED_TRIES && !quiet; try++) {
             if (guard_switches() != switches)
                 switches = warm_up(&chase, pages);
+            idle_before = smt_watch_sample(&sweep->watch);
             quiet = chase_time_batch(&chase, samples->accesses, &ns);
             samples->dropped += quiet ? 0 : 1;
         }
         if (quiet) {
             bool idle_after = smt_watch_sample(&sweep->watch);
 
-            samples_keep(samples, ns, alone && idle_after);
-            alone = idle_after;
+            samples_keep(samples, ns, idle_before && idle_after);
         }
     }
 }
@@ -238,18 +237,6 @@ static int judge_noise(const struct sweep *sweep, struct verdict *verdict)
     return 0;
 }
 
-/* Hypervisor steal that the guest's own clocks do not show: more than this share of a round spoils the round. */
-#define STEAL_SHARE_MAX 0.02
-
-static bool stolen_round(uint64_t ticks_before, uint64_t start_ns, int cpu)
-{
-    double ns_per_tick = 1e7; /* USER_HZ is 100 on every architecture here */
-    double stolen = (double)(steal_ticks(cpu) - ticks_before) * ns_per_tick;
-
-    /* One tick may round up a stall of microseconds. */
-    return stolen > ns_per_tick && stolen > STEAL_SHARE_MAX * (double)(clock_now_ns() - start_ns);
-}
-
 struct round {
     struct sweep *sweep;
     sweep_link *link;
@@ -305,9 +292,7 @@ static int measure_round(struct round *round, unsigned number, struct verdict *v
     const struct sweep_effort *effort = round->effort;
     struct rng rng = rng_new(round->session->seed, round->sweep->seed * 1000 + number);
     size_t counts[SWEEP_POINTS_MAX][2] = {{0}};
-    uint64_t ticks = steal_ticks(round->session->cpu);
-    uint64_t start_ns = clock_now_ns();
-
+    struct steal_watch steal = steal_begin(round->session->cpu);
     size_t measured = 0;
 
     permutation_shuffle(round->cells, round->count, &rng);
@@ -327,7 +312,7 @@ static int measure_round(struct round *round, unsigned number, struct verdict *v
         round->gave_up = effort->last.end_ns != 0 && deadline_passed(effort->last);
         measured++;
     }
-    if (stolen_round(ticks, start_ns, round->session->cpu)) {
+    if (steal_excess_ns(&steal, 1) > 0) {
         for (size_t step = 0; step < measured; step++) {
             struct sweep_cell *cell = &round->sweep->cells[round->cells[step]];
 

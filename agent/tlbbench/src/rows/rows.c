@@ -35,8 +35,6 @@ enum {
 #define TURN_SECONDS 0.004
 /* Of the time that is left, for the later passes. */
 #define LATER_SHARE 0.4
-/* Steal over this share of a measurement leaves no honest number. */
-#define STEAL_SHARE_MAX 0.02
 
 /* A measurement that stayed noisy. */
 struct noisy {
@@ -117,14 +115,12 @@ static double spec_seconds(const struct work *work, const struct rows_spec *spec
 }
 
 /* True when the hypervisor took so much that the rates mean nothing; then they are dropped and the page tables stay. */
-static bool was_stolen(const struct session *session, uint64_t ticks_before, uint64_t start_ns,
+static bool was_stolen(const struct session *session, const struct steal_watch *steal,
                        struct row_measurement *measurement)
 {
-    double ns_per_tick = 1e7; /* USER_HZ is 100 */
-    double stolen_ns = (double)(steal_ticks(-1) - ticks_before) * ns_per_tick;
-    double total_ns = (double)(clock_now_ns() - start_ns) * session->cpus.count;
+    double stolen_ns = measurement->verdict.status == STATUS_OK ? steal_excess_ns(steal, session->cpus.count) : 0;
 
-    if (measurement->verdict.status != STATUS_OK || stolen_ns <= ns_per_tick || stolen_ns <= STEAL_SHARE_MAX * total_ns)
+    if (stolen_ns <= 0)
         return false;
     verdict_set(&measurement->verdict, STATUS_NOISY, "the hypervisor took %.0f ms of this measurement",
                 stolen_ns / 1e6);
@@ -168,15 +164,14 @@ static int run_tries(const struct work *work, const struct rows_segment *segment
     struct verdict usable = {.status = STATUS_OK, .reason = ""};
 
     for (unsigned try = 0; try < NOISY_TRIES; try++) {
-        uint64_t ticks = steal_ticks(-1);
-        uint64_t start_ns = clock_now_ns();
+        struct steal_watch steal = steal_begin(-1);
 
         measurement->verdict = usable;
         if (workers_run(segment, spec, spec_seconds(work, spec), work->session, measurement) != 0) {
             *verdict = measurement->verdict;
             return -1;
         }
-        if (!was_stolen(work->session, ticks, start_ns, measurement))
+        if (!was_stolen(work->session, &steal, measurement))
             break;
     }
     if (segment->fd < 0 && measurement->verdict.status == STATUS_OK) {
