@@ -45,6 +45,7 @@ static struct {
     long switches;
     uint64_t pages; /* of the cycle that was linked last; 0 = unknown */
     double line_ns; /* what its data costs beside a hit */
+    int cpu, idle_cpu; /* bound; idle, 0 = there is none */
 } machine;
 
 void sim_machine_start(const struct sim_core *core, const struct sim_conditions *conditions, uint64_t seed)
@@ -62,6 +63,16 @@ void sim_machine_stop(void)
 {
     sim_tlb_free(machine.tlb);
     machine.tlb = NULL;
+}
+
+void sim_machine_add_idle_cpu(int cpu)
+{
+    machine.idle_cpu = cpu;
+}
+
+int sim_machine_cpu(void)
+{
+    return machine.cpu;
 }
 
 double sim_machine_seconds(void)
@@ -106,7 +117,7 @@ static bool spend(double ns)
         machine.clock = 1 + machine.conditions.clock_step * (2 * rng_unit(&machine.rng) - 1);
         machine.clock_ns = 2e8 * rng_unit(&machine.rng);
     }
-    if (machine.conditions.off_ns > 0) {
+    if (machine.conditions.off_ns > 0 && machine.cpu == 0) {
         machine.slice_ns -= ns;
         while (machine.slice_ns <= 0) {
             lose_core();
@@ -302,12 +313,13 @@ int __wrap_cpus_choose(const struct cpu_list *allowed)
 {
     (void)allowed;
     machine.wall_ns += 4e7;
-    return 0;
+    return machine.idle_cpu;
 }
 
 int __wrap_cpus_pin(int cpu)
 {
-    return cpu;
+    machine.cpu = cpu;
+    return 0;
 }
 
 void __wrap_cpus_sample_idle(struct idle_sample *look)
@@ -320,8 +332,8 @@ int __wrap_cpus_idlest(const struct idle_sample *since, const struct cpu_list *a
 {
     (void)since;
     (void)allowed;
-    *idle_share = 0;
-    return 0;
+    *idle_share = machine.idle_cpu > 0 ? 1 : 0;
+    return machine.idle_cpu;
 }
 
 struct deadline __wrap_deadline_after(double seconds)

@@ -35,6 +35,12 @@ struct sim_core {
 void sim_machine_start(const struct sim_core *core, const struct sim_conditions *conditions, uint64_t seed);
 void sim_machine_stop(void);
 
+/* From now on the machine has an idle CPU of this number beside the one that conditions are for, which is 0. */
+void sim_machine_add_idle_cpu(int cpu);
+
+/* The CPU that was bound last; 0 at first. */
+int sim_machine_cpu(void);
+
 /* What the simulated clock says. */
 double sim_machine_seconds(void);
 

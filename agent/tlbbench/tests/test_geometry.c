@@ -79,12 +79,14 @@ static const struct sim_conditions SHARED_ALWAYS = {
 static const struct sim_conditions HOPELESS = {
     .spread = 0.02, .outlier_share = 0.1, .disturbed = 0.2, .clock_step = 0.05, .run_ns = 0.8e6, .off_ns = 20e6};
 
+static struct session session; /* of the latest measurement */
+
 static void measure(const struct sim_core *core, const struct sim_conditions *conditions, uint64_t seed,
-                    struct geometry_result *result)
+                    int idle_cpu, struct geometry_result *result)
 {
     static struct environment environment; /* no THP, no pools */
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    struct session session = {.environment = &environment,
+    session = (struct session){.environment = &environment,
                               .base_page_bytes = page,
                               .backings = {{.kind = BACKING_BASE, .page_bytes = page, .name = "base"}},
                               .backing_count = 1,
@@ -95,6 +97,7 @@ static void measure(const struct sim_core *core, const struct sim_conditions *co
                               .cpus = {.count = 1, .bits = {1}}};
 
     sim_machine_start(core, conditions, seed);
+    sim_machine_add_idle_cpu(idle_cpu);
     (void)geometry_measure(&session, result);
 }
 
@@ -160,7 +163,7 @@ static void check_core(struct harness *h, const struct sim_core *core, const str
     for (uint64_t seed = 1; seed <= count; seed++) {
         struct geometry_result result;
 
-        measure(core, conditions, seed, &result);
+        measure(core, conditions, seed, 0, &result);
         check_levels(h, core, seed, &result, expected);
         if (result.method != (core->shared_line_ns > 0 ? METHOD_DISTINCT_LINES : METHOD_ALIASED))
             harness_fail(h, __FILE__, __LINE__, "%s: method %s", core->name, alias_method_name(result.method));
@@ -233,11 +236,23 @@ static void hopeless_core(struct harness *h)
         struct geometry_result result;
 
         conditions.off_ns *= (double)seed;
-        measure(core, &conditions, seed, &result);
+        measure(core, &conditions, seed, 0, &result);
         check_nothing_wrong(h, core, &result);
         geometry_result_free(&result);
         sim_machine_stop();
     }
+}
+
+/* Later sections watch the steal of session->cpu, so it must be the one that is measured on. */
+static void the_session_follows_to_another_cpu(struct harness *h)
+{
+    struct geometry_result result;
+
+    measure(&EMERALD_RAPIDS, &HELD, 1, 3, &result);
+    CHECK(sim_machine_cpu() == 3);
+    CHECK_I64(session.cpu, sim_machine_cpu());
+    geometry_result_free(&result);
+    sim_machine_stop();
 }
 
 static void shared_core(struct harness *h)
@@ -258,7 +273,7 @@ static void core_always_shared(struct harness *h)
         const struct sim_core *core = seed % 2 == 0 ? &OTHERS[ZEN_3] : &EMERALD_RAPIDS;
         struct geometry_result result;
 
-        measure(core, &SHARED_ALWAYS, seed, &result);
+        measure(core, &SHARED_ALWAYS, seed, 0, &result);
         check_nothing_wrong(h, core, &result);
         CHECK(result.core_alone_fraction < 0.5);
         geometry_result_free(&result);
@@ -273,6 +288,7 @@ static const struct harness_case CASES[] = {
     {"other processors, noise, bursts, dropped batches, a clock that moves", others_lively},
     {"a core of which another task has three quarters", held_core},
     {"a core of which two others have six sevenths", core_held_by_two},
+    {"the session follows to another CPU", the_session_follows_to_another_cpu},
     {"a core with a busy sibling thread", shared_core},
     {"a core whose sibling thread hardly pauses: nothing wrong, within the limit", core_always_shared},
     {"a core that is hopelessly busy: nothing wrong, within the limit", hopeless_core},

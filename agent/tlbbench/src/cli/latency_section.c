@@ -50,7 +50,7 @@ static double pressure_seconds(const struct options *options, double whole_secon
     return share < most ? share : most;
 }
 
-int latency_section_measure(const struct session *session, const struct options *options, struct run_result *result)
+int latency_section_measure(struct session *session, const struct options *options, struct run_result *result)
 {
     double whole_seconds = deadline_remaining_seconds(session->deadline);
     double seconds = pressure_seconds(options, whole_seconds);

@@ -8,6 +8,6 @@
 #include "output/run_result.h"
 
 /* Fills result->latency and result->pressure. Returns 0, or -1 when memory for the result ran out. */
-int latency_section_measure(const struct session *session, const struct options *options, struct run_result *result);
+int latency_section_measure(struct session *session, const struct options *options, struct run_result *result);
 
 #endif

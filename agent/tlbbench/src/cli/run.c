@@ -45,7 +45,7 @@ enum { LOW_PRIORITY_NICE = 5 };
 
 struct section_call {
     const struct section *section;
-    const struct session *session;
+    struct session *session;
     const struct options *options;
     struct run_result *result;
     int status;
@@ -66,7 +66,7 @@ static struct section_result *add_section(struct run_result *result, const char 
     return section;
 }
 
-static int run_section(const struct section *section, const struct session *session, const struct options *options,
+static int run_section(const struct section *section, struct session *session, const struct options *options,
                        struct run_result *result)
 {
     struct section_call call = {section, session, options, result, 0};

@@ -47,7 +47,7 @@ static bool curves_miss(const struct asked *asked, const struct curve_list *curv
     return false;
 }
 
-static int measure_geometry(const struct session *session, const struct options *options, struct run_result *result)
+static int measure_geometry(struct session *session, const struct options *options, struct run_result *result)
 {
     (void)options;
     result->geometry = calloc(1, sizeof(*result->geometry));
@@ -85,7 +85,7 @@ static bool latency_is_partial(const struct asked *asked, const struct run_resul
             is_missing(asked, pressure, 0));
 }
 
-static int measure_rows(const struct session *session, const struct options *options, struct run_result *result)
+static int measure_rows(struct session *session, const struct options *options, struct run_result *result)
 {
     result->rows = calloc(1, sizeof(*result->rows));
     return result->rows == NULL ? -1 : rows_measure(session, &options->rows, result->rows);
@@ -107,7 +107,7 @@ static bool rows_is_partial(const struct asked *asked, const struct run_result *
     return false;
 }
 
-static int measure_scatter(const struct session *session, const struct options *options, struct run_result *result)
+static int measure_scatter(struct session *session, const struct options *options, struct run_result *result)
 {
     (void)options;
     result->scatter = calloc(1, sizeof(*result->scatter));

@@ -22,7 +22,7 @@ struct section {
     enum command_id command;
     double quick_seconds, run_quick_seconds; /* alone, and as a part of `run`, whose sum stays below 60 s */
     double full_seconds;                     /* the sum stays below 5 min */
-    int (*measure)(const struct session *session, const struct options *options, struct run_result *result);
+    int (*measure)(struct session *session, const struct options *options, struct run_result *result);
     struct verdict *(*verdict)(struct run_result *result);
     bool (*is_partial)(const struct asked *asked, const struct run_result *result);
 };

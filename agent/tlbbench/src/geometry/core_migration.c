@@ -42,12 +42,10 @@ static void leave_contended_cpu(struct geometry_work *work)
     double idle_share;
 
     work->held = true;
-    if (work->movable == NULL)
-        return;
-    int idlest = cpus_idlest(&work->idle, &work->movable->cpus, &idle_share);
+    int idlest = cpus_idlest(&work->idle, &work->session->cpus, &idle_share);
 
-    if (idlest >= 0 && idlest != work->movable->cpu && idle_share > work->cpu_share + MOVE_GAIN_SHARE) {
-        work->movable->cpu = idlest;
+    if (idlest >= 0 && idlest != work->session->cpu && idle_share > work->cpu_share + MOVE_GAIN_SHARE) {
+        work->session->cpu = idlest;
         (void)cpus_pin(idlest);
     }
 }
@@ -69,20 +67,20 @@ static void leave_contended_core(struct geometry_work *work)
     double share = idle_share_since(work);
     double idle_share;
 
-    if (work->movable == NULL || isnan(share) || share > SIBLING_IDLE_SHARE_MIN)
+    if (isnan(share) || share > SIBLING_IDLE_SHARE_MIN)
         return;
-    int idlest = cpus_idlest(&work->idle, &work->movable->cpus, &idle_share);
+    int idlest = cpus_idlest(&work->idle, &work->session->cpus, &idle_share);
 
-    if (idlest < 0 || idlest == work->movable->cpu || idle_share < IDLE_SHARE_MIN || cpus_pin(idlest) != 0)
+    if (idlest < 0 || idlest == work->session->cpu || idle_share < IDLE_SHARE_MIN || cpus_pin(idlest) != 0)
         return;
     uint64_t idle_before = watch->idle;
 
     for (unsigned look = 0; look < WATCH_SAMPLES_MIN; look++)
         (void)smt_watch_sample(watch);
     if ((double)(watch->idle - idle_before) / WATCH_SAMPLES_MIN > share + MOVE_GAIN_SHARE)
-        work->movable->cpu = idlest;
+        work->session->cpu = idlest;
     else
-        (void)cpus_pin(work->movable->cpu);
+        (void)cpus_pin(work->session->cpu);
 }
 
 void geometry_watch_core(struct geometry_work *work)

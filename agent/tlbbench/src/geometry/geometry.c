@@ -192,12 +192,10 @@ static void measure_with_retries(struct geometry_work *work, struct session *ses
     }
 }
 
-int geometry_measure(const struct session *session, struct geometry_result *result)
+int geometry_measure(struct session *session, struct geometry_result *result)
 {
-    struct session quieter = *session;
     struct geometry_work work = {
-        .session = &quieter,
-        .movable = &quieter,
+        .session = session,
         .result = result,
         .sweep = calloc(1, sizeof(*work.sweep)),
         .effort = session->full ? FULL_EFFORT : QUICK_EFFORT,
@@ -215,7 +213,7 @@ int geometry_measure(const struct session *session, struct geometry_result *resu
     }
     geometry_start_early_pages(&work);
     smt_watch_learn(&work.sweep->watch, session->full ? FULL_LEARN_SECONDS : QUICK_LEARN_SECONDS);
-    measure_with_retries(&work, &quieter);
+    measure_with_retries(&work, session);
     geometry_end_early_pages(&work);
     result->core_alone_fraction = smt_watch_idle_share(&work.sweep->watch);
     free(work.sweep);

@@ -27,7 +27,7 @@ struct geometry_first_level {
 
 /* What the steps hand to each other. */
 struct geometry_work {
-    const struct session *session;
+    struct session *session; /* its CPU changes when other work contends for it */
     struct geometry_result *result;
     struct sweep *sweep; /* reused by every step */
     struct sweep_effort effort;
@@ -44,7 +44,6 @@ struct geometry_work {
     size_t pages_left;                             /* backings that wait for theirs, in this try */
     bool pages_tried;        /* the effective page sizes had a try: those that it left out have their turn now */
     uint64_t stream;         /* a new random stream for every sweep */
-    struct session *movable; /* `session`, whose core is changed when other work holds it; NULL = stay */
     struct idle_sample idle; /* when the last sweep started */
     uint64_t watched_samples, watched_idle; /* of the sweep's watch when the last sweep started */
     uint64_t cpu_ns;                        /* of this thread at that time */
