@@ -77,21 +77,32 @@ static size_t pair_rounds(const struct latency_plan *plan, const struct latency_
     return count;
 }
 
-bool latency_is_narrow(const struct latency_plan *plan, const struct latency_series *series, size_t series_count)
+/* Without enough rounds, or without a quiet batch in them, the interval is NaN: that is not narrow. */
+static bool is_narrow_at(const struct latency_plan *plan, const struct latency_cell *cell,
+                         const struct latency_cell *base)
 {
     double differences[LATENCY_ROUNDS_MAX];
+    double rounds[LATENCY_ROUNDS_MAX];
+    size_t count = pair_rounds(plan, cell, base, differences);
+    struct mean_interval interval = statistics_mean_interval(differences, count);
 
+    count = 0;
+    for (unsigned round = 0; round < plan->rounds; round++)
+        if (!isnan(base->round_ns[round]))
+            rounds[count++] = base->round_ns[round];
+    return interval.high - interval.mean <= NARROW_SHARE * statistics_median(rounds, count);
+}
+
+bool latency_is_narrow(const struct latency_plan *plan, const struct latency_series *series, size_t series_count)
+{
     for (size_t index = 1; index < series_count; index++) {
-        for (unsigned layout = 0; layout < LAYOUT_PACKED; layout++) {
-            for (size_t point = 0; point < plan->footprint_count; point++) {
-                const struct latency_cell *base = &series[0].cells[layout][point];
-                size_t count = pair_rounds(plan, &series[index].cells[layout][point], base, differences);
-                struct mean_interval interval = statistics_mean_interval(differences, count);
+        uint64_t bytes = series[index].bytes < series[0].bytes ? series[index].bytes : series[0].bytes;
 
-                if (interval.high - interval.mean > NARROW_SHARE * base->round_ns[0])
+        for (unsigned layout = 0; layout < LAYOUT_PACKED; layout++)
+            for (size_t point = 0; point < plan->footprint_count; point++)
+                if (latency_plan_has(plan, layout, point, bytes) &&
+                    !is_narrow_at(plan, &series[index].cells[layout][point], &series[0].cells[layout][point]))
                     return false;
-            }
-        }
     }
     return true;
 }
