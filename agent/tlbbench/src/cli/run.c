@@ -74,7 +74,9 @@ static int run_section(const struct section *section, struct session *session, c
     struct section_result *record = add_section(result, section->name);
     uint64_t start_ns = clock_now_ns();
 
-    if (session_must_stop(session, &record->verdict)) {
+    if (result->stopped_by_bus)
+        verdict_set(&record->verdict, STATUS_STOPPED, "an earlier section ended by SIGBUS");
+    if (result->stopped_by_bus || session_must_stop(session, &record->verdict)) {
         result->exit_status = 3;
         return 0;
     }
@@ -83,8 +85,12 @@ static int run_section(const struct section *section, struct session *session, c
     record->duration_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
     if (call.status != 0)
         return -1;
-    if (bus != 0)
+    if (bus != 0) {
+        /* The jump out of the section left its mappings and children behind. They end with the process, which must
+         * not measure anything beside them. */
+        result->stopped_by_bus = true;
         verdict_set(section->verdict(result), STATUS_SIGBUS, "SIGBUS: a page that had been promised was not there");
+    }
     record->verdict = *section->verdict(result);
     if (record->verdict.status != STATUS_OK || section->is_partial(&asked, result))
         result->exit_status = 3;
@@ -283,7 +289,8 @@ int run_measure(const struct options *options, const struct environment *environ
     }
     int status = run_sections(&session, options, &progress, result);
 
-    /* Everything that used the pages is unmapped by now. */
+    /* Everything that used the pages is unmapped by now; after a SIGBUS it is when this process ends, and until then the
+     * kernel counts such pages as surplus. */
     if (result->reservation != NULL &&
         (reservation_end(result->reservation) != 0 || result->reservation->verdict.status != STATUS_OK))
         result->exit_status = 3;
