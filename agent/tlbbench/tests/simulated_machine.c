@@ -43,8 +43,8 @@ static struct {
     bool sibling_busy;
     double spell_ns; /* left of the sibling's spell */
     long switches;
-    uint64_t pages; /* of the cycle that was linked last; 0 = unknown */
-    double line_ns; /* what its data costs beside a hit */
+    uint64_t pages;    /* of the cycle that was linked last; 0 = unknown */
+    double line_ns;    /* what its data costs beside a hit */
     int cpu, idle_cpu; /* bound; idle, 0 = there is none */
 } machine;
 

@@ -81,20 +81,20 @@ static const struct sim_conditions HOPELESS = {
 
 static struct session session; /* of the latest measurement */
 
-static void measure(const struct sim_core *core, const struct sim_conditions *conditions, uint64_t seed,
-                    int idle_cpu, struct geometry_result *result)
+static void measure(const struct sim_core *core, const struct sim_conditions *conditions, uint64_t seed, int idle_cpu,
+                    struct geometry_result *result)
 {
     static struct environment environment; /* no THP, no pools */
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     session = (struct session){.environment = &environment,
-                              .base_page_bytes = page,
-                              .backings = {{.kind = BACKING_BASE, .page_bytes = page, .name = "base"}},
-                              .backing_count = 1,
-                              .seed = seed,
-                              .numa_node = -1,
-                              .memory_bytes = 64u << 20,
-                              .deadline = {.end_ns = (uint64_t)(QUICK_SECONDS * 1e9)},
-                              .cpus = {.count = 1, .bits = {1}}};
+                               .base_page_bytes = page,
+                               .backings = {{.kind = BACKING_BASE, .page_bytes = page, .name = "base"}},
+                               .backing_count = 1,
+                               .seed = seed,
+                               .numa_node = -1,
+                               .memory_bytes = 64u << 20,
+                               .deadline = {.end_ns = (uint64_t)(QUICK_SECONDS * 1e9)},
+                               .cpus = {.count = 1, .bits = {1}}};
 
     sim_machine_start(core, conditions, seed);
     sim_machine_add_idle_cpu(idle_cpu);

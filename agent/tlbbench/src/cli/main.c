@@ -46,11 +46,19 @@ static int finish_output(char error[OPTIONS_ERROR_BYTES])
     return fail(error, EXIT_FAILED);
 }
 
-/* A run with --reserve that was killed left its pools to the next start, whatever that is. */
+/* A run with --reserve that was killed left its pools to the next start of a command that measures. Those that observe
+ * promise to change nothing, and only say so. */
 static void recover(const struct options *options)
 {
     if (options->root[0] != '\0' || options->command == COMMAND_DECODE)
         return;
+    if (options->command == COMMAND_INFO) {
+        if (reservation_is_left(&RESERVE_SYSTEM))
+            (void)fputs("tlbbench: a run that was killed left huge page pools raised; the next command that measures "
+                        "restores them\n",
+                        stderr);
+        return;
+    }
     int restored = reservation_recover(&RESERVE_SYSTEM);
 
     if (restored > 0)

@@ -289,8 +289,8 @@ int run_measure(const struct options *options, const struct environment *environ
     }
     int status = run_sections(&session, options, &progress, result);
 
-    /* Everything that used the pages is unmapped by now; after a SIGBUS it is when this process ends, and until then the
-     * kernel counts such pages as surplus. */
+    /* Everything that used the pages is unmapped by now; after a SIGBUS it is when this process ends, and until then
+     * the kernel counts such pages as surplus. */
     if (result->reservation != NULL &&
         (reservation_end(result->reservation) != 0 || result->reservation->verdict.status != STATUS_OK))
         result->exit_status = 3;

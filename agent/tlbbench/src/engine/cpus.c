@@ -51,9 +51,8 @@ int cpus_idlest_between(const struct idle_sample *since, const struct idle_sampl
             most = idled;
         }
     }
-    *idle_share = best < 0 ? 0
-                           : (double)most * 1e9 / (double)sysconf(_SC_CLK_TCK) /
-                                 (double)(now->wall_ns - since->wall_ns + 1);
+    *idle_share =
+        best < 0 ? 0 : (double)most * 1e9 / (double)sysconf(_SC_CLK_TCK) / (double)(now->wall_ns - since->wall_ns + 1);
     return best;
 }
 

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Clock ticks (USER_HZ) that the hypervisor took from `cpu` (all CPUs when negative) since boot; -1 when /proc/stat does
- * not list the CPU (it may have gone offline) or has no steal. */
+/* Clock ticks (USER_HZ) that the hypervisor took from `cpu` (all CPUs when negative) since boot; -1 when /proc/stat
+ * does not list the CPU (it may have gone offline) or has no steal. */
 int64_t steal_ticks(int cpu);
 
 /* The same of an open /proc/stat. */

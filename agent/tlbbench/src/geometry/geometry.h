@@ -6,9 +6,9 @@
 #include "engine/session.h"
 #include "geometry/result.h"
 
-/* Measures on the calling thread, which must be bound to session->cpu. Moves to another CPU where this one is contended,
- * and leaves session->cpu the one it is bound to. Always leaves a valid result; what could not be
- * measured says why. Returns 0, or -1 when memory for the result ran out. Free with geometry_result_free(). */
+/* Measures on the calling thread, which must be bound to session->cpu. Moves to another CPU where this one is
+ * contended, and leaves session->cpu the one it is bound to. Always leaves a valid result; what could not be measured
+ * says why. Returns 0, or -1 when memory for the result ran out. Free with geometry_result_free(). */
 int geometry_measure(struct session *session, struct geometry_result *result);
 
 #endif

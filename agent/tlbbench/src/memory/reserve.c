@@ -115,8 +115,9 @@ static void note_pool(const struct reserve_pool *pool, struct reserve_pool pools
         pools[(*count)++] = *pool;
 }
 
-/* Restores the pools that the journal's text names. Returns their number, or -1 when one could not be written. */
-static int replay(const struct reserve_paths *places, char *text)
+/* Restores the pools that the journal's text names, if it `writes`. Returns their number, or -1 when one could not be
+ * written. */
+static int replay(const struct reserve_paths *places, char *text, bool writes)
 {
     char head[sizeof(JOURNAL_HEAD) + RESERVE_BOOT_ID_BYTES];
     char boot_id[RESERVE_BOOT_ID_BYTES];
@@ -137,36 +138,36 @@ static int replay(const struct reserve_paths *places, char *text)
         if (reserve_parse_line(line, &pool))
             note_pool(&pool, pools, &count);
     }
-    for (size_t index = count; index > 0; index--)
+    for (size_t index = count; writes && index > 0; index--)
         failed = restore_pool(places, &pools[index - 1]) != 0 || failed;
     return failed ? -1 : (int)count;
 }
 
 /* Gives back what the journal names that is open and locked as `fd`. The same results. */
-static int replay_journal(const struct reserve_paths *places, int fd)
+static int replay_journal(const struct reserve_paths *places, int fd, bool writes)
 {
     char text[JOURNAL_BYTES_MAX];
     ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
 
     text[length > 0 ? length : 0] = '\0';
-    return replay(places, text);
+    return replay(places, text, writes);
 }
 
-static int recover_journal(const struct reserve_paths *places, const char *path)
+static int recover_journal(const struct reserve_paths *places, const char *path, bool writes)
 {
     int fd = reserve_journal_lock(path, 0);
 
     if (fd < 0)
         return 0; /* none, or its owner lives */
-    int restored = replay_journal(places, fd);
+    int restored = replay_journal(places, fd, writes);
 
-    if (restored >= 0)
+    if (restored >= 0 && writes)
         reserve_journal_remove(path);
     (void)close(fd);
     return restored;
 }
 
-int reservation_recover(const struct reserve_paths *places)
+static int recover(const struct reserve_paths *places, bool writes)
 {
     int total = 0;
 
@@ -177,13 +178,23 @@ int reservation_recover(const struct reserve_paths *places)
         if (!reserve_journal_directory(places, number, directory) || !reserve_journal_is_private(directory))
             continue;
         reserve_journal_path(directory, path);
-        int restored = recover_journal(places, path);
+        int restored = recover_journal(places, path, writes);
 
         if (restored < 0)
             return -1;
         total += restored;
     }
     return total;
+}
+
+int reservation_recover(const struct reserve_paths *places)
+{
+    return recover(places, true);
+}
+
+bool reservation_is_left(const struct reserve_paths *places)
+{
+    return recover(places, false) > 0;
 }
 
 /* --- taking and giving back -----------------------------------------------------------------------------------------
@@ -227,7 +238,7 @@ int reservation_begin(struct reservation *reservation, const struct reserve_path
     if (open_new_journal(reservation) != 0)
         return -1;
     /* Its owner may have died between our start, when it was still locked, and now. */
-    if (replay_journal(places, reservation->journal_fd) < 0) {
+    if (replay_journal(places, reservation->journal_fd, true) < 0) {
         verdict_set(&reservation->verdict, STATUS_FAILED,
                     "--reserve: the pages that a killed run left cannot be given back (%s)", reservation->journal_path);
         (void)close(reservation->journal_fd);

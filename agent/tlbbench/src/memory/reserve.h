@@ -51,6 +51,9 @@ int reservation_end(struct reservation *reservation);
  * pool could not be written. Journals of living runs are left alone. */
 int reservation_recover(const struct reserve_paths *places);
 
+/* True when a killed run left pools that reservation_recover() would restore. Writes nothing. */
+bool reservation_is_left(const struct reserve_paths *places);
+
 /* Count to write when a pool that was raised from `former` to `held` now has `current`: the former count, plus what
  * others added. A count that others set below the former stays. */
 int64_t reserve_restored_count(int64_t previous, int64_t held, int64_t current);

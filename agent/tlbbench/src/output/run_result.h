@@ -33,7 +33,7 @@ struct run_result {
     struct rows_result *rows;
     struct scatter_result *scatter;
     struct reservation *reservation; /* NULL without --reserve */
-    bool stopped_by_bus; /* a section ended by SIGBUS; none was measured after it */
+    bool stopped_by_bus;             /* a section ended by SIGBUS; none was measured after it */
     int exit_status;                 /* 0 done, 3 partial */
     uint64_t rss_outside_bytes;      /* resident memory outside the measured area at its highest; 0 = unknown */
 };

@@ -23,6 +23,7 @@
 enum {
     LINE_BYTES = 64,
     PART_BYTES = 4096,
+    LINES_PER_PART = PART_BYTES / LINE_BYTES,
     HOT_LINES_MIN = 4,
     HOT_LINES_MAX = 16384,
     QUICK_THP_PAGES = 256, /* transparent huge pages cannot be mapped twice, so these cost memory */
@@ -95,6 +96,12 @@ static void keep_curve(struct work *work, const struct sweep *sweep, const struc
     curve->x_name = "hot_lines";
 }
 
+static void note_mapped(struct work *work, uint64_t bytes)
+{
+    if (bytes > work->result->peak_mapped_bytes)
+        work->result->peak_mapped_bytes = bytes;
+}
+
 /* Measures the window's sweep in fresh mappings at one virtual address after another: TLBs choose the set of an entry
  * from high address bits, too, so that one place of so few entries can be lucky or not. The same places for base pages
  * and for huge pages that lie `apart`. */
@@ -123,6 +130,7 @@ static int measure_places(struct work *work, struct sweep *sweep, const struct w
             status = window_open(&window, request, verdict);
         }
         if (status == 0) {
+            note_mapped(work, window_frame_bytes(&window));
             status = sweep_measure_window(sweep, &window, &effort, work->session, verdict);
             window_close(&window);
         }
@@ -173,7 +181,7 @@ static struct chase link_arena(void *context, bool packed, size_t count, struct 
     permutation_shuffle(order, count, rng);
     for (size_t step = 0; step <= count; step++) {
         size_t line = order[step % count];
-        char *spread = arena->base + line * page + line % parts * PART_BYTES + line * 37 % LINE_BYTES * LINE_BYTES;
+        char *spread = arena->base + line * page + line % parts * PART_BYTES + line * 37 % LINES_PER_PART * LINE_BYTES;
         char *node = packed ? arena->base + line * LINE_BYTES : spread;
 
         if (previous != NULL)
@@ -191,8 +199,7 @@ static int measure_thp(struct work *work, const struct backing *backing, struct 
 
     if (arena_open(&arena, backing, pages * (size_t)backing->page_bytes, work->session->numa_node, verdict) != 0)
         return -1;
-    if (arena.bytes > work->result->peak_mapped_bytes)
-        work->result->peak_mapped_bytes = arena.bytes;
+    note_mapped(work, arena.bytes);
     int status = verdict->status == STATUS_OK
                      ? sweep_measure(work->huge, link_arena, &arena, &work->effort, work->session, verdict)
                      : -1;
