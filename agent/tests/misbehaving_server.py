@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -48,6 +48,9 @@ class MisbehavingServer:
         self.proxy_credentials: list[str | None] = []
         self.connections: set[tuple[str, int]] = set()
         self.refuses_gzip = False
+        self.away = False  # every connection is closed unanswered
+        self.created: dict[str, int] = {}
+        self.on_arrival: Callable[[dict[str, Any]], object] = lambda _: None
         self.arrived = threading.Condition()
         self.release = threading.Event()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -105,6 +108,9 @@ class MisbehavingServer:
             self.attempts.append(document.get("report_id", request.path))
             self.tokens.append(request.headers.get("Authorization"))
             self.arrived.notify_all()
+        self.on_arrival(document)
+        if self.away:
+            behaviour = Behaviour(drop=True)
         if behaviour is not None and behaviour.hold:
             self.release.wait(30)
         if behaviour is not None and behaviour.drop:
@@ -130,6 +136,7 @@ class MisbehavingServer:
             return Behaviour(201, {"token": "hp_agent_secret"})
         created = report_id not in self.stored
         self.stored[report_id] = document
+        self.created[report_id] = self.created.get(report_id, 0) + created
         return Behaviour(
             201 if created else 200,
             {"report_id": report_id, "node_id": "n", "created": created, "run_id": None},
