@@ -110,7 +110,10 @@ def cgroup_limit_is_kept() -> None:
 
 
 def refused_thp_is_named() -> None:
-    """Where the kernel gives base pages for THP, nothing is reported under its name. prctl(2) refuses for one process."""
+    """Where the kernel gives base pages for THP, nothing is reported under its name.
+
+    prctl(2) refuses THP for one process.
+    """
     refuse_thp = 41  # PR_SET_THP_DISABLE of linux/prctl.h
 
     def limit() -> None:
@@ -122,7 +125,8 @@ def refused_thp_is_named() -> None:
     sizes = ("--page-sizes", f"{PAGE},thp")
     made = suite.limited(limit, "rows", *sizes, "--workers", "2", "--row-bytes", "128", "--max-memory", "128M")
     rows = [row for row in made["rows"]["measurements"] if row["backing"] == "THP"]
-    assert rows and {row["status"] for row in rows} == {"thp_not_granted"}, {(r["mode"], r["status"]) for r in rows}
+    assert rows
+    assert {row["status"] for row in rows} == {"thp_not_granted"}, {(r["mode"], r["status"]) for r in rows}
     assert all(row["rows_per_second"] is None for row in rows)
     made = suite.limited(limit, "latency", *sizes, "--footprints", "1M,4M", "--curves", "line_per_page")
     assert {curve["status"] for curve in made["latency"]["curves"] if curve["backing"] == "THP"} == {"thp_not_granted"}
