@@ -1,18 +1,44 @@
-"""An artifact: text that a node or a cluster accepts, with the commands that prove it and undo it."""
+"""An artifact: text that a node or a cluster accepts, with the commands that install, verify and roll it back."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import yaml
 
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, PoolPlan
-from hugeplan.planner.pages import sysfs_directory_name
+from hugeplan.planner.pages import kubernetes_resource_name, sysfs_directory_name
+from hugeplan.planner.units import format_kubernetes_bytes
+
+
+class Restart(StrEnum):
+    """What must be restarted for a file to take effect."""
+
+    NOTHING = "nothing"
+    ENGINE = "engine"
+    KUBELET = "kubelet"
+    REBOOT = "reboot"
+    NODES = "nodes"  # the nodes of a pool are replaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """One file. ``kind`` is unique within a plan; ``verify`` and ``rollback`` are shell commands, one a line."""
+    """One file that applies a part of the plan. ``kind`` is unique within a plan.
+
+    Attributes:
+        filename: its name in a folder of artifacts.
+        path: where it goes on the node; None for what is applied to a cluster or kept elsewhere.
+        summary: what it does, in one sentence.
+        install, verify, rollback: shell commands; ``verify`` only reads, and fails while the plan is not in force.
+        restart: what must be restarted for it to take effect.
+        avoid_when: when not to use it.
+        recommended: whether it is on the recommended path of the node's platform; ``step`` is its place there, from 1.
+    """
 
     kind: str
     filename: str
@@ -20,6 +46,13 @@ class Artifact:
     content: str
     verify: str
     rollback: str
+    path: str | None = None
+    summary: str = ""
+    install: str = ""
+    restart: Restart = Restart.NOTHING
+    avoid_when: str = ""
+    recommended: bool = False
+    step: int | None = None
 
 
 Renderer = Callable[[Plan, PlanRequest], Iterable[Artifact]]
@@ -38,6 +71,12 @@ def pages_by_size(plan: Plan) -> Mapping[int, Mapping[int, int]]:
     return found
 
 
+def totals_by_size(plan: Plan) -> dict[int, int]:
+    """page size -> pages of all NUMA nodes, sizes without pages left out."""
+    totals = {size: sum(by_node.values()) for size, by_node in pages_by_size(plan).items()}
+    return {size: pages for size, pages in totals.items() if pages}
+
+
 def count_path(numa_node: int, page_bytes: int) -> str:
     """The file that holds a pool's page count."""
     return f"/sys/devices/system/node/node{numa_node}/hugepages/{sysfs_directory_name(page_bytes)}/nr_hugepages"
@@ -50,8 +89,8 @@ def with_pool(plan: Plan, request: PlanRequest) -> list[tuple[DatabaseInstance, 
 
 
 def is_kernel_setting(name: str) -> bool:
-    """Whether an engine's advice is a sysctl (``kernel.shmmax``) and not a setting of its own."""
-    return name.startswith(("kernel.", "vm."))
+    """Whether an engine's advice is a sysctl or a file of /sys (``kernel.shmmax``) and not a setting of its own."""
+    return name.startswith(("kernel.", "vm.", "transparent_hugepage/"))
 
 
 def one_line(text: str) -> str:
@@ -62,6 +101,11 @@ def one_line(text: str) -> str:
 def slug(text: str) -> str:
     """``text`` as part of a file name: lower-case letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "instance"
+
+
+def object_name(text: str) -> str:
+    """``text`` as the name of a cluster object: a DNS label of at most 50 characters."""
+    return slug(text)[:50].strip("-") or "node"
 
 
 def unique_kinds(kind: str, names: Iterable[str]) -> list[str]:
@@ -78,3 +122,60 @@ def unique_kinds(kind: str, names: Iterable[str]) -> list[str]:
             number += 1
         kinds.append(candidate)
     return kinds
+
+
+# --- commands -----------------------------------------------------------------------------------
+
+
+def all_of(commands: Sequence[str]) -> str:
+    """Commands as one that fails with the first of them: joined by ``&&``, one per line."""
+    return " &&\n".join(commands)
+
+
+def pool_checks(plan: Plan) -> list[str]:
+    """One test per pool that its count is the plan's."""
+    pools = sorted(planned_pools(plan), key=lambda p: (p.page_bytes, p.numa_node))
+    return [f'test "$(cat {count_path(p.numa_node, p.page_bytes)})" -eq {p.pages}' for p in pools]
+
+
+def restore_counts(plan: Plan) -> list[str]:
+    """Commands that write the counts that were there before the plan; planned pools shrink first."""
+    pools = sorted(planned_pools(plan), key=lambda p: ((p.present_pages or 0) > p.pages, p.page_bytes, p.numa_node))
+    lines = [f"echo {p.present_pages or 0} > {count_path(p.numa_node, p.page_bytes)}" for p in pools]
+    if any(p.present_pages is None for p in pools):
+        lines.insert(0, "# the counts before the plan are not known: 0 is written where nothing was observed")
+    return lines
+
+
+def node_checks(plan: Plan) -> list[str]:
+    """One test per page size that the cluster sees the plan's pages on the node."""
+    checks = []
+    for size, pages in totals_by_size(plan).items():
+        resource = kubernetes_resource_name(size)
+        query = f"kubectl get node {shlex.quote(plan.node)} -o jsonpath='{{.status.capacity.{resource}}}'"
+        checks.append(f'test "$({query})" = {format_kubernetes_bytes(pages * size)}')
+    return checks
+
+
+# --- YAML ---------------------------------------------------------------------------------------
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # yaml ships no types
+    """libyaml's where it is built in: a preview renders every file. Long text is not folded, see below."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def yaml_text(comments: Sequence[str], *documents: Any) -> str:
+    """Documents under comment lines. Keys keep their order."""
+    head = "".join(f"# {one_line(line)}\n" for line in comments)
+    bodies = [
+        yaml.dump(d, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000, default_flow_style=False)
+        for d in documents
+    ]
+    return head + "---\n".join(bodies)

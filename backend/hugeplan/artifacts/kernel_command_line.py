@@ -1,60 +1,93 @@
-"""Kernel command line: the pools reserved at boot, in the order that mm/hugetlb.c parses.
+"""Kernel command line for GRUB: the pools reserved at boot, in the order that mm/hugetlb.c parses.
 
 Each hugepages= follows its hugepagesz=; counts per NUMA node are written ``node:count`` (Linux 5.16 and later) and
-never mixed with plain counts.
+never mixed with plain counts. The linter reads the words back to the plan's pools (tests/artifacts).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, count_path, one_line, pages_by_size
+from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, pages_by_size, pool_checks
+from hugeplan.planner.memory.kernel_replay import MAX_HSTATES
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.pages import page_label
 
 PATH = "/etc/default/grub.d/60-hugeplan.cfg"
+#: What each distribution runs after a change of GRUB's defaults.
+UPDATE = "if command -v update-grub > /dev/null; then update-grub; else grub2-mkconfig -o /boot/grub2/grub.cfg; fi"
+
+
+def pool_words(plan: Plan, request: PlanRequest) -> list[str]:
+    """The huge page words alone: ``default_hugepagesz=2M hugepagesz=2M hugepages=0:512,1:512``.
+
+    The default size comes first, so that Linux 6.15, which keeps a limited number of words, drops the least.
+    """
+    node = request.node
+    default = node.default_huge_page_bytes
+    sizes = {size: by_node for size, by_node in pages_by_size(plan).items() if any(by_node.values())}
+    words = [f"default_hugepagesz={page_label(default)}"]
+    for size, by_node in sorted(sizes.items(), key=lambda item: (item[0] != default, item[0])):
+        counts = ",".join(f"{numa}:{pages}" for numa, pages in by_node.items() if pages)
+        words.append(f"hugepagesz={page_label(size)}")
+        words.append(f"hugepages={sum(by_node.values()) if len(node.numa) == 1 else counts}")
+    return words
 
 
 def parameters(plan: Plan, request: PlanRequest) -> str:
-    """The parameters alone: ``default_hugepagesz=2M hugepagesz=2M hugepages=0:512,1:512``."""
-    node = request.node
-    words = [f"default_hugepagesz={page_label(node.default_huge_page_bytes)}"]
-    for size, by_node in pages_by_size(plan).items():
-        if not any(by_node.values()):
-            continue
-        counts = ",".join(f"{numa}:{pages}" for numa, pages in by_node.items() if pages)
-        plain = len(node.numa) == 1
-        words.append(f"hugepagesz={page_label(size)}")
-        words.append(f"hugepages={sum(by_node.values()) if plain else counts}")
-    if node.thp_enabled == "always" and any(i.page_bytes for i in plan.instances):
+    """All parameters of the plan: pools, HVO where a finding asks for it, THP where it is ``always``."""
+    words = pool_words(plan, request)
+    if wants_hvo(plan, request):
+        words.append("hugetlb_free_vmemmap=on")
+    if request.node.thp_enabled == "always" and any(i.page_bytes for i in plan.instances):
         words.append("transparent_hugepage=madvise")
     return " ".join(words)
 
 
+def wants_hvo(plan: Plan, request: PlanRequest) -> bool:
+    """Whether HVO is off and the plan's finding says what it would return."""
+    return request.node.hvo_enabled is False and any(
+        finding.code == "hvo" and finding.fix is not None for finding in plan.findings
+    )
+
+
+def has_pages(plan: Plan) -> bool:
+    """Whether the plan reserves any page."""
+    return any(pages for by_node in pages_by_size(plan).values() for pages in by_node.values())
+
+
+def remarks(plan: Plan, request: PlanRequest) -> list[str]:
+    """Comments that every file with the command line carries."""
+    lines = []
+    if len(request.node.numa) > 1:
+        lines.append("Counts per NUMA node (node:count) need Linux 5.16 or later.")
+    if len(pool_words(plan, request)) > 2 * MAX_HSTATES.get(request.node.arch, 1) + 1:
+        lines.append("Linux 6.15 and later keep fewer words than these: reserve the last size by the systemd unit.")
+    return lines
+
+
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """A GRUB fragment, when the plan reserves anything."""
-    sizes = {size: by_node for size, by_node in pages_by_size(plan).items() if any(by_node.values())}
-    if not sizes:
+    if not has_pages(plan):
         return
-    text = parameters(plan, request)
     lines = [
         f"# {PATH}: pools of {one_line(plan.node)}, reserved at boot",
-        "# Then run update-grub (or grub2-mkconfig, or kernelopts of your boot loader) and reboot.",
         "# Remove other hugepages= and hugepagesz= words first: the kernel reads them in order.",
+        *(f"# {line}" for line in remarks(plan, request)),
+        f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {parameters(plan, request)}"',
+        "",
     ]
-    if len(request.node.numa) > 1:
-        lines.append("# Counts per NUMA node (node:count) need Linux 5.16 or later.")
-    lines += [f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {text}"', ""]
-    checks = [
-        f'test "$(cat {count_path(numa, size)})" -eq {pages}'
-        for size, by_node in sizes.items()
-        for numa, pages in by_node.items()
-    ]
+    words = pool_words(plan, request)
     yield Artifact(
         kind="kernel_command_line",
         filename="60-hugeplan.cfg",
+        path=PATH,
         media_type="text/plain",
         content="\n".join(lines),
-        verify="\n".join(["cat /proc/cmdline", *checks]),
-        rollback=f"rm -f {PATH}\nupdate-grub\nreboot",
+        summary="Reserves all pools at boot, before memory is fragmented.",
+        install=f"install -D -m 0644 60-hugeplan.cfg {PATH}\n{UPDATE}\nreboot",
+        verify=all_of([f"grep -qw -- {word} /proc/cmdline" for word in words] + pool_checks(plan)),
+        rollback=f"rm -f {PATH}\n{UPDATE}\nreboot",
+        restart=Restart.REBOOT,
+        avoid_when="The node does not boot by GRUB, or its boot loader does not read /etc/default/grub.d.",
     )

@@ -1,6 +1,6 @@
-"""Per NUMA node: a script that writes and proves every count, and the same as tmpfiles.d.
+"""Per NUMA node: a script that writes and checks every count, the same as tmpfiles.d, and a unit that runs it early.
 
-Both write /sys/devices/system/node/node*/hugepages, the only interface for other sizes than the default and for
+All write /sys/devices/system/node/node*/hugepages, the only interface for other sizes than the default and for
 counts per node. A write may be granted in part: the script reads back and fails; tmpfiles.d cannot.
 """
 
@@ -8,10 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, count_path, one_line, planned_pools
-from hugeplan.planner.model import Plan, PlanRequest
+from hugeplan.artifacts.base import (
+    Artifact,
+    all_of,
+    count_path,
+    one_line,
+    planned_pools,
+    pool_checks,
+    restore_counts,
+)
+from hugeplan.planner.model import Plan, PlanRequest, PoolPlan
 from hugeplan.planner.pages import sysfs_directory_name
 
+SCRIPT_PATH = "/usr/local/sbin/hugeplan-reserve"
 TMPFILES_PATH = "/etc/tmpfiles.d/60-hugeplan.conf"
 
 _FUNCTION = """\
@@ -37,36 +46,46 @@ reserve() { # node directory count
 """
 
 
-def render(plan: Plan, _: PlanRequest) -> Iterable[Artifact]:
-    """The script and the tmpfiles.d file, when there is any pool to write. Pools to release come first."""
-    pools = sorted(planned_pools(plan), key=lambda p: (p.pages > 0, -p.page_bytes, p.numa_node))
-    if not pools:
-        return
-    verify = "\n".join(
-        f'test "$(cat {count_path(pool.numa_node, pool.page_bytes)})" -eq {pool.pages}' for pool in pools
-    )
-    undo = [(pool, pool.present_pages or 0) for pool in pools]
-    rollback = "\n".join(f"echo {pages} > {count_path(pool.numa_node, pool.page_bytes)}" for pool, pages in undo)
-    script = [
+def ordered(plan: Plan) -> list[PoolPlan]:
+    """Pools to release first, then large pages before small ones."""
+    return sorted(planned_pools(plan), key=lambda p: (p.pages > 0, -p.page_bytes, p.numa_node))
+
+
+def script_text(plan: Plan) -> str:
+    """The script that reserves, reads back, compacts once and fails when a count is not reached."""
+    lines = [
         "#!/bin/sh",
         f"# Huge pages of {one_line(plan.node)}, per NUMA node. Run as root; fails when a count is not reached.",
         "set -u",
         "failed=0",
         "",
         _FUNCTION,
-        *(f"reserve {pool.numa_node} {sysfs_directory_name(pool.page_bytes)} {pool.pages}" for pool in pools),
+        *(f"reserve {pool.numa_node} {sysfs_directory_name(pool.page_bytes)} {pool.pages}" for pool in ordered(plan)),
         "exit $failed",
         "",
     ]
+    return "\n".join(lines)
+
+
+def render(plan: Plan, _: PlanRequest) -> Iterable[Artifact]:
+    """The script and the tmpfiles.d file, when there is any pool to write."""
+    pools = ordered(plan)
+    if not pools:
+        return
+    rollback = "\n".join(restore_counts(plan))
     yield Artifact(
         kind="numa_script",
         filename="hugeplan-reserve.sh",
+        path=SCRIPT_PATH,
         media_type="text/x-shellscript",
-        content="\n".join(script),
-        verify=verify,
+        content=script_text(plan),
+        summary="Writes every count per NUMA node now, compacts memory once, and fails when a count is not reached.",
+        install=f"install -D -m 0755 hugeplan-reserve.sh {SCRIPT_PATH}\n{SCRIPT_PATH}",
+        verify=all_of(pool_checks(plan)),
         rollback=rollback,
+        avoid_when="The pages must be there after a reboot: install the unit beside it, or use the command line.",
     )
-    tmpfiles = [
+    lines = [
         f"# {TMPFILES_PATH}: huge pages of {one_line(plan.node)}, written at boot by systemd-tmpfiles",
         "# A count that cannot be met is met in part without an error: run the verify commands.",
         *(f"w {count_path(pool.numa_node, pool.page_bytes)} - - - - {pool.pages}" for pool in pools),
@@ -75,8 +94,13 @@ def render(plan: Plan, _: PlanRequest) -> Iterable[Artifact]:
     yield Artifact(
         kind="tmpfiles",
         filename="60-hugeplan-tmpfiles.conf",
+        path=TMPFILES_PATH,
         media_type="text/plain",
-        content="\n".join(tmpfiles),
-        verify=f"systemd-tmpfiles --create {TMPFILES_PATH}\n{verify}",
+        content="\n".join(lines),
+        summary="Writes every count per NUMA node at each boot, without reading back.",
+        install=f"install -D -m 0644 60-hugeplan-tmpfiles.conf {TMPFILES_PATH}\n"
+        f"systemd-tmpfiles --create {TMPFILES_PATH}",
+        verify=all_of(pool_checks(plan)),
         rollback=f"rm -f {TMPFILES_PATH}\n{rollback}",
+        avoid_when="A count that is met in part must be noticed: use the systemd unit.",
     )

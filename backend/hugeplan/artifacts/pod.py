@@ -7,8 +7,19 @@ Rules: huge page request equals limit, the quantity is whole pages, cpu or memor
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from hugeplan.artifacts.base import Artifact, one_line, slug, unique_kinds, with_pool
+from hugeplan.artifacts.base import (
+    Artifact,
+    Restart,
+    all_of,
+    node_checks,
+    object_name,
+    slug,
+    unique_kinds,
+    with_pool,
+    yaml_text,
+)
 from hugeplan.planner.memory.kubernetes import huge_page_limits
 from hugeplan.planner.model import MIB, InstancePlan, Plan, PlanRequest
 from hugeplan.planner.pages import ceil_to_multiple
@@ -16,6 +27,7 @@ from hugeplan.planner.units import format_kubernetes_bytes
 
 #: Server processes and caches beside the connections, on top of what the plan counts.
 SERVER_BYTES = 256 * MIB
+_NO_MEMORY = "memory: left out, the connections of this engine are not known to the plan; a pod needs cpu or memory."
 
 
 def memory_limit_bytes(planned: InstancePlan) -> int | None:
@@ -23,43 +35,72 @@ def memory_limit_bytes(planned: InstancePlan) -> int | None:
     demand = planned.demand
     if demand.connections is None or demand.private_bytes_per_connection is None:
         return None
-    private = demand.connections * demand.private_bytes_per_connection
+    private = demand.connections * demand.private_bytes_per_connection + (demand.private_fixed_bytes or 0)
     return ceil_to_multiple(private + planned.page_tables_huge_bytes + SERVER_BYTES, MIB)
 
 
+def resources(plan: Plan, planned: InstancePlan) -> tuple[dict[str, Any], list[str]]:
+    """``resources`` of the container, and what had to be left out."""
+    pages = {name: format_kubernetes_bytes(size) for name, size in huge_page_limits(planned.demand, plan.pools).items()}
+    memory = memory_limit_bytes(planned)
+    amounts = pages if memory is None else {**pages, "memory": format_kubernetes_bytes(memory)}
+    return {"requests": dict(amounts), "limits": dict(amounts)}, [_NO_MEMORY] if memory is None else []
+
+
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
-    """One fragment for each database with a pool, on Kubernetes nodes only."""
+    """Per database with a pool, on Kubernetes nodes: the container's resources and a patch of its StatefulSet."""
     if not request.reservations.kubernetes:
         return
     found = with_pool(plan, request)
-    kinds = unique_kinds("pod", (planned.name for _, planned in found))
-    for kind, (_, planned) in zip(kinds, found, strict=True):
-        limits = huge_page_limits(planned.demand, plan.pools)
-        resource = next(iter(limits))
-        pages = [f"    {name}: {format_kubernetes_bytes(size)}" for name, size in limits.items()]
-        memory = memory_limit_bytes(planned)
-        lines = [
-            f"# Container resources of {one_line(planned.name)}; restart the kubelet after the pool changes.",
-            "resources:",
-            "  requests:",
-            *pages,
-            *_memory_lines(memory),
-            "  limits:",
-            *pages,
-            *_memory_lines(memory),
-            "",
-        ]
+    names = [planned.name for _, planned in found]
+    for kind, patch_kind, (_, planned) in zip(
+        unique_kinds("pod", names), unique_kinds("statefulset_patch", names), found, strict=True
+    ):
+        amounts, left_out = resources(plan, planned)
+        names_of_pages = " and ".join(name for name in amounts["limits"] if name != "memory")
         yield Artifact(
             kind=kind,
             filename=f"{slug(planned.name)}-resources.yaml",
             media_type="application/yaml",
-            content="\n".join(lines),
-            verify=f"kubectl get node -o custom-columns=NAME:.metadata.name,PAGES:.status.allocatable.{resource}",
-            rollback=f"# remove the {' and '.join(limits)} lines and set huge_pages back before the pod restarts",
+            content=yaml_text(
+                [f"Container resources of {planned.name}; restart the kubelet after the pool changes.", *left_out],
+                {"resources": amounts},
+            ),
+            summary=f"The limits that let the container of {planned.name} use its huge pages.",
+            install="# put them into the container of the pod template, then apply it",
+            verify=all_of(node_checks(plan)),
+            rollback=f"# remove the {names_of_pages} lines and set huge_pages back before the pod restarts",
+            restart=Restart.ENGINE,
+            avoid_when="An operator makes the pod: use its custom resource.",
         )
+        yield _patch(planned, patch_kind, amounts, left_out)
 
 
-def _memory_lines(memory: int | None) -> list[str]:
-    if memory is None:
-        return ["    # memory: set it; the connections of this engine are not known to the plan"]
-    return [f"    memory: {format_kubernetes_bytes(memory)}"]
+def _patch(planned: InstancePlan, kind: str, amounts: dict[str, Any], left_out: list[str]) -> Artifact:
+    """A strategic merge patch: the container is found by its name, everything else of the template stays."""
+    name = object_name(planned.name)
+    file = f"{slug(planned.name)}-statefulset-patch.yaml"
+    document = {"spec": {"template": {"spec": {"containers": [{"name": name, "resources": amounts}]}}}}
+    limit, amount = next(iter(amounts["limits"].items()))
+    path = f'{{.spec.template.spec.containers[?(@.name=="{name}")].resources.limits.{limit}}}'
+    before = f"kubectl get statefulset {name} -o yaml > {name}-before.yaml"
+    return Artifact(
+        kind=kind,
+        filename=file,
+        media_type="application/yaml",
+        content=yaml_text(
+            [
+                f"Strategic merge patch for the StatefulSet of {planned.name}.",
+                f"The names of StatefulSet and container are not in the plan: {name} is the database's name in it.",
+                "Volumes: left out, MAP_HUGETLB needs none.",
+                *left_out,
+            ],
+            document,
+        ),
+        summary=f"Gives the container of {planned.name} its limits and starts its pods again.",
+        install=f"{before}\nkubectl patch statefulset {name} --type strategic --patch-file {file}",
+        verify=all_of([f"test \"$(kubectl get statefulset {name} -o jsonpath='{path}')\" = {amount}"]),
+        rollback=f"kubectl replace -f {name}-before.yaml",
+        restart=Restart.ENGINE,
+        avoid_when="An operator owns the StatefulSet: it would undo the patch.",
+    )

@@ -1,14 +1,14 @@
-"""sysctl.d: the pool of the kernel's default huge page size.
+"""sysctl.d: the pool of the kernel's default huge page size, and sysctls that engines ask for.
 
 vm.nr_hugepages is the total over all NUMA nodes and only ever means the default size
-(Documentation/admin-guide/mm/hugetlbpage.rst); other sizes and per-node counts are in the NUMA script.
+(Documentation/admin-guide/mm/hugetlbpage.rst); other sizes and per-node counts are in the NUMA files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hugeplan.artifacts.base import Artifact, is_kernel_setting, one_line, pages_by_size
+from hugeplan.artifacts.base import Artifact, all_of, one_line, pages_by_size
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.pages import page_label
 
@@ -16,7 +16,7 @@ PATH = "/etc/sysctl.d/60-hugeplan.conf"
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
-    """The file, when the plan has pages of the default size or releases some."""
+    """The file, when the plan has pages of the default size, releases some, or an engine asks for a sysctl."""
     default = request.node.default_huge_page_bytes
     by_node = pages_by_size(plan).get(default)
     engines = _engine_settings(plan)
@@ -27,6 +27,8 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         lines += _pool_lines(by_node, default, several=len(request.node.numa) > 1)
     for name, value, instance in engines:
         lines += [f"# {one_line(instance)}", f"{name} = {value}"]
+    if any(planned.engine in {"oracle", "db2"} and planned.page_bytes for planned in plan.instances):
+        lines.append("# vm.hugetlb_shm_group: left out, the server's group id is not in the plan; shmget needs it.")
     checks = [f'test "$(sysctl -n {name})" -ge {value}' for name, value, _ in engines]
     undo = [f"rm -f {PATH}"]
     if by_node is not None:
@@ -35,10 +37,14 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     yield Artifact(
         kind="sysctl",
         filename="60-hugeplan.conf",
+        path=PATH,
         media_type="text/plain",
         content="\n".join([*lines, ""]),
-        verify="\n".join(checks),
+        summary="Sets the pool of the default page size and the engines' sysctls, now and at each boot.",
+        install=f"install -D -m 0644 60-hugeplan.conf {PATH}\nsysctl --load={PATH}",
+        verify=all_of(checks),
         rollback="\n".join(undo),
+        avoid_when="Counts differ per NUMA node, or the size is not the default one: then use the systemd unit.",
     )
 
 
@@ -47,7 +53,7 @@ def _pool_lines(by_node: Mapping[int, int], default: int, *, several: bool) -> l
     if several:
         counts = ", ".join(f"node {numa}: {pages}" for numa, pages in by_node.items())
         lines.append(f"# The kernel spreads this total over NUMA nodes by itself; the plan wants {counts}.")
-        lines.append("# Use the NUMA script instead where the counts differ.")
+        lines.append("# Use the systemd unit instead where the counts differ.")
     return [*lines, f"vm.nr_hugepages = {sum(by_node.values())}", "vm.nr_overcommit_hugepages = 0"]
 
 
@@ -56,7 +62,7 @@ def _engine_settings(plan: Plan) -> list[tuple[str, int, str]]:
     largest: dict[str, tuple[int, str]] = {}
     for planned in plan.instances:
         for advice in planned.demand.settings:
-            if is_kernel_setting(advice.name) and advice.value.isdecimal():
+            if advice.name.startswith(("kernel.", "vm.")) and advice.value.isdecimal():
                 asked = (int(advice.value), f"{planned.name}: {advice.reason}")
                 largest[advice.name] = max(largest.get(advice.name, asked), asked)
     return [(name, value, who) for name, (value, who) in largest.items()]

@@ -104,7 +104,7 @@ def read_source(source: Source, context: Context) -> tuple[Reading, ...]:
     for kind in TEXT_KINDS:
         if kind.detects(source):
             return (kind.read(source, context),)
-    if text.lstrip()[:1] in {"{", "-"}:
+    if re.match(r"\s*(\{|- )", text):
         return _objects(source, context)
     raise UnknownKindError(
         "not recognised: no kernel command line, sysctl, tmpfiles, unit, Kubernetes object or engine configuration"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -223,11 +224,21 @@ def _wants(fact: EngineFact, limit: LimitFact, context: Context) -> tuple[int, D
     if fact.engine == "jvm" and "Xmx" not in settings:
         return None
     instance = DatabaseInstance(name="engine", engine=fact.engine, version=fact.version, settings=settings)
-    for candidate in (instance, replace(instance, version=None)):
-        try:
-            return size, demand_of(candidate, size, demand_context)
-        except PlannerError:
-            continue
+    demand = _smallest(instance, size, demand_context)
+    return None if demand is None else (size, demand)
+
+
+def _smallest(instance: DatabaseInstance, size: int, context: DemandContext) -> Demand | None:
+    """The demand of the version given; the smallest of all versions where none is, so that a doubt raises nothing."""
+    given = [] if instance.version is None else [instance]
+    versions = [replace(instance, version=version) for version in engine_named(instance.engine).versions]
+    for candidates in (given, versions):
+        found = []
+        for candidate in candidates:
+            with suppress(PlannerError):
+                found.append(demand_of(candidate, size, context))
+        if found:
+            return min(found, key=lambda demand: demand.pages)
     return None
 
 

@@ -76,24 +76,36 @@ EPHEMERAL_SIZE: Final = attention(
 
 def detects(document: Tree) -> bool:
     """An object with a pod template, or the resources fragment of a container."""
-    return document.get_text("kind") in _TEMPLATES or (
-        document.get("kind") is None
-        and (document.get("resources") is not None or document.get("containers") is not None)
-    )
+    if document.get_text("kind") in _TEMPLATES:
+        return True
+    fragments = (("resources",), ("containers",), ("spec", "template", "spec", "containers"))
+    return document.get("kind") is None and any(document.get(*path) is not None for path in fragments)
 
 
 def read(document: Tree, context: Context) -> Reading:
     """What each container may use, and what the API server or the kubelet would refuse."""
     notes = Notes()
     kind = document.get_text("kind")
-    if kind is None and document.get("containers") is None:
-        check_resources(document.get("resources"), "the container", notes, context, position=document.start)
+    if kind is None and document.get("resources") is not None:
+        # A fragment or a patch: cpu and memory stand in what it is merged into.
+        check_resources(
+            document.get("resources"),
+            "the container",
+            notes,
+            context,
+            position=document.start,
+            needs_cpu_or_memory=False,
+        )
         return notes.reading(KIND, "container resources")
-    spec = document if kind is None else document.get(*_TEMPLATES[kind], "spec")
+    if kind is None:
+        patched = document.get("spec", "template", "spec") or document
+        check_pod(patched, "the patch", notes, context, needs_cpu_or_memory=False)
+        return notes.reading(KIND, "patch of a pod template")
+    spec = document.get(*_TEMPLATES[kind], "spec")
     name = document.get_text("metadata", "name") or "the pod"
     if spec is not None:
-        check_pod(spec, f"{(kind or 'Pod')} {name}", notes, context, replicas=_replicas(document, kind))
-    return notes.reading(KIND, kind or "pod spec")
+        check_pod(spec, f"{kind} {name}", notes, context, replicas=_replicas(document, kind))
+    return notes.reading(KIND, kind)
 
 
 def _replicas(document: Tree, kind: str | None) -> int | None:
@@ -105,7 +117,15 @@ def _replicas(document: Tree, kind: str | None) -> int | None:
     return 1
 
 
-def check_pod(spec: Tree, owner: str, notes: Notes, context: Context, *, replicas: int | None = 1) -> None:
+def check_pod(
+    spec: Tree,
+    owner: str,
+    notes: Notes,
+    context: Context,
+    *,
+    replicas: int | None = 1,
+    needs_cpu_or_memory: bool = True,
+) -> None:
     """Containers, then volumes."""
     before = len(notes.facts)
     for container in _containers(spec):
@@ -119,6 +139,7 @@ def check_pod(spec: Tree, owner: str, notes: Notes, context: Context, *, replica
             engine=engine,
             replicas=replicas,
             position=container.start,
+            needs_cpu_or_memory=needs_cpu_or_memory,
         )
         fact = _engine_arguments(container, engine, f"{owner}, container {name}")
         if fact is not None:

@@ -1,0 +1,88 @@
+"""An Ansible playbook: the GRUB fragment or the unit with its script, a reboot where it is needed, and the check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hugeplan.artifacts import kernel_command_line, numa_files, systemd_unit
+from hugeplan.artifacts.base import Artifact, Restart, all_of, planned_pools, pool_checks, restore_counts, yaml_text
+from hugeplan.planner.model import Plan, PlanRequest
+
+#: Jinja would read these in a copied text.
+_RAW = ("{% raw %}", "{% endraw %}")
+
+
+def _copy(title: str, path: str, content: str, mode: str, register: str) -> dict[str, Any]:
+    return {
+        "name": title,
+        "ansible.builtin.copy": {"dest": path, "content": f"{_RAW[0]}{content}{_RAW[1]}", "mode": mode},
+        "register": register,
+    }
+
+
+def _boot_tasks(plan: Plan, request: PlanRequest) -> list[dict[str, Any]]:
+    grub = next(iter(kernel_command_line.render(plan, request)))
+    return [
+        {
+            "name": "Folder of GRUB fragments",
+            "ansible.builtin.file": {"path": "/etc/default/grub.d", "state": "directory", "mode": "0755"},
+        },
+        _copy("Kernel command line", kernel_command_line.PATH, grub.content, "0644", "command_line"),
+        {
+            "name": "Write GRUB's configuration",
+            "ansible.builtin.shell": kernel_command_line.UPDATE,
+            "when": "command_line.changed",
+        },
+        {"name": "Reboot", "ansible.builtin.reboot": {}, "when": "command_line.changed"},
+    ]
+
+
+def _run_time_tasks(plan: Plan, request: PlanRequest) -> list[dict[str, Any]]:
+    unit = next(iter(systemd_unit.render(plan, request)))
+    return [
+        _copy("Script that reserves the pages", numa_files.SCRIPT_PATH, numa_files.script_text(plan), "0755", "script"),
+        _copy("Unit", systemd_unit.PATH, unit.content, "0644", "unit"),
+        {
+            "name": "Enable the unit and run it",
+            "ansible.builtin.systemd_service": {
+                "name": systemd_unit.NAME,
+                "enabled": True,
+                "daemon_reload": True,
+                "state": "{{ 'restarted' if script.changed or unit.changed else 'started' }}",
+            },
+        },
+    ]
+
+
+def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
+    """The playbook, when the plan changes any pool."""
+    if not planned_pools(plan):
+        return
+    at_boot = request.policy.reserve_at == "boot" and kernel_command_line.has_pages(plan)
+    tasks = _boot_tasks(plan, request) if at_boot else _run_time_tasks(plan, request)
+    tasks.append(
+        {
+            "name": "Every pool has the planned count",
+            "ansible.builtin.shell": all_of(pool_checks(plan)),
+            "changed_when": False,
+        }
+    )
+    play = {"name": "Huge pages", "hosts": plan.node, "become": True, "gather_facts": False, "tasks": tasks}
+    remove = (
+        f"rm -f {kernel_command_line.PATH} && {{ {kernel_command_line.UPDATE}; }} && reboot"
+        if at_boot
+        else "\n".join([f"systemctl disable --now {systemd_unit.NAME}", *restore_counts(plan)])
+    )
+    yield Artifact(
+        kind="ansible_playbook",
+        filename="hugeplan-playbook.yaml",
+        media_type="application/yaml",
+        content=yaml_text(["hosts names the planned node: widen it to a group of like nodes."], [play]),
+        summary="Installs the recommended file on hosts, restarts what must be, and checks every count.",
+        install="ansible-playbook hugeplan-playbook.yaml",
+        verify=all_of(pool_checks(plan)),
+        rollback=remove,
+        restart=Restart.REBOOT if at_boot else Restart.NOTHING,
+        avoid_when="The nodes are managed by a cluster operator that owns the command line.",
+    )

@@ -1,0 +1,54 @@
+"""What every dialect shares: which settings are written, and one file per instance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from hugeplan.artifacts.base import Artifact, is_kernel_setting, one_line, unique_kinds
+from hugeplan.planner.choice.pool_sizes import is_ranged, setting_text
+from hugeplan.planner.demand import engine_named
+from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
+
+Write = Callable[[str, DatabaseInstance, InstancePlan, tuple[SettingAdvice, ...]], Artifact]
+FREE_FALLS = "grep -E '^HugePages_(Total|Free|Rsvd)' /proc/meminfo  # free must fall when the server starts"
+
+
+def per_instance(
+    kind: str, engines: Iterable[str], plan: Plan, request: PlanRequest, write: Write
+) -> Iterable[Artifact]:
+    """One file for each instance of these engines with settings to write, with a pool or without."""
+    wanted = set(engines)
+    pairs = zip(request.databases, plan.instances, strict=True)
+    found = [(instance, planned) for instance, planned in pairs if planned.engine in wanted]
+    kinds = unique_kinds(kind, (planned.name for _, planned in found))
+    for own_kind, (instance, planned) in zip(kinds, found, strict=True):
+        advice = settings_to_write(instance, planned)
+        if advice:
+            yield write(own_kind, instance, planned, advice)
+
+
+def settings_to_write(instance: DatabaseInstance, planned: InstancePlan) -> tuple[SettingAdvice, ...]:
+    """The engine's advice, after the buffer pool where the planner sized it."""
+    advice = tuple(item for item in planned.demand.settings if not is_kernel_setting(item.name))
+    if planned.demand.pool_bytes is None or not is_ranged(instance):
+        return advice
+    name, value = pool_setting(planned)
+    return (SettingAdvice(name=name, value=value, reason="Sized by the plan between the given bounds."), *advice)
+
+
+def pool_setting(planned: InstancePlan) -> tuple[str, str]:
+    """Name and value of the instance's buffer pool setting, as the engine writes it."""
+    engine = engine_named(planned.engine)
+    assert engine.pool_setting is not None
+    assert planned.demand.pool_bytes is not None
+    return engine.pool_setting, setting_text(engine, planned.demand.pool_bytes)
+
+
+def commented(
+    planned: InstancePlan, advice: Iterable[SettingAdvice], line: Callable[[SettingAdvice], str]
+) -> list[str]:
+    """A head comment, then each setting under its reason."""
+    lines = [f"# {one_line(planned.name)}: settings of its plan"]
+    for item in advice:
+        lines += [f"# {one_line(item.reason)}", line(item)]
+    return lines

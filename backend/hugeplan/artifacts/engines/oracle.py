@@ -1,0 +1,41 @@
+"""Oracle: initialisation parameters as SQL for the spfile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.artifacts.base import Artifact, Restart, one_line, slug
+from hugeplan.artifacts.engines.common import per_instance
+from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
+
+
+def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
+    """One SQL file per Oracle instance."""
+    return per_instance("oracle_parameters", ("oracle",), plan, request, _write)
+
+
+def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
+    name = f"{slug(planned.name)}-parameters.sql"
+    lines = [
+        f"-- {one_line(planned.name)}: settings of its plan; SQL*Plus as sysdba",
+        "CREATE PFILE='before-hugeplan.ora' FROM SPFILE;",
+    ]
+    for item in advice:
+        lines += [
+            f"-- {one_line(item.reason)}",
+            f"ALTER SYSTEM SET {item.name} = {one_line(item.value)} SCOPE = SPFILE;",
+        ]
+    return Artifact(
+        kind=kind,
+        filename=name,
+        media_type="application/sql",
+        content="\n".join([*lines, ""]),
+        summary=f"Lets {one_line(planned.name)} start only on huge pages, with automatic memory management off.",
+        install=f"sqlplus / as sysdba @{name}\n# then: SHUTDOWN IMMEDIATE; STARTUP",
+        verify="echo 'SELECT value FROM v$parameter WHERE name = '\"'\"'use_large_pages'\"'\"';' | "
+        "sqlplus -S / as sysdba | grep -qw ONLY",
+        rollback="echo \"CREATE SPFILE FROM PFILE='before-hugeplan.ora';\" | sqlplus -S / as sysdba\n"
+        "# then: SHUTDOWN IMMEDIATE; STARTUP",
+        restart=Restart.ENGINE,
+        avoid_when="MEMORY_TARGET must stay: automatic memory management and huge pages exclude each other.",
+    )

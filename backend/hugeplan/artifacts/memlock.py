@@ -1,0 +1,83 @@
+"""Locked memory: limits.d for logins, a LimitMEMLOCK drop-in for services.
+
+Needed by engines that map System V segments or call mlock: Oracle, Db2, and a generic segment. Anonymous
+MAP_HUGETLB mappings (PostgreSQL, MySQL 8, MariaDB, the JVM) are not charged to RLIMIT_MEMLOCK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.artifacts.base import Artifact, Restart, one_line
+from hugeplan.planner.model import KIB, InstancePlan, Plan, PlanRequest
+from hugeplan.planner.pages import ceil_pages
+from hugeplan.planner.units import format_bytes
+
+LIMITS_PATH = "/etc/security/limits.d/60-hugeplan.conf"
+_LOCKING = {"oracle", "db2", "generic"}
+_UNITS = {"oracle": "oracle-database.service", "db2": "db2.service"}
+
+
+def _locking(plan: Plan) -> list[InstancePlan]:
+    old_mysql = [i for i in plan.instances if i.engine == "mysql" and (i.demand.version or "").startswith("5.7")]
+    return [i for i in plan.instances if i.page_bytes is not None and (i.engine in _LOCKING or i in old_mysql)]
+
+
+def _kib(plan: Plan, request: PlanRequest) -> int:
+    """Oracle's preinstallation rule: 90 % of memory; at least all segments that are locked."""
+    segments = sum(i.demand.pages * i.demand.page_bytes for i in _locking(plan))
+    return ceil_pages(max(segments, request.node.mem_total_bytes * 9 // 10), KIB)
+
+
+def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
+    """Both files, when an engine of the plan locks memory."""
+    locking = _locking(plan)
+    if not locking:
+        return
+    kib = _kib(plan, request)
+    names = ", ".join(one_line(i.name) for i in locking)
+    yield Artifact(
+        kind="limits_d",
+        filename="60-hugeplan-limits.conf",
+        path=LIMITS_PATH,
+        media_type="text/plain",
+        content="\n".join(
+            [
+                f"# {LIMITS_PATH}: locked memory for {names}, {format_bytes(kib * KIB)}",
+                "# The servers' users are not in the plan: * is every user but root; write the user's name instead.",
+                f"* soft memlock {kib}",
+                f"* hard memlock {kib}",
+                "",
+            ]
+        ),
+        summary="Lets logins that start the server lock its segments.",
+        install=f"install -D -m 0644 60-hugeplan-limits.conf {LIMITS_PATH}\n# log in again, then start the server",
+        verify=f'v=$(ulimit -l) && {{ test "$v" = unlimited || test "$v" -ge {kib}; }}  # as the server\'s user',
+        rollback=f"rm -f {LIMITS_PATH}",
+        restart=Restart.ENGINE,
+        avoid_when="The server is started by systemd, which does not read limits.d: use the drop-in.",
+    )
+    unit = next((_UNITS[i.engine] for i in locking if i.engine in _UNITS), "database.service")
+    path = f"/etc/systemd/system/{unit}.d/60-hugeplan.conf"
+    yield Artifact(
+        kind="memlock_dropin",
+        filename="60-hugeplan-memlock.conf",
+        path=path,
+        media_type="text/plain",
+        content="\n".join(
+            [
+                f"# {path}: locked memory for {names}",
+                "# The unit's name is not in the plan: put the file beside the unit that starts the server.",
+                "[Service]",
+                "LimitMEMLOCK=infinity",
+                "",
+            ]
+        ),
+        summary="Lets a server that systemd starts lock its segments.",
+        install=f"install -D -m 0644 60-hugeplan-memlock.conf {path}\nsystemctl daemon-reload\n"
+        f"systemctl restart {unit}",
+        verify=f'test "$(systemctl show -P LimitMEMLOCK {unit})" = infinity',
+        rollback=f"rm -f {path}\nsystemctl daemon-reload\nsystemctl restart {unit}",
+        restart=Restart.ENGINE,
+        avoid_when="The server is started from a login: use limits.d.",
+    )

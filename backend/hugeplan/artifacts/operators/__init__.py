@@ -1,0 +1,1 @@
+"""Operators' custom resources for server-side apply: one renderer per operator."""

@@ -1,0 +1,196 @@
+"""The table of artifacts: one row per renderer, and the recommended path of each platform."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from hugeplan.artifacts import (
+    aks,
+    ansible,
+    cloud_config,
+    eks,
+    gke,
+    kernel_command_line,
+    kubelet_configuration,
+    memlock,
+    monitoring,
+    node_label,
+    numa_files,
+    openshift,
+    pod,
+    sysctl,
+    systemd_boot,
+    systemd_unit,
+    thp,
+    tuned_profile,
+)
+from hugeplan.artifacts.base import Artifact, Renderer
+from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
+from hugeplan.artifacts.operators import cloudnative_pg, crunchy, mariadb_operator, percona_postgresql, zalando
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import Plan, PlanRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A renderer and the kinds that it renders; a kind of several instances ends with the instance's name."""
+
+    render: Renderer
+    kinds: tuple[str, ...]
+
+
+ROWS: Final = (
+    Row(kernel_command_line.render, ("kernel_command_line",)),
+    Row(systemd_boot.render, ("systemd_boot",)),
+    Row(sysctl.render, ("sysctl",)),
+    Row(numa_files.render, ("numa_script", "tmpfiles")),
+    Row(systemd_unit.render, ("systemd_unit",)),
+    Row(thp.render, ("thp_tmpfiles",)),
+    Row(memlock.render, ("limits_d", "memlock_dropin")),
+    Row(tuned_profile.render, ("tuned_profile",)),
+    Row(cloud_config.render, ("cloud_config",)),
+    Row(ansible.render, ("ansible_playbook",)),
+    Row(kubelet_configuration.render, ("kubelet_configuration",)),
+    Row(pod.render, ("pod", "statefulset_patch")),
+    Row(node_label.render, ("node_label", "node_feature_rule")),
+    Row(openshift.render, ("performance_profile", "openshift_tuned", "machine_config")),
+    Row(gke.render, ("gke_system_config", "terraform_gke")),
+    Row(eks.render, ("eks_user_data", "bottlerocket_settings", "karpenter_node_overlay")),
+    Row(aks.render, ("aks_daemonset", "aks_node_config")),
+    Row(monitoring.render, ("prometheus_rules", "grafana_dashboard")),
+    Row(postgresql_conf.render, ("postgresql_conf",)),
+    Row(my_cnf.render, ("my_cnf",)),
+    Row(my_cnf.render_mariadb, ("mariadb_cnf",)),
+    Row(oracle.render, ("oracle_parameters",)),
+    Row(db2.render, ("db2_settings",)),
+    Row(jvm.render, ("jvm_options",)),
+    Row(redis_conf.render, ("redis_conf",)),
+    Row(other.render, ("engine_settings",)),
+    Row(cloudnative_pg.render, ("cloudnative_pg",)),
+    Row(crunchy.render, ("crunchy_cluster",)),
+    Row(percona_postgresql.render, ("percona_postgresql_cluster",)),
+    Row(zalando.render, ("zalando_postgresql",)),
+    Row(mariadb_operator.render, ("mariadb_operator",)),
+)
+KINDS: Final = tuple(kind for row in ROWS for kind in row.kinds)
+
+
+class Platform(StrEnum):
+    """Where the node runs; it decides the recommended path."""
+
+    LINUX = "linux"
+    SYSTEMD_BOOT = "systemd-boot"
+    CLOUD_IMAGE = "cloud-image"
+    KUBEADM = "kubeadm"
+    OPENSHIFT = "openshift"
+    GKE = "gke"
+    EKS = "eks"
+    AKS = "aks"
+    BOTTLEROCKET = "bottlerocket"
+    KARPENTER = "karpenter"
+    ANSIBLE = "ansible"
+    TERRAFORM = "terraform"
+
+
+_ENGINES: Final = (
+    "thp_tmpfiles",
+    "limits_d",
+    "postgresql_conf",
+    "my_cnf",
+    "mariadb_cnf",
+    "oracle_parameters",
+    "db2_settings",
+    "jvm_options",
+    "redis_conf",
+    "engine_settings",
+)
+#: In a pod the node's files of a login or a service do not act.
+_POD: Final = ("statefulset_patch", *(kind for kind in _ENGINES if kind not in {"limits_d", "thp_tmpfiles"}))
+_AT_RUN_TIME: Final = ("numa_script", "systemd_unit")
+#: The recommended path of each platform, in order; kinds that a plan does not have are skipped.
+PATHS: Final[Mapping[Platform, Mapping[str, Sequence[str]]]] = {
+    Platform.LINUX: {
+        "boot": ("kernel_command_line", *_ENGINES, "prometheus_rules"),
+        "runtime": (*_AT_RUN_TIME, *_ENGINES, "prometheus_rules"),
+    },
+    Platform.SYSTEMD_BOOT: {
+        "boot": ("systemd_boot", *_ENGINES, "prometheus_rules"),
+        "runtime": (*_AT_RUN_TIME, *_ENGINES, "prometheus_rules"),
+    },
+    Platform.CLOUD_IMAGE: {
+        "boot": ("cloud_config", *_ENGINES, "prometheus_rules"),
+        "runtime": (*_AT_RUN_TIME, *_ENGINES, "prometheus_rules"),
+    },
+    Platform.KUBEADM: {
+        "boot": ("kernel_command_line", "kubelet_configuration", *_POD, "prometheus_rules"),
+        "runtime": (*_AT_RUN_TIME, "kubelet_configuration", *_POD, "prometheus_rules"),
+    },
+    Platform.OPENSHIFT: {"boot": ("performance_profile", *_POD), "runtime": ("performance_profile", *_POD)},
+    Platform.GKE: {"boot": ("gke_system_config", *_POD), "runtime": ("gke_system_config", *_POD)},
+    Platform.EKS: {"boot": ("eks_user_data", *_POD), "runtime": ("eks_user_data", *_POD)},
+    Platform.AKS: {"boot": ("aks_daemonset", *_POD), "runtime": ("aks_daemonset", *_POD)},
+    Platform.BOTTLEROCKET: {"boot": ("bottlerocket_settings", *_POD), "runtime": ("bottlerocket_settings", *_POD)},
+    Platform.KARPENTER: {
+        "boot": ("eks_user_data", "karpenter_node_overlay", *_POD),
+        "runtime": ("eks_user_data", "karpenter_node_overlay", *_POD),
+    },
+    Platform.ANSIBLE: {"boot": ("ansible_playbook", *_ENGINES), "runtime": ("ansible_playbook", *_ENGINES)},
+    Platform.TERRAFORM: {"boot": ("terraform_gke", *_POD), "runtime": ("terraform_gke", *_POD)},
+}
+_KUBERNETES: Final = frozenset(
+    {
+        Platform.KUBEADM,
+        Platform.OPENSHIFT,
+        Platform.GKE,
+        Platform.EKS,
+        Platform.AKS,
+        Platform.BOTTLEROCKET,
+        Platform.KARPENTER,
+        Platform.TERRAFORM,
+    }
+)
+
+
+def platform_of(request: PlanRequest) -> Platform:
+    """The platform that the request tells: a provider, Kubernetes, or plain Linux."""
+    if not request.reservations.kubernetes:
+        return Platform.LINUX
+    provider = request.reservations.provider
+    return Platform(provider) if provider is not None else Platform.KUBEADM
+
+
+def render(plan: Plan, request: PlanRequest, platform: Platform | None = None) -> tuple[Artifact, ...]:
+    """All files that apply ``plan``: the recommended path of the platform first, in its order, then the others.
+
+    Each kind occurs once. ``platform`` None is told by the request. A platform of Kubernetes on a node without it, or
+    one that contradicts the provider, is a PlannerError.
+    """
+    where = platform_of(request) if platform is None else platform
+    _require_possible(where, request)
+    rendered = [artifact for row in ROWS for artifact in row.render(plan, request)]
+    path = PATHS[where][request.policy.reserve_at]
+    recommended = [a for kind in path for a in rendered if a.kind == kind or a.kind.startswith(f"{kind}-")]
+    steps = {artifact.kind: number for number, artifact in enumerate(recommended, start=1)}
+    first = [replace(a, recommended=True, step=steps[a.kind]) for a in recommended]
+    return (*first, *(a for a in rendered if a.kind not in steps))
+
+
+def _require_possible(platform: Platform, request: PlanRequest) -> None:
+    reservations = request.reservations
+    if platform in _KUBERNETES and not reservations.kubernetes:
+        raise PlannerError(
+            "platform", platform.value, "linux, systemd-boot, cloud-image or ansible: no Kubernetes node"
+        )
+    wanted = {
+        Platform.GKE: "gke",
+        Platform.TERRAFORM: "gke",
+        Platform.EKS: "eks",
+        Platform.BOTTLEROCKET: "eks",
+        Platform.KARPENTER: "eks",
+        Platform.AKS: "aks",
+    }.get(platform)
+    if wanted is not None and reservations.provider not in {None, wanted}:
+        raise PlannerError("platform", platform.value, f"a platform of the node's provider {reservations.provider}")

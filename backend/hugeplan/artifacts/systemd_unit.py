@@ -1,0 +1,69 @@
+"""A systemd unit that runs the NUMA script early at boot, before the kubelet and the databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, planned_pools, pool_checks, restore_counts
+from hugeplan.artifacts.numa_files import SCRIPT_PATH
+from hugeplan.planner.model import Plan, PlanRequest
+
+NAME = "hugeplan-hugepages.service"
+PATH = f"/etc/systemd/system/{NAME}"
+#: Services of engines that must find the pages when they start.
+_SERVICES = {
+    "postgresql": ("postgresql.service",),
+    "mysql": ("mysqld.service", "mysql.service"),
+    "mariadb": ("mariadb.service",),
+    "db2": ("db2.service",),
+    "oracle": ("oracle-database.service",),
+}
+
+
+def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
+    """The unit, when there is any pool to write. It needs the NUMA script beside it."""
+    if not planned_pools(plan):
+        return
+    engines = dict.fromkeys(name for i in plan.instances for name in _SERVICES.get(i.engine, ()))
+    before = ["kubelet.service"] if request.reservations.kubernetes else list(engines)
+    lines = [
+        f"# {PATH}: pools of {one_line(plan.node)}; runs {SCRIPT_PATH} (hugeplan-reserve.sh)",
+        "[Unit]",
+        "Description=Huge pages per NUMA node, by hugeplan",
+        "DefaultDependencies=no",
+        "After=systemd-sysctl.service local-fs.target",
+        f"Before={' '.join([*before, 'sysinit.target'])}",
+        "ConditionPathExists=/sys/devices/system/node",
+        "",
+        "[Service]",
+        "Type=oneshot",
+        "RemainAfterExit=yes",
+        f"ExecStart={SCRIPT_PATH}",
+        "",
+        "[Install]",
+        "WantedBy=sysinit.target",
+        "",
+    ]
+    yield Artifact(
+        kind="systemd_unit",
+        filename=NAME,
+        path=PATH,
+        media_type="text/plain",
+        content="\n".join(lines),
+        summary="Runs the NUMA script early at each boot; the unit fails when the kernel gives fewer pages.",
+        install=(
+            f"install -D -m 0755 hugeplan-reserve.sh {SCRIPT_PATH}\n"
+            f"install -D -m 0644 {NAME} {PATH}\nsystemctl daemon-reload\nsystemctl enable --now {NAME}"
+        ),
+        verify=all_of([f"systemctl is-active --quiet {NAME}", *pool_checks(plan)]),
+        rollback="\n".join(
+            [
+                f"systemctl disable --now {NAME}",
+                f"rm -f {PATH} {SCRIPT_PATH}",
+                "systemctl daemon-reload",
+                *restore_counts(plan),
+            ]
+        ),
+        restart=Restart.KUBELET if request.reservations.kubernetes else Restart.NOTHING,
+        avoid_when="Gigantic pages without hugetlb_cma=: they are only sure at boot, by the command line.",
+    )

@@ -1,0 +1,46 @@
+"""A TuneD profile: pools on the command line, THP by its own plugin where the command line does not set it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, pool_checks
+from hugeplan.artifacts.kernel_command_line import has_pages, parameters
+from hugeplan.planner.model import Plan, PlanRequest
+
+PATH = "/etc/tuned/hugeplan/tuned.conf"
+
+
+def profile_text(plan: Plan, request: PlanRequest) -> str:
+    """tuned.conf: includes throughput-performance, which the database profiles build on too."""
+    lines = [
+        f"# {PATH}: pools of {one_line(plan.node)}",
+        "[main]",
+        "summary=Huge pages by hugeplan",
+        "include=throughput-performance",
+        "",
+        "[bootloader]",
+        f"cmdline_hugeplan=+{parameters(plan, request)}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
+    """The profile, when the plan reserves anything."""
+    if not has_pages(plan):
+        return
+    yield Artifact(
+        kind="tuned_profile",
+        filename="tuned.conf",
+        path=PATH,
+        media_type="text/plain",
+        content=profile_text(plan, request),
+        summary="Reserves the pools at boot through TuneD, on nodes whose command line TuneD manages.",
+        install=f"install -D -m 0644 tuned.conf {PATH}\ntuned-adm profile hugeplan\nreboot",
+        verify=all_of(["tuned-adm active | grep -qw hugeplan", *pool_checks(plan)]),
+        rollback="tuned-adm profile throughput-performance  # or the profile that was active before\n"
+        f"rm -rf {PATH.rsplit('/', 1)[0]}\nreboot",
+        restart=Restart.REBOOT,
+        avoid_when="Another tool writes the command line: one owner only.",
+    )
