@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from hugeplan.artifacts.base import Artifact, Renderer, Restart
-from hugeplan.artifacts.registry import KINDS, PATHS, ROWS, Platform, platform_of, render
+from hugeplan.artifacts.registry import KINDS, PATHS, ROWS, Platform, platform_of, render, withheld
 
-__all__ = ["KINDS", "PATHS", "ROWS", "Artifact", "Platform", "Renderer", "Restart", "platform_of", "render"]
+__all__ = ["KINDS", "PATHS", "ROWS", "Artifact", "Platform", "Renderer", "Restart", "platform_of", "render", "withheld"]

@@ -47,7 +47,7 @@ def parameters(plan: Plan, request: PlanRequest) -> str:
 def wants_hvo(plan: Plan, request: PlanRequest) -> bool:
     """Whether HVO is off and the plan's finding says what it would return."""
     return request.node.hvo_enabled is False and any(
-        finding.code == "hvo" and finding.fix is not None for finding in plan.findings
+        finding.code == "hvo_off" and finding.fix is not None for finding in plan.findings
     )
 
 

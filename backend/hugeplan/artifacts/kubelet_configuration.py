@@ -60,8 +60,8 @@ def configuration(plan: Plan, request: PlanRequest) -> tuple[dict[str, Any], lis
         room = {numa.id: numa.mem_total_bytes for numa in request.node.numa}
         for pool in planned_pools(plan):
             room[pool.numa_node] -= pool.pages * pool.page_bytes
-        entries = reserved_memory(total, room)
-        if sum(entry["memory"] for entry in entries) == total:
+        if total <= sum(max(0, size) for size in room.values()):
+            entries = reserved_memory(total, room)
             document["memoryManagerPolicy"] = "Static"
             document["topologyManagerPolicy"] = "single-numa-node"
             document["reservedMemory"] = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, Restart, object_name, totals_by_size, yaml_text
+from hugeplan.artifacts.base import Artifact, Restart, all_of, object_name, totals_by_size, yaml_text
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.pages import kubernetes_resource_name
 from hugeplan.planner.units import format_kubernetes_bytes
@@ -18,6 +18,11 @@ def labels(plan: Plan) -> dict[str, str]:
     return {f"{LABEL}{format_kubernetes_bytes(size)}": str(pages) for size, pages in totals_by_size(plan).items()}
 
 
+def _escaped(name: str) -> str:
+    """A label's name in a jsonpath, where a dot would be a step."""
+    return name.replace(".", "\\.")
+
+
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """Both, on Kubernetes nodes whose plan reserves pages."""
     if not request.reservations.kubernetes or not totals_by_size(plan):
@@ -25,7 +30,10 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     wanted = labels(plan)
     node = shlex.quote(plan.node)
     words = " ".join(f"{name}={value}" for name, value in wanted.items())
-    selector = ",".join(f"{name}={value}" for name, value in wanted.items())
+    checks = [
+        f"test \"$(kubectl get node {node} -o jsonpath='{{.metadata.labels.{_escaped(name)}}}')\" = {value}"
+        for name, value in wanted.items()
+    ]
     yield Artifact(
         kind="node_label",
         filename="node-label.sh",
@@ -33,7 +41,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         content=f"#!/bin/sh\nset -eu\nkubectl label node {node} {words} --overwrite\n",
         summary="Labels the node with its planned pools, for nodeSelector and affinity.",
         install="sh node-label.sh",
-        verify=f"kubectl get node {node} -l {selector} -o name | grep -q .",
+        verify=all_of(checks),
         rollback=f"kubectl label node {node} {' '.join(f'{name}-' for name in wanted)}",
         avoid_when="Node Feature Discovery runs in the cluster: its rule checks the pools instead of trusting a label.",
     )
@@ -68,7 +76,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         summary="Labels every node whose pools are at least the planned ones, and takes "
         "the label away from the others.",
         install="kubectl apply -f node-feature-rule.yaml",
-        verify=f"kubectl get node {node} -l {selector} -o name | grep -q .",
+        verify=all_of(checks),
         rollback=f"kubectl delete nodefeaturerule {name}",
         restart=Restart.NOTHING,
         avoid_when="Node Feature Discovery is not installed.",

@@ -31,7 +31,7 @@ from hugeplan.artifacts.base import Artifact, Renderer
 from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
 from hugeplan.artifacts.operators import cloudnative_pg, crunchy, mariadb_operator, percona_postgresql, zalando
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import Plan, PlanRequest
+from hugeplan.planner.model import Plan, PlanRequest, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +162,26 @@ def platform_of(request: PlanRequest) -> Platform:
     return Platform(provider) if provider is not None else Platform.KUBEADM
 
 
-def render(plan: Plan, request: PlanRequest, platform: Platform | None = None) -> tuple[Artifact, ...]:
+def withheld(plan: Plan) -> str | None:
+    """Why no file is handed out without force: the plan does not fit the node. None where it does."""
+    reasons = [f.reason for f in plan.findings if f.code == "memory_fit" and f.state is State.WRONG]
+    return (
+        None if not reasons else f"The plan does not fit, so no file is handed out without force. {' '.join(reasons)}"
+    )
+
+
+def render(
+    plan: Plan, request: PlanRequest, platform: Platform | None = None, *, force: bool = False
+) -> tuple[Artifact, ...]:
     """All files that apply ``plan``: the recommended path of the platform first, in its order, then the others.
 
     Each kind occurs once. ``platform`` None is told by the request. A platform of Kubernetes on a node without it, or
-    one that contradicts the provider, is a PlannerError.
+    one that contradicts the provider, is a PlannerError. A plan that does not fit has no files without ``force``.
     """
     where = platform_of(request) if platform is None else platform
     _require_possible(where, request)
+    if withheld(plan) is not None and not force:
+        return ()
     rendered = [artifact for row in ROWS for artifact in row.render(plan, request)]
     path = PATHS[where][request.policy.reserve_at]
     recommended = [a for kind in path for a in rendered if a.kind == kind or a.kind.startswith(f"{kind}-")]

@@ -36,6 +36,7 @@ class Command:
 COMMANDS: Final = (
     Command("plan", "a plan for a node from a scenario, or for this machine", "hugeplan.cli.plan"),
     Command("size", "pages that one database engine needs", "hugeplan.cli.size"),
+    Command("artifacts", "the files that apply a plan, as a bundle with a README", "hugeplan.cli.artifacts"),
     Command("lint", "what files about huge pages will really do, and what is wrong", "hugeplan.cli.lint"),
     Command("benefit", "what more buffer pool buys, from a table of throughput", "hugeplan.cli.benefit"),
     Command("wins", "how often each page size is best over a set of runs", "hugeplan.cli.wins"),

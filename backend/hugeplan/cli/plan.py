@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
-from hugeplan.artifacts import Artifact, render
+from hugeplan.artifacts import Artifact, render, withheld
 from hugeplan.cli import EXIT_WRONG_INPUT, InputError
 from hugeplan.cli.files import decode_text, read_bytes, read_run
 from hugeplan.cli.plan_inventory import is_inventory, plan_kubernetes, plan_prometheus
@@ -92,10 +92,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.artifacts is not None:
         _write(artifacts, Path(arguments.artifacts))
     if arguments.json:
-        document = {"plan": asdict(found), "artifacts": [asdict(artifact) for artifact in artifacts]}
+        document = {
+            "plan": asdict(found),
+            "request": asdict(request),
+            "artifacts": [asdict(artifact) for artifact in artifacts],
+            "artifacts_withheld": withheld(found),
+        }
         print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
     else:
         sys.stdout.write(plan_text(found, artifacts))
+        if (reason := withheld(found)) is not None:
+            sys.stdout.write("\n" + reason + "\n")
     return 0
 
 

@@ -14,6 +14,7 @@ from hugeplan.api.dependencies import Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.scenarios import service
 from hugeplan.scenarios.schemas import (
+    ArtifactChanges,
     ArtifactDisposition,
     PlanArtifacts,
     PlanPreview,
@@ -104,6 +105,24 @@ async def scenario_plans_list(
 async def plans_get(_: Viewer, session: Reads, plan_id: UUID) -> SavedPlan:
     """A saved plan."""
     return await service.get_plan(session, plan_id)
+
+
+@router.get(
+    "/plans/{plan_id}/artifacts.zip",
+    response_class=Response,
+    responses={200: {"content": {"application/zip": {}}, "description": "The bundle"}},
+)
+async def plan_artifacts_zip(_: Viewer, session: Reads, plan_id: UUID) -> Response:
+    """All files of a saved plan as a bundle for a GitOps repository, with a README."""
+    name, content = await service.zip_artifacts(session, plan_id)
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content, media_type="application/zip", headers=headers)
+
+
+@router.get("/plans/{plan_id}/artifacts-diff")
+async def plan_artifacts_diff(_: Viewer, session: Reads, plan_id: UUID, against: UUID) -> ArtifactChanges:
+    """The files of a saved plan against those of another one, such as the plan in force."""
+    return await service.diff_artifacts(session, plan_id, against)
 
 
 @router.get("/plans/{plan_id}/artifacts")

@@ -18,17 +18,29 @@ class PlanPreviewRequest(RequestModel):
 
     node_id: UUID | None = None
     scenario: ScenarioDocument
+    force: bool = False
+    """Hand out the files of a plan that does not fit, too."""
 
 
 class PlanArtifact(ResponseModel):
-    """One file that applies a part of the plan, with the commands that prove and undo it."""
+    """One file that applies a part of the plan, with the commands that install, verify and roll it back.
+
+    ``recommended`` files are the path of the node's platform, in the order of ``step``; the others are behind it.
+    """
 
     kind: str
     filename: str
+    path: str | None = None
     media_type: str
     content: str
+    summary: str = ""
+    install: str = ""
     verify: str
     rollback: str
+    restart: Literal["nothing", "engine", "kubelet", "reboot", "nodes"] = "nothing"
+    avoid_when: str = ""
+    recommended: bool = False
+    step: int | None = None
 
 
 class PlanPreview(ResponseModel):
@@ -36,6 +48,8 @@ class PlanPreview(ResponseModel):
 
     plan: Plan
     artifacts: list[PlanArtifact]
+    artifacts_withheld: str | None
+    """Why there are no files: the plan does not fit."""
 
 
 class ScenarioWrite(RequestModel):
@@ -90,3 +104,19 @@ class PlanArtifacts(ResponseModel):
 
 
 ArtifactDisposition = Literal["inline", "attachment"]
+
+
+class ArtifactChange(ResponseModel):
+    """One file of a bundle that two plans do not share; ``diff`` is unified."""
+
+    path: str
+    change: Literal["added", "removed", "changed"]
+    diff: str
+
+
+class ArtifactChanges(ResponseModel):
+    """The files of ``plan_id`` against those of the plan ``against``."""
+
+    plan_id: UUID
+    against: UUID
+    items: list[ArtifactChange]

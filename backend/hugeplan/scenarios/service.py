@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -21,7 +22,8 @@ from hugeplan.api.problems import (
     invalid_input,
 )
 from hugeplan.api.schemas import JsonObject
-from hugeplan.artifacts import render
+from hugeplan.artifacts import Artifact, Restart, render, withheld
+from hugeplan.artifacts.bundle import as_zip, bundle, changes
 from hugeplan.db.models import PlanRow, ScenarioRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.fleet import service as fleet
@@ -31,6 +33,8 @@ from hugeplan.planner.plan import plan
 from hugeplan.scenario_file import ScenarioDocument, to_request
 from hugeplan.scenarios import repository
 from hugeplan.scenarios.schemas import (
+    ArtifactChange,
+    ArtifactChanges,
     PlanArtifact,
     PlanArtifacts,
     PlanPreview,
@@ -67,31 +71,23 @@ def _refuse_unbounded_work(request: PlanRequest) -> None:
         raise invalid_input([FieldProblem(field="scenario", value=str(cells), expected=expected)])
 
 
-def _compute(request: PlanRequest) -> PlanPreview:
+def _compute(request: PlanRequest, *, force: bool = False) -> PlanPreview:
     computed = plan(request)
-    artifacts = [
-        PlanArtifact(
-            kind=artifact.kind,
-            filename=artifact.filename,
-            media_type=artifact.media_type,
-            content=artifact.content,
-            verify=artifact.verify,
-            rollback=artifact.rollback,
-        )
-        for artifact in render(computed, request)
-    ]
-    return PlanPreview(plan=computed, artifacts=artifacts)
+    artifacts = [PlanArtifact.model_validate(artifact) for artifact in render(computed, request, force=force)]
+    return PlanPreview(plan=computed, artifacts=artifacts, artifacts_withheld=None if force else withheld(computed))
 
 
-async def compute(session: ReadSession, node_id: UUID | None, document: ScenarioDocument) -> PlanPreview:
+async def compute(
+    session: ReadSession, node_id: UUID | None, document: ScenarioDocument, *, force: bool = False
+) -> PlanPreview:
     """The plan of a scenario and its files. The arithmetic runs beside the event loop, not on it."""
     request = await _request_for(session, node_id, document)
-    return await anyio.to_thread.run_sync(_compute, request)
+    return await anyio.to_thread.run_sync(partial(_compute, request, force=force))
 
 
 async def preview(session: ReadSession, body: PlanPreviewRequest) -> PlanPreview:
     """Plan a scenario without saving anything."""
-    return await compute(session, body.node_id, body.scenario)
+    return await compute(session, body.node_id, body.scenario, force=body.force)
 
 
 # --- scenarios ----------------------------------------------------------------------------------
@@ -291,3 +287,31 @@ async def get_artifact(session: ReadSession, plan_id: UUID, kind: str) -> PlanAr
             return artifact
     kinds = ", ".join(artifact.kind for artifact in artifacts) or "none"
     raise NotFoundError(f"This plan has no artifact {kind!r}; it has: {kinds}.")
+
+
+def _rendered(row: PlanRow) -> list[Artifact]:
+    """The stored files as the renderers make them."""
+    fields = (artifact.model_dump() for artifact in _artifacts(row))
+    return [Artifact(**{**item, "restart": Restart(item["restart"])}) for item in fields]
+
+
+async def zip_artifacts(session: ReadSession, plan_id: UUID) -> tuple[str, bytes]:
+    """File name and bytes of the bundle of a saved plan. ConflictError when the plan has no files."""
+    row = await _stored_plan(session, plan_id)
+    artifacts = _rendered(row)
+    if not artifacts:
+        reason = withheld(_saved_plan(row).plan) or "This plan changes nothing, so there is no file to apply."
+        raise ConflictError(reason)
+    node = str(row.plan["node"])
+    return f"hugeplan-{plan_id}.zip", as_zip(bundle(node, row.headline, artifacts))
+
+
+async def diff_artifacts(session: ReadSession, plan_id: UUID, against: UUID) -> ArtifactChanges:
+    """What applying a plan changes in the files of another plan, such as the one in force."""
+    new, old = await _stored_plan(session, plan_id), await _stored_plan(session, against)
+    found = changes(
+        bundle(str(old.plan["node"]), old.headline, _rendered(old)),
+        bundle(str(new.plan["node"]), new.headline, _rendered(new)),
+    )
+    items = [ArtifactChange(path=item.path, change=item.change, diff=item.diff) for item in found]
+    return ArtifactChanges(plan_id=plan_id, against=against, items=items)

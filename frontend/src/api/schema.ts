@@ -308,6 +308,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/plans/{plan_id}/artifacts.zip": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Plan Artifacts Zip
+         * @description All files of a saved plan as a bundle for a GitOps repository, with a README.
+         */
+        get: operations["plan_artifacts_zip"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/artifacts-diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Plan Artifacts Diff
+         * @description The files of a saved plan against those of another one, such as the plan in force.
+         */
+        get: operations["plan_artifacts_diff"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/plans/{plan_id}/artifacts": {
         parameters: {
             query?: never;
@@ -744,6 +784,39 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * ArtifactChange
+         * @description One file of a bundle that two plans do not share; ``diff`` is unified.
+         */
+        ArtifactChange: {
+            /** Path */
+            path: string;
+            /**
+             * Change
+             * @enum {string}
+             */
+            change: "added" | "removed" | "changed";
+            /** Diff */
+            diff: string;
+        };
+        /**
+         * ArtifactChanges
+         * @description The files of ``plan_id`` against those of the plan ``against``.
+         */
+        ArtifactChanges: {
+            /**
+             * Plan Id
+             * Format: uuid
+             */
+            plan_id: string;
+            /**
+             * Against
+             * Format: uuid
+             */
+            against: string;
+            /** Items */
+            items: components["schemas"]["ArtifactChange"][];
+        };
         /**
          * AuditEntry
          * @description A change: who made it, when, from where, what it was and what it was about. The log is never changed.
@@ -2545,21 +2618,53 @@ export interface components {
         };
         /**
          * PlanArtifact
-         * @description One file that applies a part of the plan, with the commands that prove and undo it.
+         * @description One file that applies a part of the plan, with the commands that install, verify and roll it back.
+         *
+         *     ``recommended`` files are the path of the node's platform, in the order of ``step``; the others are behind it.
          */
         PlanArtifact: {
             /** Kind */
             kind: string;
             /** Filename */
             filename: string;
+            /** Path */
+            path?: string | null;
             /** Media Type */
             media_type: string;
             /** Content */
             content: string;
+            /**
+             * Summary
+             * @default
+             */
+            summary: string;
+            /**
+             * Install
+             * @default
+             */
+            install: string;
             /** Verify */
             verify: string;
             /** Rollback */
             rollback: string;
+            /**
+             * Restart
+             * @default nothing
+             * @enum {string}
+             */
+            restart: "nothing" | "engine" | "kubelet" | "reboot" | "nodes";
+            /**
+             * Avoid When
+             * @default
+             */
+            avoid_when: string;
+            /**
+             * Recommended
+             * @default false
+             */
+            recommended: boolean;
+            /** Step */
+            step?: number | null;
         };
         /**
          * PlanArtifacts
@@ -2604,6 +2709,8 @@ export interface components {
             plan: components["schemas"]["Plan"];
             /** Artifacts */
             artifacts: components["schemas"]["PlanArtifact"][];
+            /** Artifacts Withheld */
+            artifacts_withheld: string | null;
         };
         /**
          * PlanPreviewRequest
@@ -2614,6 +2721,11 @@ export interface components {
             /** Node Id */
             node_id?: string | null;
             scenario: components["schemas"]["ScenarioDocument"];
+            /**
+             * Force
+             * @default false
+             */
+            force: boolean;
         };
         /**
          * PlanSummary
@@ -6784,6 +6896,70 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SavedPlan"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plan_artifacts_zip: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The bundle */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": unknown;
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plan_artifacts_diff: {
+        parameters: {
+            query: {
+                against: string;
+            };
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ArtifactChanges"];
                 };
             };
             /** @description An error, as problem+json */

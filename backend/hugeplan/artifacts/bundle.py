@@ -1,0 +1,177 @@
+"""A bundle: all files of a plan in a layout for a GitOps repository, with a README, the same bytes for the same plan.
+
+::
+
+    README.md            order, who restarts what, verify, roll back
+    verify.sh            every check of the recommended path; reads only, fails while the plan is not in force
+    roll-back.sh         the ways back of the recommended path, in reverse order, as comments to run one by one
+    recommended/01-kernel_command_line/60-hugeplan.cfg
+    alternatives/sysctl/60-hugeplan.conf
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from hugeplan.artifacts.base import Artifact, Restart, one_line
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_RESTARTS = {
+    Restart.NOTHING: "nothing",
+    Restart.ENGINE: "the database engine",
+    Restart.KUBELET: "the kubelet",
+    Restart.REBOOT: "the node (reboot)",
+    Restart.NODES: "the nodes are replaced",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BundleFile:
+    """One file of a bundle: its path with slashes, its text, and whether it is a program."""
+
+    path: str
+    text: str
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file that differs between two bundles: added, removed or changed, with a unified diff."""
+
+    path: str
+    change: Literal["added", "removed", "changed"]
+    diff: str
+
+
+def bundle(node: str, headline: str, artifacts: Sequence[Artifact]) -> tuple[BundleFile, ...]:
+    """The files of a bundle, sorted by path."""
+    files = [BundleFile(path_of(a), a.content, a.media_type == "text/x-shellscript") for a in artifacts]
+    recommended = [a for a in artifacts if a.recommended]
+    files += [
+        BundleFile("README.md", _readme(node, headline, artifacts)),
+        BundleFile("verify.sh", _verify(recommended), executable=True),
+        BundleFile("roll-back.sh", _roll_back(recommended), executable=True),
+    ]
+    return tuple(sorted(files, key=lambda file: file.path))
+
+
+def path_of(artifact: Artifact) -> str:
+    """Where a file lies in the bundle."""
+    if artifact.recommended and artifact.step is not None:
+        return f"recommended/{artifact.step:02d}-{artifact.kind}/{artifact.filename}"
+    return f"alternatives/{artifact.kind}/{artifact.filename}"
+
+
+def as_zip(files: Sequence[BundleFile]) -> bytes:
+    """The bundle as a zip archive: fixed times, fixed order, no compression, so that equal plans are equal bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for file in files:
+            info = zipfile.ZipInfo(file.path, _EPOCH)
+            info.create_system = 3
+            info.external_attr = (0o100755 if file.executable else 0o100644) << 16
+            archive.writestr(info, file.text.encode())
+    return buffer.getvalue()
+
+
+def changes(old: Sequence[BundleFile], new: Sequence[BundleFile]) -> tuple[Change, ...]:
+    """The files that differ, sorted by path."""
+    before, after = {f.path: f.text for f in old}, {f.path: f.text for f in new}
+    found = []
+    for path in sorted(before.keys() | after.keys()):
+        was, now = before.get(path), after.get(path)
+        if was == now:
+            continue
+        change: Literal["added", "removed", "changed"] = (
+            "added" if was is None else "removed" if now is None else "changed"
+        )
+        lines = difflib.unified_diff(
+            (was or "").splitlines(keepends=True),
+            (now or "").splitlines(keepends=True),
+            "/dev/null" if was is None else f"in force/{path}",
+            "/dev/null" if now is None else f"planned/{path}",
+        )
+        found.append(Change(path, change, "".join(line if line.endswith("\n") else line + "\n" for line in lines)))
+    return tuple(found)
+
+
+def _readme(node: str, headline: str, artifacts: Sequence[Artifact]) -> str:
+    recommended = [a for a in artifacts if a.recommended]
+    lines = [
+        f"# Huge pages of {one_line(node)}",
+        "",
+        one_line(headline),
+        "",
+        "Apply the recommended files in the order of their numbers; each row says what must be restarted. Then run",
+        "`sh verify.sh` on the node: it only reads, and it fails while the plan is "
+        "not in force. `roll-back.sh` lists the",
+        "ways back with the counts that were there. Use one way to reserve the pages: the alternatives do the same",
+        "elsewhere, and two of them contradict each other as soon as one is changed.",
+        "",
+        "## Recommended",
+        "",
+        "| step | file | what it does | goes to | restart |",
+        "|---|---|---|---|---|",
+    ]
+    for a in recommended:
+        where = (
+            f"`{a.path}`" if a.path else "the cluster" if a.content and "kubectl" in a.install else "see its commands"
+        )
+        lines.append(f"| {a.step} | `{path_of(a)}` | {a.summary} | {where} | {_RESTARTS[a.restart]} |")
+    for a in recommended:
+        lines += ["", f"### {a.step}. {a.kind}", "", *_commands(a)]
+    others = [a for a in artifacts if not a.recommended]
+    if others:
+        lines += [
+            "",
+            "## Alternatives",
+            "",
+            "| file | what it does | when not to use it | restart |",
+            "|---|---|---|---|",
+        ]
+        for a in others:
+            lines.append(f"| `{path_of(a)}` | {a.summary} | {a.avoid_when} | {_RESTARTS[a.restart]} |")
+        for a in others:
+            lines += ["", f"### {a.kind}", "", *_commands(a)]
+    return "\n".join([*lines, ""])
+
+
+def _commands(artifact: Artifact) -> list[str]:
+    lines = [f"Not to be used when: {artifact.avoid_when}"] if artifact.avoid_when else []
+    for title, text in (("Install", artifact.install), ("Verify", artifact.verify), ("Roll back", artifact.rollback)):
+        if text:
+            lines += ["", f"{title}:", "", *(f"    {line}" for line in text.splitlines())]
+    return lines
+
+
+def _verify(recommended: Sequence[Artifact]) -> str:
+    lines = ["#!/bin/sh", "# Every check of the recommended path. Reads only; exits with 1 when one fails.", "failed=0"]
+    for a in recommended:
+        if a.verify.strip() and not a.verify.lstrip().startswith("#"):
+            lines += [
+                "",
+                f"if ! {{\n{a.verify}\n}}; then",
+                f'    echo "not in force: {a.kind}" >&2',
+                "    failed=1",
+                "fi",
+            ]
+    return "\n".join([*lines, "", "exit $failed", ""])
+
+
+def _roll_back(recommended: Sequence[Artifact]) -> str:
+    lines = [
+        "#!/bin/sh",
+        "# The ways back, last step first. Nothing runs by itself: read each part, then run it by hand.",
+    ]
+    for a in reversed(recommended):
+        lines += [
+            "",
+            f"# {a.step}. {a.kind}: restarts {_RESTARTS[a.restart]}",
+            *(f"#   {x}" for x in a.rollback.splitlines()),
+        ]
+    return "\n".join([*lines, ""])

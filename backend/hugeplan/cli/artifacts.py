@@ -1,0 +1,117 @@
+"""``hugeplan artifacts plan.json --out DIR``: the files that apply a plan, in a layout for a GitOps repository."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from hugeplan.artifacts import Artifact, Platform, render, withheld
+from hugeplan.artifacts.bundle import BundleFile, as_zip, bundle, changes
+from hugeplan.cli import EXIT_FAILED, InputError
+from hugeplan.cli.plan_document import PlanDocument, read_plan
+
+_EPILOG: Final = """\
+exit status: 0 written (or no difference), 1 the plan does not fit or --diff found a difference, 2 wrong input
+
+examples:
+  hugeplan plan scenario.yaml --json > plan.json
+  hugeplan artifacts plan.json --out huge-pages/db-7
+  hugeplan artifacts plan.json --platform openshift --zip db-7.zip
+  hugeplan artifacts plan.json --diff plan-in-force.json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``artifacts``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+    parser.add_argument("plan", metavar="PLAN", help="what hugeplan plan --json wrote; - reads standard input")
+    parser.add_argument("--out", metavar="DIR", help="write the bundle into this folder")
+    parser.add_argument("--zip", metavar="FILE", help="write the bundle as a zip archive")
+    parser.add_argument("--diff", metavar="PLAN|DIR", help="print what differs from another plan or a written bundle")
+    parser.add_argument("--platform", metavar="NAME", help=f"one of {', '.join(Platform)} (default: told by the plan)")
+    parser.add_argument("--force", action="store_true", help="hand out the files of a plan that does not fit")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write or compare the bundle; without an option list the files."""
+    document = read_plan(arguments.plan)
+    reason = withheld(document.plan)
+    if reason is not None and not arguments.force:
+        sys.stderr.write(f"hugeplan artifacts: {reason} --force writes them all the same.\n")
+        return EXIT_FAILED
+    artifacts = rendered(document, arguments.platform, force=arguments.force)
+    files = bundle(document.plan.node, document.plan.headline, artifacts)
+    if arguments.out is not None:
+        _write(files, Path(arguments.out))
+    if arguments.zip is not None:
+        _write_zip(files, Path(arguments.zip))
+    if arguments.diff is not None:
+        return _print_diff(arguments, files)
+    if arguments.out is None and arguments.zip is None:
+        for artifact in artifacts:
+            mark = f"{artifact.step:>2}." if artifact.step is not None else "   "
+            print(f"{mark} {artifact.kind}: {artifact.filename}: {artifact.summary}")
+    return 0
+
+
+def rendered(document: PlanDocument, platform: str | None, *, force: bool) -> tuple[Artifact, ...]:
+    """The plan's files for a platform; a document of the service has its files stored, for its own platform."""
+    chosen = None
+    if platform is not None:
+        if platform not in list(Platform):
+            raise InputError(f"--platform: {platform!r} is not valid; expected one of {', '.join(Platform)}")
+        chosen = Platform(platform)
+    if document.request is not None:
+        return render(document.plan, document.request, chosen, force=force)
+    if chosen is not None:
+        raise InputError("--platform: this document of the service has no request; write one with hugeplan plan --json")
+    return document.artifacts
+
+
+def _write(files: Sequence[BundleFile], folder: Path) -> None:
+    """Write what differs; files of an earlier bundle that the plan no longer has are named, not deleted."""
+    try:
+        for file in files:
+            path = folder / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.exists() or path.read_text(encoding="utf-8") != file.text:
+                path.write_text(file.text, encoding="utf-8")
+            path.chmod(0o755 if file.executable else 0o644)
+        known = {file.path for file in files}
+        for part in ("recommended", "alternatives"):
+            for path in sorted((folder / part).rglob("*")):
+                if path.is_file() and path.relative_to(folder).as_posix() not in known:
+                    sys.stderr.write(f"hugeplan artifacts: {path}: not a file of this plan any more\n")
+    except OSError as error:
+        raise InputError(f"--out {folder}: {error.strerror}") from error
+    print(f"{len(files)} files in {folder}; begin with {folder / 'README.md'}")
+
+
+def _write_zip(files: Sequence[BundleFile], path: Path) -> None:
+    try:
+        path.write_bytes(as_zip(files))
+    except OSError as error:
+        raise InputError(f"--zip {path}: {error.strerror}") from error
+    print(f"{len(files)} files in {path}")
+
+
+def _print_diff(arguments: argparse.Namespace, files: Sequence[BundleFile]) -> int:
+    old = Path(arguments.diff)
+    if old.is_dir():
+        before = [
+            BundleFile(p.relative_to(old).as_posix(), p.read_text(encoding="utf-8", errors="replace"))
+            for p in sorted(old.rglob("*"))
+            if p.is_file()
+        ]
+    else:
+        document = read_plan(arguments.diff)
+        artifacts = rendered(document, arguments.platform if document.request is not None else None, force=True)
+        before = list(bundle(document.plan.node, document.plan.headline, artifacts))
+    found = changes(before, files)
+    for change in found:
+        sys.stdout.write(f"{change.change}: {change.path}\n{change.diff}")
+    return EXIT_FAILED if found else 0

@@ -1,0 +1,74 @@
+"""Requests that together render every kind of artifact."""
+
+from __future__ import annotations
+
+from hugeplan.artifacts import Artifact, render
+from hugeplan.planner.model import (
+    GIB,
+    MIB,
+    DatabaseInstance,
+    NodeFacts,
+    NumaNode,
+    Plan,
+    PlanRequest,
+    Policy,
+    Pool,
+    Reservations,
+)
+from hugeplan.planner.plan import plan
+
+SETTINGS = {
+    "postgresql": {"shared_buffers": "4GB", "max_connections": "100"},
+    "mysql": {"innodb_buffer_pool_size": "4G"},
+    "mariadb": {"innodb_buffer_pool_size": "4G"},
+    "oracle": {"sga_max_size": "4G"},
+    "db2": {"database_memory": "4G"},
+    "jvm": {"Xmx": "4G"},
+    "redis": {},
+    "mongodb": {},
+    "sqlserver": {},
+    "generic": {"segment_size": "1GiB"},
+}
+
+
+def instance(engine: str, name: str | None = None, **fields: object) -> DatabaseInstance:
+    if engine == "generic":
+        fields |= {"pool_min_bytes": GIB, "pool_max_bytes": 2 * GIB}
+    version = {"postgresql": "17", "mysql": "8.4"}.get(engine)
+    return DatabaseInstance(
+        name=name or engine, engine=engine, version=version, connections=50, settings=SETTINGS[engine], **fields
+    )
+
+
+def request_of(
+    *engines: str, name: str = "db-7", nodes: int = 2, reserve_at: str = "boot", **reservations: object
+) -> PlanRequest:
+    pools = (
+        Pool(page_bytes=2 * MIB, nr_hugepages=10, free_hugepages=10),
+        Pool(page_bytes=GIB, nr_hugepages=0, free_hugepages=0),
+    )
+    numa = tuple(NumaNode(id=i, mem_total_bytes=64 * GIB, pools=pools) for i in range(nodes))
+    node = NodeFacts(name=name, numa=numa, kernel_used_bytes=GIB, thp_enabled="always", hvo_enabled=False)
+    return PlanRequest(
+        node=node,
+        databases=tuple(instance(engine) for engine in engines),
+        reservations=Reservations(**reservations),
+        policy=Policy(reserve_at=reserve_at),
+    )
+
+
+def rendered(request: PlanRequest) -> tuple[Plan, dict[str, Artifact]]:
+    found = plan(request)
+    return found, {artifact.kind: artifact for artifact in render(found, request)}
+
+
+EVERYTHING = (
+    request_of("postgresql", "oracle", "db2", "jvm", "redis", "sqlserver", "generic", kubernetes=False),
+    request_of(
+        "postgresql", kubernetes=True, memory_manager_static=True,
+        kube_reserved_bytes=GIB, system_reserved_bytes=GIB, eviction_hard_bytes=100 * MIB,
+    ),
+    request_of("mysql", kubernetes=True, provider="eks"),
+    request_of("mariadb", kubernetes=True, provider="gke"),
+    request_of("mysql", "mariadb", nodes=1, reserve_at="runtime"),
+)  # fmt: skip

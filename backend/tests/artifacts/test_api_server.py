@@ -1,0 +1,183 @@
+"""Rendered Kubernetes objects on a real API server, with the operators' published definitions installed there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from artifacts.samples import rendered, request_of
+from conftest import REPOSITORY
+from rig.control_plane import ControlPlane
+from rig.fixtures import control_plane  # noqa: F401 - a fixture
+
+from hugeplan.planner.model import GIB
+
+_SHARED = Path(os.environ.get("HUGEPLAN_SHARED", REPOSITORY.parent / "shared"))
+
+_CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+#: An object of each kind that stands there before: what its definition requires and a plan does not hold.
+STANDING: dict[str, dict[str, Any]] = {
+    "cloudnative_pg": {
+        "apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster", "metadata": {"name": "postgresql"},
+        "spec": {"instances": 1, "storage": {"size": "1Gi"}},
+    },
+    "crunchy_cluster": {
+        "apiVersion": "postgres-operator.crunchydata.com/v1beta1", "kind": "PostgresCluster",
+        "metadata": {"name": "postgresql"},
+        "spec": {
+            "postgresVersion": 17,
+            "instances": [{"name": "postgresql", "dataVolumeClaimSpec": _CLAIM}],
+        },
+    },
+    "percona_postgresql_cluster": {
+        "apiVersion": "pgv2.percona.com/v2", "kind": "PerconaPGCluster", "metadata": {"name": "postgresql"},
+        "spec": {
+            "crVersion": "2.5.0", "postgresVersion": 17,
+            "instances": [{"name": "postgresql", "dataVolumeClaimSpec": _CLAIM}],
+            "backups": {"pgbackrest": {"repos": [{"name": "repo1", "volume": {"volumeClaimSpec": _CLAIM}}]}},
+            "proxy": {"pgBouncer": {"replicas": 1, "image": "pgbouncer"}},
+        },
+    },
+    "zalando_postgresql": {
+        "apiVersion": "acid.zalan.do/v1", "kind": "postgresql", "metadata": {"name": "postgresql"},
+        "spec": {"teamId": "acid", "numberOfInstances": 1, "volume": {"size": "1Gi"}, "postgresql": {"version": "17"}},
+    },
+    "mariadb_operator": {
+        "apiVersion": "k8s.mariadb.com/v1alpha1", "kind": "MariaDB", "metadata": {"name": "mariadb"},
+        "spec": {"storage": {"size": "1Gi"}},
+    },
+    "performance_profile": {
+        "apiVersion": "performance.openshift.io/v2", "kind": "PerformanceProfile",
+        "metadata": {"name": "hugeplan-db-7"},
+        "spec": {"cpu": {"isolated": "1-3", "reserved": "0"}, "nodeSelector": {"node-role.kubernetes.io/db": ""}},
+    },
+}  # fmt: skip
+FROM_NOTHING = ("node_feature_rule", "karpenter_node_overlay", "openshift_tuned", "aks_daemonset")
+
+
+@pytest.fixture(scope="module")
+def cluster(control_plane: ControlPlane) -> ControlPlane:  # noqa: F811
+    """The API server with the definitions, and the namespace of OpenShift's Tuned objects."""
+    folder = _SHARED / "crds"
+    if not folder.is_dir():
+        pytest.skip("no ../shared/crds and HUGEPLAN_SHARED is not set: no published definitions")
+    for path in sorted(folder.glob("*.yaml")):
+        done = kubectl(control_plane, "create", "-f", str(path))
+        assert done.returncode == 0, done.stderr
+    kubectl(control_plane, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    for namespace in ("openshift-cluster-node-tuning-operator", "hugeplan"):
+        assert kubectl(control_plane, "create", "namespace", namespace).returncode == 0
+    return control_plane
+
+
+def kubectl(cluster: ControlPlane, *words: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    command = [str(cluster.programs / "kubectl"), "--kubeconfig", str(cluster.kubeconfig), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, input=text)
+
+
+def dry_run(cluster: ControlPlane, text: str) -> subprocess.CompletedProcess[str]:
+    words = ("apply", "--server-side", "--force-conflicts", "--field-manager=hugeplan", "--dry-run=server",
+             "--validate=strict", "-n", "hugeplan", "-o", "yaml", "-f", "-")  # fmt: skip
+    done = kubectl(cluster, *words, text=text)
+    if "namespace" in done.stderr and "does not match" in done.stderr:
+        done = kubectl(cluster, *(w for w in words if w not in {"-n", "hugeplan"}), text=text)
+    return done
+
+
+def files() -> dict[str, Any]:
+    found = rendered(request_of("postgresql", kubernetes=True, kube_reserved_bytes=GIB))[1]
+    return found | {"mariadb_operator": rendered(request_of("mariadb", kubernetes=True))[1]["mariadb_operator"]}
+
+
+@pytest.mark.parametrize("kind", FROM_NOTHING)
+def test_the_api_server_takes_the_object(cluster: ControlPlane, kind: str) -> None:
+    text = files()[kind].content
+    done = dry_run(cluster, text)
+    if done.returncode and "privileged: Forbidden: disallowed by cluster policy" in done.stderr:
+        # This API server runs without --allow-privileged; all else of the object is checked.
+        done = dry_run(cluster, text.replace("privileged: true", "privileged: false"))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kind", STANDING)
+def test_the_patch_fits_a_standing_object(cluster: ControlPlane, kind: str) -> None:
+    created = kubectl(cluster, "create", "-n", "hugeplan", "-f", "-", text=yaml.safe_dump(STANDING[kind]))
+    assert created.returncode == 0, created.stderr
+    content = files()[kind].content
+    done = dry_run(cluster, content)
+    assert done.returncode == 0, done.stderr
+    merged, wanted = yaml.safe_load(done.stdout), yaml.safe_load(content)
+    assert _holds(merged["spec"], wanted["spec"]), (merged["spec"], wanted["spec"])
+    assert _holds(
+        merged["spec"], {k: v for k, v in STANDING[kind]["spec"].items() if k not in {"instances", "postgresql"}}
+    )
+
+
+def _holds(whole: Any, part: Any) -> bool:
+    if isinstance(part, dict):
+        return isinstance(whole, dict) and all(k in whole and _holds(whole[k], v) for k, v in part.items())
+    if isinstance(part, list):
+        return len(whole) == len(part) and all(_holds(w, p) for w, p in zip(whole, part, strict=True))
+    return whole == part
+
+
+def test_the_statefulset_patch_is_merged(cluster: ControlPlane) -> None:
+    stateful_set = {
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "postgresql"},
+        "spec": {
+            "serviceName": "postgresql", "selector": {"matchLabels": {"app": "pg"}},
+            "template": {
+                "metadata": {"labels": {"app": "pg"}},
+                "spec": {"containers": [
+                    {"name": "exporter", "image": "x"}, {"name": "postgresql", "image": "postgres:17"},
+                ]},
+            },
+        },
+    }  # fmt: skip
+    text = yaml.safe_dump(stateful_set)
+    assert kubectl(cluster, "create", "-n", "hugeplan", "-f", "-", text=text).returncode == 0
+    patch = files()["statefulset_patch"].content
+    done = kubectl(cluster, "patch", "statefulset", "postgresql", "-n", "hugeplan", "--type", "strategic",
+                   "--dry-run=server", "-o", "yaml", "--patch", patch)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    containers = yaml.safe_load(done.stdout)["spec"]["template"]["spec"]["containers"]
+    by_name = {c["name"]: c for c in containers}
+    assert set(by_name) == {"exporter", "postgresql"}
+    assert "hugepages-2Mi" in by_name["postgresql"]["resources"]["limits"]
+    assert by_name["postgresql"]["image"] == "postgres:17"
+
+
+def test_a_pod_with_the_resources_is_valid(cluster: ControlPlane) -> None:
+    resources = yaml.safe_load(files()["pod"].content)["resources"]
+    pod = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db"},
+        "spec": {"containers": [{"name": "db", "image": "postgres:17", "resources": resources}]},
+    }  # fmt: skip
+    done = dry_run(cluster, yaml.safe_dump(pod))
+    assert done.returncode == 0, done.stderr
+    # The same server refuses what the linter calls wrong, so its yes means something.
+    del pod["spec"]["containers"][0]["resources"]["limits"]["memory"]
+    del pod["spec"]["containers"][0]["resources"]["requests"]["memory"]
+    assert "HugePages require cpu or memory" in dry_run(cluster, yaml.safe_dump(pod)).stderr
+
+
+def test_the_node_label_sticks_and_is_verified(cluster: ControlPlane) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "db-7"}}
+    assert kubectl(cluster, "create", "-f", "-", text=yaml.safe_dump(node)).returncode == 0
+    artifact = files()["node_label"]
+    environment = {
+        **os.environ, "KUBECONFIG": str(cluster.kubeconfig), "PATH": f"{cluster.programs}:{os.environ['PATH']}",
+    }  # fmt: skip
+
+    def shell(text: str) -> int:
+        return subprocess.run(["/bin/sh", "-c", text], env=environment, check=False, capture_output=True).returncode
+
+    assert shell(artifact.verify) != 0
+    assert shell(artifact.content) == 0
+    assert shell(artifact.verify) == 0
+    assert shell(artifact.rollback) == 0
+    assert shell(artifact.verify) != 0

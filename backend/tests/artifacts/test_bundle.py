@@ -1,0 +1,135 @@
+"""The bundle: layout, deterministic bytes, README, diff; over the command line and over REST."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import zipfile
+from dataclasses import asdict
+from pathlib import Path
+
+import httpx
+import pytest
+from artifacts.samples import request_of
+
+from hugeplan.artifacts import render
+from hugeplan.artifacts.bundle import as_zip, bundle, changes
+from hugeplan.cli import main
+from hugeplan.planner.model import PlanRequest
+from hugeplan.planner.plan import plan
+
+
+def document(request: PlanRequest) -> str:
+    found = plan(request)
+    return json.dumps({"plan": asdict(found), "request": asdict(request)})
+
+
+def files_of(request: PlanRequest):  # type: ignore[no-untyped-def]
+    found = plan(request)
+    return bundle(found.node, found.headline, render(found, request))
+
+
+class TestBundle:
+    def test_equal_plans_are_equal_bytes(self) -> None:
+        assert as_zip(files_of(request_of("postgresql"))) == as_zip(files_of(request_of("postgresql")))
+
+    def test_every_file_of_the_plan_is_in_it_once(self) -> None:
+        request = request_of("postgresql", "redis", kubernetes=True)
+        files = files_of(request)
+        assert len({f.path for f in files}) == len(files)
+        assert len(files) == len(render(plan(request), request)) + 3
+
+    def test_the_readme_has_every_step_and_command(self) -> None:
+        request = request_of("postgresql")
+        artifacts = render(plan(request), request)
+        readme = next(f.text for f in files_of(request) if f.path == "README.md")
+        for artifact in artifacts:
+            assert artifact.filename in readme
+            for line in (
+                *artifact.install.splitlines(),
+                *artifact.verify.splitlines(),
+                *artifact.rollback.splitlines(),
+            ):
+                assert line in readme
+
+    def test_verify_fails_while_the_plan_is_not_in_force(self, tmp_path: Path) -> None:
+        script = tmp_path / "verify.sh"
+        script.write_text(next(f.text for f in files_of(request_of("postgresql")) if f.path == "verify.sh"))
+        done = subprocess.run(["/bin/sh", str(script)], capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert "not in force: kernel_command_line" in done.stderr
+
+    def test_a_difference_names_added_removed_and_changed(self) -> None:
+        found = changes(files_of(request_of("postgresql")), files_of(request_of("mysql")))
+        assert {c.change for c in found} == {"added", "removed", "changed"}
+        assert changes(files_of(request_of("mysql")), files_of(request_of("mysql"))) == ()
+
+
+class TestCommand:
+    def run(self, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+        status = main(["artifacts", *words])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    def test_out_zip_and_diff(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        path = tmp_path / "plan.json"
+        path.write_text(document(request_of("postgresql")))
+        out, archive = tmp_path / "out", tmp_path / "b.zip"
+        assert self.run(capsys, str(path), "--out", str(out), "--zip", str(archive))[0] == 0
+        assert (out / "README.md").exists()
+        with zipfile.ZipFile(archive) as opened:
+            for name in opened.namelist():
+                assert (out / name).read_bytes() == opened.read(name)
+        assert self.run(capsys, str(path), "--diff", str(out)) == (0, "", "")
+        other = tmp_path / "other.json"
+        other.write_text(document(request_of("postgresql", nodes=1)))
+        status, text, _ = self.run(capsys, str(other), "--diff", str(path))
+        assert status == 1
+        assert "changed: recommended/01-kernel_command_line/60-hugeplan.cfg" in text
+
+    def test_a_platform_chooses_the_path(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        path = tmp_path / "plan.json"
+        path.write_text(document(request_of("postgresql", kubernetes=True)))
+        _, out, _ = self.run(capsys, str(path), "--platform", "openshift")
+        assert out.lstrip().startswith("1. performance_profile")
+
+    @pytest.mark.parametrize(("text", "named"), [("{", "not JSON"), ("[]", "not a plan"), ('{"plan": {}}', "plan")])
+    def test_wrong_input_is_one_line(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, named: str
+    ) -> None:
+        path = tmp_path / "plan.json"
+        path.write_text(text)
+        status, _, err = self.run(capsys, str(path))
+        assert status == 2
+        assert named in err
+        assert err.count("\n") == 1
+
+
+async def test_over_rest(planner: httpx.AsyncClient) -> None:
+    scenario = {
+        "node": {"numa_nodes": [{"id": 0, "memory": "64GiB"}]},
+        "databases": [{"name": "main", "engine": "postgresql", "settings": {"shared_buffers": "8GB"}}],
+    }
+    made = (await planner.post("/api/v1/scenarios", json={"name": "zip", "scenario": scenario})).json()
+    first = (await planner.post(f"/api/v1/scenarios/{made['id']}/plans")).json()
+    assert first["artifacts"][0]["recommended"] is True
+    assert first["artifacts"][0]["restart"] == "reboot"
+    answer = await planner.get(f"/api/v1/plans/{first['id']}/artifacts.zip")
+    assert answer.headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as opened:
+        assert "README.md" in opened.namelist()
+        assert len(opened.namelist()) == len(first["artifacts"]) + 3
+    again = await planner.get(f"/api/v1/plans/{first['id']}/artifacts.zip")
+    assert again.content == answer.content
+    same = await planner.get(f"/api/v1/plans/{first['id']}/artifacts-diff", params={"against": first["id"]})
+    assert same.json()["items"] == []
+    large = {
+        **scenario,
+        "databases": [{**scenario["databases"][0], "settings": {"shared_buffers": "900GB"}, "page_size": "2MiB"}],
+    }
+    preview = (await planner.post("/api/v1/plans/preview", json={"scenario": large})).json()
+    assert preview["artifacts"] == []
+    assert "does not fit" in preview["artifacts_withheld"]
+    forced = (await planner.post("/api/v1/plans/preview", json={"scenario": large, "force": True})).json()
+    assert forced["artifacts"]
