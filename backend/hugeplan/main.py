@@ -30,6 +30,7 @@ from hugeplan.documents.report import Report
 from hugeplan.evidence.router import router as evidence_router
 from hugeplan.fleet.ingest.writer import ReportWriter
 from hugeplan.fleet.router import router as fleet_router
+from hugeplan.imports.router import router as imports_router
 from hugeplan.linting.router import router as linting_router
 from hugeplan.reference.router import router as reference_router
 from hugeplan.scenarios.router import router as scenarios_router
@@ -40,6 +41,7 @@ ROUTERS = (
     benchmarks_router,
     scenarios_router,
     linting_router,
+    imports_router,
     evidence_router,
     reference_router,
     access_router,

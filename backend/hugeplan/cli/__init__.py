@@ -35,6 +35,7 @@ class Command:
 
 COMMANDS: Final = (
     Command("plan", "a plan for a node from a scenario, or for this machine", "hugeplan.cli.plan"),
+    Command("import", "scenarios from Kubernetes, Prometheus, Ansible or a table", "hugeplan.cli.import_inventory"),
     Command("size", "pages that one database engine needs", "hugeplan.cli.size"),
     Command("artifacts", "the files that apply a plan, as a bundle with a README", "hugeplan.cli.artifacts"),
     Command("lint", "what files about huge pages will really do, and what is wrong", "hugeplan.cli.lint"),

@@ -46,6 +46,17 @@ async def get_scenario(session: ReadSession, scenario_id: UUID) -> tuple[Scenari
     return None if row is None else (row[0], row[1])
 
 
+async def scenarios_named(session: WriteSession, names: Sequence[str]) -> dict[str, ScenarioRow]:
+    """Scenarios without a node by name, locked for a change; the most recently changed one of each name."""
+    statement = (
+        select(ScenarioRow)
+        .where(ScenarioRow.name.in_(names), ScenarioRow.node_id.is_(None))
+        .order_by(ScenarioRow.updated_at, ScenarioRow.id)
+        .with_for_update()
+    )
+    return {row.name: row for row in await session.scalars(statement)}
+
+
 async def add_scenario(session: WriteSession, scenario: ScenarioRow) -> None:
     """Store a new scenario."""
     session.add(scenario)

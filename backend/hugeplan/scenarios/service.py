@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from hugeplan.api.problems import (
     NotFoundError,
     PreconditionFailedError,
     PreconditionRequiredError,
+    from_validation,
     invalid_input,
 )
 from hugeplan.api.schemas import JsonObject
@@ -176,6 +178,33 @@ async def create_scenario(session: WriteSession, body: ScenarioWrite, spelled: J
     )
     await repository.add_scenario(session, row)
     return _scenario(row, None)
+
+
+async def save_by_name(session: WriteSession, documents: Sequence[tuple[str, JsonObject]]) -> list[ScenarioSummary]:
+    """Create or replace scenarios by their names, each checked in full first; in the order given.
+
+    Where several have a name, the most recently changed is replaced.
+    """
+    for name, document in documents:
+        try:
+            wanted = ScenarioWrite(name=name, scenario=ScenarioDocument.model_validate(document))
+        except ValidationError as error:
+            raise from_validation(error) from error
+        await _check(session, wanted)
+    found = await repository.scenarios_named(session, [name for name, _ in documents])
+    now = datetime.now(UTC)
+    saved = []
+    for name, document in documents:
+        row = found.get(name)
+        if row is None:
+            row = ScenarioRow(
+                id=uuid.uuid4(), name=name, node_id=None, version=1, document=document, created_at=now, updated_at=now
+            )
+            await repository.add_scenario(session, row)
+        else:
+            row.document, row.updated_at, row.version = document, now, row.version + 1
+        saved.append(_summary(row, None))
+    return saved
 
 
 async def replace_scenario(

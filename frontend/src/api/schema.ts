@@ -408,6 +408,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/imports/kubernetes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Imports Kubernetes
+         * @description Plan every node of ``kubectl get nodes,pods,pvc -A -o json``, and say what is wrong today.
+         */
+        post: operations["imports_kubernetes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/imports/scenarios": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Imports Scenarios
+         * @description Keep scenarios that ``hugeplan import --to`` made from any source; the same names are replaced.
+         */
+        post: operations["imports_scenarios"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/evidence": {
         parameters: {
             query?: never;
@@ -1805,6 +1845,25 @@ export interface components {
             name: string | null;
         };
         /**
+         * ImportReceipt
+         * @description What an import kept.
+         */
+        ImportReceipt: {
+            /** Source */
+            source: string;
+            /** Scenarios */
+            scenarios: components["schemas"]["SavedScenario"][];
+        };
+        /**
+         * ImportedScenario
+         * @description A node's scenario, as ``hugeplan import`` makes it on the machine that can read the source.
+         */
+        ImportedScenario: {
+            /** Name */
+            name: string;
+            scenario: components["schemas"]["ScenarioDocument"];
+        };
+        /**
          * InstancePlan
          * @description The plan for one database instance: its demand at the chosen size and why not another.
          *
@@ -1904,6 +1963,18 @@ export interface components {
         KernelDocument: {
             /** Release */
             release: string | null;
+        };
+        /**
+         * KubernetesImport
+         * @description The answer for Kubernetes objects: the plan of every node, and the scenarios kept when asked for.
+         */
+        KubernetesImport: {
+            /** Answer */
+            answer: {
+                [key: string]: unknown;
+            };
+            /** Scenarios */
+            scenarios: components["schemas"]["SavedScenario"][];
         };
         /**
          * KubernetesView
@@ -3611,6 +3682,21 @@ export interface components {
             artifacts: components["schemas"]["PlanArtifact"][];
         };
         /**
+         * SavedScenario
+         * @description A scenario that an import created or replaced.
+         */
+        SavedScenario: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Name */
+            name: string;
+            /** Created */
+            created: boolean;
+        };
+        /**
          * Scatter
          * @description Huge pages that hurt: few large entries and a scattered working set.
          */
@@ -3697,6 +3783,16 @@ export interface components {
              *     }
              */
             policy: components["schemas"]["PolicyDocument"];
+        };
+        /**
+         * ScenarioImport
+         * @description Scenarios of one source. A scenario that was imported under the same name before is replaced.
+         */
+        ScenarioImport: {
+            /** Source */
+            source: string;
+            /** Scenarios */
+            scenarios: components["schemas"]["ImportedScenario"][];
         };
         /**
          * ScenarioSummary
@@ -7058,6 +7154,75 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LintReport"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    imports_kubernetes: {
+        parameters: {
+            query?: {
+                /** @description Keep each node with a database as a scenario, replacing an earlier import's */
+                save?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KubernetesImport"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    imports_scenarios: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ScenarioImport"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportReceipt"];
                 };
             };
             /** @description An error, as problem+json */

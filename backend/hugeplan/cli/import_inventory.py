@@ -1,0 +1,137 @@
+"""``hugeplan import``: an inventory as scenario files, or into a running service."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from hugeplan.cli import InputError
+from hugeplan.cli.files import decode_text, read_bytes
+from hugeplan.cli.plan_inventory import prometheus_inventory
+from hugeplan.inventory.ansible import read_ansible
+from hugeplan.inventory.csv_table import COLUMNS, read_csv
+from hugeplan.inventory.errors import InventoryError
+from hugeplan.inventory.kubernetes import read_kubernetes
+from hugeplan.inventory.model import Inventory
+from hugeplan.inventory.scenario import scenario_document
+
+_EPILOG: Final = f"""\
+sources:
+  kubernetes FILE   kubectl get nodes,pods,pvc,configmaps -A -o json; - reads standard input
+  prometheus URL    node_exporter and kube-state-metrics (HUGEPLAN_PROMETHEUS_TOKEN: a bearer token)
+  ansible PATH      ansible all -m setup --tree PATH, or its output in a file
+  csv FILE          a table with the columns {", ".join(COLUMNS[:6])}, ...
+
+examples:
+  kubectl get nodes,pods,pvc -A -o json | hugeplan import kubernetes - --out scenarios
+  hugeplan import prometheus http://prometheus.example:9090 --to https://hugeplan.example
+
+--to needs a planner's token in HUGEPLAN_TOKEN. A node's scenario is replaced when it is imported again.
+"""
+_BATCH: Final = 100
+_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``import``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+    parser.add_argument("source", choices=sorted(_READERS), help="what is read")
+    parser.add_argument("path", help="a file, a folder or a URL, by source")
+    parser.add_argument("--out", metavar="DIR", help="write one scenario file per node into this folder")
+    parser.add_argument("--to", metavar="SERVER", help="keep the scenarios in this service, such as https://host:8000")
+    parser.add_argument("--all", action="store_true", help="nodes without a database too")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read the source, then write or send one scenario per node; the names are printed."""
+    try:
+        inventory = _READERS[arguments.source](arguments.path)
+    except InventoryError as error:
+        raise InputError(str(error)) from error
+    chosen = [node for node in inventory.nodes if node.databases or arguments.all]
+    if not chosen:
+        raise InputError(
+            f"{inventory.source}: {len(inventory.nodes)} nodes, none with a database; --all takes them all"
+        )
+    scenarios = [(node.facts.name, scenario_document(node)) for node in chosen]
+    for note in inventory.notes:
+        sys.stderr.write(f"hugeplan import: {note}\n")
+    if arguments.to is not None:
+        _send(arguments.to, inventory, scenarios)
+    if arguments.out is not None:
+        _write(Path(arguments.out), scenarios)
+    if arguments.to is None and arguments.out is None:
+        print(json.dumps([{"name": name, "scenario": document} for name, document in scenarios], indent=2))
+    return 0
+
+
+def _kubernetes(path: str) -> Inventory:
+    return read_kubernetes(read_bytes(path), "standard input" if path == "-" else path)
+
+
+def _csv(path: str) -> Inventory:
+    return read_csv(decode_text(read_bytes(path), path), path)
+
+
+_READERS: Final[dict[str, Callable[[str], Inventory]]] = {
+    "kubernetes": _kubernetes,
+    "prometheus": prometheus_inventory,
+    "ansible": lambda path: read_ansible(Path(path)),
+    "csv": _csv,
+}
+
+
+def _write(folder: Path, scenarios: list[tuple[str, dict[str, Any]]]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, document in scenarios:
+            path = folder / f"{_NOT_IN_A_NAME.sub('-', name)}.json"
+            path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+            print(path)
+    except OSError as error:
+        raise InputError(f"--out {folder}: {error.strerror}") from error
+
+
+def _send(server: str, inventory: Inventory, scenarios: list[tuple[str, dict[str, Any]]]) -> None:
+    """Post in batches; each is one transaction, so an interrupted import is whole up to a batch."""
+    import httpx  # noqa: PLC0415 - no HTTP client where nothing is sent
+
+    token = os.environ.get("HUGEPLAN_TOKEN")
+    if not token:
+        raise InputError("--to: HUGEPLAN_TOKEN is not set; expected a planner's token")
+    url = f"{server.rstrip('/')}/api/v1/imports/scenarios"
+    try:
+        with httpx.Client(timeout=120, headers={"Authorization": f"Bearer {token}"}) as client:
+            for start in range(0, len(scenarios), _BATCH):
+                batch = scenarios[start : start + _BATCH]
+                body = {
+                    "source": inventory.source,
+                    "scenarios": [{"name": f"{name} (imported)", "scenario": document} for name, document in batch],
+                }
+                answer = client.post(url, json=body)
+                if answer.status_code != httpx.codes.OK:
+                    raise InputError(f"--to {server}: HTTP {answer.status_code}: {_detail(answer)}")
+                for kept in answer.json()["scenarios"]:
+                    print(f"{kept['name']}: {'created' if kept['created'] else 'replaced'}, {kept['id']}")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise InputError(f"--to {server}: {error or type(error).__name__}") from error
+
+
+def _detail(answer: Any) -> str:
+    """The problem's own words."""
+    try:
+        problem = answer.json()
+    except ValueError:
+        return "not an answer of hugeplan"
+    if not isinstance(problem, dict):
+        return "not an answer of hugeplan"
+    errors = problem.get("errors") or []
+    first = f" ({errors[0].get('field')}: expected {errors[0].get('expected')})" if errors else ""
+    return f"{problem.get('detail') or problem.get('title')}{first}"

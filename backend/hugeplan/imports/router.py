@@ -1,0 +1,38 @@
+"""Routes of imports."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from hugeplan.access.dependencies import Planner
+from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.api.body import RawJson
+from hugeplan.api.dependencies import Writes
+from hugeplan.imports import service
+from hugeplan.imports.schemas import ImportReceipt, KubernetesImport, ScenarioImport
+
+router = APIRouter(prefix="/imports", tags=["imports"], route_class=GuardedRoute)
+
+Save = Annotated[bool, Query(description="Keep each node with a database as a scenario, replacing an earlier import's")]
+
+
+@router.post(
+    "/kubernetes",
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": {"type": "object", "description": "kubectl get -o json"}}},
+        }
+    },
+)
+async def imports_kubernetes(_: Planner, session: Writes, body: RawJson, save: Save = False) -> KubernetesImport:
+    """Plan every node of ``kubectl get nodes,pods,pvc -A -o json``, and say what is wrong today."""
+    return await service.import_kubernetes(session, body.raw, save=save)
+
+
+@router.post("/scenarios")
+async def imports_scenarios(_: Planner, session: Writes, body: ScenarioImport, raw: RawJson) -> ImportReceipt:
+    """Keep scenarios that ``hugeplan import --to`` made from any source; the same names are replaced."""
+    return await service.import_scenarios(session, body, raw.document)

@@ -1,0 +1,147 @@
+"""Inventory from Ansible's facts: ``ansible all -m setup --tree DIR``, or its JSON output.
+
+Ansible reads ``/proc/meminfo`` for MemTotal and little else: databases, pools and NUMA nodes stay unknown.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from hugeplan.inventory.errors import InventoryError
+from hugeplan.inventory.model import FoundNode, Inventory
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import MIB, NodeFacts, NumaNode, Reservations, Tenant
+from hugeplan.planner.pages import base_page_sizes, canonical_architecture, huge_page_sizes, usual_default_size
+
+_UNKNOWN: Final = (
+    "pools, NUMA nodes and databases: Ansible's facts do not hold them",
+    "memory over time: the facts were gathered at one moment",
+)
+#: ``ansible all -m setup`` prints ``host | SUCCESS => {`` before each host's document.
+_OUTPUT: Final = re.compile(
+    r"^(?P<host>\S+) \| (?P<status>SUCCESS|CHANGED|FAILED!?|UNREACHABLE!?) => (?=\{)", re.MULTILINE
+)
+
+
+def read_ansible(path: Path) -> Inventory:
+    """Facts of a folder (one file per host), or of a file with the output of the setup module or of a fact cache."""
+    notes: list[str] = []
+    nodes: list[FoundNode] = []
+    try:
+        documents = list(_documents(path))
+    except OSError as error:
+        raise InventoryError(f"{path}: {error.strerror}") from error
+    for host, document in documents:
+        found = _node(host, document)
+        if isinstance(found, str):
+            notes.append(f"host {host} is left out: {found}")
+        else:
+            nodes.append(found)
+    if not nodes:
+        reason = f": {notes[0]}" if notes else ""
+        raise InventoryError(f"{path}: no host with facts; expected ansible all -m setup --tree DIR{reason}")
+    return Inventory(
+        source=f"Ansible facts of {path}",
+        nodes=tuple(sorted(nodes, key=lambda node: node.facts.name)),
+        notes=tuple(notes),
+        unknown=_UNKNOWN,
+    )
+
+
+def _documents(path: Path) -> Iterator[tuple[str, Any]]:
+    if path.is_dir():
+        for file in sorted(path.iterdir()):
+            if file.is_file():
+                yield file.stem if file.suffix == ".json" else file.name, _json(file.read_bytes(), str(file))
+        return
+    text = path.read_text(encoding="utf-8", errors="replace")
+    starts = list(_OUTPUT.finditer(text))
+    if not starts:
+        document = _json(text.encode(), str(path))
+        if isinstance(document, Mapping) and not _facts(document):
+            yield from ((str(host), facts) for host, facts in document.items())
+        else:
+            yield path.stem, document
+        return
+    decoder = json.JSONDecoder()
+    for start in starts:
+        try:
+            yield start["host"], decoder.raw_decode(text, start.end())[0]
+        except json.JSONDecodeError as error:
+            raise InventoryError(f"{path}, host {start['host']}: not valid JSON: {error.msg}") from error
+
+
+def _json(data: bytes, name: str) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError as error:
+        raise InventoryError(f"{name}: not valid JSON: {error}") from error
+
+
+def _facts(document: Any) -> Mapping[str, Any]:
+    """The facts of a host's document, with or without the module's envelope and its prefix."""
+    if not isinstance(document, Mapping):
+        return {}
+    inner = document.get("ansible_facts")
+    facts = inner if isinstance(inner, Mapping) else document
+    plain = {str(name).removeprefix("ansible_"): value for name, value in facts.items()}
+    return plain if "memtotal_mb" in plain else {}
+
+
+def _node(host: str, document: Any) -> FoundNode | str:
+    facts = _facts(document)
+    total = facts.get("memtotal_mb")
+    if not isinstance(total, int) or total <= 0:
+        message = document.get("msg") if isinstance(document, Mapping) else None
+        return str(message) if message else "it has no ansible_memtotal_mb"
+    unknown = ["MemTotal to the byte: Ansible rounds it down to MiB"]
+    try:
+        arch = canonical_architecture(str(facts.get("architecture") or "x86_64"))
+    except PlannerError:
+        return f"its architecture {facts.get('architecture')} is not known here"
+    base = _base_page(arch, facts, unknown)
+    sizes = huge_page_sizes(arch, base)
+    used = _used_mib(facts)
+    if used is None:
+        unknown.append("memory in use")
+    cpus = facts.get("processor_vcpus")
+    return FoundNode(
+        facts=NodeFacts(
+            name=str(facts.get("nodename") or facts.get("fqdn") or host),
+            arch=arch,
+            base_page_bytes=base,
+            huge_page_sizes_bytes=sizes,
+            default_huge_page_bytes=usual_default_size(base, sizes),
+            numa=(NumaNode(id=0, mem_total_bytes=total * MIB),),
+            cpus=cpus if isinstance(cpus, int) and cpus > 0 else None,
+            kernel_release=str(facts["kernel"]) if facts.get("kernel") else None,
+        ),
+        reservations=Reservations(),
+        tenants=()
+        if used is None
+        else (Tenant(name="everything in use", kind="service", request_bytes=used * MIB, limit_bytes=None),),
+        unknown=tuple(unknown),
+    )
+
+
+def _base_page(arch: str, facts: Mapping[str, Any], unknown: list[str]) -> int:
+    bases = base_page_sizes(arch)
+    named = re.search(r"\+(\d+)k|\.(\d+)k\b", str(facts.get("kernel") or ""))
+    stated = int(named[1] or named[2]) * 1024 if named else None
+    if stated in bases:
+        return int(stated or bases[0])
+    if len(bases) > 1:
+        unknown.append(f"base page size: {bases[0] // 1024} KiB is assumed on {arch}")
+    return bases[0]
+
+
+def _used_mib(facts: Mapping[str, Any]) -> int | None:
+    """Memory that the page cache could not give back, of ``ansible_memory_mb.nocache``."""
+    memory = facts.get("memory_mb")
+    nocache = memory.get("nocache") if isinstance(memory, Mapping) else None
+    used = nocache.get("used") if isinstance(nocache, Mapping) else None
+    return used if isinstance(used, int) and used >= 0 else None

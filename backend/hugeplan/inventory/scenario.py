@@ -1,0 +1,89 @@
+"""A found node as a scenario document: what the planner page opens and what the service keeps.
+
+The document says what is known and leaves out what is not, so that opening it plans with the same unknowns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hugeplan.inventory.answer import request_of
+from hugeplan.inventory.model import FoundNode
+from hugeplan.planner.model import DatabaseInstance, MemoryHistory, NumaNode, Policy, Reservations, Tenant
+
+Json = dict[str, Any]
+
+
+def scenario_document(node: FoundNode) -> Json:
+    """A scenario document of schema_version 1. Sizes are bytes; keys without a known value are left out."""
+    request = request_of(node, Policy())
+    facts = node.facts
+    found: Json = {
+        "schema_version": 1,
+        "node": _known(
+            name=facts.name,
+            arch=facts.arch,
+            base_page_size=facts.base_page_bytes,
+            huge_page_sizes=list(facts.huge_page_sizes_bytes),
+            default_huge_page_size=facts.default_huge_page_bytes,
+            numa_nodes=[_numa(numa) for numa in facts.numa],
+            cpus=facts.cpus,
+            kernel_used=facts.kernel_used_bytes,
+            kernel_release=facts.kernel_release,
+        ),
+        "reservations": _reservations(request.reservations),
+        "tenants": [_tenant(tenant) for tenant in request.tenants],
+        "databases": [_database(instance) for instance in request.databases],
+    }
+    return found
+
+
+def _known(**values: Any) -> Json:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _numa(numa: NumaNode) -> Json:
+    pools = None
+    if numa.pools is not None:
+        pools = [
+            _known(page_size=pool.page_bytes, nr_hugepages=pool.nr_hugepages, free=pool.free_hugepages)
+            for pool in numa.pools
+        ]
+    return _known(id=numa.id, memory=numa.mem_total_bytes, free=numa.mem_free_bytes, pools=pools)
+
+
+def _reservations(given: Reservations) -> Json:
+    return _known(
+        kubernetes=given.kubernetes,
+        provider=given.provider,
+        kube_reserved=given.kube_reserved_bytes,
+        system_reserved=given.system_reserved_bytes,
+        eviction_hard=given.eviction_hard_bytes,
+        max_pods=given.max_pods,
+    )
+
+
+def _tenant(tenant: Tenant) -> Json:
+    return _known(
+        name=tenant.name,
+        kind=tenant.kind,
+        count=tenant.count,
+        request=tenant.request_bytes,
+        limit=tenant.limit_bytes,
+        history=None if tenant.history is None else _history(tenant.history),
+    )
+
+
+def _history(history: MemoryHistory) -> Json:
+    return {"times": list(history.times_seconds), "used": list(history.used_bytes)}
+
+
+def _database(instance: DatabaseInstance) -> Json:
+    return _known(
+        name=instance.name,
+        engine=instance.engine,
+        version=instance.version,
+        settings=dict(instance.settings),
+        page_size=instance.page_bytes,
+        pod_hugepages_limit=instance.pod_hugepages_limit_bytes,
+    )

@@ -1,0 +1,181 @@
+"""``hugeplan import``: every source, scenario files that plan alike, and a running service."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.test_service_commands import Demo, free_port
+from support.kubernetes_objects import listing, node, postgres
+
+from hugeplan.cli import main
+from hugeplan.planner.model import GIB, MIB
+from hugeplan.scenario_file import load, to_request
+
+CLUSTER = listing(
+    node("db-1", pools={"2Mi": "2Gi", "1Gi": "0"}),
+    node("app-1"),
+    postgres("pg-0", "db-1", {"shared_buffers": "4GB"}, limits={"memory": "12Gi", "hugepages-2Mi": "2Gi"}),
+)
+#: As a spreadsheet writes it: semicolons, and a cell that holds some in quotes.
+TABLE = """\
+Host;Memory;NUMA nodes;used;engine;version;settings;nr_hugepages
+db1;256GiB;2;20GiB;postgresql;16;"shared_buffers=64GB; max_connections=500";
+db1;256GiB;2;20GiB;mysql;8.0;innodb_buffer_pool_size=32G;
+web1;64Gi;1;;;;;1024
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    """A file with a cluster."""
+    path = tmp_path / "cluster.json"
+    path.write_text(CLUSTER)
+    return path
+
+
+class TestFiles:
+    def test_a_scenario_file_plans_as_the_cluster_does(
+        self, cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["import", "kubernetes", str(cluster), "--out", str(tmp_path / "out")]) == 0
+        assert capsys.readouterr().out == f"{tmp_path / 'out' / 'db-1.json'}\n"
+        main(["plan", str(tmp_path / "out" / "db-1.json"), "--json"])
+        from_file = json.loads(capsys.readouterr().out)["plan"]["pools"]
+        main(["plan", str(cluster), "--json"])
+        (from_cluster,) = [one for one in json.loads(capsys.readouterr().out)["nodes"] if one["name"] == "db-1"]
+        assert {(pool["page_bytes"], pool["pages"]) for pool in from_file if pool["pages"]} == {
+            (pool["page_bytes"], pool["planned_pages"]) for pool in from_cluster["pools"] if pool["planned_pages"]
+        }
+
+    def test_nodes_without_databases_are_taken_when_asked_for(
+        self, cluster: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["import", "kubernetes", str(cluster), "--all"]) == 0
+        assert [one["name"] for one in json.loads(capsys.readouterr().out)] == ["app-1", "db-1"]
+
+    def test_wrong_input_is_one_line(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        for source in ("kubernetes", "ansible", "csv"):
+            assert main(["import", source, str(tmp_path / "missing")]) == 2
+            err = capsys.readouterr().err
+            assert err.count("\n") == 1
+            assert "No such file or directory" in err
+
+
+class TestCsv:
+    def scenarios(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> list[dict[str, Any]]:
+        path = tmp_path / "hosts.csv"
+        path.write_text(text)
+        assert main(["import", "csv", str(path), "--all"]) == 0
+        found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+        return found
+
+    def test_rows_of_one_host_share_it(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        db, web = self.scenarios(tmp_path, capsys, TABLE)
+        request = to_request(load(json.dumps(db["scenario"])))
+        assert [numa.mem_total_bytes for numa in request.node.numa] == [128 * GIB, 128 * GIB]
+        assert {one.engine: dict(one.settings) for one in request.databases} == {
+            "postgresql": {"shared_buffers": "64GB", "max_connections": "500"},
+            "mysql": {"innodb_buffer_pool_size": "32G"},
+        }
+        assert request.tenants[0].request_bytes == 20 * GIB
+        host = to_request(load(json.dumps(web["scenario"]))).node
+        assert (host.mem_total_bytes, host.numa[0].pools and host.numa[0].pools[0].nr_hugepages) == (64 * GIB, 1024)
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("host,memory\n", "no rows"),
+            ("", "is empty"),
+            ("host\na\n", "memory is missing"),
+            ("host,memory,colour\na,1GiB,red\n", "'colour' is no column"),
+            ("host,memory\na,64GB\n", "line 2: memory"),
+            ("host,memory\na\n", "line 2: 1 cells, expected 2"),
+            ("host,memory,engine\na,1GiB,abacus\n", "line 2: engine"),
+            ("host,memory,engine,settings\na,1GiB,postgresql,big\n", "line 2: settings"),
+            ("host,memory,arch\na,1GiB,z80\n", "line 2: arch"),
+            ("host,memory,host\na,1GiB,b\n", "twice"),
+        ],
+    )
+    def test_errors_name_the_line(
+        self, text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = tmp_path / "hosts.csv"
+        path.write_text(text)
+        assert main(["import", "csv", str(path)]) == 2
+        err = capsys.readouterr().err
+        assert words in err
+        assert err.count("\n") == 1
+
+
+class TestAnsible:
+    FACTS = {  # noqa: RUF012 - never changed
+        "ansible_facts": {
+            "ansible_memtotal_mb": 64000, "ansible_architecture": "aarch64",
+            "ansible_kernel": "6.12.0-55.el10.aarch64+64k",
+            "ansible_nodename": "db2", "ansible_processor_vcpus": 32,
+            "ansible_memory_mb": {"nocache": {"free": 50000, "used": 14000}},
+        },
+        "changed": False,
+    }  # fmt: skip
+
+    def check(self, out: str) -> None:
+        """The one scenario."""
+        (one,) = json.loads(out)
+        request = to_request(load(json.dumps(one["scenario"])))
+        assert one["name"] == "db2"
+        assert (request.node.arch, request.node.base_page_bytes) == ("aarch64", 65536)
+        assert request.node.mem_total_bytes == 64000 * MIB
+        assert request.node.numa[0].pools is None
+        assert request.tenants[0].request_bytes == 14000 * MIB
+
+    def test_a_tree(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "db2.example").write_text(json.dumps(self.FACTS))
+        (tmp_path / "down").write_text(json.dumps({"unreachable": True, "msg": "no route to host"}))
+        assert main(["import", "ansible", str(tmp_path), "--all"]) == 0
+        found = capsys.readouterr()
+        self.check(found.out)
+        assert found.err == "hugeplan import: host down is left out: no route to host\n"
+
+    def test_the_output_of_the_module(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        path = tmp_path / "facts.txt"
+        path.write_text(
+            f"db2.example | SUCCESS => {json.dumps(self.FACTS, indent=4)}\n"
+            'down | UNREACHABLE! => {"msg": "no route to host", "unreachable": true}\n'
+        )
+        assert main(["import", "ansible", str(path), "--all"]) == 0
+        self.check(capsys.readouterr().out)
+
+    def test_cut_output(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        path = tmp_path / "facts.txt"
+        path.write_text(f"db2.example | SUCCESS => {json.dumps(self.FACTS)[:100]}")
+        assert main(["import", "ansible", str(path), "--all"]) == 2
+        assert "host db2.example: not valid JSON" in capsys.readouterr().err
+
+
+class TestService:
+    """Into a running service, as its user does it."""
+
+    def test_created_then_replaced_and_refused_without_a_token(
+        self, cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        demo = Demo(tmp_path / "state", free_port())
+        try:
+            demo.wait()
+            monkeypatch.delenv("HUGEPLAN_TOKEN", raising=False)
+            assert main(["import", "kubernetes", str(cluster), "--to", demo.url]) == 2
+            assert "HUGEPLAN_TOKEN is not set" in capsys.readouterr().err
+            monkeypatch.setenv("HUGEPLAN_TOKEN", "hp_wrong")
+            assert main(["import", "kubernetes", str(cluster), "--to", demo.url]) == 2
+            assert "HTTP 401" in capsys.readouterr().err
+            monkeypatch.setenv("HUGEPLAN_TOKEN", demo.token("admin"))
+            for word in ("created", "replaced"):
+                assert main(["import", "kubernetes", str(cluster), "--to", demo.url]) == 0
+                assert capsys.readouterr().out.startswith(f"db-1 (imported): {word}, ")
+        finally:
+            demo.stop(signal.SIGTERM)
+        assert main(["import", "kubernetes", str(cluster), "--to", demo.url]) == 2
+        assert "Connection refused" in capsys.readouterr().err

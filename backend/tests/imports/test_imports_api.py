@@ -1,0 +1,99 @@
+"""``POST /api/v1/imports/*`` over the real service and database."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+from support.kubernetes_objects import container, listing, node, pod, postgres
+
+from hugeplan.inventory.kubernetes import read_kubernetes
+from hugeplan.inventory.scenario import scenario_document
+
+Json = dict[str, Any]
+
+CLUSTER = (
+    node("db-1", pools={"2Mi": "2Gi", "1Gi": "0"}),
+    node("app-1"),
+    postgres("pg-0", "db-1", {"shared_buffers": "4GB"}, limits={"memory": "12Gi", "hugepages-2Mi": "2Gi"}),
+    pod("web-1", "app-1", container(requests={"memory": "1Gi"})),
+)
+
+
+async def post(client: httpx.AsyncClient, path: str, text: str, **query: str) -> httpx.Response:
+    """A JSON body as it is spelled."""
+    headers = {"Content-Type": "application/json"}
+    return await client.post(f"/api/v1/imports/{path}", content=text.encode(), headers=headers, params=query)
+
+
+class TestKubernetes:
+    async def test_every_node_is_planned(self, planner: httpx.AsyncClient) -> None:
+        found = await post(planner, "kubernetes", listing(*CLUSTER))
+        assert found.status_code == 200
+        answer = found.json()["answer"]
+        assert [one["name"] for one in answer["nodes"]] == ["app-1", "db-1"]
+        assert any(one["code"] == "huge_pages_limit_below_segment" for one in answer["nodes"][1]["findings"])
+        assert found.json()["scenarios"] == []
+        assert (await planner.get("/api/v1/scenarios")).json()["items"] == []
+
+    async def test_saved_scenarios_can_be_opened_and_planned_alike(self, planner: httpx.AsyncClient) -> None:
+        found = (await post(planner, "kubernetes", listing(*CLUSTER), save="true")).json()
+        (kept,) = found["scenarios"]
+        assert (kept["name"], kept["created"]) == ("db-1 (imported)", True)
+        plan = (await planner.post(f"/api/v1/scenarios/{kept['id']}/plans")).json()["plan"]
+        pages = {(pool["page_bytes"], pool["pages"]) for pool in plan["pools"] if pool["pages"]}
+        answered = next(one for one in found["answer"]["nodes"] if one["name"] == "db-1")
+        assert pages == {
+            (pool["page_bytes"], pool["planned_pages"]) for pool in answered["pools"] if pool["planned_pages"]
+        }
+
+    async def test_importing_again_replaces(self, planner: httpx.AsyncClient) -> None:
+        first = (await post(planner, "kubernetes", listing(*CLUSTER), save="true")).json()["scenarios"]
+        second = (await post(planner, "kubernetes", listing(*CLUSTER), save="true")).json()["scenarios"]
+        assert [one["id"] for one in first] == [one["id"] for one in second]
+        assert [one["created"] for one in second] == [False]
+        (only,) = (await planner.get("/api/v1/scenarios")).json()["items"]
+        assert only["version"] == 2
+
+    async def test_what_is_no_cluster_is_one_problem(self, planner: httpx.AsyncClient) -> None:
+        for text in ('{"kind": "List", "items": []}', '{"a": 1}', "[]", listing(pod("p", "n"))):
+            found = await post(planner, "kubernetes", text)
+            assert found.status_code == 422, text
+            assert found.headers["content-type"] == "application/problem+json"
+            assert "kubectl" in found.text
+
+    async def test_who_may_only_view_may_not_import(self, viewer: httpx.AsyncClient) -> None:
+        assert (await post(viewer, "kubernetes", listing(*CLUSTER))).status_code == 403
+
+
+class TestScenarios:
+    @staticmethod
+    def documents() -> list[Json]:
+        """What ``hugeplan import`` sends."""
+        nodes = read_kubernetes(listing(*CLUSTER).encode()).nodes
+        return [{"name": one.facts.name, "scenario": scenario_document(one)} for one in nodes]
+
+    async def test_kept_as_they_were_sent(self, planner: httpx.AsyncClient) -> None:
+        body = {"source": "Prometheus http://p:9090", "scenarios": self.documents()}
+        found = await planner.post("/api/v1/imports/scenarios", json=body)
+        assert found.status_code == 200, found.text
+        assert found.json()["source"] == body["source"]
+        kept = found.json()["scenarios"]
+        assert [one["created"] for one in kept] == [True, True]
+        stored = (await planner.get(f"/api/v1/scenarios/{kept[0]['id']}")).json()
+        assert stored["scenario"] == body["scenarios"][0]["scenario"]
+
+    async def test_one_bad_scenario_keeps_none(self, planner: httpx.AsyncClient) -> None:
+        scenarios = self.documents()
+        scenarios[1]["scenario"]["tenants"].append({"name": "x", "request": 1, "numa_node": 7})
+        found = await planner.post("/api/v1/imports/scenarios", json={"source": "s", "scenarios": scenarios})
+        assert found.status_code == 422
+        assert "numa_node" in found.text
+        assert (await planner.get("/api/v1/scenarios")).json()["items"] == []
+
+    async def test_a_name_twice_is_refused(self, planner: httpx.AsyncClient) -> None:
+        body = {"source": "s", "scenarios": [*self.documents(), *self.documents()]}
+        found = await planner.post("/api/v1/imports/scenarios", json=body)
+        assert found.status_code == 422
+        assert "each name once" in json.dumps(found.json())
