@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs every test of tlbbench: unit tests with gcc and clang, under ASan and UBSan, as static binaries, on aarch64 and
-# ppc64le under qemu-user; the command-line suites; clang-tidy. One PASS, FAIL or SKIP line a case; the last line is
-# "tlbbench: N passed, N failed, N skipped". What is not installed is skipped with its reason; nothing needs root.
+# Runs every test of tlbbench: all suites with gcc, all unit tests under ASan and UBSan; what depends on the compiler or
+# the architecture with clang, as static binaries, and on aarch64 and ppc64le under qemu-user; clang-tidy. One PASS, FAIL
+# or SKIP line per case; the last line is "tlbbench: N passed, N failed, N skipped". What is not installed is skipped with
+# its reason; nothing needs root.
 #
 #   tests/run.sh [PART]...    parts: native clang sanitizers static aarch64 ppc64le tidy (default: all)
+#
+# Several parts: native, which measures, runs alone; the others then run side by side, one per core.
 set -u
 
 home=$(cd "$(dirname "$0")/.." && pwd)
@@ -17,6 +20,10 @@ ulimit -c 0 # some cases end by a signal on purpose
 
 # Suites of the command line that do not measure: they also run under the sanitizers and under qemu-user.
 observing="info decode usage schema layers"
+
+# Unit tests of code that another compiler, C library or architecture can break: inline assembly, atomics, system calls,
+# page sizes. Everything else is plain arithmetic on numbers and texts, which native and sanitizers cover.
+dependent="backing chase cpus early_page environment pressure reserve run smt_watch sweep"
 
 pass() { echo "PASS $1"; passed=$((passed + 1)); }
 fail() { echo "FAIL $1"; failed=$((failed + 1)); }
@@ -52,15 +59,16 @@ suite() {
     fi
 }
 
-# build VARIANT CC MESON_ARGUMENT...: an existing build folder is used again, so that a second run is quick.
+# build VARIANT TARGETS CC MESON_ARGUMENT...: an existing build folder is used again, so that a second run is quick.
 build() {
-    local variant=$1 cc=$2 folder=$builds/$1 log=$builds/$1.log
-    shift 2
+    local variant=$1 targets=$2 cc=$3 folder=$builds/$1 log=$builds/$1.log
+    shift 3
     mkdir -p "$builds"
     # A folder that another version of Meson left, or that a broken-off setup left, is made anew.
+    # shellcheck disable=SC2086 # a list of targets
     if ! { [ -f "$folder/build.ninja" ] || CC=$cc meson setup --wipe "$@" "$folder" "$home" ||
         { rm -rf "$folder" && CC=$cc meson setup "$@" "$folder" "$home"; }; } >"$log" 2>&1 ||
-        ! ninja -C "$folder" >>"$log" 2>&1; then
+        ! ninja -C "$folder" $targets >>"$log" 2>&1; then
         grep -E 'error|warning|ERROR|FAILED' "$log" | head -n 20
         fail "$variant build (see $log)"
         return 1
@@ -68,9 +76,18 @@ build() {
     pass "$variant build without warnings"
 }
 
+# The programs of $dependent, as targets of ninja.
+dependent_targets() {
+    local name
+    echo tlbbench
+    for name in $dependent; do echo "tests/test_$name"; done
+}
+
+# unit_tests VARIANT RUNNER [NAME]...: default is all that were built.
 unit_tests() {
     local variant=$1 runner=$2 program
-    for program in "$builds/$variant"/tests/test_*; do
+    shift 2
+    for program in $([ $# -eq 0 ] && echo "$builds/$variant"/tests/test_* || printf "$builds/$variant/tests/test_%s " "$@"); do
         [ -f "$program" ] && [ -x "$program" ] || continue
         # shellcheck disable=SC2086 # the runner is a command with arguments, or nothing
         TLBBENCH_RUNNER=$runner suite "$variant" $runner "$program"
@@ -98,7 +115,7 @@ measuring() {
 
 part_native() {
     has gcc || { skip "native" "gcc is not installed"; return; }
-    build native gcc || return
+    build native '' gcc || return
     unit_tests native ""
     # shellcheck disable=SC2046,SC2086 # lists of names
     command_line native "" $observing $(measuring)
@@ -111,7 +128,8 @@ part_native() {
 
 part_clang() {
     has clang || { skip "clang" "clang is not installed"; return; }
-    build clang clang && unit_tests clang ""
+    # shellcheck disable=SC2086 # a list of names
+    build clang "$(dependent_targets)" clang && unit_tests clang "" $dependent
 }
 
 part_sanitizers() {
@@ -123,7 +141,7 @@ part_sanitizers() {
         return
     fi
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-    build sanitizers "$cc" -Db_sanitize=address,undefined -Db_lundef=false || return
+    build sanitizers "" "$cc" -Db_sanitize=address,undefined -Db_lundef=false || return
     unit_tests sanitizers ""
     # shellcheck disable=SC2086 # a list of names
     command_line sanitizers "" $observing
@@ -132,14 +150,15 @@ part_sanitizers() {
 
 part_static() {
     has gcc || { skip "static" "gcc is not installed"; return; }
-    build static gcc -Dstatic=true || return
+    build static "$(dependent_targets)" gcc -Dstatic=true || return
     # A dynamic program names its interpreter.
     if has readelf && readelf -l "$builds/static/tlbbench" | grep -q INTERP; then
         fail "static the program has an interpreter"
     else
         pass "static the program needs no shared library"
     fi
-    unit_tests static ""
+    # shellcheck disable=SC2086 # a list of names
+    unit_tests static "" $dependent
 }
 
 # cross VARIANT TRIPLE QEMU CPU_FAMILY CPU
@@ -160,8 +179,9 @@ cpu = '$cpu'
 endian = 'little'
 EOF
     # Static, so that no foreign C library must be found at run time.
-    build "$variant" gcc --cross-file "$builds/$variant.ini" -Dstatic=true || return
-    unit_tests "$variant" "$qemu"
+    build "$variant" "$(dependent_targets)" gcc --cross-file "$builds/$variant.ini" -Dstatic=true || return
+    # shellcheck disable=SC2086 # a list of names
+    unit_tests "$variant" "$qemu" $dependent
     command_line "$variant" "$qemu" info decode
 }
 
@@ -170,7 +190,7 @@ part_ppc64le() { cross ppc64le powerpc64le-linux-gnu qemu-ppc64le ppc64 power8; 
 
 part_tidy() {
     has clang-tidy || { skip "tidy" "clang-tidy is not installed"; return; }
-    [ -f "$builds/native/compile_commands.json" ] || build native gcc || return
+    [ -f "$builds/native/compile_commands.json" ] || build native '' gcc || return
     local output=$builds/tidy.log
     # One process a core, one file a process: the tool is slow, and with several files its va_list check errs.
     if find "$home/src" -name '*.c' -print0 | xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p "$builds/native" \
@@ -187,15 +207,43 @@ if ! has meson || ! has ninja; then
     echo "tlbbench: $passed passed, $failed failed, $skipped skipped"
     exit 0
 fi
-[ $# -gt 0 ] || set -- native clang sanitizers static aarch64 ppc64le tidy
+parts="native clang sanitizers static aarch64 ppc64le tidy"
 for part in "$@"; do
-    case $part in
-    native | clang | sanitizers | static | aarch64 | ppc64le | tidy) "part_$part" ;;
+    case " $parts " in
+    *" $part "*) ;;
     *)
-        echo "run.sh: no part $part; valid: native clang sanitizers static aarch64 ppc64le tidy" >&2
+        echo "run.sh: no part $part; valid: $parts" >&2
         exit 2
         ;;
     esac
 done
+# shellcheck disable=SC2086 # a list of parts
+[ $# -gt 0 ] || set -- $parts
+
+# Prints the output of a part that ran by itself, and adds up its totals.
+take() {
+    local log=$builds/part-$1.log part_passed part_failed part_skipped
+    sed '$d' "$log"
+    if ! read -r part_passed part_failed part_skipped < <(sed -nE \
+        '$s/^tlbbench: ([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/p' "$log"); then
+        fail "$1: no totals"
+        return
+    fi
+    passed=$((passed + part_passed)) failed=$((failed + part_failed)) skipped=$((skipped + part_skipped))
+}
+
+if [ $# -eq 1 ]; then
+    "part_$1"
+else
+    mkdir -p "$builds"
+    others=()
+    for part in "$@"; do
+        # tidy needs the compile commands of native.
+        if [ "$part" = native ]; then part_native; else others+=("$part"); fi
+    done
+    printf '%s\0' "${others[@]}" |
+        xargs -0 -P "$(nproc)" -I '{}' sh -c 'bash "$1" "$2" >"$3/part-$2.log" 2>&1; true' sh "$0" '{}' "$builds"
+    for part in "${others[@]}"; do take "$part"; done
+fi
 echo "tlbbench: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
