@@ -86,6 +86,10 @@ class ConflictError(ProblemError):
     """The request contradicts what is stored."""
 
 
+class PlanDoesNotFitError(ProblemError):
+    """The plan does not fit its node, so its files are held back: applied, they would take memory that is not there."""
+
+
 class PreconditionFailedError(ProblemError):
     """If-Match names an older version than the stored one."""
 
@@ -135,6 +139,7 @@ PROBLEM_TYPES: dict[type[Exception], ProblemType] = {
     NotFoundError: ProblemType(404, "not-found", "Not found"),
     BodyTimeoutError: ProblemType(408, "body-timeout", "The request body came too slowly"),
     ConflictError: ProblemType(409, "conflict", "The request contradicts what is stored"),
+    PlanDoesNotFitError: ProblemType(409, "plan-does-not-fit", "The plan does not fit the node"),
     PreconditionFailedError: ProblemType(412, "precondition-failed", "It was changed since you read it"),
     TooLargeError: ProblemType(413, "body-too-large", "The request body is too large"),
     UnsupportedMediaTypeError: ProblemType(415, "unsupported-media-type", "The request body must be JSON"),

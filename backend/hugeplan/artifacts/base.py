@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -141,10 +141,35 @@ def pool_checks(plan: Plan) -> list[str]:
 def restore_counts(plan: Plan) -> list[str]:
     """Commands that write the counts that were there before the plan; planned pools shrink first."""
     pools = sorted(planned_pools(plan), key=lambda p: ((p.present_pages or 0) > p.pages, p.page_bytes, p.numa_node))
-    lines = [f"echo {p.present_pages or 0} > {count_path(p.numa_node, p.page_bytes)}" for p in pools]
-    if any(p.present_pages is None for p in pools):
-        lines.insert(0, "# the counts before the plan are not known: 0 is written where nothing was observed")
+    lines = []
+    for pool in pools:
+        path = count_path(pool.numa_node, pool.page_bytes)
+        before = previous_pages(pool)
+        known = f"echo {before} > {path}"
+        lines.append(f"# the previous count of {path} is not known: left as it is" if before is None else known)
     return lines
+
+
+def previous_pages(pool: PoolPlan) -> int | None:
+    """The count that ``nr_hugepages`` was written with before the plan: present pages but surplus ones."""
+    return None if pool.present_pages is None else pool.present_pages - pool.surplus_pages
+
+
+#: How a comment starts, by media type; ``#`` in all others. JSON has none.
+_COMMENTS: Mapping[str, str | None] = {"application/json": None, "application/sql": "--"}
+
+
+def with_warning(artifact: Artifact, warning: str) -> Artifact:
+    """The file with a warning as its first comment; in JSON, which has none, the summary says it alone."""
+    text = f"WARNING: {one_line(warning)}"
+    mark = _COMMENTS.get(artifact.media_type, "#")
+    content = artifact.content
+    if mark is not None:
+        lines = content.split("\n")
+        # An interpreter line and #cloud-config must stay first.
+        first = 1 if lines[0].startswith(("#!", "#cloud-config")) else 0
+        content = "\n".join([*lines[:first], f"{mark} {text}", *lines[first:]])
+    return replace(artifact, content=content, summary=f"{text} {artifact.summary}")
 
 
 def node_checks(plan: Plan) -> list[str]:

@@ -27,11 +27,11 @@ from hugeplan.artifacts import (
     thp,
     tuned_profile,
 )
-from hugeplan.artifacts.base import Artifact, Renderer
+from hugeplan.artifacts.base import Artifact, Renderer, with_warning
 from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
 from hugeplan.artifacts.operators import cloudnative_pg, crunchy, mariadb_operator, percona_postgresql, zalando
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import Plan, PlanRequest, State
+from hugeplan.planner.model import Plan, PlanRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +164,10 @@ def platform_of(request: PlanRequest) -> Platform:
 
 def withheld(plan: Plan) -> str | None:
     """Why no file is handed out without force: the plan does not fit the node. None where it does."""
-    reasons = [f.reason for f in plan.findings if f.code == "memory_fit" and f.state is State.WRONG]
-    return (
-        None if not reasons else f"The plan does not fit, so no file is handed out without force. {' '.join(reasons)}"
-    )
+    if plan.feasible or plan.shortfall is None:
+        return None
+    options = " ".join(option.text for option in plan.shortfall.options)
+    return f"The plan does not fit, so no file is handed out without force. {plan.shortfall.reason} {options}".strip()
 
 
 def render(
@@ -176,13 +176,16 @@ def render(
     """All files that apply ``plan``: the recommended path of the platform first, in its order, then the others.
 
     Each kind occurs once. ``platform`` None is told by the request. A platform of Kubernetes on a node without it, or
-    one that contradicts the provider, is a PlannerError. A plan that does not fit has no files without ``force``.
+    one that contradicts the provider, is a PlannerError. A plan that does not fit has no files without ``force``;
+    with it each starts with a warning.
     """
     where = platform_of(request) if platform is None else platform
     _require_possible(where, request)
     if withheld(plan) is not None and not force:
         return ()
     rendered = [artifact for row in ROWS for artifact in row.render(plan, request)]
+    if not plan.feasible:
+        rendered = [with_warning(artifact, plan.headline) for artifact in rendered]
     path = PATHS[where][request.policy.reserve_at]
     recommended = [a for kind in path for a in rendered if a.kind == kind or a.kind.startswith(f"{kind}-")]
     steps = {artifact.kind: number for number, artifact in enumerate(recommended, start=1)}

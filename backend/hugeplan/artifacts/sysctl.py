@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hugeplan.artifacts.base import Artifact, all_of, one_line, pages_by_size
+from hugeplan.artifacts.base import Artifact, all_of, one_line, pages_by_size, previous_pages
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.pages import page_label
 
@@ -33,7 +33,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     undo = [f"rm -f {PATH}"]
     if by_node is not None:
         checks.insert(0, f'test "$(sysctl -n vm.nr_hugepages)" -eq {sum(by_node.values())}')
-        undo.append(f"sysctl -w vm.nr_hugepages={_present(plan, default)}")
+        undo += _rollback(plan, request, default)
     yield Artifact(
         kind="sysctl",
         filename="60-hugeplan.conf",
@@ -68,6 +68,14 @@ def _engine_settings(plan: Plan) -> list[tuple[str, int, str]]:
     return [(name, value, who) for name, (value, who) in largest.items()]
 
 
-def _present(plan: Plan, page_bytes: int) -> int:
-    """Pages to go back to: what stands today, none where that is not known."""
-    return sum(pool.present_pages or 0 for pool in plan.pools if pool.page_bytes == page_bytes)
+def _rollback(plan: Plan, request: PlanRequest, page_bytes: int) -> list[str]:
+    """The previous counts; what is not known is left as it is."""
+    before = [previous_pages(pool) for pool in plan.pools if pool.page_bytes == page_bytes]
+    undo = ["# the previous vm.nr_hugepages is not known: left as it is"]
+    if None not in before:
+        undo = [f"sysctl -w vm.nr_hugepages={sum(pages or 0 for pages in before)}"]
+    pools = request.sample.pools if request.sample is not None else None
+    overcommit = next((pool.nr_overcommit_hugepages for pool in pools or () if pool.page_bytes == page_bytes), None)
+    if overcommit is None:
+        return [*undo, "# the previous vm.nr_overcommit_hugepages is not known: left as it is"]
+    return [*undo, f"sysctl -w vm.nr_overcommit_hugepages={overcommit}"]

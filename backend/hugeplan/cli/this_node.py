@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hugeplan.cli import InputError
-from hugeplan.planner.memory.ledger import split_exactly
 from hugeplan.planner.model import (
     GlobalPool,
     HardwareFacts,
@@ -22,7 +21,7 @@ from hugeplan.planner.model import (
     ProcessMemory,
     Source,
 )
-from hugeplan.planner.pages import canonical_architecture
+from hugeplan.planner.pages import canonical_architecture, split_exactly
 from hugeplan.scenario_file import with_catalogue
 
 #: Server processes by their name in /proc/PID/comm, and the engine they belong to.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hugeplan.documents.report import GlobalPool, Inventory, NumaPool, ProcessMemory, Sample
+from hugeplan.documents.report import GlobalPool, Inventory, NumaPool, Sample
 from hugeplan.hardware import catalogue
-from hugeplan.planner import model as planner
 from hugeplan.planner.model import HardwareFacts, NodeFacts, NumaNode, Pool, Source
+from hugeplan.planner.pages import split_exactly
 
 
 class IncompleteReportError(Exception):
@@ -54,14 +54,17 @@ def numa_nodes(inventory: Inventory, sample: Sample) -> tuple[NumaNode, ...]:
     for pool in sample.pools:
         by_node.setdefault(pool.numa_node, []).append(_pool(pool))
     nothing_reserved = bool(global_pools) and all(pool.nr_hugepages == 0 for pool in global_pools.values())
+    # Per node the kernel counts the pages it managed when the zones were built, MemTotal those it has freed to itself
+    # since. The difference is spread, so that the nodes sum to MemTotal.
+    totals = split_exactly(sample.memory.mem_total_bytes, [numa.mem_total_bytes for numa in inventory.numa_nodes])
     return tuple(
         NumaNode(
             id=numa.id,
-            mem_total_bytes=numa.mem_total_bytes,
+            mem_total_bytes=total,
             mem_free_bytes=free_bytes.get(numa.id),
             pools=tuple(by_node[numa.id]) if numa.id in by_node else (() if nothing_reserved else None),
         )
-        for numa in inventory.numa_nodes
+        for numa, total in zip(inventory.numa_nodes, totals, strict=True)
     )
 
 
@@ -105,41 +108,4 @@ def node_facts(name: str, inventory: Inventory, sample: Sample, *, measured: Har
         kernel_release=inventory.kernel_release,
         kernel_command_line=inventory.kernel_command_line,
         hardware=hardware_facts(inventory, measured),
-    )
-
-
-def node_sample(inventory: Inventory, sample: Sample, processes: list[ProcessMemory]) -> planner.NodeSample:
-    """The newest sample as the planner's findings take it. ``processes`` empty: the agent sent none, so unknown."""
-    memory = sample.memory
-    return planner.NodeSample(
-        taken_at_seconds=sample.taken_at.timestamp(),
-        mem_available_bytes=memory.mem_available_bytes,
-        page_tables_bytes=memory.page_tables_bytes,
-        hugetlb_bytes=memory.hugetlb_bytes,
-        anon_huge_pages_bytes=memory.anon_huge_pages_bytes,
-        pools=tuple(
-            planner.GlobalPool(
-                page_bytes=pool.page_bytes,
-                nr_hugepages=pool.nr_hugepages,
-                free_hugepages=pool.free_hugepages,
-                resv_hugepages=pool.resv_hugepages,
-                surplus_hugepages=pool.surplus_hugepages,
-                nr_overcommit_hugepages=pool.nr_overcommit_hugepages,
-            )
-            for pool in sample.global_pools
-        )
-        or None,
-        processes=tuple(
-            planner.ProcessMemory(
-                name=process.name,
-                shared_hugetlb_bytes=process.shared_hugetlb_bytes,
-                private_hugetlb_bytes=process.private_hugetlb_bytes,
-                anon_huge_bytes=process.anon_huge_bytes,
-                vm_pte_bytes=process.vm_pte_bytes,
-            )
-            for process in processes
-        )
-        or None,
-        numa=tuple(planner.NumaMemory(id=numa.id, mem_free_bytes=numa.mem_free_bytes) for numa in sample.numa) or None,
-        thp_enabled=inventory.thp.enabled if inventory.thp else None,
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, func, select, tuple_, update
+from sqlalchemy import BigInteger, delete, func, select, tuple_, update
 from sqlalchemy.orm import InstrumentedAttribute, load_only
 from sqlalchemy.sql import ColumnElement
 
@@ -25,6 +25,8 @@ from hugeplan.db.models import (
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.kept import unpack
 from hugeplan.fleet.selector import NodeSelector, conditions
+
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 SORTS: Mapping[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     "name": NodeRow.name,
@@ -165,3 +167,19 @@ async def report_states(session: ReadSession, node_id: UUID) -> dict[str, int]:
     """How many reports of a node are stored, by state."""
     statement = select(ReportRow.state, func.count()).where(ReportRow.node_id == node_id).group_by(ReportRow.state)
     return {row[0]: row[1] for row in await session.execute(statement)}
+
+
+async def ordinary_history(
+    session: ReadSession, node_id: UUID, *, start: datetime, every: timedelta
+) -> Sequence[tuple[datetime, int]]:
+    """AnonPages + Shmem of a node since ``start``: the largest of each step of ``every``, oldest first."""
+    anonymous = SampleRow.memory["anon_pages_bytes"].astext.cast(BigInteger)
+    shared = SampleRow.memory["shmem_bytes"].astext.cast(BigInteger)
+    step = func.date_bin(every, SampleRow.taken_at, _EPOCH)
+    statement = (
+        select(step.label("at"), func.max(anonymous + shared))
+        .where(SampleRow.node_id == node_id, SampleRow.taken_at >= start, (anonymous + shared).is_not(None))
+        .group_by("at")
+        .order_by("at")
+    )
+    return [(at, size) for at, size in (await session.execute(statement)).all()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -17,8 +17,9 @@ from hugeplan.documents.decoding import convert, decode
 from hugeplan.documents.report import Inventory, ProcessMemory, Sample
 from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.fleet import repository
-from hugeplan.fleet.facts import IncompleteReportError, node_facts, node_sample
+from hugeplan.fleet.facts import IncompleteReportError, node_facts
 from hugeplan.fleet.hardware_state import MeasuredState, chosen_parts, rebuilt
+from hugeplan.fleet.observation import node_sample
 from hugeplan.fleet.schemas import (
     LatestSample,
     NodeDetail,
@@ -28,7 +29,12 @@ from hugeplan.fleet.schemas import (
     SampleRow,
 )
 from hugeplan.fleet.selector import STALE_AFTER, NodeSelector
-from hugeplan.planner.model import NodeFacts, NodeSample
+from hugeplan.planner.model import MemoryHistory, NodeFacts, NodeSample
+
+HISTORY = timedelta(days=7)
+"""How far back a plan looks for what the workloads use."""
+HISTORY_STEP = timedelta(minutes=5)
+"""Samples closer together count as one, their maximum: 2,016 values in HISTORY."""
 
 NodeSort = Literal[
     "name", "last_report_at", "mem_total_bytes", "pool_bytes", "pool_idle_bytes", "mem_available_bytes", "findings"
@@ -131,7 +137,19 @@ async def get_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts, Nod
     except IncompleteReportError as error:
         raise invalid_input([FieldProblem(field="node_id", value=str(node_id), expected=str(error))]) from error
     processes = [convert(ProcessMemory, process) for process in state.processes]
-    return facts, node_sample(convert(Inventory, state.inventory), convert(Sample, state.sample), processes)
+    sample = convert(Sample, state.sample)
+    history = await _ordinary_history(session, node_id, sample.taken_at)
+    return facts, node_sample(convert(Inventory, state.inventory), sample, processes, history)
+
+
+async def _ordinary_history(session: ReadSession, node_id: UUID, until: datetime) -> MemoryHistory | None:
+    """AnonPages + Shmem of the node over the last HISTORY; None with fewer than two samples that tell it."""
+    rows = await repository.ordinary_history(session, node_id, start=until - HISTORY, every=HISTORY_STEP)
+    if len(rows) < 2:
+        return None
+    return MemoryHistory(
+        times_seconds=tuple(at.timestamp() for at, _ in rows), used_bytes=tuple(size for _, size in rows)
+    )
 
 
 async def get_node(session: ReadSession, node_id: UUID) -> NodeDetail:

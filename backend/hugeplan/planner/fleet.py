@@ -16,8 +16,8 @@ from hugeplan.planner.choice.decide import margin_bytes
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.kubernetes import resolve_reservations
 from hugeplan.planner.memory.ledger import free_bytes, free_bytes_by_node, kernel_bytes, sum_bytes
-from hugeplan.planner.memory.pools import pages_in_use
 from hugeplan.planner.model import LedgerKind, NodeFacts, Plan, PlanRequest
+from hugeplan.planner.observation.pools import pool_states
 from hugeplan.planner.plan import plan
 from hugeplan.planner.risk.probability import tenant_bytes
 
@@ -143,7 +143,9 @@ def _shape(request: PlanRequest, frozen: dict[int, Hashable]) -> Hashable:
     """Everything that a plan's pools depend on besides memory; two nodes of one shape may share a plan."""
     node = request.node
     standing = tuple(numa.pools for numa in node.numa) if request.policy.reserve_at == "runtime" else None
-    in_use = tuple((key, pages) for key, pages in sorted(pages_in_use(node).items()) if pages)
+    in_use = tuple((key, state.kept) for key, state in sorted(pool_states(node, request.sample).items()) if state.kept)
+    # An observed node starts from its own workloads: it shares a plan with nobody.
+    observed = id(request) if request.sample is not None and request.sample.memory is not None else None
     return (
         node.arch,
         node.base_page_bytes,
@@ -156,6 +158,7 @@ def _shape(request: PlanRequest, frozen: dict[int, Hashable]) -> Hashable:
         node.kernel_used_bytes is None,
         standing,
         in_use,
+        observed,
         _frozen(node.hardware, frozen),
         _frozen(request.reservations, frozen),
         _frozen(request.tenants, frozen),

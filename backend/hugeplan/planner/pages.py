@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hugeplan.planner.errors import PageSizeError
+from hugeplan.planner.errors import NodeFactsError, PageSizeError
 from hugeplan.planner.model import GIB, KIB, MIB
 from hugeplan.planner.units import format_iec_bytes, format_in_units, format_kubernetes_bytes
 
@@ -132,3 +132,21 @@ def kubernetes_resource_name(page_bytes: int) -> str:
 def sysfs_directory_name(page_bytes: int) -> str:
     """The directory under /sys/kernel/mm/hugepages: ``hugepages-2048kB``."""
     return f"hugepages-{page_bytes // KIB}kB"
+
+
+def split_exactly(total: int, weights: Sequence[int]) -> tuple[int, ...]:
+    """``total`` split in proportion to non-negative ``weights``; whole bytes that sum to ``total`` exactly.
+
+    Largest remainders get the odd bytes, earlier shares first. All weights zero: an even split.
+    """
+    if not weights:
+        raise NodeFactsError("numa", "none", "at least one NUMA node")
+    whole = sum(weights)
+    if whole <= 0:
+        weights, whole = [1] * len(weights), len(weights)
+    shares = [total * weight // whole for weight in weights]
+    rest = total - sum(shares)
+    by_remainder = sorted(range(len(weights)), key=lambda i: (-(total * weights[i] % whole), i))
+    for i in by_remainder[:rest]:
+        shares[i] += 1
+    return tuple(shares)

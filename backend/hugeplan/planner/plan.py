@@ -17,15 +17,17 @@ from hugeplan.planner.choice.instance_claims import instance_claims, page_cache_
 from hugeplan.planner.choice.optimiser import Selection
 from hugeplan.planner.choice.pool_sizes import SizedPool
 from hugeplan.planner.demand import engine_named
+from hugeplan.planner.difference import difference, segment_moves, starting_point
 from hugeplan.planner.findings import findings_of
 from hugeplan.planner.findings.base import FindingInputs
-from hugeplan.planner.memory.claims import Claims
+from hugeplan.planner.memory.claims import Claims, reclaimable_claim
 from hugeplan.planner.memory.kubernetes import kubernetes_view
 from hugeplan.planner.memory.ledger import build_ledger, free_bytes, sum_bytes
 from hugeplan.planner.memory.net_memory import net_memory
 from hugeplan.planner.memory.pools import NumaPlacement, place_pages, pool_plans
 from hugeplan.planner.model import (
     DatabaseInstance,
+    Difference,
     Gain,
     InstancePlan,
     Ledger,
@@ -34,15 +36,19 @@ from hugeplan.planner.model import (
     Plan,
     PlanRequest,
     PoolPlan,
+    StartingPoint,
+    Tenant,
 )
+from hugeplan.planner.observation.start import started
 from hugeplan.planner.pool_benefit.benefit_of_size import table_says
 from hugeplan.planner.risk.forecast import forecasts
 from hugeplan.planner.risk.probability import risk_of
 from hugeplan.planner.sentences import headline, why_instance
+from hugeplan.planner.shortfall import missing_bytes, shortfall_of
 from hugeplan.planner.units import format_bytes
 
 #: Parts of the ledger that the risk looks at instead of taking them as planned.
-_GIVES_WAY = (LedgerKind.TENANTS, LedgerKind.PAGE_CACHE)
+_GIVES_WAY = (LedgerKind.TENANTS, LedgerKind.PAGE_CACHE, LedgerKind.RECLAIMABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +62,38 @@ class _Chosen:
 
 def plan(request: PlanRequest) -> Plan:
     """The plan for one node. Raises PlannerError with the field's path for input that cannot be planned."""
-    request = checked_request(request)
-    inputs = choice_inputs(request)
+    request, start = started(checked_request(request))
+    inputs = choice_inputs(request, start)
     prospects, selection, sized = decide(inputs)
     chosen = [
         _Chosen(instance_candidates=p, candidate=p.candidates[i], sized=sized.get(p.instance.name))
         for p, i in zip(prospects, selection.chosen, strict=True)
     ]
     return _assemble(inputs, chosen, selection)
+
+
+def _missing(request: PlanRequest) -> int:
+    """What a request lacks in bytes; page sizes are weighed by memory alone, because gains change no byte."""
+    request, start = started(checked_request(request))
+    inputs = choice_inputs(request, start, weigh_gains=False)
+    prospects, selection, _ = decide(inputs)
+    chosen = [
+        _Chosen(instance_candidates=p, candidate=p.candidates[i])
+        for p, i in zip(prospects, selection.chosen, strict=True)
+    ]
+    own = [instance_claims(item.instance_candidates, item.candidate, inputs.node) for item in chosen]
+    pools = _pools(inputs, *_place_all(inputs, chosen, own))
+    claims = [*inputs.shared.claims, *(claim for part in own for claim in part.claims)]
+    return missing_bytes(build_ledger(inputs.node, claims, pools), pools, request)
+
+
+def _pools(
+    inputs: ChoiceInputs, placements: Sequence[NumaPlacement], besides: Sequence[NumaPlacement]
+) -> tuple[PoolPlan, ...]:
+    placed = [placement for placement in (*placements, *besides) if placement.pages]
+    # An observed node without a described database keeps its pools: nobody asked to change them.
+    keep = inputs.start is not None and not inputs.request.databases
+    return pool_plans(placed, inputs.node, inputs.policy, inputs.in_use, keep_present=keep)
 
 
 def _place_all(
@@ -74,6 +104,8 @@ def _place_all(
     for claim in (*inputs.shared.claims, *(claim for part in own for claim in part.claims)):
         if claim.numa_node is not None:
             by_node[claim.numa_node] -= claim.bytes
+    for (numa_id, page_bytes), pages in inputs.held([c.candidate for c in chosen]).items():
+        by_node[numa_id] -= pages * page_bytes
     placements: list[NumaPlacement] = [NumaPlacement(0, {}, {})] * len(chosen)
     besides: list[NumaPlacement] = []
     order = sorted(
@@ -141,12 +173,19 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
     request, node = inputs.request, inputs.node
     own = [instance_claims(item.instance_candidates, item.candidate, node) for item in chosen]
     placements, besides = _place_all(inputs, chosen, own)
-    pools = pool_plans([placement for placement in (*placements, *besides) if placement.pages], node, inputs.policy)
+    pools = _pools(inputs, placements, besides)
     instances = tuple(_instance_plan(item, placement, node) for item, placement in zip(chosen, placements, strict=True))
     ledger, cache_demands = _ledger(inputs, chosen, own, pools)
     room_for_tenants = free_bytes(ledger) + sum_bytes(ledger, *_GIVES_WAY)
     kubernetes = kubernetes_view(node, request.reservations, pools) if request.reservations.kubernetes else None
-    verdict = risk_of(inputs.tenants, room_for_tenants, inputs.policy, _bound_room(inputs, own, pools))
+    verdict = risk_of(
+        inputs.tenants,
+        room_for_tenants,
+        inputs.policy,
+        _bound_room(inputs, own, pools),
+        known=inputs.start is not None and request.observed.include,
+    )
+    shortfall = shortfall_of(request, ledger, pools, instances, _missing)
     gains = tuple(_marked(gain, item.candidate) for item in chosen for gain in item.instance_candidates.gains)
     net = net_memory(node, pools, instances, [part for item in chosen for part in item.candidate.smaller])
     findings = findings_of(
@@ -169,9 +208,10 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
             },
         )
     )
+    now = None if inputs.start is None else starting_point(node, inputs.start, inputs.in_use.pools)
     return Plan(
         node=node.name,
-        headline=headline(node, pools, instances, ledger, verdict),
+        headline=headline(node, pools, instances, verdict, shortfall),
         pools=pools,
         instances=instances,
         ledger=ledger,
@@ -182,8 +222,30 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
         kubernetes=kubernetes,
         assumptions=_assumptions(inputs, chosen, selection),
         unknowns=_unknowns(inputs, own, chosen),
-        forecasts=forecasts(request.tenants, room_for_tenants),
+        forecasts=forecasts([t for t in request.tenants if not _is_constant(t)], room_for_tenants),
+        feasible=shortfall is None,
+        shortfall=shortfall,
+        now=now,
+        difference=None if now is None else _difference(inputs, now, ledger, pools, instances),
     )
+
+
+def _difference(
+    inputs: ChoiceInputs,
+    now: StartingPoint,
+    ledger: Ledger,
+    pools: Sequence[PoolPlan],
+    instances: Sequence[InstancePlan],
+) -> Difference | None:
+    if inputs.start is None:
+        return None
+    moves = segment_moves(instances, inputs.start)
+    return difference(now, ledger, pools, states=inputs.in_use.pools, moves=moves)
+
+
+def _is_constant(tenant: Tenant) -> bool:
+    """An observed unit that stands at one value: its changes over time are in everything else."""
+    return tenant.observed is not None and tenant.history is not None and len(set(tenant.history.used_bytes)) == 1
 
 
 def _as_planned(item: _Chosen) -> DatabaseInstance:
@@ -202,7 +264,7 @@ def _ledger(
     claims = [*inputs.shared.claims, *(claim for part in own for claim in part.claims)]
     ledger = build_ledger(inputs.node, claims, pools)
     cache_demands = page_cache_demands([(c.instance_candidates, c.candidate) for c in chosen])
-    if not cache_demands:
+    if not cache_demands and inputs.start is None:
         return ledger, {}
     left = max(0, free_bytes(ledger) - inputs.margin_bytes)
     granted: dict[str, tuple[int, int]] = {}
@@ -211,6 +273,9 @@ def _ledger(
         left -= size
         granted[p.instance.name] = (wanted, size)
         claims.append(page_cache_claim(p, wanted, size))
+    if inputs.start is not None:
+        in_cache = sum(size for _, size in granted.values())
+        claims.append(reclaimable_claim(inputs.start, free_bytes(ledger) - in_cache, in_cache))
     return build_ledger(inputs.node, claims, pools), granted
 
 

@@ -6,23 +6,25 @@ from collections.abc import Mapping, Sequence
 
 from hugeplan.planner.choice.candidates import TIE_POINTS, Candidate, InstanceCandidates
 from hugeplan.planner.choice.pool_sizes import SizedPool
-from hugeplan.planner.memory.ledger import free_bytes_by_node
-from hugeplan.planner.model import InstancePlan, Ledger, NodeFacts, PoolPlan, Risk
+from hugeplan.planner.model import InstancePlan, NodeFacts, PoolPlan, Risk, Shortfall
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
 
 def headline(
-    node: NodeFacts, pools: Sequence[PoolPlan], instances: Sequence[InstancePlan], ledger: Ledger, risk: Risk
+    node: NodeFacts,
+    pools: Sequence[PoolPlan],
+    instances: Sequence[InstancePlan],
+    risk: Risk,
+    shortfall: Shortfall | None,
 ) -> str:
     """The first line of a plan: pages to reserve, or why none; a plan that does not fit or is too risky says so."""
-    short = [(numa_id, free) for numa_id, free in free_bytes_by_node(ledger).items() if free < 0]
     wanted = [pool for pool in pools if pool.pages]
-    if short:
-        worst, missing = min(short, key=lambda item: item[1])
-        where = f" on NUMA node {worst}" if len(node.numa) > 1 else ""
-        problem = f"This does not fit {node.name}: {format_bytes(-missing)} are missing{where}."
-        return f"{problem} {_reserve(node, wanted)}".strip()
+    if shortfall is not None:
+        where = "" if shortfall.numa_node is None else f" on NUMA node {shortfall.numa_node}"
+        best = next((option for option in shortfall.options if option.kind == "pool"), None)
+        fits = "" if best is None else f"; the largest {best.setting} that fits is {format_bytes(best.pool_bytes or 0)}"
+        return f"Does not fit {node.name}: {format_bytes(shortfall.shortfall_bytes)} short{where}{fits}."
     if wanted and risk.meets_policy is False and risk.probability is not None:
         chance = f"{100 * risk.probability.likely:.2g} %, above the accepted {100 * risk.policy:g} %"
         return f"{_reserve(node, wanted)} But the risk that ordinary memory runs out is then {chance}."

@@ -20,6 +20,7 @@ from hugeplan.planner.model import (
     NodeFacts,
     NodeSample,
     NumaNode,
+    ObservedWorkloads,
     PlanRequest,
     Policy,
     Pool,
@@ -96,6 +97,7 @@ def to_request(
         databases=databases,
         policy=_policy(document.policy),
         sample=sample,
+        observed=ObservedWorkloads(include=document.observed.workloads, exclude=tuple(document.observed.exclude)),
     )
 
 
@@ -279,6 +281,7 @@ def _database(document: DatabaseDocument, index: int, ids: set[int]) -> Database
         pool_max_bytes=None if pools is None else pools.max,
         workload=_workload(document.workload, where),
         pod_hugepages_limit_bytes=document.pod_hugepages_limit,
+        runs_as=document.runs_as,
     )
 
 

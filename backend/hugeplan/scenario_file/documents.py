@@ -138,7 +138,10 @@ class PoolRangeDocument(Document):
 
 
 class DatabaseDocument(Document):
-    """A database instance: its engine and settings as the engine spells them."""
+    """A database instance: its engine and settings as the engine spells them.
+
+    ``runs_as`` names the observed database that this instance describes, where the planner cannot tell by itself.
+    """
 
     name: Name
     engine: Annotated[str, Field(min_length=1, max_length=50)]
@@ -150,6 +153,7 @@ class DatabaseDocument(Document):
     weight: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 1.0
     pool_range: PoolRangeDocument | None = None
     pod_hugepages_limit: KubernetesQuantity | None = None
+    runs_as: Annotated[str, Field(min_length=1, max_length=512)] | None = None
     workload: WorkloadDocument = WorkloadDocument()
 
 
@@ -164,6 +168,16 @@ class PolicyDocument(Document):
     free_margin: Memory | None = None
 
 
+class ObservedDocument(Document):
+    """What to take over from an observed node. ``workloads`` false plans without what runs there: the risk is then
+    unknown. ``exclude`` holds names or keys of workloads that will not run there. A tenant with the name of an observed
+    workload replaces it.
+    """
+
+    workloads: bool = True
+    exclude: Annotated[list[Annotated[str, Field(min_length=1, max_length=512)]], Field(max_length=1000)] = []
+
+
 class ScenarioDocument(Document):
     """A what-if: node facts, reservations, tenants, databases and policy."""
 
@@ -173,3 +187,4 @@ class ScenarioDocument(Document):
     tenants: Annotated[list[TenantDocument], Field(max_length=1000)] = []
     databases: Annotated[list[DatabaseDocument], Field(max_length=64)] = []
     policy: PolicyDocument = PolicyDocument()
+    observed: ObservedDocument = ObservedDocument()

@@ -28,6 +28,7 @@ from hugeplan.scenarios.schemas import (
 
 router = APIRouter(tags=["planning"], route_class=GuardedRoute)
 
+Force = Annotated[bool, Query(description="Give the files of a plan that does not fit, each with a warning")]
 IfMatch = Annotated[str | None, Header(max_length=128, description="The ETag of the version that is being replaced")]
 
 
@@ -112,9 +113,9 @@ async def plans_get(_: Viewer, session: Reads, plan_id: UUID) -> SavedPlan:
     response_class=Response,
     responses={200: {"content": {"application/zip": {}}, "description": "The bundle"}},
 )
-async def plan_artifacts_zip(_: Viewer, session: Reads, plan_id: UUID) -> Response:
-    """All files of a saved plan as a bundle for a GitOps repository, with a README."""
-    name, content = await service.zip_artifacts(session, plan_id)
+async def plan_artifacts_zip(_: Viewer, session: Reads, plan_id: UUID, *, force: Force = False) -> Response:
+    """All files of a saved plan as a bundle for a GitOps repository, with a README. 409 when it does not fit."""
+    name, content = await service.zip_artifacts(session, plan_id, force=force)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(content, media_type="application/zip", headers=headers)
 
@@ -126,9 +127,9 @@ async def plan_artifacts_diff(_: Viewer, session: Reads, plan_id: UUID, against:
 
 
 @router.get("/plans/{plan_id}/artifacts")
-async def plan_artifacts_list(_: Viewer, session: Reads, plan_id: UUID) -> PlanArtifacts:
-    """The files that apply a saved plan."""
-    return await service.list_artifacts(session, plan_id)
+async def plan_artifacts_list(_: Viewer, session: Reads, plan_id: UUID, *, force: Force = False) -> PlanArtifacts:
+    """The files that apply a saved plan. 409 for a plan that does not fit, unless forced."""
+    return await service.list_artifacts(session, plan_id, force=force)
 
 
 @router.get(
@@ -141,9 +142,11 @@ async def plan_artifacts_get(
     session: Reads,
     plan_id: UUID,
     kind: str,
+    *,
     disposition: Annotated[ArtifactDisposition, Query()] = "attachment",
+    force: Force = False,
 ) -> Response:
-    """One file, as it is applied."""
-    artifact = await service.get_artifact(session, plan_id, kind)
+    """One file, as it is applied. 409 for a plan that does not fit, unless forced."""
+    artifact = await service.get_artifact(session, plan_id, kind, force=force)
     headers = {"Content-Disposition": f'{disposition}; filename="{artifact.filename}"'}
     return Response(artifact.content, media_type=artifact.media_type, headers=headers)

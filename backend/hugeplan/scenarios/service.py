@@ -18,6 +18,7 @@ from hugeplan.api.problems import (
     ConflictError,
     FieldProblem,
     NotFoundError,
+    PlanDoesNotFitError,
     PreconditionFailedError,
     PreconditionRequiredError,
     from_validation,
@@ -261,13 +262,18 @@ def _saved_plan(row: PlanRow) -> SavedPlan:
             "This plan was saved by another version of hugeplan, which this one cannot read. Its files are still "
             f"at /api/v1/plans/{row.id}/artifacts; for the rest, plan the scenario again."
         ) from error
-    return SavedPlan(**_plan_summary(row).model_dump(), plan=plan_as_saved, artifacts=_artifacts(row))
+    artifacts = _artifacts(row) if plan_as_saved.feasible else []
+    return SavedPlan(**_plan_summary(row).model_dump(), plan=plan_as_saved, artifacts=artifacts)
 
 
 async def create_plan(session: WriteSession, scenario_id: UUID) -> SavedPlan:
-    """Compute the plan of a scenario's current version and save it."""
+    """Compute the plan of a scenario's current version and save it.
+
+    Files of a plan that does not fit are kept with a warning in each; they are handed out with ``force`` alone.
+    """
     scenario, _ = await _stored(session, scenario_id)
-    computed = await compute(session, scenario.node_id, ScenarioDocument.model_validate(scenario.document))
+    document = ScenarioDocument.model_validate(scenario.document)
+    computed = await compute(session, scenario.node_id, document, force=True)
     row = PlanRow(
         id=uuid.uuid4(),
         scenario_id=scenario.id,
@@ -303,14 +309,24 @@ async def get_plan(session: ReadSession, plan_id: UUID) -> SavedPlan:
     return _saved_plan(await _stored_plan(session, plan_id))
 
 
-async def list_artifacts(session: ReadSession, plan_id: UUID) -> PlanArtifacts:
-    """The files of a saved plan."""
-    return PlanArtifacts(plan_id=plan_id, items=_artifacts(await _stored_plan(session, plan_id)))
+def _require_fit(row: PlanRow, *, force: bool) -> None:
+    """PlanDoesNotFitError for a plan that does not fit, unless the caller insists."""
+    if not force and not row.plan.get("feasible", True):
+        raise PlanDoesNotFitError(f"{row.headline} {withheld(_saved_plan(row).plan)}")
 
 
-async def get_artifact(session: ReadSession, plan_id: UUID, kind: str) -> PlanArtifact:
-    """One file of a saved plan, by its kind."""
-    artifacts = _artifacts(await _stored_plan(session, plan_id))
+async def list_artifacts(session: ReadSession, plan_id: UUID, *, force: bool = False) -> PlanArtifacts:
+    """The files of a saved plan. PlanDoesNotFitError for one that does not fit, unless ``force``."""
+    row = await _stored_plan(session, plan_id)
+    _require_fit(row, force=force)
+    return PlanArtifacts(plan_id=plan_id, items=_artifacts(row))
+
+
+async def get_artifact(session: ReadSession, plan_id: UUID, kind: str, *, force: bool = False) -> PlanArtifact:
+    """One file of a saved plan, by its kind. PlanDoesNotFitError for one that does not fit, unless ``force``."""
+    row = await _stored_plan(session, plan_id)
+    _require_fit(row, force=force)
+    artifacts = _artifacts(row)
     for artifact in artifacts:
         if artifact.kind == kind:
             return artifact
@@ -324,13 +340,13 @@ def _rendered(row: PlanRow) -> list[Artifact]:
     return [Artifact(**{**item, "restart": Restart(item["restart"])}) for item in fields]
 
 
-async def zip_artifacts(session: ReadSession, plan_id: UUID) -> tuple[str, bytes]:
+async def zip_artifacts(session: ReadSession, plan_id: UUID, *, force: bool = False) -> tuple[str, bytes]:
     """File name and bytes of the bundle of a saved plan. ConflictError when the plan has no files."""
     row = await _stored_plan(session, plan_id)
+    _require_fit(row, force=force)
     artifacts = _rendered(row)
     if not artifacts:
-        reason = withheld(_saved_plan(row).plan) or "This plan changes nothing, so there is no file to apply."
-        raise ConflictError(reason)
+        raise ConflictError("This plan changes nothing, so there is no file to apply.")
     node = str(row.plan["node"])
     return f"hugeplan-{plan_id}.zip", as_zip(bundle(node, row.headline, artifacts))
 

@@ -107,7 +107,7 @@ class TestNumaScript:
 
     def test_rollback_restores_what_stood(self, tmp_path: Path) -> None:
         request = request_of(postgresql())
-        pools = (Pool(page_bytes=GIB, nr_hugepages=3),)
+        pools = (Pool(page_bytes=GIB, nr_hugepages=3, free_hugepages=3),)
         numa = (NumaNode(id=0, mem_total_bytes=32 * GIB, pools=pools),)
         request = PlanRequest(node=NodeFacts(name="n", numa=numa), databases=request.databases)
         _, files = rendered(request)

@@ -130,7 +130,9 @@ def test_is_planned_or_refused_by_a_field(seed: int) -> None:
     for numa in request.node.numa:
         assert sum(p.bytes for p in found.ledger.parts if p.numa_node == numa.id) == numa.mem_total_bytes
     short = any(free_bytes(found.ledger, numa.id) < 0 for numa in request.node.numa)
-    assert short == found.headline.startswith("This does not fit")
+    assert found.feasible == (found.shortfall is None)
+    assert not (short and found.feasible)
+    assert found.feasible != found.headline.startswith("Does not fit")
     assert short == any(f.code == "memory_fit" and f.state is State.WRONG for f in found.findings)
     assert json.dumps(dataclasses.asdict(found), allow_nan=False)
     assert found.headline in plan_text(found, render(found, request))

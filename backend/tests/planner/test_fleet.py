@@ -121,7 +121,10 @@ class TestFleet:
         assert len({line.free_bytes for line in fleet.nodes}) > 100
 
     def test_drift_is_counted(self) -> None:
-        pools = (Pool(page_bytes=2 * MIB, nr_hugepages=100), Pool(page_bytes=GIB, nr_hugepages=2))
+        pools = (
+            Pool(page_bytes=2 * MIB, nr_hugepages=100, free_hugepages=100),
+            Pool(page_bytes=GIB, nr_hugepages=2, free_hugepages=2),
+        )
         node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB, pools=pools),))
         fleet = plan_fleet([PlanRequest(node=node, databases=(PG,))])
         planned = sum(p.pages for p in fleet.groups[0].plan.pools)

@@ -317,7 +317,7 @@ export interface paths {
         };
         /**
          * Plan Artifacts Zip
-         * @description All files of a saved plan as a bundle for a GitOps repository, with a README.
+         * @description All files of a saved plan as a bundle for a GitOps repository, with a README. 409 when it does not fit.
          */
         get: operations["plan_artifacts_zip"];
         put?: never;
@@ -357,7 +357,7 @@ export interface paths {
         };
         /**
          * Plan Artifacts List
-         * @description The files that apply a saved plan.
+         * @description The files that apply a saved plan. 409 for a plan that does not fit, unless forced.
          */
         get: operations["plan_artifacts_list"];
         put?: never;
@@ -377,7 +377,7 @@ export interface paths {
         };
         /**
          * Plan Artifacts Get
-         * @description One file, as it is applied.
+         * @description One file, as it is applied. 409 for a plan that does not fit, unless forced.
          */
         get: operations["plan_artifacts_get"];
         put?: never;
@@ -1261,6 +1261,8 @@ export interface components {
         /**
          * DatabaseDocument
          * @description A database instance: its engine and settings as the engine spells them.
+         *
+         *     ``runs_as`` names the observed database that this instance describes, where the planner cannot tell by itself.
          */
         DatabaseDocument: {
             /** Name */
@@ -1293,12 +1295,26 @@ export interface components {
             pool_range?: components["schemas"]["PoolRangeDocument"] | null;
             /** Pod Hugepages Limit */
             pod_hugepages_limit?: (number | string) | null;
+            /** Runs As */
+            runs_as?: string | null;
             /**
              * @default {
              *       "benefit": []
              *     }
              */
             workload: components["schemas"]["WorkloadDocument"];
+        };
+        /**
+         * DatabaseMatch
+         * @description A database of the scenario and the observed one that it describes, which is then not counted twice.
+         */
+        DatabaseMatch: {
+            /** Instance */
+            instance: string;
+            /** Key */
+            key: string;
+            /** Why */
+            why: string;
         };
         /**
          * Demand
@@ -1363,6 +1379,18 @@ export interface components {
             ][];
             /** Private Fixed Bytes */
             private_fixed_bytes: number | null;
+        };
+        /**
+         * Difference
+         * @description Now -> planned: every pool, every kind of memory, and in words what moves.
+         */
+        Difference: {
+            /** Pools */
+            pools: components["schemas"]["PoolChange"][];
+            /** Memory */
+            memory: components["schemas"]["MemoryChange"][];
+            /** Moves */
+            moves: string[];
         };
         /**
          * Disagreement
@@ -1563,6 +1591,26 @@ export interface components {
              * @default []
              */
             evidence: components["schemas"]["Term"][];
+        };
+        /**
+         * FitOption
+         * @description One change that makes a plan fit: ``kind`` is pool, page_size or workloads. ``text`` is a whole sentence.
+         */
+        FitOption: {
+            /** Kind */
+            kind: string;
+            /** Text */
+            text: string;
+            /** Instance */
+            instance: string | null;
+            /** Setting */
+            setting: string | null;
+            /** Value */
+            value: string | null;
+            /** Pool Bytes */
+            pool_bytes: number | null;
+            /** Page Bytes */
+            page_bytes: number | null;
         };
         /**
          * FitSuggestion
@@ -2050,9 +2098,12 @@ export interface components {
         /**
          * LedgerKind
          * @description Parts of the ledger, in drawing order.
+         *
+         *     PAGE_CACHE is cache that somebody relies on. RECLAIMABLE is the rest of the observed page cache and slab: the kernel
+         *     gives it back before memory runs out, so a plan may use it, and it is available as MemAvailable counts it.
          * @enum {string}
          */
-        LedgerKind: "kernel" | "system_reserved" | "kube_reserved" | "eviction" | "tenants" | "engine_private" | "page_tables" | "page_cache" | "pool" | "pool_slack" | "free";
+        LedgerKind: "kernel" | "system_reserved" | "kube_reserved" | "eviction" | "tenants" | "engine_private" | "page_tables" | "page_cache" | "reclaimable" | "pool" | "pool_slack" | "free";
         /**
          * LedgerPart
          * @description One part of one NUMA node's memory. ``page_bytes`` is set for pools.
@@ -2186,6 +2237,17 @@ export interface components {
              * Format: date-time
              */
             expires_at: string;
+        };
+        /**
+         * MemoryChange
+         * @description One kind of the ledger now and as planned, over all NUMA nodes.
+         */
+        MemoryChange: {
+            kind: components["schemas"]["LedgerKind"];
+            /** Now Bytes */
+            now_bytes: number;
+            /** Planned Bytes */
+            planned_bytes: number;
         };
         /**
          * NetMemory
@@ -2558,6 +2620,47 @@ export interface components {
             room_bytes: number;
             probability: components["schemas"]["Range"];
         };
+        /**
+         * ObservedDocument
+         * @description What to take over from an observed node. ``workloads`` false plans without what runs there: the risk is then
+         *     unknown. ``exclude`` holds names or keys of workloads that will not run there. A tenant with the name of an observed
+         *     workload replaces it.
+         */
+        ObservedDocument: {
+            /**
+             * Workloads
+             * @default true
+             */
+            workloads: boolean;
+            /**
+             * Exclude
+             * @default []
+             */
+            exclude: string[];
+        };
+        /**
+         * ObservedTenant
+         * @description A workload that the sample saw: its ordinary memory now, what the plan sets aside for it, and how it was derived.
+         *
+         *     ``planned_bytes`` is None for one that the scenario excludes or replaces. ``database_bytes`` of it belong to
+         *     databases that the scenario describes; the plan counts those with the databases.
+         */
+        ObservedTenant: {
+            /** Name */
+            name: string;
+            /** Key */
+            key: string | null;
+            /** Kind */
+            kind: string;
+            /** Now Bytes */
+            now_bytes: number;
+            /** Database Bytes */
+            database_bytes: number;
+            /** Planned Bytes */
+            planned_bytes: number | null;
+            /** Basis */
+            basis: string;
+        };
         /** Page[AuditEntry] */
         Page_AuditEntry_: {
             /** Items */
@@ -2659,6 +2762,9 @@ export interface components {
         /**
          * Plan
          * @description The answer. ``headline`` is the first line a reader sees: what to do, in words with a number.
+         *
+         *     ``feasible`` False: the plan does not fit the node, ``shortfall`` says what is missing, why, and what would fit.
+         *     ``now`` and ``difference`` are None where the node was not observed.
          */
         Plan: {
             /** Node */
@@ -2686,6 +2792,14 @@ export interface components {
              * @default []
              */
             forecasts: components["schemas"]["Forecast"][];
+            /**
+             * Feasible
+             * @default true
+             */
+            feasible: boolean;
+            shortfall: components["schemas"]["Shortfall"] | null;
+            now: components["schemas"]["StartingPoint"] | null;
+            difference: components["schemas"]["Difference"] | null;
         };
         /**
          * PlanArtifact
@@ -2930,6 +3044,28 @@ export interface components {
             fitted: components["schemas"]["BenefitPoint"][];
         };
         /**
+         * PoolChange
+         * @description One pool now and as planned, in pages. ``in_use_pages`` are mapped or reserved now; None is unknown.
+         *
+         *     ``held_pages`` of them belong to what the scenario does not describe, ``held_by`` names who.
+         */
+        PoolChange: {
+            /** Numa Node */
+            numa_node: number;
+            /** Page Bytes */
+            page_bytes: number;
+            /** Now Pages */
+            now_pages: number | null;
+            /** In Use Pages */
+            in_use_pages: number | null;
+            /** Held Pages */
+            held_pages: number;
+            /** Held By */
+            held_by: string[];
+            /** Planned Pages */
+            planned_pages: number;
+        };
+        /**
          * PoolDocument
          * @description A huge page pool as it stands on one NUMA node.
          */
@@ -2946,7 +3082,11 @@ export interface components {
         };
         /**
          * PoolPlan
-         * @description Pages of one size to reserve on one NUMA node. ``present_pages`` is what the node has now.
+         * @description Pages of one size to reserve on one NUMA node. ``present_pages`` is what the node has now, ``surplus_pages`` of
+         *     which the kernel made beyond the count that was written.
+         *
+         *     ``demand_pages`` includes ``held_pages``: pages mapped or reserved now by what the scenario does not describe.
+         *     ``held_by`` names those holders as far as they are known.
          */
         PoolPlan: {
             /** Numa Node */
@@ -2962,6 +3102,21 @@ export interface components {
             /** Present Pages */
             present_pages: number | null;
             explanation: components["schemas"]["Explanation"] | null;
+            /**
+             * Held Pages
+             * @default 0
+             */
+            held_pages: number;
+            /**
+             * Held By
+             * @default []
+             */
+            held_by: string[];
+            /**
+             * Surplus Pages
+             * @default 0
+             */
+            surplus_pages: number;
         };
         /**
          * PoolRangeDocument
@@ -3783,6 +3938,13 @@ export interface components {
              *     }
              */
             policy: components["schemas"]["PolicyDocument"];
+            /**
+             * @default {
+             *       "workloads": true,
+             *       "exclude": []
+             *     }
+             */
+            observed: components["schemas"]["ObservedDocument"];
         };
         /**
          * ScenarioImport
@@ -3890,6 +4052,24 @@ export interface components {
          */
         SettingKind: "bytes" | "integer" | "real" | "boolean" | "enum" | "text";
         /**
+         * Shortfall
+         * @description Why a plan does not fit. ``constraint`` is workloads, numa_node, provider_cap or memory.
+         *
+         *     ``shortfall_bytes`` is what is missing there; ``options`` are changes that fit, the least intrusive first.
+         */
+        Shortfall: {
+            /** Constraint */
+            constraint: string;
+            /** Shortfall Bytes */
+            shortfall_bytes: number;
+            /** Numa Node */
+            numa_node: number | null;
+            /** Reason */
+            reason: string;
+            /** Options */
+            options: components["schemas"]["FitOption"][];
+        };
+        /**
          * Source
          * @description Where a value comes from; the interface draws each of them differently.
          * @enum {string}
@@ -3914,6 +4094,25 @@ export interface components {
             dropped_disk_full: number | null;
             /** Dropped Rejected */
             dropped_rejected: number | null;
+        };
+        /**
+         * StartingPoint
+         * @description The node as the sample saw it: a ledger that sums to MemTotal, its workloads, and the databases that run.
+         *
+         *     ``available_bytes`` is the sample's MemAvailable. ``notes`` say what was not reported and how it was filled.
+         */
+        StartingPoint: {
+            /** Taken At Seconds */
+            taken_at_seconds: number | null;
+            /** Available Bytes */
+            available_bytes: number | null;
+            ledger: components["schemas"]["Ledger"];
+            /** Tenants */
+            tenants: components["schemas"]["ObservedTenant"][];
+            /** Matches */
+            matches: components["schemas"]["DatabaseMatch"][];
+            /** Notes */
+            notes: string[];
         };
         /**
          * State
@@ -7007,7 +7206,10 @@ export interface operations {
     };
     plan_artifacts_zip: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Give the files of a plan that does not fit, each with a warning */
+                force?: boolean;
+            };
             header?: never;
             path: {
                 plan_id: string;
@@ -7071,7 +7273,10 @@ export interface operations {
     };
     plan_artifacts_list: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Give the files of a plan that does not fit, each with a warning */
+                force?: boolean;
+            };
             header?: never;
             path: {
                 plan_id: string;
@@ -7104,6 +7309,8 @@ export interface operations {
         parameters: {
             query?: {
                 disposition?: "inline" | "attachment";
+                /** @description Give the files of a plan that does not fit, each with a warning */
+                force?: boolean;
             };
             header?: never;
             path: {

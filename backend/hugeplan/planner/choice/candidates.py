@@ -119,7 +119,12 @@ def is_gigantic(page_bytes: int, base_page_bytes: int) -> bool:
 
 
 def instance_candidates(
-    node: NodeFacts, instance: DatabaseInstance, policy: Policy, context: DemandContext
+    node: NodeFacts,
+    instance: DatabaseInstance,
+    policy: Policy,
+    context: DemandContext,
+    *,
+    weigh_gains: bool = True,
 ) -> InstanceCandidates:
     """All candidates of one instance. PlannerErrors name the setting or the page size that cannot be used."""
     engine = engine_named(instance.engine)
@@ -129,7 +134,7 @@ def instance_candidates(
     if base.wants_pool:
         demands |= {size: demand_at(instance, size, context) for size in sizes}
     tables = {size: tables_bytes(node, demand, instance.workload) for size, demand in demands.items()}
-    found = gains(node, instance, demands)
+    found = gains(node, instance, demands) if weigh_gains else ()
     setting = _Setting(node=node, instance=instance, engine=engine, policy=policy, tables=tables, gains=found)
     candidates = [
         _candidate(setting, demand)

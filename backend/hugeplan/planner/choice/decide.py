@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hugeplan.planner.choice.candidates import InstanceCandidates, demand_at, instance_candidates, tables_bytes
+from hugeplan.planner.choice.candidates import (
+    Candidate,
+    InstanceCandidates,
+    demand_at,
+    instance_candidates,
+    tables_bytes,
+)
 from hugeplan.planner.choice.instance_claims import fixed_claim, private_claim
 from hugeplan.planner.choice.optimiser import Budgets, Option, OptionSet, Selection, select
 from hugeplan.planner.choice.pool_sizes import Ranged, SizedPool, at_minimum, at_size, is_ranged, size_pools, with_pool
@@ -18,7 +24,10 @@ from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.claims import Claims, shared_claims
 from hugeplan.planner.memory.kubernetes import NodeReserved, gke_huge_page_cap_bytes, resolve_reservations
 from hugeplan.planner.memory.ledger import Claim
+from hugeplan.planner.memory.pools import held_pages
 from hugeplan.planner.model import DatabaseInstance, LedgerKind, NodeFacts, PlanRequest, Policy
+from hugeplan.planner.observation.pools import PoolKey
+from hugeplan.planner.observation.start import PagesInUse, Start, pages_in_use
 from hugeplan.planner.risk.probability import TenantDemand, tenant_demand
 
 #: Free memory that a plan leaves where the policy does not say: one per cent of MemTotal.
@@ -29,7 +38,10 @@ _ROUNDS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceInputs:
-    """What stays the same while instances are weighed; ``excess`` is what :func:`beyond_the_plan` says."""
+    """What stays the same while instances are weighed.
+
+    ``excess`` is what :func:`tenant_excess_bytes` says; ``start`` the node as observed, None where it was not.
+    """
 
     request: PlanRequest
     context: DemandContext
@@ -38,6 +50,9 @@ class ChoiceInputs:
     margin_bytes: int
     tenants: TenantDemand
     excess: tuple[int, dict[int, int]]
+    start: Start | None
+    in_use: PagesInUse
+    weigh_gains: bool = True
 
     @property
     def node(self) -> NodeFacts:
@@ -47,6 +62,16 @@ class ChoiceInputs:
     def policy(self) -> Policy:
         return self.request.policy
 
+    def held(self, candidates: Iterable[Candidate]) -> dict[PoolKey, int]:
+        """Huge pages that others hold when these candidates, or one of several each, are chosen."""
+        if not self.in_use.pools:
+            return {}
+        wanted: dict[int, int] = {}
+        for candidate in candidates:
+            if candidate.is_pool:
+                wanted[candidate.page_bytes] = wanted.get(candidate.page_bytes, 0) + candidate.demand.pages
+        return held_pages(self.in_use, wanted)
+
 
 def margin_bytes(request: PlanRequest) -> int:
     """Free memory that a plan leaves: the policy's, else one per cent of MemTotal."""
@@ -54,10 +79,10 @@ def margin_bytes(request: PlanRequest) -> int:
     return request.node.mem_total_bytes * FREE_MARGIN_PERCENT // 100 if margin is None else margin
 
 
-def choice_inputs(request: PlanRequest) -> ChoiceInputs:
-    """The scene of a request that was checked."""
+def choice_inputs(request: PlanRequest, start: Start | None = None, *, weigh_gains: bool = True) -> ChoiceInputs:
+    """What a checked request brings to the choice; ``start`` is the observed node that it starts from."""
     reserved = resolve_reservations(request.reservations, request.node.mem_total_bytes)
-    shared, tenants = shared_claims(request, reserved), tenant_demand(request.tenants)
+    shared, tenants = shared_claims(request, reserved, start), tenant_demand(request.tenants)
     return ChoiceInputs(
         request=request,
         context=DemandContext.of_node(request.node),
@@ -66,6 +91,9 @@ def choice_inputs(request: PlanRequest) -> ChoiceInputs:
         margin_bytes=margin_bytes(request),
         tenants=tenants,
         excess=tenant_excess_bytes(request, tenants, shared.claims),
+        start=start,
+        in_use=pages_in_use(request, start),
+        weigh_gains=weigh_gains,
     )
 
 
@@ -110,7 +138,11 @@ def _prospects(inputs: ChoiceInputs, instances: Sequence[DatabaseInstance]) -> t
     found = []
     for index, instance in enumerate(instances):
         try:
-            found.append(instance_candidates(inputs.node, instance, inputs.policy, inputs.context))
+            found.append(
+                instance_candidates(
+                    inputs.node, instance, inputs.policy, inputs.context, weigh_gains=inputs.weigh_gains
+                )
+            )
         except PlannerError as error:
             raise error.within(f"databases[{index}]") from error
     return tuple(found)
@@ -155,7 +187,7 @@ def _select(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates]) -> Se
     return select(sets, Budgets(by_node, total - inputs.margin_bytes))
 
 
-def _room(inputs: ChoiceInputs, prospects: Iterable[InstanceCandidates]) -> tuple[dict[int, int], int]:
+def _room(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates]) -> tuple[dict[int, int], int]:
     """Memory for segments and page tables: by NUMA node (bound claims taken off) and in total (all of them)."""
     own = (claim(p) for p in prospects for claim in (private_claim, fixed_claim))
     claims: list[Claim] = [*inputs.shared.claims, *(claim for claim in own if claim is not None)]
@@ -163,7 +195,11 @@ def _room(inputs: ChoiceInputs, prospects: Iterable[InstanceCandidates]) -> tupl
     for claim in claims:
         if claim.numa_node is not None:
             by_node[claim.numa_node] -= claim.bytes
-    return by_node, inputs.node.mem_total_bytes - sum(claim.bytes for claim in claims)
+    total = inputs.node.mem_total_bytes - sum(claim.bytes for claim in claims)
+    for (numa_id, page_bytes), pages in inputs.held(c for p in prospects for c in p.candidates).items():
+        by_node[numa_id] -= pages * page_bytes
+        total -= pages * page_bytes
+    return by_node, total
 
 
 def _size(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], picks: Sequence[int]) -> dict[str, SizedPool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, wrong
-from hugeplan.planner.memory.ledger import free_bytes, free_bytes_by_node
+from hugeplan.planner.memory.ledger import available_bytes, free_bytes_by_node
 from hugeplan.planner.model import Finding
 from hugeplan.planner.units import format_bytes
 
@@ -26,7 +26,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                 "Shrink a pool, move a tenant, or bind the database to another NUMA node.",
                 evidence=(computed("free", format_bytes(free)),),
             )
-    total = free_bytes(inputs.ledger)
+    total = available_bytes(inputs.ledger)
     if found:
         return
     if total < inputs.margin_bytes:

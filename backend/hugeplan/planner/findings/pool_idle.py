@@ -1,11 +1,11 @@
-"""Is reserved memory idle, or mapped by something that the scenario does not describe?"""
+"""Is reserved memory idle, or held by something that the scenario does not describe?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, measured, ok, unknown
-from hugeplan.planner.model import Finding
+from hugeplan.planner.model import Finding, PoolPlan
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
@@ -13,8 +13,8 @@ CODE = "pool_idle"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
-    """One finding for each pool with more pages than planned, else one for the node."""
-    present = [pool for pool in inputs.pools if pool.present_pages is not None]
+    """One finding for each pool that others hold, has more pages than planned, or lies idle; else one for the node."""
+    found = [finding for pool in inputs.pools for finding in _of_pool(inputs, pool)]
     if any(numa.pools is None for numa in inputs.node.numa):
         yield unknown(
             CODE,
@@ -22,30 +22,68 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             "Whether reserved pages are idle is not known",
             "What the node has reserved today is not known.",
         )
-    surplus = [pool for pool in present if (pool.present_pages or 0) > pool.pages]
-    wanted = {planned.demand.page_bytes for _, planned in inputs.with_pool}
-    wanted |= {size for _, planned in inputs.with_pool for size, _ in planned.demand.also_pages}
-    unmanaged = [pool for pool in present if pool.pages and pool.page_bytes not in wanted]
-    for pool in unmanaged:
-        label = page_label(pool.page_bytes)
+    elif not found:
+        yield ok(CODE, inputs.node.name, "No more is reserved than planned", "No pool is larger than the plan.")
+    yield from found
+
+
+def _of_pool(inputs: FindingInputs, pool: PoolPlan) -> Iterable[Finding]:
+    label = page_label(pool.page_bytes)
+    subject = f"{label} on NUMA node {pool.numa_node}"
+    if pool.held_pages:
+        yield _held(inputs, pool, subject)
+    if pool.present_pages is None:
+        return
+    more = pool.present_pages - pool.pages
+    if more > 0:
         yield attention(
             CODE,
-            f"{label} on NUMA node {pool.numa_node}",
-            f"{pool.pages:,} pages are in use by something unknown",
-            f"{pool.pages:,} pages of {label} are in use by something that the scenario does not describe.",
-            "Find out who maps them and add it to the scenario; the plan keeps these pages.",
-            evidence=(measured("in use", pool.pages),),
-        )
-    for pool in surplus:
-        more = (pool.present_pages or 0) - pool.pages
-        label = page_label(pool.page_bytes)
-        yield attention(
-            CODE,
-            f"{label} on NUMA node {pool.numa_node}",
+            subject,
             f"{more:,} reserved pages are not needed",
             f"{more:,} pages of {label} ({format_bytes(more * pool.page_bytes)}) are reserved beyond the plan.",
-            f"If nothing else maps them, set nr_hugepages to {pool.pages}.",
+            f"Set nr_hugepages to {pool.pages}: these pages are free and nobody has reserved them.",
             evidence=(computed("planned", pool.pages), measured("present", pool.present_pages)),
         )
-    if not surplus and not unmanaged and all(numa.pools is not None for numa in inputs.node.numa):
-        yield ok(CODE, inputs.node.name, "No more is reserved than planned", "No pool is larger than the plan.")
+    elif not inputs.request.databases and pool.slack_pages:
+        size = format_bytes(pool.slack_pages * pool.page_bytes)
+        yield attention(
+            CODE,
+            subject,
+            f"{pool.slack_pages:,} reserved pages lie idle",
+            f"{pool.slack_pages:,} pages of {label} ({size}) are free, and nobody has reserved them.",
+            "Describe the database that they are meant for, or release them.",
+            evidence=(measured("present", pool.present_pages), measured("idle", pool.slack_pages)),
+        )
+
+
+def _held(inputs: FindingInputs, pool: PoolPlan, subject: str) -> Finding:
+    """Pages that the plan keeps for others: in use by them, or nobody knows whether they are."""
+    label = page_label(pool.page_bytes)
+    if not _use_is_known(inputs, pool):
+        return unknown(
+            CODE,
+            subject,
+            f"Whether {pool.held_pages:,} reserved pages are in use is not known",
+            f"The free count of the {label} pool is not known: {pool.held_pages:,} pages stay beside the plan's own.",
+            "Give the pool's free count, or let the agent report it.",
+        )
+    who = ", ".join(pool.held_by) if pool.held_by else "something that the scenario does not describe"
+    return attention(
+        CODE,
+        subject,
+        f"{pool.held_pages:,} pages are in use by something unknown" if not pool.held_by else f"{who} holds pages",
+        f"{pool.held_pages:,} pages of {label} are mapped or reserved by {who}.",
+        "Find out who maps them and add it to the scenario; the plan keeps these pages.",
+        evidence=(measured("in use", pool.held_pages),),
+    )
+
+
+def _use_is_known(inputs: FindingInputs, pool: PoolPlan) -> bool:
+    for numa in inputs.node.numa:
+        for own in numa.pools or ():
+            if (numa.id, own.page_bytes) == (pool.numa_node, pool.page_bytes):
+                return own.free_hugepages is not None
+    sample = inputs.sample
+    return any(
+        p.page_bytes == pool.page_bytes and p.free_hugepages is not None for p in (sample and sample.pools) or ()
+    )

@@ -11,9 +11,13 @@ from dataclasses import dataclass
 
 from hugeplan.planner.memory.kubernetes import NodeReserved
 from hugeplan.planner.memory.ledger import Claim, kernel_bytes, kernel_claims
-from hugeplan.planner.model import Explanation, LedgerKind, PlanRequest, Source, Tenant, Term
+from hugeplan.planner.model import Explanation, LedgerKind, NodeFacts, PlanRequest, Source, Tenant, Term
+from hugeplan.planner.observation.start import Start
+from hugeplan.planner.pages import split_exactly
 from hugeplan.planner.risk.probability import tenant_bytes
 from hugeplan.planner.units import format_bytes
+
+POD_KINDS = ("pod", "container")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +29,27 @@ class Claims:
     assumptions: tuple[str, ...]
 
 
-def shared_claims(request: PlanRequest, reserved: NodeReserved) -> Claims:
-    """What does not depend on the page sizes: kernel, reservations, tenants."""
+def shared_claims(request: PlanRequest, reserved: NodeReserved, start: Start | None = None) -> Claims:
+    """What does not depend on the page sizes: kernel, reservations, tenants. ``start``: the node as it was observed."""
     unknowns: list[str] = []
     assumptions: list[str] = []
-    claims: list[Claim] = list(kernel_claims(request.node))
-    kernel, source = kernel_bytes(request.node)
-    if source is Source.ASSUMED:
-        assumptions.append(f"kernel and slab: {format_bytes(kernel)} (2 % of MemTotal + 200 MiB), not measured")
-    claims += _reservation_claims(request, reserved, kernel)
+    claims: list[Claim]
+    if start is not None:
+        claims = observed_claims(request.node, start, page_tables_bytes=start.page_tables_bytes)
+        kernel = start.parts.kernel_bytes + start.parts.unaccounted_bytes
+        assumptions += start.notes
+    else:
+        claims = list(kernel_claims(request.node))
+        kernel, source = kernel_bytes(request.node)
+        if source is Source.ASSUMED:
+            assumptions.append(f"kernel and slab: {format_bytes(kernel)} (2 % of MemTotal + 200 MiB), not measured")
+    claims += _reservation_claims(request, reserved, kernel, _daemon_bytes(request, start))
     named = (("kube-reserved", reserved.kube), ("system-reserved", reserved.system), ("eviction", reserved.eviction))
     for name, part in named:
         if part.source is Source.ASSUMED and (request.reservations.kubernetes or part.bytes):
             assumptions.append(f"{name}: {format_bytes(part.bytes)} ({part.reference})")
     for tenant in request.tenants:
-        claim = _tenant_claim(tenant, request.policy.risk)
+        claim = _tenant_claim(tenant, request.policy.risk, None if start is None else start.numa_weights)
         if claim is None:
             unknowns.append(f"memory of tenant {tenant.name}: neither history nor request nor limit is given")
         else:
@@ -47,14 +57,67 @@ def shared_claims(request: PlanRequest, reserved: NodeReserved) -> Claims:
     return Claims(tuple(claims), tuple(unknowns), tuple(assumptions))
 
 
-def _reservation_claims(request: PlanRequest, reserved: NodeReserved, kernel: int) -> list[Claim]:
-    system = reserved.system.bytes
+def observed_claims(node: NodeFacts, start: Start, *, page_tables_bytes: int) -> list[Claim]:
+    """The kernel, what it does not account, and page tables, on each NUMA node in proportion to its memory in use."""
+    parts = start.parts
+    named = (
+        (LedgerKind.KERNEL, "kernel and slab", parts.kernel_bytes, "SUnreclaim + KernelStack + SecPageTables + Percpu"),
+        (LedgerKind.KERNEL, "not accounted by the kernel", parts.unaccounted_bytes, "MemTotal - all counted parts"),
+        (LedgerKind.PAGE_TABLES, "page tables of what runs", page_tables_bytes, "PageTables - described databases'"),
+    )
+    return [
+        Claim(kind, name, share, numa.id, Source.MEASURED, Explanation(formula, (), "/proc/meminfo of the sample"))
+        for kind, name, size, formula in named
+        for numa, share in zip(node.numa, split_exactly(size, start.numa_weights), strict=True)
+    ]
+
+
+def reclaimable_claim(start: Start, room_bytes: int, granted_bytes: int) -> Claim:
+    """Page cache and slab that the kernel gives back: what was observed as far as the plan leaves room for it.
+
+    ``granted_bytes`` of it are planned as page cache that an engine relies on.
+    """
+    parts = start.parts
+    size = max(0, min(parts.reclaimable_bytes - granted_bytes, room_bytes))
+    return Claim(
+        kind=LedgerKind.RECLAIMABLE,
+        name="page cache and reclaimable slab",
+        bytes=size,
+        numa_node=None,
+        source=Source.MEASURED,
+        explanation=Explanation(
+            "min(Buffers + Cached - Shmem + SReclaimable, what the plan leaves)",
+            (Term("observed", format_bytes(parts.reclaimable_bytes), Source.MEASURED),),
+            "the kernel gives it back before memory runs out",
+        ),
+        numa_weights=start.numa_weights,
+    )
+
+
+def _daemon_bytes(request: PlanRequest, start: Start | None) -> int:
+    """Observed memory of what is no pod: kube-reserved and system-reserved are meant for it, so it counts once."""
+    if start is None or not request.reservations.kubernetes or not request.observed.include:
+        return 0
+    return sum(item.planned_bytes or 0 for item in start.observed if item.kind not in POD_KINDS)
+
+
+def _reservation_claims(request: PlanRequest, reserved: NodeReserved, kernel: int, daemons: int) -> list[Claim]:
+    """Reservations less what is claimed already: the kernel (systemReserved covers it) and observed daemons."""
+    system, kube = reserved.system.bytes, reserved.kube.bytes
     covered = min(system, kernel) if request.reservations.kubernetes else 0
     system_inputs = [Term("systemReserved", format_bytes(system), reserved.system.source)]
+    kube_inputs = [Term("kube-reserved", format_bytes(kube), reserved.kube.source, reserved.kube.reference)]
     if covered:
         system_inputs.append(Term("kernel, counted above", format_bytes(covered), Source.COMPUTED))
+    in_kube = min(kube, daemons)
+    in_system = min(system - covered, daemons - in_kube)
+    if in_kube:
+        kube_inputs.append(Term("daemons, counted as observed", format_bytes(in_kube), Source.MEASURED))
+    if in_system:
+        system_inputs.append(Term("daemons, counted as observed", format_bytes(in_system), Source.MEASURED))
+    covered += in_system
     parts = (
-        (LedgerKind.KUBE_RESERVED, "kube-reserved", reserved.kube.bytes, reserved.kube, ()),
+        (LedgerKind.KUBE_RESERVED, "kube-reserved", kube - in_kube, reserved.kube, tuple(kube_inputs)),
         (LedgerKind.SYSTEM_RESERVED, "system-reserved", system - covered, reserved.system, tuple(system_inputs)),
         (LedgerKind.EVICTION, "eviction threshold", reserved.eviction.bytes, reserved.eviction, ()),
     )
@@ -76,7 +139,7 @@ def _reservation_claims(request: PlanRequest, reserved: NodeReserved, kernel: in
     ]
 
 
-def _tenant_claim(tenant: Tenant, probability: float) -> Claim | None:
+def _tenant_claim(tenant: Tenant, probability: float, numa_weights: tuple[int, ...] | None) -> Claim | None:
     size = tenant_bytes(tenant, probability)
     if size is None:
         return None
@@ -97,8 +160,12 @@ def _tenant_claim(tenant: Tenant, probability: float) -> Claim | None:
                 Term("request", _or_unknown(tenant.request_bytes), Source.GIVEN),
                 Term("limit", _or_unknown(tenant.limit_bytes), Source.GIVEN),
             ),
-            "measured history" if measured else "planned at the request; what limits allow beyond it is in the risk",
+            tenant.observed
+            or (
+                "measured history" if measured else "planned at the request; what limits allow beyond it is in the risk"
+            ),
         ),
+        numa_weights=None if tenant.observed is None else numa_weights,
     )
 
 

@@ -7,10 +7,9 @@ before it gives up. The parts of a node sum to its MemTotal to the byte; a short
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hugeplan.planner.errors import NodeFactsError
 from hugeplan.planner.model import (
     MIB,
     Explanation,
@@ -23,7 +22,7 @@ from hugeplan.planner.model import (
     Source,
     Term,
 )
-from hugeplan.planner.pages import page_label
+from hugeplan.planner.pages import page_label, split_exactly
 from hugeplan.planner.units import format_bytes
 
 STRUCT_PAGE_BYTES = 64
@@ -36,7 +35,11 @@ _ORDER = {kind: index for index, kind in enumerate(LedgerKind)}
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Memory that someone needs: bytes, bound to ``numa_node`` or (None) to wherever room is."""
+    """Memory that someone needs: bytes, bound to ``numa_node`` or (None) to wherever room is.
+
+    ``numa_weights``: where an unbound claim lies now, in the order of the NUMA nodes; it stays there as far as there is
+    room, because nothing moves memory that fits.
+    """
 
     kind: LedgerKind
     name: str
@@ -44,24 +47,7 @@ class Claim:
     numa_node: int | None
     source: Source
     explanation: Explanation
-
-
-def split_exactly(total: int, weights: Sequence[int]) -> tuple[int, ...]:
-    """``total`` split in proportion to non-negative ``weights``; whole bytes that sum to ``total`` exactly.
-
-    Largest remainders get the odd bytes, earlier shares first. All weights zero: an even split.
-    """
-    if not weights:
-        raise NodeFactsError("numa", "none", "at least one NUMA node")
-    whole = sum(weights)
-    if whole <= 0:
-        weights, whole = [1] * len(weights), len(weights)
-    shares = [total * weight // whole for weight in weights]
-    rest = total - sum(shares)
-    by_remainder = sorted(range(len(weights)), key=lambda i: (-(total * weights[i] % whole), i))
-    for i in by_remainder[:rest]:
-        shares[i] += 1
-    return tuple(shares)
+    numa_weights: tuple[int, ...] | None = None
 
 
 def default_kernel_bytes(mem_total_bytes: int) -> int:
@@ -132,7 +118,7 @@ def build_ledger(node: NodeFacts, claims: Iterable[Claim], pools: Sequence[PoolP
             parts.append(_part(claim, claim.numa_node, claim.bytes))
             room[claim.numa_node] -= claim.bytes
     for claim in floating:
-        for numa_id, share in _place(claim.bytes, node.numa, room).items():
+        for numa_id, share in _place(claim, node.numa, room).items():
             if share:
                 parts.append(_part(claim, numa_id, share))
                 room[numa_id] -= share
@@ -141,8 +127,21 @@ def build_ledger(node: NodeFacts, claims: Iterable[Claim], pools: Sequence[PoolP
     return Ledger(mem_total_bytes=node.mem_total_bytes, parts=tuple(parts), struct_page_bytes=struct_page_bytes(node))
 
 
-def _place(size: int, numa: Sequence[NumaNode], room: dict[int, int]) -> dict[int, int]:
-    """Shares of an unbound claim by room; where nothing has room, by memory, so that the shortage shows everywhere."""
+def _place(claim: Claim, numa: Sequence[NumaNode], room: Mapping[int, int]) -> dict[int, int]:
+    """Shares of an unbound claim: where it lies now as far as it fits, the rest where room is."""
+    if claim.numa_weights is None:
+        return _by_room(claim.bytes, numa, room)
+    wanted = split_exactly(claim.bytes, claim.numa_weights)
+    stays = {n.id: min(size, max(0, room[n.id])) for n, size in zip(numa, wanted, strict=True)}
+    rest = claim.bytes - sum(stays.values())
+    if not rest:
+        return stays
+    moved = _by_room(rest, numa, {n.id: room[n.id] - stays[n.id] for n in numa})
+    return {n.id: stays[n.id] + moved[n.id] for n in numa}
+
+
+def _by_room(size: int, numa: Sequence[NumaNode], room: Mapping[int, int]) -> dict[int, int]:
+    """Shares of ``size`` by room; where nothing has room, by memory, so that the shortage shows everywhere."""
     weights = [max(0, room[n.id]) for n in numa]
     if sum(weights) < size:
         inside = sum(weights)
@@ -210,6 +209,11 @@ def free_bytes(ledger: Ledger, numa_node: int | None = None) -> int:
     """
     by_node = free_bytes_by_node(ledger)
     return sum(by_node.values()) if numa_node is None else by_node.get(numa_node, 0)
+
+
+def available_bytes(ledger: Ledger) -> int:
+    """Free memory and what the kernel gives back before memory runs out, as MemAvailable counts it."""
+    return free_bytes(ledger) + sum_bytes(ledger, LedgerKind.RECLAIMABLE)
 
 
 def free_bytes_by_node(ledger: Ledger) -> dict[int, int]:

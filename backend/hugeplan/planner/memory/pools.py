@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hugeplan.planner.model import MIB, Demand, Explanation, NodeFacts, NumaNode, Policy, PoolPlan, Source, Term
-from hugeplan.planner.pages import ceil_pages
+from hugeplan.planner.observation.pools import PoolKey
+from hugeplan.planner.observation.start import PagesInUse
+from hugeplan.planner.pages import ceil_pages, split_exactly
 
 #: The policy's least slack in pages is meant for small pages; from here on a whole page of slack is too dear.
 LEAST_SLACK_PAGE_BYTES_MAX = 32 * MIB
@@ -94,11 +96,35 @@ def place_pages(
     return NumaPlacement(demand.page_bytes, pages, shares)
 
 
-def pool_plans(placed: Sequence[NumaPlacement], node: NodeFacts, policy: Policy) -> tuple[PoolPlan, ...]:
-    """Pools by NUMA node and size: every size with demand, and every pool that stands today.
+def held_pages(in_use: PagesInUse, own_demand: Mapping[int, int]) -> dict[PoolKey, int]:
+    """Huge pages in use by what the scenario does not describe, by (NUMA node, page size). No plan gives them away.
 
-    A standing pool of a size that no instance wants is released, but for the pages that something maps: whoever uses
-    them is not in the scenario, and the memory is gone all the same.
+    ``own_demand``: pages that the scenario's databases will want, by page size. Where it is not known whose the pages
+    in use are, they are taken to be those databases' as far as their demand goes.
+    """
+    held: dict[PoolKey, int] = {}
+    for size in sorted({size for _, size in in_use.pools}):
+        kept = {numa_id: state.kept for (numa_id, page), state in in_use.pools.items() if page == size}
+        own = own_demand if in_use.own_pages is None else in_use.own_pages
+        others = max(0, sum(kept.values()) - own.get(size, 0))
+        for numa_id, pages in zip(kept, split_exactly(others, list(kept.values())), strict=True):
+            if pages:
+                held[(numa_id, size)] = pages
+    return held
+
+
+def pool_plans(
+    placed: Sequence[NumaPlacement],
+    node: NodeFacts,
+    policy: Policy,
+    in_use: PagesInUse,
+    *,
+    keep_present: bool = False,
+) -> tuple[PoolPlan, ...]:
+    """Pools by NUMA node and size: every size with demand, and every pool that the node has today.
+
+    Pages that what the scenario does not describe maps or has reserved stay; only free and unreserved ones are
+    released. ``keep_present``: nothing is released, because the scenario asks for nothing.
     """
     demand: dict[tuple[int, int], int] = {}
     slack: dict[tuple[int, int], int] = {}
@@ -107,34 +133,46 @@ def pool_plans(placed: Sequence[NumaPlacement], node: NodeFacts, policy: Policy)
             key = (numa_id, item.page_bytes)
             demand[key] = demand.get(key, 0) + pages
             slack[key] = slack.get(key, 0) + item.slack_bytes.get(numa_id, 0)
-    present = present_pages(node)
-    foreign = pages_in_use(node)
+    present = {key: state.pages for key, state in in_use.pools.items()}
+    sizes = {page_bytes for _, page_bytes in demand}
+    own = {size: sum(pages for (_, page), pages in demand.items() if page == size) for size in sizes}
+    held = held_pages(in_use, own)
     keys = {key for key, pages in demand.items() if pages} | {key for key, pages in present.items() if pages}
     plans = []
     for numa_id, page_bytes in sorted(keys):
-        wanted = demand.get((numa_id, page_bytes), 0)
-        extra = pool_slack_pages(slack[(numa_id, page_bytes)], page_bytes, policy) if wanted else 0
-        wanted = wanted or foreign.get((numa_id, page_bytes), 0)
+        key = (numa_id, page_bytes)
+        wanted, others = demand.get(key, 0), held.get(key, 0)
+        extra = pool_slack_pages(slack[key], page_bytes, policy) if wanted else 0
+        if keep_present:
+            extra = present.get(key, 0) - others
+        elif in_use.own_pages is None and key in in_use.pools:
+            # Nobody knows whose the pages in use are: the databases' own pages and slack may be among them.
+            others = max(0, in_use.pools[key].kept - wanted - extra)
         plans.append(
             PoolPlan(
                 numa_node=numa_id,
                 page_bytes=page_bytes,
-                demand_pages=wanted,
+                demand_pages=wanted + others,
                 slack_pages=extra,
-                pages=wanted + extra,
+                pages=wanted + others + extra,
                 present_pages=_present(node, present, numa_id, page_bytes),
-                explanation=_explanation(wanted, slack.get((numa_id, page_bytes), 0), page_bytes, policy),
+                explanation=_explanation(wanted, others, slack.get(key, 0), page_bytes, policy),
+                held_pages=others,
+                held_by=in_use.holders.get(page_bytes, ()) if others else (),
+                surplus_pages=_surplus_pages(node, key),
             )
         )
     return tuple(plans)
 
 
-def _explanation(demand: int, slack: int, page_bytes: int, policy: Policy) -> Explanation:
+def _explanation(demand: int, held: int, slack: int, page_bytes: int, policy: Policy) -> Explanation:
     least = least_slack_pages(page_bytes, policy)
+    others = (Term("held by others", f"{held} pages", Source.MEASURED),) if held else ()
     return Explanation(
-        "pages = demand + max(ceil(slack / page), least slack)",
+        f"pages = demand + {'held by others + ' if held else ''}max(ceil(slack / page), least slack)",
         (
             Term("demand", f"{demand} pages", Source.COMPUTED),
+            *others,
             Term(
                 "slack", f"{slack} bytes: {policy.slack_fraction:.4g} of the segments or the rules' error", Source.GIVEN
             ),
@@ -149,16 +187,16 @@ def present_pages(node: NodeFacts) -> dict[tuple[int, int], int]:
     return {(n.id, pool.page_bytes): pool.nr_hugepages for n in node.numa for pool in n.pools or ()}
 
 
-def pages_in_use(node: NodeFacts) -> dict[tuple[int, int], int]:
-    """Pages that something maps today by (NUMA node, page size), where the free count is known."""
-    return {
-        (n.id, pool.page_bytes): pool.nr_hugepages - pool.free_hugepages
-        for n in node.numa
-        for pool in n.pools or ()
-        if pool.free_hugepages is not None
-    }
+def _surplus_pages(node: NodeFacts, key: PoolKey) -> int:
+    """Pages beyond ``nr_hugepages`` as it was written (HugePages_Surp)."""
+    return sum(
+        pool.surplus_hugepages or 0
+        for numa in node.numa
+        for pool in numa.pools or ()
+        if (numa.id, pool.page_bytes) == key
+    )
 
 
 def _present(node: NodeFacts, present: Mapping[tuple[int, int], int], numa_id: int, page_bytes: int) -> int | None:
-    known = any(n.id == numa_id and n.pools is not None for n in node.numa)
+    known = (numa_id, page_bytes) in present or any(n.id == numa_id and n.pools is not None for n in node.numa)
     return present.get((numa_id, page_bytes), 0) if known else None

@@ -9,7 +9,11 @@ from hugeplan.planner.model.words import Explanation, Source
 
 
 class LedgerKind(StrEnum):
-    """Parts of the ledger, in drawing order."""
+    """Parts of the ledger, in drawing order.
+
+    PAGE_CACHE is cache that somebody relies on. RECLAIMABLE is the rest of the observed page cache and slab: the kernel
+    gives it back before memory runs out, so a plan may use it, and it is available as MemAvailable counts it.
+    """
 
     KERNEL = "kernel"
     SYSTEM_RESERVED = "system_reserved"
@@ -19,6 +23,7 @@ class LedgerKind(StrEnum):
     ENGINE_PRIVATE = "engine_private"
     PAGE_TABLES = "page_tables"
     PAGE_CACHE = "page_cache"
+    RECLAIMABLE = "reclaimable"
     POOL = "pool"
     POOL_SLACK = "pool_slack"
     FREE = "free"
@@ -52,7 +57,12 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolPlan:
-    """Pages of one size to reserve on one NUMA node. ``present_pages`` is what the node has now."""
+    """Pages of one size to reserve on one NUMA node. ``present_pages`` is what the node has now, ``surplus_pages`` of
+    which the kernel made beyond the count that was written.
+
+    ``demand_pages`` includes ``held_pages``: pages mapped or reserved now by what the scenario does not describe.
+    ``held_by`` names those holders as far as they are known.
+    """
 
     numa_node: int
     page_bytes: int
@@ -61,3 +71,6 @@ class PoolPlan:
     pages: int
     present_pages: int | None
     explanation: Explanation | None = None
+    held_pages: int = 0
+    held_by: tuple[str, ...] = ()
+    surplus_pages: int = 0

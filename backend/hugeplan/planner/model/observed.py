@@ -1,9 +1,9 @@
-"""What was observed on a node at one moment: global pools, processes, free memory."""
+"""What was observed on a node: its meminfo, pools, units of work, databases and processes at one moment."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,10 @@ class GlobalPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessMemory:
-    """One observed process. ``instance`` names the database instance it belongs to, where that is known."""
+    """One observed process.
+
+    ``instance`` names the scenario's database that it belongs to, ``database`` the key of the observed one.
+    """
 
     name: str
     instance: str | None = None
@@ -30,6 +33,7 @@ class ProcessMemory:
     anon_huge_bytes: int | None = None
     vm_pte_bytes: int | None = None
     memlock_limit_bytes: int | None = None  # None: unknown; -1: unlimited
+    database: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +46,87 @@ class NumaMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Meminfo:
+    """/proc/meminfo in bytes; a line that the kernel or the agent does not have is None."""
+
+    mem_total_bytes: int
+    mem_free_bytes: int | None = None
+    mem_available_bytes: int | None = None
+    buffers_bytes: int | None = None
+    cached_bytes: int | None = None
+    slab_bytes: int | None = None
+    s_reclaimable_bytes: int | None = None
+    s_unreclaim_bytes: int | None = None
+    kernel_stack_bytes: int | None = None
+    page_tables_bytes: int | None = None
+    sec_page_tables_bytes: int | None = None
+    percpu_bytes: int | None = None
+    anon_pages_bytes: int | None = None
+    shmem_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryHistory:
+    """Measured use: parallel tuples of seconds since the epoch and bytes, sorted by time."""
+
+    times_seconds: tuple[float, ...]
+    used_bytes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedUnit:
+    """A pod, container, service, other cgroup or process group. Units whose ``parent`` is None do not overlap.
+
+    ``ordinary_bytes`` is anonymous plus shared memory: its claim on memory outside pools and page cache.
+    ``source`` says how it was measured: cgroup_v2, cgroup_v1, pss, or rss (shared pages counted once per process).
+    """
+
+    key: str
+    kind: str
+    name: str
+    parent: str | None = None
+    source: str = ""
+    ordinary_bytes: int | None = None
+    limit_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedSegment:
+    """One large mapping of a database and what backs it: hugetlb, thp, base, or None where that is unknown."""
+
+    bytes: int
+    backing: str | None = None
+    page_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedDatabase:
+    """A database server that runs on the node, with the settings that could be read.
+
+    ``private_bytes`` and ``shared_bytes`` lie in the ordinary memory of ``unit``, ``hugetlb_bytes`` in the pools.
+    """
+
+    key: str
+    engine: str
+    version: str | None = None
+    unit: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    settings_complete: bool | None = None
+    clients: int | None = None
+    private_bytes: int | None = None
+    shared_bytes: int | None = None
+    hugetlb_bytes: int | None = None
+    page_tables_bytes: int | None = None
+    segments: tuple[ObservedSegment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSample:
-    """The memory state of a node at one moment, for findings. Every None is unknown; an empty tuple is known none."""
+    """The memory state of a node at one moment. Every None is unknown; an empty tuple is known none.
+
+    ``memory`` is what a plan of the observed node starts from; without it the sample only serves findings.
+    ``ordinary_history`` is AnonPages plus Shmem of the whole node over time.
+    """
 
     taken_at_seconds: float | None = None
     mem_available_bytes: int | None = None
@@ -56,3 +139,8 @@ class NodeSample:
     thp_enabled: str | None = None
     kubelet_capacity: Mapping[str, int] | None = None  # node.status.capacity, bytes by resource name
     non_default_pools_monitored: bool | None = None
+    memory: Meminfo | None = None
+    units: tuple[ObservedUnit, ...] | None = None
+    databases: tuple[ObservedDatabase, ...] | None = None
+    ordinary_history: MemoryHistory | None = None
+    watermark_low_bytes: int | None = None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hugeplan.planner.model.node import NodeFacts
-from hugeplan.planner.model.observed import NodeSample
+from hugeplan.planner.model.observed import MemoryHistory, NodeSample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,16 +27,11 @@ class Reservations:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryHistory:
-    """Measured use of a tenant: parallel tuples of seconds since the epoch and bytes, sorted by time."""
-
-    times_seconds: tuple[float, ...]
-    used_bytes: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Tenant:
-    """A co-located consumer of ordinary memory. ``count`` identical copies; per-copy figures in bytes."""
+    """A co-located consumer of ordinary memory. ``count`` identical copies; per-copy figures in bytes.
+
+    ``observed`` says how a tenant that the plan derived from the sample was measured; None for a described one.
+    """
 
     name: str
     kind: str = "pod"  # pod | service | page_cache
@@ -45,6 +40,7 @@ class Tenant:
     limit_bytes: int | None = None
     history: MemoryHistory | None = None
     numa_node: int | None = None
+    observed: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +71,7 @@ class DatabaseInstance:
 
     ``page_bytes``: None lets the planner choose; 0 forbids huge pages; else that size is used.
     ``pool_min_bytes``/``pool_max_bytes``: when both are set the optimiser may size the buffer pool between them.
+    ``runs_as``: the key of the observed database that this instance describes; None lets the planner match them.
     """
 
     name: str
@@ -89,6 +86,7 @@ class DatabaseInstance:
     pool_max_bytes: int | None = None
     workload: Workload = field(default_factory=Workload)
     pod_hugepages_limit_bytes: int | None = None
+    runs_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +102,23 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedWorkloads:
+    """Which of the observed workloads a plan counts. ``exclude`` holds names or keys of units that will not run here.
+
+    A described tenant with the name or key of an observed unit replaces it.
+    """
+
+    include: bool = True
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest:
-    """Everything ``plan()`` takes. ``sample`` is the latest observed state: findings that need it are else unknown."""
+    """Everything ``plan()`` takes.
+
+    ``sample`` is the latest observed state. With its memory the plan starts from the node as it is, and the observed
+    workloads are tenants; without a sample, findings that need it are unknown.
+    """
 
     node: NodeFacts
     reservations: Reservations = field(default_factory=Reservations)
@@ -113,3 +126,4 @@ class PlanRequest:
     databases: tuple[DatabaseInstance, ...] = ()
     policy: Policy = field(default_factory=Policy)
     sample: NodeSample | None = None
+    observed: ObservedWorkloads = field(default_factory=ObservedWorkloads)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hugeplan.planner.model.demand import Demand
-from hugeplan.planner.model.ledger import Ledger, PoolPlan
+from hugeplan.planner.model.ledger import Ledger, LedgerKind, PoolPlan
 from hugeplan.planner.model.request import BenefitPoint
 from hugeplan.planner.model.words import Confidence, Explanation, Range, State, Term
 
@@ -197,8 +197,114 @@ class KubernetesView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PoolChange:
+    """One pool now and as planned, in pages. ``in_use_pages`` are mapped or reserved now; None is unknown.
+
+    ``held_pages`` of them belong to what the scenario does not describe, ``held_by`` names who.
+    """
+
+    numa_node: int
+    page_bytes: int
+    now_pages: int | None
+    in_use_pages: int | None
+    held_pages: int
+    held_by: tuple[str, ...]
+    planned_pages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryChange:
+    """One kind of the ledger now and as planned, over all NUMA nodes."""
+
+    kind: LedgerKind
+    now_bytes: int
+    planned_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedTenant:
+    """A workload that the sample saw: its ordinary memory now, what the plan sets aside for it, and how it was derived.
+
+    ``planned_bytes`` is None for one that the scenario excludes or replaces. ``database_bytes`` of it belong to
+    databases that the scenario describes; the plan counts those with the databases.
+    """
+
+    name: str
+    key: str | None
+    kind: str
+    now_bytes: int
+    database_bytes: int
+    planned_bytes: int | None
+    basis: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseMatch:
+    """A database of the scenario and the observed one that it describes, which is then not counted twice."""
+
+    instance: str
+    key: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartingPoint:
+    """The node as the sample saw it: a ledger that sums to MemTotal, its workloads, and the databases that run.
+
+    ``available_bytes`` is the sample's MemAvailable. ``notes`` say what was not reported and how it was filled.
+    """
+
+    taken_at_seconds: float | None
+    available_bytes: int | None
+    ledger: Ledger
+    tenants: tuple[ObservedTenant, ...]
+    matches: tuple[DatabaseMatch, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Now -> planned: every pool, every kind of memory, and in words what moves."""
+
+    pools: tuple[PoolChange, ...]
+    memory: tuple[MemoryChange, ...]
+    moves: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitOption:
+    """One change that makes a plan fit: ``kind`` is pool, page_size or workloads. ``text`` is a whole sentence."""
+
+    kind: str
+    text: str
+    instance: str | None = None
+    setting: str | None = None
+    value: str | None = None
+    pool_bytes: int | None = None
+    page_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """Why a plan does not fit. ``constraint`` is workloads, numa_node, provider_cap or memory.
+
+    ``shortfall_bytes`` is what is missing there; ``options`` are changes that fit, the least intrusive first.
+    """
+
+    constraint: str
+    shortfall_bytes: int
+    numa_node: int | None
+    reason: str
+    options: tuple[FitOption, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The answer. ``headline`` is the first line a reader sees: what to do, in words with a number."""
+    """The answer. ``headline`` is the first line a reader sees: what to do, in words with a number.
+
+    ``feasible`` False: the plan does not fit the node, ``shortfall`` says what is missing, why, and what would fit.
+    ``now`` and ``difference`` are None where the node was not observed.
+    """
 
     node: str
     headline: str
@@ -213,3 +319,7 @@ class Plan:
     assumptions: tuple[str, ...]
     unknowns: tuple[str, ...]
     forecasts: tuple[Forecast, ...] = ()
+    feasible: bool = True
+    shortfall: Shortfall | None = None
+    now: StartingPoint | None = None
+    difference: Difference | None = None

@@ -102,7 +102,7 @@ def copy_use(tenant: Tenant) -> CopyUse | None:
 def _from_history(tenant: Tenant) -> CopyUse:
     assert tenant.history is not None
     values = np.asarray(tenant.history.used_bytes, dtype=np.float64)
-    found = trend(tenant.history)
+    found = trend(tenant.history) if values.min() < values.max() else None
     basis = f"{len(values)} measured points"
     if found is not None and found.is_growing:
         values = np.asarray(found.residuals_bytes) + found.level_bytes
@@ -145,24 +145,37 @@ def risk(
 
 
 def risk_of(
-    demand: TenantDemand, room_bytes: int, policy: Policy, room_by_node: Mapping[int, int] | None = None
+    demand: TenantDemand,
+    room_bytes: int,
+    policy: Policy,
+    room_by_node: Mapping[int, int] | None = None,
+    *,
+    known: bool = False,
 ) -> Risk:
     """P(tenants need more than ``room_bytes``), the memory left for them by pools and everything else.
 
     ``room_by_node``: what each NUMA node leaves for the tenants bound to it; a node can run out by itself, however
     much is free elsewhere. How the nodes go together is unknown, so the sum of all is the upper bound.
+    ``known``: the node was observed, so that no tenants means none; else it means that nobody said.
     """
     nodes = numa_risks(demand, room_by_node or {})
     if demand.unknown:
         names = ", ".join(demand.unknown)
         return Risk(probability=None, policy=policy.risk, meets_policy=None, basis=f"nothing is known of {names}")
+    if not demand.tenants and not known and room_bytes >= 0 and not nodes:
+        return Risk(
+            probability=None,
+            policy=policy.risk,
+            meets_policy=None,
+            basis="no tenants are described and nothing was observed: what else needs memory is not known",
+        )
     if not demand.tenants:
         probability = 0.0 if room_bytes >= 0 and not nodes else 1.0
         return Risk(
             probability=Range(probability, probability, probability),
             policy=policy.risk,
             meets_policy=probability <= policy.risk,
-            basis="no tenants described: only the ledger's fixed parts count",
+            basis="no tenants: only the ledger's fixed parts count",
             numa_nodes=nodes,
         )
     found = _together(demand.probability_above(room_bytes), nodes)

@@ -46,7 +46,7 @@ def with_settings(**settings: str) -> DatabaseInstance:
 
 def pools(*counts: int, page_bytes: int = 2 * MIB) -> tuple[NumaNode, ...]:
     return tuple(
-        NumaNode(id=i, mem_total_bytes=32 * GIB, pools=(Pool(page_bytes=page_bytes, nr_hugepages=n),))
+        NumaNode(id=i, mem_total_bytes=32 * GIB, pools=(Pool(page_bytes=page_bytes, nr_hugepages=n, free_hugepages=n),))
         for i, n in enumerate(counts)
     )
 
@@ -110,7 +110,8 @@ CASES = (
     Case("memory_fit", OK, request()),
     Case("memory_fit", WRONG, request(node((NumaNode(id=0, mem_total_bytes=5 * GIB),))), "more than NUMA node 0 has"),
     Case("memory_fit", LOOK, request(policy=Policy(free_margin_bytes=30 * GIB)), "less than the margin"),
-    Case("risk_above_policy", OK, request()),
+    Case("risk_above_policy", UNKNOWN, request(), "nothing was observed"),
+    Case("risk_above_policy", OK, request(tenants=(Tenant(name="x", request_bytes=GIB, limit_bytes=GIB),))),
     Case("risk_above_policy", UNKNOWN, request(tenants=(Tenant(name="x"),)), "x"),
     Case("risk_above_policy", WRONG, request(tenants=(Tenant(name="x", request_bytes=GIB, limit_bytes=90 * GIB),))),
     Case(

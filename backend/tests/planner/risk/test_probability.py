@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hugeplan.planner.model import GIB, MIB, MemoryHistory, Policy, Tenant
 from hugeplan.planner.risk.forecast import SECONDS_PER_DAY
-from hugeplan.planner.risk.probability import HORIZON_DAYS, risk, tenant_bytes, tenant_demand
+from hugeplan.planner.risk.probability import HORIZON_DAYS, risk, risk_of, tenant_bytes, tenant_demand
 
 
 def probability(tenants: tuple[Tenant, ...], room: int) -> tuple[float, float, float]:
@@ -123,5 +123,7 @@ class TestVerdicts:
             assert found.meets_policy is expected
 
     def test_no_tenants(self) -> None:
-        assert risk((), 0, Policy()).meets_policy is True
+        unknown = risk((), 0, Policy())
+        assert (unknown.probability, unknown.meets_policy) == (None, None)
+        assert risk_of(tenant_demand(()), 0, Policy(), known=True).meets_policy is True
         assert risk((), -1, Policy()).meets_policy is False

@@ -1,0 +1,153 @@
+"""A report's sample as the planner takes it: memory, units, databases, processes. Parsing only, no rule of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hugeplan.documents import observed
+from hugeplan.documents.report import GlobalPool, Inventory, ProcessMemory, Sample, SampleMemory
+from hugeplan.planner import model as planner
+from hugeplan.planner.model import MemoryHistory
+
+_UNLIMITED = -1
+
+
+def node_sample(
+    inventory: Inventory,
+    sample: Sample,
+    processes: Sequence[ProcessMemory],
+    history: MemoryHistory | None = None,
+) -> planner.NodeSample:
+    """The newest sample as the planner takes it.
+
+    ``processes`` empty: the agent sent none, so unknown. ``history``: AnonPages + Shmem of earlier samples.
+    """
+    memory = sample.memory
+    kubelet = sample.kubelet
+    return planner.NodeSample(
+        taken_at_seconds=sample.taken_at.timestamp(),
+        mem_available_bytes=memory.mem_available_bytes,
+        page_tables_bytes=memory.page_tables_bytes,
+        hugetlb_bytes=memory.hugetlb_bytes,
+        anon_huge_pages_bytes=memory.anon_huge_pages_bytes,
+        pools=tuple(_pool(pool) for pool in sample.global_pools) or None,
+        processes=tuple(_process(process) for process in processes) or None,
+        numa=_numa(inventory, sample),
+        thp_enabled=inventory.thp.enabled if inventory.thp else None,
+        kubelet_capacity=None if kubelet is None else kubelet.capacity,
+        memory=meminfo(memory),
+        units=None if sample.units is None else tuple(_unit(unit) for unit in sample.units),
+        databases=None if sample.databases is None else tuple(_database(database) for database in sample.databases),
+        ordinary_history=history,
+        watermark_low_bytes=None if sample.watermarks is None else sample.watermarks.low_bytes,
+    )
+
+
+def meminfo(memory: SampleMemory) -> planner.Meminfo:
+    """The lines of meminfo that a plan adds up."""
+    return planner.Meminfo(
+        mem_total_bytes=memory.mem_total_bytes,
+        mem_free_bytes=memory.mem_free_bytes,
+        mem_available_bytes=memory.mem_available_bytes,
+        buffers_bytes=memory.buffers_bytes,
+        cached_bytes=memory.cached_bytes,
+        slab_bytes=memory.slab_bytes,
+        s_reclaimable_bytes=memory.s_reclaimable_bytes,
+        s_unreclaim_bytes=memory.s_unreclaim_bytes,
+        kernel_stack_bytes=memory.kernel_stack_bytes,
+        page_tables_bytes=memory.page_tables_bytes,
+        sec_page_tables_bytes=memory.sec_page_tables_bytes,
+        percpu_bytes=memory.percpu_bytes,
+        anon_pages_bytes=memory.anon_pages_bytes,
+        shmem_bytes=memory.shmem_bytes,
+    )
+
+
+def _pool(pool: GlobalPool) -> planner.GlobalPool:
+    return planner.GlobalPool(
+        page_bytes=pool.page_bytes,
+        nr_hugepages=pool.nr_hugepages,
+        free_hugepages=pool.free_hugepages,
+        resv_hugepages=pool.resv_hugepages,
+        surplus_hugepages=pool.surplus_hugepages,
+        nr_overcommit_hugepages=pool.nr_overcommit_hugepages,
+    )
+
+
+def _process(process: ProcessMemory) -> planner.ProcessMemory:
+    limit = process.memlock_limit_bytes if process.memlock_limited else None
+    shared = process.shared_hugetlb_bytes
+    return planner.ProcessMemory(
+        name=process.name,
+        shared_hugetlb_bytes=process.hugetlb_bytes if shared is None else shared,
+        private_hugetlb_bytes=process.private_hugetlb_bytes,
+        anon_huge_bytes=process.anon_huge_bytes,
+        vm_pte_bytes=process.vm_pte_bytes,
+        memlock_limit_bytes=_UNLIMITED if process.memlock_limited is False else limit,
+        database=process.database,
+    )
+
+
+def _numa(inventory: Inventory, sample: Sample) -> tuple[planner.NumaMemory, ...] | None:
+    """Free memory of each NUMA node, and its free blocks of at least each size (zones summed)."""
+    blocks: dict[int, dict[int, int]] = {}
+    for zone in sample.buddyinfo or ():
+        own = blocks.setdefault(zone.numa_node, {})
+        whole = 0
+        for order in range(len(zone.free_blocks) - 1, -1, -1):
+            whole = 2 * whole + zone.free_blocks[order]
+            size = inventory.base_page_bytes << order
+            own[size] = own.get(size, 0) + whole
+    return (
+        tuple(
+            planner.NumaMemory(id=numa.id, mem_free_bytes=numa.mem_free_bytes, free_blocks=blocks.get(numa.id))
+            for numa in sample.numa
+        )
+        or None
+    )
+
+
+def _unit(unit: observed.Unit) -> planner.ObservedUnit:
+    memory = unit.memory
+    return planner.ObservedUnit(
+        key=unit.key,
+        kind=unit.kind,
+        name=unit.name,
+        parent=unit.parent,
+        source=memory.source,
+        ordinary_bytes=_ordinary_bytes(memory),
+        limit_bytes=memory.limit_bytes,
+    )
+
+
+def _ordinary_bytes(memory: observed.UnitMemory) -> int | None:
+    """Anonymous plus shared memory; where they are not told apart, PSS or RSS, which hold file pages too."""
+    if memory.anon_bytes is not None:
+        return memory.anon_bytes + (memory.shmem_bytes or 0)
+    return memory.rss_bytes if memory.pss_bytes is None else memory.pss_bytes
+
+
+def _database(database: observed.Database) -> planner.ObservedDatabase:
+    memory = database.memory or observed.DatabaseMemory()
+    return planner.ObservedDatabase(
+        key=database.key,
+        engine=database.engine,
+        version=database.version,
+        unit=database.unit,
+        settings=_settings(database.settings),
+        settings_complete=database.settings_complete,
+        clients=database.client_count,
+        private_bytes=memory.private_bytes,
+        shared_bytes=memory.shared_bytes,
+        hugetlb_bytes=memory.hugetlb_bytes,
+        page_tables_bytes=memory.page_tables_bytes,
+        segments=tuple(
+            planner.ObservedSegment(bytes=segment.bytes, backing=segment.backing, page_bytes=segment.page_bytes)
+            for segment in database.segments
+            if segment.bytes is not None
+        ),
+    )
+
+
+def _settings(settings: Mapping[str, observed.Setting]) -> dict[str, str]:
+    return {name: setting.value for name, setting in settings.items()}

@@ -1,0 +1,110 @@
+"""The starting point of a plan: an observed node as parts, tenants, matched databases and huge pages in use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from hugeplan.planner.demand import DemandContext
+from hugeplan.planner.model import NodeFacts, NodeSample, ObservedTenant, PlanRequest
+from hugeplan.planner.observation.databases import Match, Matches, match_databases, pages_of
+from hugeplan.planner.observation.parts import NodeParts, node_parts
+from hugeplan.planner.observation.pools import PoolKey, PoolState, pool_states
+from hugeplan.planner.observation.workloads import workloads_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What a plan knows of the node as it is.
+
+    ``page_tables_bytes`` are those of processes that the scenario does not describe. ``numa_weights``: in which
+    proportion the node's memory outside pools is used on each NUMA node. ``own_pages``: huge pages of the matched
+    databases by page size, None where their mappings could not be read.
+    """
+
+    sample: NodeSample
+    parts: NodeParts
+    page_tables_bytes: int
+    numa_weights: tuple[int, ...]
+    observed: tuple[ObservedTenant, ...]
+    matched: tuple[Match, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagesInUse:
+    """Huge pages that must stay: all pools, whose pages they are as far as it is known, and who holds the others."""
+
+    pools: Mapping[PoolKey, PoolState]
+    own_pages: Mapping[int, int] | None
+    holders: Mapping[int, tuple[str, ...]]
+
+
+def started(request: PlanRequest) -> tuple[PlanRequest, Start | None]:
+    """The request with observed workloads among its tenants, and the starting point; None without an observation."""
+    sample, node = request.sample, request.node
+    if sample is None or sample.memory is None:
+        return request, None
+    pools = pool_states(node, sample)
+    parts = node_parts(node, sample.memory, {key: state.pages for key, state in pools.items()})
+    if parts is None:
+        return request, None
+    matches = _matches(request, sample)
+    found = workloads_of(request, sample, parts.ordinary_bytes, matches.matched)
+    own_tables = sum(match.database.page_tables_bytes or 0 for match in matches.matched)
+    start = Start(
+        sample=sample,
+        parts=parts,
+        page_tables_bytes=max(0, parts.page_tables_bytes - own_tables),
+        numa_weights=_numa_weights(node, pools),
+        observed=found.observed,
+        matched=matches.matched,
+        notes=(*parts.notes, *found.notes, *matches.notes),
+    )
+    if request.observed.include:
+        request = replace(request, tenants=(*found.tenants, *request.tenants))
+    return request, start
+
+
+def _matches(request: PlanRequest, sample: NodeSample) -> Matches:
+    return match_databases(request.databases, sample.databases or (), DemandContext.of_node(request.node))
+
+
+def _numa_weights(node: NodeFacts, pools: Mapping[PoolKey, PoolState]) -> tuple[int, ...]:
+    """Memory in use outside pools on each NUMA node; where free memory is not known, all memory outside pools."""
+    outside = {numa.id: numa.mem_total_bytes for numa in node.numa}
+    for (numa_id, page_bytes), state in pools.items():
+        outside[numa_id] -= state.pages * page_bytes
+    known = all(numa.mem_free_bytes is not None for numa in node.numa)
+    used = {n.id: max(0, outside[n.id] - (n.mem_free_bytes or 0 if known else 0)) for n in node.numa}
+    return tuple(used[numa.id] for numa in node.numa)
+
+
+def pages_in_use(request: PlanRequest, start: Start | None) -> PagesInUse:
+    """Whose the huge pages in use are. Without processes of the node nobody is known, and ``own_pages`` is None."""
+    pools = pool_states(request.node, request.sample)
+    sample = request.sample
+    if sample is None or sample.databases is None:
+        return PagesInUse(pools=pools, own_pages=None, holders={})
+    matched = start.matched if start is not None else _matches(request, sample).matched
+    default = request.node.default_huge_page_bytes
+    mapped = [pages_of(match.database, default) for match in matched]
+    own: dict[int, int] = {}
+    for pages in mapped:
+        for size, count in (pages or {}).items():
+            own[size] = own.get(size, 0) + count
+    ours = {match.database.key for match in matched}
+    holders: dict[int, list[str]] = {}
+    for database in sample.databases:
+        for size, count in (pages_of(database, default) or {}).items():
+            if count and database.key not in ours:
+                holders.setdefault(size, []).append(database.key)
+    for process in sample.processes or ():
+        held = (process.shared_hugetlb_bytes or 0) + (process.private_hugetlb_bytes or 0)
+        if held and process.database is None and process.name not in holders.get(default, ()):
+            holders.setdefault(default, []).append(process.name)
+    return PagesInUse(
+        pools=pools,
+        own_pages=None if None in mapped else own,
+        holders={size: tuple(names) for size, names in holders.items()},
+    )

@@ -1,0 +1,166 @@
+"""When a plan does not fit: what is missing, which constraint binds, and what would fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from hugeplan.planner.choice.pool_sizes import with_pool
+from hugeplan.planner.demand import engine_named
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.memory.kubernetes import gke_huge_page_cap_bytes
+from hugeplan.planner.memory.ledger import free_bytes_by_node
+from hugeplan.planner.model import (
+    GIB,
+    MIB,
+    DatabaseInstance,
+    FitOption,
+    InstancePlan,
+    Ledger,
+    LedgerKind,
+    PlanRequest,
+    PoolPlan,
+    Shortfall,
+)
+from hugeplan.planner.pages import page_label
+from hugeplan.planner.units import format_bytes
+
+#: Bytes that a plan of the request misses, 0 where it fits. Raises PlannerError for what cannot be planned.
+Missing = Callable[[PlanRequest], int]
+
+#: Sizes tried between the pool that is asked for and none: the answer is exact to a 256th of it.
+_HALVINGS = 8
+
+
+def missing_bytes(ledger: Ledger, pools: Sequence[PoolPlan], request: PlanRequest) -> int:
+    """What the plan lacks where it lacks most: in all, on one NUMA node, or against a provider's cap."""
+    free = free_bytes_by_node(ledger)
+    return max(0, -sum(free.values()), *(-size for size in free.values()), _over_cap(pools, request))
+
+
+def _over_cap(pools: Sequence[PoolPlan], request: PlanRequest) -> int:
+    if request.reservations.provider != "gke":
+        return 0
+    reserved = sum(pool.pages * pool.page_bytes for pool in pools)
+    return max(0, reserved - gke_huge_page_cap_bytes(request.node.mem_total_bytes))
+
+
+def shortfall_of(
+    request: PlanRequest, ledger: Ledger, pools: Sequence[PoolPlan], instances: Sequence[InstancePlan], missing: Missing
+) -> Shortfall | None:
+    """None for a plan that fits. ``missing`` plans a changed request; it is asked a bounded number of times."""
+    short = missing_bytes(ledger, pools, request)
+    if not short:
+        return None
+    free = free_bytes_by_node(ledger)
+    total = sum(free.values())
+    node = request.node
+    others = sum(part.bytes for part in ledger.parts if part.kind not in _OF_DATABASES)
+    others += sum(pool.held_pages * pool.page_bytes for pool in pools)
+    numa_node: int | None = None
+    if total < 0 and others > node.mem_total_bytes:
+        constraint = "workloads"
+        reason = (
+            f"Everything but the databases needs {format_bytes(others)} of {format_bytes(node.mem_total_bytes)}:"
+            " no pool fits before that shrinks."
+        )
+    elif short == -total:
+        constraint = "memory"
+        reason = f"The plan needs {format_bytes(-total)} more than the node's {format_bytes(node.mem_total_bytes)}."
+    elif short == -min(free.values()):
+        constraint = "numa_node"
+        numa_node = min(free, key=lambda i: free[i])
+        elsewhere = sum(max(0, size) for size in free.values())
+        reason = (
+            f"NUMA node {numa_node} lacks {format_bytes(short)} for what is bound to it;"
+            f" {format_bytes(elsewhere)} are free on the others."
+        )
+    else:
+        constraint = "provider_cap"
+        cap = gke_huge_page_cap_bytes(node.mem_total_bytes)
+        reason = f"The provider allows {format_bytes(cap)} of huge pages on this node."
+    return Shortfall(
+        constraint=constraint,
+        shortfall_bytes=short,
+        numa_node=numa_node,
+        reason=reason,
+        options=tuple(_options(request, instances, numa_node, missing)),
+    )
+
+
+_OF_DATABASES = (
+    LedgerKind.POOL,
+    LedgerKind.POOL_SLACK,
+    LedgerKind.ENGINE_PRIVATE,
+    LedgerKind.PAGE_TABLES,
+    LedgerKind.PAGE_CACHE,
+    LedgerKind.RECLAIMABLE,
+    LedgerKind.FREE,
+)
+
+
+def _options(
+    request: PlanRequest, instances: Sequence[InstancePlan], numa_node: int | None, missing: Missing
+) -> Iterator[FitOption]:
+    """Changes of one instance that make the plan fit."""
+    pairs = list(zip(request.databases, instances, strict=True))
+    bound = [pair for pair in pairs if numa_node is None or pair[0].numa_node == numa_node] or pairs
+    for instance, _ in bound:
+        if instance.page_bytes and _fits(request, replace(instance, page_bytes=None), missing):
+            text = f"{instance.name} fits with another page size than {page_label(instance.page_bytes)}: leave it open."
+            yield FitOption(kind="page_size", text=text, instance=instance.name)
+        if instance.numa_node is not None and _fits(request, replace(instance, numa_node=None), missing):
+            text = f"{instance.name} fits when it is not bound to NUMA node {instance.numa_node}."
+            yield FitOption(kind="numa_node", text=text, instance=instance.name)
+    chosen = _as_chosen(request, instances)
+    for instance, planned in sorted(bound, key=lambda pair: -pair[1].demand.segment_bytes)[:1]:
+        option = _largest_pool(chosen, next(d for d in chosen.databases if d.name == instance.name), planned, missing)
+        if option is not None:
+            yield option
+
+
+def _as_chosen(request: PlanRequest, instances: Sequence[InstancePlan]) -> PlanRequest:
+    """The request with every page size as the plan chose it, so that only the pool's size changes."""
+    pairs = zip(request.databases, instances, strict=True)
+    return replace(request, databases=tuple(replace(d, page_bytes=p.page_bytes or 0) for d, p in pairs))
+
+
+def _largest_pool(
+    request: PlanRequest, instance: DatabaseInstance, planned: InstancePlan, missing: Missing
+) -> FitOption | None:
+    """The largest buffer pool of one instance with which the plan fits, by bisection; None where none does."""
+    engine = engine_named(instance.engine)
+    setting, asked = engine.pool_setting, planned.demand.pool_bytes
+    if setting is None or not asked:
+        return None
+    fixed = replace(instance, pool_min_bytes=None, pool_max_bytes=None)
+    unit = GIB // 2 if asked >= 8 * GIB else 64 * MIB
+    low, high = 0, max(1, asked // unit)
+    for _ in range(_HALVINGS):
+        if high - low <= 1:
+            break
+        middle = (low + high) // 2
+        if _fits(request, with_pool(fixed, middle * unit), missing):
+            low = middle
+        else:
+            high = middle
+    if not low:
+        return None
+    sized = with_pool(fixed, low * unit)
+    value = sized.settings[setting]
+    return FitOption(
+        kind="pool",
+        text=f"The largest {setting} of {instance.name} that fits is {format_bytes(low * unit)}.",
+        instance=instance.name,
+        setting=setting,
+        value=value,
+        pool_bytes=low * unit,
+    )
+
+
+def _fits(request: PlanRequest, changed: DatabaseInstance, missing: Missing) -> bool:
+    databases = tuple(changed if d.name == changed.name else d for d in request.databases)
+    try:
+        return missing(replace(request, databases=databases)) == 0
+    except PlannerError:
+        return False
