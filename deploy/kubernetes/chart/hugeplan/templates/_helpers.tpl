@@ -1,0 +1,70 @@
+{{- define "hugeplan.name" -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- end }}
+
+{{- define "hugeplan.labels" -}}
+app.kubernetes.io/name: hugeplan
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
+{{- end }}
+
+{{- define "hugeplan.selector" -}}
+app.kubernetes.io/name: hugeplan
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "hugeplan.image" -}}
+{{- if .image.digest -}}
+{{ .image.repository }}@{{ .image.digest }}
+{{- else -}}
+{{ .image.repository }}:{{ default .root.Chart.AppVersion .image.tag }}
+{{- end -}}
+{{- end }}
+
+{{- define "hugeplan.hardened" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{- define "hugeplan.bundled" -}}
+{{- if and .Values.database.bundled.enabled (not .Values.database.external.existingSecret) }}yes{{ end -}}
+{{- end }}
+
+{{- define "hugeplan.databaseSecret" -}}
+{{- default (printf "%s-postgres" (include "hugeplan.name" .)) .Values.database.external.existingSecret -}}
+{{- end }}
+
+{{- define "hugeplan.enrolmentSecret" -}}
+{{- default (printf "%s-enrolment" (include "hugeplan.name" .)) .Values.enrolment.existingSecret -}}
+{{- end }}
+
+{{- define "hugeplan.databaseKey" -}}
+{{- if .Values.database.external.existingSecret }}{{ .Values.database.external.key }}{{ else }}url{{ end -}}
+{{- end }}
+
+{{- define "hugeplan.serverEnv" -}}
+- name: HUGEPLAN_DATABASE_URL
+  valueFrom:
+    secretKeyRef:
+      name: {{ include "hugeplan.databaseSecret" . }}
+      key: {{ include "hugeplan.databaseKey" . }}
+- name: HUGEPLAN_BOOTSTRAP_ENROLMENT_TOKEN
+  valueFrom:
+    secretKeyRef:
+      name: {{ include "hugeplan.enrolmentSecret" . }}
+      key: {{ .Values.enrolment.key }}
+{{- if .Values.monitoring.serviceMonitor.enabled }}
+- name: HUGEPLAN_METRICS_PUBLIC
+  value: "true"
+{{- end }}
+{{- range $name, $value := .Values.server.env }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,223 @@
+"""The Helm chart: its schema refuses wrong values, and a real API server accepts what it renders."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rig.binaries import NotAvailableError, folder
+from rig.control_plane import ApiError, ControlPlane
+
+CHART = Path(__file__).resolve().parents[1] / "chart" / "hugeplan"
+Json = dict[str, Any]
+
+#: Several versions of values: the defaults, a small one, and one with everything that needs no further definitions.
+VALUES: dict[str, Json] = {
+    "defaults": {},
+    "external": {
+        "server": {"replicas": 1, "podDisruptionBudget": {"enabled": False}, "env": {"HUGEPLAN_LOG_LEVEL": "info"}},
+        "database": {"external": {"existingSecret": "my-database"}},
+        "enrolment": {"existingSecret": "my-enrolment"},
+        "agent": {"serverUrl": "https://hugeplan.example", "measure": "none"},
+        "networkPolicy": {"enabled": False},
+    },
+    "everything": {
+        "imagePullSecrets": [{"name": "registry"}],
+        "image": {"server": {"digest": "sha256:" + "0" * 64}},
+        "server": {
+            "autoscaling": {"enabled": True, "maxReplicas": 4},
+            "ingress": {"enabled": True, "className": "nginx", "host": "hugeplan.example", "tlsSecret": "tls"},
+            "tolerations": [{"key": "infra", "operator": "Exists"}],
+            "nodeSelector": {"pool": "infra"},
+        },
+        "agent": {"kubernetesApi": True, "hugepages": {"hugepages-2Mi": "64Mi"}, "measure": "full"},
+        "networkPolicy": {"clients": [{"namespaceSelector": {"matchLabels": {"team": "db"}}}]},
+        "monitoring": {"dashboard": {"enabled": True}},
+    },
+    "service only": {"agent": {"enabled": False}, "database": {"bundled": {"storage": {"className": "fast"}}}},
+}
+
+
+def helm(*arguments: str, values: Json | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the rig's helm with values on standard input."""
+    try:
+        program = folder("helm") / "helm"
+    except NotAvailableError as error:
+        pytest.skip(str(error))
+    given = ["--values", "-"] if values is not None else []
+    return subprocess.run(
+        [str(program), *arguments, *given], input=json.dumps(values or {}), capture_output=True, text=True, check=False
+    )
+
+
+def render(values: Json, namespace: str = "hugeplan") -> str:
+    """The chart's objects as YAML."""
+    done = helm("template", "demo", str(CHART), "-n", namespace, "--kube-version", "1.34.2", values=values)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def rendered(values: Json) -> list[Json]:
+    """The chart's objects."""
+    return [one for one in yaml.safe_load_all(render(values)) if one]
+
+
+def of_kind(objects: list[Json], kind: str) -> list[Json]:
+    """The objects of one kind."""
+    return [one for one in objects if one["kind"] == kind]
+
+
+def test_helm_lint_has_nothing_to_say() -> None:
+    done = helm("lint", "--strict", str(CHART), values={})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "WARNING" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"server": {"replicas": "two"}}, "/server/replicas"),
+        ({"server": {"replicas": 0}}, "/server/replicas"),
+        ({"servers": {}}, "servers"),
+        ({"agent": {"measure": "always"}}, "/agent/measure"),
+        ({"agent": {"hugepages": {"hugepages-2MB": "64Mi"}}}, "/agent/hugepages"),
+        ({"agent": {"serverUrl": "hugeplan.example"}}, "/agent/serverUrl"),
+        ({"database": {"bundled": {"storage": {"size": "20 GB"}}}}, "/database/bundled/storage/size"),
+        ({"database": {"bundled": {"enabled": False}}}, "give external.existingSecret"),
+        ({"server": {"ingress": {"enabled": True}}}, "server.ingress.host is needed"),
+    ],
+)
+def test_wrong_values_are_refused_by_name(values: Json, words: str) -> None:
+    done = helm("template", "demo", str(CHART), "--kube-version", "1.34.2", values=values)
+    assert done.returncode != 0
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_real_api_server_accepts_it(control_plane: ControlPlane, name: str) -> None:
+    namespace = f"chart-{name.replace(' ', '-')}"
+    control_plane.kubectl("create", "namespace", namespace)
+    text = render(VALUES[name], namespace)
+    for _ in range(2):  # a second install changes nothing that cannot be changed
+        out = control_plane.kubectl(
+            "apply", "--server-side", "--validate=strict", "-n", namespace, "-f", "-", text=text
+        )
+    assert out.count("serverside-applied") == len([one for one in yaml.safe_load_all(text) if one])
+    pods = control_plane.get(f"/apis/apps/v1/namespaces/{namespace}/deployments")["items"]
+    assert [one["metadata"]["name"] for one in pods] == ["demo-server"]
+
+
+def test_a_restricted_namespace_takes_the_service_and_its_database(control_plane: ControlPlane) -> None:
+    """Pod Security "restricted" is enforced by the API server itself; the agent mounts the host's /proc and /sys."""
+    control_plane.kubectl("create", "namespace", "restricted")
+    control_plane.kubectl("label", "namespace", "restricted", "pod-security.kubernetes.io/enforce=restricted")
+    for one in rendered({}):
+        if one["kind"] not in {"Deployment", "StatefulSet", "DaemonSet"}:
+            continue
+        spec = one["spec"]["template"]
+        pod = {"apiVersion": "v1", "kind": "Pod", "spec": spec["spec"],
+               "metadata": {"name": one["metadata"]["name"], "namespace": "restricted"}}  # fmt: skip
+        for volume in (*spec["spec"].get("volumes", ()), *one["spec"].get("volumeClaimTemplates", ())):
+            if "metadata" in volume:
+                spec["spec"]["volumes"].append({"name": volume["metadata"]["name"], "emptyDir": {}})
+        if one["kind"] == "DaemonSet":
+            with pytest.raises(ApiError, match="hostPath"):
+                control_plane.dry_run(json.dumps(pod))
+        else:
+            assert "dry run" in control_plane.dry_run(json.dumps(pod))
+
+
+def test_no_container_has_a_power_it_does_not_need() -> None:
+    objects = rendered(VALUES["everything"])
+    for one in objects:
+        pod = one.get("spec", {}).get("template", {}).get("spec")
+        if pod is None:
+            continue
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in (*pod.get("initContainers", ()), *pod["containers"]):
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+            }  # fmt: skip
+            assert container["resources"]["limits"]["memory"]
+        for volume in pod.get("volumes", ()):
+            mounts = [m for c in pod["containers"] for m in c["volumeMounts"] if m["name"] == volume["name"]]
+            assert "hostPath" not in volume or all(mount["readOnly"] for mount in mounts)
+
+
+def test_the_agent_has_no_token_unless_it_reads_the_api() -> None:
+    (agent,) = of_kind(rendered({}), "DaemonSet")
+    assert agent["spec"]["template"]["spec"]["automountServiceAccountToken"] is False
+    assert of_kind(rendered({}), "ClusterRole") == []
+
+
+def test_what_the_agent_may_not_read_is_refused(control_plane: ControlPlane) -> None:
+    control_plane.kubectl("create", "namespace", "agents")
+    control_plane.kubectl(
+        "apply", "--server-side", "-n", "agents", "-f", "-", text=render({"agent": {"kubernetesApi": True}}, "agents")
+    )
+    token = control_plane.service_account_token("agents", "demo-agent")
+    assert (
+        control_plane.get("/api/v1/pods?fieldSelector=spec.nodeName%3Dn1&limit=500", token=token)["kind"] == "PodList"
+    )
+    for path in (
+        "/api/v1/secrets",
+        "/api/v1/namespaces/agents/configmaps",
+        "/api/v1/nodes",
+        "/apis/apps/v1/deployments",
+    ):
+        with pytest.raises(ApiError) as refused:
+            control_plane.get(path, token=token)
+        assert refused.value.status == 403, path
+    with pytest.raises(ApiError) as refused:
+        control_plane.request("DELETE", "/api/v1/namespaces/agents/pods/x", token=token)
+    assert refused.value.status == 403
+
+
+def test_the_password_differs_from_install_to_install() -> None:
+    first, second = (
+        next(one for one in of_kind(rendered({}), "Secret") if one["metadata"]["name"] == "demo-postgres")
+        for _ in range(2)
+    )
+    assert first["stringData"]["password"] != second["stringData"]["password"]
+    assert first["stringData"]["password"] in first["stringData"]["url"]
+
+
+def test_alert_rules_are_ones_that_prometheus_takes(tmp_path: Path) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed (Debian package prometheus)")
+    enabled = {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}}
+    (rule,) = of_kind(rendered({"monitoring": enabled}), "PrometheusRule")
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump(rule["spec"]))
+    done = subprocess.run(
+        [promtool, "check", "rules", str(tmp_path / "rules.yml")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "SUCCESS: 3 rules found" in done.stdout
+
+
+def test_the_dashboard_asks_for_metrics_that_exist() -> None:
+    from hugeplan.api.metrics import Metrics  # noqa: PLC0415 - the service's own registry
+
+    (config,) = (
+        one for one in of_kind(rendered(VALUES["everything"]), "ConfigMap") if "dashboard" in one["metadata"]["name"]
+    )
+    dashboard = json.loads(config["data"]["hugeplan.json"])
+    text = Metrics().render().decode()
+    asked = {
+        word.strip("()[]{}")
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+        for word in target["expr"].replace("(", " ").replace("[", " ").replace("{", " ").split()
+        if word.startswith("hugeplan_")
+    }
+    assert asked
+    for name in asked:
+        assert f"\n# TYPE {name.removesuffix('_bucket').removesuffix('_total')} " in text.replace("_total ", " "), name
