@@ -6,15 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 
 from hugeplan import __version__
 from hugeplan.access import audit, bootstrap
 from hugeplan.access.admission import Gate
 from hugeplan.access.dependencies import require_viewer
+from hugeplan.access.doorkeeper import Doorkeeper
 from hugeplan.access.guarded_route import Door
 from hugeplan.access.machine_registry import MachineRegistry
+from hugeplan.access.oidc import Provider
 from hugeplan.access.router import router as access_router
 from hugeplan.api import docs, health, openapi, problems, ui
 from hugeplan.api.allow import Methods
@@ -101,6 +103,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.metrics = Metrics()
     app.state.report_writer = ReportWriter(settings)
     app.state.methods = Methods(_routes())
+    app.state.oidc = Provider(settings)
     app.state.machines = MachineRegistry(app.state.database)
     app.state.record_change = audit.record_request
 
@@ -110,10 +113,8 @@ def create_app(settings: Settings) -> FastAPI:
 
     app.state.door = Door(Gate(app.state.database, settings, limiter), BodyLimits.of(settings))
 
-    v1 = APIRouter(prefix=openapi.API_PREFIX)
     for router in ROUTERS:
-        v1.include_router(router)
-    app.include_router(v1)
+        app.include_router(router, prefix=openapi.API_PREFIX)
     guards = [] if settings.metrics_public else [Depends(require_viewer)]
     app.add_api_route("/metrics", health.render_metrics, dependencies=guards, include_in_schema=False)
     openapi.install(app, {"ReportDocument": Report})
@@ -122,5 +123,6 @@ def create_app(settings: Settings) -> FastAPI:
     docs.install(app)
     ui.install(app, settings)
 
+    app.add_middleware(Doorkeeper, gate=app.state.door.gate, prefix=openapi.API_PREFIX, routers=ROUTERS)
     app.add_middleware(RequestContext, metrics=app.state.metrics, refusals=Refusals(settings, limiter))
     return app

@@ -101,10 +101,10 @@ class Settings(BaseSettings):
             le=10**6,
             description="Errors a minute that one address without a valid credential gets at once on one process.",
         ),
-    ] = 600
+    ] = 300
     refusal_delay_seconds: Annotated[
-        float, Field(ge=0, le=60, description="How long an error waits past `HUGEPLAN_REFUSALS_PER_MINUTE`.")
-    ] = 1.0
+        float, Field(ge=0, le=60, description="How long an error waits past them, give or take a half.")
+    ] = 2.0
     session_hours: Annotated[int, Field(ge=1, le=24 * 366, description="How long a browser login lasts.")] = 24 * 14
     cookie_secure: Annotated[
         bool | None,
@@ -113,6 +113,29 @@ class Settings(BaseSettings):
             " By default it is unless `HUGEPLAN_HOST` is a loopback address."
         ),
     ] = None
+    public_url: Annotated[
+        str | None,
+        Field(
+            pattern=r"^https?://[^/?#]+$",
+            description="Address that browsers use, such as `https://hugeplan.example`; providers send them there.",
+        ),
+    ] = None
+    oidc_issuer: Annotated[
+        str | None,
+        Field(pattern=r"^https?://", description="Issuer of an OpenID provider whose people may log in."),
+    ] = None
+    oidc_client_id: Annotated[str | None, Field(description="Client id of this service at the provider.")] = None
+    oidc_client_secret: Annotated[
+        SecretStr | None, Field(description="Client secret of this service at the provider; none for a public client.")
+    ] = None
+    oidc_scopes: Annotated[str, Field(description="Scopes to ask for.")] = "openid profile email"
+    oidc_role_claim: Annotated[
+        str, Field(min_length=1, description="Claim of the ID token that holds a person's groups: a text or a list.")
+    ] = "groups"
+    oidc_role_map: Annotated[
+        dict[str, Literal["viewer", "planner", "admin"]],
+        Field(description="Role of each group, as JSON; of several the highest counts. Others may not log in."),
+    ] = {}
     metrics_public: Annotated[bool, Field(description="Answer `/metrics` without a credential.")] = False
     bootstrap_enrolment_token: Annotated[
         SecretStr | None,
@@ -159,6 +182,10 @@ class Settings(BaseSettings):
         if value is not None and len(value.get_secret_value()) < 32:
             raise ValueError("32 characters or more")
         return value
+
+    def browser_url(self) -> str:
+        """The address that browsers use, without a slash at its end."""
+        return self.public_url or f"http://{self.host}:{self.port}"
 
     def is_cookie_secure(self) -> bool:
         """Whether the session cookie is for TLS only: as configured, else off loopback."""

@@ -77,8 +77,8 @@ class Gate:
         self._unknown_cookies: OrderedDict[bytes, float] = OrderedDict()
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_A_TIME)
 
-    async def admit(self, request: Request, allowed: frozenset[Role]) -> None:
-        """Let a request pass whose credential has an allowed role, or raise 401, 403 or 429."""
+    async def identify(self, request: Request) -> Admitted:
+        """Whose credential a request has, or 401 or 429. Once for each request."""
         credential = credential_of(request)
         if credential is None:
             raise service.no_credential()
@@ -87,8 +87,19 @@ class Gate:
         if known is None:
             known = await self._look_up(request, credential, key)
         self._limiter().spend("token", known.token_id, self._settings.requests_per_minute)
-        request.state.admitted = True
+        request.state.admitted = known
         request.state.actor_id = known.token_id
+        return known
+
+    async def admit(self, request: Request, allowed: frozenset[Role]) -> None:
+        """Let a request pass whose credential has an allowed role, or raise 401, 403 or 429."""
+        known: Admitted | None = getattr(request.state, "admitted", None)
+        if known is None:
+            known = await self.identify(request)
+        credential = credential_of(request)
+        if known.role not in allowed and credential is not None:
+            # A person's role may have changed since it was looked up.
+            known = await self._look_up(request, credential, _key(credential))
         refuse_role(known.role, allowed)
 
     def refuse_guessing(self, request: Request) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import RedirectResponse, StreamingResponse
 
-from hugeplan.access import audit, logins, service
+from hugeplan.access import audit, logins, oidc, service
 from hugeplan.access.admission import client_address
 from hugeplan.access.dependencies import SESSION_COOKIE, Admin, CurrentActor, Enroller
 from hugeplan.access.guarded_route import GuardedRoute
@@ -19,6 +20,7 @@ from hugeplan.access.schemas import (
     EnrolmentApprovalCreate,
     EnrolmentRequest,
     LoginLink,
+    LoginMethods,
     Session,
     SessionCreate,
     Token,
@@ -29,10 +31,24 @@ from hugeplan.access.schemas import (
 )
 from hugeplan.api.dependencies import CurrentDatabase, CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
+from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.api.schemas import Moment
 from hugeplan.settings import Settings
 
 router = APIRouter(tags=["access"], route_class=GuardedRoute)
+
+
+OIDC_LOGINS_PER_LOGIN = 6
+"""Logins begun at the provider for each failed credential that an address may have: beginning one is no guess."""
+
+
+def get_provider(request: Request) -> oidc.Provider:
+    """The OpenID provider of the settings."""
+    provider: oidc.Provider = request.app.state.oidc
+    return provider
+
+
+CurrentProvider = Annotated[oidc.Provider, Depends(get_provider)]
 
 
 def browser_of(request: Request, settings: Settings) -> logins.Browser:
@@ -64,6 +80,63 @@ async def session_create(
     audit.note(request, kind="session", subject=opened.actor.session_id)
     set_session_cookie(response, opened.secret, settings)
     return opened.session
+
+
+@router.get("/login-methods")
+async def login_methods_get(provider: CurrentProvider) -> LoginMethods:
+    """How a browser may log in: with a token always, with an OpenID provider where one is configured."""
+    return LoginMethods(oidc_url="/api/v1/oidc/login" if provider.is_configured else None)
+
+
+@router.get("/oidc/login", status_code=303, response_class=RedirectResponse)
+async def oidc_login(
+    request: Request, database: CurrentDatabase, settings: CurrentSettings, provider: CurrentProvider
+) -> RedirectResponse:
+    """Send the browser to the OpenID provider."""
+    limiter: RateLimiter = request.app.state.rate_limiter
+    limiter.spend("oidc", client_address(request), settings.logins_per_minute * OIDC_LOGINS_PER_LOGIN)
+    async with database.write() as session:
+        started = await provider.start(session)
+    response = RedirectResponse(started.url, status_code=303)
+    response.set_cookie(
+        oidc.STATE_COOKIE,
+        started.state,
+        max_age=oidc.LOGIN_SECONDS,
+        httponly=True,
+        samesite="lax",  # the provider sends the browser back, which is another site's link
+        secure=settings.is_cookie_secure(),
+        path=oidc.CALLBACK,
+    )
+    return response
+
+
+@router.get("/oidc/callback", status_code=303, response_class=RedirectResponse)
+async def oidc_callback(
+    request: Request,
+    database: CurrentDatabase,
+    settings: CurrentSettings,
+    provider: CurrentProvider,
+    *,
+    code: Annotated[str, Query(min_length=1, max_length=4096)],
+    state: Annotated[str, Query(min_length=1, max_length=256)],
+) -> RedirectResponse:
+    """Where the OpenID provider sends the browser back; opens a session and goes to the start page."""
+    async with database.write() as session:
+        person = await provider.finish(session, code=code, state=state, cookie=request.cookies.get(oidc.STATE_COOKIE))
+        opened = await logins.open_for(session, person, browser_of(request, settings), datetime.now(UTC))
+        await audit.record(
+            session,
+            actor=opened.actor,
+            address=client_address(request),
+            action="oidc_login",
+            kind="session",
+            subject=str(opened.actor.session_id),
+            detail={},
+        )
+    response = RedirectResponse("/", status_code=303)
+    set_session_cookie(response, opened.secret, settings)
+    response.delete_cookie(oidc.STATE_COOKIE, path=oidc.CALLBACK)
+    return response
 
 
 @router.get("/session")

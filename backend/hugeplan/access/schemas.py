@@ -122,6 +122,12 @@ class LoginLink(ResponseModel):
     expires_at: datetime
 
 
+class LoginMethods(ResponseModel):
+    """How a browser may log in beside a token. ``oidc_url`` begins a login at the OpenID provider; null: none."""
+
+    oidc_url: str | None
+
+
 class BrowserSessionItem(ResponseModel):
     """A browser that is logged in. ``name`` and ``role`` are those of its token or person."""
 

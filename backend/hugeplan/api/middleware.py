@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import re
 import time
 import uuid
@@ -57,17 +58,18 @@ class Refusals:
         self._waiting = 0
 
     async def delay(self, request: Request) -> bool:
-        """Wait if this address has had its share. False when too many wait already."""
+        """Wait if this address has had its share. False when it had: its connection then ends with the answer."""
         try:
             self._limiter().spend("refusal", request.client.host if request.client else "unknown", self._per_minute)
         except RateLimitedError:
-            if self._waiting >= MAX_DELAYED:
-                return False
-            self._waiting += 1
-            try:
-                await asyncio.sleep(self._seconds)
-            finally:
-                self._waiting -= 1
+            if self._waiting < MAX_DELAYED:
+                self._waiting += 1
+                try:
+                    # Not all at one time: those who were refused together would come back together.
+                    await asyncio.sleep(self._seconds * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+                finally:
+                    self._waiting -= 1
+            return False
         return True
 
 
@@ -106,7 +108,7 @@ class RequestContext:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 _add_headers(headers, scope["path"], request_id)
-                is_stranger = not getattr(request.state, "admitted", False)
+                is_stranger = getattr(request.state, "admitted", None) is None
                 if 400 <= status < 500 and is_stranger and not await self._refusals.delay(request):
                     headers["Connection"] = "close"
             await send(message)

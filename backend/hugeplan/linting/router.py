@@ -5,10 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from hugeplan.access.dependencies import Viewer
+from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.linting import service
 from hugeplan.linting.schemas import LintReport, LintRequest
 
-router = APIRouter(tags=["planning"])
+router = APIRouter(tags=["planning"], route_class=GuardedRoute)
 
 
 @router.post("/lint")

@@ -18,7 +18,14 @@ from hugeplan.access.service import hash_secret
 from hugeplan.main import create_app
 from hugeplan.settings import Settings
 
-OPEN = {("POST", "/api/v1/session"), ("GET", "/healthz"), ("GET", "/readyz")}
+OPEN = {
+    ("POST", "/api/v1/session"),
+    ("GET", "/api/v1/login-methods"),
+    ("GET", "/api/v1/oidc/login"),
+    ("GET", "/api/v1/oidc/callback"),
+    ("GET", "/healthz"),
+    ("GET", "/readyz"),
+}
 READERS = {Role.VIEWER, Role.PLANNER, Role.ADMIN}
 WRITERS = {Role.PLANNER, Role.ADMIN}
 EVERYONE = set(Role)

@@ -1,0 +1,233 @@
+"""Logging in with an OpenID provider: the authorization code flow with PKCE, and roles from groups.
+
+Source: OpenID Connect Core 1.0, sections 3.1 and 3.1.3.7; RFC 7636 (PKCE).
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import httpx
+from authlib.common.security import generate_token
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from authlib.oidc.core import CodeIDToken
+from joserfc import jwt
+from joserfc.errors import InvalidKeyIdError, JoseError
+from joserfc.jwk import KeySet
+from joserfc.jws import JWSRegistry
+
+from hugeplan.access import repository
+from hugeplan.access.schemas import Role
+from hugeplan.access.service import hash_secret, new_secret
+from hugeplan.api.problems import ForbiddenError, NotFoundError, UnauthenticatedError, UnavailableError
+from hugeplan.db.models import OidcLogin, Token
+from hugeplan.db.session import WriteSession
+from hugeplan.settings import Settings, is_loopback
+
+STATE_COOKIE = "hugeplan_oidc"
+CALLBACK = "/api/v1/oidc/callback"
+LOGIN_SECONDS = 600
+METADATA_SECONDS = 3600.0
+TIMEOUT_SECONDS = 10.0
+MAX_ANSWER_BYTES = 256 * 1024
+LEEWAY_SECONDS = 60
+# Signatures that need the provider's private key. "none" and the symmetric ones are never among them.
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who the provider says has logged in."""
+
+    subject: str
+    name: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Where to send the browser, and the state that it must bring back."""
+
+    url: str
+    state: str
+
+
+class Provider:
+    """The configured provider. Its metadata and keys are fetched when they are first needed."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._metadata: dict[str, Any] | None = None
+        self._keys: KeySet | None = None
+        self._until = 0.0
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether there is a provider."""
+        return self._settings.oidc_issuer is not None and self._settings.oidc_client_id is not None
+
+    async def start(self, session: WriteSession) -> Started:
+        """A new login. NotFoundError without a provider, UnavailableError while it is away."""
+        metadata = await self._discover()
+        state, nonce, verifier = generate_token(43), generate_token(43), generate_token(64)
+        row = OidcLogin(
+            state_sha256=hash_secret(state),
+            nonce=nonce,
+            code_verifier=verifier,
+            expires_at=datetime.now(UTC) + timedelta(seconds=LOGIN_SECONDS),
+        )
+        await repository.add_oidc_login(session, row)
+        query = {
+            "response_type": "code",
+            "client_id": self._settings.oidc_client_id,
+            "redirect_uri": self._redirect_uri,
+            "scope": self._settings.oidc_scopes,
+            "state": state,
+            "nonce": nonce,
+            "code_challenge": create_s256_code_challenge(verifier),
+            "code_challenge_method": "S256",
+        }
+        endpoint = str(metadata["authorization_endpoint"])
+        return Started(f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}", state)
+
+    async def finish(self, session: WriteSession, *, code: str, state: str, cookie: str | None) -> Token:
+        """The row of the person who comes back; made at the first login, its role that of now.
+
+        UnauthenticatedError for a login that is not confirmed, ForbiddenError for a person without a role.
+        """
+        if cookie is None or hash_secret(cookie) != hash_secret(state):
+            raise UnauthenticatedError("This login was not begun in this browser. Begin again.")
+        begun = await repository.use_oidc_login(session, hash_secret(state), datetime.now(UTC))
+        if begun is None:
+            raise UnauthenticatedError("This login was used already, or took too long. Begin again.")
+        nonce, verifier = begun
+        claims = await self._confirm(code, nonce, verifier)
+        person = person_of(claims, self._settings)
+        return await _row_of(session, person)
+
+    @property
+    def _redirect_uri(self) -> str:
+        return self._settings.browser_url() + CALLBACK
+
+    async def _confirm(self, code: str, nonce: str, verifier: str) -> dict[str, Any]:
+        metadata = await self._discover()
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": self._redirect_uri,
+            "code_verifier": verifier,
+        }
+        client_id, secret = self._settings.oidc_client_id or "", self._settings.oidc_client_secret
+        given = None
+        if secret is None:
+            form["client_id"] = client_id
+        else:
+            given = (quote(client_id, safe=""), quote(secret.get_secret_value(), safe=""))  # RFC 6749, section 2.3.1
+        answer = await self._request("POST", str(metadata["token_endpoint"]), data=form, auth=given)
+        token = answer.get("id_token")
+        if not isinstance(token, str):
+            raise UnauthenticatedError("The OpenID provider did not confirm this login. Begin again.")
+        try:
+            return await self._claims(token, nonce, answer.get("access_token"))
+        except (JoseError, ValueError, KeyError) as error:
+            raise UnauthenticatedError(
+                f"The OpenID provider's ID token is not valid ({type(error).__name__}). Begin again."
+            ) from error
+
+    async def _claims(self, token: str, nonce: str, access_token: object) -> dict[str, Any]:
+        metadata = await self._discover()
+        registry = JWSRegistry(algorithms=list(ALGORITHMS), strict_check_header=False)
+        try:
+            decoded = jwt.decode(token, await self._key_set(), registry=registry)
+        except InvalidKeyIdError:
+            # The provider has new keys.
+            self._keys = None
+            decoded = jwt.decode(token, await self._key_set(), registry=registry)
+        options = {
+            "iss": {"essential": True, "value": metadata["issuer"]},
+            "aud": {"essential": True, "value": self._settings.oidc_client_id},
+        }
+        parameters = {"nonce": nonce, "client_id": self._settings.oidc_client_id}
+        if isinstance(access_token, str):
+            parameters["access_token"] = access_token
+        claims = CodeIDToken(decoded.claims, decoded.header, options, parameters)
+        claims.validate(leeway=LEEWAY_SECONDS)
+        return dict(decoded.claims)
+
+    async def _discover(self) -> dict[str, Any]:
+        if not self.is_configured:
+            raise NotFoundError("No OpenID provider is configured (HUGEPLAN_OIDC_ISSUER).")
+        if self._metadata is None or self._until < time.monotonic():
+            issuer = str(self._settings.oidc_issuer).rstrip("/")
+            found = await self._request("GET", f"{issuer}/.well-known/openid-configuration")
+            if str(found.get("issuer", "")).rstrip("/") != issuer:
+                raise UnavailableError("The OpenID provider names another issuer than HUGEPLAN_OIDC_ISSUER.")
+            self._metadata, self._keys = found, None
+            self._until = time.monotonic() + METADATA_SECONDS
+        return self._metadata
+
+    async def _key_set(self) -> KeySet:
+        if self._keys is None:
+            metadata = await self._discover()
+            found: Any = await self._request("GET", str(metadata["jwks_uri"]))
+            self._keys = KeySet.import_key_set(found)
+        return self._keys
+
+    async def _request(self, method: str, url: str, **rest: Any) -> dict[str, Any]:
+        parts = urlsplit(url)
+        is_near = is_loopback(parts.hostname or "")
+        if parts.scheme != "https" and not is_near:
+            raise UnavailableError("The OpenID provider has an address without TLS.")
+        try:
+            # A proxy of the environment leads out of the machine, never back into it.
+            async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=not is_near) as client:
+                answer = await client.request(method, url, **rest)
+        except httpx.HTTPError as error:
+            raise UnavailableError("The OpenID provider cannot be reached. Try again later.") from error
+        if len(answer.content) > MAX_ANSWER_BYTES or answer.status_code >= 500:
+            raise UnavailableError("The OpenID provider has a fault. Try again later.")
+        try:
+            document = answer.json()
+        except ValueError:
+            document = None
+        if answer.status_code >= 400 or not isinstance(document, dict):
+            raise UnauthenticatedError("The OpenID provider did not confirm this login. Begin again.")
+        return document
+
+
+def person_of(claims: dict[str, Any], settings: Settings) -> Person:
+    """The person of an ID token. ForbiddenError when none of their groups has a role."""
+    groups = claims.get(settings.oidc_role_claim)
+    named = {groups} if isinstance(groups, str) else {str(group) for group in groups or () if isinstance(group, str)}
+    roles = [Role(settings.oidc_role_map[group]) for group in named if group in settings.oidc_role_map]
+    if not roles:
+        raise ForbiddenError("You are known to the OpenID provider, but none of your groups has a role here.")
+    order = list(Role)
+    name = next((str(claims[key]) for key in ("email", "preferred_username", "name") if claims.get(key)), claims["sub"])
+    subject = f"{str(settings.oidc_issuer).rstrip('/')} {claims['sub']}"
+    return Person(subject=subject, name=str(name)[:253].replace("\0", ""), role=max(roles, key=order.index))
+
+
+async def _row_of(session: WriteSession, person: Person) -> Token:
+    row = await repository.token_of_person(session, person.subject)
+    if row is None:
+        row = Token(
+            id=uuid.uuid4(),
+            name=person.name,
+            role=person.role.value,
+            # Nobody knows it: a person logs in at the provider only.
+            secret_sha256=hash_secret(new_secret()),
+            created_at=datetime.now(UTC),
+            oidc_subject=person.subject,
+        )
+        await repository.add_token(session, row)
+    elif row.revoked_at is not None:
+        raise ForbiddenError("An administrator has revoked your access.")
+    row.name, row.role = person.name, person.role.value
+    await session.flush()
+    return row

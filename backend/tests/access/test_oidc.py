@@ -1,0 +1,181 @@
+"""Logging in with a real OpenID provider, run as a process of its own (the package oidc-provider-mock)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from pydantic import SecretStr
+from support.server import WAIT_SECONDS, free_port
+from support.service import BASE_URL, Service, assert_problem
+
+from hugeplan.access.schemas import Role
+from hugeplan.main import create_app
+from hugeplan.settings import Settings
+
+LOGIN, CALLBACK = "/api/v1/oidc/login", "/api/v1/oidc/callback"
+PEOPLE = {
+    "ann": {"email": "ann@example.org", "groups": ["staff", "dba"]},
+    "bob": {"email": "bob@example.org", "groups": ["staff"]},
+    "eve": {"email": "eve@example.org", "groups": ["visitors"]},
+}
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[str]:
+    """A running provider's address."""
+    port = free_port()
+    people = [word for sub, claims in PEOPLE.items() for word in ("--user-claims", json.dumps({"sub": sub, **claims}))]
+    provider = subprocess.Popen(
+        [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-m",
+            "oidc_provider_mock",
+            "--port",
+            str(port),
+            "--require-nonce",
+            "1",
+            *people,
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    address = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            httpx.get(f"{address}/.well-known/openid-configuration", trust_env=False).raise_for_status()
+            break
+        except httpx.HTTPError:
+            assert provider.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    yield address
+    provider.terminate()
+    provider.wait()
+
+
+@pytest.fixture
+async def opened(settings: Settings, issuer: str, service: Service) -> AsyncIterator[Service]:
+    """The service with the provider configured."""
+    chosen: dict[str, Any] = {
+        "oidc_issuer": issuer,
+        "oidc_client_id": "hugeplan",
+        "oidc_client_secret": SecretStr("a secret"),
+        "oidc_role_map": {"dba": "planner", "staff": "viewer"},
+        "public_url": BASE_URL,
+    }
+    app = create_app(settings.model_copy(update=chosen))
+    yield Service(app)
+    await app.state.database.dispose()
+    assert service
+
+
+async def sent(client: httpx.AsyncClient, sub: str) -> dict[str, str]:
+    """Log in at the provider as somebody; the query that it sends the browser back with."""
+    begun = await client.get(LOGIN)
+    assert begun.status_code == 303
+    async with httpx.AsyncClient(trust_env=False) as browser:
+        agreed = await browser.post(begun.headers["location"], data={"sub": sub})
+    back = urlsplit(agreed.headers["location"])
+    assert f"{back.scheme}://{back.netloc}{back.path}" == BASE_URL + CALLBACK
+    return {name: values[0] for name, values in parse_qs(back.query).items()}
+
+
+async def log_in(opened: Service, sub: str) -> tuple[httpx.AsyncClient, httpx.Response]:
+    """A browser that went through a login, and the last answer of it."""
+    client = opened.client()
+    return client, await client.get(CALLBACK, params=await sent(client, sub))
+
+
+class TestLogin:
+    @pytest.mark.parametrize(("sub", "role"), [("ann", "planner"), ("bob", "viewer")])
+    async def test_a_person_has_the_highest_role_of_their_groups(self, opened: Service, sub: str, role: str) -> None:
+        client, answer = await log_in(opened, sub)
+        assert answer.status_code == 303, answer.text
+        assert answer.headers["location"] == "/"
+        me = (await client.get("/api/v1/session")).json()
+        assert (me["role"], me["name"]) == (role, f"{sub}@example.org")
+        assert me["csrf_token"]
+
+    async def test_a_person_without_a_role_is_403(self, opened: Service) -> None:
+        client, answer = await log_in(opened, "eve")
+        assert_problem(answer, 403, "forbidden")
+        assert_problem(await client.get("/api/v1/session"), 401, "unauthenticated")
+
+    async def test_a_new_login_takes_the_role_of_now(self, opened: Service) -> None:
+        await log_in(opened, "ann")
+        opened.app.state.oidc._settings = opened.app.state.settings.model_copy(
+            update={"oidc_role_map": {"dba": "admin"}}
+        )
+        client, _ = await log_in(opened, "ann")
+        assert (await client.get("/api/v1/session")).json()["role"] == "admin"
+        people = [t for t in (await client.get("/api/v1/tokens")).json()["items"] if t["name"] == "ann@example.org"]
+        assert len(people) == 1
+
+    async def test_revoking_a_person_ends_and_bars_them(self, opened: Service) -> None:
+        client, _ = await log_in(opened, "bob")
+        admin = await opened.client_as(Role.ADMIN)
+        (row,) = [t for t in (await admin.get("/api/v1/tokens")).json()["items"] if t["name"] == "bob@example.org"]
+        await admin.delete(f"/api/v1/tokens/{row['id']}")
+        assert_problem(await client.get("/api/v1/nodes"), 401, "unauthenticated")
+        _, answer = await log_in(opened, "bob")
+        assert_problem(answer, 403, "forbidden")
+
+    async def test_is_in_the_audit_log(self, opened: Service) -> None:
+        await log_in(opened, "ann")
+        admin = await opened.client_as(Role.ADMIN)
+        (event,) = (await admin.get("/api/v1/audit", params={"action": "oidc_login", "limit": 1})).json()["items"]
+        assert (event["actor_name"], event["actor_role"]) == ("ann@example.org", "planner")
+
+
+class TestForgery:
+    async def test_a_callback_of_another_browser_is_refused(self, opened: Service) -> None:
+        thief = opened.client()
+        query = await sent(opened.client(), "ann")
+        assert_problem(await thief.get(CALLBACK, params=query), 401, "unauthenticated")
+
+    async def test_a_callback_works_once(self, opened: Service) -> None:
+        client = opened.client()
+        query = await sent(client, "ann")
+        state = dict(client.cookies)["hugeplan_oidc"]
+        assert (await client.get(CALLBACK, params=query)).status_code == 303
+        again = await opened.client().get(CALLBACK, params=query, headers={"Cookie": f"hugeplan_oidc={state}"})
+        assert_problem(again, 401, "unauthenticated")
+
+    async def test_a_forged_code_is_refused(self, opened: Service) -> None:
+        client = opened.client()
+        query = await sent(client, "ann")
+        answer = await client.get(CALLBACK, params=query | {"code": "forged"})
+        assert_problem(answer, 401, "unauthenticated")
+
+    async def test_a_token_for_another_login_is_refused(self, opened: Service) -> None:
+        # The code of one login in the place of another's: its nonce and its verifier are others.
+        stolen = await sent(opened.client(), "ann")
+        client = opened.client()
+        own = await sent(client, "bob")
+        assert_problem(await client.get(CALLBACK, params=own | {"code": stolen["code"]}), 401, "unauthenticated")
+
+
+class TestWithoutProvider:
+    async def test_says_so(self, service: Service) -> None:
+        client = service.client()
+        assert (await client.get("/api/v1/login-methods")).json() == {"oidc_url": None}
+        assert_problem(await client.get(LOGIN), 404, "not-found")
+
+    async def test_that_is_away_is_503(self, settings: Settings) -> None:
+        chosen = {"oidc_issuer": f"http://127.0.0.1:{free_port()}", "oidc_client_id": "hugeplan"}
+        app = create_app(settings.model_copy(update=chosen))
+        client = Service(app).client()
+        assert (await client.get("/api/v1/login-methods")).json() == {"oidc_url": LOGIN}
+        assert_problem(await client.get(LOGIN), 503, "unavailable")
+        await app.state.database.dispose()
