@@ -46,7 +46,11 @@ def parser() -> argparse.ArgumentParser:
 
     once = commands.add_parser("once", help="observe once, send, and end")
     add_options(once, (*SEND_OPTIONS, *SPOOL_OPTIONS, *NODE_OPTIONS))
-    once.add_argument("--when-idle", action="store_true", help="leave the benchmark out when the node is busy")
+    once.add_argument(
+        "--when-due",
+        action="store_true",
+        help="do nothing unless a benchmark is due (boot, processor, kernel, 30 days) and the node is idle",
+    )
     once.add_argument("--dry-run", action="store_true", help="print the report and send nothing")
 
     observe = commands.add_parser("observe", help="print what this node looks like; nothing is sent or kept")
@@ -115,9 +119,11 @@ def once(config: Config, given: argparse.Namespace) -> int:
     sender = None if given.dry_run else make_sender(config)
     agent = Agent(config, Log(), stop.event)
     measure = config.measure
-    if given.when_idle and measure != "none" and (reason := why_busy(agent.host, stop.event.wait)):
-        print(f"hugeplan-agent: the benchmark is left out: {reason}", file=sys.stderr)
-        measure = "none"
+    if given.when_due:
+        reason = why_busy(agent.host, stop.event.wait) if agent.is_measurement_due() else "no benchmark is due"
+        if reason is not None:
+            print(f"hugeplan-agent: nothing was done: {reason}", file=sys.stderr)
+            return 0
     if sender is None:
         print(json.dumps(agent.build_report(measure), indent=2))
         return 0

@@ -150,3 +150,12 @@ def _note(document: dict[str, Any], status: int, why_ended: str | None) -> str |
         if isinstance(section, dict) and section.get("status") != "ok"
     ]
     return "; ".join(filter(None, ["partial", why_ended, *parts]))[:500]
+
+
+def run_program() -> None:
+    """The command ``tlbbench`` of a wheel: becomes the program that the wheel carries."""
+    try:
+        program = find(None)
+    except MeasureError as error:
+        sys.exit(str(error))
+    os.execv(program, [program, *sys.argv[1:]])  # noqa: S606 - no shell is involved

@@ -9,8 +9,10 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -87,6 +89,27 @@ def until(is_true: Callable[[], bool], timeout_seconds: float = 20.0) -> None:
         time.sleep(0.02)
 
 
+@contextmanager
+def ticking(stat_file: Path) -> Iterator[None]:
+    """A /proc/stat whose processors idle and of which the hypervisor takes nothing."""
+    done = threading.Event()
+
+    def tick() -> None:
+        while not done.wait(0.05):
+            fresh = stat_file.with_suffix(".new")
+            fresh.write_text(f"cpu 1 0 1 {time.monotonic_ns() // 10_000_000} 0 0 0 0 0 0\nbtime 1764000000\n")
+            fresh.replace(stat_file)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        until(stat_file.exists)
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
 class TestOnce:
     def test_a_sample_arrives_and_fits_the_schema(self, node: Node, server: MisbehavingServer) -> None:
         status, output, errors = node.call("once")
@@ -109,6 +132,29 @@ class TestOnce:
         assert report["collectors"][-1]["name"] == "tlbbench"
         assert report["collectors"][-1]["status"] == "ok"
         assert "with a sample and a run of db-7" in output
+
+    def test_a_timer_measures_only_when_it_is_due_and_the_node_is_idle(
+        self, node: Node, server: MisbehavingServer
+    ) -> None:
+        root = Path(node.environment["HUGEPLAN_AGENT_ROOT"])
+        words = (
+            "once",
+            "--when-due",
+            "--measure",
+            "quick",
+            "--tlbbench",
+            node.stand_in(f"echo '{json.dumps(DOCUMENT)}'"),
+        )
+        (root / "proc/loadavg").write_text("900.00 1 1 1/2 3\n")
+        assert "nothing was done: the load is 900.00" in node.call(*words)[2]
+        (root / "proc/loadavg").write_text("0.01 1 1 1/2 3\n")
+        with ticking(root / "proc/stat"):
+            assert node.call(*words)[0] == 0
+            assert "no benchmark is due" in node.call(*words)[2]
+            assert len(server.stored) == 1
+            (root / "proc/sys/kernel/osrelease").write_text("6.99\n")
+            assert node.call(*words)[0] == 0
+        assert [report["run"] is not None for report in server.stored.values()] == [True, True]
 
     def test_a_partial_run_goes_with_its_reason(self, node: Node, server: MisbehavingServer) -> None:
         tlbbench = node.stand_in(f"echo '{json.dumps(DOCUMENT)}'; exit 3")

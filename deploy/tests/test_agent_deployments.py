@@ -67,7 +67,8 @@ def test_the_timer_starts_the_measurement_by_its_name() -> None:
     assert (DEPLOY / "hugeplan-agent-measure.timer").exists()
     timer = read_unit("hugeplan-agent-measure.timer")
     assert "Unit" not in timer["Timer"], "without Unit= a timer starts the service of its own name"
-    assert timer["Timer"]["OnCalendar"] == "monthly"
+    assert timer["Timer"]["OnUnitInactiveSec"] == "1h"
+    assert "--when-due" in read_unit(SERVICES[1])["Service"]["ExecStart"], "else it would measure every hour"
 
 
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
@@ -80,6 +81,16 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     units = sorted(str(path) for path in tmp_path.iterdir())
     done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_the_exposure_of_a_service_is_low(name: str) -> None:
+    """systemd's own score: 0 is fully confined, 10 is unconfined. What is left is the network and reading /proc."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    words = ["systemd-analyze", "security", "--offline=yes", "--threshold=15", str(DEPLOY / name)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.fixture(scope="module")
