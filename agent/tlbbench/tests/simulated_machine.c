@@ -18,7 +18,7 @@ enum { TIMED_LAPS = 1, LOOKED_ACCESSES_MIN = 256, SIBLING_PAGES = 2000 };
 /* Above every address of a process. */
 #define SIBLING_PAGES_FROM (1ull << 48)
 #define SIBLING_ACCESS_SHARE 0.3
-/* What one probe takes; additions a cycle alone and beside a busy sibling. */
+/* What one probe takes; additions per cycle alone and beside a busy sibling. */
 #define PROBE_NS 3000.0
 #define WIDTH_ALONE 3.7
 #define WIDTH_SHARED 2.4

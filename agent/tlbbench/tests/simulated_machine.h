@@ -18,7 +18,7 @@ struct sim_conditions {
     double disturbed;      /* batches that the guard sees disturbed, beside those that a slice ends in */
     double clock_step;     /* the clock jumps by up to this share of it, about ten times a second */
     double run_ns, off_ns; /* a slice of the core and the wait for the next; off 0 = the core is ours */
-    /* Mean spells in which a sibling thread of the core is busy, or pauses; busy 0 = there is none. While it is busy it
+    /* Mean spells in which a SMT sibling of the core is busy, or pauses; busy 0 = there is none. While it is busy it
      * takes entries of both levels. */
     double busy_ns, pause_ns;
 };

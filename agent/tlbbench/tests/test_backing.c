@@ -300,9 +300,10 @@ static void memory_allowed_is_kept(struct harness *h)
     CHECK(session_allows(&session, &base, 32 * MIB, 32 * MIB, &verdict) && verdict.status == STATUS_OK);
     CHECK(!session_allows(&session, &base, 32 * MIB, 32 * MIB + page, &verdict));
     CHECK(verdict.status == STATUS_MEMORY_LIMIT);
-    CHECK(strcmp(verdict.reason, "32 MiB in base pages do not fit: 64 MiB may be used, 32 MiB are taken") == 0);
+    CHECK(strcmp(verdict.reason, "32 MiB in base pages exceed the memory budget: 64 MiB, of which 32 MiB are mapped") ==
+          0);
     CHECK(!session_allows(&session, &huge, 0, huge.page_bytes, &verdict));
-    CHECK(strcmp(verdict.reason, "one 1G page is more than the 64 MiB that may be used") == 0);
+    CHECK(strcmp(verdict.reason, "one 1G page exceeds the memory budget of 64 MiB") == 0);
     CHECK(rows_segment_open(&segment, &base, 16 * MIB, 56 * MIB, &session, &verdict) == 0);
     CHECK(segment.verdict.status == STATUS_MEMORY_LIMIT && segment.fd < 0);
     rows_segment_close(&segment);
@@ -366,7 +367,7 @@ static void scatter_crossings(struct harness *h)
     const struct scatter_point ties[] = {{4, 1, .01}, {8, 1.3, .01}, {16, 1.01, .01}, {32, 1.02, .01}, {64, 2, .01}};
     const struct scatter_point noisy[] = {{4, 1, .5}, {8, 1.3, .5}, {16, 1.3, .5}, {32, 1.2, .5}, {64, 2, .5}};
 
-    /* Two points in a row, each by less than a core cycle: seen at 16 lines of a core with a busy sibling thread. */
+    /* Two points in a row, each by less than a core cycle: seen at 16 lines of a core with a busy SMT sibling. */
     const struct scatter_point near[] = {{4, 1, .01}, {8, 1.1, .01}, {16, 1.2, .01}, {32, 1.1, .01}, {64, 2, .01}};
 
     CHECK_I64(scatter_find_crossing(base, loses, 5), 16);

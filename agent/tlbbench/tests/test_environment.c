@@ -146,26 +146,6 @@ static void processes(struct harness *h)
     CHECK(process.is_kernel_thread);
 }
 
-static void headroom(struct harness *h)
-{
-    struct environment *e = calloc(1, sizeof(*e));
-
-    if (e == NULL)
-        abort();
-    e->memory.mem_available_bytes = 1000;
-    e->cgroup = (struct cgroup){UNKNOWN, UNKNOWN, UNKNOWN};
-    CHECK_I64(environment_headroom_bytes(e), 1000);
-    e->cgroup = (struct cgroup){2, 600, 100};
-    CHECK_I64(environment_headroom_bytes(e), 500);
-    e->cgroup = (struct cgroup){2, 600, 700}; /* over its limit */
-    CHECK_I64(environment_headroom_bytes(e), 0);
-    e->cgroup = (struct cgroup){2, 9000, UNKNOWN};
-    CHECK_I64(environment_headroom_bytes(e), 1000);
-    e->memory.mem_available_bytes = UNKNOWN;
-    CHECK_I64(environment_headroom_bytes(e), 9000);
-    free(e);
-}
-
 static void captured_trees_without_facts(struct harness *h)
 {
     struct environment *e = calloc(1, sizeof(*e));
@@ -214,7 +194,6 @@ static const struct harness_case cases[] = {
     {"cpuinfo of Arm and POWER", cpuinfo_of_arm_and_power},
     {"device tree cells", cells},
     {"processes", processes},
-    {"headroom", headroom},
     {"captured trees without facts", captured_trees_without_facts},
     {"the running machine", the_running_machine},
 };

@@ -67,7 +67,7 @@ static const struct sim_conditions HELD = {
 static const struct sim_conditions HELD_BY_TWO = {
     .spread = 0.006, .outlier_share = 0.03, .disturbed = 0.02, .clock_step = 0.02, .run_ns = 4e6, .off_ns = 24e6};
 
-/* A sibling thread that another guest keeps busy three quarters of the time, in short spells and in long ones. */
+/* A SMT sibling that another guest keeps busy three quarters of the time, in short spells and in long ones. */
 static const struct sim_conditions SHARED_SHORTLY = {
     .spread = 0.005, .clock_step = 0.01, .busy_ns = 3e5, .pause_ns = 1e5};
 static const struct sim_conditions SHARED_LONG = {.spread = 0.005, .clock_step = 0.01, .busy_ns = 6e7, .pause_ns = 2e7};

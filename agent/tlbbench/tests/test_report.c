@@ -296,7 +296,7 @@ static bool tells_of_sharing(double alone_fraction)
         abort();
     report_run(out, &environment, &run);
     (void)fclose(out);
-    bool told = strstr(text, "another hardware thread was busy on this core in 93 % of the") != NULL;
+    bool told = strstr(text, "the SMT sibling was busy in 93 % of the") != NULL;
 
     free(text);
     return told;

@@ -224,7 +224,7 @@ static void surplus_is_not_kept(struct harness *h)
     fake_close(&fake);
 }
 
-/* The kernel found fewer pages than were asked for, then others added some: theirs stay. */
+/* The kernel found fewer pages than were requested, then others added some: theirs stay. */
 static void others_pages_stay(struct harness *h)
 {
     struct fake fake;

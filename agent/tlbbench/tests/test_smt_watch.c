@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a core counts as shared with a sibling thread. The probe's figures are scripted: issue_throughput_probe() is
+/* When a core counts as shared with a SMT sibling. The probe's figures are scripted: issue_throughput_probe() is
  * replaced by the linker (meson.build). */
 #include "engine/smt_watch.h"
 #include "harness.h"

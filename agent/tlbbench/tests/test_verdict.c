@@ -98,8 +98,9 @@ static void fractured_pages_are_told_by_their_effect(struct harness *h)
          "2M pages here give no TLB reach and no measured gain: the hypervisor backs the guest with 4K pages (0 ns per "
          "access at 1 GiB, 95 % interval -4 to +5)"},
         {-69, -28, 13,
-         "2M pages here give no TLB reach: the hypervisor backs the guest with 4K pages; whether they shorten walks is "
-         "lost in the noise (-28 ns per access at 1 GiB, 95 % interval -69 to +13)"},
+         "2M pages here give no TLB reach: the hypervisor backs the guest with 4K pages; the noise hides whether they "
+         "shorten "
+         "walks (-28 ns per access at 1 GiB, 95 % interval -69 to +13)"},
         {2, 3, 4,
          "2M pages here give no TLB reach and were slower than base pages: the hypervisor backs the guest with 4K "
          "pages (+3.0 ns per access at 1 GiB, 95 % interval +2.0 to +4.0)"},
@@ -140,8 +141,8 @@ static void noise_at_the_largest_footprint_is_said(struct harness *h)
         e, &geometry, deltas, 3, g);
     deltas[0].x = P1G / 16; /* too small to speak for a gibibyte */
     CHECK_VERDICT(
-        "2M pages (transparent) here give no TLB reach: the hypervisor backs the guest with 4K pages; whether "
-        "they shorten walks is lost in the noise (-28 ns per access at 1 GiB, 95 % interval -69 to +13)",
+        "2M pages (transparent) here give no TLB reach: the hypervisor backs the guest with 4K pages; the noise "
+        "hides whether they shorten walks (-28 ns per access at 1 GiB, 95 % interval -69 to +13)",
         e, &geometry, deltas, 3, g);
     free(e);
 }
@@ -259,9 +260,10 @@ static void whole_pages_tell_their_reach(struct harness *h)
     } tries[] = {
         {-40, -35, -30, "faster than base pages (-35 ns per access at 1 GiB, 95 % interval -40 to -30)"},
         {30, 35, 40, "slower than base pages (+35 ns per access at 1 GiB, 95 % interval +30 to +40)"},
-        {-2, 0.25, 2, "no measured difference to base pages (+0.2 ns per access at 1 GiB, 95 % interval -2.0 to +2.0)"},
+        {-2, 0.25, 2,
+         "no measured difference from base pages (+0.2 ns per access at 1 GiB, 95 % interval -2.0 to +2.0)"},
         {-20, 0.25, 20,
-         "a difference to base pages, if any, is lost in the noise (0 ns per access at 1 GiB, 95 % interval -20 to "
+         "the noise hides any difference from base pages (0 ns per access at 1 GiB, 95 % interval -20 to "
          "+20)"},
     };
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
@@ -295,13 +297,12 @@ static void what_was_not_measured_says_why(struct harness *h)
         const char *text;
     } tries[] = {
         {"1G", BACKING_HUGETLB, P1G, STATUS_NO_FREE_HUGEPAGES,
-         "1G pages were not measured: the pool has too few free pages (--reserve takes them for the measurement, as "
-         "root)"},
+         "1G pages were not measured: the pool has too few free pages (--reserve, as root, allocates them for the "
+         "measurement)"},
         {"THP", BACKING_THP, P2M, STATUS_THP_NOT_GRANTED,
-         "2M pages (transparent) were not measured: the kernel gave base pages where transparent huge pages were asked "
-         "for"},
+         "2M pages (transparent) were not measured: the kernel gave base pages where THP was requested"},
         {"2M", BACKING_HUGETLB, P2M, STATUS_NOISY,
-         "2M pages were not measured: the machine was too disturbed to say a number"},
+         "2M pages were not measured: the machine was too disturbed for a number"},
         {"2M", BACKING_HUGETLB, P2M, STATUS_STOPPED, "2M pages were not measured: stopped before it was done"},
     };
     struct geometry_result geometry = {0};
@@ -330,7 +331,7 @@ static void a_time_without_a_granule_is_told(struct harness *h)
 
     CHECK_VERDICT(
         "2M pages: faster than base pages (-35 ns per access at 1 GiB, 95 % interval -40 to -30); whether one "
-        "TLB entry covers a page is not known: the machine was too disturbed to say a number",
+        "TLB entry covers a page is not known: the machine was too disturbed for a number",
         e, &geometry, deltas, 1, g);
     free(e);
 }

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>

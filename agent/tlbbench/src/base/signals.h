@@ -12,14 +12,14 @@
 /* Installs the handlers. Call first in main, before anything that must be undone. Returns 0 or -1 (errno). */
 int signals_install(void);
 
-/* True once a stop was asked for; measuring loops look at it between batches. */
+/* True once a stop was requested; measuring loops look at it between batches. */
 bool signals_stop_requested(void);
 
-/* The signal that asked for the stop, 0 = none. */
+/* The signal that requested the stop, 0 = none. */
 int signals_stop_signal(void);
 
 /* Runs body(context). Returns 0, or -1 when a SIGBUS cut it short: a hugetlb or shared page that the kernel had
- * promised could not be had. Locals that body changed are lost then; only what it wrote through `context` counts.
+ * promised was not available. Locals that body changed are lost then; only what it wrote through `context` counts.
  * Nests. */
 int signals_guard_bus(void (*body)(void *context), void *context);
 

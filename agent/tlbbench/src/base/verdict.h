@@ -10,10 +10,10 @@
 /* Why a number is there or not. The names in the document are those of status_name(). */
 enum status {
     STATUS_OK,
-    STATUS_SKIPPED,           /* not asked for, or nothing to measure here */
+    STATUS_SKIPPED,           /* not requested, or nothing to measure here */
     STATUS_NOISY,             /* measured, but the machine was too disturbed to say a number */
     STATUS_NO_FREE_HUGEPAGES, /* the pool of this size has no free page */
-    STATUS_THP_NOT_GRANTED,   /* the kernel gave base pages where THP was asked for */
+    STATUS_THP_NOT_GRANTED,   /* the kernel gave base pages where THP was requested */
     STATUS_FRACTURED,         /* the TLB holds smaller pages than the kernel mapped */
     STATUS_CPUID_HIDDEN,
     STATUS_STOPPED,             /* by a signal or by --time-limit */
@@ -21,7 +21,7 @@ enum status {
     STATUS_MEMORY_LIMIT,        /* --max-memory or MemAvailable leave too little */
     STATUS_CGROUP_LIMIT,        /* the memory cgroup leaves too little */
     STATUS_ADDRESS_SPACE_LIMIT, /* RLIMIT_AS */
-    STATUS_SIGBUS,              /* a page that the kernel had promised was not there */
+    STATUS_SIGBUS,              /* a page that the kernel had reserved was not available */
     STATUS_NOT_PERMITTED,
     STATUS_UNSUPPORTED, /* the kernel or the processor lacks what is needed */
     STATUS_NOT_REACHED, /* scatter: no crossing inside the tested range */

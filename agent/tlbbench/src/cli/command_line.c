@@ -4,11 +4,9 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "cli/option_spec.h"
-#include "cli/options.h"
 #include "latency/result.h"
 #include "rows/result.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 
 #include "base/verdict.h"
 #include "cli/command_line.h"
-#include "cli/options.h"
 #include "machine/cpuid.h"
 #include "machine/environment.h"
 #include "machine/environment_read.h"

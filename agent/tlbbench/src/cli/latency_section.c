@@ -4,11 +4,8 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/verdict.h"
-#include "cli/options.h"
-#include "engine/session.h"
 #include "latency/latency.h"
 #include "latency/result.h"
-#include "output/run_result.h"
 #include "pressure/pressure.h"
 
 #include <stdlib.h>

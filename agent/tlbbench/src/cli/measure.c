@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/signals.h"
 #include "cli/command_line.h"
-#include "cli/options.h"
 #include "cli/run.h"
 #include "machine/environment.h"
 #include "machine/environment_read.h"

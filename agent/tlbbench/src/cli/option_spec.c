@@ -2,7 +2,6 @@
 #include "cli/option_spec.h"
 
 #include "base/parse.h"
-#include "cli/options.h"
 #include "latency/result.h"
 #include "rows/result.h"
 
@@ -320,22 +319,23 @@ const struct option_spec option_specs[] = {
     {"--numa-node", "N", FOR_MEASURING, "0 to 1023", "NUMA node to take memory from", read_numa_node},
     {"--seed", "N", FOR_MEASURING, "0 to 18446744073709551615", "seed of all random orders (default: 1)", read_seed},
     {"--reserve", NULL, FOR_MEASURING, NULL,
-     "reserve huge pages for the measurement and give the former counts back at the end (needs root)", read_reserve},
+     "reserve huge pages for the measurement and restore the previous nr_hugepages at the end (needs root)",
+     read_reserve},
     {"--keep-priority", NULL, FOR_MEASURING, NULL, "do not lower the priority (nice, SCHED_BATCH)", read_keep_priority},
     {"--progress", "WHEN", FOR_MEASURING, "auto, always or never",
      "progress lines on standard error (default: auto, when it is a terminal)", read_progress},
     {"--row-bytes", "LIST", FOR_ROWS, "multiples of 8 from 16 to 1M, separated by commas, at most 16, none twice",
      "row widths (default: 128,8K,16K)", read_row_bytes},
     {"--workers", "LIST", FOR_ROWS, "1 to 1024, separated by commas, at most 16, none twice",
-     "numbers of concurrent workers (default: the profile's ladder)", read_workers},
+     "numbers of concurrent workers (default: those of the profile)", read_workers},
     {"--mode", "LIST", FOR_ROWS, "threads, processes, none twice", "kinds of workers (default: both)", read_modes},
     {"--keys", "LIST", FOR_ROWS, "uniform, zipf, none twice", "distributions of the keys (default: both)", read_keys},
-    {"--read", "LIST", FOR_ROWS, "header, row, index_then_row, none twice", "what is read of a row (default: all)",
+    {"--read", "LIST", FOR_ROWS, "header, row, index_then_row, none twice", "what is read per row (default: all)",
      read_reads},
     {"--segment", "SIZE", FOR_ROWS, "1M to 64T, a whole number of bytes, K, M, G or T",
      "bytes of the shared segment (default: as large as allowed)", read_segment},
     {"--footprints", "LIST", FOR_LATENCY, "multiples of 64K up to 64T, separated by commas, at most 16, none twice",
-     "footprints of the curves (default: the profile's ladder)", read_footprints},
+     "footprints of the curves (default: those of the profile)", read_footprints},
     {"--curves", "LIST", FOR_LATENCY, "line_per_page, random_64b, packed, pressure, none twice",
      "what is measured (default: all)", read_curves},
     {"--root", "DIR", FOR(COMMAND_INFO), "a directory that holds proc and sys",

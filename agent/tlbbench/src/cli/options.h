@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line: what the user asked for, checked for form here and against the machine by options_check(). */
+/* The command line: what the user requested, checked for form here and against the machine by options_check(). */
 #ifndef TLBBENCH_OPTIONS_H
 #define TLBBENCH_OPTIONS_H
 

@@ -5,28 +5,24 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "base/verdict.h"
-#include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/sections.h"
 #include "engine/cpus.h"
 #include "engine/session.h"
 #include "geometry/result.h"
 #include "latency/result.h"
-#include "machine/environment.h"
 #include "machine/environment_read.h"
 #include "machine/processes.h"
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"
 #include "memory/budget.h"
 #include "memory/reserve.h"
-#include "output/run_result.h"
 #include "pressure/result.h"
 #include "rows/result.h"
 #include "scatter/scatter.h"
 
 #include <math.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -89,7 +85,7 @@ static int run_section(const struct section *section, struct session *session, c
         /* The jump out of the section left its mappings and children behind. They end with the process, which must
          * not measure anything beside them. */
         result->stopped_by_bus = true;
-        verdict_set(section->verdict(result), STATUS_SIGBUS, "SIGBUS: a page that had been promised was not there");
+        verdict_set(section->verdict(result), STATUS_SIGBUS, "SIGBUS: a reserved page was not available");
     }
     record->verdict = *section->verdict(result);
     if (record->verdict.status != STATUS_OK || section->is_partial(&asked, result))

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/sections.h"
 
-#include "base/verdict.h"
 #include "cli/latency_section.h"
-#include "cli/options.h"
 #include "engine/curve.h"
-#include "engine/session.h"
 #include "geometry/geometry.h"
 #include "geometry/result.h"
-#include "machine/environment.h"
-#include "output/run_result.h"
 #include "rows/result.h"
 #include "rows/rows.h"
 #include "scatter/scatter.h"
@@ -18,7 +13,7 @@
 
 /* --- what counts as partial ------------------------------------------------------------------------------------ */
 
-/* A size whose pool was never filled is a fact about the node; one that was asked for, by name or by reserving, or
+/* A size whose pool was never filled is a fact about the node; one that was requested, by name or by reserving, or
  * whose pool is used up, is missing. */
 static bool is_missing(const struct asked *asked, enum status status, uint64_t page_bytes)
 {
@@ -30,7 +25,7 @@ static bool is_missing(const struct asked *asked, enum status status, uint64_t p
     case STATUS_NOT_REACHED:
     case STATUS_CPUID_HIDDEN:
         return false;
-    case STATUS_THP_NOT_GRANTED: /* the kernel's settings, where nobody asked for THP by name */
+    case STATUS_THP_NOT_GRANTED: /* the kernel's settings, where nobody requested THP by name */
         return asked->options->thp;
     case STATUS_NO_FREE_HUGEPAGES:
         return asked->options->reserve || asked->options->page_size_count > 0 || (pool != NULL && pool->nr > 0);

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-/* What was asked for, and what there is. */
+/* What was requested, and what there is. */
 struct asked {
     const struct options *options;
     const struct environment *environment;

@@ -11,7 +11,7 @@
  * then each load's value is added to the place in the table of the next, which waits for it in that way. */
 struct chase {
     void *position;          /* the next pointer; without use where there is a table */
-    const uint32_t *offsets; /* NULL = pointers; else byte offsets from `base`, in the order of the visits */
+    const uint32_t *offsets; /* NULL = pointers; else byte offsets from `base`, in the access permutation */
     uint64_t count;          /* offsets in the table */
     uint64_t next;           /* place of the next one */
     const char *base;

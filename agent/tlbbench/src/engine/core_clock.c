@@ -60,7 +60,7 @@ double core_clock_hz(void)
         if (quiet)
             rates[kept++] = rate;
     }
-    /* Disturbances only slow the chain. */
+    /* Interference can only slow the chain. */
     statistics_sort(rates, kept);
     return statistics_quantile(rates, kept, 1.0);
 }

@@ -2,7 +2,6 @@
 #include "engine/cpus.h"
 
 #include "base/clock.h"
-#include "base/parse.h"
 
 #include <sched.h>
 #include <string.h>

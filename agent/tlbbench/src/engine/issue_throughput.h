@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Additions a cycle, from two to three microseconds of them; NAN when something interrupted them. */
+/* Additions per cycle, from two to three microseconds of them; NAN when something interrupted them. */
 double issue_throughput_probe(void);
 
 #endif

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/session.h"
 
-#include "base/clock.h"
 #include "base/signals.h"
-#include "base/verdict.h"
-#include "memory/backing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,11 +34,11 @@ bool session_allows(const struct session *session, const struct backing *backing
     if (mapped_bytes <= session->memory_bytes && bytes <= session->memory_bytes - mapped_bytes)
         return true;
     if (backing->page_bytes > session->memory_bytes) {
-        verdict_set(verdict, STATUS_MEMORY_LIMIT, "one %s page is more than the %llu MiB that may be used",
-                    backing->name, (unsigned long long)session->memory_bytes / mib);
+        verdict_set(verdict, STATUS_MEMORY_LIMIT, "one %s page exceeds the memory budget of %llu MiB", backing->name,
+                    (unsigned long long)session->memory_bytes / mib);
     } else {
         verdict_set(verdict, STATUS_MEMORY_LIMIT,
-                    "%llu MiB in %s pages do not fit: %llu MiB may be used, %llu MiB are taken",
+                    "%llu MiB in %s pages exceed the memory budget: %llu MiB, of which %llu MiB are mapped",
                     (unsigned long long)bytes / mib, backing->name, (unsigned long long)session->memory_bytes / mib,
                     (unsigned long long)mapped_bytes / mib);
     }

@@ -20,10 +20,10 @@ struct smt_watch {
  * probes went through there is nothing to compare with, and it counts as alone. */
 bool smt_watch_sample(struct smt_watch *watch);
 
-/* Looks for this long, to see the core alone at least for a moment; then counts from nothing. */
+/* Samples for this long, to see the core alone at least for a moment; then counts from nothing. */
 void smt_watch_learn(struct smt_watch *watch, double seconds);
 
-/* Share of the looks so far that found the core alone, NAN before the first. */
+/* Share of the samples so far that found the core alone, NAN before the first. */
 double smt_watch_idle_share(const struct smt_watch *watch);
 
 #endif

@@ -17,7 +17,7 @@ int64_t steal_parse(FILE *file, int cpu);
  * single tick counts as 0 too, since it may round up a stall of microseconds. */
 double steal_between_ns(int64_t before_ticks, int64_t after_ticks);
 
-/* A span of time whose steal is asked for at its end. */
+/* A span of time whose steal is requested at its end. */
 struct steal_watch {
     int cpu;
     int64_t ticks;

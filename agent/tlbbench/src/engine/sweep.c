@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/sweep.h"
 
-#include "base/clock.h"
 #include "base/permutation.h"
-#include "base/rng.h"
-#include "base/verdict.h"
-#include "engine/chase.h"
 #include "engine/guard.h"
-#include "engine/session.h"
-#include "engine/smt_watch.h"
 #include "engine/steal.h"
-#include "engine/sweep_samples.h"
 #include "engine/tlb_flush.h"
-#include "engine/window.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,10 +13,10 @@
 enum {
     DISTURBED_TRIES = 4, /* per batch, before it counts as dropped for good */
     WARM_ACCESSES_MIN = 2048,
-    WARM_LAPS = 2,            /* the first lap loads the caches and translations, the second settles replacement */
-    EXTRA_ROUNDS = 6,         /* added while points lack quiet batches */
-    RISE_POINTS = 3,          /* make a knee (knee.c) */
-    SIBLING_WAIT_NS = 300000, /* for a sibling thread to pause, before a point's batches */
+    WARM_LAPS = 2,    /* the first lap loads the caches and translations, the second warms up the replacement state */
+    EXTRA_ROUNDS = 6, /* added while points lack quiet batches */
+    RISE_POINTS = 3,  /* make a knee (knee.c) */
+    SIBLING_WAIT_NS = 300000, /* for a SMT sibling to pause, before a point's batches */
 };
 
 /* Of all batches; above it the core is too busy for any number to be believed. */
@@ -71,7 +63,7 @@ static long warm_up(struct chase *chase, uint64_t pages)
     return switches;
 }
 
-/* Waits a little for the core to be unshared. */
+/* Waits a little for the core to be with an idle sibling. */
 static bool await_idle_sibling(struct sweep *sweep, const struct sweep_effort *effort)
 {
     uint64_t start_ns = clock_now_ns();
@@ -122,7 +114,7 @@ static void summarise(struct sweep *sweep)
     }
 }
 
-/* Kept batches that a point needs: a median's, or all that were asked for. */
+/* Kept batches that a point needs: a median's, or all that were requested. */
 static size_t samples_needed(const struct sweep_effort *effort)
 {
     size_t asked = (size_t)effort->rounds * effort->batches;
@@ -205,8 +197,7 @@ int sweep_give_up_points(struct sweep *sweep, size_t batches, bool control, stru
     }
     sweep->count = kept;
     if ((double)kept < KEPT_POINTS_SHARE_MIN * (double)points) {
-        verdict_set(verdict, STATUS_NOISY,
-                    "other work held the core: fewer than %zu quiet batches at %zu of %zu points", batches,
+        verdict_set(verdict, STATUS_NOISY, "CPU contention: fewer than %zu quiet batches at %zu of %zu points", batches,
                     points - kept, points);
         return -1;
     }
@@ -231,7 +222,7 @@ static int judge_noise(const struct sweep *sweep, struct verdict *verdict)
     double dropped = sweep_dropped_share(sweep);
 
     if (dropped > DROPPED_SHARE_MAX) {
-        verdict_set(verdict, STATUS_NOISY, "other work held the core: %.0f %% of the batches disturbed", 100 * dropped);
+        verdict_set(verdict, STATUS_NOISY, "CPU contention: %.0f %% of the batches were disturbed", 100 * dropped);
         return -1;
     }
     return 0;

@@ -34,9 +34,9 @@ struct sweep {
 };
 
 struct sweep_effort {
-    unsigned rounds;      /* of every point, each with a new order of visits */
+    unsigned rounds;      /* of every point, each with a new access permutation */
     unsigned rounds_max;  /* of points whose median is uncertain after that; 0 = no more */
-    unsigned smt_rounds;  /* more, of points without enough batches on an unshared core, until `end` */
+    unsigned smt_rounds;  /* more, of points without enough batches with an idle SMT sibling, until `end` */
     unsigned idle_wanted; /* such batches of every point; 0 = of those alone where the sweep seems to rise */
     unsigned batches;     /* of a round, each from where the last one ended */
     double batch_seconds;
@@ -74,7 +74,7 @@ bool sweep_is_uncertain(const struct sweep *sweep);
  * intervals, and still right ones; -1 and noisy where too few points are left for that. */
 int sweep_give_up_points(struct sweep *sweep, size_t batches, bool control, struct verdict *verdict);
 
-/* True when a point has only figures of a core that a sibling thread shared. */
+/* True when a point has only figures of a core that a SMT sibling shared. */
 bool sweep_is_contended_at(const struct sweep_cell *cell);
 
 /* The same of one of the first points longer than `pages`: a knee there may be one of the sibling's making. */

@@ -2,9 +2,6 @@
 #include "engine/sweep_curve.h"
 
 #include "base/statistics.h"
-#include "engine/curve.h"
-#include "engine/knee.h"
-#include "engine/sweep.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Which statistic of a point stands for it. Replacement that is not exact LRU loses entries to some visiting orders and
- * to other work on the core; the minimum over many orders is what the structure can hold. */
+/* Which statistic of a point stands for it. Replacement that is not exact LRU loses entries to some access permutations
+ * and to other work on the core; the minimum over many orders is what the structure can hold. */
 enum sweep_statistic { SWEEP_MEDIAN, SWEEP_MINIMUM };
 
 /* Points as the knee functions want them: the control subtracted and `hit_ns` (an L1 hit) added back where there is a

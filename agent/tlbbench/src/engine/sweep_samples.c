@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/sweep_samples.h"
 
-#include "base/statistics.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -26,7 +24,7 @@ void samples_keep(struct sweep_samples *samples, double ns, bool alone)
         samples->contended_ns[samples->contended_count++] = ns;
 }
 
-/* Figures of the unshared core if there are enough; else of all. */
+/* Figures of an idle SMT sibling if there are enough; else of all. */
 void samples_summarise(struct sweep_samples *samples)
 {
     double all[SWEEP_SAMPLES_MAX + SWEEP_CONTENDED_MAX];

@@ -12,9 +12,9 @@
 
 enum {
     SWEEP_SAMPLES_MAX = 128,  /* batches kept of one point */
-    SWEEP_CONTENDED_MAX = 16, /* and of those that a sibling thread disturbed */
+    SWEEP_CONTENDED_MAX = 16, /* and of those that a SMT sibling disturbed */
     SWEEP_SAMPLES_MIN = 3,    /* fewer kept batches make no median */
-    SWEEP_IDLE_MIN = 2,       /* batches on an unshared core that stand for themselves */
+    SWEEP_IDLE_MIN = 2,       /* batches with an idle SMT sibling that stand for themselves */
 };
 
 struct sweep_samples {
@@ -29,13 +29,13 @@ struct sweep_samples {
 
 void samples_keep(struct sweep_samples *samples, double ns, bool alone);
 
-/* True when there is enough for a first answer, on a shared core or not. */
+/* True when there is enough for a first answer, under SMT contention or not. */
 bool samples_answer(const struct sweep_samples *samples);
 size_t samples_all(const struct sweep_samples *samples);
 bool samples_lack_idle(const struct sweep_samples *samples, size_t wanted);
 bool samples_are_uncertain(const struct sweep_samples *samples);
 
-/* Least ns of all batches, also of those on a shared core; infinite when there are none. */
+/* Least ns of all batches, also of those under SMT contention; infinite when there are none. */
 double samples_best(const struct sweep_samples *samples);
 
 /* Drops what was stolen of the batches from `first` on. */

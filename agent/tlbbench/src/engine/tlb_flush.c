@@ -28,7 +28,7 @@ static char *map_zeroes(size_t bytes)
 /* Entries of pages that are no longer used do not simply age away: on AMD's Zen 5 a cycle of 2048 pages linked after
  * another one of as many stays 50 % slower for hundreds of laps than after a flush, in a second level of 4096 entries.
  *
- * The range is read once, so the kernel maps its page of zeroes there: no memory is taken. */
+ * The range is read once, so the kernel maps its zero page there: no memory is taken. */
 void tlb_flush(void)
 {
     static char *range;

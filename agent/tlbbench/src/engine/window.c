@@ -2,9 +2,7 @@
 #include "engine/window.h"
 
 #include "base/permutation.h"
-#include "base/rng.h"
 #include "base/signals.h"
-#include "base/verdict.h"
 #include "memory/backing.h"
 
 #include <errno.h>
@@ -105,7 +103,7 @@ int window_open(struct window *window, const struct window_request *request, str
         return -1;
     window->packed = backing_map_file(window->fd, window->packed_bytes, verdict);
     if (window->packed != NULL && signals_guard_bus(touch_frames, window) != 0) {
-        verdict_set(verdict, STATUS_SIGBUS, "a promised %llu-byte page could not be had",
+        verdict_set(verdict, STATUS_SIGBUS, "a reserved page of %llu bytes was not available",
                     (unsigned long long)request->page_bytes);
     } else if (window->packed != NULL) {
         /* Spread pages lie where the slots of large pages would. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A window of many virtual pages over few physical ones. A cycle over the window needs one translation a page, while
+ * A window of many virtual pages over few physical ones. A cycle over the window needs one translation per page, while
  * its data stays in the first cache levels; the same data seen through the packed view needs hardly any translation.
  * The difference is the cost of translation alone.
  */
@@ -16,10 +16,11 @@
 
 /* How virtual pages share the physical lines. */
 enum window_slots {
-    WINDOW_SLOTS_WORDS,  /* eight pages a cache line: the least data, right where the cache is found by physical address
+    WINDOW_SLOTS_WORDS,  /* eight pages per cache line: the least data, right where the cache is found by physical
+                          * address
                           */
     WINDOW_SLOTS_SHARED, /* every line is filled before the next is used: shows what sharing a line costs */
-    WINDOW_SLOTS_LINES,  /* one line a page: for caches that predict the way from the linear address */
+    WINDOW_SLOTS_LINES,  /* one line per page: for caches that predict the way from the linear address */
 };
 
 struct window {

@@ -2,9 +2,6 @@
 #include "engine/zero_window.h"
 
 #include "base/permutation.h"
-#include "base/rng.h"
-#include "base/verdict.h"
-#include "engine/chase.h"
 #include "memory/backing.h"
 
 #include <errno.h>
@@ -29,10 +26,10 @@ int zero_window_open(struct zero_window *view, uint64_t page_bytes, size_t pages
 
     *view = (struct zero_window){.page_bytes = page_bytes, .pages_max = pages_max};
     if (base == MAP_FAILED) {
-        backing_explain_errno(errno, "mapping pages of zeroes", bytes, verdict);
+        backing_explain_errno(errno, "mapping the zero page", bytes, verdict);
         return -1;
     }
-    (void)madvise(base, bytes, MADV_NOHUGEPAGE); /* there is a huge page of zeroes, too */
+    (void)madvise(base, bytes, MADV_NOHUGEPAGE); /* there is a huge zero page, too */
     view->base = base;
     return 0;
 }

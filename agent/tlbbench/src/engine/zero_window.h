@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many virtual base pages over the kernel's one page of zeroes: what a read of untouched private memory maps. A load
+ * Many virtual base pages over the kernel's one zero page: what a read of untouched private memory maps. A load
  * there needs a translation and hits the first-level cache, as in a window (window.h), but takes no memory at all, is
  * not part of the resident size, and is one mapping, whatever its length. It holds no pointers, so it is chased by a
  * table.

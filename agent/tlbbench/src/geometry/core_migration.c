@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a sweep may cost. On a quiet core the plan is met with time to spare; where other work holds the core, every
+/* What a sweep may cost. On a quiet core the plan is met with time to spare; where the CPU is contended, every
  * part gets its share of the time that is left, so that all end with something, if coarser. */
 #include "geometry/core_migration.h"
 
-#include "base/clock.h"
 #include "engine/cpus.h"
-#include "engine/session.h"
 #include "engine/smt_watch.h"
-#include "engine/sweep.h"
-#include "geometry/work.h"
 
 #include <math.h>
 
@@ -17,7 +13,7 @@
 #define WATCH_NS_MIN 3e7
 /* Another core is worth a move when it idled by this share of the time more than this one ran us. */
 #define MOVE_GAIN_SHARE 0.1
-/* Looks that say something of a core, and the share of unshared ones below which another core is tried. */
+/* Looks that say something of a core, and the share of ones with an idle sibling below which another core is tried. */
 enum { WATCH_SAMPLES_MIN = 200 };
 #define SIBLING_IDLE_SHARE_MIN 0.5
 /* Of a batch, where the sibling's pauses are short. */
@@ -27,7 +23,7 @@ enum { WATCH_SAMPLES_MIN = 200 };
 #define PLANNED_SHARE 0.9
 #define LAST_MARGIN_SECONDS 0.1
 
-/* On a held core batches shrink with the share of it, to this at least: time is short and slices end. */
+/* On a contended CPU batches shrink with the share of it, to this at least: time is short and slices end. */
 #define CONTENDED_BATCH_SHARE_MIN 0.25
 
 struct deadline geometry_planned_end(const struct session *session)
@@ -50,7 +46,7 @@ static void leave_contended_cpu(struct geometry_work *work)
     }
 }
 
-/* Share of the sweep's looks since the last sweep that found the core unshared; NAN when there were few. */
+/* Share of the sweep's looks since the last sweep that found the core with an idle sibling; NAN when there were few. */
 static double idle_share_since(const struct geometry_work *work)
 {
     const struct smt_watch *now = &work->sweep->watch;
@@ -59,7 +55,7 @@ static double idle_share_since(const struct geometry_work *work)
     return looks >= WATCH_SAMPLES_MIN ? (double)(now->idle - work->watched_idle) / (double)looks : NAN;
 }
 
-/* A guest that runs on the sibling thread of one core seldom has that of another, too. An idle core is tried for a
+/* A guest that runs on the SMT sibling of one core seldom has that of another, too. An idle core is tried for a
  * moment. */
 static void leave_contended_core(struct geometry_work *work)
 {

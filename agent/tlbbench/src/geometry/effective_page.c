@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one TLB entry covers. A cycle of one line in every base-page part of a large page needs a single entry a large
+ * What one TLB entry covers. A cycle of one line in every base-page part of a large page needs a single entry per large
  * page if the TLB holds large pages; if it shows the knee of the base-page structure instead, the page is fractured: a
  * hypervisor that backs the guest with base pages leaves the TLB no larger entry to hold.
  */
@@ -9,15 +9,12 @@
 #include "base/clock.h"
 #include "base/permutation.h"
 #include "base/rng.h"
-#include "base/verdict.h"
 #include "engine/chase.h"
 #include "engine/knee.h"
 #include "engine/session.h"
 #include "engine/sweep.h"
 #include "engine/sweep_curve.h"
 #include "geometry/core_migration.h"
-#include "geometry/result.h"
-#include "geometry/work.h"
 #include "machine/environment.h"
 #include "memory/arena.h"
 #include "memory/backing.h"
@@ -39,7 +36,7 @@ enum {
     ZEROED_SOON_BYTES = 64 << 20,
 };
 
-/* A later knee than this share of the first level over neighbouring frames is joining, not error. */
+/* A later knee than this share of the first level over neighbouring frames is coalescing, not error. */
 #define COALESCED_SHARE 1.15
 #define ZERO_NS_PER_BYTE 0.15
 /* What is left to read the page once it is there. */
@@ -150,9 +147,9 @@ static void judge_effective_page(const struct geometry_work *work, struct effect
 
     effective_page->verdict.status = STATUS_FRACTURED;
     if (joined > 1 && written > 0) {
-        (void)snprintf(
-            effective_page->verdict.reason + written, sizeof(effective_page->verdict.reason) - (size_t)written,
-            "; here the core joined about %llu neighbouring base pages in an entry", (unsigned long long)joined);
+        (void)snprintf(effective_page->verdict.reason + written,
+                       sizeof(effective_page->verdict.reason) - (size_t)written,
+                       "; the core coalesced about %llu neighbouring base pages per entry", (unsigned long long)joined);
     }
 }
 
@@ -233,7 +230,7 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
 }
 
 /* Base pages over contiguous frames: a huge page whose mapping was split by changing the protection of a part and back.
- * A core that joins neighbours into one entry shows a later knee here than over the window's scattered frames. */
+ * A core that coalesces neighbours into one entry shows a later knee here than over the window's scattered frames. */
 static void measure_coalescing(struct geometry_work *work, const struct backing *base, const struct backing *thp,
                                struct effective_page *effective_page)
 {
@@ -263,7 +260,7 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
         effective_page->verdict = verdict;
         return;
     }
-    /* Joined or not, the page that the TLB was given is a base page. */
+    /* Coalesced or not, the page that the TLB was given is a base page. */
     effective_page->entry_bytes = base->page_bytes;
     effective_page->verdict = (struct verdict){.status = STATUS_OK};
     work->result->coalescing_seen =
@@ -314,8 +311,8 @@ bool geometry_effective_pages_known(const struct geometry_result *result)
     return count_open(result) == 0;
 }
 
-/* The kernel clears a page before it hands it out: one of 1G takes a tenth of a second of processor time or two. On a
- * core that others hold it comes after everything else, and only where the time is likely to last. */
+/* The kernel zeroes a page before it hands it out: one of 1G takes a tenth of a second of processor time or two. On a
+ * contended CPU it comes after everything else, and only where the time is likely to last. */
 static bool takes_too_long(const struct geometry_work *work, struct effective_page *effective_page)
 {
     double zero_seconds = ZERO_NS_PER_BYTE * 1e-9 * (double)effective_page->page_bytes;
@@ -324,8 +321,8 @@ static bool takes_too_long(const struct geometry_work *work, struct effective_pa
     if (effective_page->page_bytes <= ZEROED_SOON_BYTES ||
         ((!work->held || work->pages_tried) && left >= 2 * zero_seconds))
         return false;
-    verdict_set(&effective_page->verdict, STATUS_NOISY,
-                "other work held the core: clearing a page of %s would take too long", effective_page->backing);
+    verdict_set(&effective_page->verdict, STATUS_NOISY, "CPU contention: zeroing a page of %s would take too long",
+                effective_page->backing);
     return true;
 }
 
@@ -354,7 +351,7 @@ void geometry_end_early_pages(struct geometry_work *work)
         early_page_end(&work->early[index]);
 }
 
-/* A page that is still being cleared has its turn when everything else is done. Returns false when it has to wait. */
+/* A page that is still being zeroed has its turn when everything else is done. Returns false when it has to wait. */
 static bool is_zeroed(const struct geometry_work *work, struct early_page *early, struct effective_page *effective_page)
 {
     double patience = work->pages_tried ? deadline_remaining_seconds(work->part_end) - READ_SECONDS : 0;

@@ -7,7 +7,7 @@
 #include "geometry/result.h"
 #include "geometry/work.h"
 
-/* Has large pages cleared on another core while the other parts run; geometry_end_early_pages() gives up the rest. */
+/* Has large pages zeroed on another core while the other parts run; geometry_end_early_pages() gives up the rest. */
 void geometry_start_early_pages(struct geometry_work *work);
 void geometry_end_early_pages(struct geometry_work *work);
 

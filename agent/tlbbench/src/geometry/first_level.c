@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first level: a coarse sweep, then fine ones around its knee with new orders of visits. What disturbs only takes
- * entries away: another task, a sibling thread of the core, an order of visits that the replacement does not like. So
+ * The first level: a coarse sweep, then fine ones around its knee with new access permutations. Interference can only
+ * evict entries: another task, a SMT sibling of the core, an access permutation that the replacement does not like. So
  * one low figure at a number of pages proves that the level holds them, and the passes are read together; that there
  * are no more entries takes figures behind the knee that nothing disturbed, and two passes that say the same.
  */
 #include "geometry/first_level.h"
 
 #include "base/clock.h"
-#include "base/verdict.h"
 #include "engine/knee.h"
 #include "engine/sweep.h"
 #include "engine/sweep_curve.h"
 #include "engine/window.h"
 #include "geometry/core_migration.h"
-#include "geometry/work.h"
 #include "machine/tlb_levels.h"
-#include "memory/backing.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -36,14 +33,14 @@ enum {
 /* Of the time left to the part: the coarse sweep, then each pass. */
 #define COARSE_SHARE 0.35
 static const double PASS_SHARES[PASSES_MAX] = {0.4, 0.5, 0.5, 0.6, 0.7, 1.0};
-/* Of the section's time left, for the last pass where a sibling thread kept the core busy all the time: nothing else
+/* Of the section's time left, for the last pass where a SMT sibling kept the core busy all the time: nothing else
  * can be measured without this level. */
 #define SMT_PATIENCE 0.3
 
 /* The best of all sweeps so far, by number of pages. */
 struct evidence {
     double ratio[WINDOW_PAGES + 1];  /* to the lowest point of the same sweep, since the clock changes; 0 = no figure */
-    bool unshared[WINDOW_PAGES + 1]; /* a figure comes from a core that no sibling thread was busy on */
+    bool unshared[WINDOW_PAGES + 1]; /* a figure comes from a core that no SMT sibling was busy on */
 };
 
 static double lowest_ns(const struct sweep *sweep)
@@ -129,7 +126,7 @@ static unsigned count_passes(const uint64_t *knees, unsigned count, uint64_t kne
     return agreeing;
 }
 
-/* Fine passes until two say what all say together, on a core that no sibling thread shared. Returns false only when
+/* Fine passes until two say what all say together, on a core that no SMT sibling shared. Returns false only when
  * stopped. */
 static bool confirm_first_level(struct geometry_work *work, struct window *window, struct evidence *evidence,
                                 struct geometry_first_level *found, struct verdict *verdict)
@@ -198,16 +195,14 @@ static int store_first_level(struct geometry_work *work, const struct backing *b
         .confidence = first_level_confidence(work, found),
     };
 
-    if (found->shared) {
-        (void)snprintf(level.note, sizeof(level.note),
-                       "a sibling thread kept the core busy and takes entries: at least these");
-    } else if (!found->agreed) {
+    if (found->shared)
+        (void)snprintf(level.note, sizeof(level.note), "a busy SMT sibling evicts entries: a lower bound");
+    else if (!found->agreed)
         (void)snprintf(level.note, sizeof(level.note), "no two passes over single pages found the same knee");
-    }
     return geometry_add_level(work, &level, verdict);
 }
 
-/* The sweep up to COARSE_PAGES_MAX, waited for once where a sibling thread kept the core busy around its knee. */
+/* The sweep up to COARSE_PAGES_MAX, waited for once where a SMT sibling kept the core busy around its knee. */
 static int measure_coarse(struct geometry_work *work, struct window *window, struct knee *coarse,
                           struct verdict *verdict)
 {

@@ -4,14 +4,12 @@
 #include "base/clock.h"
 #include "base/verdict.h"
 #include "engine/cpus.h"
-#include "engine/session.h"
 #include "engine/smt_watch.h"
 #include "engine/sweep.h"
 #include "geometry/calibration.h"
 #include "geometry/core_migration.h"
 #include "geometry/effective_page.h"
 #include "geometry/first_level.h"
-#include "geometry/result.h"
 #include "geometry/second_level.h"
 #include "geometry/ways.h"
 #include "geometry/work.h"
@@ -23,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Effort of a sweep: every round has a new order of visits, which is what medians differ by; batches are as short as
+/* Effort of a sweep: every round has a new access permutation, which is what medians differ by; batches are as short as
  * the clocks allow, so that a busy core cuts few of them. */
 static const struct sweep_effort QUICK_EFFORT = {
     .rounds = 10, .rounds_max = 24, .smt_rounds = 100, .batches = 1, .batch_seconds = 0.25e-3, .control = false};
@@ -35,7 +33,7 @@ static const struct sweep_effort FULL_EFFORT = {.rounds = 25,
                                                 .batch_seconds = 0.5e-3,
                                                 .control = false};
 
-/* For a sibling thread to pause at least once. */
+/* For a SMT sibling to pause at least once. */
 #define QUICK_LEARN_SECONDS 0.03
 #define FULL_LEARN_SECONDS 0.5
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "geometry/result.h"
 
-#include "engine/curve.h"
-#include "machine/tlb_levels.h"
-
 #include <stdlib.h>
 
 const char *alias_method_name(enum alias_method method)

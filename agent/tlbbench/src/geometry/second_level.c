@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/statistics.h"
-#include "base/verdict.h"
 #include "engine/knee.h"
 #include "engine/session.h"
 #include "engine/sweep.h"
@@ -13,9 +12,7 @@
 #include "engine/zero_window.h"
 #include "geometry/core_migration.h"
 #include "geometry/result.h"
-#include "geometry/work.h"
 #include "machine/tlb_levels.h"
-#include "memory/backing.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -113,7 +110,7 @@ static bool is_restless(const struct sweep *sweep)
     return (double)restless > RESTLESS_POINTS_SHARE * (double)sweep->count;
 }
 
-/* On a held core points have few orders of visits, and the best of few may still be a bad one. */
+/* On a contended CPU points have few access permutations, and the best of few may still be a bad one. */
 static bool is_disturbed(const struct geometry_work *work)
 {
     return work->held || sweep_dropped_share(work->sweep) > DROPPED_SHARE_WIDE || is_restless(work->sweep);
@@ -143,13 +140,13 @@ static int store_second_level(struct geometry_work *work, const struct backing *
         level.confidence = CONFIDENCE_LOW;
         level.entries_max = (unsigned)work->sweep->cells[work->sweep->count - 1].pages;
         (void)snprintf(level.note, sizeof(level.note),
-                       "%s disturbed the ladder: interval from the soft start to its end",
-                       shared ? "a busy sibling thread of the core" : "other work");
+                       "%s disturbed the sweep: the interval goes from the soft start to the end of the sweep",
+                       shared ? "a busy SMT sibling" : "other work");
     }
     return geometry_add_level(work, &level, verdict);
 }
 
-/* Where a sweep of the second level is measured: a window of distinct frames, or pages of zeroes. */
+/* Where a sweep of the second level is measured: a window of distinct frames, or the zero page. */
 struct level_sweep {
     const struct backing *backing;
     bool over_zeroes;
@@ -292,7 +289,7 @@ static int judge_sweep(const struct geometry_work *work, const struct level_swee
 {
     if (sweep_dropped_share(work->sweep) > DROPPED_SHARE_MAX) {
         verdict_set(verdict, STATUS_NOISY,
-                    "other work held the core for %.0f %% of the batches: it takes second-level entries between them",
+                    "CPU contention in %.0f %% of the batches: other work evicts second-level entries between them",
                     100 * sweep_dropped_share(work->sweep));
         return -1;
     }
@@ -329,7 +326,7 @@ static void store_hit(struct geometry_work *work, const struct level_sweep *leve
 }
 
 /* Base pages: the plateau of a short sweep over a window, where pages have lines of their own, says what a hit costs.
- * Pages of zeroes then show where the level ends, however long that takes. */
+ * The zero page then show where the level ends, however long that takes. */
 int geometry_measure_hit(struct geometry_work *work, const struct backing *backing, struct verdict *verdict)
 {
     struct knee_point points[SWEEP_POINTS_MAX];
@@ -382,7 +379,8 @@ int geometry_measure_second_level(struct geometry_work *work, const struct backi
     if (!over_zeroes)
         store_hit(work, &level_sweep, &found, first->plateau_ns);
     if (found.verdict == KNEE_NONE && is_disturbed(work)) {
-        verdict_set(verdict, STATUS_NOISY, "other work disturbed the ladder: no end of the second level to be seen");
+        verdict_set(verdict, STATUS_NOISY,
+                    "other work disturbed the sweep: the end of the second level was not visible");
         return -1;
     }
     if (found.verdict == KNEE_NONE)

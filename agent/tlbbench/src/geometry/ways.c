@@ -3,14 +3,12 @@
 #include "geometry/ways.h"
 
 #include "base/clock.h"
-#include "base/verdict.h"
 #include "engine/knee.h"
 #include "engine/sweep.h"
 #include "engine/sweep_curve.h"
 #include "engine/window.h"
 #include "geometry/core_migration.h"
 #include "geometry/result.h"
-#include "geometry/work.h"
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"
 
@@ -33,7 +31,7 @@ static void add_ways_points(struct sweep *sweep, uint64_t entries, unsigned doub
     }
 }
 
-/* The knee at one stride. Disturbances only bring a knee down, so of several looks the largest counts. */
+/* The knee at one stride. Interference can only bring a knee down, so of several looks the largest counts. */
 static int measure_capacity(struct geometry_work *work, unsigned doublings, double share, struct verdict *verdict)
 {
     struct backing base = {.kind = BACKING_BASE, .page_bytes = work->session->base_page_bytes};
@@ -75,8 +73,7 @@ static void raise_first_level(struct geometry_work *work, struct tlb_level *leve
         level->entries = (unsigned)work->capacity[0];
         level->entries_max = level->entries_max > end ? level->entries_max : (unsigned)end;
         level->confidence = CONFIDENCE_LOW;
-        (void)snprintf(level->note, sizeof(level->note),
-                       "more than neighbouring pages showed: from wider page strides");
+        (void)snprintf(level->note, sizeof(level->note), "more entries than at stride 1: from wider page strides");
     }
 }
 

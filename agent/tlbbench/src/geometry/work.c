@@ -2,16 +2,8 @@
 #include "geometry/work.h"
 
 #include "base/tree.h"
-#include "base/verdict.h"
 #include "engine/core_clock.h"
 #include "engine/curve.h"
-#include "engine/knee.h"
-#include "engine/sweep.h"
-#include "engine/sweep_curve.h"
-#include "engine/window.h"
-#include "geometry/result.h"
-#include "machine/tlb_levels.h"
-#include "memory/backing.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -22,7 +22,7 @@ struct geometry_first_level {
     uint64_t entries, entries_min, entries_max; /* entries 0 = the sweep is flat */
     double plateau_ns;
     bool agreed; /* two passes found it; else the interval is all there is */
-    bool shared; /* a busy sibling thread of the core may have taken entries: a lower bound */
+    bool shared; /* a busy SMT sibling of the core may have taken entries: a lower bound */
 };
 
 /* What the steps hand to each other. */
@@ -55,7 +55,7 @@ struct geometry_work {
 void geometry_keep_curve(struct geometry_work *work, const char *name, const struct backing *backing, bool packed,
                          const char *layout, const struct verdict *verdict);
 
-/* A cycle that hits the first level took this long: the fastest is the L1 hit, since a busy sibling thread slows it. */
+/* A cycle that hits the first level took this long: the fastest is the L1 hit, since a busy SMT sibling slows it. */
 void geometry_note_hit(struct geometry_work *work, double ns);
 
 /* Opens a window with the slots that the calibration chose and notes the memory it takes. */

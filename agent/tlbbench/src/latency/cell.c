@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    PART_ACCESSES = 1 << 14, /* between two looks at the clock while a cycle is walked warm */
+    PART_ACCESSES = 1 << 14, /* between two readings of the clock while a cycle is walked warm */
     DISTURBED_TRIES = 4,
 };
 

@@ -57,7 +57,7 @@ static int add_curve(const struct latency_plan *plan, struct latency_series *ser
         statistics_summarise(cell->samples, cell->count, cell->dropped, &curve->points[curve->point_count++].stats);
     }
     if (noisy > 0 && curve->verdict.status == STATUS_OK) {
-        verdict_set(&curve->verdict, STATUS_NOISY, "other work held the core at %zu points, which were left out",
+        verdict_set(&curve->verdict, STATUS_NOISY, "CPU contention: %zu points have no quiet figure and were left out",
                     noisy);
     } else if (curve->point_count == 0 && curve->verdict.status == STATUS_OK) {
         verdict_set(&curve->verdict, STATUS_STOPPED, "the time ended before a point of it was measured");

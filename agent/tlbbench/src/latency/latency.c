@@ -5,9 +5,7 @@
 #include "base/permutation.h"
 #include "base/rng.h"
 #include "base/verdict.h"
-#include "engine/session.h"
 #include "engine/tlb_flush.h"
-#include "latency/result.h"
 #include "latency/series.h"
 #include "machine/caches.h"
 #include "memory/arena.h"
@@ -31,7 +29,7 @@ enum {
 #define WARM_SHARE 0.25
 /* At most, of a round's time, for mapping what it measures. */
 #define MAP_SHARE 0.4
-/* Part of the whole time that one mapping may take where its footprint was asked for. */
+/* Part of the whole time that one mapping may take where its footprint was requested. */
 #define ASKED_MAP_SHARE 0.25
 
 /* --- rounds ----------------------------------------------------------------------------------------------------- */
@@ -77,7 +75,8 @@ static uint64_t mapped_bytes(const struct work *work)
     return bytes;
 }
 
-/* Maps a fresh arena for a series. A backing that cannot be had is lost with its reason, the others go on; -1 = stop.
+/* Maps a fresh arena for a series. A backing that is not available is lost with its reason, the others go on; -1 =
+ * stop.
  */
 static int open_arena(struct work *work, size_t index, uint64_t bytes, struct verdict *verdict)
 {
@@ -107,7 +106,7 @@ static int open_arena(struct work *work, size_t index, uint64_t bytes, struct ve
     while (arena->bytes < bytes && series->bytes > arena->bytes) {
         series->bytes /= 2;
         (void)snprintf(series->verdict.reason, sizeof(series->verdict.reason),
-                       "touching this memory takes long here: larger footprints were left out");
+                       "touching memory is slow here: larger footprints were left out");
     }
     if (isnan(series->granted_fraction) || arena->granted_fraction < series->granted_fraction)
         series->granted_fraction = arena->granted_fraction;
@@ -221,7 +220,7 @@ static void cut_plan(struct work *work, size_t point)
     uint64_t largest = work->plan.footprints[point - 1];
 
     (void)snprintf(work->result->verdict.reason, sizeof(work->result->verdict.reason),
-                   "the time allowed ended at %llu MiB: larger footprints were left out",
+                   "the time limit was reached at %llu MiB: larger footprints were left out",
                    (unsigned long long)(largest >> 20));
     work->plan.footprint_count = point;
     work->shared_bytes = work->shared_bytes < largest ? work->shared_bytes : largest;
@@ -311,7 +310,7 @@ static int measure_rounds(struct work *work, struct verdict *verdict)
 
         if (round + 1 < planned && is_last) {
             work->plan.rounds = round + 1;
-            (void)snprintf(verdict->reason, sizeof(verdict->reason), "the time allowed was enough for %u of %u rounds",
+            (void)snprintf(verdict->reason, sizeof(verdict->reason), "the time limit allowed %u of %u rounds",
                            round + 1, planned);
         }
         if (is_last || (round + 1 >= planned && latency_is_narrow(&work->plan, work->series, work->series_count)))
@@ -345,10 +344,9 @@ int latency_measure(const struct session *session, const struct latency_request 
         return -1;
     }
     if (work.plan.left_out_bytes > 0) {
-        verdict_set(&result->verdict, STATUS_MEMORY_LIMIT,
-                    "footprints from %llu MiB on are more than the %llu MiB that may be used",
-                    (unsigned long long)(work.plan.left_out_bytes >> 20),
-                    (unsigned long long)(session->memory_bytes >> 20));
+        verdict_set(
+            &result->verdict, STATUS_MEMORY_LIMIT, "footprints from %llu MiB on exceed the memory budget of %llu MiB",
+            (unsigned long long)(work.plan.left_out_bytes >> 20), (unsigned long long)(session->memory_bytes >> 20));
     }
     if (work.plan.footprint_count == 0) {
         free(work.series);

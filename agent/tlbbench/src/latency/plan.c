@@ -32,7 +32,7 @@ uint64_t latency_round_up(uint64_t bytes, uint64_t page_bytes)
     return (bytes + page_bytes - 1) / page_bytes * page_bytes;
 }
 
-/* The footprints that were asked for, every one in every layout. */
+/* The footprints that were requested, every one in every layout. */
 static void list_footprints(const struct session *session, const struct latency_request *request,
                             struct latency_plan *plan)
 {
@@ -94,7 +94,7 @@ void latency_size_series(const struct session *session, const struct latency_pla
         verdict_set(&series->verdict, STATUS_NO_FREE_HUGEPAGES, "the pool of %s pages has no free page", backing->name);
     } else if (backing->page_bytes > session->memory_bytes) {
         series->bytes = 0;
-        verdict_set(&series->verdict, STATUS_MEMORY_LIMIT, "one %s page is more than the %llu MiB that may be used",
+        verdict_set(&series->verdict, STATUS_MEMORY_LIMIT, "one %s page exceeds the memory budget of %llu MiB",
                     backing->name, (unsigned long long)(session->memory_bytes / MIB));
     } else if ((uint64_t)free_pages * backing->page_bytes < largest) {
         series->bytes = (uint64_t)free_pages * backing->page_bytes;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "latency/result.h"
 
-#include "engine/curve.h"
-
 #include <stdlib.h>
 
 const char *latency_curve_name(enum latency_curve curve)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The working state of latency_measure_curves(): one series a backing, one cell a layout and footprint. Not for others.
+/* The working state of latency_measure_curves(): one series per backing, one cell per layout and footprint. Not for
+ * others.
  */
 #ifndef TLBBENCH_LATENCY_SERIES_H
 #define TLBBENCH_LATENCY_SERIES_H
@@ -34,14 +35,14 @@ struct latency_series {
 struct latency_plan {
     uint64_t footprints[LATENCY_POINTS_MAX];
     size_t footprint_count;
-    uint64_t layout_max_bytes[LAYOUT_COUNT]; /* 0 = a layout that was not asked for */
+    uint64_t layout_max_bytes[LAYOUT_COUNT]; /* 0 = a layout that was not requested */
     unsigned layout_every[LAYOUT_COUNT];     /* only every n-th footprint */
     double warm_seconds;                     /* at most, for one cycle to become steady before it is timed */
     unsigned rounds;
     unsigned batches;
     double batch_seconds;
     bool are_asked;          /* the footprints were given by the caller */
-    uint64_t left_out_bytes; /* smallest footprint that was asked for and is more than the memory allowed; 0 = none */
+    uint64_t left_out_bytes; /* smallest footprint that was requested and is more than the memory allowed; 0 = none */
 };
 
 uint64_t latency_round_up(uint64_t bytes, uint64_t page_bytes);
@@ -52,7 +53,7 @@ void latency_make_plan(const struct session *session, const struct latency_reque
 /* How much of its backing a series has: all that is planned, or what the pool has free. */
 void latency_size_series(const struct session *session, const struct latency_plan *plan, struct latency_series *series);
 
-/* Series whose backing can be had. */
+/* Series whose backing is available. */
 size_t latency_live_series(const struct latency_series *series, size_t series_count);
 
 /* Largest footprint that all backings can have at the same time, and that leaves most of the time for measuring. */

@@ -2,7 +2,6 @@
 #include "machine/catalogue.h"
 
 #include "machine/catalogue_data.inc"
-#include "machine/tlb_levels.h"
 
 #include <string.h>
 

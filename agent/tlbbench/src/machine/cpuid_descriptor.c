@@ -2,8 +2,6 @@
 /* The TLB descriptors of CPUID leaf 2: Intel SDM volume 2A, CPUID leaf 02H, "Encoding of CPUID Leaf 2 Descriptors". */
 #include "machine/cpuid_descriptor.h"
 
-#include "machine/tlb_levels.h"
-
 #include <stdio.h>
 #include <string.h>
 

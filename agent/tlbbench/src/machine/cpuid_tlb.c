@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine/cpuid_tlb.h"
 
-#include "base/verdict.h"
-#include "machine/cpuid.h"
 #include "machine/cpuid_descriptor.h"
-#include "machine/tlb_levels.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

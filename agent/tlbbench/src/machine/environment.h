@@ -103,8 +103,4 @@ void environment_free(struct environment *environment);
 /* Pool of this page size, or NULL. */
 const struct pool *environment_pool(const struct environment *environment, uint64_t page_bytes);
 
-/* Bytes that may be used before the cgroup limit or MemAvailable is reached, whichever is less; UNKNOWN when neither is
- * known. */
-int64_t environment_headroom_bytes(const struct environment *environment);
-
 #endif

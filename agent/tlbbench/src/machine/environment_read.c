@@ -2,13 +2,9 @@
 #include "machine/environment_read.h"
 
 #include "base/tree.h"
-#include "base/verdict.h"
 #include "machine/catalogue.h"
-#include "machine/cpuid.h"
 #include "machine/cpuid_tlb.h"
-#include "machine/environment.h"
 #include "machine/environment_parts.h"
-#include "machine/tlb_levels.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,8 +3,6 @@
 
 #include "base/clock.h"
 #include "base/signals.h"
-#include "base/verdict.h"
-#include "memory/backing.h"
 #include "memory/smaps.h"
 
 #include <errno.h>
@@ -12,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { TOUCH_CHUNK_BYTES = 64 << 20 }; /* how long a stop request waits at most: some tens of milliseconds */
+enum { TOUCH_PART_BYTES = 64 << 20 }; /* how long a stop request waits at most: some tens of milliseconds */
 
 static double granted_fraction(const struct arena *arena)
 {
@@ -32,21 +30,6 @@ static double granted_fraction(const struct arena *arena)
     return NAN;
 }
 
-struct touch {
-    char *base;
-    size_t bytes;
-    size_t step;
-};
-
-/* One non-zero word a base page: zero pages could be shared or compressed by a hypervisor. */
-static void touch_pages(void *context)
-{
-    const struct touch *touch = context;
-
-    for (size_t offset = 0; offset < touch->bytes; offset += touch->step)
-        *(volatile uint64_t *)(touch->base + offset) = offset + 1;
-}
-
 /* Gives back what lies behind the first `bytes`, rounded up to whole pages. */
 static void cut_arena(struct arena *arena, size_t bytes)
 {
@@ -60,28 +43,61 @@ static void cut_arena(struct arena *arena, size_t bytes)
     }
 }
 
-/* Stops touching when `seconds` are over, and cuts the arena there. */
-static int touch_arena(struct arena *arena, double seconds, struct verdict *verdict)
+struct touch {
+    const struct touch_request *request;
+    size_t from, to;
+};
+
+static void touch_part(void *context)
+{
+    const struct touch *touch = context;
+
+    for (size_t offset = touch->from; offset < touch->to; offset += touch->request->step) {
+        volatile uint64_t *word = (volatile uint64_t *)(touch->request->base + offset);
+
+        if (touch->request->writes)
+            *word = offset + 1;
+        else
+            (void)*word;
+    }
+}
+
+int memory_touch(const struct touch_request *request, size_t *touched_bytes, struct verdict *verdict)
 {
     uint64_t start_ns = clock_now_ns();
+    double seconds = 0;
 
-    for (size_t done = 0; done < arena->bytes; done += TOUCH_CHUNK_BYTES) {
-        size_t left = arena->bytes - done;
-        struct touch touch = {arena->base + done, left < TOUCH_CHUNK_BYTES ? left : TOUCH_CHUNK_BYTES,
-                              (size_t)sysconf(_SC_PAGESIZE)};
+    for (*touched_bytes = 0; *touched_bytes < request->bytes && seconds <= request->seconds;) {
+        size_t left = request->bytes - *touched_bytes;
+        size_t part = left < TOUCH_PART_BYTES ? left : TOUCH_PART_BYTES;
+        struct touch touch = {request, *touched_bytes, *touched_bytes + part};
 
         if (signals_stop_requested()) {
             verdict_set(verdict, STATUS_STOPPED, "stopped by signal %d", signals_stop_signal());
             return -1;
         }
-        if (signals_guard_bus(touch_pages, &touch) != 0) {
-            verdict_set(verdict, STATUS_SIGBUS, "SIGBUS: a promised page of %s could not be had", arena->backing.name);
+        if (signals_guard_bus(touch_part, &touch) != 0) {
+            verdict_set(verdict, STATUS_SIGBUS, "SIGBUS: a reserved page of %s was not available", request->name);
             return -1;
         }
-        arena->touch_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
-        if (arena->touch_seconds > seconds)
-            cut_arena(arena, done + touch.bytes);
+        *touched_bytes += part;
+        seconds = (double)(clock_now_ns() - start_ns) / 1e9;
     }
+    return 0;
+}
+
+/* Stops touching when `seconds` are over, and cuts the arena there. */
+static int touch_arena(struct arena *arena, double seconds, struct verdict *verdict)
+{
+    struct touch_request request = {arena->base, arena->bytes,        (size_t)sysconf(_SC_PAGESIZE),
+                                    true,        arena->backing.name, seconds};
+    uint64_t start_ns = clock_now_ns();
+    size_t touched_bytes = 0;
+
+    if (memory_touch(&request, &touched_bytes, verdict) != 0)
+        return -1;
+    arena->touch_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
+    cut_arena(arena, touched_bytes);
     return 0;
 }
 

@@ -6,13 +6,26 @@
 #include "base/verdict.h"
 #include "memory/backing.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Touches every `step` bytes of a mapping: writes a non-zero word, since zero pages could be shared or compressed by a
+ * hypervisor, or reads. Stops between parts of some tens of milliseconds when asked to. Returns 0; -1 when stopped, or
+ * at a SIGBUS on a page of `name` that the kernel had promised, with the reason. */
+struct touch_request {
+    char *base;
+    size_t bytes, step;
+    bool writes;
+    const char *name; /* of the pages, for the reason */
+    double seconds;   /* touching ends after about so long; INFINITY = never */
+};
+int memory_touch(const struct touch_request *request, size_t *touched_bytes, struct verdict *verdict);
 
 /* A private anonymous mapping, touched with non-zero data. */
 struct arena {
     char *base;   /* aligned to page_bytes */
-    size_t bytes; /* as asked for, in whole pages */
+    size_t bytes; /* as requested, in whole pages */
     struct backing backing;
     double granted_fraction; /* part that smaps shows to be of page_bytes; NAN = unknown */
     double touch_seconds;    /* the first touch of it all */
@@ -20,7 +33,7 @@ struct arena {
     size_t mapped_bytes;
 };
 
-/* Maps and touches `bytes`. Rounds hugetlb up to whole pages. Base pages are asked for with MADV_NOHUGEPAGE. `node` >=
+/* Maps and touches `bytes`. Rounds hugetlb up to whole pages. Base pages are requested with MADV_NOHUGEPAGE. `node` >=
  * 0 binds the memory to that NUMA node. On failure returns -1 with the reason and leaves nothing mapped. THP that was
  * not granted in full succeeds with STATUS_THP_NOT_GRANTED in `verdict`. */
 int arena_open(struct arena *arena, const struct backing *backing, size_t bytes, int node, struct verdict *verdict);

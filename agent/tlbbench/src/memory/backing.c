@@ -3,7 +3,6 @@
 
 #include "base/text.h"
 #include "base/tree.h"
-#include "base/verdict.h"
 #include "machine/processes.h"
 
 #include <errno.h>

@@ -23,7 +23,7 @@ struct backing {
  */
 void backing_explain_errno(int error, const char *doing, uint64_t bytes, struct verdict *verdict);
 
-/* An unnamed file of `bytes`; page_bytes 0 = base pages, else hugetlb pages of that size. Returns the descriptor or -1.
+/* A memfd of `bytes`; page_bytes 0 = base pages, else hugetlb pages of that size. Returns the descriptor or -1.
  */
 int backing_memfd(uint64_t page_bytes, uint64_t bytes, struct verdict *verdict);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/budget.h"
 
-#include "base/verdict.h"
-
 /* Without --max-memory a quarter of what is available: the node has other work. */
 #define DEFAULT_SHARE 4
 /* With --max-memory still not the last eighth of what is available: page tables and the kernel need some. */

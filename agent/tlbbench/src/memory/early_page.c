@@ -2,12 +2,8 @@
 #include "memory/early_page.h"
 
 #include "base/clock.h"
-#include "base/parse.h"
 #include "base/signals.h"
 #include "base/tree.h"
-#include "base/verdict.h"
-#include "memory/arena.h"
-#include "memory/backing.h"
 
 #include <errno.h>
 #include <sched.h>

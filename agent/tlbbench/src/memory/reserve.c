@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/reserve.h"
 
-#include "base/verdict.h"
-#include "memory/reserve_journal.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

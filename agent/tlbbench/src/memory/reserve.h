@@ -2,15 +2,15 @@
 /*
  * --reserve: huge pages taken from the kernel for the measurement, and given back on every exit.
  *
- * Before a pool is written, its former count goes into a journal that is synced to its file system, and what the kernel
- * made of the wish goes there afterwards. The owner holds a lock on the journal, and forked workers inherit it, so the
- * lock is free exactly when nobody uses the pages any more. An orderly exit gives the pages back and removes the
+ * Before a pool is written, its previous count goes into a journal that is synced to its file system, and what the
+ * kernel made of the wish goes there afterwards. The owner holds a lock on the journal, and forked workers inherit it,
+ * so the lock is free exactly when nobody uses the pages any more. An orderly exit gives the pages back and removes the
  * journal; after SIGKILL the next start finds the journal unlocked and does the same. A journal of an earlier boot is
  * only removed: pools do not survive a boot.
  *
  * Everything in this project that writes a pool does so under this lock and through this journal
  * (agent/hugeplan_agent/pool_reservation.py is the other program's side), so that one writer never takes another's
- * pages for the former count, and whoever starts next mends what either left.
+ * pages for the previous count, and whoever starts next mends what either left.
  *
  * The journal lies in /run/tlbbench, else in $XDG_RUNTIME_DIR/tlbbench, else in $TMPDIR (or /tmp) as tlbbench-UID: the
  * first of these that can be created and belongs to the caller alone.
@@ -54,7 +54,7 @@ int reservation_recover(const struct reserve_paths *places);
 /* True when a killed run left pools that reservation_recover() would restore. Writes nothing. */
 bool reservation_is_left(const struct reserve_paths *places);
 
-/* Count to write when a pool that was raised from `former` to `held` now has `current`: the former count, plus what
+/* Count to write when a pool that was raised from `former` to `held` now has `current`: the previous count, plus what
  * others added. A count that others set below the former stays. */
 int64_t reserve_restored_count(int64_t previous, int64_t held, int64_t current);
 

@@ -3,8 +3,6 @@
 
 #include "machine/cpuid.h"
 #include "machine/cpuid_tlb.h"
-#include "machine/environment.h"
-#include "output/json.h"
 #include "output/to_json.h"
 
 static void sections_to_json(const struct document *d, struct json *j)

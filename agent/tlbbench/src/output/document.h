@@ -17,7 +17,7 @@ struct document {
     const char *profile; /* NULL where nothing is measured */
     uint64_t seed;
     const struct environment *environment;
-    const struct process_list *processes; /* NULL = not asked for */
+    const struct process_list *processes; /* NULL = not requested */
     const struct section_result *sections;
     size_t section_count;
     struct timespec started_at; /* CLOCK_REALTIME */

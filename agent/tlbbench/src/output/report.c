@@ -2,8 +2,6 @@
 #include "output/report.h"
 
 #include "base/text.h"
-#include "machine/environment.h"
-#include "machine/processes.h"
 #include "output/report_text.h"
 
 #include <inttypes.h>

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOURCES = SOURCE_DEVICE_TREE + 1, CELL_BYTES = 48, LABEL_BYTES = 96, NOTE_BYTES = 160 };
+enum { SOURCES = SOURCE_DEVICE_TREE + 1, CELL_BYTES = 48 };
 
 static const uint64_t SIZE_4M = UINT64_C(4) << 20;
 
@@ -203,32 +203,6 @@ static void print_rows(FILE *out, const struct table *table)
 
 /* --- notes ---------------------------------------------------------------------------------------------------- */
 
-/* A note on one level; page sizes and sources with the same note share a line. */
-struct note {
-    unsigned level;
-    enum side side;
-    enum fact_source source;
-    size_t page_count;
-    char pages[LABEL_BYTES];
-    char text[NOTE_BYTES]; /* the same for all these pages */
-    char own[NOTE_BYTES];  /* in the words of the first */
-    bool is_printed;
-};
-
-/* "96 shared with 2M, 1G" differs in words from page to page and says the same. */
-static void note_text(const struct tlb_level *level, char text[NOTE_BYTES])
-{
-    static const char shared[] = " shared with ";
-    const char *at = strstr(level->note, shared);
-    const char *rest = at != NULL ? strchr(at, ';') : NULL;
-
-    if (at == NULL || (rest != NULL && strstr(rest, shared) != NULL)) {
-        (void)snprintf(text, NOTE_BYTES, "%s", level->note); /* several structures: which share is what matters */
-        return;
-    }
-    (void)snprintf(text, NOTE_BYTES, "one structure holds pages of these sizes%s", rest != NULL ? rest : "");
-}
-
 static bool is_explained(const char *note, const struct disagreement *disagreements, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -237,73 +211,21 @@ static bool is_explained(const char *note, const struct disagreement *disagreeme
     return false;
 }
 
-static void take_note(struct note *notes, size_t *count, const struct tlb_level *level)
-{
-    char page[PAGE_TEXT_BYTES];
-    char text[NOTE_BYTES];
-
-    note_text(level, text);
-    (void)page_text(level->page_bytes, page);
-    for (size_t i = 0; i < *count; i++) {
-        struct note *note = &notes[i];
-
-        if (note->level == level->level && note->side == side_of(level->kind) && note->source == level->source &&
-            strcmp(note->text, text) == 0) {
-            text_append(note->pages, sizeof(note->pages), ", %s", page);
-            note->page_count++;
-            return;
-        }
-    }
-    struct note *note = &notes[(*count)++];
-
-    *note =
-        (struct note){.level = level->level, .side = side_of(level->kind), .source = level->source, .page_count = 1};
-    (void)snprintf(note->own, sizeof(note->own), "%s", level->note);
-    (void)snprintf(note->pages, sizeof(note->pages), "%s", page);
-    (void)snprintf(note->text, sizeof(note->text), "%s", text);
-}
-
-static bool is_same_note(const struct note *a, const struct note *b)
-{
-    return a->level == b->level && a->side == b->side && strcmp(a->pages, b->pages) == 0 &&
-           strcmp(a->text, b->text) == 0;
-}
-
-static void print_note(FILE *out, struct note *notes, size_t count, size_t index)
-{
-    static const char *const sides[] = {[SIDE_DATA] = "data", [SIDE_STORE] = "store", [SIDE_INSTRUCTION] = "instr"};
-    const struct note *note = &notes[index];
-    char sources[LABEL_BYTES] = "";
-
-    for (size_t i = index; i < count; i++) {
-        if (notes[i].is_printed || !is_same_note(&notes[i], note))
-            continue;
-        text_append(sources, sizeof(sources), "%s%s", sources[0] != '\0' ? " and " : "",
-                    fact_source_name(notes[i].source));
-        notes[i].is_printed = true;
-    }
-    report_wrapped(out, "  -", 4, "L%u %s %s, %s: %s", note->level, sides[note->side], note->pages, sources,
-                   note->page_count > 1 ? note->text : note->own);
-}
-
 static void print_notes(FILE *out, const struct table *table, const struct disagreement *disagreements,
                         size_t disagreement_count)
 {
-    struct note *notes = calloc(table->count * SOURCES + 1, sizeof(*notes));
-    size_t count = 0;
+    char page[PAGE_TEXT_BYTES];
 
-    for (size_t i = 0; notes != NULL && i < table->count; i++)
+    for (size_t i = 0; i < table->count; i++)
         for (size_t c = 0; c < sizeof(COLUMNS) / sizeof(COLUMNS[0]); c++) {
-            const struct tlb_level *level = table->rows[i].cells[COLUMNS[c].source];
+            const struct row *row = &table->rows[i];
+            const struct tlb_level *level = row->cells[COLUMNS[c].source];
 
             if (level != NULL && level->note[0] != '\0' &&
                 !is_explained(level->note, disagreements, disagreement_count))
-                take_note(notes, &count, level);
+                report_wrapped(out, "  -", 4, "L%u %s %s, %s: %s", row->level, kind_text(row),
+                               page_text(row->page_bytes, page), COLUMNS[c].heading, level->note);
         }
-    for (size_t i = 0; i < count; i++)
-        if (!notes[i].is_printed)
-            print_note(out, notes, count, i);
-    free(notes);
 }
 
 void report_levels(FILE *out, const struct environment *environment, const struct tlb_level_list *levels,

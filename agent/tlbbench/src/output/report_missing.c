@@ -3,53 +3,35 @@
 #include "output/report_missing.h"
 
 #include "base/text.h"
-#include "base/verdict.h"
 #include "engine/curve.h"
 #include "output/report_text.h"
-#include "output/run_result.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 const char *status_words(enum status status)
 {
-    switch (status) {
-    case STATUS_OK:
-        return "measured";
-    case STATUS_SKIPPED:
-        return "not asked for, or nothing to measure here";
-    case STATUS_NOISY:
-        return "the machine was too disturbed to say a number";
-    case STATUS_NO_FREE_HUGEPAGES:
-        return "the pool has too few free pages";
-    case STATUS_THP_NOT_GRANTED:
-        return "the kernel gave base pages";
-    case STATUS_FRACTURED:
-        return "the TLB holds them in smaller pieces";
-    case STATUS_CPUID_HIDDEN:
-        return "CPUID says nothing";
-    case STATUS_STOPPED:
-        return "stopped before it was done";
-    case STATUS_NO_MEMORY:
-        return "the kernel gave no memory";
-    case STATUS_MEMORY_LIMIT:
-        return "more memory than allowed would be needed";
-    case STATUS_CGROUP_LIMIT:
-        return "the memory cgroup leaves too little";
-    case STATUS_ADDRESS_SPACE_LIMIT:
-        return "the limit of the address space leaves too little";
-    case STATUS_SIGBUS:
-        return "a page that the kernel had promised was not there";
-    case STATUS_NOT_PERMITTED:
-        return "not permitted";
-    case STATUS_UNSUPPORTED:
-        return "the kernel or the processor cannot do it";
-    case STATUS_NOT_REACHED:
-        return "not reached within the tested range";
-    case STATUS_FAILED:
-        return "it failed";
-    }
-    return "unknown";
+    static const char *const words[] = {
+        [STATUS_OK] = "it was measured",
+        [STATUS_SKIPPED] = "not requested, or nothing to measure here",
+        [STATUS_NOISY] = "the machine was too disturbed for a number",
+        [STATUS_NO_FREE_HUGEPAGES] = "the pool has too few free pages",
+        [STATUS_THP_NOT_GRANTED] = "the kernel gave base pages where THP was requested",
+        [STATUS_FRACTURED] = "the TLB holds them in smaller pieces",
+        [STATUS_CPUID_HIDDEN] = "CPUID says nothing",
+        [STATUS_STOPPED] = "stopped before it was done",
+        [STATUS_NO_MEMORY] = "the kernel gave no memory",
+        [STATUS_MEMORY_LIMIT] = "it needs more memory than is allowed",
+        [STATUS_CGROUP_LIMIT] = "the memory cgroup leaves too little",
+        [STATUS_ADDRESS_SPACE_LIMIT] = "RLIMIT_AS leaves too little",
+        [STATUS_SIGBUS] = "a page that the kernel had reserved was not available",
+        [STATUS_NOT_PERMITTED] = "it is not permitted",
+        [STATUS_UNSUPPORTED] = "the kernel or the processor does not support it",
+        [STATUS_NOT_REACHED] = "not reached within the tested range",
+        [STATUS_FAILED] = "it failed",
+    };
+
+    return words[status];
 }
 
 enum { NAMES_BYTES = 560 };

@@ -3,7 +3,6 @@
 
 #include "base/text.h"
 #include "output/report_text.h"
-#include "pressure/result.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "output/report_rows.h"
 
-#include "base/text.h"
 #include "base/verdict.h"
 #include "output/report_text.h"
-#include "rows/result.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -108,9 +106,9 @@ static void report_speeds(FILE *out, const struct rows_result *rows, const struc
 {
     (void)fputc('\n', out);
     report_wrapped(out, "", 0,
-                   "rows read from shared memory, million a second (thr = threads of one process, proc = forked "
+                   "rows read from shared memory, millions per second (thr = threads of one process, proc = forked "
                    "processes%s%s)",
-                   has_times(out) ? "; ns a row in pages of " : "",
+                   has_times(out) ? "; ns per row in pages of " : "",
                    has_times(out) ? columns->backings[0]->backing : "");
     (void)fprintf(out, "  %-7s %-7s %-9s %8s", "row", "keys", "read", "by");
     for (size_t c = 0; c < columns->count; c++)
@@ -198,27 +196,6 @@ static void report_tables(FILE *out, const struct rows_result *rows)
     }
 }
 
-static void report_break_even(FILE *out, const struct break_even *item)
-{
-    char page[PAGE_TEXT_BYTES];
-    char saved[SIZE_TEXT_BYTES];
-    char held[SIZE_TEXT_BYTES];
-
-    (void)page_text(item->page_bytes, page);
-    if (item->connections < 0 || item->saved_bytes_per_connection > INT64_MAX) {
-        report_wrapped(out, "  -", 4, "%s pages: %s.", page, item->text);
-        return;
-    }
-    (void)size_text((int64_t)item->saved_bytes_per_connection, saved);
-    (void)size_text((int64_t)(item->rounding_bytes + item->idle_pool_bytes), held);
-    report_wrapped(
-        out, "  -", 4,
-        "%s pages save each connection %s of page tables. The unused end of the segment's last page and idle "
-        "pages of the pool hold %s: paid back from %" PRId64 " connections on; one more idle page takes "
-        "%" PRId64 ".",
-        page, saved, held, item->connections, item->connections_per_idle_page);
-}
-
 void report_rows(FILE *out, const struct rows_result *rows)
 {
     struct columns columns = {.count = 0};
@@ -230,6 +207,6 @@ void report_rows(FILE *out, const struct rows_result *rows)
     report_tables(out, rows);
     for (size_t i = 0; i < rows->break_even_count; i++) {
         (void)fputs(i == 0 ? "\nconnections\n" : "", out);
-        report_break_even(out, &rows->break_evens[i]);
+        report_wrapped(out, "  -", 4, "%s.", rows->break_evens[i].text);
     }
 }

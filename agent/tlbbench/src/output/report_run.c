@@ -37,7 +37,7 @@ static const char *layout_words(const char *layout)
         {"random_64b", "every cache line, in random order"},
         {"aliased", "virtual pages on a few frames, so that all data stay in the cache"},
         {"distinct", "one cache line of its own in each page"},
-        {"zeroes", "read-only pages that share the kernel's page of zeroes"},
+        {"zeroes", "read-only pages that all map the zero page"},
         {"scatter", "one hot line in each huge page"},
     };
 
@@ -92,8 +92,8 @@ static void report_sharing(FILE *out, double alone_fraction)
 {
     if (alone_fraction < IDLE_FRACTION_TOLD)
         report_wrapped(out, "core sharing", REPORT_LABEL_COLUMNS,
-                       "another hardware thread was busy on this core in %.0f %% of the looks at it: it takes TLB "
-                       "entries; levels and penalties are from its pauses",
+                       "the SMT sibling was busy in %.0f %% of the probes: it evicts TLB "
+                       "entries; levels and penalties come from its pauses",
                        100 * (1 - alone_fraction));
 }
 
@@ -178,10 +178,11 @@ static void report_delta_table(FILE *out, const struct latency_result *latency, 
         if (strcmp(latency->deltas[i].layout, layout) == 0)
             add_backing(&table, latency->deltas[i].backing);
     (void)fputc('\n', out);
-    report_wrapped(out, "", 0,
-                   "difference to base pages in ns per access (negative is faster, +- half the 95 %% interval, * = it "
-                   "leaves out 0): %s",
-                   layout_words(layout));
+    report_wrapped(
+        out, "", 0,
+        "difference from base pages in ns per access (negative is faster, +- half the 95 %% interval, * = it "
+        "leaves out 0): %s",
+        layout_words(layout));
     (void)fprintf(out, "%10s", "");
     for (size_t b = 0; b < table.count; b++)
         (void)fprintf(out, " %13s%s", table.backings[b], b + 1 < table.count ? " " : "\n");
@@ -216,15 +217,15 @@ static void report_scatter(FILE *out, const struct scatter_result *scatter)
     (void)fputc('\n', out);
     if (scatter->crossing_hot_lines >= 0)
         report_wrapped(out, "scatter", REPORT_LABEL_COLUMNS,
-                       "from %" PRId64 " hot lines on, %s pages no longer beat base pages", scatter->crossing_hot_lines,
-                       scatter->crossing_backing);
+                       "from %" PRId64 " hot lines on, %s pages are slower than base pages",
+                       scatter->crossing_hot_lines, scatter->crossing_backing);
     else if (scatter->crossing_status == STATUS_NOT_REACHED)
         report_wrapped(out, "scatter", REPORT_LABEL_COLUMNS,
                        "huge pages were not slower than base pages anywhere between %" PRIu64 " and %" PRIu64
                        " hot lines",
                        scatter->tested_min, scatter->tested_max);
     else
-        report_wrapped(out, "scatter", REPORT_LABEL_COLUMNS, "where huge pages stop helping is not known: %s",
+        report_wrapped(out, "scatter", REPORT_LABEL_COLUMNS, "where huge pages stop helping is unknown: %s",
                        status_words(scatter->crossing_status));
 }
 

@@ -2,7 +2,6 @@
 #include "output/report_text.h"
 
 #include "base/text.h"
-#include "machine/tlb_levels.h"
 
 #include <math.h>
 #include <stdarg.h>

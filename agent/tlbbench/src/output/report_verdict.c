@@ -4,14 +4,11 @@
 #include "base/text.h"
 #include "base/verdict.h"
 #include "engine/curve.h"
-#include "geometry/result.h"
 #include "latency/result.h"
-#include "machine/environment.h"
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"
 #include "output/report_missing.h"
 #include "output/report_text.h"
-#include "output/run_result.h"
 #include "pressure/result.h"
 
 #include <math.h>
@@ -198,7 +195,7 @@ static void fractured(const struct environment *environment, const struct effect
     if (found->effect == EFFECT_UNKNOWN)
         text_append(text, VERDICT_TEXT_BYTES, "; whether they shorten walks was not measured");
     else if (found->effect == EFFECT_HIDDEN)
-        text_append(text, VERDICT_TEXT_BYTES, "; whether they shorten walks is lost in the noise");
+        text_append(text, VERDICT_TEXT_BYTES, "; the noise hides whether they shorten walks");
     append_numbers(text, found);
 }
 
@@ -223,9 +220,9 @@ static const char *effect_words(enum effect effect)
     static const char *const words[] = {
         [EFFECT_UNKNOWN] = "not compared with base pages",
         [EFFECT_FASTER] = "faster than base pages",
-        [EFFECT_NONE] = "no measured difference to base pages",
+        [EFFECT_NONE] = "no measured difference from base pages",
         [EFFECT_SLOWER] = "slower than base pages",
-        [EFFECT_HIDDEN] = "a difference to base pages, if any, is lost in the noise",
+        [EFFECT_HIDDEN] = "the noise hides any difference from base pages",
     };
 
     return words[effect];
@@ -250,25 +247,17 @@ static void whole(const struct geometry_result *geometry, const struct effective
     append_numbers(text, found);
 }
 
-static void append_why(char text[VERDICT_TEXT_BYTES], const struct effective_page *effective_page)
+static void append_why(char text[VERDICT_TEXT_BYTES], const struct effective_page *page)
 {
-    switch (effective_page->verdict.status) {
-    case STATUS_NO_FREE_HUGEPAGES:
+    bool has_words = page->verdict.status == STATUS_NOISY || page->verdict.status == STATUS_THP_NOT_GRANTED;
+
+    if (page->verdict.status == STATUS_NO_FREE_HUGEPAGES)
         text_append(text, VERDICT_TEXT_BYTES,
-                    "the pool has too few free pages (--reserve takes them for the measurement, as root)");
-        break;
-    case STATUS_THP_NOT_GRANTED:
-        text_append(text, VERDICT_TEXT_BYTES, "the kernel gave base pages where transparent huge pages were asked for");
-        break;
-    case STATUS_NOISY:
-        text_append(text, VERDICT_TEXT_BYTES, "the machine was too disturbed to say a number");
-        break;
-    default:
+                    "the pool has too few free pages (--reserve, as root, allocates them for the measurement)");
+    else
         text_append(text, VERDICT_TEXT_BYTES, "%s",
-                    effective_page->verdict.reason[0] != '\0' ? effective_page->verdict.reason
-                                                              : status_words(effective_page->verdict.status));
-        break;
-    }
+                    has_words || page->verdict.reason[0] == '\0' ? status_words(page->verdict.status)
+                                                                 : page->verdict.reason);
 }
 
 /* Their place in the TLB is not known; their time may be. */

@@ -66,7 +66,7 @@ static void judge(const struct pressure_series *series, size_t series_count, con
         result->verdict = (struct verdict){.status = STATUS_OK};
     if (result->verdict.status == STATUS_OK && shortage->noisy > 0) {
         verdict_set(&result->verdict, STATUS_NOISY,
-                    "other work held the core at %zu of %zu points, which were left out", shortage->noisy,
+                    "CPU contention: %zu of %zu points have no quiet figure and were left out", shortage->noisy,
                     shortage->points);
     }
 }

@@ -6,13 +6,11 @@
 #include "base/rng.h"
 #include "base/verdict.h"
 #include "engine/counter.h"
-#include "engine/session.h"
 #include "machine/caches.h"
 #include "machine/environment.h"
 #include "memory/arena.h"
 #include "memory/backing.h"
 #include "pressure/probe.h"
-#include "pressure/result.h"
 #include "pressure/series.h"
 
 #include <math.h>
@@ -205,7 +203,7 @@ static void lose_series(struct work *work, struct pressure_series *series, const
     weigh_again(work);
 }
 
-/* A backing that cannot be had is lost with its reason, the others go on; -1 = stop. */
+/* A backing that is not available is lost with its reason, the others go on; -1 = stop. */
 static int measure_series(struct work *work, struct pressure_series *series, unsigned mapping, struct verdict *verdict)
 {
     struct verdict found;
@@ -265,7 +263,7 @@ static int measure_mapping(struct work *work, unsigned mapping, struct verdict *
     return status;
 }
 
-/* --- what can be had -------------------------------------------------------------------------------------------- */
+/* --- what is available -------------------------------------------------------------------------------------------- */
 
 static void size_series(const struct work *work, struct pressure_series *series)
 {
@@ -336,16 +334,16 @@ static bool prepare(struct work *work)
     struct verdict *verdict = &work->result->verdict;
 
     if (work->series_count == 0) {
-        verdict_set(verdict, STATUS_SKIPPED, "no larger page size was asked for");
+        verdict_set(verdict, STATUS_SKIPPED, "no larger page size was requested");
         return false;
     }
     if (session_must_stop(session, verdict))
         return false;
     if (work->plan.base_bytes == 0) {
-        verdict_set(verdict, STATUS_MEMORY_LIMIT,
-                    "the %llu MiB that may be used hold no region beyond the last cache of %llu MiB beside the pages",
-                    (unsigned long long)(session->memory_bytes / MIB),
-                    (unsigned long long)(cache_last_level_bytes() / MIB));
+        verdict_set(
+            verdict, STATUS_MEMORY_LIMIT,
+            "the memory budget of %llu MiB holds no region larger than the last cache (%llu MiB) besides the pages",
+            (unsigned long long)(session->memory_bytes / MIB), (unsigned long long)(cache_last_level_bytes() / MIB));
         return false;
     }
     if (!counter_calibrate(&work->scale)) {

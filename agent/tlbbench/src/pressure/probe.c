@@ -2,10 +2,8 @@
 #include "pressure/probe.h"
 
 #include "base/clock.h"
-#include "base/rng.h"
 #include "base/signals.h"
 #include "base/statistics.h"
-#include "engine/counter.h"
 #include "engine/guard.h"
 
 enum {

@@ -56,7 +56,7 @@ struct probe_time {
 };
 
 /* Times `accesses` accesses or as many as fit into `seconds`, at least some hundreds: medians over parts of the mean of
- * each. Parts that the noise guard rejects are left out. Returns false when too few remained or a stop was asked for.
+ * each. Parts that the noise guard rejects are left out. Returns false when too few remained or a stop was requested.
  */
 bool probe_measure(struct probe *probe, const struct counter_scale *scale, uint64_t accesses, double seconds,
                    struct probe_time *time);

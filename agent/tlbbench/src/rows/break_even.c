@@ -3,8 +3,6 @@
 
 #include "base/verdict.h"
 #include "memory/backing.h"
-#include "rows/result.h"
-#include "rows/segment.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +49,7 @@ static void fill(const struct rows_result *result, const struct rows_segment *se
     item->connections_per_idle_page = rows_break_even_connections(item->page_bytes - 1, base - huge);
     (void)snprintf(
         item->text, sizeof(item->text),
-        "%s pages save %llu KiB of page tables a connection; rounding and idle pages hold %llu KiB, paid back "
+        "%s pages save %llu KiB of page tables per connection; rounding and idle pages hold %llu KiB, paid back "
         "from %lld on; one more idle page takes %lld",
         segment->backing.name, (unsigned long long)((base - huge) >> 10),
         (unsigned long long)((item->rounding_bytes + item->idle_pool_bytes) >> 10), (long long)item->connections,

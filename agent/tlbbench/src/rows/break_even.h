@@ -13,7 +13,7 @@
  * connection must not be 0. */
 int64_t rows_break_even_connections(uint64_t held_bytes, uint64_t saved_bytes);
 
-/* Fills result->break_evens for the hugetlb segments that could be had. Returns 0, or -1 when memory ran out. */
+/* Fills result->break_evens for the hugetlb segments that was available. Returns 0, or -1 when memory ran out. */
 int rows_find_break_even(struct rows_result *result, const struct rows_segment *segments, size_t segment_count,
                          uint64_t base_page_bytes);
 

@@ -2,8 +2,6 @@
 #include "rows/plan.h"
 
 #include "base/parse.h"
-#include "rows/reader.h"
-#include "rows/result.h"
 
 #include <stdlib.h>
 

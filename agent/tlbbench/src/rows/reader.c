@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/permutation.h"
 #include "base/rng.h"
-#include "rows/result.h"
 #include "rows/zipf.h"
 
 #include <math.h>
@@ -12,7 +11,7 @@
 enum {
     LINE_BYTES = 64,
     INDEX_ENTRY_BYTES = 8,
-    BATCH_ROWS = 32, /* between two looks at the clock: its 20 ns vanish */
+    BATCH_ROWS = 32, /* between two readings of the clock: its 20 ns vanish */
 };
 
 /* The usual skew of database benchmarks. */
@@ -57,7 +56,7 @@ uint64_t rows_count(uint64_t bytes, uint64_t row_bytes)
 
 struct reader {
     const char *rows;
-    const char *index; /* behind the rows, one entry a row */
+    const char *index; /* behind the rows, one entry per row */
     uint64_t row_bytes;
     uint64_t count;
     enum row_read read;

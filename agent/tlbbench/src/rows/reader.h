@@ -32,7 +32,7 @@ struct rows_counters {
     double first_touch_seconds, first_touch_cpu_seconds;
     bool touched; /* false in the end: the worker died on the way */
     bool finished;
-    uint32_t histogram[ROWS_BUCKETS]; /* batches by ns a row */
+    uint32_t histogram[ROWS_BUCKETS]; /* batches by ns per row */
 };
 
 /* Bucket of `ns` per row, and the middle of a bucket. */

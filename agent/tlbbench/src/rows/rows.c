@@ -5,13 +5,11 @@
 #include "base/permutation.h"
 #include "base/rng.h"
 #include "base/verdict.h"
-#include "engine/session.h"
 #include "engine/steal.h"
 #include "memory/backing.h"
 #include "rows/break_even.h"
 #include "rows/plan.h"
 #include "rows/reader.h"
-#include "rows/result.h"
 #include "rows/segment.h"
 #include "rows/workers.h"
 
@@ -53,7 +51,7 @@ struct work {
     size_t noisy_count;
 };
 
-/* Equal for every page size. Page tables of forked workers count too: 8 bytes a base page and worker. */
+/* Equal for every page size. Page tables of forked workers count too: 8 bytes per base page and worker. */
 static size_t choose_segment_bytes(const struct work *work, size_t backings)
 {
     const struct session *session = work->session;

@@ -1,54 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows/segment.h"
 
-#include "base/signals.h"
-#include "base/verdict.h"
-#include "engine/session.h"
 #include "machine/environment.h"
-#include "memory/arena.h"
-#include "memory/backing.h"
 #include "memory/smaps.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { FILL_CHUNK_BYTES = 32 << 20 };
-
-struct fill {
-    char *base;
-    size_t bytes;
-    size_t step;
-};
-
-/* One non-zero word a page part: the contents do not matter, that the page is there does. */
-static void fill_pages(void *context)
+/* The contents do not matter, only that the pages exist. Returns -1 only when asked to stop. */
+static int fill_segment(char *view, uint64_t base_page_bytes, struct rows_segment *segment, struct verdict *verdict)
 {
-    const struct fill *fill = context;
+    struct touch_request request = {view, segment->mapped_bytes, (size_t)base_page_bytes,
+                                    true, segment->backing.name, INFINITY};
+    size_t touched_bytes = 0;
 
-    for (size_t offset = 0; offset < fill->bytes; offset += fill->step)
-        *(volatile uint64_t *)(fill->base + offset) = offset + 1;
-}
-
-static int fill_segment(char *view, size_t bytes, uint64_t base_page_bytes, struct rows_segment *segment,
-                        struct verdict *verdict)
-{
-    for (size_t done = 0; done < bytes; done += FILL_CHUNK_BYTES) {
-        struct fill fill = {view + done, bytes - done < FILL_CHUNK_BYTES ? bytes - done : FILL_CHUNK_BYTES,
-                            (size_t)base_page_bytes};
-
-        if (signals_stop_requested()) {
-            verdict_set(verdict, STATUS_STOPPED, "stopped by signal %d", signals_stop_signal());
-            return -1;
-        }
-        if (signals_guard_bus(fill_pages, &fill) != 0) {
-            verdict_set(&segment->verdict, STATUS_SIGBUS, "SIGBUS: a promised page of %s could not be had",
-                        segment->backing.name);
-            return 0;
-        }
-    }
-    return 0;
+    if (memory_touch(&request, &touched_bytes, &segment->verdict) == 0 || segment->verdict.status != STATUS_STOPPED)
+        return 0;
+    *verdict = segment->verdict;
+    return -1;
 }
 
 /* Shared memory gets transparent huge pages only where shmem_enabled says so; what was given is read back. */
@@ -115,7 +87,7 @@ int rows_segment_open(struct rows_segment *segment, const struct backing *backin
     if (view == NULL)
         return 0;
     backing_bind(view, segment->mapped_bytes, session->numa_node);
-    int status = fill_segment(view, segment->mapped_bytes, session->base_page_bytes, segment, verdict);
+    int status = fill_segment(view, session->base_page_bytes, segment, verdict);
 
     if (status == 0 && segment->verdict.status == STATUS_OK && backing->kind == BACKING_THP)
         check_shared_thp(segment, view, session);

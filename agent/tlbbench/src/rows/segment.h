@@ -21,8 +21,8 @@ struct rows_segment {
     struct arena arena;       /* THP where the kernel refuses it to shared memory: threads only */
 };
 
-/* Creates and fills the segment beside others that take `taken_bytes`; says in segment->verdict why it cannot be had.
- * Returns -1 only when asked to stop. */
+/* Creates and fills the segment beside others that take `taken_bytes`; says in segment->verdict why it is not
+ * available. Returns -1 only when asked to stop. */
 int rows_segment_open(struct rows_segment *segment, const struct backing *backing, size_t bytes, uint64_t taken_bytes,
                       const struct session *session, struct verdict *verdict);
 void rows_segment_close(struct rows_segment *segment);

@@ -5,12 +5,9 @@
 #include "base/parse.h"
 #include "base/signals.h"
 #include "base/verdict.h"
-#include "engine/session.h"
 #include "machine/processes.h"
+#include "memory/arena.h"
 #include "memory/backing.h"
-#include "rows/reader.h"
-#include "rows/result.h"
-#include "rows/segment.h"
 
 #include <errno.h>
 #include <math.h>
@@ -87,40 +84,24 @@ static void read_guarded(const struct worker *worker, struct rows_counters *coun
     counters->finished = signals_guard_bus(read_rows, &call) == 0;
 }
 
-struct touch {
-    const char *view;
-    size_t bytes;
-    size_t step;
-};
-
-static void touch_view(void *context)
-{
-    const struct touch *touch = context;
-
-    for (size_t offset = 0; offset < touch->bytes; offset += touch->step)
-        (void)*(const volatile uint64_t *)(touch->view + offset);
-}
-
-static double thread_cpu_seconds(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 /* Faults the whole segment in and notes what that cost. */
 static int touch_segment(const struct worker_group *worker_group, struct rows_counters *counters)
 {
-    struct touch touch = {worker_group->view, worker_group->segment->mapped_bytes,
-                          (size_t)worker_group->session->base_page_bytes};
+    struct touch_request request = {worker_group->view,
+                                    worker_group->segment->mapped_bytes,
+                                    (size_t)worker_group->session->base_page_bytes,
+                                    false,
+                                    worker_group->segment->backing.name,
+                                    INFINITY};
+    struct verdict ignored;
+    size_t touched_bytes = 0;
     uint64_t before = process_own_status_bytes("VmPTE");
     uint64_t start_ns = clock_now_ns();
-    double start_cpu = thread_cpu_seconds();
+    double start_cpu = (double)clock_thread_cpu_ns() / 1e9;
 
-    if (signals_guard_bus(touch_view, &touch) != 0)
+    if (memory_touch(&request, &touched_bytes, &ignored) != 0)
         return -1;
-    counters->first_touch_cpu_seconds = thread_cpu_seconds() - start_cpu;
+    counters->first_touch_cpu_seconds = (double)clock_thread_cpu_ns() / 1e9 - start_cpu;
     counters->first_touch_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
     uint64_t after = process_own_status_bytes("VmPTE");
 
@@ -202,7 +183,8 @@ _Noreturn static void run_process(const struct worker *worker)
     _exit(0);
 }
 
-/* --- the crew --------------------------------------------------------------------------------------------------- */
+/* --- the worker group
+ * --------------------------------------------------------------------------------------------------- */
 
 static int group_open(struct worker_group *worker_group, struct verdict *verdict)
 {
@@ -356,7 +338,7 @@ static void run_group(struct worker_group *worker_group, struct worker *workers,
     /* Threads share one set of page tables: the first touch is the process's, before they start. */
     if (worker_group->spec->mode == MODE_THREADS &&
         touch_segment(worker_group, &worker_group->control->counters[0]) != 0) {
-        verdict_set(&measurement->verdict, STATUS_SIGBUS, "SIGBUS: a promised page of %s could not be had",
+        verdict_set(&measurement->verdict, STATUS_SIGBUS, "SIGBUS: a reserved page of %s was not available",
                     worker_group->segment->backing.name);
         (void)close(worker_group->start_pipe[1]);
         (void)close(worker_group->ready_pipe[1]);

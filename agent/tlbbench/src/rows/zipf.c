@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows/zipf.h"
 
-#include "base/rng.h"
-
 #include <math.h>
 
 /* Integral of x^-s from 1/2 on, up to a constant, and its inverse. The hat over rank k (k >= 1 here) is the integral

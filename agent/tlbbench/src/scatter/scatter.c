@@ -3,11 +3,8 @@
 
 #include "base/permutation.h"
 #include "base/rng.h"
-#include "base/verdict.h"
 #include "engine/chase.h"
-#include "engine/curve.h"
 #include "engine/knee.h"
-#include "engine/session.h"
 #include "engine/sweep.h"
 #include "engine/sweep_curve.h"
 #include "engine/window.h"
@@ -38,7 +35,7 @@ enum {
 
 #define SWEEP_STEP 1.414213562 /* square root of 2 */
 /* Less than this share of a hot line's cost is a tie, and less than this share of the first point's: a quarter of an L1
- * hit is a core cycle, which a busy sibling thread or the clock adds to either side, and no page structure. */
+ * hit is a core cycle, which a busy SMT sibling or the clock adds to either side, and no page structure. */
 #define LOSS_SHARE 0.05
 #define LOSS_HIT_SHARE 0.25
 #define LOSS_MADS 3.0
@@ -215,7 +212,7 @@ static size_t cost_points(const struct sweep *sweep, struct scatter_point points
     size_t count = sweep_knee_points(sweep, SWEEP_MINIMUM, 0, costs);
 
     for (size_t index = 0; index < count; index++) {
-        /* The control is subtracted; an L1 hit is put back so that 5 % of nothing is not asked for. */
+        /* The control is subtracted; an L1 hit is put back so that 5 % of nothing is not requested. */
         double hit_ns = sweep->cells[0].packed.stats.ns_min;
 
         points[index] = (struct scatter_point){.hot_lines = costs[index].pages,
@@ -346,7 +343,7 @@ int scatter_measure(const struct session *session, struct scatter_result *result
         return -1;
     }
     if (count < 2)
-        verdict_set(&result->verdict, STATUS_SKIPPED, "no larger pages to compare with were found or asked for");
+        verdict_set(&result->verdict, STATUS_SKIPPED, "no larger pages to compare with were found or requested");
     for (size_t index = 1; index < count; index++) {
         session_report_progress(session, (double)(index - 1) / (double)count);
         if (measure_backing(&work, &backings[index], &backings[0]) != 0)
