@@ -29,9 +29,14 @@ from hugeplan.db.engine import create_engine
 from hugeplan.db.maintenance import maintain_forever
 from hugeplan.db.session import Database
 from hugeplan.documents.report import Report
+from hugeplan.events.feed import EventFeed
+from hugeplan.events.router import router as events_router
 from hugeplan.evidence.router import router as evidence_router
 from hugeplan.fleet.ingest.writer import ReportWriter
+from hugeplan.fleet.overview_router import router as overview_router
 from hugeplan.fleet.router import router as fleet_router
+from hugeplan.fleet_plans.router import router as fleet_plans_router
+from hugeplan.fleet_plans.runner import FleetPlanRunner
 from hugeplan.imports.router import router as imports_router
 from hugeplan.linting.router import router as linting_router
 from hugeplan.reference.router import router as reference_router
@@ -40,6 +45,9 @@ from hugeplan.settings import Settings
 
 ROUTERS = (
     fleet_router,
+    overview_router,
+    fleet_plans_router,
+    events_router,
     benchmarks_router,
     scenarios_router,
     linting_router,
@@ -65,8 +73,10 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     database: Database = app.state.database
     settings: Settings = app.state.settings
     writer: ReportWriter = app.state.report_writer
+    runner: FleetPlanRunner = app.state.fleet_plan_runner
     await writer.open()
     tasks = [
+        asyncio.create_task(app.state.event_feed.run_forever(), name="events"),
         asyncio.create_task(maintain_forever(database, settings), name="maintenance"),
         asyncio.create_task(bootstrap.register_enrolment_token(database, settings), name="bootstrap"),
         asyncio.create_task(bootstrap.remember_tokens(app.state.door.gate), name="tokens"),
@@ -79,6 +89,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         for task in tasks:
             with suppress(asyncio.CancelledError):
                 await task
+        await runner.close()
         await writer.close()
         await database.dispose()
 
@@ -102,6 +113,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.rate_limiter = RateLimiter()
     app.state.metrics = Metrics()
     app.state.report_writer = ReportWriter(settings)
+    app.state.event_feed = EventFeed(app.state.database)
+    app.state.fleet_plan_runner = FleetPlanRunner(app.state.database, settings)
     app.state.methods = Methods(_routes())
     app.state.oidc = Provider(settings)
     app.state.machines = MachineRegistry(app.state.database)

@@ -156,6 +156,9 @@ class Settings(BaseSettings):
     token_retention_days: Annotated[
         Days, Field(description="How long revoked and expired tokens are listed before they are removed.")
     ] = 90
+    event_stream_seconds: Annotated[
+        float, Field(ge=0.1, le=86400, description="A stream of events ends after this time; its client comes back.")
+    ] = 900.0
     maintenance_interval_seconds: Annotated[
         float, Field(ge=1, le=86400, description="Time between two rounds of partition and retention work.")
     ] = 3600.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
@@ -10,14 +10,17 @@ from fastapi import APIRouter, Query, Request, Response
 from hugeplan.access.dependencies import Admin, AdmittedAgent, Planner, Viewer, forget_credential
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.body import RawJson
+from hugeplan.api.csv_response import AsCsv, CsvResponse, csv_response
 from hugeplan.api.dependencies import CurrentMetrics, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.api.problems import UnauthenticatedError
 from hugeplan.api.schemas import Moment
 from hugeplan.benchmarks import service as benchmarks
 from hugeplan.benchmarks.schemas import Run, RunMark
-from hugeplan.fleet import service
+from hugeplan.fleet import edits, history, service
+from hugeplan.fleet.history_schemas import HistoryPoint, NodeHistory
 from hugeplan.fleet.ingest.dependencies import CurrentReportWriter, admit_machine, read_beside_loop
+from hugeplan.fleet.overview_schemas import LabelsWrite, PlanInForceWrite
 from hugeplan.fleet.schemas import NodeDetail, NodeProcesses, NodeSummary, ReportReceipt, SampleRow
 from hugeplan.fleet.selector import Selected
 
@@ -55,7 +58,8 @@ async def reports_create(
     )
 
 
-@router.get("/nodes")
+@router.get("/nodes.csv", name="nodes_export", response_class=CsvResponse)
+@router.get("/nodes", response_model=Page[NodeSummary])
 async def nodes_list(
     _: Viewer,
     session: Reads,
@@ -65,9 +69,15 @@ async def nodes_list(
     cursor: Cursor = None,
     sort: Annotated[service.NodeSort, Query()] = "name",
     descending: Annotated[bool, Query()] = False,
-) -> Page[NodeSummary]:
+    as_csv: AsCsv,
+) -> Any:
     """Nodes, by name unless ``sort`` says otherwise."""
-    return await service.list_nodes(session, selector, sort=sort, descending=descending, limit=limit, cursor=cursor)
+    page = await service.list_nodes(session, selector, sort=sort, descending=descending, limit=limit, cursor=cursor)
+    if as_csv:
+        rows = [item.model_dump(mode="json") for item in page.items]
+        return csv_response("nodes", list(NodeSummary.model_fields), rows, page.next_cursor)
+    # The page's model is what FastAPI would check again, field by field: at 500 nodes that is most of the time.
+    return Response(page.model_dump_json(), media_type="application/json")
 
 
 @router.get("/nodes/{node_id}")
@@ -91,6 +101,26 @@ async def node_samples_list(
     return await service.list_samples(session, node_id, start=from_, end=to, limit=limit, cursor=cursor)
 
 
+@router.get("/nodes/{node_id}/history.csv", name="node_history_export", response_class=CsvResponse)
+@router.get("/nodes/{node_id}/history", response_model=NodeHistory)
+async def node_history_get(
+    _: Viewer,
+    session: Reads,
+    node_id: UUID,
+    *,
+    from_: From = None,
+    to: To = None,
+    points: Annotated[int, Query(ge=10, le=500, description="The largest number of points to answer")] = 500,
+    as_csv: AsCsv,
+) -> Any:
+    """The memory of a node over time, as wide as the roll-ups reach, in at most ``points`` points of equal width."""
+    found = await history.get_history(session, node_id, start=from_, end=to, points=points)
+    if as_csv:
+        rows = [point.model_dump(mode="json") for point in found.points]
+        return csv_response("history", list(HistoryPoint.model_fields), rows, None)
+    return found
+
+
 @router.get("/nodes/{node_id}/runs")
 async def node_runs_list(
     _: Viewer, session: Reads, node_id: UUID, limit: Limit = 50, cursor: Cursor = None
@@ -107,9 +137,31 @@ async def node_processes_get(_: Viewer, session: Reads, node_id: UUID) -> NodePr
 
 
 @router.delete("/nodes/{node_id}", status_code=204)
-async def nodes_delete(_: Admin, session: Writes, node_id: UUID) -> None:
+async def nodes_delete(actor: Admin, session: Writes, node_id: UUID) -> None:
     """Delete a node with everything that is stored of it. Its agent's next report makes it anew."""
-    await service.delete_node(session, node_id)
+    await edits.delete_node(session, node_id, by=actor.name)
+
+
+@router.put("/nodes/{node_id}/labels")
+async def node_labels_replace(_: Planner, session: Writes, node_id: UUID, body: LabelsWrite) -> NodeDetail:
+    """Replace the labels that are written over those of the agent."""
+    await edits.set_labels(session, node_id, body.labels)
+    return await service.get_node(session, node_id)
+
+
+@router.put("/nodes/{node_id}/plan-in-force")
+async def node_plan_in_force_replace(
+    actor: Planner, session: Writes, node_id: UUID, body: PlanInForceWrite
+) -> NodeDetail:
+    """Say which pools the node is meant to have. Each report is compared with them from now on."""
+    await edits.set_plan_in_force(session, node_id, body, by=actor.name)
+    return await service.get_node(session, node_id)
+
+
+@router.delete("/nodes/{node_id}/plan-in-force", status_code=204)
+async def node_plan_in_force_delete(actor: Planner, session: Writes, node_id: UUID) -> None:
+    """End the plan in force."""
+    await edits.end_plan_in_force(session, node_id, by=actor.name)
 
 
 @router.delete("/runs/{run_id}", status_code=204)

@@ -94,6 +94,11 @@ async def list_nodes(
     return Page(items=items, next_cursor=next_cursor)
 
 
+async def count_nodes(session: ReadSession, selector: NodeSelector) -> int:
+    """How many nodes a selector selects."""
+    return await repository.count_nodes(session, selector)
+
+
 def unknown_node(node_id: UUID) -> NotFoundError:
     """The error of a node that is not there."""
     return NotFoundError(f"There is no node {node_id}.")
@@ -227,15 +232,6 @@ async def get_processes(session: ReadSession, node_id: UUID) -> NodeProcesses:
     processes = [ProcessMemory.model_validate(process) for process in kept]
     processes.sort(key=lambda process: (-(process.rss_bytes or 0), process.pid))
     return NodeProcesses(node_id=node_id, taken_at=sampled_at, processes=processes)
-
-
-async def delete_node(session: WriteSession, node_id: UUID) -> NodeRow:
-    """Delete a node with everything that is stored of it. NotFoundError when it is gone already."""
-    node = await repository.lock_node(session, node_id)
-    if node is None:
-        raise unknown_node(node_id)
-    await repository.delete_node(session, node_id)
-    return node
 
 
 async def measure_again(session: WriteSession, node_id: UUID) -> None:

@@ -9,7 +9,7 @@ else the group is halved. Each group keeps the whole plan of its smallest node; 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from hugeplan.planner.choice.decide import margin_bytes
@@ -59,14 +59,20 @@ class FleetPlan:
         return sum(node.locked_bytes for node in self.nodes)
 
 
+Progress = Callable[[int, int], None]
+
+
 @dataclass(slots=True)
 class _Work:
     requests: Sequence[PlanRequest]
     groups: list[FleetGroup]
     group_of: list[int]
+    progress: Progress
     plans: int = 0
+    done: int = 0
 
     def plan(self, request: PlanRequest, index: int) -> Plan:
+        self.progress(self.done, self.plans)
         self.plans += 1
         try:
             return plan(request)
@@ -74,9 +80,16 @@ class _Work:
             raise error.within(f"nodes[{index}]") from error
 
 
-def plan_fleet(requests: Sequence[PlanRequest]) -> FleetPlan:
-    """A plan for every node. PlannerErrors name the node by its place in ``requests``."""
-    work = _Work(requests=requests, groups=[], group_of=[-1] * len(requests))
+def _silent(_done: int, _plans: int) -> None:
+    pass
+
+
+def plan_fleet(requests: Sequence[PlanRequest], progress: Progress = _silent) -> FleetPlan:
+    """A plan for every node. PlannerErrors name the node by its place in ``requests``.
+
+    ``progress`` is called before each plan with the nodes done and the plans computed; what it raises ends the work.
+    """
+    work = _Work(requests=requests, groups=[], group_of=[-1] * len(requests), progress=progress)
     shapes: dict[Hashable, list[int]] = {}
     frozen: dict[int, Hashable] = {}
     for index, request in enumerate(requests):
@@ -98,6 +111,7 @@ def _solve(work: _Work, members: list[int], shape: int) -> None:
         _solve(work, members[middle:], shape)
         return
     work.groups.append(FleetGroup(plan=smallest, nodes=len(members), shape=shape))
+    work.done += len(members)
     for index in members:
         work.group_of[index] = len(work.groups) - 1
 

@@ -12,7 +12,18 @@ from sqlalchemy import delete
 
 from hugeplan.access import service as access
 from hugeplan.access.schemas import Role
-from hugeplan.db.models import EnrolmentApproval, Machine, NodeRow, ReportDocumentRow, SampleRow, ScenarioRow, Token
+from hugeplan.db.models import (
+    EnrolmentApproval,
+    EventRow,
+    FleetPlanRow,
+    Machine,
+    NodeRow,
+    ReportDocumentRow,
+    SampleRow,
+    ScenarioRow,
+    Token,
+    WebhookRow,
+)
 from hugeplan.db.session import Database
 
 BASE_URL = "http://hugeplan.test"
@@ -43,7 +54,18 @@ class Service:
     async def empty(self) -> None:
         """Delete all rows. They are few, so deleting is quicker than truncating; the rest goes by cascade."""
         async with self.database.write() as session:
-            for table in (NodeRow, Token, ScenarioRow, SampleRow, ReportDocumentRow, Machine, EnrolmentApproval):
+            for table in (
+                NodeRow,
+                Token,
+                ScenarioRow,
+                SampleRow,
+                ReportDocumentRow,
+                EventRow,
+                FleetPlanRow,
+                WebhookRow,
+                Machine,
+                EnrolmentApproval,
+            ):
                 await session.execute(delete(table))
 
     async def token(self, role: Role, *, machine_id: str | None = None, expires_in: timedelta | None = None) -> str:

@@ -44,6 +44,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/nodes.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Nodes Export
+         * @description Nodes, by name unless ``sort`` says otherwise.
+         */
+        get: operations["nodes_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/nodes/{node_id}": {
         parameters: {
             query?: never;
@@ -80,6 +100,46 @@ export interface paths {
          * @description The memory history of a node, newest first.
          */
         get: operations["node_samples_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/nodes/{node_id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Node History Get
+         * @description The memory of a node over time, as wide as the roll-ups reach, in at most ``points`` points of equal width.
+         */
+        get: operations["node_history_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/nodes/{node_id}/history.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Node History Export
+         * @description The memory of a node over time, as wide as the roll-ups reach, in at most ``points`` points of equal width.
+         */
+        get: operations["node_history_export"];
         put?: never;
         post?: never;
         delete?: never;
@@ -128,6 +188,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/nodes/{node_id}/labels": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Node Labels Replace
+         * @description Replace the labels that are written over those of the agent.
+         */
+        put: operations["node_labels_replace"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/nodes/{node_id}/plan-in-force": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Node Plan In Force Replace
+         * @description Say which pools the node is meant to have. Each report is compared with them from now on.
+         */
+        put: operations["node_plan_in_force_replace"];
+        post?: never;
+        /**
+         * Node Plan In Force Delete
+         * @description End the plan in force.
+         */
+        delete: operations["node_plan_in_force_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}": {
         parameters: {
             query?: never;
@@ -167,6 +271,410 @@ export interface paths {
         put: operations["runs_mark"];
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fleet Summary Get
+         * @description The fleet in numbers: memory by use, pools by size, findings, plans in force, stale nodes, by group.
+         */
+        get: operations["fleet_summary_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/drift": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fleet Drift List
+         * @description Nodes beside their plan in force, pool by pool.
+         */
+        get: operations["fleet_drift_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/drift.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fleet Drift Export
+         * @description Nodes beside their plan in force, pool by pool.
+         */
+        get: operations["fleet_drift_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/page-size-wins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fleet Page Size Wins Get
+         * @description How often each page size is best over the measured nodes, and by how much, by machine type.
+         */
+        get: operations["fleet_page_size_wins_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fleet Groups List
+         * @description Groups of like nodes, the largest first.
+         */
+        get: operations["fleet_groups_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/groups.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fleet Groups Export
+         * @description Groups of like nodes, the largest first.
+         */
+        get: operations["fleet_groups_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fleet Plans Create
+         * @description Plan a scenario on every selected node. The answer is the job; its progress and results are at Location.
+         */
+        post: operations["fleet_plans_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/plans": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fleet Plans List
+         * @description Fleet plans, newest first.
+         */
+        get: operations["fleet_plans_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/plans/{job_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fleet Plans Get
+         * @description A fleet plan with its scenario and, when it is done, its summary.
+         */
+        get: operations["fleet_plans_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/plans/{job_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fleet Plans Cancel
+         * @description End a fleet plan that is under way.
+         */
+        post: operations["fleet_plans_cancel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/plans/{job_id}/progress": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fleet Plan Progress Stream
+         * @description The job as it gets on, as server-sent events named ``progress``; the last one is named ``end``.
+         */
+        get: operations["fleet_plan_progress_stream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/plans/{job_id}/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fleet Plan Groups List
+         * @description Groups of nodes with the same pools, the largest first.
+         */
+        get: operations["fleet_plan_groups_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/plans/{job_id}/groups/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fleet Plan Groups Get
+         * @description A group with the whole plan of its node with the least memory.
+         */
+        get: operations["fleet_plan_groups_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/plans/{job_id}/nodes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fleet Plan Nodes List
+         * @description Nodes of a fleet plan, exceptions first.
+         */
+        get: operations["fleet_plan_nodes_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/plans/{job_id}/nodes.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fleet Plan Nodes Export
+         * @description Nodes of a fleet plan, exceptions first.
+         */
+        get: operations["fleet_plan_nodes_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Events Stream
+         * @description Changes as they happen, as server-sent events: ``event`` is the kind, ``data`` a FleetEvent.
+         */
+        get: operations["events_stream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Events List
+         * @description Past changes, newest first.
+         */
+        get: operations["events_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events/history.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Events Export
+         * @description Past changes, newest first.
+         */
+        get: operations["events_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Webhooks List
+         * @description Receivers of events, newest first.
+         */
+        get: operations["webhooks_list"];
+        put?: never;
+        /**
+         * Webhooks Create
+         * @description Send events to a receiver, from now on. The secret that signs them is shown only in this answer.
+         */
+        post: operations["webhooks_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhook_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Webhooks Delete
+         * @description Stop sending to a receiver.
+         */
+        delete: operations["webhooks_delete"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1474,6 +1982,25 @@ export interface components {
             text: string | null;
         };
         /**
+         * DriftPool
+         * @description One pool beside the plan in force. ``numa_node`` null: over the whole node.
+         */
+        DriftPool: {
+            /** Numa Node */
+            numa_node: number | null;
+            /** Page Bytes */
+            page_bytes: number;
+            /** Planned Pages */
+            planned_pages: number;
+            /** Actual Pages */
+            actual_pages: number;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "match" | "short" | "idle" | "drifted";
+        };
+        /**
          * EffectiveGranule
          * @description What one TLB entry covers for a backing here. Smaller than ``page_bytes``: the guest is fractured.
          */
@@ -1689,6 +2216,375 @@ export interface components {
             waste_after_bytes: number;
             /** Reason */
             reason: string;
+        };
+        /**
+         * FleetEvent
+         * @description A change. ``id`` rises in the order of commits. ``state`` and ``previous_state`` are set for findings.
+         */
+        FleetEvent: {
+            /** Id */
+            id: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "fleet_plan_finished";
+            /** Node Id */
+            node_id: string | null;
+            /** Node Name */
+            node_name: string | null;
+            /** Code */
+            code: string | null;
+            /** Subject */
+            subject: string | null;
+            /** State */
+            state: ("wrong" | "attention") | null;
+            /** Previous State */
+            previous_state: ("wrong" | "attention") | null;
+            /** Text */
+            text: string;
+        };
+        /**
+         * FleetFinding
+         * @description A finding that holds somewhere: how many nodes have it, and since when the first of them.
+         */
+        FleetFinding: {
+            /** Code */
+            code: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "wrong" | "attention";
+            /** Title */
+            title: string;
+            /** Nodes */
+            nodes: number;
+            /**
+             * Oldest Since
+             * Format: date-time
+             */
+            oldest_since: string;
+        };
+        /**
+         * FleetMemory
+         * @description Memory of all selected nodes by use, in bytes.
+         *
+         *     ``pool_used_bytes`` and ``pool_idle_bytes`` are the parts of ``pool_bytes`` of the nodes that report free pages;
+         *     ``nodes_unknown`` do not say how much memory is available or what their pools hold.
+         */
+        FleetMemory: {
+            /** Mem Total Bytes */
+            mem_total_bytes: number;
+            /** Mem Available Bytes */
+            mem_available_bytes: number;
+            /** Pool Bytes */
+            pool_bytes: number;
+            /** Pool Used Bytes */
+            pool_used_bytes: number;
+            /** Pool Idle Bytes */
+            pool_idle_bytes: number;
+            /** Page Tables Bytes */
+            page_tables_bytes: number;
+            /** Anon Huge Pages Bytes */
+            anon_huge_pages_bytes: number;
+            /** Nodes Unknown */
+            nodes_unknown: number;
+        };
+        /**
+         * FleetPart
+         * @description The nodes of one group. ``key`` null: the nodes that have none.
+         */
+        FleetPart: {
+            /** Key */
+            key: string | null;
+            /** Nodes */
+            nodes: number;
+            /** Mem Total Bytes */
+            mem_total_bytes: number;
+            /** Pool Bytes */
+            pool_bytes: number;
+            /** Pool Idle Bytes */
+            pool_idle_bytes: number;
+            /** Nodes Wrong */
+            nodes_wrong: number;
+            /** Nodes Attention */
+            nodes_attention: number;
+            /** Nodes Short */
+            nodes_short: number;
+            /** Nodes Stale */
+            nodes_stale: number;
+        };
+        /**
+         * FleetPlanDetail
+         * @description A job with its scenario as it was sent.
+         */
+        FleetPlanDetail: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "queued" | "running" | "done" | "failed" | "cancelled";
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Started At */
+            started_at: string | null;
+            /** Finished At */
+            finished_at: string | null;
+            /** Nodes Total */
+            nodes_total: number;
+            /** Nodes Done */
+            nodes_done: number;
+            /** Plans Computed */
+            plans_computed: number;
+            /** Cancel Requested */
+            cancel_requested: boolean;
+            /** Error */
+            error: string | null;
+            /** Model Version */
+            model_version: string;
+            selector: components["schemas"]["NodeSelector"];
+            summary: components["schemas"]["FleetPlanSummary"] | null;
+            /** Scenario */
+            scenario: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * FleetPlanGroup
+         * @description Nodes that get the same pools; the plan is the whole plan of the one with the least memory.
+         */
+        FleetPlanGroup: {
+            /** Number */
+            number: number;
+            /** Nodes */
+            nodes: number;
+            /** Machine Type */
+            machine_type: string | null;
+            /** Headline */
+            headline: string;
+            /** Pools */
+            pools: {
+                [key: string]: unknown;
+            }[];
+        };
+        /**
+         * FleetPlanGroupDetail
+         * @description A group with its whole plan.
+         */
+        FleetPlanGroupDetail: {
+            /** Number */
+            number: number;
+            /** Nodes */
+            nodes: number;
+            /** Machine Type */
+            machine_type: string | null;
+            /** Headline */
+            headline: string;
+            /** Pools */
+            pools: {
+                [key: string]: unknown;
+            }[];
+            plan: components["schemas"]["Plan"];
+        };
+        /**
+         * FleetPlanJob
+         * @description A job. ``nodes_done`` of ``nodes_total`` are planned; ``summary`` is set when it is done.
+         */
+        FleetPlanJob: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "queued" | "running" | "done" | "failed" | "cancelled";
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Started At */
+            started_at: string | null;
+            /** Finished At */
+            finished_at: string | null;
+            /** Nodes Total */
+            nodes_total: number;
+            /** Nodes Done */
+            nodes_done: number;
+            /** Plans Computed */
+            plans_computed: number;
+            /** Cancel Requested */
+            cancel_requested: boolean;
+            /** Error */
+            error: string | null;
+            /** Model Version */
+            model_version: string;
+            selector: components["schemas"]["NodeSelector"];
+            summary: components["schemas"]["FleetPlanSummary"] | null;
+        };
+        /**
+         * FleetPlanNode
+         * @description One node of a job. ``severity`` wrong or attention puts it first, ``exceptions`` say why.
+         *
+         *     ``missing_pages`` are planned and not there, ``idle_pages`` there and not planned; null: unknown.
+         */
+        FleetPlanNode: {
+            /**
+             * Node Id
+             * Format: uuid
+             */
+            node_id: string;
+            /** Name */
+            name: string;
+            /**
+             * Severity
+             * @enum {string}
+             */
+            severity: "fine" | "attention" | "wrong";
+            /** Exceptions */
+            exceptions: string[];
+            /** Group Number */
+            group_number: number | null;
+            /** Mem Total Bytes */
+            mem_total_bytes: number;
+            /** Locked Bytes */
+            locked_bytes: number | null;
+            /** Free Bytes */
+            free_bytes: number | null;
+            /** Fits */
+            fits: boolean | null;
+            /** Missing Pages */
+            missing_pages: number | null;
+            /** Idle Pages */
+            idle_pages: number | null;
+        };
+        /**
+         * FleetPlanRequest
+         * @description A scenario without a node of its own, for every selected node.
+         */
+        FleetPlanRequest: {
+            /**
+             * Name
+             * @default Fleet plan
+             */
+            name: string;
+            selector?: components["schemas"]["NodeSelector"];
+            scenario: components["schemas"]["ScenarioDocument"];
+        };
+        /**
+         * FleetPlanSummary
+         * @description All nodes of a finished job in numbers. ``locked_bytes`` is what the plans reserve.
+         */
+        FleetPlanSummary: {
+            /** Nodes */
+            nodes: number;
+            /** Groups */
+            groups: number;
+            /** Plans Computed */
+            plans_computed: number;
+            /** Nodes Wrong */
+            nodes_wrong: number;
+            /** Nodes Attention */
+            nodes_attention: number;
+            /** Nodes Without Facts */
+            nodes_without_facts: number;
+            /** Nodes Not Fitting */
+            nodes_not_fitting: number;
+            /** Nodes Missing Pages */
+            nodes_missing_pages: number;
+            /** Nodes Idle Pages */
+            nodes_idle_pages: number;
+            /** Mem Total Bytes */
+            mem_total_bytes: number;
+            /** Locked Bytes */
+            locked_bytes: number;
+            /** Seconds */
+            seconds: number;
+        };
+        /**
+         * FleetPool
+         * @description The pools of one page size over all selected nodes. ``nodes_unknown`` do not report their free pages.
+         */
+        FleetPool: {
+            /** Page Bytes */
+            page_bytes: number;
+            /** Nodes */
+            nodes: number;
+            /** Nr Hugepages */
+            nr_hugepages: number;
+            /** Free Hugepages */
+            free_hugepages: number;
+            /** Total Bytes */
+            total_bytes: number;
+            /** Free Bytes */
+            free_bytes: number;
+            /** Nodes Unknown */
+            nodes_unknown: number;
+        };
+        /**
+         * FleetSummary
+         * @description The selected nodes in numbers.
+         *
+         *     ``plan_states`` counts nodes by their pools beside the plan in force; ``none`` have no plan. ``parts`` are groups of
+         *     nodes, the largest first, at most 200.
+         */
+        FleetSummary: {
+            /** Nodes */
+            nodes: number;
+            /** Nodes Synthetic */
+            nodes_synthetic: number;
+            /** Nodes Stale */
+            nodes_stale: number;
+            /** Nodes Wrong */
+            nodes_wrong: number;
+            /** Nodes Attention */
+            nodes_attention: number;
+            /** Nodes Fractured */
+            nodes_fractured: number;
+            /** Nodes Measured */
+            nodes_measured: number;
+            /** Time Bombs */
+            time_bombs: number;
+            /** Silent Fallbacks */
+            silent_fallbacks: number;
+            memory: components["schemas"]["FleetMemory"];
+            /** Pools */
+            pools: components["schemas"]["FleetPool"][];
+            /** Plan States */
+            plan_states: {
+                [key: string]: number;
+            };
+            /** Findings */
+            findings: components["schemas"]["FleetFinding"][];
+            /** Parts */
+            parts: components["schemas"]["FleetPart"][];
+            /** Updated At */
+            updated_at: string | null;
         };
         /**
          * Forecast
@@ -1926,6 +2822,57 @@ export interface components {
             used: (number | string)[];
         };
         /**
+         * HistoryGap
+         * @description A time without samples between two points.
+         */
+        HistoryGap: {
+            /**
+             * Start At
+             * Format: date-time
+             */
+            start_at: string;
+            /**
+             * End At
+             * Format: date-time
+             */
+            end_at: string;
+        };
+        /**
+         * HistoryPoint
+         * @description A node's samples in one span of ``width_seconds`` that begins at ``start_at``. Bytes; null is unknown.
+         *
+         *     ``ordinary_bytes_max`` is memory in use that is not in a huge page pool.
+         */
+        HistoryPoint: {
+            /**
+             * Start At
+             * Format: date-time
+             */
+            start_at: string;
+            /** Samples */
+            samples: number;
+            /** Mem Total Bytes Max */
+            mem_total_bytes_max: number;
+            /** Mem Available Bytes Min */
+            mem_available_bytes_min: number | null;
+            /** Mem Available Bytes Mean */
+            mem_available_bytes_mean: number | null;
+            /** Page Tables Bytes Max */
+            page_tables_bytes_max: number | null;
+            /** Anon Huge Pages Bytes Max */
+            anon_huge_pages_bytes_max: number | null;
+            /** Hugetlb Bytes Min */
+            hugetlb_bytes_min: number | null;
+            /** Hugetlb Bytes Max */
+            hugetlb_bytes_max: number | null;
+            /** Pool Idle Bytes Min */
+            pool_idle_bytes_min: number | null;
+            /** Pool Idle Bytes Max */
+            pool_idle_bytes_max: number | null;
+            /** Ordinary Bytes Max */
+            ordinary_bytes_max: number | null;
+        };
+        /**
          * HugePageMapping
          * @description One process's hugetlb mappings of one page size, in bytes; ``mapped`` counts untouched pages too.
          */
@@ -2104,6 +3051,16 @@ export interface components {
             /** Phantom Eviction Bytes */
             phantom_eviction_bytes: number;
             explanation: components["schemas"]["Explanation"] | null;
+        };
+        /**
+         * LabelsWrite
+         * @description Labels written over those that the agent reports.
+         */
+        LabelsWrite: {
+            /** Labels */
+            labels: {
+                [key: string]: string;
+            };
         };
         /**
          * LatencyCurve
@@ -2307,6 +3264,24 @@ export interface components {
             oidc_url: string | null;
         };
         /**
+         * MachineWins
+         * @description The cases of one machine type, over all of its runs that are counted.
+         */
+        MachineWins: {
+            /** Machine Type */
+            machine_type: string | null;
+            /** Nodes */
+            nodes: number;
+            /** Runs */
+            runs: number;
+            /** Cases */
+            cases: number;
+            /** Best */
+            best: string | null;
+            /** Sizes */
+            sizes: components["schemas"]["SizeWins"][];
+        };
+        /**
          * MemoryChange
          * @description One kind of the ledger now and as planned, over all NUMA nodes.
          */
@@ -2465,6 +3440,34 @@ export interface components {
             hardware?: components["schemas"]["HardwareDocument"] | null;
         };
         /**
+         * NodeDrift
+         * @description A node beside its plan in force.
+         */
+        NodeDrift: {
+            /**
+             * Node Id
+             * Format: uuid
+             */
+            node_id: string;
+            /** Node Name */
+            node_name: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "match" | "short" | "idle" | "drifted";
+            /** Since */
+            since: string | null;
+            /**
+             * Sampled At
+             * Format: date-time
+             */
+            sampled_at: string;
+            plan_in_force: components["schemas"]["PlanInForce"];
+            /** Pools */
+            pools: components["schemas"]["DriftPool"][];
+        };
+        /**
          * NodeFacts
          * @description A node as the planner sees it. ``numa`` holds at least one node; their sum is MemTotal.
          *
@@ -2543,6 +3546,73 @@ export interface components {
             since: string;
         };
         /**
+         * NodeGroup
+         * @description Like nodes: of one machine type, with the same memory to the GiB, NUMA nodes and pools.
+         */
+        NodeGroup: {
+            /** Group Key */
+            group_key: string;
+            /** Machine Type */
+            machine_type: string | null;
+            /** Nodes */
+            nodes: number;
+            /** Numa Node Count */
+            numa_node_count: number;
+            /** Mem Total Bytes Min */
+            mem_total_bytes_min: number;
+            /** Mem Total Bytes Max */
+            mem_total_bytes_max: number;
+            /** Pools */
+            pools: {
+                [key: string]: number;
+            }[];
+            /** Nodes Wrong */
+            nodes_wrong: number;
+            /** Nodes Attention */
+            nodes_attention: number;
+            /** Nodes Measured */
+            nodes_measured: number;
+            /**
+             * Example Node Id
+             * Format: uuid
+             */
+            example_node_id: string;
+            /** Example Node Name */
+            example_node_name: string;
+        };
+        /**
+         * NodeHistory
+         * @description A node over time, oldest first. ``source``: the samples themselves, or their roll-ups by hour or day.
+         */
+        NodeHistory: {
+            /**
+             * Node Id
+             * Format: uuid
+             */
+            node_id: string;
+            /**
+             * Start At
+             * Format: date-time
+             */
+            start_at: string;
+            /**
+             * End At
+             * Format: date-time
+             */
+            end_at: string;
+            /** Width Seconds */
+            width_seconds: number;
+            /**
+             * Source
+             * @enum {string}
+             */
+            source: "samples" | "hours" | "days";
+            /** Points */
+            points: components["schemas"]["HistoryPoint"][];
+            /** Gaps */
+            gaps: components["schemas"]["HistoryGap"][];
+        };
+        /**
          * NodeProcesses
          * @description The processes of the newest sample, largest resident set first.
          */
@@ -2559,6 +3629,51 @@ export interface components {
             taken_at: string;
             /** Processes */
             processes: components["schemas"]["ProcessMemory"][];
+        };
+        /**
+         * NodeSelector
+         * @description Nodes that meet every condition that is given. Empty: all nodes. ``labels`` are ``key=value`` or ``key``.
+         */
+        NodeSelector: {
+            /**
+             * Q
+             * @description Part of the node's name
+             */
+            q?: string | null;
+            /**
+             * Labels
+             * @description key=value, or key alone
+             * @default []
+             */
+            labels: string[];
+            /** Machine Type */
+            machine_type?: string | null;
+            /**
+             * Group
+             * @description group_key of like nodes
+             */
+            group?: string | null;
+            /** Architecture */
+            architecture?: string | null;
+            /**
+             * Finding
+             * @description Code of a finding that holds
+             */
+            finding?: string | null;
+            /**
+             * State
+             * @description Nodes with a finding in this state
+             */
+            state?: ("wrong" | "attention") | null;
+            /**
+             * Plan State
+             * @description The node beside its plan in force
+             */
+            plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
+            /** Stale */
+            stale?: boolean | null;
+            /** Synthetic */
+            synthetic?: boolean | null;
         };
         /**
          * NodeSummary
@@ -2729,6 +3844,23 @@ export interface components {
             /** Basis */
             basis: string;
         };
+        /**
+         * PageSizeWins
+         * @description How often each page size is best. A case is one point measured with two or more page sizes; a size wins it when
+         *     its interval lies below every other's, else it is a ``tie``. Shares of all sizes and ties sum to 1.
+         */
+        PageSizeWins: {
+            /** Nodes */
+            nodes: number;
+            /** Runs */
+            runs: number;
+            /** Cases */
+            cases: number;
+            /** Sizes */
+            sizes: components["schemas"]["SizeWins"][];
+            /** Machines */
+            machines: components["schemas"]["MachineWins"][];
+        };
         /** Page[AuditEntry] */
         Page_AuditEntry_: {
             /** Items */
@@ -2740,6 +3872,48 @@ export interface components {
         Page_BrowserSessionItem_: {
             /** Items */
             items: components["schemas"]["BrowserSessionItem"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
+        /** Page[FleetEvent] */
+        Page_FleetEvent_: {
+            /** Items */
+            items: components["schemas"]["FleetEvent"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
+        /** Page[FleetPlanGroup] */
+        Page_FleetPlanGroup_: {
+            /** Items */
+            items: components["schemas"]["FleetPlanGroup"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
+        /** Page[FleetPlanJob] */
+        Page_FleetPlanJob_: {
+            /** Items */
+            items: components["schemas"]["FleetPlanJob"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
+        /** Page[FleetPlanNode] */
+        Page_FleetPlanNode_: {
+            /** Items */
+            items: components["schemas"]["FleetPlanNode"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
+        /** Page[NodeDrift] */
+        Page_NodeDrift_: {
+            /** Items */
+            items: components["schemas"]["NodeDrift"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
+        /** Page[NodeGroup] */
+        Page_NodeGroup_: {
+            /** Items */
+            items: components["schemas"]["NodeGroup"][];
             /** Next Cursor */
             next_cursor: string | null;
         };
@@ -2782,6 +3956,13 @@ export interface components {
         Page_Token_: {
             /** Items */
             items: components["schemas"]["Token"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
+        /** Page[Webhook] */
+        Page_Webhook_: {
+            /** Items */
+            items: components["schemas"]["Webhook"][];
             /** Next Cursor */
             next_cursor: string | null;
         };
@@ -2955,6 +4136,22 @@ export interface components {
             set_by: string;
         };
         /**
+         * PlanInForceWrite
+         * @description The plan that a node is meant to follow: a saved plan, or its pools. ``source``: who says so.
+         */
+        PlanInForceWrite: {
+            /** Plan Id */
+            plan_id?: string | null;
+            /** Pools */
+            pools?: components["schemas"]["PlannedPoolWrite"][] | null;
+            /**
+             * Source
+             * @default hand
+             * @enum {string}
+             */
+            source: "hand" | "verify" | "label";
+        };
+        /**
          * PlanPreview
          * @description A plan and its files, not saved.
          */
@@ -3013,6 +4210,21 @@ export interface components {
          */
         PlannedPool: {
             /** Page Bytes */
+            page_bytes: number;
+            /** Pages */
+            pages: number;
+            /** Numa Node */
+            numa_node?: number | null;
+        };
+        /**
+         * PlannedPoolWrite
+         * @description Pages that a node is meant to have. ``numa_node`` null: over all NUMA nodes.
+         */
+        PlannedPoolWrite: {
+            /**
+             * Page Bytes
+             * @description A page size in bytes
+             */
             page_bytes: number;
             /** Pages */
             pages: number;
@@ -4138,6 +5350,25 @@ export interface components {
             options: components["schemas"]["FitOption"][];
         };
         /**
+         * SizeWins
+         * @description One page size over all cases. ``mean_delta_percent`` is the geometric mean of time against base pages; negative
+         *     is faster.
+         */
+        SizeWins: {
+            /** Backing */
+            backing: string;
+            /** Cases */
+            cases: number;
+            /** Wins */
+            wins: number;
+            /** Share */
+            share: number;
+            /** Lowest Share */
+            lowest_share: number;
+            /** Mean Delta Percent */
+            mean_delta_percent: number | null;
+        };
+        /**
          * Source
          * @description Where a value comes from; the interface draws each of them differently.
          * @enum {string}
@@ -4401,6 +5632,101 @@ export interface components {
             defrag: string | null;
             /** Shmem Enabled */
             shmem_enabled: string | null;
+        };
+        /**
+         * Webhook
+         * @description A receiver of events. ``pending`` are events on their way, ``failed`` those given up.
+         */
+        Webhook: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Name */
+            name: string;
+            /** Url */
+            url: string;
+            /**
+             * Format
+             * @enum {string}
+             */
+            format: "hugeplan" | "slack";
+            /** Kinds */
+            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "fleet_plan_finished")[];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Pending */
+            pending: number;
+            /** Failed */
+            failed: number;
+            /** Last Error */
+            last_error: string | null;
+        };
+        /**
+         * WebhookCreated
+         * @description A new receiver with its secret, which is not shown again.
+         */
+        WebhookCreated: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Name */
+            name: string;
+            /** Url */
+            url: string;
+            /**
+             * Format
+             * @enum {string}
+             */
+            format: "hugeplan" | "slack";
+            /** Kinds */
+            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "fleet_plan_finished")[];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Pending */
+            pending: number;
+            /** Failed */
+            failed: number;
+            /** Last Error */
+            last_error: string | null;
+            /** Secret */
+            secret: string;
+        };
+        /**
+         * WebhookWrite
+         * @description A receiver of events. ``format``: ``hugeplan`` sends the event as JSON, ``slack`` its text.
+         *
+         *     ``kinds`` empty: all. What is sent is signed with a secret that is shown once.
+         */
+        WebhookWrite: {
+            /** Name */
+            name: string;
+            /** Url */
+            url: string;
+            /**
+             * Format
+             * @default hugeplan
+             * @enum {string}
+             */
+            format: "hugeplan" | "slack";
+            /**
+             * Kinds
+             * @default []
+             */
+            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "fleet_plan_finished")[];
         };
         /**
          * WorkloadDocument
@@ -6679,6 +8005,61 @@ export interface operations {
             };
         };
     };
+    nodes_export: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+                sort?: "name" | "last_report_at" | "mem_total_bytes" | "pool_bytes" | "pool_idle_bytes" | "mem_available_bytes" | "findings";
+                descending?: boolean;
+                /** @description Part of the node's name */
+                q?: string | null;
+                /** @description key=value, or key alone; repeat for more */
+                label?: string[];
+                /** @description Processor and hypervisor */
+                machine_type?: string | null;
+                /** @description group_key of like nodes */
+                group?: string | null;
+                architecture?: string | null;
+                /** @description Code of a finding that holds */
+                finding?: string | null;
+                /** @description Nodes with such a finding */
+                state?: ("wrong" | "attention") | null;
+                /** @description The node beside its plan in force */
+                plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
+                /** @description Whether the node stopped reporting */
+                stale?: boolean | null;
+                /** @description Whether the node is made up */
+                synthetic?: boolean | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     nodes_get: {
         parameters: {
             query?: never;
@@ -6779,6 +8160,82 @@ export interface operations {
             };
         };
     };
+    node_history_get: {
+        parameters: {
+            query?: {
+                /** @description Earliest time, inclusive */
+                from?: string | null;
+                /** @description Latest time, exclusive */
+                to?: string | null;
+                /** @description The largest number of points to answer */
+                points?: number;
+            };
+            header?: never;
+            path: {
+                node_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeHistory"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    node_history_export: {
+        parameters: {
+            query?: {
+                /** @description Earliest time, inclusive */
+                from?: string | null;
+                /** @description Latest time, exclusive */
+                to?: string | null;
+                /** @description The largest number of points to answer */
+                points?: number;
+            };
+            header?: never;
+            path: {
+                node_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     node_runs_list: {
         parameters: {
             query?: {
@@ -6834,6 +8291,105 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["NodeProcesses"];
                 };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    node_labels_replace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                node_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LabelsWrite"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeDetail"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    node_plan_in_force_replace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                node_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlanInForceWrite"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeDetail"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    node_plan_in_force_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                node_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description An error, as problem+json */
             default: {
@@ -6929,6 +8485,847 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Run"];
                 };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_summary_get: {
+        parameters: {
+            query?: {
+                /** @description What ``parts`` are grouped by */
+                by?: "machine_type" | "provider" | "architecture" | "group" | "label";
+                /** @description The label's key where by is label */
+                label_key?: string | null;
+                /** @description Part of the node's name */
+                q?: string | null;
+                /** @description key=value, or key alone; repeat for more */
+                label?: string[];
+                /** @description Processor and hypervisor */
+                machine_type?: string | null;
+                /** @description group_key of like nodes */
+                group?: string | null;
+                architecture?: string | null;
+                /** @description Code of a finding that holds */
+                finding?: string | null;
+                /** @description Nodes with such a finding */
+                state?: ("wrong" | "attention") | null;
+                /** @description The node beside its plan in force */
+                plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
+                /** @description Whether the node stopped reporting */
+                stale?: boolean | null;
+                /** @description Whether the node is made up */
+                synthetic?: boolean | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FleetSummary"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_drift_list: {
+        parameters: {
+            query?: {
+                /** @description Also nodes that match their plan */
+                matching?: boolean;
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+                /** @description Part of the node's name */
+                q?: string | null;
+                /** @description key=value, or key alone; repeat for more */
+                label?: string[];
+                /** @description Processor and hypervisor */
+                machine_type?: string | null;
+                /** @description group_key of like nodes */
+                group?: string | null;
+                architecture?: string | null;
+                /** @description Code of a finding that holds */
+                finding?: string | null;
+                /** @description Nodes with such a finding */
+                state?: ("wrong" | "attention") | null;
+                /** @description The node beside its plan in force */
+                plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
+                /** @description Whether the node stopped reporting */
+                stale?: boolean | null;
+                /** @description Whether the node is made up */
+                synthetic?: boolean | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_NodeDrift_"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_drift_export: {
+        parameters: {
+            query?: {
+                /** @description Also nodes that match their plan */
+                matching?: boolean;
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+                /** @description Part of the node's name */
+                q?: string | null;
+                /** @description key=value, or key alone; repeat for more */
+                label?: string[];
+                /** @description Processor and hypervisor */
+                machine_type?: string | null;
+                /** @description group_key of like nodes */
+                group?: string | null;
+                architecture?: string | null;
+                /** @description Code of a finding that holds */
+                finding?: string | null;
+                /** @description Nodes with such a finding */
+                state?: ("wrong" | "attention") | null;
+                /** @description The node beside its plan in force */
+                plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
+                /** @description Whether the node stopped reporting */
+                stale?: boolean | null;
+                /** @description Whether the node is made up */
+                synthetic?: boolean | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_page_size_wins_get: {
+        parameters: {
+            query?: {
+                /** @description Only the newest run of each node */
+                latest_only?: boolean;
+                /** @description Part of the node's name */
+                q?: string | null;
+                /** @description key=value, or key alone; repeat for more */
+                label?: string[];
+                /** @description Processor and hypervisor */
+                machine_type?: string | null;
+                /** @description group_key of like nodes */
+                group?: string | null;
+                architecture?: string | null;
+                /** @description Code of a finding that holds */
+                finding?: string | null;
+                /** @description Nodes with such a finding */
+                state?: ("wrong" | "attention") | null;
+                /** @description The node beside its plan in force */
+                plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
+                /** @description Whether the node stopped reporting */
+                stale?: boolean | null;
+                /** @description Whether the node is made up */
+                synthetic?: boolean | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageSizeWins"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_groups_list: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+                /** @description Part of the node's name */
+                q?: string | null;
+                /** @description key=value, or key alone; repeat for more */
+                label?: string[];
+                /** @description Processor and hypervisor */
+                machine_type?: string | null;
+                /** @description group_key of like nodes */
+                group?: string | null;
+                architecture?: string | null;
+                /** @description Code of a finding that holds */
+                finding?: string | null;
+                /** @description Nodes with such a finding */
+                state?: ("wrong" | "attention") | null;
+                /** @description The node beside its plan in force */
+                plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
+                /** @description Whether the node stopped reporting */
+                stale?: boolean | null;
+                /** @description Whether the node is made up */
+                synthetic?: boolean | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_NodeGroup_"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_groups_export: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+                /** @description Part of the node's name */
+                q?: string | null;
+                /** @description key=value, or key alone; repeat for more */
+                label?: string[];
+                /** @description Processor and hypervisor */
+                machine_type?: string | null;
+                /** @description group_key of like nodes */
+                group?: string | null;
+                architecture?: string | null;
+                /** @description Code of a finding that holds */
+                finding?: string | null;
+                /** @description Nodes with such a finding */
+                state?: ("wrong" | "attention") | null;
+                /** @description The node beside its plan in force */
+                plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
+                /** @description Whether the node stopped reporting */
+                stale?: boolean | null;
+                /** @description Whether the node is made up */
+                synthetic?: boolean | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_plans_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FleetPlanRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FleetPlanJob"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_plans_list: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_FleetPlanJob_"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_plans_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FleetPlanDetail"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_plans_cancel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FleetPlanJob"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_plan_progress_stream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_plan_groups_list: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_FleetPlanGroup_"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_plan_groups_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FleetPlanGroupDetail"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_plan_nodes_list: {
+        parameters: {
+            query?: {
+                severity?: ("fine" | "attention" | "wrong") | null;
+                group_number?: number | null;
+                /** @description Part of the node's name */
+                q?: string | null;
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_FleetPlanNode_"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_plan_nodes_export: {
+        parameters: {
+            query?: {
+                severity?: ("fine" | "attention" | "wrong") | null;
+                group_number?: number | null;
+                /** @description Part of the node's name */
+                q?: string | null;
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    events_stream: {
+        parameters: {
+            query?: {
+                /** @description Kinds of events; none: all */
+                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "fleet_plan_finished")[];
+                /** @description Begin after this event; without it, from now on */
+                after?: number | null;
+            };
+            header?: {
+                /** @description Begin after this event; a browser sends it when it comes back */
+                "last-event-id"?: number | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    events_list: {
+        parameters: {
+            query?: {
+                /** @description Kinds of events; none: all */
+                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "fleet_plan_finished")[];
+                node_id?: string | null;
+                /** @description Code of a finding */
+                code?: string | null;
+                since?: string | null;
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_FleetEvent_"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    events_export: {
+        parameters: {
+            query?: {
+                /** @description Kinds of events; none: all */
+                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "fleet_plan_finished")[];
+                node_id?: string | null;
+                /** @description Code of a finding */
+                code?: string | null;
+                since?: string | null;
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    webhooks_list: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Webhook_"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    webhooks_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookWrite"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookCreated"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    webhooks_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description An error, as problem+json */
             default: {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hugeplan.documents.report import Sample
+from hugeplan.documents.report import GlobalPool, NumaPool, Sample
 from hugeplan.fleet.findings.base import NodeFinding, Observed, PlannedPool, attention, wrong
 from hugeplan.planner.units import format_bytes
 
@@ -12,26 +12,35 @@ CODE = "plan_drift"
 MATCH, SHORT, IDLE, DRIFTED = "match", "short", "idle", "drifted"
 
 
-def actual_pages(sample: Sample) -> dict[tuple[int | None, int], int]:
+def actual_pages(pools: Sequence[NumaPool], totals: Sequence[GlobalPool]) -> dict[tuple[int | None, int], int]:
     """Pages by NUMA node and size; the node as a whole has None for its NUMA node."""
     found: dict[tuple[int | None, int], int] = {}
-    for pool in sample.pools:
+    for pool in pools:
         found[(pool.numa_node, pool.page_bytes)] = pool.nr_hugepages
-        if not sample.global_pools:
+        if not totals:
             found[(None, pool.page_bytes)] = found.get((None, pool.page_bytes), 0) + pool.nr_hugepages
-    for total in sample.global_pools:
+    for total in totals:
         found[(None, total.page_bytes)] = total.nr_hugepages
     return found
 
 
-def differences(planned: Sequence[PlannedPool], sample: Sample) -> list[tuple[int | None, int, int, int]]:
-    """(NUMA node, page size, planned pages, actual pages) of each pool that differs, or whose size no plan names."""
-    actual = actual_pages(sample)
+def compared(
+    planned: Sequence[PlannedPool], pools: Sequence[NumaPool], totals: Sequence[GlobalPool]
+) -> list[tuple[int | None, int, int, int]]:
+    """(NUMA node, page size, planned pages, actual pages) of each planned pool, and of sizes that no plan names."""
+    actual = actual_pages(pools, totals)
     named = {(pool.numa_node, pool.page_bytes): pool.pages for pool in planned}
     sizes = {pool.page_bytes for pool in planned}
     rows = [(numa, size, pages, actual.get((numa, size), 0)) for (numa, size), pages in named.items()]
-    rows += [(None, size, 0, pages) for (numa, size), pages in actual.items() if numa is None and size not in sizes]
-    return [row for row in rows if row[2] != row[3]]
+    rows += [
+        (None, size, 0, pages) for (numa, size), pages in actual.items() if numa is None and size not in sizes and pages
+    ]
+    return rows
+
+
+def differences(planned: Sequence[PlannedPool], sample: Sample) -> list[tuple[int | None, int, int, int]]:
+    """The rows of :func:`compared` that differ."""
+    return [row for row in compared(planned, sample.pools, sample.global_pools) if row[2] != row[3]]
 
 
 def state_of(planned: Sequence[PlannedPool], sample: Sample) -> str:
@@ -46,7 +55,9 @@ def state_of(planned: Sequence[PlannedPool], sample: Sample) -> str:
 
 def check(observed: Observed) -> Iterable[NodeFinding]:
     """One finding per pool that differs from the plan in force."""
-    for numa, size, wanted, actual in differences(observed.planned or (), observed.sample) if observed.planned else ():
+    if observed.planned is None:
+        return
+    for numa, size, wanted, actual in differences(observed.planned, observed.sample):
         where = "" if numa is None else f" on NUMA node {numa}"
         subject = f"{format_bytes(size)} pool{where}"
         reason = f"The plan in force has {wanted} pages of {format_bytes(size)}{where}, the node has {actual}."

@@ -13,6 +13,7 @@ import msgspec
 from hugeplan.benchmarks.records import RunRecord
 from hugeplan.documents.report import Inventory, Report, Sample
 from hugeplan.documents.tlbbench import TlbbenchDocument
+from hugeplan.events.records import Event
 from hugeplan.fleet.findings import NodeFinding, Observed, findings_of
 from hugeplan.fleet.findings.base import PlannedPool, idle_pages_by_size, pages_by_size
 from hugeplan.fleet.findings.plan_drift import state_of
@@ -24,20 +25,6 @@ class KeptFinding(NodeFinding, frozen=True, kw_only=True):
     """A finding with the time since when it holds in this state."""
 
     since: datetime
-
-
-class Event(msgspec.Struct, kw_only=True):
-    """A change, as it is stored."""
-
-    at: datetime
-    kind: str
-    node_id: UUID | None = None
-    node_name: str | None = None
-    code: str | None = None
-    subject: str | None = None
-    state: str | None = None
-    previous_state: str | None = None
-    text: str = ""
 
 
 @dataclass(slots=True)
@@ -103,8 +90,12 @@ class Node:
             planned=self.planned,
             shares_machine_id=incoming.shares_machine_id,
         )
-        self._keep(findings_of(observed), incoming.received_at)
-        self.columns["plan_state"] = None if self.planned is None else state_of(self.planned, report.sample)
+        self.judge(observed, incoming.received_at)
+
+    def judge(self, observed: Observed, now: datetime) -> None:
+        """Find what is wrong with the node as observed, and compare it with its plan in force."""
+        self._keep(findings_of(observed), now)
+        self.columns["plan_state"] = None if observed.planned is None else state_of(observed.planned, observed.sample)
 
     def _keep(self, found: list[NodeFinding], now: datetime) -> None:
         """Findings of now beside those of before: the same keep their time, each change is an event."""

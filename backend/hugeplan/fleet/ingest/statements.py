@@ -199,21 +199,3 @@ INSERT_FINDINGS: Final = (
     )
     + " ON CONFLICT (node_id, code, subject) DO NOTHING"
 )
-
-EVENTS_LOCK: Final = 4_811_252_263_003
-LOCK_EVENTS: Final = f"SELECT pg_advisory_xact_lock({EVENTS_LOCK})"
-"""Taken last and held to the commit, so that events become visible in the order of their ids."""
-INSERT_EVENTS: Final = _insert(
-    "events",
-    {
-        "at": "timestamptz",
-        "kind": "text",
-        "node_id": "uuid",
-        "node_name": "text",
-        "code": "text",
-        "subject": "text",
-        "state": "text",
-        "previous_state": "text",
-        "text": "text",
-    },
-)

@@ -27,6 +27,7 @@ from hugeplan.api.problems import (
 )
 from hugeplan.benchmarks.records import RunRecord, WinsRecord, run_record, wins_records
 from hugeplan.documents.report import Report
+from hugeplan.events.records import INSERT_EVENTS, LOCK_EVENTS
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.hardware_state import MeasuredState
 from hugeplan.fleet.ingest import statements
@@ -385,8 +386,8 @@ class _Batch:
             await self._connection.execute(statements.INSERT_FINDINGS, [_json(rows)])
         events = [event for node in nodes for event in node.events]
         if events:
-            await self._connection.execute(statements.LOCK_EVENTS)
-            await self._connection.execute(statements.INSERT_EVENTS, [_json(events)])
+            await self._connection.execute(LOCK_EVENTS)
+            await self._connection.execute(INSERT_EVENTS, [_json(events)])
 
 
 def _node(row: tuple[Any, ...]) -> Node:

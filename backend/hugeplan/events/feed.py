@@ -1,0 +1,96 @@
+"""The stream of events of one process: one reader of the table for all its listeners."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from hugeplan.db.models import EventRow
+from hugeplan.db.session import Database
+from hugeplan.events import repository
+from hugeplan.events.schemas import FleetEvent
+
+POLL_SECONDS = 0.5
+REMEMBERED = 2000
+_BATCH = 500
+
+_logger = logging.getLogger(__name__)
+
+
+def event_of(row: EventRow) -> FleetEvent:
+    """A stored event as it is answered."""
+    return FleetEvent.model_validate(row)
+
+
+class EventFeed:
+    """Reads new events while somebody listens, and keeps the newest in memory for those who come back."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._events: deque[FleetEvent] = deque(maxlen=REMEMBERED)
+        self._last_id: int | None = None
+        self._listeners = 0
+        self._news = asyncio.Condition()
+        self._somebody = asyncio.Event()
+
+    async def run_forever(self) -> None:
+        """Read until cancelled. A database that is away is asked again."""
+        while True:
+            await self._somebody.wait()
+            try:
+                await self._read()
+            except (SQLAlchemyError, OSError) as error:
+                _logger.warning("events cannot be read", extra={"error": str(error).splitlines()[0]})
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _read(self) -> None:
+        async with self._database.read() as session:
+            if self._last_id is None:
+                self._last_id = await repository.last_event_id(session)
+                return
+            rows = await repository.events_after(session, self._last_id, _BATCH)
+        if rows:
+            async with self._news:
+                self._events.extend(event_of(row) for row in rows)
+                self._last_id = rows[-1].id
+                self._news.notify_all()
+
+    async def listen(self, after: int | None) -> AsyncGenerator[FleetEvent, None]:
+        """Events with an id above ``after``, those that are stored already too; None: from now on."""
+        self._listeners += 1
+        self._somebody.set()
+        try:
+            async with self._database.read() as session:
+                position = await repository.last_event_id(session) if after is None else after
+            while True:
+                async for event in self._stored(position):
+                    position = event.id
+                    yield event
+                async with self._news:
+                    while self._last_id is None or self._last_id <= position:
+                        await self._news.wait()
+        finally:
+            self._listeners -= 1
+            if self._listeners == 0:
+                self._somebody.clear()
+                self._last_id = None
+                self._events.clear()
+
+    async def _stored(self, position: int) -> AsyncIterator[FleetEvent]:
+        """What comes after a position: from memory where it reaches back that far, else from the table."""
+        if self._events and self._events[0].id <= position + 1:
+            for event in [event for event in self._events if event.id > position]:
+                yield event
+            return
+        while True:
+            async with self._database.read() as session:
+                rows = await repository.events_after(session, position, _BATCH)
+            for row in rows:
+                position = row.id
+                yield event_of(row)
+            if len(rows) < _BATCH:
+                return

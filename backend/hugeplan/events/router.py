@@ -1,0 +1,96 @@
+"""Routes of events and webhooks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing, suppress
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.responses import Response
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from hugeplan.access.dependencies import Admin, Viewer
+from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.api.csv_response import AsCsv, CsvResponse, csv_response
+from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
+from hugeplan.api.pagination import Cursor, Limit, Page
+from hugeplan.api.schemas import Moment, Word
+from hugeplan.events import service
+from hugeplan.events.feed import EventFeed
+from hugeplan.events.schemas import EventKind, FleetEvent, Webhook, WebhookCreated, WebhookWrite
+
+router = APIRouter(tags=["events"], route_class=GuardedRoute)
+
+Kinds = Annotated[list[EventKind], Query(alias="kind", max_length=16, description="Kinds of events; none: all")]
+
+
+def _feed(request: Request) -> EventFeed:
+    feed: EventFeed = request.app.state.event_feed
+    return feed
+
+
+@router.get("/events", response_class=EventSourceResponse)
+async def events_stream(
+    _: Viewer,
+    feed: Annotated[EventFeed, Depends(_feed)],
+    settings: CurrentSettings,
+    kinds: Kinds = [],  # noqa: B006 - FastAPI copies it
+    last_event_id: Annotated[
+        int | None, Header(ge=0, description="Begin after this event; a browser sends it when it comes back")
+    ] = None,
+    after: Annotated[int | None, Query(ge=0, description="Begin after this event; without it, from now on")] = None,
+) -> AsyncIterator[ServerSentEvent]:
+    """Changes as they happen, as server-sent events: ``event`` is the kind, ``data`` a FleetEvent."""
+    yield ServerSentEvent(comment="listening", retry=2000)
+    async with aclosing(feed.listen(after if last_event_id is None else last_event_id)) as events:
+        # A stream ends now and then, so that a balancer moves its client; the client comes back with its last id.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(settings.event_stream_seconds):
+                async for event in events:
+                    if not kinds or event.kind in kinds:
+                        yield ServerSentEvent(data=event, event=event.kind, id=str(event.id))
+
+
+@router.get("/events/history.csv", name="events_export", response_class=CsvResponse)
+@router.get("/events/history", response_model=Page[FleetEvent])
+async def events_list(
+    _: Viewer,
+    session: Reads,
+    kinds: Kinds = [],  # noqa: B006
+    *,
+    node_id: UUID | None = None,
+    code: Annotated[Word | None, Query(description="Code of a finding")] = None,
+    since: Moment | None = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_csv: AsCsv,
+) -> Any:
+    """Past changes, newest first."""
+    page = await service.list_events(
+        session, kinds=kinds, node_id=node_id, code=code, since=since, limit=limit, cursor=cursor
+    )
+    if as_csv:
+        rows = [item.model_dump(mode="json") for item in page.items]
+        return csv_response("events", list(FleetEvent.model_fields), rows, page.next_cursor)
+    return page
+
+
+@router.get("/webhooks")
+async def webhooks_list(_: Admin, session: Reads, limit: Limit = 50, cursor: Cursor = None) -> Page[Webhook]:
+    """Receivers of events, newest first."""
+    return await service.list_webhooks(session, limit=limit, cursor=cursor)
+
+
+@router.post("/webhooks", status_code=201)
+async def webhooks_create(actor: Admin, session: Writes, body: WebhookWrite) -> WebhookCreated:
+    """Send events to a receiver, from now on. The secret that signs them is shown only in this answer."""
+    return await service.create_webhook(session, body, created_by=actor.name)
+
+
+@router.delete("/webhooks/{webhook_id}", status_code=204, response_class=Response)
+async def webhooks_delete(_: Admin, session: Writes, webhook_id: UUID) -> None:
+    """Stop sending to a receiver."""
+    await service.delete_webhook(session, webhook_id)

@@ -1,0 +1,71 @@
+"""Responses and requests about events and webhooks."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field, StringConstraints
+
+from hugeplan.api.schemas import Name, RequestModel, ResponseModel
+
+EventKind = Literal[
+    "node_added",
+    "node_deleted",
+    "run_added",
+    "finding_opened",
+    "finding_changed",
+    "finding_closed",
+    "plan_in_force_set",
+    "plan_in_force_ended",
+    "fleet_plan_finished",
+]
+
+
+class FleetEvent(ResponseModel):
+    """A change. ``id`` rises in the order of commits. ``state`` and ``previous_state`` are set for findings."""
+
+    id: int
+    at: datetime
+    kind: EventKind
+    node_id: UUID | None
+    node_name: str | None
+    code: str | None
+    subject: str | None
+    state: Literal["wrong", "attention"] | None
+    previous_state: Literal["wrong", "attention"] | None
+    text: str
+
+
+class WebhookWrite(RequestModel):
+    """A receiver of events. ``format``: ``hugeplan`` sends the event as JSON, ``slack`` its text.
+
+    ``kinds`` empty: all. What is sent is signed with a secret that is shown once.
+    """
+
+    name: Name
+    url: Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s]+$")]
+    format: Literal["hugeplan", "slack"] = "hugeplan"
+    kinds: list[EventKind] = Field(default=[], max_length=16)
+
+
+class Webhook(ResponseModel):
+    """A receiver of events. ``pending`` are events on their way, ``failed`` those given up."""
+
+    id: UUID
+    name: str
+    url: str
+    format: Literal["hugeplan", "slack"]
+    kinds: list[EventKind]
+    created_at: datetime
+    created_by: str
+    pending: int
+    failed: int
+    last_error: str | None
+
+
+class WebhookCreated(Webhook):
+    """A new receiver with its secret, which is not shown again."""
+
+    secret: str

@@ -1,0 +1,97 @@
+"""Events and their receivers."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, encode_cursor, page_of
+from hugeplan.api.problems import NotFoundError
+from hugeplan.db.models import WebhookRow
+from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.events import repository, webhook_repository
+from hugeplan.events.feed import event_of
+from hugeplan.events.schemas import FleetEvent, Webhook, WebhookCreated, WebhookWrite
+from hugeplan.events.webhook_repository import WebhookCounts
+
+
+async def list_events(
+    session: ReadSession,
+    *,
+    kinds: Sequence[str],
+    node_id: UUID | None,
+    code: str | None,
+    since: datetime | None,
+    limit: int,
+    cursor: str | None,
+) -> Page[FleetEvent]:
+    """Past events, newest first."""
+    position = decode_cursor(cursor, int, str)
+    rows = await repository.list_events(
+        session,
+        kinds=kinds,
+        node_id=node_id,
+        code=code,
+        since=since,
+        before_id=None if position is None else position[0],
+        limit=limit + 1,
+    )
+    next_cursor = encode_cursor(str(rows[limit - 1].id), "") if len(rows) > limit else None
+    return Page(items=[event_of(row) for row in rows[:limit]], next_cursor=next_cursor)
+
+
+def _webhook(row: WebhookRow, counts: WebhookCounts) -> Webhook:
+    return Webhook.model_validate(
+        {
+            "id": row.id,
+            "name": row.name,
+            "url": row.url,
+            "format": row.format,
+            "kinds": row.kinds,
+            "created_at": row.created_at,
+            "created_by": row.created_by,
+            "pending": counts.pending,
+            "failed": counts.failed,
+            "last_error": counts.last_error,
+        }
+    )
+
+
+async def list_webhooks(session: ReadSession, *, limit: int, cursor: str | None) -> Page[Webhook]:
+    """Receivers, newest first."""
+    after = decode_time_cursor(cursor)
+    rows = await webhook_repository.list_webhooks(session, after=after, limit=limit + 1)
+    counts = await webhook_repository.counts(session, [row.id for row in rows])
+    items, next_cursor = page_of(
+        rows,
+        limit,
+        lambda row: (row.created_at.isoformat(), str(row.id)),
+        lambda row: _webhook(row, counts.get(row.id, WebhookCounts())),
+    )
+    return Page(items=items, next_cursor=next_cursor)
+
+
+async def create_webhook(session: WriteSession, body: WebhookWrite, *, created_by: str) -> WebhookCreated:
+    """A new receiver. It gets the events that are written from now on."""
+    row = WebhookRow(
+        id=uuid.uuid4(),
+        name=body.name,
+        url=body.url,
+        secret="whsec_" + secrets.token_urlsafe(32),
+        format=body.format,
+        kinds=list(body.kinds),
+        last_event_id=await repository.last_event_id(session),
+        created_at=datetime.now(UTC),
+        created_by=created_by,
+    )
+    await webhook_repository.add_webhook(session, row)
+    return WebhookCreated(**_webhook(row, WebhookCounts()).model_dump(), secret=row.secret)
+
+
+async def delete_webhook(session: WriteSession, webhook_id: UUID) -> None:
+    """Remove a receiver with what was on its way to it."""
+    if not await webhook_repository.delete_webhook(session, webhook_id):
+        raise NotFoundError(f"There is no webhook {webhook_id}.")

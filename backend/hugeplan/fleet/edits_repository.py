@@ -1,0 +1,63 @@
+"""Statements of what people change on a node."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from hugeplan.db.models import NodeFindingRow, NodeStateRow, PlanInForceRow, PlanRow
+from hugeplan.db.session import ReadSession, WriteSession
+
+
+async def put_plan_in_force(
+    session: WriteSession,
+    node_id: UUID,
+    *,
+    plan_id: UUID | None,
+    pools: list[dict[str, Any]],
+    source: str,
+    since: datetime,
+    by: str,
+) -> None:
+    """Replace the plan in force of a node."""
+    values = {"plan_id": plan_id, "pools": pools, "source": source, "since": since, "set_by": by}
+    statement = upsert(PlanInForceRow).values(node_id=node_id, **values)
+    await session.execute(statement.on_conflict_do_update(index_elements=[PlanInForceRow.node_id], set_=values))
+
+
+async def delete_plan_in_force(session: WriteSession, node_id: UUID) -> bool:
+    """End the plan in force of a node. False when there was none."""
+    statement = delete(PlanInForceRow).where(PlanInForceRow.node_id == node_id).returning(PlanInForceRow.node_id)
+    return (await session.execute(statement)).scalar_one_or_none() is not None
+
+
+async def get_plan_pools(session: ReadSession, plan_id: UUID) -> list[dict[str, Any]] | None:
+    """The pools of a saved plan."""
+    pools: list[dict[str, Any]] | None = await session.scalar(
+        select(PlanRow.plan["pools"]).where(PlanRow.id == plan_id)
+    )
+    return pools
+
+
+async def replace_findings(session: WriteSession, node_id: UUID, rows: list[dict[str, Any]]) -> None:
+    """Replace the findings of a node, in full and for the fleet's counts."""
+    changed = update(NodeStateRow).where(NodeStateRow.node_id == node_id).values(findings=rows)
+    await session.execute(changed.execution_options(synchronize_session=False))
+    await session.execute(delete(NodeFindingRow).where(NodeFindingRow.node_id == node_id))
+    if rows:
+        narrow = [
+            {
+                "node_id": node_id,
+                "code": row["code"],
+                "subject": row["subject"],
+                "state": row["state"],
+                "title": row["title"],
+                "since": datetime.fromisoformat(row["since"]),
+            }
+            for row in rows
+        ]
+        await session.execute(insert(NodeFindingRow), narrow)

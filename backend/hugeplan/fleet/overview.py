@@ -1,0 +1,203 @@
+"""Many nodes at once: summary, groups, drift and page-size wins."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from hugeplan.api.pagination import Page, decode_cursor, encode_cursor
+from hugeplan.api.problems import FieldProblem, invalid_input
+from hugeplan.db.session import ReadSession
+from hugeplan.documents.decoding import convert
+from hugeplan.documents.report import GlobalPool, NumaPool
+from hugeplan.fleet import overview_repository as repository
+from hugeplan.fleet.findings.base import PlannedPool
+from hugeplan.fleet.findings.plan_drift import compared
+from hugeplan.fleet.overview_schemas import (
+    DriftPool,
+    FleetFinding,
+    FleetMemory,
+    FleetPart,
+    FleetPool,
+    FleetSummary,
+    Grouping,
+    MachineWins,
+    NodeDrift,
+    NodeGroup,
+    PageSizeWins,
+    SizeWins,
+)
+from hugeplan.fleet.selector import STALE_AFTER, NodeSelector
+from hugeplan.fleet.service import plan_in_force
+from hugeplan.planner.evaluation.win_matrix import TIE
+
+_COUNTED_CODES = {"time_bombs": "hugetlb_limit_below_segment", "silent_fallbacks": "silent_fallback"}
+
+
+async def summary(session: ReadSession, selector: NodeSelector, *, by: Grouping, label: str | None) -> FleetSummary:
+    """The selected nodes in numbers, and by group. InvalidInputError for groups by a label without its key."""
+    if by == "label" and not label:
+        raise invalid_input([FieldProblem(field="label_key", value=None, expected="a label's key where by is label")])
+    stale_before = datetime.now(UTC) - STALE_AFTER
+    total = await repository.totals(session, selector, stale_before)
+    states = await repository.plan_states(session, selector)
+    findings = [
+        FleetFinding(code=code, state=state, title=title, nodes=nodes, oldest_since=since)
+        for code, state, title, nodes, since in await repository.findings(session, selector)
+    ]
+    key = repository.grouping_key(by, label)
+    by_code = {name: sum(f.nodes for f in findings if f.code == code) for name, code in _COUNTED_CODES.items()}
+    return FleetSummary(
+        nodes=total.nodes,
+        nodes_synthetic=total.nodes_synthetic,
+        nodes_stale=total.nodes_stale,
+        nodes_wrong=total.nodes_wrong,
+        nodes_attention=total.nodes_attention,
+        nodes_fractured=total.nodes_fractured,
+        nodes_measured=total.nodes_measured,
+        **by_code,
+        memory=FleetMemory(**{name: int(getattr(total, name)) for name in FleetMemory.model_fields}),
+        pools=[
+            FleetPool(
+                page_bytes=row.page_bytes,
+                nodes=row.nodes,
+                nr_hugepages=int(row.nr_hugepages),
+                free_hugepages=int(row.free_hugepages),
+                total_bytes=row.page_bytes * int(row.nr_hugepages),
+                free_bytes=row.page_bytes * int(row.free_hugepages),
+                nodes_unknown=row.nodes_unknown,
+            )
+            for row in await repository.pools(session, selector)
+        ],
+        plan_states={
+            "match": states.get("match", 0),
+            "short": states.get("short", 0),
+            "idle": states.get("idle", 0),
+            "drifted": states.get("drifted", 0),
+            "none": states.get(None, 0),
+        },
+        findings=findings,
+        parts=[FleetPart.model_validate(row) for row in await repository.parts(session, selector, key, stale_before)],
+        updated_at=total.updated_at,
+    )
+
+
+async def drift(
+    session: ReadSession, selector: NodeSelector, *, matching: bool, limit: int, cursor: str | None
+) -> Page[NodeDrift]:
+    """Nodes with a plan in force beside their pools, by name; without ``matching``, only those that differ."""
+    after = decode_cursor(cursor, str, UUID)
+    rows = await repository.drift(session, selector, matching=matching, after=after, limit=limit + 1)
+    next_cursor = encode_cursor(rows[limit - 1].name, str(rows[limit - 1].id)) if len(rows) > limit else None
+    return Page(items=[_node_drift(row) for row in rows[:limit]], next_cursor=next_cursor)
+
+
+def _node_drift(row: Any) -> NodeDrift:
+    in_force = plan_in_force(row.PlanInForceRow)
+    planned = [PlannedPool(pool.page_bytes, pool.pages, pool.numa_node) for pool in in_force.pools]
+    actual_pools = [convert(NumaPool, pool) for pool in row.pools]
+    totals = [convert(GlobalPool, pool) for pool in row.global_pools]
+    pools = [
+        DriftPool(
+            numa_node=numa,
+            page_bytes=size,
+            planned_pages=wanted,
+            actual_pages=actual,
+            state="match" if wanted == actual else "short" if actual < wanted else "idle",
+        )
+        for numa, size, wanted, actual in compared(planned, actual_pools, totals)
+    ]
+    return NodeDrift(
+        node_id=row.id,
+        node_name=row.name,
+        state=row.plan_state,
+        since=row.since,
+        sampled_at=row.sampled_at,
+        plan_in_force=in_force,
+        pools=pools,
+    )
+
+
+async def page_size_wins(session: ReadSession, selector: NodeSelector, *, latest_only: bool) -> PageSizeWins:
+    """The win matrix over the runs of the selected nodes, from the sums that each run left when it was stored."""
+    by_machine: dict[str | None, list[Any]] = defaultdict(list)
+    for row in await repository.wins(session, selector, latest_only=latest_only):
+        by_machine[row.machine_type].append(row)
+    counts = {row.machine_type: row for row in await repository.wins_counts(session, selector, latest_only=latest_only)}
+    machines = [
+        MachineWins(
+            machine_type=machine,
+            nodes=counts[machine].nodes,
+            runs=counts[machine].runs,
+            cases=_cases(rows),
+            best=_best(sizes),
+            sizes=sizes,
+        )
+        for machine, rows in by_machine.items()
+        for sizes in [_size_wins(rows)]
+    ]
+    machines.sort(key=lambda found: (-found.cases, found.machine_type or ""))
+    everything = [row for rows in by_machine.values() for row in rows]
+    return PageSizeWins(
+        nodes=sum(found.nodes for found in machines),
+        runs=sum(found.runs for found in machines),
+        cases=_cases(everything),
+        sizes=_size_wins(everything),
+        machines=machines,
+    )
+
+
+def _cases(rows: Sequence[Any]) -> int:
+    """Every case is counted once, in the row of ties."""
+    return int(sum(row.cases for row in rows if row.backing == TIE))
+
+
+def _size_wins(rows: Sequence[Any]) -> list[SizeWins]:
+    total = _cases(rows)
+    sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for row in rows:
+        for name in ("cases", "wins", "lowest", "log_sum", "log_count"):
+            sums[row.backing][name] += float(getattr(row, name))
+    return [_one_size(backing, found, total) for backing, found in sorted(sums.items())]
+
+
+def _one_size(backing: str, found: Mapping[str, float], total: int) -> SizeWins:
+    mean = None
+    if found["log_count"]:
+        mean = 100.0 * math.expm1(found["log_sum"] / found["log_count"])
+    return SizeWins(
+        backing=backing,
+        cases=int(found["cases"]),
+        wins=int(found["wins"]),
+        share=found["wins"] / total if total else 0.0,
+        lowest_share=found["lowest"] / total if total else 0.0,
+        mean_delta_percent=mean,
+    )
+
+
+def _best(sizes: Sequence[SizeWins]) -> str | None:
+    """The backing with the smallest mean time against base pages."""
+    compared_sizes = [size for size in sizes if size.mean_delta_percent is not None]
+    best = min(compared_sizes, key=lambda size: size.mean_delta_percent or 0.0, default=None)
+    return None if best is None else best.backing
+
+
+async def groups(session: ReadSession, selector: NodeSelector, *, limit: int, cursor: str | None) -> Page[NodeGroup]:
+    """Groups of like nodes, the largest first."""
+    after = decode_cursor(cursor, int, str)
+    rows = await repository.groups(session, selector, after=after, limit=limit + 1)
+    next_cursor = None
+    if len(rows) > limit:
+        next_cursor = encode_cursor(str(rows[limit - 1].nodes), rows[limit - 1].group_key)
+    return Page(items=[_group(row) for row in rows[:limit]], next_cursor=next_cursor)
+
+
+def _group(row: Any) -> NodeGroup:
+    """A group; its pools are as they are set, which is the same on all of its nodes."""
+    pools = [{"page_bytes": pool["page_bytes"], "nr_hugepages": pool["nr_hugepages"]} for pool in json.loads(row.pools)]
+    return NodeGroup.model_validate(dict(row._mapping) | {"pools": pools})

@@ -1,0 +1,237 @@
+"""Statements about many nodes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Row, Text, cast, column, func, literal_column, select, tuple_
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+
+from hugeplan.db.models import NodeFindingRow, NodeRow, NodeStateRow, PlanInForceRow, RunRow, RunWinsRow
+from hugeplan.db.session import ReadSession
+from hugeplan.fleet.selector import NodeSelector, conditions
+
+MAX_PARTS = 200
+
+
+def _bytes(value: Any) -> Any:
+    """A sum of bytes as a number: PostgreSQL sums bigint as numeric."""
+    return func.coalesce(func.sum(value), 0)
+
+
+async def totals(session: ReadSession, selector: NodeSelector, stale_before: datetime) -> Row[Any]:
+    """One row over all selected nodes."""
+    unknown = NodeRow.mem_available_bytes.is_(None) | NodeRow.pool_idle_bytes.is_(None)
+    known_pool = NodeRow.pool_idle_bytes.is_not(None)
+    statement = select(
+        func.count().label("nodes"),
+        func.count().filter(NodeRow.synthetic).label("nodes_synthetic"),
+        func.count().filter(NodeRow.last_report_at < stale_before).label("nodes_stale"),
+        func.count().filter(NodeRow.findings_wrong > 0).label("nodes_wrong"),
+        func.count().filter(NodeRow.findings_attention > 0).label("nodes_attention"),
+        func.count().filter(NodeRow.effective_granule_bytes < 2 * 1024**2).label("nodes_fractured"),
+        func.count().filter(NodeRow.latest_run_id.is_not(None)).label("nodes_measured"),
+        func.count().filter(unknown).label("nodes_unknown"),
+        _bytes(NodeRow.mem_total_bytes).label("mem_total_bytes"),
+        _bytes(NodeRow.mem_available_bytes).label("mem_available_bytes"),
+        _bytes(NodeRow.pool_bytes).label("pool_bytes"),
+        _bytes(NodeRow.pool_bytes - NodeRow.pool_idle_bytes).label("pool_used_bytes"),
+        func.coalesce(func.sum(NodeRow.pool_idle_bytes).filter(known_pool), 0).label("pool_idle_bytes"),
+        _bytes(NodeRow.page_tables_bytes).label("page_tables_bytes"),
+        _bytes(NodeRow.anon_huge_pages_bytes).label("anon_huge_pages_bytes"),
+        func.max(NodeRow.last_report_at).label("updated_at"),
+    )
+    return (await session.execute(statement.where(*conditions(selector)))).one()
+
+
+async def plan_states(session: ReadSession, selector: NodeSelector) -> dict[str | None, int]:
+    """Nodes by their state beside the plan in force."""
+    statement = select(NodeRow.plan_state, func.count()).where(*conditions(selector)).group_by(NodeRow.plan_state)
+    return {row[0]: row[1] for row in await session.execute(statement)}
+
+
+async def pools(session: ReadSession, selector: NodeSelector) -> Sequence[Any]:
+    """Page size, nodes with pages of it, pages, free pages, nodes that do not say how many are free."""
+    pool = func.jsonb_array_elements(NodeRow.pools).table_valued(column("value", JSONB), name="pool").lateral()
+    value = pool.c.value
+    size_number, pages_number, free_number = (
+        cast(value[name].astext, BigInteger) for name in ("page_bytes", "nr_hugepages", "free_hugepages")
+    )
+    statement = (
+        select(
+            size_number.label("page_bytes"),
+            func.count().filter(pages_number > 0).label("nodes"),
+            _bytes(pages_number).label("nr_hugepages"),
+            _bytes(free_number).label("free_hugepages"),
+            func.count().filter(free_number.is_(None)).label("nodes_unknown"),
+        )
+        .select_from(NodeRow)
+        .join(pool, literal_column("true"))
+        .where(*conditions(selector))
+        .group_by(size_number)
+        .order_by(size_number)
+    )
+    return (await session.execute(statement)).all()
+
+
+async def findings(session: ReadSession, selector: NodeSelector) -> Sequence[Any]:
+    """Findings that hold, with the number of nodes."""
+    row = NodeFindingRow
+    nodes = func.count(row.node_id.distinct())
+    statement = (
+        select(row.code, row.state, func.min(row.title), nodes, func.min(row.since))
+        .join(NodeRow, NodeRow.id == row.node_id)
+        .where(*conditions(selector))
+        .group_by(row.code, row.state)
+        .order_by(row.state.desc(), nodes.desc(), row.code)
+    )
+    return (await session.execute(statement)).all()
+
+
+def grouping_key(by: str, label: str | None) -> Any:
+    """What nodes are grouped by."""
+    if by == "provider":
+        return NodeRow.labels["provider"].astext
+    if by == "label":
+        return NodeRow.labels[label or ""].astext
+    columns: dict[str, Any] = {
+        "machine_type": NodeRow.machine_type,
+        "architecture": NodeRow.architecture,
+        "group": NodeRow.group_key,
+    }
+    return columns[by]
+
+
+async def parts(session: ReadSession, selector: NodeSelector, key: Any, stale_before: datetime) -> Sequence[Any]:
+    """The selected nodes by a key, the largest group first."""
+    named = key.label("key")
+    statement = (
+        select(
+            named,
+            func.count().label("nodes"),
+            _bytes(NodeRow.mem_total_bytes).label("mem_total_bytes"),
+            _bytes(NodeRow.pool_bytes).label("pool_bytes"),
+            _bytes(NodeRow.pool_idle_bytes).label("pool_idle_bytes"),
+            func.count().filter(NodeRow.findings_wrong > 0).label("nodes_wrong"),
+            func.count().filter(NodeRow.findings_attention > 0).label("nodes_attention"),
+            func.count().filter(NodeRow.plan_state.in_(["short", "drifted"])).label("nodes_short"),
+            func.count().filter(NodeRow.last_report_at < stale_before).label("nodes_stale"),
+        )
+        .where(*conditions(selector))
+        .group_by(named)
+        .order_by(func.count().desc(), named)
+        .limit(MAX_PARTS)
+    )
+    return (await session.execute(statement)).all()
+
+
+async def drift(
+    session: ReadSession, selector: NodeSelector, *, matching: bool, after: tuple[str, UUID] | None, limit: int
+) -> Sequence[Any]:
+    """Nodes with a plan in force, by name: the plan, the pools of the newest sample, and since when they differ."""
+    since = (
+        select(func.min(NodeFindingRow.since))
+        .where(NodeFindingRow.node_id == NodeRow.id, NodeFindingRow.code == "plan_drift")
+        .scalar_subquery()
+    )
+    statement = (
+        select(
+            NodeRow.id,
+            NodeRow.name,
+            NodeRow.plan_state,
+            NodeRow.sampled_at,
+            PlanInForceRow,
+            NodeStateRow.sample["pools"].label("pools"),
+            NodeStateRow.sample["global_pools"].label("global_pools"),
+            since.label("since"),
+        )
+        .join(PlanInForceRow, PlanInForceRow.node_id == NodeRow.id)
+        .join(NodeStateRow, NodeStateRow.node_id == NodeRow.id)
+        .where(*conditions(selector))
+        .order_by(NodeRow.name, NodeRow.id)
+        .limit(limit)
+    )
+    if not matching:
+        statement = statement.where(NodeRow.plan_state != "match")
+    if after is not None:
+        statement = statement.where(tuple_(NodeRow.name, NodeRow.id) > after)
+    return (await session.execute(statement)).all()
+
+
+async def wins(session: ReadSession, selector: NodeSelector, *, latest_only: bool) -> Sequence[Any]:
+    """The sums of wins by machine type and backing, over the good runs of the selected nodes."""
+    row = RunWinsRow
+    statement = _good_runs(
+        select(
+            NodeRow.machine_type,
+            row.backing,
+            _bytes(row.cases).label("cases"),
+            _bytes(row.wins).label("wins"),
+            _bytes(row.lowest).label("lowest"),
+            _bytes(row.log_sum).label("log_sum"),
+            _bytes(row.log_count).label("log_count"),
+        ).group_by(NodeRow.machine_type, row.backing),
+        selector,
+        latest_only=latest_only,
+    )
+    return (await session.execute(statement)).all()
+
+
+async def wins_counts(session: ReadSession, selector: NodeSelector, *, latest_only: bool) -> Sequence[Any]:
+    """Machine type, nodes and runs that have cases."""
+    statement = _good_runs(
+        select(
+            NodeRow.machine_type,
+            func.count(NodeRow.id.distinct()).label("nodes"),
+            func.count(RunRow.id.distinct()).label("runs"),
+        ).group_by(NodeRow.machine_type),
+        selector,
+        latest_only=latest_only,
+    )
+    return (await session.execute(statement)).all()
+
+
+def _good_runs(statement: Any, selector: NodeSelector, *, latest_only: bool) -> Any:
+    row = RunWinsRow
+    joined = (
+        statement.select_from(row)
+        .join(NodeRow, NodeRow.id == row.node_id)
+        .join(RunRow, (RunRow.node_id == row.node_id) & (RunRow.id == row.run_id))
+        .where(RunRow.bad.is_(False), *conditions(selector))
+    )
+    return joined.where(NodeRow.latest_run_id == row.run_id) if latest_only else joined
+
+
+async def groups(
+    session: ReadSession, selector: NodeSelector, *, after: tuple[int, str] | None, limit: int
+) -> Sequence[Any]:
+    """Groups of like nodes, the largest first."""
+    count = func.count().label("nodes")
+    first = aggregate_order_by(NodeRow.name, NodeRow.name, NodeRow.id)
+    statement = (
+        select(
+            NodeRow.group_key,
+            count,
+            func.min(NodeRow.machine_type).label("machine_type"),
+            func.min(NodeRow.numa_node_count).label("numa_node_count"),
+            func.min(NodeRow.mem_total_bytes).label("mem_total_bytes_min"),
+            func.max(NodeRow.mem_total_bytes).label("mem_total_bytes_max"),
+            func.count().filter(NodeRow.findings_wrong > 0).label("nodes_wrong"),
+            func.count().filter(NodeRow.findings_attention > 0).label("nodes_attention"),
+            func.count().filter(NodeRow.latest_run_id.is_not(None)).label("nodes_measured"),
+            func.array_agg(first)[1].label("example_node_name"),
+            func.array_agg(aggregate_order_by(NodeRow.id, NodeRow.name, NodeRow.id))[1].label("example_node_id"),
+            func.min(cast(NodeRow.pools, Text)).label("pools"),
+        )
+        .where(NodeRow.group_key.is_not(None), *conditions(selector))
+        .group_by(NodeRow.group_key)
+        .order_by(count.desc(), NodeRow.group_key)
+        .limit(limit)
+    )
+    if after is not None:
+        nodes, key = after
+        statement = statement.having((func.count() < nodes) | ((func.count() == nodes) & (NodeRow.group_key > key)))
+    return (await session.execute(statement)).all()

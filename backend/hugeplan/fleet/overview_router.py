@@ -1,0 +1,86 @@
+"""Routes about many nodes at once."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from hugeplan.access.dependencies import Viewer
+from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.api.csv_response import AsCsv, CsvResponse, csv_response
+from hugeplan.api.dependencies import Reads
+from hugeplan.api.pagination import Cursor, Limit, Page
+from hugeplan.api.schemas import Word
+from hugeplan.fleet import overview
+from hugeplan.fleet.overview_schemas import FleetSummary, Grouping, NodeDrift, NodeGroup, PageSizeWins
+from hugeplan.fleet.selector import Selected
+
+router = APIRouter(prefix="/fleet", tags=["fleet"], route_class=GuardedRoute)
+
+
+@router.get("/summary")
+async def fleet_summary_get(
+    _: Viewer,
+    session: Reads,
+    selector: Selected,
+    by: Annotated[Grouping, Query(description="What ``parts`` are grouped by")] = "machine_type",
+    label_key: Annotated[Word | None, Query(description="The label's key where by is label")] = None,
+) -> FleetSummary:
+    """The fleet in numbers: memory by use, pools by size, findings, plans in force, stale nodes, by group."""
+    return await overview.summary(session, selector, by=by, label=label_key)
+
+
+@router.get("/drift.csv", name="fleet_drift_export", response_class=CsvResponse)
+@router.get("/drift", response_model=Page[NodeDrift])
+async def fleet_drift_list(
+    _: Viewer,
+    session: Reads,
+    selector: Selected,
+    *,
+    matching: Annotated[bool, Query(description="Also nodes that match their plan")] = False,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_csv: AsCsv,
+) -> Any:
+    """Nodes beside their plan in force, pool by pool."""
+    page = await overview.drift(session, selector, matching=matching, limit=limit, cursor=cursor)
+    if not as_csv:
+        return page
+    rows = [
+        {"node_id": item.node_id, "node_name": item.node_name, "since": item.since, **pool.model_dump()}
+        for item in page.items
+        for pool in item.pools
+    ]
+    columns = ["node_id", "node_name", "numa_node", "page_bytes", "planned_pages", "actual_pages", "state", "since"]
+    return csv_response("drift", columns, rows, page.next_cursor)
+
+
+@router.get("/page-size-wins")
+async def fleet_page_size_wins_get(
+    _: Viewer,
+    session: Reads,
+    selector: Selected,
+    latest_only: Annotated[bool, Query(description="Only the newest run of each node")] = True,
+) -> PageSizeWins:
+    """How often each page size is best over the measured nodes, and by how much, by machine type."""
+    return await overview.page_size_wins(session, selector, latest_only=latest_only)
+
+
+@router.get("/groups.csv", name="fleet_groups_export", response_class=CsvResponse)
+@router.get("/groups", response_model=Page[NodeGroup])
+async def fleet_groups_list(
+    _: Viewer,
+    session: Reads,
+    selector: Selected,
+    *,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_csv: AsCsv,
+) -> Any:
+    """Groups of like nodes, the largest first."""
+    page = await overview.groups(session, selector, limit=limit, cursor=cursor)
+    if as_csv:
+        rows = [item.model_dump(mode="json") for item in page.items]
+        return csv_response("groups", list(NodeGroup.model_fields), rows, page.next_cursor)
+    return page

@@ -1,0 +1,127 @@
+"""Routes of plans of many nodes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, BackgroundTasks, Depends, Query, Request, Response
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from hugeplan.access.dependencies import Planner, Viewer
+from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.api.body import RawJson
+from hugeplan.api.csv_response import AsCsv, CsvResponse, csv_response
+from hugeplan.api.dependencies import CurrentDatabase, Reads, Writes
+from hugeplan.api.pagination import Cursor, Limit, Page
+from hugeplan.fleet_plans import service
+from hugeplan.fleet_plans.runner import FleetPlanRunner
+from hugeplan.fleet_plans.schemas import (
+    FleetPlanDetail,
+    FleetPlanGroup,
+    FleetPlanGroupDetail,
+    FleetPlanJob,
+    FleetPlanNode,
+    FleetPlanRequest,
+)
+
+router = APIRouter(prefix="/fleet", tags=["fleet plans"], route_class=GuardedRoute)
+
+
+def _runner(request: Request) -> FleetPlanRunner:
+    runner: FleetPlanRunner = request.app.state.fleet_plan_runner
+    return runner
+
+
+async def _existing_job(session: Reads, job_id: UUID) -> UUID:
+    return (await service.get_job(session, job_id)).id
+
+
+@router.post("/plan", status_code=202)
+async def fleet_plans_create(
+    actor: Planner,
+    session: Writes,
+    body: FleetPlanRequest,
+    raw: RawJson,
+    *,
+    runner: Annotated[FleetPlanRunner, Depends(_runner)],
+    after_commit: BackgroundTasks,
+    response: Response,
+) -> FleetPlanJob:
+    """Plan a scenario on every selected node. The answer is the job; its progress and results are at Location."""
+    job = await service.create_job(session, body, raw.document["scenario"], created_by=actor.name)
+    after_commit.add_task(runner.start, job.id)
+    response.headers["Location"] = f"/api/v1/fleet/plans/{job.id}"
+    return job
+
+
+@router.get("/plans")
+async def fleet_plans_list(_: Viewer, session: Reads, limit: Limit = 50, cursor: Cursor = None) -> Page[FleetPlanJob]:
+    """Fleet plans, newest first."""
+    return await service.list_jobs(session, limit=limit, cursor=cursor)
+
+
+@router.get("/plans/{job_id}")
+async def fleet_plans_get(_: Viewer, session: Reads, job_id: UUID) -> FleetPlanDetail:
+    """A fleet plan with its scenario and, when it is done, its summary."""
+    return await service.get_job(session, job_id)
+
+
+@router.post("/plans/{job_id}/cancel")
+async def fleet_plans_cancel(_: Planner, session: Writes, job_id: UUID) -> FleetPlanJob:
+    """End a fleet plan that is under way."""
+    return await service.cancel_job(session, job_id)
+
+
+@router.get("/plans/{job_id}/progress", response_class=EventSourceResponse)
+async def fleet_plan_progress_stream(
+    _: Viewer, database: CurrentDatabase, job_id: Annotated[UUID, Depends(_existing_job, scope="function")]
+) -> AsyncIterator[ServerSentEvent]:
+    """The job as it gets on, as server-sent events named ``progress``; the last one is named ``end``."""
+    async for job in service.progress(database, job_id):
+        yield ServerSentEvent(data=job, event="end" if job.status in service.FINISHED else "progress")
+
+
+@router.get("/plans/{job_id}/groups")
+async def fleet_plan_groups_list(
+    _: Viewer, session: Reads, job_id: UUID, limit: Limit = 50, cursor: Cursor = None
+) -> Page[FleetPlanGroup]:
+    """Groups of nodes with the same pools, the largest first."""
+    return await service.list_groups(session, job_id, limit=limit, cursor=cursor)
+
+
+@router.get("/plans/{job_id}/groups/{number}")
+async def fleet_plan_groups_get(_: Viewer, session: Reads, job_id: UUID, number: int) -> FleetPlanGroupDetail:
+    """A group with the whole plan of its node with the least memory."""
+    return await service.get_group(session, job_id, number)
+
+
+@router.get("/plans/{job_id}/nodes.csv", name="fleet_plan_nodes_export", response_class=CsvResponse)
+@router.get("/plans/{job_id}/nodes", response_model=Page[FleetPlanNode])
+async def fleet_plan_nodes_list(
+    _: Viewer,
+    session: Reads,
+    job_id: UUID,
+    *,
+    severity: Literal["fine", "attention", "wrong"] | None = None,
+    group_number: Annotated[int | None, Query(ge=0, le=10**9)] = None,
+    q: Annotated[str | None, Query(max_length=253, description="Part of the node's name")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_csv: AsCsv,
+) -> Any:
+    """Nodes of a fleet plan, exceptions first."""
+    page = await service.list_nodes(
+        session,
+        job_id,
+        severity=severity,
+        group_number=group_number,
+        search=q,
+        limit=limit,
+        cursor=cursor,
+    )
+    if as_csv:
+        rows = [item.model_dump(mode="json") for item in page.items]
+        return csv_response("fleet-plan", list(FleetPlanNode.model_fields), rows, page.next_cursor)
+    return page

@@ -1,0 +1,72 @@
+"""Starting the processes that plan: arithmetic of seconds must not hold up the requests of the service."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+
+from hugeplan.db.session import Database
+from hugeplan.fleet_plans import repository
+from hugeplan.settings import Settings
+
+JOBS_AT_A_TIME: Final = 1
+
+_logger = logging.getLogger(__name__)
+
+
+class FleetPlanRunner:
+    """The jobs of one process of the service. They end with it."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self._turn = asyncio.Semaphore(JOBS_AT_A_TIME)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, job_id: UUID) -> None:
+        """Run a stored job when it is its turn."""
+        task = asyncio.create_task(self._run(job_id), name=f"fleet plan {job_id}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Stop waiting for jobs."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _run(self, job_id: UUID) -> None:
+        async with self._turn:
+            environment = {**os.environ, "HUGEPLAN_DATABASE_URL": self._settings.psycopg_url()}
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "hugeplan.fleet_plans.worker",
+                str(job_id),
+                env=environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+            try:
+                _, errors = await process.communicate()
+            except asyncio.CancelledError:
+                process.terminate()
+                await process.communicate()
+                await self._fail(job_id, "The service was stopped before it was done. Start it again.")
+                raise
+        if process.returncode != 0:
+            _logger.error("a fleet plan failed", extra={"error": errors.decode(errors="replace")[-2000:]})
+            await self._fail(
+                job_id, "The process that planned it ended before it was done. The service's log says why."
+            )
+
+    async def _fail(self, job_id: UUID, reason: str) -> None:
+        async with self._database.write() as session:
+            await repository.fail_job(session, job_id, reason, datetime.now(UTC))

@@ -1,0 +1,171 @@
+"""Jobs that plan many nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Final, Literal
+from uuid import UUID
+
+from pydantic import TypeAdapter
+
+from hugeplan import __version__
+from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, encode_cursor, page_of
+from hugeplan.api.problems import ConflictError, FieldProblem, NotFoundError, invalid_input
+from hugeplan.api.schemas import JsonObject
+from hugeplan.db.models import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
+from hugeplan.db.session import Database, ReadSession, WriteSession
+from hugeplan.fleet import service as fleet
+from hugeplan.fleet.selector import NodeSelector
+from hugeplan.fleet_plans import repository
+from hugeplan.fleet_plans.schemas import (
+    FleetPlanDetail,
+    FleetPlanGroup,
+    FleetPlanGroupDetail,
+    FleetPlanJob,
+    FleetPlanNode,
+    FleetPlanRequest,
+)
+from hugeplan.planner.model import Plan
+
+FINISHED: Final = frozenset({"done", "failed", "cancelled"})
+SEVERITIES: Final[tuple[Literal["fine", "attention", "wrong"], ...]] = ("fine", "attention", "wrong")
+PROGRESS_SECONDS = 0.25
+_PLAN = TypeAdapter(Plan)
+
+
+async def create_job(
+    session: WriteSession, body: FleetPlanRequest, scenario: JsonObject, *, created_by: str
+) -> FleetPlanJob:
+    """A new job, not begun yet. InvalidInputError when it selects no node, or the scenario brings its own."""
+    if body.scenario.node is not None:
+        expected = "no node: the facts come from the selected nodes"
+        raise invalid_input([FieldProblem(field="scenario.node", value="a node", expected=expected)])
+    now = datetime.now(UTC)
+    row = FleetPlanRow(
+        id=uuid.uuid4(),
+        name=body.name,
+        created_at=now,
+        created_by=created_by,
+        status="queued",
+        cancel_requested=False,
+        selector=body.selector.model_dump(mode="json"),
+        scenario=scenario,
+        model_version=__version__,
+        nodes_total=await fleet.count_nodes(session, body.selector),
+        nodes_done=0,
+        plans_computed=0,
+        heartbeat_at=now,
+    )
+    if row.nodes_total == 0:
+        raise invalid_input([FieldProblem(field="selector", value=None, expected="at least one node")])
+    await repository.add_job(session, row)
+    return _job(row)
+
+
+def _job(row: FleetPlanRow) -> FleetPlanJob:
+    values = {name: getattr(row, name) for name in FleetPlanJob.model_fields if name != "selector"}
+    return FleetPlanJob.model_validate(values | {"selector": NodeSelector.model_validate(row.selector)})
+
+
+async def _stored(session: ReadSession, job_id: UUID) -> FleetPlanRow:
+    row = await repository.get_job(session, job_id)
+    if row is None:
+        raise NotFoundError(f"There is no fleet plan {job_id}.")
+    return row
+
+
+async def get_job(session: ReadSession, job_id: UUID) -> FleetPlanDetail:
+    """A job with its scenario."""
+    row = await _stored(session, job_id)
+    return FleetPlanDetail(**_job(row).model_dump(), scenario=row.scenario)
+
+
+async def list_jobs(session: ReadSession, *, limit: int, cursor: str | None) -> Page[FleetPlanJob]:
+    """Jobs, newest first."""
+    after = decode_time_cursor(cursor)
+    rows = await repository.list_jobs(session, after=after, limit=limit + 1)
+    items, next_cursor = page_of(rows, limit, lambda row: (row.created_at.isoformat(), str(row.id)), _job)
+    return Page(items=items, next_cursor=next_cursor)
+
+
+async def cancel_job(session: WriteSession, job_id: UUID) -> FleetPlanJob:
+    """Ask a job to end. ConflictError when it has ended."""
+    row = await _stored(session, job_id)
+    if row.status in FINISHED:
+        raise ConflictError(f"This fleet plan has ended: {row.status}.")
+    await repository.request_cancel(session, job_id, datetime.now(UTC))
+    await session.refresh(row)
+    return _job(row)
+
+
+async def progress(database: Database, job_id: UUID) -> AsyncIterator[FleetPlanJob]:
+    """The job whenever it got on, and once more when it has ended."""
+    before: tuple[object, ...] | None = None
+    while True:
+        async with database.read() as session:
+            job = _job(await _stored(session, job_id))
+        now = (job.status, job.nodes_done, job.plans_computed)
+        if now != before:
+            before = now
+            yield job
+        if job.status in FINISHED:
+            return
+        await asyncio.sleep(PROGRESS_SECONDS)
+
+
+def _group(row: FleetPlanGroupRow) -> FleetPlanGroup:
+    return FleetPlanGroup.model_validate({name: getattr(row, name) for name in FleetPlanGroup.model_fields})
+
+
+async def list_groups(session: ReadSession, job_id: UUID, *, limit: int, cursor: str | None) -> Page[FleetPlanGroup]:
+    """Groups of nodes with the same pools, the largest first."""
+    await _stored(session, job_id)
+    after = decode_cursor(cursor, int, int)
+    rows = await repository.list_groups(session, job_id, after=after, limit=limit + 1)
+    items, next_cursor = page_of(rows, limit, lambda row: (str(row.nodes), str(row.number)), _group)
+    return Page(items=items, next_cursor=next_cursor)
+
+
+async def get_group(session: ReadSession, job_id: UUID, number: int) -> FleetPlanGroupDetail:
+    """A group with its whole plan."""
+    await _stored(session, job_id)
+    row = await repository.get_group(session, job_id, number)
+    if row is None:
+        raise NotFoundError(f"This fleet plan has no group {number}.")
+    return FleetPlanGroupDetail(**_group(row).model_dump(), plan=_PLAN.validate_python(row.plan))
+
+
+def _node(row: FleetPlanNodeRow) -> FleetPlanNode:
+    values = {name: getattr(row, name) for name in FleetPlanNode.model_fields}
+    return FleetPlanNode.model_validate(values | {"severity": SEVERITIES[row.severity]})
+
+
+async def list_nodes(
+    session: ReadSession,
+    job_id: UUID,
+    *,
+    severity: str | None,
+    group_number: int | None,
+    search: str | None,
+    limit: int,
+    cursor: str | None,
+) -> Page[FleetPlanNode]:
+    """Nodes of a job, exceptions first: wrong, attention, then the rest by name."""
+    await _stored(session, job_id)
+    position = decode_cursor(cursor, int, str)
+    if search is not None and "\0" in search:
+        raise invalid_input([FieldProblem(field="q", value=search, expected="text without NUL characters")])
+    rows = await repository.list_nodes(
+        session,
+        job_id,
+        severity=None if severity is None else [*SEVERITIES].index(severity),  # type: ignore[arg-type]
+        group_number=group_number,
+        search=search,
+        after=None if position is None else position[0],
+        limit=limit + 1,
+    )
+    next_cursor = encode_cursor(str(rows[limit - 1].position), "") if len(rows) > limit else None
+    return Page(items=[_node(row) for row in rows[:limit]], next_cursor=next_cursor)

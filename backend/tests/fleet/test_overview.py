@@ -1,0 +1,409 @@
+"""Many nodes at once: summary, groups, drift, wins, labels, history, events, fleet plans."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from support.reports import GIB, MIB, report, run
+from support.service import Service, assert_problem
+
+from hugeplan.access.schemas import Role
+
+NODES = "/api/v1/nodes"
+FLEET = "/api/v1/fleet"
+REPORTS = "/api/v1/reports"
+
+
+async def post(service: Service, number: int = 0, **changes: Any) -> dict[str, Any]:
+    """Store a report of machine ``number`` with its own token; the receipt."""
+    machine = f"{number:032x}"
+    client = await service.client_as(Role.AGENT, machine_id=machine)
+    document = report(machine_id=machine, **({"node_name": f"n{number}"} | changes))
+    answer = await client.post(REPORTS, json=document)
+    assert answer.status_code == 201, answer.text
+    receipt: dict[str, Any] = answer.json()
+    return receipt
+
+
+def pool(pages: int, free: int | None) -> dict[str, Any]:
+    """A sample with one pool of 2 MiB pages."""
+    own = {"numa_node": 0, "page_bytes": 2 * MIB, "nr_hugepages": pages, "free_hugepages": free}
+    total = {"page_bytes": 2 * MIB, "nr_hugepages": pages, "free_hugepages": free, "resv_hugepages": 0}
+    return {"pools": [own], "global_pools": [total]}
+
+
+async def kinds(client: httpx.AsyncClient, **query: Any) -> list[str]:
+    """Kinds of past events, oldest first."""
+    page = (await client.get("/api/v1/events/history", params={"limit": 200} | query)).json()
+    return [event["kind"] for event in reversed(page["items"])]
+
+
+class TestSummary:
+    async def test_an_empty_fleet(self, viewer: httpx.AsyncClient) -> None:
+        answer = (await viewer.get(f"{FLEET}/summary")).json()
+        assert answer["nodes"] == 0
+        assert answer["pools"] == answer["findings"] == answer["parts"] == []
+        assert answer["updated_at"] is None
+
+    async def test_sums_over_nodes_and_by_group(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        await post(service, 1, sample=pool(1024, 0), labels={"provider": "gke"})
+        await post(service, 2, sample=pool(1024, 1024), labels={"provider": "gke"})
+        await post(service, 3, sample=pool(100, None), labels={"provider": "eks"}, run=run())
+        answer = (await viewer.get(f"{FLEET}/summary", params={"by": "provider"})).json()
+        assert answer["nodes"] == 3
+        assert answer["nodes_measured"] == answer["nodes_fractured"] == 1
+        assert answer["memory"]["mem_total_bytes"] == 3 * 64 * GIB
+        assert answer["memory"]["pool_bytes"] == 2148 * 2 * MIB
+        assert answer["memory"]["pool_idle_bytes"] == 1024 * 2 * MIB
+        assert answer["memory"]["pool_used_bytes"] == 1024 * 2 * MIB
+        assert answer["memory"]["nodes_unknown"] == 1
+        (size,) = answer["pools"]
+        assert (size["nr_hugepages"], size["free_hugepages"], size["nodes_unknown"]) == (2148, 1024, 1)
+        assert {part["key"]: part["nodes"] for part in answer["parts"]} == {"gke": 2, "eks": 1}
+        assert {f["code"]: f["nodes"] for f in answer["findings"]} == {"pool_idle": 1, "fractured_guest": 1}
+        gke = (await viewer.get(f"{FLEET}/summary", params={"label": "provider=gke"})).json()
+        assert gke["nodes"] == 2
+
+    async def test_groups_by_a_label_need_its_key(self, viewer: httpx.AsyncClient) -> None:
+        assert_problem(await viewer.get(f"{FLEET}/summary?by=label"), 422, "invalid-input")
+
+    async def test_like_nodes_are_one_group(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        for number in range(3):
+            await post(service, number, sample=pool(1024, number))
+        await post(service, 9, sample=pool(5, 0))
+        first = (await viewer.get(f"{FLEET}/groups", params={"limit": 1})).json()
+        (group,) = first["items"]
+        assert (group["nodes"], group["example_node_name"]) == (3, "n0")
+        assert group["pools"][0]["nr_hugepages"] == 1024
+        rest = (await viewer.get(f"{FLEET}/groups", params={"limit": 1, "cursor": first["next_cursor"]})).json()
+        assert [found["nodes"] for found in rest["items"]] == [1]
+        assert rest["next_cursor"] is None
+
+    async def test_a_time_bomb_and_a_silent_fallback_are_counted(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        limit = {"page_bytes": 2 * MIB, "counter": "usage", "limit_bytes": GIB, "cgroup_path": "/kubepods/a"}
+        bomb = {
+            "key": "pg-1",
+            "engine": "postgresql",
+            "main_pid": 7,
+            "huge_pages_status": "on",
+            "segments": [{"bytes": 4 * GIB, "backing": "hugetlb", "page_bytes": 2 * MIB}],
+            "hugetlb_limits": [limit, limit | {"counter": "reservation"}],
+        }
+        fallback = {
+            "key": "pg-2",
+            "engine": "postgresql",
+            "main_pid": 8,
+            "huge_pages_status": "off",
+            "segments": [{"bytes": GIB, "backing": "base_pages"}],
+        }
+        await post(service, 1, sample=pool(4096, 1000) | {"databases": [bomb, fallback]})
+        await post(service, 2, sample=pool(4096, 100) | {"databases": [fallback]})  # the pool could not hold it
+        answer = (await viewer.get(f"{FLEET}/summary")).json()
+        assert (answer["time_bombs"], answer["silent_fallbacks"], answer["nodes_wrong"]) == (1, 1, 1)
+        (node,) = (await viewer.get(NODES, params={"finding": "silent_fallback"})).json()["items"]
+        detail = (await viewer.get(f"{NODES}/{node['id']}")).json()
+        assert [(f["code"], f["subject"]) for f in detail["findings"] if f["state"] == "wrong"] == [
+            ("hugetlb_limit_below_segment", "pg-1"),
+            ("silent_fallback", "pg-2"),
+        ]
+
+
+class TestLists:
+    async def test_sorted_pages_hold_every_node_once(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        for number, free in enumerate([5, 900, None, 5, 7]):
+            await post(service, number, sample=pool(1024, free))
+        for sort in ("pool_idle_bytes", "last_report_at", "findings", "mem_total_bytes", "name"):
+            for descending in (False, True):
+                found, cursor = [], None
+                while True:
+                    query = {"limit": 2, "sort": sort, "descending": descending}
+                    page = (await viewer.get(NODES, params=query | ({"cursor": cursor} if cursor else {}))).json()
+                    found += [node["name"] for node in page["items"]]
+                    cursor = page["next_cursor"]
+                    if cursor is None:
+                        break
+                assert sorted(found) == ["n0", "n1", "n2", "n3", "n4"], (sort, descending)
+        idle = (await viewer.get(NODES, params={"sort": "pool_idle_bytes", "descending": True})).json()["items"]
+        assert [node["name"] for node in idle][::4] == ["n1", "n2"]
+
+    async def test_csv_has_the_same_nodes_and_no_formula(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        await post(service, 1, node_name="=cmd()")
+        answer = await viewer.get(f"{NODES}.csv")
+        assert answer.headers["content-type"].startswith("text/csv")
+        (row,) = csv.DictReader(io.StringIO(answer.text))
+        assert row["name"] == "'=cmd()"
+        assert row["mem_total_bytes"] == str(64 * GIB)
+
+    async def test_nul_in_a_filter_is_422(self, viewer: httpx.AsyncClient) -> None:
+        for query in ({"label": "a\0b"}, {"machine_type": "\0"}, {"q": "\0"}):
+            assert_problem(await viewer.get(NODES, params=query), 422, "invalid-input")
+
+
+class TestLabelsAndPlans:
+    async def test_labels_are_written_over_the_agents(
+        self, service: Service, planner: httpx.AsyncClient, viewer: httpx.AsyncClient
+    ) -> None:
+        receipt = await post(service, 1, labels={"env": "test", "team": "a"})
+        url = f"{NODES}/{receipt['node_id']}/labels"
+        answer = await planner.put(url, json={"labels": {"env": "prod"}})
+        assert answer.json()["labels"] == {"env": "prod", "team": "a"}
+        await post(service, 1, labels={"env": "dev", "zone": "z"})
+        assert (await viewer.get(f"{NODES}/{receipt['node_id']}")).json()["labels"] == {"env": "prod", "zone": "z"}
+        assert len((await viewer.get(NODES, params={"label": ["env=prod", "zone"]})).json()["items"]) == 1
+        assert (await viewer.get(NODES, params={"label": "env=dev"})).json()["items"] == []
+
+    async def test_drift_from_the_plan_in_force(
+        self, service: Service, planner: httpx.AsyncClient, viewer: httpx.AsyncClient
+    ) -> None:
+        node_id = (await post(service, 1, sample=pool(1024, 0)))["node_id"]
+        url = f"{NODES}/{node_id}/plan-in-force"
+        body = {"pools": [{"page_bytes": 2 * MIB, "pages": 1030}], "source": "hand"}
+        answer = (await planner.put(url, json=body)).json()
+        assert answer["plan_state"] == "short"
+        assert answer["plan_in_force"]["pools"] == [{"page_bytes": 2 * MIB, "pages": 1030, "numa_node": None}]
+        (item,) = (await viewer.get(f"{FLEET}/drift")).json()["items"]
+        assert (item["node_name"], item["state"]) == ("n1", "short")
+        assert item["pools"] == [
+            {"numa_node": None, "page_bytes": 2 * MIB, "planned_pages": 1030, "actual_pages": 1024, "state": "short"}
+        ]
+        assert item["since"] is not None
+        await post(service, 1, sample=pool(1030, 0))
+        assert (await viewer.get(f"{FLEET}/drift")).json()["items"] == []
+        assert (await viewer.get(f"{FLEET}/summary")).json()["plan_states"]["match"] == 1
+        assert (await kinds(viewer, code="plan_drift")) == ["finding_opened", "finding_closed"]
+        assert (await planner.delete(url)).status_code == 204
+        assert_problem(await planner.delete(url), 404, "not-found")
+
+    async def test_a_finding_keeps_its_time_while_it_holds(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        async def since(node_id: str) -> list[str]:
+            detail = (await viewer.get(f"{NODES}/{node_id}")).json()
+            return [finding["since"] for finding in detail["findings"] if finding["code"] == "pool_idle"]
+
+        node_id = (await post(service, 1, sample=pool(1024, 1000)))["node_id"]
+        first = await since(node_id)
+        await post(service, 1, sample=pool(1024, 900))
+        assert await since(node_id) == first
+        await post(service, 1, sample=pool(1024, 0))
+        assert await since(node_id) == []
+        await post(service, 1, sample=pool(1024, 900))
+        assert await since(node_id) != first
+
+    async def test_a_plan_in_force_needs_one_source_of_pools(
+        self, service: Service, planner: httpx.AsyncClient
+    ) -> None:
+        node_id = (await post(service, 1))["node_id"]
+        for body in ({}, {"pools": [{"page_bytes": 1, "pages": 1}] * 2}):
+            assert_problem(await planner.put(f"{NODES}/{node_id}/plan-in-force", json=body), 422, "invalid-input")
+
+
+class TestRuns:
+    async def test_wins_of_a_bad_or_deleted_run_do_not_count(
+        self, service: Service, planner: httpx.AsyncClient, viewer: httpx.AsyncClient
+    ) -> None:
+        receipt = await post(service, 1, run=run())
+        wins = (await viewer.get(f"{FLEET}/page-size-wins")).json()
+        assert wins["cases"] == 3
+        assert sum(size["share"] for size in wins["sizes"]) == pytest.approx(1)
+        assert wins["machines"][0]["machine_type"] == "AMD EPYC, KVM"
+        marked = await planner.put(f"/api/v1/runs/{receipt['run_id']}/mark", json={"bad": True, "reason": "noise"})
+        assert marked.json()["bad"] is True
+        assert (await viewer.get(f"{FLEET}/page-size-wins")).json()["cases"] == 0
+        detail = (await viewer.get(f"{NODES}/{receipt['node_id']}")).json()
+        assert detail["geometry"] is None
+        assert detail["facts"]["hardware"]["curves"] == []
+        await planner.put(f"/api/v1/runs/{receipt['run_id']}/mark", json={"bad": False})
+        assert (await viewer.get(f"{NODES}/{receipt['node_id']}")).json()["effective_granule_bytes"] == 4096
+        assert (await planner.delete(f"/api/v1/runs/{receipt['run_id']}")).status_code == 204
+        assert (await viewer.get(f"{NODES}/{receipt['node_id']}")).json()["latest_run_id"] is None
+
+    async def test_a_run_of_2199_is_not_newest_for_ever(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        await post(service, 1, run=run(started_at="2199-01-01T00:00:00Z"))
+        later = await post(service, 1, run=run(started_at=datetime.now(UTC).isoformat()))
+        (node,) = (await viewer.get(NODES)).json()["items"]
+        assert node["latest_run_id"] == later["run_id"]
+
+    async def test_a_clock_that_is_ahead_freezes_nothing(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        ahead = (datetime.now(UTC) + timedelta(hours=23)).isoformat()
+        await post(service, 1, node_name="ahead", sample={"taken_at": ahead}, created_at=ahead)
+        (node,) = (await viewer.get(NODES)).json()["items"]
+        detail = (await viewer.get(f"{NODES}/{node['id']}")).json()
+        assert "clock_ahead" in {finding["code"] for finding in detail["findings"]}
+        await post(service, 1, node_name="right")
+        (node,) = (await viewer.get(NODES)).json()["items"]
+        assert node["name"] == "right"
+
+    async def test_a_deleted_node_leaves_nothing(
+        self, service: Service, admin: httpx.AsyncClient, viewer: httpx.AsyncClient
+    ) -> None:
+        node_id = (await post(service, 1, run=run()))["node_id"]
+        assert (await admin.delete(f"{NODES}/{node_id}")).status_code == 204
+        assert_problem(await viewer.get(f"{NODES}/{node_id}"), 404, "not-found")
+        assert (await viewer.get(f"{FLEET}/summary")).json()["nodes"] == 0
+        assert (await kinds(viewer))[-1] == "node_deleted"
+
+
+class TestNewerSchema:
+    async def test_it_is_kept_marked_and_not_read(self, agent: httpx.AsyncClient, viewer: httpx.AsyncClient) -> None:
+        await agent.post(REPORTS, json=report())
+        newer = report(node_name="changed") | {"schema_version": 2, "sample": "in another form"}
+        answer = await agent.post(REPORTS, json=newer)
+        assert (answer.status_code, answer.json()["state"]) == (201, "newer_schema")
+        again = await agent.post(REPORTS, json=newer)
+        assert (again.status_code, again.json()["state"]) == (200, "newer_schema")
+        (node,) = (await viewer.get(NODES)).json()["items"]
+        assert node["name"] == "db-7"
+        assert (await viewer.get(f"{NODES}/{node['id']}")).json()["unread_reports"] == 1
+
+    async def test_a_new_machine_with_an_unreadable_report_is_422(self, agent: httpx.AsyncClient) -> None:
+        newer = report() | {"schema_version": 2, "sample": "in another form"}
+        assert_problem(await agent.post(REPORTS, json=newer), 422, "invalid-input")
+
+
+class TestHistory:
+    async def test_a_year_is_one_answer_of_fewer_than_500_points(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        now = datetime.now(UTC)
+        for days in (300, 200, 10, 1, 0):
+            taken = (now - timedelta(days=days)).isoformat()
+            receipt = await post(service, 1, sample={"taken_at": taken})
+        url = f"{NODES}/{receipt['node_id']}/history"
+        year = {"from": (now - timedelta(days=365)).isoformat(), "to": (now + timedelta(minutes=1)).isoformat()}
+        answer = (await viewer.get(url, params=year)).json()
+        assert (answer["source"], answer["width_seconds"], len(answer["points"])) == ("days", 86400, 5)
+        assert len(answer["gaps"]) == 3
+        assert answer["points"][0]["mem_available_bytes_min"] == 50 * GIB
+        assert answer["points"][0]["ordinary_bytes_max"] == 12 * GIB
+        week = (await viewer.get(url, params={"from": (now - timedelta(days=11)).isoformat()})).json()
+        assert (week["source"], sum(p["samples"] for p in week["points"])) == ("hours", 3)
+        hour = (await viewer.get(url, params={"from": (now - timedelta(hours=1)).isoformat()})).json()
+        assert (hour["source"], sum(p["samples"] for p in hour["points"])) == ("samples", 1)
+
+    async def test_a_span_that_is_none_is_422(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        receipt = await post(service, 1)
+        now = datetime.now(UTC).isoformat()
+        query = {"from": now, "to": now}
+        answer = await viewer.get(f"{NODES}/{receipt['node_id']}/history", params=query)
+        assert_problem(answer, 422, "invalid-input")
+
+
+SCENARIO = {
+    "databases": [{"name": "orders", "engine": "postgresql", "version": "17", "settings": {"shared_buffers": "8GB"}}]
+}
+
+
+async def finished(client: httpx.AsyncClient, job_id: str) -> dict[str, Any]:
+    """A job after it has ended."""
+    for _ in range(400):
+        job: dict[str, Any] = (await client.get(f"{FLEET}/plans/{job_id}")).json()
+        if job["status"] in ("done", "failed", "cancelled"):
+            return job
+        await asyncio.sleep(0.1)
+    raise AssertionError("the job does not end")
+
+
+class TestFleetPlan:
+    async def test_a_job_plans_every_selected_node_exceptions_first(
+        self, service: Service, planner: httpx.AsyncClient, viewer: httpx.AsyncClient
+    ) -> None:
+        for number in range(4):
+            await post(service, number, sample=pool(5000, 5000))
+        await post(service, 8, inventory={"default_huge_page_bytes": None})
+        await post(service, 9, node_name="small", sample={"memory": {"mem_total_bytes": 4 * GIB}}, inventory={
+            "numa_nodes": [{"id": 0, "mem_total_bytes": 4 * GIB}]
+        })  # fmt: skip
+        await post(service, 20, labels={"other": "yes"})
+        answer = await planner.post(f"{FLEET}/plan", json={"scenario": SCENARIO, "selector": {"synthetic": False}})
+        assert answer.status_code == 202, answer.text
+        job = await finished(viewer, answer.json()["id"])
+        assert (job["status"], job["error"]) == ("done", None)
+        assert job["summary"]["nodes"] == job["nodes_total"] == job["nodes_done"] == 7
+        assert job["summary"]["nodes_without_facts"] == 1
+        assert job["scenario"] == SCENARIO
+        nodes = (await viewer.get(f"{FLEET}/plans/{job['id']}/nodes", params={"limit": 2})).json()
+        assert [node["name"] for node in nodes["items"]] == ["n8", "small"]
+        assert "default huge page size" in nodes["items"][0]["exceptions"][0]
+        rest = await viewer.get(f"{FLEET}/plans/{job['id']}/nodes", params={"cursor": nodes["next_cursor"]})
+        assert len(rest.json()["items"]) == 5
+        groups = (await viewer.get(f"{FLEET}/plans/{job['id']}/groups")).json()["items"]
+        detail = (await viewer.get(f"{FLEET}/plans/{job['id']}/groups/{groups[0]['number']}")).json()
+        assert detail["plan"]["pools"]
+        text = (await viewer.get(f"{FLEET}/plans/{job['id']}/nodes.csv")).text
+        assert len(list(csv.DictReader(io.StringIO(text)))) == 7
+        stream = await viewer.get(f"{FLEET}/plans/{job['id']}/progress")
+        assert "event: end" in stream.text
+        assert (await kinds(viewer))[-1] == "fleet_plan_finished"
+
+    async def test_wrong_scenarios_are_refused_or_say_why(
+        self, service: Service, planner: httpx.AsyncClient, viewer: httpx.AsyncClient
+    ) -> None:
+        assert_problem(await planner.post(f"{FLEET}/plan", json={"scenario": SCENARIO}), 422, "invalid-input")
+        await post(service, 1)
+        with_node = SCENARIO | {"node": {"memory": "1GiB"}}
+        assert_problem(await planner.post(f"{FLEET}/plan", json={"scenario": with_node}), 422, "invalid-input")
+        unknown = {"databases": [{"name": "x", "engine": "nonesuch"}]}
+        answer = await planner.post(f"{FLEET}/plan", json={"scenario": unknown})
+        if answer.status_code == 202:
+            job = await finished(viewer, answer.json()["id"])
+            assert job["status"] == "failed"
+            assert "nonesuch" in job["error"]
+
+    async def test_a_job_that_has_ended_cannot_be_cancelled(
+        self, service: Service, planner: httpx.AsyncClient, viewer: httpx.AsyncClient
+    ) -> None:
+        await post(service, 1)
+        job_id = (await planner.post(f"{FLEET}/plan", json={"scenario": SCENARIO})).json()["id"]
+        first = await planner.post(f"{FLEET}/plans/{job_id}/cancel")
+        assert first.status_code in (200, 409)
+        job = await finished(viewer, job_id)
+        assert job["status"] == ("cancelled" if first.status_code == 200 else "done")
+        assert_problem(await planner.post(f"{FLEET}/plans/{job_id}/cancel"), 409, "conflict")
+
+
+class TestEvents:
+    async def test_the_stream_repeats_what_came_after_an_event_and_goes_on(self, service: Service) -> None:
+        feed = service.app.state.event_feed
+        await post(service, 1)
+        viewer = await service.client_as(Role.VIEWER)
+        history = (await viewer.get("/api/v1/events/history")).json()["items"]
+        listening = feed.listen(history[-1]["id"] - 1)
+        assert (await anext(listening)).kind == "node_added"
+        for _ in history[1:]:
+            await anext(listening)
+        waiting = asyncio.ensure_future(anext(listening))
+        await asyncio.sleep(0)
+        await post(service, 2)
+        event = await asyncio.wait_for(waiting, 20)
+        assert (event.kind, event.node_name) == ("node_added", "n2")
+        await listening.aclose()
+
+    async def test_ids_rise_in_the_order_of_commits(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        seen: list[int] = []
+
+        async def watch() -> None:
+            while len(seen) < 20:
+                page = (await viewer.get("/api/v1/events/history", params={"kind": "node_added", "limit": 200})).json()
+                ids = [event["id"] for event in reversed(page["items"])]
+                assert ids[: len(seen)] == seen  # nothing appears below what was seen
+                seen[:] = ids
+
+        await asyncio.gather(watch(), *(post(service, number) for number in range(20)))
+
+    async def test_history_pages_and_csv(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        for number in range(3):
+            await post(service, number)
+        first = (await viewer.get("/api/v1/events/history", params={"kind": "node_added", "limit": 2})).json()
+        query = {"kind": "node_added", "limit": 2, "cursor": first["next_cursor"]}
+        rest = (await viewer.get("/api/v1/events/history", params=query)).json()
+        assert [e["node_name"] for e in first["items"] + rest["items"]] == ["n2", "n1", "n0"]
+        text = (await viewer.get("/api/v1/events/history.csv")).text
+        assert json.dumps("node_added")[1:-1] in text
