@@ -7,7 +7,28 @@ const backend = process.env.HUGEPLAN_URL ?? "http://127.0.0.1:8000";
 export default defineConfig({
   plugins: [react()],
   resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
-  build: { target: "es2022", sourcemap: false, chunkSizeWarningLimit: 600 },
+  build: {
+    target: "es2022",
+    sourcemap: false,
+    manifest: true,
+    chunkSizeWarningLimit: 600,
+    rolldownOptions: {
+      output: {
+        // Hints and menus are placed by a library that the first page does not need: it must not ride with React.
+        codeSplitting: {
+          includeDependenciesRecursively: false,
+          groups: [
+            { name: "react", test: /node_modules\/(react|react-dom|scheduler)\//, priority: 2 },
+            {
+              name: "floating",
+              test: /node_modules\/@floating-ui\/(react|dom|core|react-dom)\//,
+              priority: 1,
+            },
+          ],
+        },
+      },
+    },
+  },
   server: { proxy: { "/api": backend, "/healthz": backend } },
   test: {
     environment: "jsdom",

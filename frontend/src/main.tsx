@@ -1,4 +1,4 @@
-import "@mantine/core/styles.css";
+import "./theme/mantine.css";
 import "./theme/global.css";
 import { MantineProvider } from "@mantine/core";
 import { QueryClientProvider } from "@tanstack/react-query";
@@ -23,6 +23,8 @@ if (root) {
         theme={theme}
         cssVariablesResolver={cssVariables}
         defaultColorScheme="auto"
+        // Mantine writes its variables itself, for this theme: a style sheet with its own would only repeat them.
+        deduplicateCssVariables={false}
         getStyleNonce={styleNonce}
       >
         <QueryClientProvider client={queryClient}>

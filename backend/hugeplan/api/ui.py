@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import mimetypes
 import secrets
 from pathlib import Path
 
 from fastapi import FastAPI
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
@@ -33,6 +35,21 @@ def content_security_policy(nonce: str) -> str:
         "img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; manifest-src 'self'; worker-src 'self'; "
         "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     )
+
+
+#: Compressed files that the build puts beside the originals, the smallest first.
+_ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
+
+
+def accepted_encodings(header: str) -> set[str]:
+    """The content codings that an Accept-Encoding header allows; ``q=0`` forbids one (RFC 9110, 12.5.3)."""
+    found = set()
+    for item in header.lower().split(","):
+        name, _, parameters = item.strip().partition(";")
+        quality = parameters.strip().removeprefix("q=")
+        if name and not (parameters and quality.strip("0.") == ""):
+            found.add(name.strip())
+    return found
 
 
 class UserInterface:
@@ -63,14 +80,40 @@ class UserInterface:
         relative = path.lstrip("/")
         if not relative or relative == "index.html":
             return None if not relative else self._index()
-        try:
-            response = await self._files.get_response(self._files.get_path({**scope, "root_path": ""}), scope)
-        except (HTTPException, ValueError):
-            return None
-        if response.status_code not in {200, 206, 304}:
+        wanted = self._files.get_path({**scope, "root_path": ""})
+        response = await self._compressed(wanted, scope) or await self._stored(wanted, scope)
+        if response is None:
             return None
         response.headers["Cache-Control"] = _IMMUTABLE if relative.startswith("assets/") else "no-cache"
+        response.headers["Vary"] = "Accept-Encoding"
         return response
+
+    async def _stored(self, path: str, scope: Scope) -> Response | None:
+        try:
+            response = await self._files.get_response(path, scope)
+        except (HTTPException, ValueError):
+            return None
+        return response if response.status_code in {200, 206, 304} else None
+
+    async def _compressed(self, path: str, scope: Scope) -> Response | None:
+        """The file as it was compressed by the build, in the best way that the client takes; None without one.
+
+        A range is of the file itself, so it is answered without compression.
+        """
+        headers = Headers(scope=scope)
+        if "range" in headers:
+            return None
+        accepted = accepted_encodings(headers.get("accept-encoding", ""))
+        for encoding, suffix in _ENCODINGS:
+            if encoding not in accepted:
+                continue
+            response = await self._stored(path + suffix, scope)
+            if response is not None:
+                kind, _ = mimetypes.guess_type(path)
+                response.headers["Content-Type"] = kind or "application/octet-stream"
+                response.headers["Content-Encoding"] = encoding
+                return response
+        return None
 
     def _index(self) -> Response:
         try:

@@ -77,8 +77,6 @@ export const theme = createTheme({
         withArrow: true,
         multiline: true,
         maw: 360,
-        openDelay: 150,
-        events: { hover: true, focus: true, touch: true },
       },
     },
     Anchor: { defaultProps: { underline: "always" }, classNames: { root: "hp-anchor" } },

@@ -1,5 +1,6 @@
-import { Tooltip, VisuallyHidden } from "@mantine/core";
+import { VisuallyHidden } from "@mantine/core";
 import type { ReactNode } from "react";
+import { Hint } from "@/components/ui/hint";
 import { Unknown } from "@/components/ui/values";
 import classes from "./interval-chart.module.css";
 
@@ -89,10 +90,10 @@ export function IntervalChart({
               <th scope="row">{name}</th>
               <td className={classes.plot}>
                 {range ? (
-                  <Tooltip label={detail} disabled={!detail}>
-                    <div className={classes.track} aria-hidden="true">
-                      <div className={classes.zero} style={{ left: `${at(0)}%` }} />
-                      <div
+                  <Hint label={detail} className={classes.hint}>
+                    <span className={classes.track} aria-hidden="true">
+                      <span className={classes.zero} style={{ left: `${at(0)}%` }} />
+                      <span
                         className={classes.band}
                         style={{
                           left: `${at(range.low)}%`,
@@ -100,13 +101,13 @@ export function IntervalChart({
                           background: `color-mix(in srgb, ${color} 38%, var(--hp-surface))`,
                         }}
                       />
-                      <div
+                      <span
                         className={classes.likely}
                         style={{ left: `${at(range.likely)}%`, background: color }}
                       />
-                      {mark != null && <div className={classes.mark} style={{ left: `${at(mark)}%` }} />}
-                    </div>
-                  </Tooltip>
+                      {mark != null && <span className={classes.mark} style={{ left: `${at(mark)}%` }} />}
+                    </span>
+                  </Hint>
                 ) : (
                   <Unknown why={why} />
                 )}

@@ -2,7 +2,8 @@ import { screen, within } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
 import { GIB, MIB } from "@/lib/units";
 import { renderWithTheme } from "@/test/render";
-import { MemoryMap, mapRows, scaleStep } from "./memory-map";
+import { mapRows } from "./map-rows";
+import { MemoryMap, scaleStep } from "./memory-map";
 import type { MapBar, MapPart } from "./memory-map-types";
 
 const part = (key: string, label: string, bytes: number, over: Partial<MapPart> = {}): MapPart => ({
@@ -41,9 +42,9 @@ describe("MemoryMap", () => {
       screen.getByRole("group", { name: /^Planned memory of db-7.*Pool of 2 MiB pages 2\sGiB/ }),
     ).toBeTruthy();
   });
-  it("leaves empty what a bar does not tell apart, instead of writing zero", () => {
+  it("leaves empty what a bar does not tell apart, instead of writing zero", async () => {
     renderWithTheme(<MemoryMap bars={[bar]} />);
-    const row = screen.getByRole("row", { name: /Pool of 2 MiB pages/ });
+    const row = await screen.findByRole("row", { name: /Pool of 2 MiB pages/ });
     expect(
       within(row)
         .getAllByRole("cell")

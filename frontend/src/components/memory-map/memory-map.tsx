@@ -1,11 +1,16 @@
-import { Table, Tooltip } from "@mantine/core";
-import { type CSSProperties, type RefObject, useRef, useState } from "react";
-import { SourceBadge, Swatch } from "@/components/ui/badges";
-import { TableScroll } from "@/components/ui/table-scroll";
+import { Skeleton } from "@mantine/core";
+import { type CSSProperties, lazy, type RefObject, Suspense, useRef, useState } from "react";
+import { loadChunk } from "@/api/problem";
+import { Disclosure } from "@/components/ui/disclosure";
+import { useHint } from "@/components/ui/hint";
 import { Bytes } from "@/components/ui/values";
 import { formatBytes, formatBytesExact, formatPages, formatShare, GIB, MIB } from "@/lib/units";
+import { type ActiveProps, mapRows, PartSwatch } from "./map-rows";
 import classes from "./memory-map.module.css";
-import { compareParts, drawnBytes, type MapBar, type MapPart } from "./memory-map-types";
+import { drawnBytes, type MapBar, type MapPart } from "./memory-map-types";
+
+// The table stands behind a line, or far down: the bars are there first.
+const MapTable = lazy(() => loadChunk(() => import("./map-table")));
 
 /** A part narrower than this share of the bar has its name in the table and the tooltip only. */
 const LABEL_SHARE = 0.085;
@@ -16,13 +21,18 @@ interface MemoryMapProps {
   names?: { ghost: string; real: string };
   /** Where given, the pools of the plan can be made larger and smaller. */
   onResize?: ResizePool;
-  /** Without the table of the parts. */
-  bare?: boolean;
+  /** How the parts are told apart beneath the bars: as a table, in a line with the table behind it, or not at all. */
+  legend?: "table" | "line" | "none";
 }
 
 /** The product's picture: all of MemTotal as one bar to scale, a bar a NUMA node, with its figures below. */
-export function MemoryMap({ bars, names, onResize, bare = false }: MemoryMapProps) {
+export function MemoryMap({ bars, names, onResize, legend = "table" }: MemoryMapProps) {
   const [active, setActive] = useState<string | null>(null);
+  const table = (
+    <Suspense fallback={<Skeleton height={200} />}>
+      <MapTable bars={bars} active={active} onActive={setActive} planned={bars.some((bar) => bar.ghost)} />
+    </Suspense>
+  );
   return (
     <div className={classes.map}>
       <div className={classes.bars}>
@@ -51,16 +61,11 @@ export function MemoryMap({ bars, names, onResize, bare = false }: MemoryMapProp
           </div>
         ))}
       </div>
-      {!bare && (
-        <MapTable bars={bars} active={active} onActive={setActive} planned={bars.some((bar) => bar.ghost)} />
-      )}
+      {legend === "line" && <Legend bars={bars} active={active} onActive={setActive} />}
+      {legend === "table" && table}
+      {legend === "line" && <Disclosure label="All parts with their sources">{table}</Disclosure>}
     </div>
   );
-}
-
-interface ActiveProps {
-  active: string | null;
-  onActive: (key: string | null) => void;
 }
 
 interface BarProps extends ActiveProps {
@@ -72,10 +77,13 @@ interface BarProps extends ActiveProps {
 
 function Bar({ bar, parts, ghost, active, onActive, onResize }: BarProps) {
   const box = useRef<HTMLDivElement>(null);
-  const visible = parts.filter((part) => part.bytes > 0);
+  // What is missing is no part of its own: it is how far the others reach beyond the end.
+  const visible = parts.filter((part) => part.bytes > 0 && part.look !== "missing");
+  const missing = parts.find(({ look }) => look === "missing");
   const drawn = drawnBytes(bar);
-  const summary = visible.map((part) => `${part.label} ${formatBytes(part.bytes)}`).join(", ");
-  const missing = visible.some(({ look }) => look === "missing");
+  const summary = [...visible, ...(missing ? [missing] : [])]
+    .map((part) => `${part.label} ${formatBytes(part.bytes)}`)
+    .join(", ");
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is a group of inputs, this is a group of parts
     <div
@@ -86,44 +94,55 @@ function Bar({ bar, parts, ghost, active, onActive, onResize }: BarProps) {
       aria-label={`${ghost ? "Planned memory" : "Memory"} of ${bar.label}, ${formatBytes(bar.totalBytes)}: ${summary}`}
     >
       {visible.map((part) => (
-        <Tooltip key={part.key} label={<PartTooltip part={part} totalBytes={bar.totalBytes} />}>
-          <div
-            className={`${classes.part} ${part.look === "unknown" ? "hp-hatched" : ""}`}
-            data-look={part.look}
-            data-dim={active !== null && active !== part.key}
-            style={partStyle(part, drawn)}
-            role="img"
-            aria-label={`${part.label} ${formatBytes(part.bytes)}`}
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: its hint must be reachable by keyboard
-            tabIndex={0}
-            onMouseEnter={() => onActive(part.key)}
-            onMouseLeave={() => onActive(null)}
-            onFocus={() => onActive(part.key)}
-            onBlur={() => onActive(null)}
-          >
-            {part.look === "pool" && (
-              <div className={classes.grid} data-coarse={(part.pageBytes ?? 0) >= GIB} />
-            )}
-            <Fills part={part} />
-            {part.bytes / drawn >= LABEL_SHARE && (
-              <span className={classes.label}>
-                {part.label} {formatBytes(part.bytes)}
-              </span>
-            )}
-          </div>
-        </Tooltip>
+        <Part key={part.key} part={part} bar={bar} drawn={drawn} active={active} onActive={onActive} />
       ))}
       {missing && (
-        <div
-          className={classes.end}
-          style={{ left: `${(100 * bar.totalBytes) / drawn}%` }}
-          aria-hidden="true"
-        />
+        <div className={classes.beyond} style={{ width: `${(100 * missing.bytes) / drawn}%` }}>
+          <span className={classes.label}>{formatBytes(missing.bytes)} short</span>
+        </div>
       )}
       {ghost && onResize && (
         <PoolHandles bar={bar} parts={visible} drawn={drawn} box={box} onResize={onResize} />
       )}
     </div>
+  );
+}
+
+interface PartProps extends ActiveProps {
+  part: MapPart;
+  bar: MapBar;
+  drawn: number;
+}
+
+function Part({ part, bar, drawn, active, onActive }: PartProps) {
+  const hint = useHint<HTMLDivElement>(<PartHint part={part} totalBytes={bar.totalBytes} />);
+  return (
+    <>
+      <div
+        ref={hint.ref}
+        className={`${classes.part} ${part.look === "unknown" ? "hp-hatched" : ""}`}
+        data-look={part.look}
+        data-dim={active !== null && active !== part.key}
+        style={partStyle(part, drawn)}
+        role="img"
+        aria-label={`${part.label} ${formatBytes(part.bytes)}`}
+        aria-describedby={hint.describedBy}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: its hint must be reachable by keyboard
+        tabIndex={0}
+        {...hint.handlers}
+        onMouseEnter={() => onActive(part.key)}
+        onMouseLeave={() => onActive(null)}
+      >
+        {part.look === "pool" && <div className={classes.grid} data-coarse={(part.pageBytes ?? 0) >= GIB} />}
+        <Fills part={part} />
+        {part.bytes / drawn >= LABEL_SHARE && (
+          <span className={classes.label}>
+            {part.label} {formatBytes(part.bytes)}
+          </span>
+        )}
+      </div>
+      {hint.box}
+    </>
   );
 }
 
@@ -217,7 +236,7 @@ function Fills({ part }: { part: MapPart }) {
   });
 }
 
-function PartTooltip({ part, totalBytes }: { part: MapPart; totalBytes: number }) {
+function PartHint({ part, totalBytes }: { part: MapPart; totalBytes: number }) {
   return (
     <div>
       <strong>{part.label}</strong>
@@ -257,90 +276,27 @@ export function scaleStep(totalBytes: number): number {
   return 2 ** Math.max(Math.ceil(Math.log2(totalBytes / 8)), Math.log2(MIB));
 }
 
-function MapTable({
-  bars,
-  planned,
-  active,
-  onActive,
-}: ActiveProps & { bars: readonly MapBar[]; planned: boolean }) {
-  const rows = mapRows(bars);
-  const totalBytes = bars.reduce((sum, bar) => sum + bar.totalBytes, 0);
+/** The parts in one line: hue, name, and the size now and as planned. */
+function Legend({ bars, active, onActive }: ActiveProps & { bars: readonly MapBar[] }) {
+  const planned = bars.some((bar) => bar.ghost);
   return (
-    <TableScroll label="Parts of memory" minWidth={420}>
-      <Table className={classes.table} verticalSpacing={5} withRowBorders>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Part</Table.Th>
-            {planned && <Table.Th className="hp-num">Now</Table.Th>}
-            <Table.Th className="hp-num">{planned ? "Planned" : "Size"}</Table.Th>
-            <Table.Th className="hp-num">Share</Table.Th>
-            <Table.Th>Source</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {rows.map(({ part, bytes, ghostBytes }) => (
-            <Table.Tr
-              key={part.key}
-              data-active={active === part.key}
-              onMouseEnter={() => onActive(part.key)}
-              onMouseLeave={() => onActive(null)}
-            >
-              <Table.Th scope="row" fw={400}>
-                <span className={classes.partName}>
-                  <PartSwatch part={part} />
-                  {part.label}
-                </span>
-              </Table.Th>
-              {planned && <Table.Td className="hp-num">{bytes !== null && <Bytes value={bytes} />}</Table.Td>}
-              <SizeCells bytes={planned ? ghostBytes : bytes} totalBytes={totalBytes} />
-              <Table.Td>
-                <SourceBadge source={part.source} detail={part.detail} />
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </TableScroll>
+    <ul className={classes.legend}>
+      {mapRows(bars).map(({ part, bytes, ghostBytes }) => (
+        <li
+          key={part.key}
+          data-active={active === part.key}
+          onMouseEnter={() => onActive(part.key)}
+          onMouseLeave={() => onActive(null)}
+        >
+          <PartSwatch part={part} />
+          {part.label}{" "}
+          <strong>
+            {planned && bytes !== null && ghostBytes !== null && bytes !== ghostBytes
+              ? `${formatBytes(bytes)} → ${formatBytes(ghostBytes)}`
+              : formatBytes(ghostBytes ?? bytes)}
+          </strong>
+        </li>
+      ))}
+    </ul>
   );
-}
-
-function SizeCells({ bytes, totalBytes }: { bytes: number | null; totalBytes: number }) {
-  return (
-    <>
-      <Table.Td className="hp-num">{bytes !== null && <Bytes value={bytes} />}</Table.Td>
-      <Table.Td className="hp-num">{bytes !== null && formatShare(bytes / totalBytes)}</Table.Td>
-    </>
-  );
-}
-
-interface MapRow {
-  part: MapPart;
-  /** Null where no bar has this part: it is not zero, it is not told apart there. */
-  bytes: number | null;
-  ghostBytes: number | null;
-}
-
-/** The parts of all bars summed by key, in drawing order, for the table. */
-export function mapRows(bars: readonly MapBar[]): MapRow[] {
-  const rows = new Map<string, MapRow>();
-  const add = (part: MapPart, field: "bytes" | "ghostBytes") => {
-    const row = rows.get(part.key) ?? { part, bytes: null, ghostBytes: null };
-    row[field] = (row[field] ?? 0) + part.bytes;
-    rows.set(part.key, row);
-  };
-  for (const bar of bars) {
-    for (const part of bar.ghost ?? []) add(part, "ghostBytes");
-    for (const part of bar.parts) add(part, "bytes");
-  }
-  return [...rows.values()]
-    .filter((row) => row.bytes || row.ghostBytes)
-    .sort((a, b) => compareParts(a.part, b.part));
-}
-
-function PartSwatch({ part }: { part: MapPart }) {
-  if (part.look === "unknown")
-    return <span className={`hp-hatched ${classes.unknownSwatch}`} aria-hidden="true" />;
-  if (part.look === "free") return <Swatch color="transparent" outlined />;
-  if (part.look === "slack" || part.look === "missing") return <Swatch color={part.color} striped />;
-  return <Swatch color={part.color} />;
 }

@@ -1,4 +1,4 @@
-import { AppShell, Burger, Group } from "@mantine/core";
+import { Burger } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { type ErrorComponentProps, Link, Outlet, useRouter } from "@tanstack/react-router";
@@ -42,22 +42,16 @@ function Shell({ children }: { children: ReactNode }) {
   const { data: session } = useQuery(sessionQuery());
   useFocusOnNavigation();
   return (
-    <AppShell
-      header={{ height: { base: 52, md: 0 } }}
-      navbar={{ width: 216, breakpoint: "md", collapsed: { mobile: !opened } }}
-      padding={{ base: "md", lg: "xl" }}
-    >
+    <div className={classes.frame}>
       <a className="hp-skip-link" href="#content">
         Skip to the content
       </a>
-      <AppShell.Header hiddenFrom="md" className={classes.shell}>
-        <Group h="100%" px="md" gap="sm">
-          <Burger opened={opened} onClick={toggle} size="sm" aria-label="Navigation" aria-expanded={opened} />
-          <Logo size={22} />
-          <strong>hugeplan</strong>
-        </Group>
-      </AppShell.Header>
-      <AppShell.Navbar p="sm" pt="md" className={classes.shell}>
+      <header className={classes.header}>
+        <Burger opened={opened} onClick={toggle} size="sm" aria-label="Navigation" aria-expanded={opened} />
+        <Logo size={22} />
+        <strong>hugeplan</strong>
+      </header>
+      <aside className={classes.side} data-opened={opened}>
         <Link to="/" className={classes.brand} onClick={close}>
           <Logo size={26} />
           hugeplan
@@ -83,14 +77,14 @@ function Shell({ children }: { children: ReactNode }) {
             Role: {session.role}
           </div>
         )}
-      </AppShell.Navbar>
-      <AppShell.Main>
+      </aside>
+      <main className={classes.main}>
         <div id="content" className={classes.content} tabIndex={-1}>
           <ServerAway />
           {children}
         </div>
-      </AppShell.Main>
-    </AppShell>
+      </main>
+    </div>
   );
 }
 

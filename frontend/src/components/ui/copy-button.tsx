@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Tooltip } from "@mantine/core";
+import { ActionIcon, Button } from "@mantine/core";
 import { useClipboard } from "@mantine/hooks";
 import { CheckIcon, CopyIcon } from "./icons";
 
@@ -20,15 +20,14 @@ export function CopyButton({ text, what, label }: { text: string; what: string; 
     );
   }
   return (
-    <Tooltip label={done ? "Copied" : `Copy ${what}`}>
-      <ActionIcon
-        variant="subtle"
-        size="sm"
-        onClick={() => clipboard.copy(text)}
-        aria-label={done ? `Copied ${what}` : `Copy ${what}`}
-      >
-        {done ? <CheckIcon /> : <CopyIcon />}
-      </ActionIcon>
-    </Tooltip>
+    <ActionIcon
+      variant="subtle"
+      size="sm"
+      title={done ? "Copied" : `Copy ${what}`}
+      onClick={() => clipboard.copy(text)}
+      aria-label={done ? `Copied ${what}` : `Copy ${what}`}
+    >
+      {done ? <CheckIcon /> : <CopyIcon />}
+    </ActionIcon>
   );
 }

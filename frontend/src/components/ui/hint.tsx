@@ -1,6 +1,19 @@
-import { Tooltip, type TooltipProps } from "@mantine/core";
-import { createContext, type ReactNode, useContext } from "react";
+import {
+  createContext,
+  lazy,
+  type ReactNode,
+  type RefObject,
+  Suspense,
+  useContext,
+  useId,
+  useRef,
+  useState,
+} from "react";
+import { loadChunk } from "@/api/problem";
 import classes from "./hint.module.css";
+
+// The machinery that places a hint is larger than most pages: it is loaded when the first hint is asked for.
+const HintBox = lazy(() => loadChunk(() => import("./hint-box")));
 
 /** True inside large tables, where a tab stop per value would keep a keyboard reader from getting anywhere. */
 const Dense = createContext(false);
@@ -10,9 +23,61 @@ export function DenseValues({ children }: { children: ReactNode }) {
   return <Dense value={true}>{children}</Dense>;
 }
 
-interface HintProps extends Pick<TooltipProps, "disabled"> {
+const OPEN_DELAY_MS = 120;
+
+/** What makes an element show a hint by pointer, by touch and by keyboard; Escape closes it (WCAG 1.4.13). */
+export function useHint<T extends HTMLElement>(
+  label: ReactNode,
+): {
+  ref: RefObject<T | null>;
+  /** The id of the hint while it is open, for `aria-describedby`. */
+  describedBy: string | undefined;
+  handlers: Pick<
+    React.DOMAttributes<T>,
+    "onPointerEnter" | "onPointerLeave" | "onFocus" | "onBlur" | "onKeyDown" | "onClick"
+  >;
+  box: ReactNode;
+} {
+  const ref = useRef<T>(null);
+  const id = useId();
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  // Loaded with the first wish to see it, then kept, so that it opens at once.
+  const [isWanted, want] = useState(false);
+  const [opened, setOpened] = useState(false);
+  const open = (afterMs: number) => {
+    want(true);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => setOpened(true), afterMs);
+  };
+  const close = () => {
+    clearTimeout(timer.current);
+    setOpened(false);
+  };
+  return {
+    ref,
+    describedBy: opened ? id : undefined,
+    handlers: {
+      onPointerEnter: () => open(OPEN_DELAY_MS),
+      onPointerLeave: close,
+      onFocus: () => open(0),
+      onBlur: close,
+      onClick: () => open(0),
+      onKeyDown: (event) => {
+        if (event.key === "Escape") close();
+      },
+    },
+    box: isWanted && (
+      <Suspense fallback={null}>
+        <HintBox id={id} target={ref} opened={opened} label={label} />
+      </Suspense>
+    ),
+  };
+}
+
+interface HintProps {
   /** What the hint says; nothing gives no hint. */
   label: ReactNode;
+  disabled?: boolean;
   children: ReactNode;
   className?: string;
 }
@@ -23,11 +88,27 @@ export function Hint({ label, disabled, className, children }: HintProps) {
   if (dense || disabled || !label)
     return className ? <span className={className}>{children}</span> : children;
   return (
-    <Tooltip label={label}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a hint must be reachable by keyboard (WCAG 1.4.13, 2.1.1) */}
-      <span tabIndex={0} className={`${classes.hint} ${className ?? ""}`}>
+    <Hinted label={label} className={className}>
+      {children}
+    </Hinted>
+  );
+}
+
+function Hinted({ label, className, children }: Omit<HintProps, "disabled">) {
+  const { ref, describedBy, handlers, box } = useHint<HTMLSpanElement>(label);
+  return (
+    <>
+      <span
+        ref={ref}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a hint must be reachable by keyboard (WCAG 2.1.1)
+        tabIndex={0}
+        aria-describedby={describedBy}
+        className={`${classes.hint} ${className ?? ""}`}
+        {...handlers}
+      >
         {children}
       </span>
-    </Tooltip>
+      {box}
+    </>
   );
 }

@@ -1,15 +1,4 @@
-import {
-  ActionIcon,
-  Button,
-  CopyButton,
-  Group,
-  Menu,
-  Modal,
-  Stack,
-  Text,
-  TextInput,
-  Tooltip,
-} from "@mantine/core";
+import { ActionIcon, Button, CopyButton, Group, Menu, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
@@ -123,16 +112,26 @@ function DirtyMark({ base, isDirty }: Pick<ToolbarProps, "base" | "isDirty">) {
 function Steps({ canUndo, canRedo, onUndo, onRedo }: ToolbarProps) {
   return (
     <ActionIcon.Group>
-      <Tooltip label="Undo (Ctrl+Z)">
-        <ActionIcon variant="default" size="lg" aria-label="Undo" disabled={!canUndo} onClick={onUndo}>
-          <UndoIcon />
-        </ActionIcon>
-      </Tooltip>
-      <Tooltip label="Redo (Ctrl+Y)">
-        <ActionIcon variant="default" size="lg" aria-label="Redo" disabled={!canRedo} onClick={onRedo}>
-          <RedoIcon />
-        </ActionIcon>
-      </Tooltip>
+      <ActionIcon
+        variant="default"
+        size="lg"
+        aria-label="Undo"
+        title="Undo (Ctrl+Z)"
+        disabled={!canUndo}
+        onClick={onUndo}
+      >
+        <UndoIcon />
+      </ActionIcon>
+      <ActionIcon
+        variant="default"
+        size="lg"
+        aria-label="Redo"
+        title="Redo (Ctrl+Y)"
+        disabled={!canRedo}
+        onClick={onRedo}
+      >
+        <RedoIcon />
+      </ActionIcon>
     </ActionIcon.Group>
   );
 }

@@ -1,69 +1,69 @@
-import { z } from "zod";
+import * as z from "zod/mini";
 
 /**
  * The planner's form: every input as the text that stands in it. The server judges the values; the form only keeps
  * them. Read leniently, so that a link from an older version or a cut-off one still opens.
  */
-const text = z.string().max(500).catch("");
-const flag = z.boolean().catch(false);
+const text = z.catch(z.string().check(z.maxLength(500)), "");
+const flag = z.catch(z.boolean(), false);
 /** A pasted table lives in the address too; what is longer belongs into a scenario file. */
 export const TABLE_CHARACTERS = 8000;
 
-const workloadForm = z
-  .object({
+const workloadForm = z.partial(
+  z.object({
     row_bytes: text,
     working_set: text,
     active_connections: text,
     operations_per_second_per_busy_core: text,
-    benefit_table: z.string().max(TABLE_CHARACTERS).catch(""),
-  })
-  .partial();
+    benefit_table: z.catch(z.string().check(z.maxLength(TABLE_CHARACTERS)), ""),
+  }),
+);
 
 const databaseForm = z.object({
   name: text,
   engine: text,
-  version: text.optional(),
-  settings: z.record(z.string(), text).catch({}),
-  connections: text.optional(),
-  page_size: text.optional(),
+  version: z.optional(text),
+  settings: z.catch(z.record(z.string(), text), {}),
+  connections: z.optional(text),
+  page_size: z.optional(text),
   /** A range lets the planner choose the pool size; it is used when either end is given. */
-  pool_min: text.optional(),
-  pool_max: text.optional(),
-  numa_node: text.optional(),
-  pod_hugepages_limit: text.optional(),
-  workload: workloadForm.optional().catch(undefined),
+  pool_min: z.optional(text),
+  pool_max: z.optional(text),
+  numa_node: z.optional(text),
+  pod_hugepages_limit: z.optional(text),
+  workload: z.catch(z.optional(workloadForm), undefined),
 });
 
 const tenantForm = z.object({
   name: text,
-  kind: z.enum(["pod", "service", "page_cache"]).catch("pod"),
+  kind: z.catch(z.enum(["pod", "service", "page_cache"]), "pod"),
   count: text,
   request: text,
   limit: text,
-  numa_node: text.optional(),
+  numa_node: z.optional(text),
 });
 
-const nodeForm = z.object({ memory: text, cpus: text, arch: text }).partial();
+const nodeForm = z.partial(z.object({ memory: text, cpus: text, arch: text }));
 
-const reservationsForm = z
-  .object({
+const reservationsForm = z.partial(
+  z.object({
     kubernetes: flag,
     provider: text,
     kube_reserved: text,
     system_reserved: text,
     eviction_hard: text,
     max_pods: text,
-  })
-  .partial();
+  }),
+);
 
-const policyForm = z.object({ slack: text, risk: text, reserve_at: text, free_margin: text }).partial();
+const policyForm = z.partial(z.object({ slack: text, risk: text, reserve_at: text, free_margin: text }));
 
 const plannerForm = z.object({
-  node: nodeForm.catch({}),
-  databases: z.array(databaseForm).max(64).catch([]),
-  tenants: z.array(tenantForm).max(200).catch([]),
-  reservations: reservationsForm.catch({}),
-  policy: policyForm.catch({}),
+  node: z.catch(nodeForm, {}),
+  databases: z.catch(z.array(databaseForm).check(z.maxLength(64)), []),
+  tenants: z.catch(z.array(tenantForm).check(z.maxLength(200)), []),
+  reservations: z.catch(reservationsForm, {}),
+  policy: z.catch(policyForm, {}),
 });
 
 export type PlannerForm = z.infer<typeof plannerForm>;

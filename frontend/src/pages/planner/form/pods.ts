@@ -1,19 +1,19 @@
-import { z } from "zod";
+import * as z from "zod/mini";
 import { GIB, KIB, MIB, TIB } from "@/lib/units";
 import type { TenantForm } from "./planner-form";
 
-const resources = z.record(z.string(), z.union([z.string(), z.number()])).optional();
+const resources = z.optional(z.record(z.string(), z.union([z.string(), z.number()])));
 const container = z.object({
-  resources: z.object({ requests: resources, limits: resources }).optional(),
+  resources: z.optional(z.object({ requests: resources, limits: resources })),
 });
 const pod = z.object({
   metadata: z.object({
     name: z.string(),
-    namespace: z.string().optional(),
-    ownerReferences: z.array(z.object({ kind: z.string(), name: z.string() })).optional(),
+    namespace: z.optional(z.string()),
+    ownerReferences: z.optional(z.array(z.object({ kind: z.string(), name: z.string() }))),
   }),
   spec: z.object({ containers: z.array(container) }),
-  status: z.object({ phase: z.string().optional() }).optional(),
+  status: z.optional(z.object({ phase: z.optional(z.string()) })),
 });
 const podList = z.object({ items: z.array(pod) });
 

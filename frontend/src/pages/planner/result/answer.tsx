@@ -121,11 +121,16 @@ function Change({ plan }: { plan: Plan }) {
       {changes.length === 0 && <dd className={classes.big}>No huge pages</dd>}
       {changes.map(({ pageBytes, now, planned }) => (
         <dd key={pageBytes} className={classes.big}>
-          {now === null ? <Unknown why="The node's present pool is not known." /> : formatCount(now)} →{" "}
+          {now !== null && `${formatCount(now)} → `}
           {formatCount(planned)} × {formatBytes(pageBytes)}
         </dd>
       ))}
       <dd>
+        {changes.some(({ now }) => now === null) && (
+          <>
+            Now <Unknown why="What the node has reserved today is not known." />.{" "}
+          </>
+        )}
         {plan.difference?.moves[0] ?? (
           <>
             <Bytes value={net.locked_bytes} /> taken from everyone else, {formatBytes(net.idle_bytes)} of it

@@ -6,12 +6,21 @@ import { StateText } from "@/components/ui/states";
 
 /** What must be fixed before the plan is rolled out. Passed checks are folded away. */
 export function FindingsCard({ plan }: { plan: Plan }) {
-  const open = plan.findings.filter(({ state }) => state !== "ok");
+  const open = plan.findings.filter(({ state }) => state === "wrong" || state === "attention");
+  const unknown = plan.findings.filter(({ state }) => state === "unknown");
   const fine = plan.findings.filter(({ state }) => state === "ok");
   return (
     <QuestionCard title={findingsTitle(plan)}>
       {plan.findings.length === 0 && <StateText>No check had anything to look at.</StateText>}
       {open.length > 0 && <Findings findings={open} />}
+      {unknown.length > 0 && (
+        <Disclosure
+          label={`${unknown.length} ${unknown.length === 1 ? "check has" : "checks have"} no verdict: what is missing`}
+          open={open.length === 0}
+        >
+          <Findings findings={unknown} />
+        </Disclosure>
+      )}
       {fine.length > 0 && (
         <Disclosure label={`${fine.length} ${fine.length === 1 ? "check" : "checks"} passed`}>
           <Findings findings={fine} />

@@ -8,7 +8,7 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
 import { Bytes } from "@/components/ui/values";
 import { pageSizeColor } from "@/lib/page-size";
-import { formatNsInterval, formatNsWithin, formatRatio } from "@/lib/units";
+import { formatNsInterval, formatNsWithin, formatPercentChange } from "@/lib/units";
 import { chosenGains } from "./answer";
 
 /** What each page size would buy each database, as ranges. */
@@ -18,7 +18,7 @@ export function GainsCard({ plan }: { plan: Plan }) {
   return (
     <QuestionCard
       title={gainsTitle(plan)}
-      description="Time saved per operation against base pages. The bar is the range, the mark its most likely value."
+      description="Against base pages. The bar is the range, the mark its most likely value."
     >
       {instances.length === 0 && (
         <StateText>
@@ -31,38 +31,64 @@ export function GainsCard({ plan }: { plan: Plan }) {
         return (
           <div key={instance}>
             {instances.length > 1 && <Title order={3}>{instance}</Title>}
-            <IntervalChart
-              title={`Saving per operation of ${instance} by page size`}
-              nameHeader="Page size"
-              valueHeader="Saving"
-              extraHeaders={["Speedup", "Page tables"]}
-              format={(ns, range) => formatNsWithin(ns, range)}
-              formatInterval={formatNsInterval}
-              rows={gains.map((gain) => ({
-                key: gain.backing,
-                name: (
-                  <div className="hp-nowrap">
-                    <PageSizeBadge pageBytes={gain.page_bytes} kind={curveBacking(gain)} />
-                    {gain.is_chosen && <strong> chosen</strong>}
-                    <div className="hp-dim hp-small">{gain.confidence} confidence</div>
-                  </div>
-                ),
-                range: gain.saving_ns_per_operation,
-                color: pageSizeColor(gain.page_bytes, curveBacking(gain)),
-                detail: gain.statement,
-                extra: [
-                  gain.speedup
-                    ? `${formatRatio(gain.speedup.low)} to ${formatRatio(gain.speedup.high)}`
-                    : "needs load",
-                  <Bytes key="pt" value={gain.page_tables_bytes} />,
-                ],
-              }))}
-            />
+            <GainChart instance={instance} gains={gains} plan={plan} />
             <Statements gains={gains} />
           </div>
         );
       })}
     </QuestionCard>
+  );
+}
+
+interface GainChartProps {
+  instance: string;
+  gains: readonly Gain[];
+  plan: Plan;
+}
+
+/** The gain per page size: in per cent of throughput where the operation's own cost is known, else in ns. */
+function GainChart({ instance, gains, plan }: GainChartProps) {
+  const inPercent = gains.every(({ speedup }) => speedup !== null);
+  const planned = plan.instances.find(({ name }) => name === instance);
+  const waste = (gain: Gain) =>
+    gain.backing_kind !== "hugetlb"
+      ? null
+      : [planned?.chosen, planned?.runner_up].find((choice) => choice?.page_bytes === gain.page_bytes)
+          ?.waste_bytes;
+  const rangeOf = ({ speedup, saving_ns_per_operation: saving }: Gain) =>
+    inPercent && speedup
+      ? { low: speedup.low - 1, likely: speedup.likely - 1, high: speedup.high - 1 }
+      : saving;
+  return (
+    <IntervalChart
+      title={`Gain of ${instance} by page size`}
+      nameHeader="Page size"
+      valueHeader={inPercent ? "Throughput" : "Saving per operation"}
+      extraHeaders={["Lost to rounding", "Page tables"]}
+      format={inPercent ? formatPercentChange : (ns, range) => formatNsWithin(ns, range)}
+      formatInterval={inPercent ? undefined : formatNsInterval}
+      rows={gains.map((gain) => ({
+        key: gain.backing,
+        name: (
+          <div className="hp-nowrap">
+            <PageSizeBadge pageBytes={gain.page_bytes} kind={curveBacking(gain)} />
+            {gain.is_chosen && <strong> chosen</strong>}
+            <div className="hp-dim hp-small">{gain.confidence} confidence</div>
+          </div>
+        ),
+        range: rangeOf(gain),
+        color: pageSizeColor(gain.page_bytes, curveBacking(gain)),
+        detail: gain.statement,
+        extra: [
+          gain.backing_kind === "hugetlb" ? (
+            <Bytes key="waste" value={waste(gain)} why="It was not a candidate." />
+          ) : (
+            "none"
+          ),
+          <Bytes key="pt" value={gain.page_tables_bytes} />,
+        ],
+      }))}
+    />
   );
 }
 
@@ -75,19 +101,25 @@ function gainsTitle(plan: Plan): string {
       null,
     );
   if (!best) return "What would each page size buy?";
-  if (best.saving_ns_per_operation.likely <= 0)
-    return "No page size is likely to make an operation faster here.";
   const saving = best.saving_ns_per_operation;
-  const what = best.backing === "THP" ? "THP" : `${best.backing} pages`;
+  if (saving.likely <= 0) return "No page size is likely to make an operation faster here.";
+  const what = best.backing_kind === "thp" ? "THP" : `${best.backing} pages`;
+  if (best.speedup) {
+    const percent = (ratio: number) => formatPercentChange(ratio - 1);
+    return `${what} likely bring ${best.instance} ${percent(best.speedup.likely)} throughput.`;
+  }
   return `${what} would save ${best.instance} about ${formatNsWithin(saving.likely, saving)} per operation.`;
 }
 
+/** Nanoseconds and where each figure comes from. */
 function Statements({ gains }: { gains: readonly Gain[] }) {
   return (
     <Disclosure label="How these numbers come about">
       <List size="sm" spacing={6}>
         {gains.map((gain) => (
           <List.Item key={gain.backing}>
+            {gain.backing}: {formatNsInterval(gain.saving_ns_per_operation)} per operation, likely{" "}
+            {formatNsWithin(gain.saving_ns_per_operation.likely, gain.saving_ns_per_operation)}.{" "}
             {gain.statement}{" "}
             <span className="hp-dim">
               {gain.inputs.map((term) => `${term.name} ${term.value} (${term.source})`).join("; ")}

@@ -20,7 +20,12 @@ export function LedgerCard({ plan, node, onResize }: LedgerCardProps) {
       title={ledgerTitle(plan)}
       description="All of MemTotal, to scale. Drag the end of a pool, or move it with the arrow keys, to try another size."
     >
-      <MemoryMap bars={ledgerBars(plan, now)} names={{ ghost: "Planned", real: "Now" }} onResize={onResize} />
+      <MemoryMap
+        bars={ledgerBars(plan, now)}
+        names={{ ghost: "Planned", real: "Now" }}
+        onResize={onResize}
+        legend="line"
+      />
     </QuestionCard>
   );
 }

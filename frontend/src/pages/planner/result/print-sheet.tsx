@@ -73,7 +73,7 @@ export function PrintSheet({ plan, artifacts, title, version, node, isStale }: P
         </tbody>
       </table>
       <h2>Memory before and after</h2>
-      <MemoryMap bars={ledgerBars(plan, bars)} names={{ ghost: "Planned", real: "Now" }} bare />
+      <MemoryMap bars={ledgerBars(plan, bars)} names={{ ghost: "Planned", real: "Now" }} legend="line" />
       <h2>Open findings: {open.length}</h2>
       <ul>
         {open.slice(0, MOST_FINDINGS).map((finding) => (
