@@ -28,39 +28,8 @@ export type Pressure = Schemas["Pressure"];
 export type PressurePoint = Schemas["PressurePointDocument"];
 export type RowMeasurement = Schemas["RowMeasurement"];
 
-/** Fields that the planner gives for observed nodes and for plans that do not fit; absent from older servers. */
-interface PlanOfObservedNode {
-  feasible?: boolean;
-  shortfall?: {
-    constraint: string;
-    shortfall_bytes: number;
-    numa_node: number | null;
-    reason: string;
-    options: {
-      kind: string;
-      text: string;
-      instance: string | null;
-      setting: string | null;
-      value: string | null;
-    }[];
-  } | null;
-  difference?: {
-    pools: {
-      numa_node: number;
-      page_bytes: number;
-      now_pages: number | null;
-      in_use_pages: number | null;
-      held_pages: number;
-      held_by: string[];
-      planned_pages: number;
-    }[];
-    memory: { kind: string; now_bytes: number; planned_bytes: number }[];
-    moves: string[];
-  } | null;
-}
-
-export type Plan = Schemas["Plan"] & PlanOfObservedNode;
-export type PlanPreview = Omit<Schemas["PlanPreview"], "plan"> & { plan: Plan };
+export type Plan = Schemas["Plan"];
+export type PlanPreview = Schemas["PlanPreview"];
 export type PlanArtifact = Schemas["PlanArtifact"];
 export type PoolPlan = Schemas["PoolPlan"];
 export type LedgerPart = Schemas["LedgerPart"];
