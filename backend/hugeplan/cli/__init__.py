@@ -21,6 +21,7 @@ from hugeplan.planner.errors import PlannerError
 
 EXIT_FAILED: Final = 1
 EXIT_WRONG_INPUT: Final = 2
+EXIT_DOES_NOT_FIT: Final = 4
 EXIT_INTERRUPTED: Final = 130
 
 

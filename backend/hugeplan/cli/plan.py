@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from hugeplan.artifacts import Artifact, render, withheld
-from hugeplan.cli import EXIT_WRONG_INPUT, InputError
+from hugeplan.cli import EXIT_DOES_NOT_FIT, EXIT_WRONG_INPUT, InputError
 from hugeplan.cli.files import decode_text, read_bytes, read_run
 from hugeplan.cli.plan_inventory import is_inventory, plan_kubernetes, plan_prometheus
 from hugeplan.cli.plan_text import plan_text
-from hugeplan.cli.this_node import Machine, node_facts, node_sample
-from hugeplan.planner.demand import ENGINES, engine_named
+from hugeplan.cli.this_node import observe
+from hugeplan.planner.demand import ENGINES, DemandContext, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import (
     DatabaseInstance,
@@ -24,6 +24,7 @@ from hugeplan.planner.model import (
     PlanRequest,
     Tenant,
 )
+from hugeplan.planner.observation.databases import as_it_runs
 from hugeplan.planner.plan import plan
 from hugeplan.planner.units import parse_whole_number
 from hugeplan.scenario_file import ScenarioFileError, line_of, load, to_request
@@ -35,11 +36,17 @@ examples:
   hugeplan plan scenario.yaml --json
   kubectl get nodes,pods,pvc,configmaps -A -o json | hugeplan plan -
   hugeplan plan --prometheus http://prometheus.example:9090
+  hugeplan plan --node this
   hugeplan plan --node this --postgresql shared_buffers=8GB,max_connections=200 --tenant "app:6GiB x 4"
 
-An engine's option takes its settings; name, version, connections, numa_node and page_size describe the instance.
+--node this starts from what runs on this machine. Without a database it plans those that run, with the settings that
+could be read. A tenant with the name of a workload that runs replaces it; others are added.
+An engine's option takes its settings; name, version, connections, numa_node, page_size and runs_as (the key of the
+running database that it describes) describe the instance.
+
+exit status: 0 the plan fits, 1 failed, 2 wrong input, 4 the plan does not fit.
 """
-_INSTANCE_KEYS: Final = ("name", "version", "connections", "numa_node", "page_size")
+_INSTANCE_KEYS: Final = ("name", "version", "connections", "numa_node", "page_size", "runs_as")
 _TENANT: Final = re.compile(r"^(?P<name>[^:]+):\s*(?P<size>[^x]+?)\s*(?:x\s*(?P<count>\d+))?$")
 
 
@@ -57,11 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tenant", action="append", default=[], metavar="NAME:SIZE[ x COUNT]", help="a tenant; may be repeated"
     )
-    parser.add_argument(
-        "--running", action="store_true", help="the databases given run on this machine now: check their processes"
-    )
     parser.add_argument("--json", action="store_true", help="print the plan and its files as one JSON object")
     parser.add_argument("--artifacts", metavar="DIR", help="write the plan's files into this folder")
+    parser.add_argument(
+        "--force", action="store_true", help="write the files of a plan that does not fit, each with a warning"
+    )
     engines = parser.add_argument_group("databases on --node this, may be repeated")
     for name in ENGINES:
         engines.add_argument(
@@ -88,22 +95,22 @@ def run(arguments: argparse.Namespace) -> int:
             sys.stderr.write(f"hugeplan plan: {line}\n")
         return EXIT_WRONG_INPUT
     found = plan(request) if text is None else _plan_of_file(arguments.scenario, text, request)
-    artifacts = render(found, request)
-    if arguments.artifacts is not None:
+    artifacts = render(found, request, force=arguments.force)
+    if arguments.artifacts is not None and (found.feasible or arguments.force):
         _write(artifacts, Path(arguments.artifacts))
     if arguments.json:
         document = {
             "plan": asdict(found),
             "request": asdict(request),
             "artifacts": [asdict(artifact) for artifact in artifacts],
-            "artifacts_withheld": withheld(found),
+            "artifacts_withheld": None if arguments.force else withheld(found),
         }
         print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
     else:
         sys.stdout.write(plan_text(found, artifacts))
-        if (reason := withheld(found)) is not None:
+        if not arguments.force and (reason := withheld(found)) is not None:
             sys.stdout.write("\n" + reason + "\n")
-    return 0
+    return 0 if found.feasible else EXIT_DOES_NOT_FIT
 
 
 def _refuse_beside(arguments: argparse.Namespace, source: str) -> None:
@@ -124,15 +131,13 @@ def _request(arguments: argparse.Namespace, text: str | None) -> PlanRequest:
         raise InputError("give a scenario file, or --node this")
     if arguments.node != "this":
         raise InputError(f"--node: {arguments.node!r} is not valid; expected this")
-    machine = Machine.this()
-    hardware = None if arguments.tlbbench is None else read_run(arguments.tlbbench)
-    engines = [instance.engine for instance in databases]
-    alone = {i.engine: i.name for i in databases if arguments.running and engines.count(i.engine) == 1}
+    tenants = tuple(parse_tenant(text) for text in arguments.tenant)
+    node, sample = observe(hardware=None if arguments.tlbbench is None else read_run(arguments.tlbbench))
     return PlanRequest(
-        node=node_facts(machine, hardware),
-        tenants=tuple(parse_tenant(text) for text in arguments.tenant),
-        databases=databases,
-        sample=node_sample(machine, alone),
+        node=node,
+        tenants=tenants,
+        databases=databases or as_it_runs(sample, DemandContext.of_node(node)),
+        sample=sample,
     )
 
 
@@ -189,6 +194,7 @@ def parse_database(engine: str, text: str) -> DatabaseInstance:
         connections=_count(own.get("connections"), f"{option} connections", 1_000_000),
         numa_node=_count(own.get("numa_node"), f"{option} numa_node", 4095),
         page_bytes=parse_page_choice(own.get("page_size")),
+        runs_as=own.get("runs_as"),
     )
 
 

@@ -20,6 +20,8 @@ def plan_text(plan: Plan, artifacts: Sequence[Artifact]) -> str:
     """The whole plan for a reader at a terminal."""
     sections = (
         ("", [plan.headline]),
+        ("Why it does not fit, and what would", _shortfall(plan)),
+        ("Now -> planned", _difference(plan)),
         ("Pools", _pools(plan)),
         ("Databases", _instances(plan)),
         ("Memory", _ledger(plan)),
@@ -68,6 +70,44 @@ def table(rows: Iterable[Sequence[str]], right: frozenset[int]) -> list[str]:
         ]
         out.append("  ".join(cells).rstrip())
     return out
+
+
+def _shortfall(plan: Plan) -> list[str]:
+    if plan.shortfall is None:
+        return []
+    return [plan.shortfall.reason, *(option.text for option in plan.shortfall.options)]
+
+
+def _difference(plan: Plan) -> list[str]:
+    """Kinds of memory now and as planned, and what moves."""
+    if plan.difference is None or plan.now is None:
+        return []
+    rows = [("", "now", "planned", "change")]
+    for item in plan.difference.memory:
+        change = item.planned_bytes - item.now_bytes
+        sign = "+" if change > 0 else "-"
+        shown = "" if change == 0 else f"{sign}{format_bytes(abs(change))}"
+        rows.append((_KINDS[item.kind], format_bytes(item.now_bytes), format_bytes(item.planned_bytes), shown))
+    lines = table(rows, frozenset({1, 2, 3}))
+    lines += [f"{move}." for move in plan.difference.moves]
+    lines += [f"{match.instance} is {match.key}: {match.why}." for match in plan.now.matches]
+    return lines
+
+
+_KINDS = {
+    LedgerKind.KERNEL: "kernel",
+    LedgerKind.SYSTEM_RESERVED: "system-reserved",
+    LedgerKind.KUBE_RESERVED: "kube-reserved",
+    LedgerKind.EVICTION: "eviction threshold",
+    LedgerKind.TENANTS: "workloads",
+    LedgerKind.ENGINE_PRIVATE: "databases outside pools",
+    LedgerKind.PAGE_TABLES: "page tables",
+    LedgerKind.PAGE_CACHE: "page cache relied on",
+    LedgerKind.RECLAIMABLE: "page cache, given back when needed",
+    LedgerKind.POOL: "huge page pools",
+    LedgerKind.POOL_SLACK: "pools: slack and idle pages",
+    LedgerKind.FREE: "free",
+}
 
 
 def _pools(plan: Plan) -> list[str]:

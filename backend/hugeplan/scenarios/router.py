@@ -12,6 +12,7 @@ from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.body import RawJson
 from hugeplan.api.dependencies import Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
+from hugeplan.api.schemas import JsonObject
 from hugeplan.scenarios import service
 from hugeplan.scenarios.schemas import (
     ArtifactChanges,
@@ -36,6 +37,12 @@ IfMatch = Annotated[str | None, Header(max_length=128, description="The ETag of 
 async def plans_preview(_: Viewer, session: Reads, body: PlanPreviewRequest) -> PlanPreview:
     """Plan a scenario without saving anything."""
     return await service.preview(session, body)
+
+
+@router.get("/nodes/{node_id}/scenario")
+async def node_scenario(_: Viewer, session: Reads, node_id: UUID) -> JsonObject:
+    """The first scenario of a node: its databases as they run today, ready to plan with its ``node_id``."""
+    return await service.scenario_of_node(session, node_id)
 
 
 @router.get("/scenarios")

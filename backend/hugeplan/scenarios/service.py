@@ -31,9 +31,12 @@ from hugeplan.db.models import PlanRow, ScenarioRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.fleet import service as fleet
 from hugeplan.hardware.catalogue import complete
+from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import Plan, PlanRequest
+from hugeplan.planner.observation.databases import as_it_runs
 from hugeplan.planner.plan import plan
 from hugeplan.scenario_file import ScenarioDocument, to_request
+from hugeplan.scenario_file.documents import DatabaseDocument, WorkloadDocument
 from hugeplan.scenarios import repository
 from hugeplan.scenarios.schemas import (
     ArtifactChange,
@@ -91,6 +94,26 @@ async def compute(
 async def preview(session: ReadSession, body: PlanPreviewRequest) -> PlanPreview:
     """Plan a scenario without saving anything."""
     return await compute(session, body.node_id, body.scenario, force=body.force)
+
+
+async def scenario_of_node(session: ReadSession, node_id: UUID) -> JsonObject:
+    """The first scenario of a node: its databases as they run today. Workloads come from the sample by themselves."""
+    facts, sample = await fleet.get_facts(session, node_id)
+    databases = as_it_runs(sample, DemandContext.of_node(facts))
+    document = ScenarioDocument(
+        databases=[
+            DatabaseDocument(
+                name=database.name,
+                engine=database.engine,
+                version=database.version,
+                settings=dict(database.settings),
+                workload=WorkloadDocument(active_connections=database.workload.active_connections),
+                runs_as=database.runs_as,
+            )
+            for database in databases
+        ]
+    )
+    return document.model_dump(mode="json", exclude_defaults=True)
 
 
 # --- scenarios ----------------------------------------------------------------------------------

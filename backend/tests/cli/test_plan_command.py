@@ -9,11 +9,13 @@ import jsonschema
 import pytest
 import yaml
 
-from hugeplan.cli import main
+from hugeplan.cli import InputError, main
 from hugeplan.cli.plan import parse_database, parse_tenant, read_run
-from hugeplan.cli.this_node import Machine, node_facts, node_sample
+from hugeplan.cli.this_node import observe
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import GIB, MIB
+from hugeplan.planner.memory.ledger import free_bytes
+from hugeplan.planner.model import GIB, MIB, PlanRequest
+from hugeplan.planner.plan import plan
 from hugeplan.scenario_file import json_schema
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "docs" / "examples").glob("*.yaml"))
@@ -93,75 +95,115 @@ class TestThisNode:
         assert [instance["name"] for instance in plan["instances"]] == ["postgresql", "postgresql-2"]
 
 
-def write_tree(root: Path, files: dict[str, str]) -> Machine:
-    for path, text in files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text, encoding="utf-8")
-    return Machine(root, "x86_64", 4096)
-
-
-NUMA = "Node {n} MemTotal:       33554432 kB\nNode {n} MemFree:        1048576 kB\nNode {n} HugePages_Total:   512\n"
+MEMINFO = """\
+MemTotal:       67108864 kB
+MemFree:         4194304 kB
+MemAvailable:    8388608 kB
+Buffers:               0 kB
+Cached:          5242880 kB
+SReclaimable:          0 kB
+SUnreclaim:       204800 kB
+KernelStack:       10240 kB
+PageTables:       102400 kB
+AnonPages:      41943040 kB
+Shmem:           1048576 kB
+HugePages_Total:    1024
+Hugepagesize:       2048 kB
+Hugetlb:         2097152 kB
+"""
+NUMA = "Node {n} MemTotal:       33554432 kB\nNode {n} MemFree:        2097152 kB\nNode {n} HugePages_Total:   512\n"
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def tree(tmp_path: Path) -> Path:
+    """A machine of two NUMA nodes with a pool of 1,024 pages, 24 of them free."""
     files = {
-        "proc/meminfo": "MemTotal: 67108864 kB\nSUnreclaim: 204800 kB\nKernelStack: 10240 kB\nHugepagesize: 2048 kB\n"
-        "MemAvailable: 8388608 kB\nHugePages_Total:    1024\n",
+        "proc/meminfo": MEMINFO,
         "proc/cmdline": "quiet hugepages=1024\n",
+        "proc/sys/kernel/osrelease": "6.12.0\n",
         "proc/sys/vm/hugetlb_optimize_vmemmap": "0\n",
         "proc/cpuinfo": "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\nflags\t\t: fpu hypervisor sse\n",
         "proc/buddyinfo": "Node 0, zone   Normal " + " ".join(["4"] * 11) + "\n",
-        "proc/77/comm": "postgres\n",
-        "proc/77/status": "Name:\tpostgres\nVmPTE:\t     128 kB\nHugetlbPages:\t  2097152 kB\n",
-        "proc/77/limits": "Limit  Soft Limit  Hard Limit  Units\nMax locked memory  8388608  unlimited  bytes\n",
         "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
         "sys/devices/system/cpu/online": "0-3,8-11\n",
+        "sys/devices/system/node/online": "0-1\n",
     }
     for node in (0, 1):
-        files[f"sys/devices/system/node/node{node}/meminfo"] = NUMA.format(n=node)
-        files[f"sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages"] = "512\n"
-        files[f"sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/free_hugepages"] = "12\n"
-    for name, value in (("nr_hugepages", 1024), ("free_hugepages", 24), ("surplus_hugepages", 3)):
-        files[f"sys/kernel/mm/hugepages/hugepages-2048kB/{name}"] = f"{value}\n"
-    return write_tree(tmp_path, files)
+        folder = f"sys/devices/system/node/node{node}"
+        files[f"{folder}/meminfo"] = NUMA.format(n=node)
+        files[f"{folder}/cpulist"] = "0-3\n" if node == 0 else "8-11\n"
+        for name, value in (("nr_hugepages", 512), ("free_hugepages", 12), ("surplus_hugepages", 0)):
+            files[f"{folder}/hugepages/hugepages-2048kB/{name}"] = f"{value}\n"
+    counts = {"nr": 1024, "free": 24, "surplus": 3, "resv": 8, "nr_overcommit": 0}
+    for name, value in counts.items():
+        files[f"sys/kernel/mm/hugepages/hugepages-2048kB/{name}_hugepages"] = f"{value}\n"
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    return tmp_path
 
 
 class TestMachineTree:
-    def test_facts(self, machine: Machine) -> None:
-        facts = node_facts(machine)
+    def test_facts(self, tree: Path) -> None:
+        facts, _ = observe(str(tree))
         assert facts.mem_total_bytes == 64 * GIB
-        assert [(n.id, n.mem_free_bytes) for n in facts.numa] == [(0, GIB), (1, GIB)]
+        assert [(n.id, n.mem_free_bytes) for n in facts.numa] == [(0, 2 * GIB), (1, 2 * GIB)]
         assert [pool.nr_hugepages for n in facts.numa for pool in n.pools or ()] == [512, 512]
-        assert facts.kernel_used_bytes == 210 * MIB
-        assert facts.cpus == 8
         assert facts.thp_enabled == "madvise"
         assert facts.hvo_enabled is False
-        assert facts.kernel_command_line == "quiet hugepages=1024"
+        assert facts.kernel_command_line == "hugepages=1024"
         assert facts.hardware is not None
         assert facts.hardware.virtualised
-        assert facts.hardware.levels != ()
 
-    def test_sample(self, machine: Machine) -> None:
-        sample = node_sample(machine, {"postgresql": "main"})
+    def test_plan_starts_from_what_the_sample_saw(self, tree: Path) -> None:
+        facts, sample = observe(str(tree))
+        found = plan(PlanRequest(node=facts, sample=sample))
+        assert found.now is not None
+        ordinary = sum(tenant.now_bytes for tenant in found.now.tenants)
+        assert ordinary == 41 * GIB
+        assert sum(p.bytes for p in found.ledger.parts) == 64 * GIB
+        assert free_bytes(found.ledger) == 4 * GIB
+
+    def test_sample(self, tree: Path) -> None:
+        _, sample = observe(str(tree))
         assert sample.pools is not None
         assert (sample.pools[0].nr_hugepages, sample.pools[0].surplus_hugepages) == (1024, 3)
-        assert sample.pools[0].resv_hugepages is None
-        process = (sample.processes or ())[0]
-        assert (process.instance, process.shared_hugetlb_bytes, process.memlock_limit_bytes) == (
-            "main",
-            2 * GIB,
-            8388608,
-        )
+        assert sample.pools[0].resv_hugepages == 8
         assert sample.numa is not None
         # Four blocks of each order 0 to 10: orders 9 and 10 hold 4 + 8 whole 2M pages.
         assert (sample.numa[0].free_blocks or {})[2 * MIB] == 12
 
-    def test_without_numa_and_huge_pages(self, tmp_path: Path) -> None:
-        facts = node_facts(write_tree(tmp_path, {"proc/meminfo": "MemTotal: 1048576 kB\n"}))
-        assert [(n.id, n.mem_total_bytes) for n in facts.numa] == [(0, GIB)]
-        assert facts.huge_page_sizes_bytes == ()
-        assert facts.kernel_used_bytes is None
+    def test_a_machine_without_meminfo_is_one_line(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="/proc/meminfo cannot be read"):
+            observe(str(tmp_path))
+
+
+TOO_LARGE = (
+    "node: {memory: 64GiB}\ntenants: [{name: app, request: 32Gi}]\n"
+    "databases: [{name: m, engine: postgresql, settings: {shared_buffers: 48GB}}]\n"
+)
+
+
+class TestDoesNotFit:
+    def test_says_so_first_exits_4_and_writes_nothing(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        path, folder = tmp_path / "s.yaml", tmp_path / "files"
+        path.write_text(TOO_LARGE, encoding="utf-8")
+        status, out, _ = run(capsys, str(path), "--artifacts", str(folder))
+        assert status == 4
+        first = out.splitlines()[0]
+        assert first.startswith("Does not fit node: ")
+        assert "the largest shared_buffers that fits is " in first
+        assert not folder.exists()
+
+    def test_force_writes_the_warning_into_each_file(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        path, folder = tmp_path / "s.yaml", tmp_path / "files"
+        path.write_text(TOO_LARGE, encoding="utf-8")
+        status, _, _ = run(capsys, str(path), "--artifacts", str(folder), "--force")
+        assert status == 4
+        files = [file for file in folder.iterdir() if file.suffix != ".json"]
+        assert files
+        for file in files:
+            assert "WARNING: Does not fit node: " in "\n".join(file.read_text(encoding="utf-8").splitlines()[:2])
 
 
 class TestWrongInput:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hugeplan.planner.demand import DemandContext
@@ -63,7 +63,21 @@ def started(request: PlanRequest) -> tuple[PlanRequest, Start | None]:
     )
     if request.observed.include:
         request = replace(request, tenants=(*found.tenants, *request.tenants))
-    return request, start
+    return replace(request, sample=_with_instances(sample, matches.matched)), start
+
+
+def _with_instances(sample: NodeSample, matched: Sequence[Match]) -> NodeSample:
+    """The sample with each process of a matched database under its name in the scenario."""
+    if sample.processes is None:
+        return sample
+    names = {match.database.key: match.instance for match in matched}
+    return replace(
+        sample,
+        processes=tuple(
+            process if process.database not in names else replace(process, instance=names[process.database])
+            for process in sample.processes
+        ),
+    )
 
 
 def _matches(request: PlanRequest, sample: NodeSample) -> Matches:

@@ -184,7 +184,7 @@ def risk_of(
         meets = True
     elif found.low > policy.risk + _ROUNDING:
         meets = False
-    basis = "; ".join(f"{tenant.name} x {tenant.count}: {use.basis}" for tenant, use in demand.tenants)
+    basis = _basis(demand)
     bound = "".join(
         f"; NUMA node {node.numa_node}: {node.probability.likely:.2g}, what is bound to it against"
         f" {format_bytes(node.room_bytes)} of its room"
@@ -198,6 +198,18 @@ def risk_of(
         f"{bound}",
         numa_nodes=nodes,
     )
+
+
+def _basis(demand: TenantDemand) -> str:
+    """Where each tenant's demand comes from; observed workloads, which come from one sample, together."""
+    parts = [f"{tenant.name} x {tenant.count}: {use.basis}" for tenant, use in demand.tenants if not tenant.observed]
+    observed = [(tenant, use) for tenant, use in demand.tenants if tenant.observed]
+    if observed:
+        told = (tenant for tenant, use in observed if use.values[0] < use.values[-1])
+        changing = next(told, observed[-1][0])
+        noun = "workload" if len(observed) == 1 else "workloads"
+        parts.append(f"{len(observed)} observed {noun}: {changing.observed}")
+    return "; ".join(parts)
 
 
 def numa_risks(demand: TenantDemand, room_by_node: Mapping[int, int]) -> tuple[NumaRisk, ...]:

@@ -1,0 +1,112 @@
+"""Plans of nodes that report: what runs there counts, and a plan that does not fit hands out no file."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+from support.service import Service, assert_problem
+
+from hugeplan.access.schemas import Role
+
+PREVIEW = "/api/v1/plans/preview"
+EXAMPLE = Path(__file__).parents[3] / "docs" / "report.example.json"
+
+
+def example(number: int = 0, **memory: int) -> dict[str, Any]:
+    """The example report of the documentation, ``number`` hours earlier, with lines of meminfo replaced."""
+    document: dict[str, Any] = json.loads(EXAMPLE.read_text(encoding="utf-8"))
+    moment = (datetime.now(UTC) - timedelta(hours=number)).isoformat()
+    document["report_id"] = f"5b0e4a52-7f0c-4f0e-8a53-{number:012d}"
+    document["created_at"] = document["sample"]["taken_at"] = moment
+    document["sample"]["memory"] |= memory
+    return document
+
+
+async def stored(service: Service, *reports: dict[str, Any]) -> str:
+    """The id of the node that the reports are about."""
+    agent = await service.client_as(Role.AGENT)
+    node_id = ""
+    for document in reports:
+        answer = await agent.post("/api/v1/reports", json=document)
+        assert answer.status_code == 201, answer.text
+        node_id = answer.json()["node_id"]
+    return node_id
+
+
+async def test_the_first_scenario_is_the_databases_as_they_run(service: Service, planner: httpx.AsyncClient) -> None:
+    node_id = await stored(service, example())
+    scenario = (await planner.get(f"/api/v1/nodes/{node_id}/scenario")).json()
+    assert [database["engine"] for database in scenario["databases"]] == ["postgresql", "mysql"]
+    first = scenario["databases"][0]
+    assert first["settings"] == {"shared_buffers": "16GB", "max_connections": "200", "huge_pages": "try"}
+    assert first["runs_as"].startswith("postgresql@container:")
+    answer = await planner.post(PREVIEW, json={"node_id": node_id, "scenario": scenario})
+    assert answer.status_code == 200, answer.text
+    plan = answer.json()["plan"]
+    assert {match["instance"] for match in plan["now"]["matches"]} == {"postgresql", "mysql"}
+    memory = example()["sample"]["memory"]
+    for ledger in (plan["ledger"], plan["now"]["ledger"]):
+        assert sum(part["bytes"] for part in ledger["parts"]) == memory["mem_total_bytes"]
+    workloads = sum(tenant["now_bytes"] for tenant in plan["now"]["tenants"])
+    assert workloads == memory["anon_pages_bytes"] + memory["shmem_bytes"]
+    pods = {tenant["name"]: tenant for tenant in plan["now"]["tenants"]}
+    # The server's private and shared memory is planned with it, the rest of its pod stays a workload.
+    assert pods["shop/orders-db-0"]["database_bytes"] == 1153433600 + 20971520
+    assert plan["risk"]["probability"]["high"] > plan["risk"]["policy"], "one sample is no history"
+
+
+async def test_nothing_described_changes_nothing(service: Service, planner: httpx.AsyncClient) -> None:
+    node_id = await stored(service, example())
+    plan = (await planner.post(PREVIEW, json={"node_id": node_id, "scenario": {}})).json()["plan"]
+    assert all(change["now_bytes"] == change["planned_bytes"] for change in plan["difference"]["memory"])
+    assert all(change["now_pages"] == change["planned_pages"] for change in plan["difference"]["pools"])
+    free = sum(part["bytes"] for part in plan["ledger"]["parts"] if part["kind"] == "free")
+    assert free == example()["sample"]["memory"]["mem_free_bytes"]
+
+
+async def test_the_history_of_the_node_counts(service: Service, planner: httpx.AsyncClient) -> None:
+    anon = example()["sample"]["memory"]["anon_pages_bytes"]
+    busy = [example(hours, anon_pages_bytes=anon + hours * 2**27) for hours in range(12, 0, -1)]
+    node_id = await stored(service, *busy, example())
+    plan = (await planner.post(PREVIEW, json={"node_id": node_id, "scenario": {}})).json()["plan"]
+    rest = plan["now"]["tenants"][-1]
+    assert "13 samples" in rest["basis"]
+    assert rest["planned_bytes"] >= rest["now_bytes"] + 12 * 2**27
+
+
+async def test_workloads_are_left_out_on_request_and_the_risk_is_then_unknown(
+    service: Service, planner: httpx.AsyncClient
+) -> None:
+    node_id = await stored(service, example())
+    scenario = {"observed": {"workloads": False}}
+    plan = (await planner.post(PREVIEW, json={"node_id": node_id, "scenario": scenario})).json()["plan"]
+    assert plan["risk"]["probability"] is None
+    excluded = {"observed": {"exclude": ["mysql.service"]}}
+    plan = (await planner.post(PREVIEW, json={"node_id": node_id, "scenario": excluded})).json()["plan"]
+    (gone,) = [tenant for tenant in plan["now"]["tenants"] if tenant["name"] == "mysql.service"]
+    assert gone["planned_bytes"] is None
+    assert gone["now_bytes"] > 2**34
+
+
+async def test_files_of_a_plan_that_does_not_fit_are_held_back(service: Service, planner: httpx.AsyncClient) -> None:
+    node_id = await stored(service, example())
+    settings = {"shared_buffers": "110GB"}
+    scenario = {"databases": [{"name": "main", "engine": "postgresql", "version": "17", "settings": settings}]}
+    preview = (await planner.post(PREVIEW, json={"node_id": node_id, "scenario": scenario})).json()
+    assert preview["plan"]["feasible"] is False
+    assert preview["artifacts"] == []
+    assert preview["plan"]["headline"].startswith("Does not fit db-7: ")
+    saved = await planner.post("/api/v1/scenarios", json={"name": "x", "node_id": node_id, "scenario": scenario})
+    made = (await planner.post(f"/api/v1/scenarios/{saved.json()['id']}/plans")).json()
+    assert made["artifacts"] == []
+    for path in ("artifacts", "artifacts/sysctl", "artifacts.zip"):
+        answer = await planner.get(f"/api/v1/plans/{made['id']}/{path}")
+        problem = assert_problem(answer, 409, "plan-does-not-fit")
+        assert "the largest shared_buffers" in problem["detail"].lower()
+    forced = (await planner.get(f"/api/v1/plans/{made['id']}/artifacts", params={"force": "true"})).json()
+    assert forced["items"]
+    assert all("WARNING: Does not fit db-7" in item["content"] + item["summary"] for item in forced["items"])
