@@ -37,7 +37,9 @@ def node_sample(
         kubelet_capacity=None if kubelet is None else kubelet.capacity,
         memory=meminfo(memory),
         units=None if sample.units is None else tuple(_unit(unit) for unit in sample.units),
-        databases=None if sample.databases is None else tuple(_database(database) for database in sample.databases),
+        databases=None
+        if sample.databases is None
+        else tuple(observed_database(database) for database in sample.databases),
         ordinary_history=history,
         watermark_low_bytes=None if sample.watermarks is None else sample.watermarks.low_bytes,
     )
@@ -127,7 +129,8 @@ def _ordinary_bytes(memory: observed.UnitMemory) -> int | None:
     return memory.rss_bytes if memory.pss_bytes is None else memory.pss_bytes
 
 
-def _database(database: observed.Database) -> planner.ObservedDatabase:
+def observed_database(database: observed.Database) -> planner.ObservedDatabase:
+    """A database of a report as the planner's rules take it."""
     memory = database.memory or observed.DatabaseMemory()
     return planner.ObservedDatabase(
         key=database.key,
@@ -145,6 +148,19 @@ def _database(database: observed.Database) -> planner.ObservedDatabase:
             planner.ObservedSegment(bytes=segment.bytes, backing=segment.backing, page_bytes=segment.page_bytes)
             for segment in database.segments
             if segment.bytes is not None
+        ),
+        huge_pages_status=database.huge_pages_status,
+        hugetlb_limits=None
+        if database.hugetlb_limits is None
+        else tuple(
+            planner.ObservedHugetlbLimit(
+                page_bytes=limit.page_bytes,
+                counter=limit.counter,
+                limit_bytes=limit.limit_bytes,
+                cgroup_path=limit.cgroup_path,
+                usage_bytes=limit.usage_bytes,
+            )
+            for limit in database.hugetlb_limits
         ),
     )
 

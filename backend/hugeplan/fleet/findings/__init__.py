@@ -12,6 +12,7 @@ from hugeplan.fleet.findings import (
     cloned_machine_id,
     collectors_failed,
     fractured_guest,
+    initdb_bus_error,
     memory_low,
     plan_drift,
     pool_idle,
@@ -24,6 +25,7 @@ from hugeplan.fleet.findings.base import NodeFinding, Observed, Rule
 
 RULES: tuple[Rule, ...] = (
     time_bomb.check,
+    initdb_bus_error.check,
     silent_fallback.check,
     plan_drift.check,
     memory_low.check,

@@ -13,6 +13,7 @@ from hugeplan.planner.findings import (
     fractured_guest,
     fragmentation,
     hvo,
+    initdb_bus_error,
     invisible_pool,
     kubelet_restart,
     memlock,
@@ -33,6 +34,7 @@ from hugeplan.planner.findings import (
     segment_mistaken,
     silent_fallback,
     thp,
+    time_bomb,
 )
 from hugeplan.planner.findings.base import Check, FindingInputs
 from hugeplan.planner.model import Finding, State
@@ -48,6 +50,8 @@ CHECKS: tuple[Check, ...] = (
     pool_idle.check,
     fallback.check,
     silent_fallback.check,
+    time_bomb.check,
+    initdb_bus_error.check,
     contention.check,
     pod_limit.check,
     pod_memory.check,

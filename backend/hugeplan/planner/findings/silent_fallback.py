@@ -1,18 +1,21 @@
-"""Would the engine fall back without a word? huge_pages = try is the default of PostgreSQL and hides a short pool."""
+"""Would the engine fall back without a word, or did a container's limit make it? huge_pages = try hides both."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from hugeplan.planner.demand import OnShortage, engine_named
-from hugeplan.planner.findings.base import FindingInputs, attention, given, ok
+from hugeplan.planner.findings.base import FindingInputs, attention, given, measured, ok, wrong
+from hugeplan.planner.findings.container_limits import FIX, REFUSES, silent_fallback
 from hugeplan.planner.model import Finding
+from hugeplan.planner.units import format_bytes
 
 CODE = "silent_fallback"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
-    """One finding for each instance with a pool."""
+    """One finding for each instance with a pool, and for each observed database that a limit sent to base pages."""
+    yield from _of_limits(inputs)
     for instance, planned in inputs.with_pool:
         shortage = inputs.pool_uses[instance.name].on_shortage
         engine = engine_named(planned.engine)
@@ -38,4 +41,26 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             f"With a short pool the engine {how}.",
             fix,
             evidence=(given(setting or "engine", value),),
+        )
+
+
+def _of_limits(inputs: FindingInputs) -> Iterable[Finding]:
+    for database in (inputs.sample.databases if inputs.sample else None) or ():
+        short = silent_fallback(database, inputs.node.default_huge_page_bytes)
+        if short is None:
+            continue
+        refuses = REFUSES.get(database.engine)
+        notice = f" {refuses} makes the next start fail instead of falling back." if refuses else ""
+        limit = format_bytes(short.limit.limit_bytes)
+        yield wrong(
+            CODE,
+            database.key,
+            f"It fell back to base pages: its limit is {limit}, its segment {format_bytes(short.segment_bytes)}",
+            "The reservation limit of its cgroup refused the mapping, so the whole segment lies on base pages.",
+            FIX + notice,
+            evidence=(
+                measured("segment", format_bytes(short.segment_bytes)),
+                measured("limit (reservation)", limit),
+                measured("cgroup", short.limit.cgroup_path),
+            ),
         )

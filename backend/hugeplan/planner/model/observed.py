@@ -100,10 +100,22 @@ class ObservedSegment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedHugetlbLimit:
+    """A limit of huge pages that acts on a database; ``counter`` is usage (touched pages) or reservation (mapped)."""
+
+    page_bytes: int
+    counter: str
+    limit_bytes: int
+    cgroup_path: str
+    usage_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedDatabase:
     """A database server that runs on the node, with the settings that could be read.
 
     ``private_bytes`` and ``shared_bytes`` lie in the ordinary memory of ``unit``, ``hugetlb_bytes`` in the pools.
+    ``hugetlb_limits``: None is unknown, empty is known to be unlimited.
     """
 
     key: str
@@ -118,6 +130,8 @@ class ObservedDatabase:
     hugetlb_bytes: int | None = None
     page_tables_bytes: int | None = None
     segments: tuple[ObservedSegment, ...] = ()
+    huge_pages_status: str | None = None  # on | off | partial, read from its mappings
+    hugetlb_limits: tuple[ObservedHugetlbLimit, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

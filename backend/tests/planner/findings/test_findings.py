@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from hugeplan.planner.findings import CHECKS
+from hugeplan.planner.findings.container_limits import goes_off_as
 from hugeplan.planner.model import (
     GIB,
     MIB,
@@ -20,6 +21,9 @@ from hugeplan.planner.model import (
     NodeSample,
     NumaMemory,
     NumaNode,
+    ObservedDatabase,
+    ObservedHugetlbLimit,
+    ObservedSegment,
     PlanRequest,
     Policy,
     Pool,
@@ -106,6 +110,36 @@ OK, LOOK, WRONG, UNKNOWN = State.OK, State.ATTENTION, State.WRONG, State.UNKNOWN
 RUNTIME = Policy(reserve_at="runtime")
 SETTINGS_1G = database(page_bytes=GIB)
 
+
+def limited(
+    status: str,
+    backing: str,
+    *,
+    usage: int | None = None,
+    reservation: int | None = None,
+    free: int = 1000,
+    known: bool = True,
+) -> NodeSample:
+    """A running PostgreSQL with 3 GiB of segment, of which 1 GiB is warm, in a container with limits."""
+    limits = tuple(
+        ObservedHugetlbLimit(page_bytes=2 * MIB, counter=counter, limit_bytes=size, usage_bytes=GIB, cgroup_path="/pod")
+        for counter, size in (("usage", usage), ("reservation", reservation))
+        if size is not None
+    )
+    running = ObservedDatabase(
+        key="postgresql@pod",
+        engine="postgresql",
+        segments=(
+            ObservedSegment(bytes=3 * GIB, backing=backing, page_bytes=2 * MIB if backing == "hugetlb" else 4096),
+        ),
+        huge_pages_status=status,
+        hugetlb_limits=limits if known else None,
+    )
+    return NodeSample(
+        databases=(running,), pools=(GlobalPool(page_bytes=2 * MIB, nr_hugepages=2000, free_hugepages=free),)
+    )
+
+
 CASES = (
     Case("memory_fit", OK, request()),
     Case("memory_fit", WRONG, request(node((NumaNode(id=0, mem_total_bytes=5 * GIB),))), "more than NUMA node 0 has"),
@@ -170,6 +204,17 @@ CASES = (
     Case("fallback_to_base_pages", WRONG, request(sample=process(huge_pages_status="off")), "huge_pages_status"),
     Case("silent_fallback", OK, request()),
     Case("silent_fallback", LOOK, request(node(), with_settings(huge_pages="try")), "silently uses base pages"),
+    Case(
+        "silent_fallback", WRONG, request(sample=limited("off", "base_pages", reservation=GIB)), "refused the mapping"
+    ),
+    Case("time_bomb", None, request()),
+    Case("time_bomb", OK, request(sample=limited("on", "hugetlb", usage=4 * GIB))),
+    Case("time_bomb", WRONG, request(sample=limited("on", "hugetlb", usage=2 * GIB)), "Bad address"),
+    Case("time_bomb", UNKNOWN, request(sample=limited("on", "hugetlb", known=False)), "not known"),
+    Case("initdb_bus_error", None, request()),
+    Case("initdb_bus_error", WRONG, request(sample=limited("off", "base_pages", usage=0)), "the first touch is SIGBUS"),
+    Case("initdb_bus_error", OK, request(sample=limited("off", "base_pages", usage=0, reservation=0))),
+    Case("initdb_bus_error", OK, request(sample=limited("off", "base_pages", usage=0, free=0))),
     Case("start_order", None, request()),
     Case("start_order", OK, request(BIG, database(), mariadb())),
     Case("start_order", OK, request(BIG, database(), database(name="second")), "pages of one size only"),
@@ -378,3 +423,22 @@ def test_codes_and_words_are_plain() -> None:
         assert finding.code == finding.code.lower()
         assert "!" not in finding.reason
         assert dataclasses.asdict(finding)["reason"].endswith((".", ")"))
+
+
+def test_the_warm_cache_that_is_left_is_the_limit_less_what_is_used() -> None:
+    """The measured case: a segment of 543 pages, a limit of 512, PostgreSQL fails once 512 are filled."""
+    (bomb,) = found_for(Case("time_bomb", WRONG, request(sample=limited("on", "hugetlb", usage=2 * GIB))))
+    assert bomb.title == "1 GiB of warm cache left before it fails"
+
+
+def test_a_setting_that_rules_huge_pages_out_is_no_fallback() -> None:
+    sample = limited("off", "base_pages", reservation=0)
+    assert sample.databases is not None
+    off = replace(sample, databases=(replace(sample.databases[0], settings={"huge_pages": "off"}),))
+    found = found_for(Case("silent_fallback", WRONG, request(sample=off)))
+    assert [finding.state for finding in found] == [OK]
+
+
+@pytest.mark.parametrize("engine", ["postgresql", "mysql", "mariadb", "oracle", "db2", "jvm", "redis"])
+def test_every_engine_says_how_it_fails(engine: str) -> None:
+    assert "SIGBUS" in goes_off_as(engine)
