@@ -75,6 +75,16 @@ async def create_login_link(session: WriteSession, token_id: UUID) -> NewLink:
     return made
 
 
+async def link_of(session: WriteSession, token_id: UUID) -> NewLink:
+    """A login link for any token that may log in. NotFoundError when it is not usable, ForbiddenError by its role."""
+    row = await repository.usable_token(session, token_id, datetime.now(UTC))
+    if row is None:
+        raise NotFoundError(f"There is no usable token {token_id}.")
+    if Role(row.role) not in BROWSER_ROLES:
+        raise ForbiddenError(f"A token with the role {row.role} cannot log in.")
+    return await create_login_link(session, row.id)
+
+
 async def link_for(session: WriteSession, actor: Actor) -> LoginLink:
     """A login link for whoever asks."""
     if actor.role not in BROWSER_ROLES:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Any
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -27,21 +27,17 @@ _TOO_LARGE = (
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's protocol with bounds. ``Connection.of(settings)`` makes the class that uvicorn wants."""
+    """uvicorn's protocol with bounds, which are those of the process."""
 
-    header_timeout_seconds: float
-    connections_per_address: int
-    open_by_address: Counter[str]
+    header_timeout_seconds = 10.0
+    connections_per_address = 512
+    open_by_address: ClassVar[Counter[str]] = Counter()
 
     @classmethod
-    def of(cls, settings: Settings) -> type[Connection]:
-        """The class for these settings. Its connections are counted together."""
-        values: dict[str, Any] = {
-            "header_timeout_seconds": settings.header_timeout_seconds,
-            "connections_per_address": settings.connections_per_address,
-            "open_by_address": Counter(),
-        }
-        return type("Connection", (cls,), values)
+    def configure(cls, settings: Settings) -> None:
+        """Take the bounds of the settings, for all connections of this process."""
+        cls.header_timeout_seconds = settings.header_timeout_seconds
+        cls.connections_per_address = settings.connections_per_address
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)

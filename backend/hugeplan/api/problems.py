@@ -195,11 +195,17 @@ def render(
     )
 
 
+# What begins like a token of ours is not repeated, wherever it stood.
+_CREDENTIAL = re.compile(r"(hpl?_)[A-Za-z0-9_-]{16,}")
+_SECRET_FIELD = re.compile(r"token|secret|password|cookie|authorization", re.IGNORECASE)
+
+
 def shown(value: object) -> str | None:
     """A received value as a short printable text; None when there was no value."""
     if value is None:
         return None
     text = value if isinstance(value, str) else repr(value)
+    text = _CREDENTIAL.sub(r"\1...", text)
     text = text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\\0")
     return text if len(text) <= MAX_SHOWN_VALUE else text[: MAX_SHOWN_VALUE - 3] + "..."
 
@@ -240,7 +246,10 @@ def field_problems(errors: Sequence[Any], *, skip_first: bool = False) -> list[F
         message = _in_our_words(str(error.get("msg", "a valid value")))
         cause = (error.get("ctx") or {}).get("error")
         expected = cause.expected if isinstance(cause, PlannerError) else _EXPECTED_BY_PYDANTIC_TYPE.get(kind, message)
-        problems.append(FieldProblem(field=field_path(location), value=shown(value), expected=expected))
+        path = field_path(location)
+        if _SECRET_FIELD.search(path):
+            value = None
+        problems.append(FieldProblem(field=path, value=shown(value), expected=expected))
     return problems
 
 

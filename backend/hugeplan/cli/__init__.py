@@ -45,7 +45,11 @@ COMMANDS: Final = (
     Command("demo", "the service with a database of its own, until Ctrl-C", "hugeplan.cli.demo"),
     Command("serve", "the service over an existing PostgreSQL", "hugeplan.cli.serve"),
     Command("migrate", "bring the database to the newest migration", "hugeplan.cli.migrate"),
-    Command("token", "make a credential", "hugeplan.cli.token"),
+    Command("token", "make, list, rotate and revoke credentials", "hugeplan.cli.token"),
+    Command("export", "the fleet, scenarios, plans and the audit log as JSON lines", "hugeplan.cli.export"),
+    Command("backup", "the whole database in one file", "hugeplan.cli.backup"),
+    Command("restore", "a backup into an empty database", "hugeplan.cli.restore"),
+    Command("doctor", "whether this installation is sound", "hugeplan.cli.doctor"),
     Command("openapi", "the OpenAPI document of the service", "hugeplan.cli.openapi"),
     Command("backtest", "the model beside every published result", "hugeplan.cli.backtest"),
 )

@@ -188,6 +188,6 @@ def _serve(settings: Settings, listening: socket.socket, started: float, *, is_s
         if is_shown:
             minutes = bootstrap.LOGIN_LINK_SECONDS // 60
             print(f"log in: {address}/login#token={secret}")
-            print(f"It works once, within {minutes} minutes. Another one: hugeplan token login-link", flush=True)
+            print(f"It works once, within {minutes} minutes.", flush=True)
 
     serve(settings, listening, when_ready)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.access import bootstrap
 from hugeplan.api.problems import is_unavailable
+from hugeplan.cli import InputError
 from hugeplan.cli.service_settings import load_settings
-from hugeplan.cli.serving import bind, serve
+from hugeplan.cli.serving import bind, serve, serve_with_workers
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
 from hugeplan.settings import Settings
 
+MAX_WORKERS = 64
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """``serve`` takes its settings from the environment (docs/settings.md)."""
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes that serve (default: 1)")
 
 
 async def show_first_admin(settings: Settings) -> None:
@@ -34,8 +39,11 @@ async def show_first_admin(settings: Settings) -> None:
         print(f"First admin token, shown only now: {secret}", flush=True)
 
 
-def run(_: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Serve until stopped."""
+    workers: int = arguments.workers
+    if not 1 <= workers <= MAX_WORKERS:
+        raise InputError(f"--workers: {workers} is not valid; expected 1 to {MAX_WORKERS}")
     settings = load_settings()
     listening = bind(settings.host, settings.port)
 
@@ -43,5 +51,9 @@ def run(_: argparse.Namespace) -> int:
         await show_first_admin(settings)
         print(f"hugeplan answers on http://{settings.host}:{settings.port}", flush=True)
 
-    serve(settings, listening, when_ready)
+    if workers == 1:
+        serve(settings, listening, when_ready)
+    else:
+        asyncio.run(when_ready())
+        serve_with_workers(settings, listening, workers)
     return 0

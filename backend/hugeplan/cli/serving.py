@@ -6,8 +6,11 @@ import errno
 import resource
 import socket
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
 
 from hugeplan.api import logs
 from hugeplan.api.connection import Connection
@@ -59,18 +62,42 @@ class _Server(uvicorn.Server):
             await self._when_ready()
 
 
-def serve(settings: Settings, listening: socket.socket, when_ready: Callable[[], Awaitable[None]]) -> None:
-    """Serve until SIGINT or SIGTERM; requests in flight get GRACE_SECONDS to finish."""
-    logs.configure(settings)
-    _allow_many_files()
-    config = uvicorn.Config(
-        create_app(settings),
-        http=Connection.of(settings),
+def _config(app: FastAPI | str, **more: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=Connection,
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
         proxy_headers=False,
+        **more,
     )
-    _Server(config, when_ready).run(sockets=[listening])
+
+
+def serve(settings: Settings, listening: socket.socket, when_ready: Callable[[], Awaitable[None]]) -> None:
+    """Serve until SIGINT or SIGTERM; requests in flight get GRACE_SECONDS to finish."""
+    logs.configure(settings)
+    _allow_many_files()
+    Connection.configure(settings)
+    _Server(_config(create_app(settings)), when_ready).run(sockets=[listening])
+
+
+def serve_with_workers(settings: Settings, listening: socket.socket, workers: int) -> None:
+    """Serve with several processes, which a supervisor starts again when they die, until SIGINT or SIGTERM.
+
+    Each reads its settings from the environment. Rate limits are for each process.
+    """
+    logs.configure(settings)
+    _allow_many_files()
+    config = _config("hugeplan.cli.serving:application", factory=True, workers=workers)
+    Multiprocess(config, sockets=[listening]).run()
+
+
+def application() -> FastAPI:
+    """The application of a worker process."""
+    settings = Settings()
+    logs.configure(settings)
+    Connection.configure(settings)
+    return create_app(settings)

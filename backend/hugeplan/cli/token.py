@@ -1,20 +1,23 @@
-"""``hugeplan token create``: a credential, made directly in the database."""
+"""``hugeplan token``: credentials, made and ended directly in the database."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import getpass
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from hugeplan.access import service
+from hugeplan.access import audit, logins, service
 from hugeplan.access.schemas import Role
-from hugeplan.api.problems import is_unavailable
+from hugeplan.api.problems import ForbiddenError, NotFoundError, is_unavailable
 from hugeplan.cli import InputError
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db.engine import create_engine
-from hugeplan.db.session import Database
+from hugeplan.db.session import Database, WriteSession
 from hugeplan.settings import Settings
 
 _DAY_SECONDS = 86400
@@ -28,36 +31,110 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument("--name", required=True, help="what it is for; shown in the list of tokens")
     create.add_argument("--machine-id", help="the machine an agent token reports for (default: the first that uses it)")
     create.add_argument("--expires-in-days", type=int, metavar="N", help="default: never")
+    actions.add_parser("list", help="usable tokens, without their secrets")
+    revoke = actions.add_parser("revoke", help="end a token and the sessions opened with it")
+    revoke.add_argument("id", type=_uuid)
+    rotate = actions.add_parser("rotate", help="print a new secret; the old one stays good for a while")
+    rotate.add_argument("id", type=_uuid)
+    rotate.add_argument("--overlap-seconds", type=int, default=3600, metavar="N", help="default: 3600")
+    link = actions.add_parser("login-link", help="print a login for a browser that works once, with a token's rights")
+    link.add_argument("id", type=_uuid)
 
 
-async def _create(settings: Settings, arguments: argparse.Namespace) -> str:
-    database = Database(create_engine(settings))
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not valid; expected the id of a token") from error
+
+
+async def _create(session: WriteSession, arguments: argparse.Namespace, _: Settings) -> str:
     days = arguments.expires_in_days
+    created = await service.mint(
+        session,
+        name=arguments.name,
+        role=Role(arguments.role),
+        machine_id=arguments.machine_id,
+        expires_in=None if days is None else timedelta(seconds=days * _DAY_SECONDS),
+    )
+    await _note(session, "tokens_create", created.id)
+    return created.token
+
+
+async def _list(session: WriteSession, _: argparse.Namespace, __: Settings) -> str:
+    lines, cursor = [], None
+    while True:
+        page = await service.list_tokens(session, include_revoked=False, limit=500, cursor=cursor)
+        lines += [f"{t.id}  {t.role:<9}  {t.expires_at or 'never ends'}  {t.name}" for t in page.items]
+        cursor = page.next_cursor
+        if cursor is None:
+            return "\n".join(lines) or "There is no usable token."
+
+
+async def _revoke(session: WriteSession, arguments: argparse.Namespace, _: Settings) -> str:
+    await service.revoke_token(session, arguments.id)
+    await _note(session, "tokens_revoke", arguments.id)
+    return "Revoked."
+
+
+async def _rotate(session: WriteSession, arguments: argparse.Namespace, _: Settings) -> str:
+    made = await service.rotate_token(session, arguments.id, arguments.overlap_seconds)
+    await _note(session, "tokens_rotate", arguments.id)
+    return made.token
+
+
+async def _login_link(session: WriteSession, arguments: argparse.Namespace, settings: Settings) -> str:
+    secret = (await logins.link_of(session, arguments.id)).secret
+    await _note(session, "login_links_create", arguments.id)
+    return f"{settings.browser_url()}/login#token={secret}"
+
+
+_ACTIONS: dict[str, Callable[[WriteSession, argparse.Namespace, Settings], Awaitable[str]]] = {
+    "create": _create,
+    "list": _list,
+    "revoke": _revoke,
+    "rotate": _rotate,
+    "login-link": _login_link,
+}
+
+
+async def _note(session: WriteSession, action: str, token_id: UUID) -> None:
+    """Who has the database's password needs no token; the log says that it was a command, and whose."""
+    name = f"hugeplan token ({getpass.getuser()})"
+    await audit.record(
+        session, actor=None, name=name, address=None, action=action, kind="tokens", subject=str(token_id), detail={}
+    )
+
+
+async def _act(settings: Settings, arguments: argparse.Namespace) -> str:
+    database = Database(create_engine(settings))
     try:
         async with database.write() as session:
-            created = await service.mint(
-                session,
-                name=arguments.name,
-                role=Role(arguments.role),
-                machine_id=arguments.machine_id,
-                expires_in=None if days is None else timedelta(seconds=days * _DAY_SECONDS),
-            )
-            return created.token
+            return await _ACTIONS[arguments.action](session, arguments, settings)
     finally:
         await database.dispose()
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Make a token and print it."""
+    """Do what was asked and print its result."""
+    if arguments.action == "create":
+        _check_create(arguments)
+    if arguments.action == "rotate" and not 0 <= arguments.overlap_seconds <= 30 * _DAY_SECONDS:
+        raise InputError(f"--overlap-seconds: {arguments.overlap_seconds} is not valid; expected 0 to 30 days")
+    try:
+        print(asyncio.run(_act(load_settings(), arguments)))
+    except (NotFoundError, ForbiddenError) as error:
+        raise InputError(str(error)) from error
+    except (SQLAlchemyError, OSError) as error:
+        reason = str(getattr(error, "orig", error)).splitlines()[0]
+        hint = "" if is_unavailable(error) else "; run: hugeplan migrate"
+        raise InputError(f"HUGEPLAN_DATABASE_URL: nothing was changed: {reason}{hint}") from error
+    return 0
+
+
+def _check_create(arguments: argparse.Namespace) -> None:
     if arguments.machine_id is not None and arguments.role != Role.AGENT:
         raise InputError(f"--machine-id: {arguments.machine_id!r} is not valid; expected none unless --role is agent")
     days = arguments.expires_in_days
     if days is not None and not 1 <= days <= 3660:
         raise InputError(f"--expires-in-days: {days} is not valid; expected 1 to 3660 days")
-    try:
-        print(asyncio.run(_create(load_settings(), arguments)))
-    except (SQLAlchemyError, OSError) as error:
-        reason = str(getattr(error, "orig", error)).splitlines()[0]
-        hint = "" if is_unavailable(error) else "; run: hugeplan migrate"
-        raise InputError(f"HUGEPLAN_DATABASE_URL: the token was not made: {reason}{hint}") from error
-    return 0

@@ -98,6 +98,10 @@ RIGHTS: dict[tuple[str, str], set[Role]] = {
     ("POST", "/api/v1/enrolments"): {Role.ENROLMENT, Role.ADMIN},
     ("POST", "/api/v1/enrolments/approvals"): {Role.ADMIN},
     ("POST", "/api/v1/lint"): READERS,
+    ("GET", "/api/v1/plans/{plan_id}/artifacts-diff"): READERS,
+    ("GET", "/api/v1/plans/{plan_id}/artifacts.zip"): READERS,
+    ("POST", "/api/v1/imports/kubernetes"): WRITERS,
+    ("POST", "/api/v1/imports/scenarios"): WRITERS,
     ("GET", "/api/v1/audit"): {Role.ADMIN},
     ("GET", "/api/v1/audit.csv"): {Role.ADMIN},
 }

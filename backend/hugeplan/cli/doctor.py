@@ -1,0 +1,157 @@
+"""``hugeplan doctor``: is this installation sound? One line for each check; exit status 1 when one is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import psycopg
+
+from hugeplan.api.ui import ui_dir
+from hugeplan.cli import EXIT_FAILED, InputError, postgres_programs
+from hugeplan.cli.service_settings import load_settings
+from hugeplan.db import migrate
+from hugeplan.settings import Settings, is_loopback
+
+MAX_CLOCK_SECONDS = 5.0
+LEAST_FREE_BYTES = 1024**3
+SOON_DAYS = 14
+_Connection = psycopg.Connection[tuple[object, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a check ended: ok, attention or wrong, and one sentence."""
+
+    state: str
+    text: str
+
+
+def add_arguments(_: argparse.ArgumentParser) -> None:
+    """``doctor`` takes its settings from the environment (docs/settings.md)."""
+
+
+def check_exposure(settings: Settings) -> Iterator[Result]:
+    """Whether who can reach the service sees more than they should."""
+    if is_loopback(settings.host):
+        yield Result("ok", f"It listens on {settings.host} only.")
+    elif not settings.is_cookie_secure():
+        yield Result("wrong", "Session cookies may go without TLS; unset HUGEPLAN_COOKIE_SECURE.")
+    elif settings.public_url is not None and settings.public_url.startswith("http://"):
+        yield Result("wrong", "HUGEPLAN_PUBLIC_URL has no TLS, so browsers keep no session; use https://.")
+    else:
+        yield Result("ok", f"It listens on {settings.host}; put TLS before it: session cookies need it.")
+    if settings.metrics_public:
+        yield Result("attention", "Anybody may read /metrics (HUGEPLAN_METRICS_PUBLIC).")
+    if settings.oidc_issuer is not None and not settings.oidc_role_map:
+        yield Result("attention", "No group has a role (HUGEPLAN_OIDC_ROLE_MAP), so nobody can log in by the provider.")
+
+
+def check_files(settings: Settings) -> Iterator[Result]:
+    """The interface, the state folder and the disk."""
+    folder = ui_dir(settings)
+    is_there = (folder / "index.html").is_file()
+    yield Result(
+        *(("ok", f"The interface is in {folder}.") if is_there else ("attention", f"No interface in {folder}."))
+    )
+    if settings.state_dir.is_dir():
+        mode = stat.S_IMODE(settings.state_dir.stat().st_mode)
+        if mode & 0o077:
+            yield Result("wrong", f"{settings.state_dir} has mode {mode:o}; others can read it. Run: chmod 700")
+        free = shutil.disk_usage(settings.state_dir).free
+        if free < LEAST_FREE_BYTES:
+            yield Result("attention", f"{settings.state_dir} has {free // 1024**2} MiB free.")
+
+
+def check_migrations(settings: Settings, connection: _Connection) -> Iterator[Result]:
+    """Whether the database is at the newest migration."""
+    try:
+        head = migrate.head_revision(migrate.migrations_dir(settings.migrations_dir))
+    except migrate.MigrationsMissingError as error:
+        yield Result("wrong", str(error))
+        return
+    found = connection.execute("SELECT to_regclass('alembic_version')::text").fetchone()
+    row = connection.execute("SELECT version_num FROM alembic_version").fetchone() if found and found[0] else None
+    revision = row[0] if row else "none"
+    if revision == head:
+        yield Result("ok", f"The database is at migration {head}.")
+    else:
+        yield Result(
+            "wrong", f"The database is at migration {revision}, the service needs {head}. Run: hugeplan migrate"
+        )
+
+
+def check_clock(_: Settings, connection: _Connection) -> Iterator[Result]:
+    """Whether the database's clock agrees with this machine's."""
+    row = connection.execute("SELECT clock_timestamp()").fetchone()
+    if row is not None and isinstance(row[0], datetime):
+        seconds = abs((datetime.now(UTC) - row[0]).total_seconds())
+        is_near = seconds < MAX_CLOCK_SECONDS
+        yield Result("ok" if is_near else "wrong", f"The database's clock differs by {seconds:.1f} s.")
+
+
+def check_tokens(_: Settings, connection: _Connection) -> Iterator[Result]:
+    """Whether somebody can administrate, and what ends soon."""
+    usable = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
+    admins = connection.execute(f"SELECT count(*) FROM tokens WHERE role = 'admin' AND {usable}").fetchone()  # noqa: S608
+    if admins is None or admins[0] == 0:
+        yield Result(
+            "attention", "No usable administrator's token. Run: hugeplan token create --role admin --name NAME"
+        )
+    soon = connection.execute(
+        f"SELECT count(*) FROM tokens WHERE {usable} AND expires_at < now() + make_interval(days => {SOON_DAYS})"  # noqa: S608
+    ).fetchone()
+    if soon is not None and soon[0]:
+        yield Result("attention", f"{soon[0]} tokens end within {SOON_DAYS} days; rotate them.")
+
+
+def check_partitions(_: Settings, connection: _Connection) -> Iterator[Result]:
+    """Whether maintenance makes partitions: rows of today must not go to the default one."""
+    row = connection.execute(
+        "SELECT to_regclass('samples_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')) IS NOT NULL"
+    ).fetchone()
+    is_there = bool(row and row[0])
+    yield Result(
+        "ok" if is_there else "attention",
+        "Today's partition of samples is there." if is_there else "No partition for today: has the service run today?",
+    )
+
+
+FILE_CHECKS: tuple[Callable[[Settings], Iterator[Result]], ...] = (check_exposure, check_files)
+DATABASE_CHECKS: tuple[Callable[[Settings, _Connection], Iterator[Result]], ...] = (
+    check_migrations,
+    check_clock,
+    check_tokens,
+    check_partitions,
+)
+
+
+def examine(settings: Settings) -> Iterator[Result]:
+    """All checks, in the order of the tables."""
+    for check in FILE_CHECKS:
+        yield from check(settings)
+    try:
+        connection = postgres_programs.connect(settings)
+    except InputError as error:
+        yield Result("wrong", str(error))
+        return
+    with connection:
+        connection.autocommit = True
+        yield Result("ok", f"PostgreSQL {connection.info.server_version // 10000} answers.")
+        for database_check in DATABASE_CHECKS:
+            try:
+                yield from database_check(settings, connection)
+            except psycopg.errors.UndefinedTable:
+                yield Result("wrong", "Tables are missing. Run: hugeplan migrate")
+
+
+def run(_: argparse.Namespace) -> int:
+    """Print the checks."""
+    results = list(examine(load_settings()))
+    for result in results:
+        print(f"{result.state:<9} {result.text}")
+    return EXIT_FAILED if any(result.state == "wrong" for result in results) else 0

@@ -1,0 +1,172 @@
+"""Running the service for long: backup, restore, export, doctor, tokens, workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+from cli.test_service_commands import Command, hugeplan
+from support.reports import report
+from support.server import serving
+
+from hugeplan import embedded
+
+__all__ = ["hugeplan"]
+
+
+@pytest.fixture
+def database_url(postgres: embedded.EmbeddedPostgres, template: str, own_database_url: str) -> str:
+    """A migrated database of the test's own."""
+    assert template
+    name = own_database_url.rpartition("?")[0].rpartition("/")[2] + "_migrated"
+    postgres.ensure_database(name, template)
+    return postgres.url(name)
+
+
+def token(hugeplan: Command, url: str, role: str, name: str = "t") -> str:
+    """A token made by the command."""
+    done = hugeplan("token", "create", "--role", role, "--name", name, HUGEPLAN_DATABASE_URL=url)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+class TestBackup:
+    def test_what_was_backed_up_comes_back(
+        self, hugeplan: Command, database_url: str, own_database_url: str, tmp_path: Path
+    ) -> None:
+        made = token(hugeplan, database_url, "viewer", "kept")
+        file = tmp_path / "backup"
+        assert hugeplan("backup", str(file), HUGEPLAN_DATABASE_URL=database_url).returncode == 0
+        assert file.stat().st_mode & 0o777 == 0o600
+        done = hugeplan("restore", str(file), HUGEPLAN_DATABASE_URL=own_database_url)
+        assert done.returncode == 0, done.stderr
+        with psycopg.connect(own_database_url) as connection:
+            assert connection.execute("SELECT name FROM tokens").fetchall() == [("kept",)]
+            assert connection.execute("SELECT action FROM audit_events").fetchall() == [("tokens_create",)]
+            with pytest.raises(psycopg.errors.RaiseException, match="append-only"):
+                connection.execute("DELETE FROM audit_events")
+        assert made.encode() not in file.read_bytes()
+
+    def test_nothing_is_overwritten(self, hugeplan: Command, database_url: str, tmp_path: Path) -> None:
+        file = tmp_path / "backup"
+        file.write_text("mine")
+        done = hugeplan("backup", str(file), HUGEPLAN_DATABASE_URL=database_url)
+        assert (done.returncode, done.stderr.count("\n"), file.read_text()) == (2, 1, "mine")
+        done = hugeplan("restore", str(file), HUGEPLAN_DATABASE_URL=database_url)
+        assert done.returncode == 2
+        assert "expected an empty one" in done.stderr
+
+    def test_a_file_that_is_no_backup_changes_nothing(
+        self, hugeplan: Command, own_database_url: str, tmp_path: Path
+    ) -> None:
+        (tmp_path / "file").write_text("nonsense")
+        done = hugeplan("restore", str(tmp_path / "file"), HUGEPLAN_DATABASE_URL=own_database_url)
+        assert done.returncode == 2
+        assert done.stderr.startswith("hugeplan restore: pg_restore failed: ")
+
+
+def test_export_is_json_lines_without_secrets(hugeplan: Command, database_url: str) -> None:
+    token(hugeplan, database_url, "viewer")
+    done = hugeplan("export", HUGEPLAN_DATABASE_URL=database_url)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["row"]["action"] for line in lines if line["table"] == "audit_events"] == ["tokens_create"]
+    assert "secret" not in done.stdout
+    wrong = hugeplan("export", "--table", "tokens", HUGEPLAN_DATABASE_URL=database_url)
+    assert wrong.returncode == 2
+    assert "--table: 'tokens' is not valid" in wrong.stderr
+
+
+class TestDoctor:
+    def test_says_what_is_wrong_and_with_it_goes_well(
+        self, hugeplan: Command, own_database_url: str, tmp_path: Path
+    ) -> None:
+        environment = {"HUGEPLAN_DATABASE_URL": own_database_url, "HUGEPLAN_STATE_DIR": str(tmp_path)}
+        tmp_path.chmod(0o755)
+        sick = hugeplan("doctor", **environment)
+        assert sick.returncode == 1
+        assert "is at migration none" in sick.stdout
+        assert "others can read it" in sick.stdout
+        tmp_path.chmod(0o700)
+        hugeplan("migrate", **environment)
+        well = hugeplan("doctor", **environment)
+        assert well.returncode == 0, well.stdout
+        assert "administrator's token. Run: hugeplan token create" in well.stdout
+
+    def test_a_database_that_is_away_is_one_line(self, hugeplan: Command) -> None:
+        done = hugeplan("doctor", HUGEPLAN_DATABASE_URL="postgresql://u:a-password@/x?host=/nonexistent")
+        assert done.returncode == 1
+        assert "cannot be reached" in done.stdout
+        assert "a-password" not in done.stdout
+
+
+def test_tokens_are_listed_rotated_and_revoked(hugeplan: Command, database_url: str) -> None:
+    token(hugeplan, database_url, "planner", "ci")
+
+    def listed() -> list[str]:
+        lines = hugeplan("token", "list", HUGEPLAN_DATABASE_URL=database_url).stdout.splitlines()
+        return [line.split()[0] for line in lines if line.endswith("ci")]
+
+    (identity,) = listed()
+    link = hugeplan("token", "login-link", identity, HUGEPLAN_DATABASE_URL=database_url)
+    assert "/login#token=hpl_" in link.stdout
+    rotated = hugeplan("token", "rotate", identity, "--overlap-seconds", "60", HUGEPLAN_DATABASE_URL=database_url)
+    assert rotated.stdout.startswith("hp_")
+    for one in listed():
+        assert hugeplan("token", "revoke", one, HUGEPLAN_DATABASE_URL=database_url).returncode == 0
+    assert listed() == []
+    again = hugeplan("token", "revoke", identity, HUGEPLAN_DATABASE_URL=database_url)
+    assert (again.returncode, again.stderr.count("\n")) == (2, 1)
+
+
+class TestServing:
+    def test_workers_share_a_port_and_one_that_dies_is_replaced(self, database_url: str, tmp_path: Path) -> None:
+        with serving(database_url, tmp_path, "--workers", "2") as server:
+            headers = {"Authorization": f"Bearer {server.admin_token}"}
+
+            def workers() -> set[int]:
+                found = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+                return {pid for pid in map(int, found) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+
+            def answers() -> bool:
+                try:
+                    return httpx.get(f"{server.url}/api/v1/nodes", headers=headers, timeout=5).status_code == 200
+                except httpx.HTTPError:
+                    return False
+
+            deadline = time.monotonic() + 60
+            while not (len(workers()) == 2 and answers()):
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            before = workers()
+            os.kill(min(before), signal.SIGKILL)
+            while not (len(workers()) == 2 and workers() != before and answers()):
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+
+    def test_a_request_in_flight_is_finished(self, database_url: str, hugeplan: Command, tmp_path: Path) -> None:
+        agent = token(hugeplan, database_url, "agent")
+        body = json.dumps(report()).encode()
+        with serving(database_url, tmp_path) as server:
+            connection = server.connect()
+            head = (
+                f"POST /api/v1/reports HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {agent}\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
+            connection.sendall(head.encode() + body[:100])
+            # It has been let in: the server waits for the rest, and has one request in progress.
+            headers = {"Authorization": f"Bearer {server.admin_token}"}
+            deadline = time.monotonic() + 20
+            while "hugeplan_requests_in_progress 2.0" not in httpx.get(f"{server.url}/metrics", headers=headers).text:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            server.process.send_signal(signal.SIGTERM)
+            threading.Timer(0.5, connection.sendall, [body[100:]]).start()
+            assert connection.recv(12) == b"HTTP/1.1 201"
+            connection.close()
