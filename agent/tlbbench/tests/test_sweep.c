@@ -72,6 +72,7 @@ static void the_sibling_is_sampled_around_each_batch(struct harness *h)
 {
     struct sweep *sweep = calloc(1, sizeof(*sweep));
     void *cycle = &cycle;
+    struct sweep_source source = {.link = link, .context = &cycle};
     struct session session = {.deadline = deadline_after(100)};
     struct sweep_effort effort = {.rounds = 4, .batches = 3, .batch_seconds = 1e-5};
     struct verdict verdict = {.status = STATUS_OK};
@@ -79,7 +80,7 @@ static void the_sibling_is_sampled_around_each_batch(struct harness *h)
 
     sweep_add_point(sweep, 4);
     sweep_add_point(sweep, 8);
-    (void)sweep_measure(sweep, link, &cycle, &effort, &session, &verdict);
+    (void)sweep_measure(sweep, &source, &effort, &session, &verdict);
     for (size_t at = 1; events[at] != '\0'; at++) {
         if (events[at] == 'b') {
             batches++;

@@ -230,8 +230,7 @@ static int judge_noise(const struct sweep *sweep, struct verdict *verdict)
 
 struct round {
     struct sweep *sweep;
-    sweep_link *link;
-    void *context;
+    const struct sweep_source *source;
     const struct sweep_effort *effort;
     const struct session *session;
     uint32_t *order;
@@ -295,11 +294,13 @@ static int measure_round(struct round *round, unsigned number, struct verdict *v
         if (session_must_stop(round->session, verdict))
             return -1;
         if (effort->control) {
-            time_side(round->sweep, &cell->packed, round->link(round->context, true, cell->pages, &rng, round->order),
-                      cell->pages, effort);
+            time_side(round->sweep, &cell->packed,
+                      round->source->link(round->source->context, true, cell->pages, &rng, round->order), cell->pages,
+                      effort);
         }
-        time_side(round->sweep, &cell->view, round->link(round->context, false, cell->pages, &rng, round->order),
-                  cell->pages, effort);
+        time_side(round->sweep, &cell->view,
+                  round->source->link(round->source->context, false, cell->pages, &rng, round->order), cell->pages,
+                  effort);
         round->gave_up = effort->last.end_ns != 0 && deadline_passed(effort->last);
         measured++;
     }
@@ -339,17 +340,20 @@ static int measure_rounds(struct round *round, size_t first_cell, struct verdict
     return 0;
 }
 
-static int measure_from(struct sweep *sweep, size_t first_cell, sweep_link *link, void *context,
+static int measure_from(struct sweep *sweep, size_t first_cell, const struct sweep_source *source,
                         const struct sweep_effort *effort, const struct session *session, struct verdict *verdict)
 {
     uint64_t longest = sweep->count > 0 ? sweep->cells[sweep->count - 1].pages : 0;
     struct round round = {.sweep = sweep,
-                          .link = link,
-                          .context = context,
+                          .source = source,
                           .effort = effort,
                           .session = session,
                           .order = malloc((size_t)longest * sizeof(*round.order) + 1)};
 
+    if (source->window != NULL && window_map(source->window, longest, verdict) != 0) {
+        free(round.order);
+        return -1;
+    }
     if (round.order == NULL) {
         verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the order of %llu pages", (unsigned long long)longest);
         return -1;
@@ -363,10 +367,19 @@ static int measure_from(struct sweep *sweep, size_t first_cell, sweep_link *link
     return result == 0 ? judge_noise(sweep, verdict) : -1;
 }
 
-int sweep_measure(struct sweep *sweep, sweep_link *link, void *context, const struct sweep_effort *effort,
+int sweep_measure(struct sweep *sweep, const struct sweep_source *source, const struct sweep_effort *effort,
                   const struct session *session, struct verdict *verdict)
 {
-    return measure_from(sweep, 0, link, context, effort, session, verdict);
+    return measure_from(sweep, 0, source, effort, session, verdict);
+}
+
+int sweep_extend(struct sweep *sweep, uint64_t pages, const struct sweep_source *source,
+                 const struct sweep_effort *effort, const struct session *session, struct verdict *verdict)
+{
+    size_t first_cell = sweep->count;
+
+    sweep_add_point(sweep, pages);
+    return measure_from(sweep, first_cell, source, effort, session, verdict);
 }
 
 static struct chase link_window(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order)
@@ -375,27 +388,7 @@ static struct chase link_window(void *context, bool packed, size_t pages, struct
                                              : window_link_view(context, pages, rng, order)};
 }
 
-int sweep_measure_window(struct sweep *sweep, struct window *window, const struct sweep_effort *effort,
-                         const struct session *session, struct verdict *verdict)
+struct sweep_source sweep_of_window(struct window *window)
 {
-    if (sweep->count == 0 || window_map(window, sweep->cells[sweep->count - 1].pages, verdict) != 0)
-        return -1;
-    return sweep_measure(sweep, link_window, window, effort, session, verdict);
-}
-
-int sweep_extend(struct sweep *sweep, uint64_t pages, sweep_link *link, void *context,
-                 const struct sweep_effort *effort, const struct session *session, struct verdict *verdict)
-{
-    size_t first_cell = sweep->count;
-
-    sweep_add_point(sweep, pages);
-    return measure_from(sweep, first_cell, link, context, effort, session, verdict);
-}
-
-int sweep_extend_window(struct sweep *sweep, uint64_t pages, struct window *window, const struct sweep_effort *effort,
-                        const struct session *session, struct verdict *verdict)
-{
-    if (window_map(window, pages, verdict) != 0)
-        return -1;
-    return sweep_extend(sweep, pages, link_window, window, effort, session, verdict);
+    return (struct sweep_source){.link = link_window, .context = window, .window = window};
 }

@@ -51,20 +51,23 @@ void sweep_add_point(struct sweep *sweep, uint64_t pages);
 /* Links one cycle of `pages` pages and returns its start. `order` has room for as many and stays until it is timed. */
 typedef struct chase sweep_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
 
+/* What the cycles lie in. */
+struct sweep_source {
+    sweep_link *link;
+    void *context;
+    struct window *window; /* mapped as far as the points need; NULL = nothing to map */
+};
+
+struct sweep_source sweep_of_window(struct window *window);
+
 /* Measures all points. Returns 0; -1 when stopped or noisy, with the reason (points measured so far keep their
  * samples). Where time was short, points that got too few quiet batches are taken out of the sweep. */
-int sweep_measure(struct sweep *sweep, sweep_link *link, void *context, const struct sweep_effort *effort,
+int sweep_measure(struct sweep *sweep, const struct sweep_source *source, const struct sweep_effort *effort,
                   const struct session *session, struct verdict *verdict);
 
-/* The same for a window: maps what the points need first. */
-int sweep_measure_window(struct sweep *sweep, struct window *window, const struct sweep_effort *effort,
-                         const struct session *session, struct verdict *verdict);
-
 /* Adds one longer cycle to a sweep that was measured and measures it alone. */
-int sweep_extend(struct sweep *sweep, uint64_t pages, sweep_link *link, void *context,
+int sweep_extend(struct sweep *sweep, uint64_t pages, const struct sweep_source *source,
                  const struct sweep_effort *effort, const struct session *session, struct verdict *verdict);
-int sweep_extend_window(struct sweep *sweep, uint64_t pages, struct window *window, const struct sweep_effort *effort,
-                        const struct session *session, struct verdict *verdict);
 
 /* True while a point (or its control) has fewer quiet batches; while a median needs more. */
 bool sweep_lacks_batches(const struct sweep *sweep, size_t batches, bool control);

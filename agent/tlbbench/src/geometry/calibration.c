@@ -27,10 +27,11 @@ static int time_calibration(struct geometry_work *work, enum window_slots slots,
         return -1;
     geometry_start_sweep(work);
     struct sweep_effort effort = geometry_effort(work, 0.5);
+    struct sweep_source source = sweep_of_window(&window);
 
     sweep_add_point(work->sweep, CALIBRATION_PAGES);
     effort.control = true;
-    int result = sweep_measure_window(work->sweep, &window, &effort, work->session, verdict);
+    int result = sweep_measure(work->sweep, &source, &effort, work->session, verdict);
 
     *view_ns = work->sweep->cells[0].view.stats.ns_min;
     *packed_ns = work->sweep->cells[0].packed.stats.ns_min;

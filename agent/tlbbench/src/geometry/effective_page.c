@@ -81,6 +81,7 @@ static int64_t find_parts_knee(struct geometry_work *work, const struct arena *a
                                size_t parts_max, const char *name, struct verdict *verdict)
 {
     struct parts parts = {arena->base, part_bytes};
+    struct sweep_source source = {.link = link_parts, .context = &parts};
     struct knee_point points[SWEEP_POINTS_MAX];
     double entries = (double)work->l1_entries;
 
@@ -92,7 +93,7 @@ static int64_t find_parts_knee(struct geometry_work *work, const struct arena *a
     for (double count = entries / 4; llround(count) <= (long long)parts_max; count *= 1.189207115)
         sweep_add_point(work->sweep, (uint64_t)llround(count));
     sweep_add_point(work->sweep, parts_max);
-    if (sweep_measure(work->sweep, link_parts, &parts, &effort, work->session, verdict) != 0)
+    if (sweep_measure(work->sweep, &source, &effort, work->session, verdict) != 0)
         return -1;
     geometry_keep_curve(work, name, &arena->backing, false, "part_per_line", verdict);
     size_t count = sweep_knee_points(work->sweep, SWEEP_MINIMUM, work->l1_hit_ns, points);

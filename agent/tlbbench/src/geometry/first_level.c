@@ -106,12 +106,13 @@ static struct knee measure_fine(struct geometry_work *work, struct window *windo
 
     geometry_start_sweep(work);
     struct sweep_effort effort = geometry_effort(work, share);
+    struct sweep_source source = sweep_of_window(window);
 
     for (uint64_t eighth = 3; eighth <= 7; eighth++)
         sweep_add_point(work->sweep, near.pages * eighth / 8);
     for (uint64_t pages = first; pages <= last && pages <= window->pages_max; pages += step)
         sweep_add_point(work->sweep, pages);
-    if (sweep_measure_window(work->sweep, window, &effort, work->session, verdict) != 0)
+    if (sweep_measure(work->sweep, &source, &effort, work->session, verdict) != 0)
         return (struct knee){.verdict = KNEE_UNCLEAR};
     return geometry_read_knee(work, SWEEP_MINIMUM);
 }
@@ -209,13 +210,14 @@ static int measure_coarse(struct geometry_work *work, struct window *window, str
     geometry_start_sweep(work);
     geometry_add_points(work->sweep, COARSE_PAGES_MIN, COARSE_PAGES_MAX);
     struct sweep_effort effort = geometry_effort(work, COARSE_SHARE);
-    int status = sweep_measure_window(work->sweep, window, &effort, work->session, verdict);
+    struct sweep_source source = sweep_of_window(window);
+    int status = sweep_measure(work->sweep, &source, &effort, work->session, verdict);
 
     *coarse = geometry_read_knee(work, SWEEP_MINIMUM);
     if (status == 0 && coarse->verdict == KNEE_FOUND && sweep_is_contended_past(work->sweep, coarse->pages)) {
         work->part_end = deadline_after(SMT_PATIENCE * deadline_remaining_seconds(work->session->deadline));
         effort = geometry_effort(work, COARSE_SHARE);
-        status = sweep_measure_window(work->sweep, window, &effort, work->session, verdict);
+        status = sweep_measure(work->sweep, &source, &effort, work->session, verdict);
         *coarse = geometry_read_knee(work, SWEEP_MINIMUM);
     }
     return status;

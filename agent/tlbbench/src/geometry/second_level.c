@@ -213,9 +213,10 @@ static int sweep_place(struct geometry_work *work, const struct level_sweep *lev
                        const struct sweep_effort *effort, double *reach, struct verdict *verdict)
 {
     struct sweep *sweep = work->sweep;
-    int status = level_sweep->over_zeroes
-                     ? sweep_measure(sweep, zero_window_link, &place->zeroes, effort, work->session, verdict)
-                     : sweep_measure_window(sweep, &place->window, effort, work->session, verdict);
+    struct sweep_source source = level_sweep->over_zeroes
+                                     ? (struct sweep_source){.link = zero_window_link, .context = &place->zeroes}
+                                     : sweep_of_window(&place->window);
+    int status = sweep_measure(sweep, &source, effort, work->session, verdict);
 
     struct sweep_effort first_look = *effort;
 
@@ -225,9 +226,7 @@ static int sweep_place(struct geometry_work *work, const struct level_sweep *lev
         *reach *= SWEEP_STEP;
         uint64_t pages = (uint64_t)llround(*reach);
 
-        status = level_sweep->over_zeroes
-                     ? sweep_extend(sweep, pages, zero_window_link, &place->zeroes, &first_look, work->session, verdict)
-                     : sweep_extend_window(sweep, pages, &place->window, &first_look, work->session, verdict);
+        status = sweep_extend(sweep, pages, &source, &first_look, work->session, verdict);
     }
     return status;
 }

@@ -42,11 +42,12 @@ static int measure_capacity(struct geometry_work *work, unsigned doublings, doub
         return -1;
     geometry_start_sweep(work);
     struct sweep_effort effort = geometry_effort(work, share);
+    struct sweep_source source = sweep_of_window(&window);
 
     effort.rounds_max = 0; /* the knee is read from minima */
     effort.batch_seconds /= 2;
     add_ways_points(work->sweep, work->l1_entries, doublings);
-    int status = sweep_measure_window(work->sweep, &window, &effort, work->session, verdict);
+    int status = sweep_measure(work->sweep, &source, &effort, work->session, verdict);
     struct knee knee = geometry_read_knee(work, SWEEP_MINIMUM);
 
     window_close(&window);

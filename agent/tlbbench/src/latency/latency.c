@@ -34,7 +34,7 @@ enum {
 
 /* --- rounds ----------------------------------------------------------------------------------------------------- */
 
-struct work {
+struct latency_run {
     const struct session *session;
     const struct latency_request *request;
     struct latency_plan plan;
@@ -56,42 +56,42 @@ static double seconds_since(uint64_t start_ns)
 
 /* What a mapping may take of the first round. Memory that the host of a guest has not given yet is slow to touch: such
  * a backing gets smaller footprints, instead of leaving no time for any. */
-static double touch_seconds(const struct work *work, const struct latency_series *series)
+static double touch_seconds(const struct latency_run *run, const struct latency_series *series)
 {
-    if (work->request->footprint_count > 0)
-        return ASKED_MAP_SHARE * work->budget_seconds;
+    if (run->request->footprint_count > 0)
+        return ASKED_MAP_SHARE * run->budget_seconds;
     return isnan(series->granted_fraction)
-               ? work->budget_seconds /
-                     (double)(work->plan.rounds * (latency_live_series(work->series, work->series_count) + 1))
+               ? run->budget_seconds /
+                     (double)(run->plan.rounds * (latency_live_series(run->series, run->series_count) + 1))
                : INFINITY;
 }
 
-static uint64_t mapped_bytes(const struct work *work)
+static uint64_t mapped_bytes(const struct latency_run *run)
 {
     uint64_t bytes = 0;
 
-    for (size_t index = 0; index < work->series_count; index++)
-        bytes += work->arenas[index].base != NULL ? work->arenas[index].bytes : 0;
+    for (size_t index = 0; index < run->series_count; index++)
+        bytes += run->arenas[index].base != NULL ? run->arenas[index].bytes : 0;
     return bytes;
 }
 
 /* Maps a fresh arena for a series. A backing that is not available is lost with its reason, the others go on; -1 =
  * stop.
  */
-static int open_arena(struct work *work, size_t index, uint64_t bytes, struct verdict *verdict)
+static int open_arena(struct latency_run *run, size_t index, uint64_t bytes, struct verdict *verdict)
 {
-    struct latency_series *series = &work->series[index];
-    struct arena *arena = &work->arenas[index];
+    struct latency_series *series = &run->series[index];
+    struct arena *arena = &run->arenas[index];
     struct verdict found;
 
     if (series->bytes == 0)
         return 0;
-    if (!session_allows(work->session, &series->backing, mapped_bytes(work),
+    if (!session_allows(run->session, &series->backing, mapped_bytes(run),
                         latency_round_up(bytes, series->backing.page_bytes), &series->verdict)) {
         series->bytes = 0;
         return 0;
     }
-    if (arena_open_within(arena, &series->backing, (size_t)bytes, work->session->numa_node, touch_seconds(work, series),
+    if (arena_open_within(arena, &series->backing, (size_t)bytes, run->session->numa_node, touch_seconds(run, series),
                           &found) != 0) {
         if (found.status == STATUS_STOPPED) {
             *verdict = found;
@@ -113,62 +113,73 @@ static int open_arena(struct work *work, size_t index, uint64_t bytes, struct ve
     return 0;
 }
 
-static void close_arenas(struct work *work)
+static void close_arenas(struct latency_run *run)
 {
-    uint64_t bytes = mapped_bytes(work);
+    uint64_t bytes = mapped_bytes(run);
 
-    for (size_t index = 0; index < work->series_count; index++)
-        arena_close(&work->arenas[index]);
-    if (bytes > work->result->peak_mapped_bytes)
-        work->result->peak_mapped_bytes = bytes;
+    for (size_t index = 0; index < run->series_count; index++)
+        arena_close(&run->arenas[index]);
+    if (bytes > run->result->peak_mapped_bytes)
+        run->result->peak_mapped_bytes = bytes;
 }
 
 /* Places of `footprint` bytes that every backing which has the point can offer. */
-static uint64_t common_places(const struct work *work, enum latency_curve layout, size_t point)
+static uint64_t common_places(const struct latency_run *run, enum latency_curve layout, size_t point)
 {
-    uint64_t footprint = work->plan.footprints[point];
-    uint64_t bytes = footprint <= work->shared_bytes ? work->shared_bytes : UINT64_MAX;
+    uint64_t footprint = run->plan.footprints[point];
+    uint64_t bytes = footprint <= run->shared_bytes ? run->shared_bytes : UINT64_MAX;
 
-    for (size_t index = 0; index < work->series_count; index++) {
-        const struct latency_series *series = &work->series[index];
+    for (size_t index = 0; index < run->series_count; index++) {
+        const struct latency_series *series = &run->series[index];
 
-        if (latency_plan_has(&work->plan, layout, point, series->bytes) && series->bytes < bytes)
+        if (latency_plan_has(&run->plan, layout, point, series->bytes) && series->bytes < bytes)
             bytes = series->bytes;
     }
     return bytes / footprint;
 }
 
+/* A cycle of a point, at one place of the arenas. */
+struct placement {
+    enum latency_curve layout;
+    size_t point;
+    unsigned batches;
+    uint64_t seed; /* of the place, the nodes and their permutation */
+};
+
 /* Times one placement of a point on every backing that is mapped, in random order: the pairs lie milliseconds apart. */
-static int measure_placement(struct work *work, enum latency_curve layout, size_t point, unsigned batches,
-                             uint64_t seed, struct rng *rng, struct verdict *verdict)
+static int measure_placement(struct latency_run *run, const struct placement *placed, struct rng *rng,
+                             struct verdict *verdict)
 {
-    uint64_t footprint = work->plan.footprints[point];
-    uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? LINE_BYTES : work->session->base_page_bytes;
-    uint64_t offset = seed % common_places(work, layout, point) * footprint;
+    enum latency_curve layout = placed->layout;
+    size_t point = placed->point;
+    uint64_t seed = placed->seed;
+    uint64_t footprint = run->plan.footprints[point];
+    uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? LINE_BYTES : run->session->base_page_bytes;
+    uint64_t offset = seed % common_places(run, layout, point) * footprint;
     uint32_t order[SESSION_BACKINGS_MAX];
 
-    for (uint32_t index = 0; index < work->series_count; index++)
+    for (uint32_t index = 0; index < run->series_count; index++)
         order[index] = index;
-    permutation_shuffle(order, work->series_count, rng);
-    for (size_t step = 0; step < work->series_count; step++) {
-        struct latency_series *series = &work->series[order[step]];
-        const struct arena *arena = &work->arenas[order[step]];
+    permutation_shuffle(order, run->series_count, rng);
+    for (size_t step = 0; step < run->series_count; step++) {
+        struct latency_series *series = &run->series[order[step]];
+        const struct arena *arena = &run->arenas[order[step]];
 
-        if (session_must_stop(work->session, verdict))
+        if (session_must_stop(run->session, verdict))
             return -1;
-        if (arena->base != NULL && latency_plan_has(&work->plan, layout, point, series->bytes)) {
+        if (arena->base != NULL && latency_plan_has(&run->plan, layout, point, series->bytes)) {
             char *base = arena->base + offset;
             uint64_t nodes = footprint / node_bytes;
 
             tlb_flush();
-            void *start = latency_link(base, footprint, work->session->base_page_bytes, layout, seed);
+            void *start = latency_link(base, footprint, run->session->base_page_bytes, layout, seed);
 
             /* A cycle within a shared cache has two steady states: fast laps keep its lines, in slow ones the
              * neighbours replace them before they are used again. Like any program that runs for long it starts in the
              * cache, and leaves it only where it cannot stay. */
-            if (nodes * LINE_BYTES <= work->cache_bytes)
-                latency_visit(base, footprint, work->session->base_page_bytes, layout, seed);
-            latency_measure_cell(&series->cells[layout][point], &work->plan, batches, start, nodes);
+            if (nodes * LINE_BYTES <= run->cache_bytes)
+                latency_visit(base, footprint, run->session->base_page_bytes, layout, seed);
+            latency_measure_cell(&series->cells[layout][point], &run->plan, placed->batches, start, nodes);
         }
     }
     return 0;
@@ -176,67 +187,69 @@ static int measure_placement(struct work *work, enum latency_curve layout, size_
 
 /* One layout and footprint. Which physical pages a short cycle got decides which cache sets its lines share, and freed
  * pages come back in the next round: so its place in the arena changes, and with every batch. */
-static int measure_point(struct work *work, enum latency_curve layout, size_t point, unsigned round, struct rng *rng,
-                         struct verdict *verdict)
+static int measure_point(struct latency_run *run, enum latency_curve layout, size_t point, unsigned round,
+                         struct rng *rng, struct verdict *verdict)
 {
-    uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? LINE_BYTES : work->session->base_page_bytes;
-    bool is_short = work->plan.footprints[point] / node_bytes <= PLACED_NODES_MAX;
-    unsigned placements = is_short ? work->plan.batches : 1;
+    uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? LINE_BYTES : run->session->base_page_bytes;
+    bool is_short = run->plan.footprints[point] / node_bytes <= PLACED_NODES_MAX;
+    unsigned placements = is_short ? run->plan.batches : 1;
     size_t first[SESSION_BACKINGS_MAX] = {0};
     int status = 0;
 
-    for (size_t index = 0; index < work->series_count; index++)
-        first[index] = work->series[index].cells[layout][point].count;
+    for (size_t index = 0; index < run->series_count; index++)
+        first[index] = run->series[index].cells[layout][point].count;
     for (unsigned placement = 0; placement < placements && status == 0; placement++) {
         uint64_t seed =
-            rng_mix(work->session->seed * 64 + round) ^ rng_mix(((uint64_t)layout * 1000 + point) * 64 + placement);
+            rng_mix(run->session->seed * 64 + round) ^ rng_mix(((uint64_t)layout * 1000 + point) * 64 + placement);
 
-        status = measure_placement(work, layout, point, work->plan.batches / placements, seed, rng, verdict);
+        struct placement placed = {layout, point, run->plan.batches / placements, seed};
+
+        status = measure_placement(run, &placed, rng, verdict);
     }
-    for (size_t index = 0; index < work->series_count; index++)
-        latency_end_round(&work->series[index].cells[layout][point], first[index], round);
+    for (size_t index = 0; index < run->series_count; index++)
+        latency_end_round(&run->series[index].cells[layout][point], first[index], round);
     return status;
 }
 
 /* Called when the memory of the first round is mapped. That takes longest the first time, when a hypervisor may have to
  * find the memory, too; so it is not held against the round. */
-static void start_clock(struct work *work, double map_seconds)
+static void start_clock(struct latency_run *run, double map_seconds)
 {
-    double left = PLAN_SHARE * deadline_remaining_seconds(work->session->deadline) / work->plan.rounds;
+    double left = PLAN_SHARE * deadline_remaining_seconds(run->session->deadline) / run->plan.rounds;
 
-    work->start_ns = clock_now_ns();
-    work->round_seconds = left - fmin(map_seconds, MAP_SHARE * left);
+    run->start_ns = clock_now_ns();
+    run->round_seconds = left - fmin(map_seconds, MAP_SHARE * left);
 }
 
 /* True when the first round has measured for longer than its share of the section's time. */
-static bool is_too_slow(const struct work *work)
+static bool is_too_slow(const struct latency_run *run)
 {
-    return seconds_since(work->start_ns) > work->round_seconds;
+    return seconds_since(run->start_ns) > run->round_seconds;
 }
 
 /* Leaves out the footprints from `point` on: a few rounds of less are a measurement, one round of all is none. */
-static void cut_plan(struct work *work, size_t point)
+static void cut_plan(struct latency_run *run, size_t point)
 {
-    uint64_t largest = work->plan.footprints[point - 1];
+    uint64_t largest = run->plan.footprints[point - 1];
 
-    (void)snprintf(work->result->verdict.reason, sizeof(work->result->verdict.reason),
+    (void)snprintf(run->result->verdict.reason, sizeof(run->result->verdict.reason),
                    "the time limit was reached at %llu MiB: larger footprints were left out",
                    (unsigned long long)(largest >> 20));
-    work->plan.footprint_count = point;
-    work->shared_bytes = work->shared_bytes < largest ? work->shared_bytes : largest;
-    for (size_t index = 0; index < work->series_count; index++) {
-        struct latency_series *series = &work->series[index];
+    run->plan.footprint_count = point;
+    run->shared_bytes = run->shared_bytes < largest ? run->shared_bytes : largest;
+    for (size_t index = 0; index < run->series_count; index++) {
+        struct latency_series *series = &run->series[index];
 
         series->bytes = series->bytes < largest ? series->bytes : largest;
     }
 }
 
 /* The points of a range of footprints, in random order. */
-static int measure_points(struct work *work, uint64_t above_bytes, uint64_t up_to_bytes, unsigned round,
+static int measure_points(struct latency_run *run, uint64_t above_bytes, uint64_t up_to_bytes, unsigned round,
                           struct rng *rng, struct verdict *verdict)
 {
     uint32_t order[LAYOUT_COUNT * LATENCY_POINTS_MAX];
-    const struct latency_plan *plan = &work->plan;
+    const struct latency_plan *plan = &run->plan;
     size_t count = 0;
 
     for (uint32_t slot = 0; slot < LAYOUT_COUNT * plan->footprint_count; slot++) {
@@ -249,122 +262,122 @@ static int measure_points(struct work *work, uint64_t above_bytes, uint64_t up_t
     if (round > 0)
         permutation_shuffle(order, count, rng);
     for (size_t step = 0; step < count; step++) {
-        session_report_progress(work->session, ((double)round + (double)step / (double)count) / (double)plan->rounds);
+        session_report_progress(run->session, ((double)round + (double)step / (double)count) / (double)plan->rounds);
         size_t point = order[step] / LAYOUT_COUNT;
 
-        if (round == 0 && point >= POINTS_MIN && is_too_slow(work)) {
-            cut_plan(work, point);
+        if (round == 0 && point >= POINTS_MIN && is_too_slow(run)) {
+            cut_plan(run, point);
             return 0;
         }
-        if (measure_point(work, order[step] % LAYOUT_COUNT, point, round, rng, verdict) != 0)
+        if (measure_point(run, order[step] % LAYOUT_COUNT, point, round, rng, verdict) != 0)
             return -1;
     }
     return 0;
 }
 
 /* Fresh mappings for every round. What fits is mapped at once; larger footprints one backing after the other. */
-static int measure_round(struct work *work, unsigned round, struct verdict *verdict)
+static int measure_round(struct latency_run *run, unsigned round, struct verdict *verdict)
 {
-    struct rng rng = rng_new(work->session->seed, 0x1a7e0000u + round);
-    uint64_t largest = work->plan.footprints[work->plan.footprint_count - 1];
-    size_t first = (size_t)rng_below(&rng, work->series_count);
+    struct rng rng = rng_new(run->session->seed, 0x1a7e0000u + round);
+    uint64_t largest = run->plan.footprints[run->plan.footprint_count - 1];
+    size_t first = (size_t)rng_below(&rng, run->series_count);
     uint64_t start_ns = clock_now_ns();
-    bool has_shared = work->plan.footprints[0] <= work->shared_bytes;
+    bool has_shared = run->plan.footprints[0] <= run->shared_bytes;
     int status = 0;
 
-    for (size_t index = 0; has_shared && index < work->series_count && status == 0; index++) {
-        uint64_t bytes = work->series[index].bytes;
+    for (size_t index = 0; has_shared && index < run->series_count && status == 0; index++) {
+        uint64_t bytes = run->series[index].bytes;
 
-        status = open_arena(work, index, bytes < work->shared_bytes ? bytes : work->shared_bytes, verdict);
+        status = open_arena(run, index, bytes < run->shared_bytes ? bytes : run->shared_bytes, verdict);
     }
     if (round == 0)
-        start_clock(work, seconds_since(start_ns));
+        start_clock(run, seconds_since(start_ns));
     if (status == 0)
-        status = measure_points(work, 0, work->shared_bytes, round, &rng, verdict);
-    close_arenas(work);
-    for (size_t step = 0; step < work->series_count && largest > work->shared_bytes && status == 0; step++) {
-        size_t index = (first + step) % work->series_count;
+        status = measure_points(run, 0, run->shared_bytes, round, &rng, verdict);
+    close_arenas(run);
+    for (size_t step = 0; step < run->series_count && largest > run->shared_bytes && status == 0; step++) {
+        size_t index = (first + step) % run->series_count;
 
-        if (work->series[index].bytes > work->shared_bytes) {
-            status = open_arena(work, index, work->series[index].bytes, verdict);
+        if (run->series[index].bytes > run->shared_bytes) {
+            status = open_arena(run, index, run->series[index].bytes, verdict);
             if (status == 0)
-                status = measure_points(work, work->shared_bytes, largest, round, &rng, verdict);
-            close_arenas(work);
+                status = measure_points(run, run->shared_bytes, largest, round, &rng, verdict);
+            close_arenas(run);
         }
     }
     return status;
 }
 
 /* The planned rounds, or as many whole ones as the time allows; then more while a paired difference is uncertain. */
-static int measure_rounds(struct work *work, struct verdict *verdict)
+static int measure_rounds(struct latency_run *run, struct verdict *verdict)
 {
-    unsigned planned = work->plan.rounds;
+    unsigned planned = run->plan.rounds;
 
     for (unsigned round = 0; round < LATENCY_ROUNDS_MAX; round++) {
         uint64_t start_ns = clock_now_ns();
 
-        work->plan.rounds = round < planned ? planned : round + 1;
-        if (measure_round(work, round, verdict) != 0)
+        run->plan.rounds = round < planned ? planned : round + 1;
+        if (measure_round(run, round, verdict) != 0)
             return -1;
-        bool is_last = seconds_since(start_ns) > PLAN_SHARE * deadline_remaining_seconds(work->session->deadline);
+        bool is_last = seconds_since(start_ns) > PLAN_SHARE * deadline_remaining_seconds(run->session->deadline);
 
         if (round + 1 < planned && is_last) {
-            work->plan.rounds = round + 1;
+            run->plan.rounds = round + 1;
             (void)snprintf(verdict->reason, sizeof(verdict->reason), "the time limit allowed %u of %u rounds",
                            round + 1, planned);
         }
-        if (is_last || (round + 1 >= planned && latency_is_narrow(&work->plan, work->series, work->series_count)))
+        if (is_last || (round + 1 >= planned && latency_is_narrow(&run->plan, run->series, run->series_count)))
             break;
     }
     return 0;
 }
 
 /* Points of the plan that may take long to settle. */
-static unsigned slow_points(const struct work *work)
+static unsigned slow_points(const struct latency_run *run)
 {
-    unsigned most = work->session->full ? FULL_SLOW_POINTS : QUICK_SLOW_POINTS;
+    unsigned most = run->session->full ? FULL_SLOW_POINTS : QUICK_SLOW_POINTS;
     unsigned count = 0;
 
     for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++)
-        for (size_t point = 0; point < work->plan.footprint_count; point++)
-            count += latency_plan_has(&work->plan, layout, point, UINT64_MAX) ? 1 : 0;
+        for (size_t point = 0; point < run->plan.footprint_count; point++)
+            count += latency_plan_has(&run->plan, layout, point, UINT64_MAX) ? 1 : 0;
     return count == 0 ? 1 : count < most ? count : most;
 }
 
 int latency_measure(const struct session *session, const struct latency_request *request, struct latency_result *result)
 {
-    struct work work = {.session = session, .request = request, .result = result};
+    struct latency_run run = {.session = session, .request = request, .result = result};
 
     *result = (struct latency_result){0};
-    latency_make_plan(session, request, &work.plan);
-    work.series_count = session->backing_count;
-    work.series = calloc(work.series_count, sizeof(*work.series));
-    if (work.series == NULL) {
+    latency_make_plan(session, request, &run.plan);
+    run.series_count = session->backing_count;
+    run.series = calloc(run.series_count, sizeof(*run.series));
+    if (run.series == NULL) {
         verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
         return -1;
     }
-    if (work.plan.left_out_bytes > 0) {
+    if (run.plan.left_out_bytes > 0) {
         verdict_set(
             &result->verdict, STATUS_MEMORY_LIMIT, "footprints from %llu MiB on exceed the memory budget of %llu MiB",
-            (unsigned long long)(work.plan.left_out_bytes >> 20), (unsigned long long)(session->memory_bytes >> 20));
+            (unsigned long long)(run.plan.left_out_bytes >> 20), (unsigned long long)(session->memory_bytes >> 20));
     }
-    if (work.plan.footprint_count == 0) {
-        free(work.series);
+    if (run.plan.footprint_count == 0) {
+        free(run.series);
         return 0;
     }
-    for (size_t index = 0; index < work.series_count; index++) {
-        work.series[index].backing = session->backings[index];
-        latency_size_series(session, &work.plan, &work.series[index]);
+    for (size_t index = 0; index < run.series_count; index++) {
+        run.series[index].backing = session->backings[index];
+        latency_size_series(session, &run.plan, &run.series[index]);
     }
-    work.cache_bytes = cache_last_level_bytes();
-    work.budget_seconds = deadline_remaining_seconds(session->deadline);
-    work.plan.warm_seconds = WARM_SHARE * work.budget_seconds / work.plan.rounds / slow_points(&work) /
-                             (double)latency_live_series(work.series, work.series_count);
-    work.shared_bytes = latency_shared_footprint(session, &work.plan, work.series, work.series_count);
-    if (measure_rounds(&work, &result->verdict) == 0)
+    run.cache_bytes = cache_last_level_bytes();
+    run.budget_seconds = deadline_remaining_seconds(session->deadline);
+    run.plan.warm_seconds = WARM_SHARE * run.budget_seconds / run.plan.rounds / slow_points(&run) /
+                            (double)latency_live_series(run.series, run.series_count);
+    run.shared_bytes = latency_shared_footprint(session, &run.plan, run.series, run.series_count);
+    if (measure_rounds(&run, &result->verdict) == 0)
         session_report_progress(session, 1.0);
-    int status = latency_collect(&work.plan, work.series, work.series_count, result);
+    int status = latency_collect(&run.plan, run.series, run.series_count, result);
 
-    free(work.series);
+    free(run.series);
     return status;
 }

@@ -137,16 +137,13 @@ static void ways_of_code(unsigned code, struct tlb_structure *s)
     s->ways_max = ranges[code].max > ranges[code].min ? ranges[code].max : 0;
 }
 
-static void add_amd(struct cpuid_tlb *tlb, const char *origin, unsigned level, enum tlb_kind kind, uint64_t page_bytes,
-                    struct tlb_structure *s, unsigned entries)
+/* Completes `s`, whose level, kind and entries are known. */
+static void add_amd(struct cpuid_tlb *tlb, const char *origin, uint64_t page_bytes, struct tlb_structure *s)
 {
-    if (entries == 0)
+    if (s->entries == 0)
         return; /* zero means unknown, and on K8 also none: either way nothing to say */
-    s->level = level;
-    s->kind = kind;
     s->page_bytes[0] = page_bytes;
     s->page_count = 1;
-    s->entries = entries;
     if (s->ways_max > 0)
         s->note = "CPUID gives a range of ways";
     (void)snprintf(s->origin, sizeof(s->origin), "%s", origin);
@@ -161,7 +158,10 @@ static void decode_amd_l1(struct cpuid_tlb *tlb, const char *origin, uint32_t va
         uint32_t bits = half == 0 ? value >> 16 : value & 0xFFFF;
 
         s.ways = bits >> 8 == 0xFF ? TLB_WAYS_FULL : (int)(bits >> 8);
-        add_amd(tlb, origin, 1, half == 0 ? TLB_DATA : TLB_INSTRUCTION, page_bytes, &s, bits & 0xFF);
+        s.level = 1;
+        s.kind = half == 0 ? TLB_DATA : TLB_INSTRUCTION;
+        s.entries = bits & 0xFF;
+        add_amd(tlb, origin, page_bytes, &s);
     }
 }
 
@@ -179,7 +179,10 @@ static void decode_amd_coded(struct cpuid_tlb *tlb, const char *origin, uint32_t
         if (half == 1 && value >> 16 == 0 && level == 2)
             kind = TLB_UNIFIED;
         ways_of_code(bits >> 12, &s);
-        add_amd(tlb, origin, level, kind, page_bytes, &s, (bits & 0xFFF) * unit);
+        s.level = level;
+        s.kind = kind;
+        s.entries = (bits & 0xFFF) * unit;
+        add_amd(tlb, origin, page_bytes, &s);
     }
 }
 

@@ -29,7 +29,7 @@
 /* Below this the large pages are too few to be named after. */
 #define GRANTED_MIN 0.95
 
-struct work {
+struct pressure_run {
     const struct session *session;
     struct pressure_plan plan;
     struct backing base;
@@ -47,9 +47,9 @@ struct work {
 
 /* --- mapping ---------------------------------------------------------------------------------------------------- */
 
-static double touch_seconds(const struct work *work)
+static double touch_seconds(const struct pressure_run *run)
 {
-    return MAP_SHARE * deadline_remaining_seconds(work->session->deadline) / work->plan.mappings;
+    return MAP_SHARE * deadline_remaining_seconds(run->session->deadline) / run->plan.mappings;
 }
 
 /* The largest footprint up to `planned` that the arena holds; 0 = none. */
@@ -63,14 +63,14 @@ static uint64_t footprint_in(const struct arena *arena, uint64_t planned)
 }
 
 /* Weight of all batches of one mapping and pass. */
-static double weigh(const struct work *work)
+static double weigh(const struct pressure_run *run)
 {
     double weight = 0;
 
-    for (size_t index = 0; index < work->series_count; index++) {
+    for (size_t index = 0; index < run->series_count; index++) {
         for (size_t slot = 0; slot < PRESSURE_SLOTS; slot++) {
             size_t depth = slot % PRESSURE_DEPTHS;
-            bool has = pressure_plan_has(&work->plan, &work->series[index], slot / PRESSURE_DEPTHS, depth);
+            bool has = pressure_plan_has(&run->plan, &run->series[index], slot / PRESSURE_DEPTHS, depth);
 
             weight += has ? 2 * PRESSURE_DEPTH[depth].weight : 0;
         }
@@ -78,34 +78,34 @@ static double weigh(const struct work *work)
     return weight;
 }
 
-static void weigh_again(struct work *work)
+static void weigh_again(struct pressure_run *run)
 {
-    work->weight_whole = weigh(work) * work->plan.passes * work->plan.mappings;
+    run->weight_whole = weigh(run) * run->plan.passes * run->plan.mappings;
 }
 
 /* --- one pair --------------------------------------------------------------------------------------------------- */
 
 /* What it will take to map the page sizes that this mapping has not come to: as long a byte as base pages took, and at
  * most what arena_open_within() will be given. */
-static double pending_seconds(const struct work *work)
+static double pending_seconds(const struct pressure_run *run)
 {
-    double per_byte = work->base_arena.bytes > 0 ? work->base_arena.touch_seconds / (double)work->base_arena.bytes : 0;
+    double per_byte = run->base_arena.bytes > 0 ? run->base_arena.touch_seconds / (double)run->base_arena.bytes : 0;
     uint64_t bytes = 0;
 
-    for (size_t index = 0; index < work->series_count; index++) {
-        const struct pressure_series *series = &work->series[index];
+    for (size_t index = 0; index < run->series_count; index++) {
+        const struct pressure_series *series = &run->series[index];
 
         bytes += series->is_pending && series->bytes > 0 ? series->bytes + series->backing.page_bytes : 0;
     }
-    return fmin(per_byte * (double)bytes, MAP_SHARE * deadline_remaining_seconds(work->session->deadline));
+    return fmin(per_byte * (double)bytes, MAP_SHARE * deadline_remaining_seconds(run->session->deadline));
 }
 
 /* Time for a batch of weight 1: what is left, less the mappings to come. */
-static double batch_seconds(const struct work *work)
+static double batch_seconds(const struct pressure_run *run)
 {
-    double seconds = deadline_remaining_seconds(work->session->deadline) - pending_seconds(work) -
-                     work->map_seconds * work->mappings_left;
-    double weight = work->weight_whole - work->weight_done;
+    double seconds = deadline_remaining_seconds(run->session->deadline) - pending_seconds(run) -
+                     run->map_seconds * run->mappings_left;
+    double weight = run->weight_whole - run->weight_done;
 
     return seconds > 0 && weight > 0 ? PLAN_SHARE * seconds / weight : 0;
 }
@@ -114,43 +114,42 @@ struct point {
     size_t footprint, depth;
 };
 
-static bool measure_batch(struct work *work, const struct arena *arena, struct point point, uint64_t seed,
+static bool measure_batch(struct pressure_run *run, const struct arena *arena, struct point point, uint64_t seed,
                           uint64_t step, struct probe_time *time)
 {
     const struct pressure_depth *depth = &PRESSURE_DEPTH[point.depth];
-    double seconds = depth->weight * batch_seconds(work);
+    double seconds = depth->weight * batch_seconds(run);
     struct probe probe = {
         .base = arena->base,
         .lines = pressure_footprint(point.footprint) / PROBE_LINE_BYTES,
-        .region = &work->region,
+        .region = &run->region,
         .lines_between = depth->lines_between,
-        .wait_ticks = (uint64_t)(depth->wait_ns * work->scale.ticks_per_ns),
+        .wait_ticks = (uint64_t)(depth->wait_ns * run->scale.ticks_per_ns),
         .access = rng_new(seed, 0),
         .between = rng_new(seed, step), /* other lines than the batch before, whose lines a cache may still hold */
     };
 
-    probe_warm_up(&probe, work->plan.warm_lines, WARM_SHARE * seconds);
-    work->weight_done += depth->weight;
-    return probe_measure(&probe, &work->scale, work->plan.accesses, (1 - WARM_SHARE) * seconds, time);
+    probe_warm_up(&probe, run->plan.warm_lines, WARM_SHARE * seconds);
+    run->weight_done += depth->weight;
+    return probe_measure(&probe, &run->scale, run->plan.accesses, (1 - WARM_SHARE) * seconds, time);
 }
 
 /* Base pages and large pages back to back, in turns which of them comes first. */
-static int measure_pair(struct work *work, struct pressure_series *series, const struct arena *arena,
+static int measure_pair(struct pressure_run *run, struct pressure_series *series, const struct arena *arena,
                         struct point point, unsigned turn, struct verdict *verdict)
 {
     struct pressure_cell *cell = &series->cells[point.footprint][point.depth];
     uint64_t seed =
-        rng_mix(work->session->seed * 1024 + turn) ^ rng_mix(0x9e55u + point.footprint * PRESSURE_DEPTHS + point.depth);
+        rng_mix(run->session->seed * 1024 + turn) ^ rng_mix(0x9e55u + point.footprint * PRESSURE_DEPTHS + point.depth);
     struct probe_time times[2]; /* base, large */
     bool quiet = true;
 
     for (unsigned step = 0; step < 2; step++) {
         unsigned side = (step + turn) % 2;
 
-        if (session_must_stop(work->session, verdict))
+        if (session_must_stop(run->session, verdict))
             return -1;
-        quiet =
-            measure_batch(work, side == 0 ? &work->base_arena : arena, point, seed, step + 1, &times[side]) && quiet;
+        quiet = measure_batch(run, side == 0 ? &run->base_arena : arena, point, seed, step + 1, &times[side]) && quiet;
     }
     if (quiet && cell->pairs < PRESSURE_PAIRS_MAX) {
         cell->base_ns[cell->pairs] = times[0].ns;
@@ -159,121 +158,122 @@ static int measure_pair(struct work *work, struct pressure_series *series, const
     } else {
         cell->dropped++;
     }
-    session_report_progress(work->session, work->weight_done / work->weight_whole);
+    session_report_progress(run->session, run->weight_done / run->weight_whole);
     return 0;
 }
 
 /* --- passes and mappings ---------------------------------------------------------------------------------------- */
 
 /* All points of one backing, in random order. */
-static int measure_pass(struct work *work, struct pressure_series *series, const struct arena *arena, unsigned turn,
-                        struct verdict *verdict)
+static int measure_pass(struct pressure_run *run, struct pressure_series *series, const struct arena *arena,
+                        unsigned turn, struct verdict *verdict)
 {
     uint32_t order[PRESSURE_SLOTS];
-    struct rng rng = rng_new(work->session->seed, 0x9e550000u + turn);
+    struct rng rng = rng_new(run->session->seed, 0x9e550000u + turn);
     size_t count = 0;
 
     for (uint32_t slot = 0; slot < PRESSURE_SLOTS; slot++)
-        if (pressure_plan_has(&work->plan, series, slot / PRESSURE_DEPTHS, slot % PRESSURE_DEPTHS))
+        if (pressure_plan_has(&run->plan, series, slot / PRESSURE_DEPTHS, slot % PRESSURE_DEPTHS))
             order[count++] = slot;
     permutation_shuffle(order, count, &rng);
     for (size_t step = 0; step < count; step++) {
         struct point point = {order[step] / PRESSURE_DEPTHS, order[step] % PRESSURE_DEPTHS};
 
-        if (measure_pair(work, series, arena, point, turn, verdict) != 0)
+        if (measure_pair(run, series, arena, point, turn, verdict) != 0)
             return -1;
     }
     return 0;
 }
 
-static void note_mapping(struct work *work, unsigned mapping, const struct arena *arena)
+static void note_mapping(struct pressure_run *run, unsigned mapping, const struct arena *arena)
 {
-    uint64_t bytes = work->region_arena.bytes + work->base_arena.bytes + arena->bytes;
+    uint64_t bytes = run->region_arena.bytes + run->base_arena.bytes + arena->bytes;
 
-    work->map_seconds += mapping == 0 ? arena->touch_seconds : 0;
-    if (bytes > work->result->peak_mapped_bytes)
-        work->result->peak_mapped_bytes = bytes;
+    run->map_seconds += mapping == 0 ? arena->touch_seconds : 0;
+    if (bytes > run->result->peak_mapped_bytes)
+        run->result->peak_mapped_bytes = bytes;
 }
 
 /* The series is left out from here on. */
-static void lose_series(struct work *work, struct pressure_series *series, const struct verdict *verdict)
+static void lose_series(struct pressure_run *run, struct pressure_series *series, const struct verdict *verdict)
 {
     series->verdict = *verdict;
     series->bytes = 0;
-    weigh_again(work);
+    weigh_again(run);
 }
 
 /* A backing that is not available is lost with its reason, the others go on; -1 = stop. */
-static int measure_series(struct work *work, struct pressure_series *series, unsigned mapping, struct verdict *verdict)
+static int measure_series(struct pressure_run *run, struct pressure_series *series, unsigned mapping,
+                          struct verdict *verdict)
 {
     struct verdict found;
     struct arena arena;
     int status = 0;
 
     series->is_pending = false;
-    if (arena_open_within(&arena, &series->backing, (size_t)series->bytes, work->session->numa_node,
-                          touch_seconds(work), &found) != 0) {
-        lose_series(work, series, &found);
+    if (arena_open_within(&arena, &series->backing, (size_t)series->bytes, run->session->numa_node, touch_seconds(run),
+                          &found) != 0) {
+        lose_series(run, series, &found);
         *verdict = found.status == STATUS_STOPPED ? found : *verdict;
         return found.status == STATUS_STOPPED ? -1 : 0;
     }
     series->bytes = footprint_in(&arena, series->bytes);
-    note_mapping(work, mapping, &arena);
-    weigh_again(work);
+    note_mapping(run, mapping, &arena);
+    weigh_again(run);
     if (found.status != STATUS_OK && arena.granted_fraction < GRANTED_MIN)
-        lose_series(work, series, &found);
-    for (unsigned pass = 0; pass < work->plan.passes && series->bytes > 0 && status == 0; pass++)
-        status = measure_pass(work, series, &arena, mapping * work->plan.passes + pass, verdict);
+        lose_series(run, series, &found);
+    for (unsigned pass = 0; pass < run->plan.passes && series->bytes > 0 && status == 0; pass++)
+        status = measure_pass(run, series, &arena, mapping * run->plan.passes + pass, verdict);
     arena_close(&arena);
     return status;
 }
 
 /* No footprint is larger than the base pages that there was time to touch. */
-static void limit_to_base(struct work *work, unsigned mapping)
+static void limit_to_base(struct pressure_run *run, unsigned mapping)
 {
-    work->plan.base_bytes = footprint_in(&work->base_arena, work->plan.base_bytes);
-    for (size_t index = 0; index < work->series_count; index++) {
-        struct pressure_series *series = &work->series[index];
+    run->plan.base_bytes = footprint_in(&run->base_arena, run->plan.base_bytes);
+    for (size_t index = 0; index < run->series_count; index++) {
+        struct pressure_series *series = &run->series[index];
 
-        series->bytes = series->bytes < work->plan.base_bytes ? series->bytes : work->plan.base_bytes;
+        series->bytes = series->bytes < run->plan.base_bytes ? series->bytes : run->plan.base_bytes;
     }
-    work->map_seconds += mapping == 0 ? work->base_arena.touch_seconds : 0;
+    run->map_seconds += mapping == 0 ? run->base_arena.touch_seconds : 0;
 }
 
-static int measure_mapping(struct work *work, unsigned mapping, struct verdict *verdict)
+static int measure_mapping(struct pressure_run *run, unsigned mapping, struct verdict *verdict)
 {
     int status = 0;
 
-    work->mappings_left--;
-    if (arena_open_within(&work->base_arena, &work->base, (size_t)work->plan.base_bytes, work->session->numa_node,
-                          touch_seconds(work), verdict) != 0)
+    run->mappings_left--;
+    if (arena_open_within(&run->base_arena, &run->base, (size_t)run->plan.base_bytes, run->session->numa_node,
+                          touch_seconds(run), verdict) != 0)
         return -1;
-    limit_to_base(work, mapping);
-    for (size_t index = 0; index < work->series_count; index++)
-        work->series[index].is_pending = true;
-    for (size_t step = 0; step < work->series_count && status == 0; step++) {
-        struct pressure_series *series = &work->series[(step + mapping) % work->series_count];
+    limit_to_base(run, mapping);
+    for (size_t index = 0; index < run->series_count; index++)
+        run->series[index].is_pending = true;
+    for (size_t step = 0; step < run->series_count && status == 0; step++) {
+        struct pressure_series *series = &run->series[(step + mapping) % run->series_count];
 
-        if (session_must_stop(work->session, verdict))
+        if (session_must_stop(run->session, verdict))
             status = -1;
         else if (series->bytes > 0)
-            status = measure_series(work, series, mapping, verdict);
+            status = measure_series(run, series, mapping, verdict);
     }
-    arena_close(&work->base_arena);
+    arena_close(&run->base_arena);
     return status;
 }
 
 /* --- what is available -------------------------------------------------------------------------------------------- */
 
-static void size_series(const struct work *work, struct pressure_series *series)
+static void size_series(const struct pressure_run *run, struct pressure_series *series)
 {
-    const struct session *session = work->session;
+    const struct session *session = run->session;
     bool pooled = series->backing.kind == BACKING_HUGETLB;
     int64_t free_pages = backing_free_pages(series->backing.page_bytes, session->numa_node);
     uint64_t pool_bytes = !pooled ? UINT64_MAX : free_pages > 0 ? (uint64_t)free_pages * series->backing.page_bytes : 0;
 
     series->bytes =
-        pressure_largest_footprint(&work->plan, session->memory_bytes, series->backing.page_bytes, pool_bytes);
+        pressure_largest_footprint(&run->plan, session->memory_bytes, series->backing.page_bytes, pool_bytes);
     if (pooled && free_pages <= 0) {
         verdict_set(&series->verdict, STATUS_NO_FREE_HUGEPAGES, "the pool of %s pages has no free page",
                     series->backing.name);
@@ -286,38 +286,38 @@ static void size_series(const struct work *work, struct pressure_series *series)
 }
 
 /* Large pages keep the page tables of the region itself small. The pool's only where it can spare them. */
-static int open_region(struct work *work, struct verdict *verdict)
+static int open_region(struct pressure_run *run, struct verdict *verdict)
 {
-    const struct environment *environment = work->session->environment;
-    int node = work->session->numa_node;
+    const struct environment *environment = run->session->environment;
+    int node = run->session->numa_node;
     uint64_t large = environment->thp_bytes;
     struct backing tries[3];
     size_t count = 0;
 
-    for (size_t index = 0; index < work->series_count; index++) {
-        const struct pressure_series *series = &work->series[index];
+    for (size_t index = 0; index < run->series_count; index++) {
+        const struct pressure_series *series = &run->series[index];
         int64_t free_pages = backing_free_pages(series->backing.page_bytes, node);
 
         if (series->backing.kind == BACKING_HUGETLB && series->backing.page_bytes == large && free_pages > 0 &&
-            (uint64_t)free_pages * large >= series->bytes + work->plan.region_bytes)
+            (uint64_t)free_pages * large >= series->bytes + run->plan.region_bytes)
             tries[count++] = series->backing;
     }
     if (environment->thp.enabled[0] != '\0' && large > 0)
         tries[count++] = (struct backing){.kind = BACKING_THP, .page_bytes = large, .name = "THP"};
-    tries[count++] = work->base;
+    tries[count++] = run->base;
     for (size_t index = 0; index < count; index++) {
-        struct arena *arena = &work->region_arena;
+        struct arena *arena = &run->region_arena;
 
-        if (arena_open_within(arena, &tries[index], (size_t)work->plan.region_bytes, node, touch_seconds(work),
+        if (arena_open_within(arena, &tries[index], (size_t)run->plan.region_bytes, node, touch_seconds(run),
                               verdict) != 0) {
             if (verdict->status == STATUS_STOPPED)
                 return -1;
             continue;
         }
         if (verdict->status == STATUS_OK || arena->granted_fraction >= GRANTED_MIN) {
-            work->result->region_bytes = footprint_in(arena, work->plan.region_bytes);
-            work->region = (struct probe_region){arena->base, work->result->region_bytes / PROBE_PIECE_BYTES};
-            memcpy(work->result->region_backing, tries[index].name, sizeof(work->result->region_backing));
+            run->result->region_bytes = footprint_in(arena, run->plan.region_bytes);
+            run->region = (struct probe_region){arena->base, run->result->region_bytes / PROBE_PIECE_BYTES};
+            memcpy(run->result->region_backing, tries[index].name, sizeof(run->result->region_backing));
             return 0;
         }
         arena_close(arena);
@@ -328,47 +328,47 @@ static int open_region(struct work *work, struct verdict *verdict)
 /* --- the whole -------------------------------------------------------------------------------------------------- */
 
 /* Leaves the reason in the result where nothing can be measured. */
-static bool prepare(struct work *work)
+static bool prepare(struct pressure_run *run)
 {
-    const struct session *session = work->session;
-    struct verdict *verdict = &work->result->verdict;
+    const struct session *session = run->session;
+    struct verdict *verdict = &run->result->verdict;
 
-    if (work->series_count == 0) {
+    if (run->series_count == 0) {
         verdict_set(verdict, STATUS_SKIPPED, "no larger page size was requested");
         return false;
     }
     if (session_must_stop(session, verdict))
         return false;
-    if (work->plan.base_bytes == 0) {
+    if (run->plan.base_bytes == 0) {
         verdict_set(
             verdict, STATUS_MEMORY_LIMIT,
             "the memory budget of %llu MiB holds no region larger than the last cache (%llu MiB) besides the pages",
             (unsigned long long)(session->memory_bytes / MIB), (unsigned long long)(cache_last_level_bytes() / MIB));
         return false;
     }
-    if (!counter_calibrate(&work->scale)) {
+    if (!counter_calibrate(&run->scale)) {
         verdict_set(verdict, STATUS_UNSUPPORTED, "this processor has no time counter that can be read in order");
         return false;
     }
-    for (size_t index = 0; index < work->series_count; index++)
-        size_series(work, &work->series[index]);
-    return weigh(work) > 0;
+    for (size_t index = 0; index < run->series_count; index++)
+        size_series(run, &run->series[index]);
+    return weigh(run) > 0;
 }
 
-static int measure(struct work *work)
+static int measure(struct pressure_run *run)
 {
-    struct verdict *verdict = &work->result->verdict;
+    struct verdict *verdict = &run->result->verdict;
 
-    if (prepare(work) && open_region(work, verdict) == 0) {
-        work->mappings_left = work->plan.mappings;
+    if (prepare(run) && open_region(run, verdict) == 0) {
+        run->mappings_left = run->plan.mappings;
         verdict->status = STATUS_OK;
         verdict->reason[0] = '\0';
-        for (unsigned mapping = 0; mapping < work->plan.mappings; mapping++)
-            if (measure_mapping(work, mapping, verdict) != 0)
+        for (unsigned mapping = 0; mapping < run->plan.mappings; mapping++)
+            if (measure_mapping(run, mapping, verdict) != 0)
                 break;
-        arena_close(&work->region_arena);
+        arena_close(&run->region_arena);
     }
-    return pressure_collect(&work->plan, work->series, work->series_count, work->result);
+    return pressure_collect(&run->plan, run->series, run->series_count, run->result);
 }
 
 int pressure_measure(const struct session *session, struct pressure_result *result)
@@ -376,25 +376,25 @@ int pressure_measure(const struct session *session, struct pressure_result *resu
     uint64_t start_ns = clock_now_ns();
     const struct backing *backings = session->backings;
     size_t count = session->backing_count;
-    struct work work = {
+    struct pressure_run run = {
         .session = session,
         .plan = pressure_make_plan(session->full, session->memory_bytes, cache_last_level_bytes()),
         .base = backings[0],
-        .series = calloc(count, sizeof(*work.series)),
+        .series = calloc(count, sizeof(*run.series)),
         .series_count = count - 1,
         .result = result,
     };
 
     *result = (struct pressure_result){.verdict = {.status = STATUS_OK}};
-    if (work.series == NULL) {
+    if (run.series == NULL) {
         verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
         return -1;
     }
-    for (size_t index = 0; index < work.series_count; index++)
-        work.series[index].backing = backings[index + 1];
-    int status = measure(&work);
+    for (size_t index = 0; index < run.series_count; index++)
+        run.series[index].backing = backings[index + 1];
+    int status = measure(&run);
 
-    free(work.series);
+    free(run.series);
     result->duration_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
     return status;
 }

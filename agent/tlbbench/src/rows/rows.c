@@ -39,7 +39,7 @@ struct noisy {
     size_t measurement, segment, spec;
 };
 
-struct work {
+struct rows_run {
     const struct session *session;
     const struct rows_request *request;
     struct rows_result *result;
@@ -52,16 +52,16 @@ struct work {
 };
 
 /* Equal for every page size. Page tables of forked workers count too: 8 bytes per base page and worker. */
-static size_t choose_segment_bytes(const struct work *work, size_t backings)
+static size_t choose_segment_bytes(const struct rows_run *run, size_t backings)
 {
-    const struct session *session = work->session;
+    const struct session *session = run->session;
     uint64_t largest = session->full ? FULL_SEGMENT_BYTES : QUICK_SEGMENT_BYTES;
     unsigned workers = 1;
 
-    for (size_t index = 0; index < work->specs.count; index++)
-        workers = work->specs.items[index].workers > workers ? work->specs.items[index].workers : workers;
-    if (work->request->segment_bytes > 0)
-        return (size_t)work->request->segment_bytes;
+    for (size_t index = 0; index < run->specs.count; index++)
+        workers = run->specs.items[index].workers > workers ? run->specs.items[index].workers : workers;
+    if (run->request->segment_bytes > 0)
+        return (size_t)run->request->segment_bytes;
     while (largest > SEGMENT_MIN_BYTES &&
            largest * backings + PTE_BYTES * largest / session->base_page_bytes * workers > session->memory_bytes)
         largest /= 2;
@@ -70,10 +70,10 @@ static size_t choose_segment_bytes(const struct work *work, size_t backings)
 
 /* --- measuring ---------------------------------------------------------------------------------------------------- */
 
-static struct row_measurement *add_measurement(struct work *work, const struct rows_segment *segment,
+static struct row_measurement *add_measurement(struct rows_run *run, const struct rows_segment *segment,
                                                const struct rows_spec *spec)
 {
-    struct rows_result *result = work->result;
+    struct rows_result *result = run->result;
     struct row_measurement *grown = realloc(result->measurements, (result->measurement_count + 1) * sizeof(*grown));
 
     if (grown == NULL)
@@ -104,10 +104,10 @@ static struct row_measurement *add_measurement(struct work *work, const struct r
     return measurement;
 }
 
-static double spec_seconds(const struct work *work, const struct rows_spec *spec)
+static double spec_seconds(const struct rows_run *run, const struct rows_spec *spec)
 {
-    double base = work->session->full ? FULL_SECONDS : QUICK_SECONDS;
-    int cpus = work->session->cpus.count > 0 ? work->session->cpus.count : 1;
+    double base = run->session->full ? FULL_SECONDS : QUICK_SECONDS;
+    int cpus = run->session->cpus.count > 0 ? run->session->cpus.count : 1;
 
     return fmax(base, TURN_SECONDS * spec->workers / cpus);
 }
@@ -130,11 +130,11 @@ static bool was_stolen(const struct session *session, const struct steal_watch *
 }
 
 /* What the memory allowed leaves no room for: rows of that width, or the page tables of that many processes. */
-static bool fits(const struct work *work, const struct rows_segment *segment, const struct rows_spec *spec,
+static bool fits(const struct rows_run *run, const struct rows_segment *segment, const struct rows_spec *spec,
                  struct verdict *verdict)
 {
-    uint64_t memory_bytes = work->session->memory_bytes;
-    uint64_t table_bytes = PTE_BYTES * (segment->mapped_bytes / work->session->base_page_bytes) * spec->workers;
+    uint64_t memory_bytes = run->session->memory_bytes;
+    uint64_t table_bytes = PTE_BYTES * (segment->mapped_bytes / run->session->base_page_bytes) * spec->workers;
     unsigned long long mib = 1ull << 20;
 
     if (rows_count(segment->bytes, spec->row_bytes) < ROWS_MIN) {
@@ -144,11 +144,11 @@ static bool fits(const struct work *work, const struct rows_segment *segment, co
         return false;
     }
     if (spec->mode == MODE_PROCESSES && segment->backing.kind == BACKING_BASE &&
-        work->result->peak_mapped_bytes + table_bytes > memory_bytes) {
+        run->result->peak_mapped_bytes + table_bytes > memory_bytes) {
         verdict_set(verdict, STATUS_MEMORY_LIMIT,
                     "page tables of %u processes take %llu MiB, %llu of %llu MiB are left beside the segments",
                     spec->workers, (unsigned long long)table_bytes / mib,
-                    (unsigned long long)(memory_bytes - work->result->peak_mapped_bytes) / mib,
+                    (unsigned long long)(memory_bytes - run->result->peak_mapped_bytes) / mib,
                     (unsigned long long)memory_bytes / mib);
         return false;
     }
@@ -156,7 +156,7 @@ static bool fits(const struct work *work, const struct rows_segment *segment, co
 }
 
 /* Measures until the hypervisor leaves a try alone. */
-static int run_tries(const struct work *work, const struct rows_segment *segment, const struct rows_spec *spec,
+static int run_tries(const struct rows_run *run, const struct rows_segment *segment, const struct rows_spec *spec,
                      struct row_measurement *measurement, struct verdict *verdict)
 {
     struct verdict usable = {.status = STATUS_OK, .reason = ""};
@@ -165,11 +165,11 @@ static int run_tries(const struct work *work, const struct rows_segment *segment
         struct steal_watch steal = steal_begin(-1);
 
         measurement->verdict = usable;
-        if (workers_run(segment, spec, spec_seconds(work, spec), work->session, measurement) != 0) {
+        if (workers_run(segment, spec, spec_seconds(run, spec), run->session, measurement) != 0) {
             *verdict = measurement->verdict;
             return -1;
         }
-        if (!was_stolen(work->session, &steal, measurement))
+        if (!was_stolen(run->session, &steal, measurement))
             break;
     }
     if (segment->fd < 0 && measurement->verdict.status == STATUS_OK) {
@@ -179,43 +179,43 @@ static int run_tries(const struct work *work, const struct rows_segment *segment
     return 0;
 }
 
-static int measure_one(struct work *work, const struct rows_segment *segment, const struct rows_spec *spec,
+static int measure_one(struct rows_run *run, const struct rows_segment *segment, const struct rows_spec *spec,
                        struct verdict *verdict)
 {
-    struct row_measurement *measurement = add_measurement(work, segment, spec);
+    struct row_measurement *measurement = add_measurement(run, segment, spec);
 
     if (measurement == NULL) {
         verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the result");
         return -1;
     }
-    if (measurement->verdict.status == STATUS_OK && !fits(work, segment, spec, &measurement->verdict))
+    if (measurement->verdict.status == STATUS_OK && !fits(run, segment, spec, &measurement->verdict))
         return 0;
     if (segment->fd < 0 && segment->arena.base != NULL && spec->mode == MODE_PROCESSES) {
         verdict_set(&measurement->verdict, STATUS_THP_NOT_GRANTED,
                     "shared memory gets no transparent huge pages here: shmem_enabled is '%s'",
-                    work->session->environment->thp.shmem_enabled);
+                    run->session->environment->thp.shmem_enabled);
         return 0;
     }
     if (measurement->verdict.status != STATUS_OK)
         return 0;
-    return run_tries(work, segment, spec, measurement, verdict);
+    return run_tries(run, segment, spec, measurement, verdict);
 }
 
 /* Many processes that touch a large segment can take longer than the section has left; such a measurement is left out
  * by itself. */
-static bool is_too_long(const struct work *work, size_t segment, const struct rows_spec *spec)
+static bool is_too_long(const struct rows_run *run, size_t segment, const struct rows_spec *spec)
 {
-    double seconds = spec_seconds(work, spec) + work->seconds_per_process[segment] * spec->workers;
+    double seconds = spec_seconds(run, spec) + run->seconds_per_process[segment] * spec->workers;
 
-    return spec->mode == MODE_PROCESSES && seconds > deadline_remaining_seconds(work->session->deadline);
+    return spec->mode == MODE_PROCESSES && seconds > deadline_remaining_seconds(run->session->deadline);
 }
 
-static int measure_timed(struct work *work, size_t segment, const struct rows_spec *spec, struct verdict *verdict)
+static int measure_timed(struct rows_run *run, size_t segment, const struct rows_spec *spec, struct verdict *verdict)
 {
     uint64_t start_ns = clock_now_ns();
 
-    if (is_too_long(work, segment, spec)) {
-        struct row_measurement *measurement = add_measurement(work, &work->segments[segment], spec);
+    if (is_too_long(run, segment, spec)) {
+        struct row_measurement *measurement = add_measurement(run, &run->segments[segment], spec);
 
         if (measurement != NULL && measurement->verdict.status == STATUS_OK) {
             verdict_set(&measurement->verdict, STATUS_STOPPED, "the time left is too short for %u processes",
@@ -223,46 +223,46 @@ static int measure_timed(struct work *work, size_t segment, const struct rows_sp
         }
         return measurement == NULL ? -1 : 0;
     }
-    int status = measure_one(work, &work->segments[segment], spec, verdict);
+    int status = measure_one(run, &run->segments[segment], spec, verdict);
 
     if (spec->mode == MODE_PROCESSES)
-        work->seconds_per_process[segment] = (double)(clock_now_ns() - start_ns) / 1e9 / spec->workers;
+        run->seconds_per_process[segment] = (double)(clock_now_ns() - start_ns) / 1e9 / spec->workers;
     return status;
 }
 
 /* Notes the latest measurement when it stayed noisy. Without memory for the list it stays as it is. */
-static void note_noisy(struct work *work, size_t segment, size_t spec)
+static void note_noisy(struct rows_run *run, size_t segment, size_t spec)
 {
-    size_t latest = work->result->measurement_count - 1;
+    size_t latest = run->result->measurement_count - 1;
 
-    if (work->result->measurements[latest].verdict.status != STATUS_NOISY)
+    if (run->result->measurements[latest].verdict.status != STATUS_NOISY)
         return;
-    struct noisy *grown = realloc(work->noisy, (work->noisy_count + 1) * sizeof(*grown));
+    struct noisy *grown = realloc(run->noisy, (run->noisy_count + 1) * sizeof(*grown));
 
     if (grown != NULL) {
-        work->noisy = grown;
-        grown[work->noisy_count++] = (struct noisy){latest, segment, spec};
+        run->noisy = grown;
+        grown[run->noisy_count++] = (struct noisy){latest, segment, spec};
     }
 }
 
 /* Measures once more what stayed noisy. Its former figures stay where time or a stop ends that. */
-static void measure_noisy_again(struct work *work)
+static void measure_noisy_again(struct rows_run *run)
 {
-    struct deadline end = deadline_after(LATER_SHARE * deadline_remaining_seconds(work->session->deadline));
+    struct deadline end = deadline_after(LATER_SHARE * deadline_remaining_seconds(run->session->deadline));
 
     for (unsigned pass = 0; pass < LATER_PASSES; pass++) {
-        for (size_t index = 0; index < work->noisy_count; index++) {
-            const struct noisy *noisy = &work->noisy[index];
-            const struct rows_spec *spec = &work->specs.items[noisy->spec];
-            struct row_measurement *measurement = &work->result->measurements[noisy->measurement];
+        for (size_t index = 0; index < run->noisy_count; index++) {
+            const struct noisy *noisy = &run->noisy[index];
+            const struct rows_spec *spec = &run->specs.items[noisy->spec];
+            struct row_measurement *measurement = &run->result->measurements[noisy->measurement];
             struct row_measurement before = *measurement;
             struct verdict verdict;
 
-            if (before.verdict.status != STATUS_NOISY || is_too_long(work, noisy->segment, spec))
+            if (before.verdict.status != STATUS_NOISY || is_too_long(run, noisy->segment, spec))
                 continue;
-            if (deadline_passed(end) || session_must_stop(work->session, &verdict))
+            if (deadline_passed(end) || session_must_stop(run->session, &verdict))
                 return;
-            if (run_tries(work, &work->segments[noisy->segment], spec, measurement, &verdict) != 0) {
+            if (run_tries(run, &run->segments[noisy->segment], spec, measurement, &verdict) != 0) {
                 *measurement = before;
                 return;
             }
@@ -270,60 +270,60 @@ static void measure_noisy_again(struct work *work)
     }
 }
 
-static int measure_specs(struct work *work, struct verdict *verdict)
+static int measure_specs(struct rows_run *run, struct verdict *verdict)
 {
-    struct rng rng = rng_new(work->session->seed, 0x20305u);
+    struct rng rng = rng_new(run->session->seed, 0x20305u);
     uint32_t order[SESSION_BACKINGS_MAX];
 
-    for (uint32_t index = 0; index < work->segment_count; index++)
+    for (uint32_t index = 0; index < run->segment_count; index++)
         order[index] = index;
-    for (size_t spec = 0; spec < work->specs.count; spec++) {
-        permutation_shuffle(order, work->segment_count, &rng);
-        session_report_progress(work->session, (double)spec / (double)work->specs.count);
-        for (size_t step = 0; step < work->segment_count; step++) {
-            if (session_must_stop(work->session, verdict) ||
-                measure_timed(work, order[step], &work->specs.items[spec], verdict) != 0)
+    for (size_t spec = 0; spec < run->specs.count; spec++) {
+        permutation_shuffle(order, run->segment_count, &rng);
+        session_report_progress(run->session, (double)spec / (double)run->specs.count);
+        for (size_t step = 0; step < run->segment_count; step++) {
+            if (session_must_stop(run->session, verdict) ||
+                measure_timed(run, order[step], &run->specs.items[spec], verdict) != 0)
                 return -1;
-            note_noisy(work, order[step], spec);
+            note_noisy(run, order[step], spec);
         }
     }
-    measure_noisy_again(work);
+    measure_noisy_again(run);
     return 0;
 }
 
-static int open_segments(struct work *work, struct verdict *verdict)
+static int open_segments(struct rows_run *run, struct verdict *verdict)
 {
-    const struct backing *backings = work->session->backings;
-    size_t count = work->session->backing_count;
-    size_t bytes = choose_segment_bytes(work, count);
+    const struct backing *backings = run->session->backings;
+    size_t count = run->session->backing_count;
+    size_t bytes = choose_segment_bytes(run, count);
 
     for (size_t index = 0; index < count; index++) {
-        struct rows_segment *segment = &work->segments[work->segment_count++];
+        struct rows_segment *segment = &run->segments[run->segment_count++];
 
-        if (rows_segment_open(segment, &backings[index], bytes, work->result->peak_mapped_bytes, work->session,
+        if (rows_segment_open(segment, &backings[index], bytes, run->result->peak_mapped_bytes, run->session,
                               verdict) != 0)
             return -1;
-        work->result->peak_mapped_bytes += segment->fd >= 0 || segment->arena.base != NULL ? segment->mapped_bytes : 0;
+        run->result->peak_mapped_bytes += segment->fd >= 0 || segment->arena.base != NULL ? segment->mapped_bytes : 0;
     }
     return 0;
 }
 
 int rows_measure(const struct session *session, const struct rows_request *request, struct rows_result *result)
 {
-    struct work work = {.session = session, .request = request, .result = result};
+    struct rows_run run = {.session = session, .request = request, .result = result};
 
     *result = (struct rows_result){0};
-    if (rows_plan(request, session->full, &work.specs) != 0)
+    if (rows_plan(request, session->full, &run.specs) != 0)
         return -1;
-    if (open_segments(&work, &result->verdict) == 0 && measure_specs(&work, &result->verdict) == 0) {
+    if (open_segments(&run, &result->verdict) == 0 && measure_specs(&run, &result->verdict) == 0) {
         result->verdict.status = STATUS_OK;
         session_report_progress(session, 1.0);
     }
-    int status = rows_find_break_even(work.result, work.segments, work.segment_count, work.session->base_page_bytes);
+    int status = rows_find_break_even(run.result, run.segments, run.segment_count, run.session->base_page_bytes);
 
-    for (size_t index = 0; index < work.segment_count; index++)
-        rows_segment_close(&work.segments[index]);
-    free(work.noisy);
-    free(work.specs.items);
+    for (size_t index = 0; index < run.segment_count; index++)
+        rows_segment_close(&run.segments[index]);
+    free(run.noisy);
+    free(run.specs.items);
     return status;
 }

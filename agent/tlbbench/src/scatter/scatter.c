@@ -58,7 +58,7 @@ int64_t scatter_find_crossing(const struct scatter_point *base, const struct sca
     return -1;
 }
 
-struct work {
+struct scatter_run {
     const struct session *session;
     struct scatter_result *result;
     struct sweep_effort effort;
@@ -67,18 +67,18 @@ struct work {
     unsigned pass; /* 0, and more to confirm a crossing */
 };
 
-static void make_sweep(struct work *work, struct sweep *sweep, size_t lines_max)
+static void make_sweep(struct scatter_run *run, struct sweep *sweep, size_t lines_max)
 {
     sweep->count = 0;
-    sweep->seed = 0x5ca7000u + ++work->stream;
+    sweep->seed = 0x5ca7000u + ++run->stream;
     for (double lines = HOT_LINES_MIN; llround(lines) <= (long long)lines_max; lines *= SWEEP_STEP)
         sweep_add_point(sweep, (uint64_t)llround(lines));
 }
 
-static void keep_curve(struct work *work, const struct sweep *sweep, const struct backing *backing,
+static void keep_curve(struct scatter_run *run, const struct sweep *sweep, const struct backing *backing,
                        const struct backing *beside, const struct verdict *verdict)
 {
-    struct curve *curve = curve_list_add(&work->result->curves);
+    struct curve *curve = curve_list_add(&run->result->curves);
 
     if (curve == NULL)
         return;
@@ -93,31 +93,31 @@ static void keep_curve(struct work *work, const struct sweep *sweep, const struc
     curve->x_name = "hot_lines";
 }
 
-static void note_mapped(struct work *work, uint64_t bytes)
+static void note_mapped(struct scatter_run *run, uint64_t bytes)
 {
-    if (bytes > work->result->peak_mapped_bytes)
-        work->result->peak_mapped_bytes = bytes;
+    if (bytes > run->result->peak_mapped_bytes)
+        run->result->peak_mapped_bytes = bytes;
 }
 
 /* Measures the window's sweep in fresh mappings at one virtual address after another: TLBs choose the set of an entry
  * from high address bits, too, so that one place of so few entries can be lucky or not. The same places for base pages
  * and for huge pages that lie `apart`. */
-static int measure_places(struct work *work, struct sweep *sweep, const struct window_request *request, uint64_t apart,
-                          struct verdict *verdict)
+static int measure_places(struct scatter_run *run, struct sweep *sweep, const struct window_request *request,
+                          uint64_t apart, struct verdict *verdict)
 {
     uint64_t range = apart * GIGANTIC_LINES_MAX > PLACES_BYTES ? apart * GIGANTIC_LINES_MAX : PLACES_BYTES;
-    unsigned places = work->session->full ? FULL_PLACES : 1;
-    struct sweep_effort effort = work->effort;
-    struct rng rng = rng_new(work->session->seed, apart + work->pass);
+    unsigned places = run->session->full ? FULL_PLACES : 1;
+    struct sweep_effort effort = run->effort;
+    struct rng rng = rng_new(run->session->seed, apart + run->pass);
     int status = 0;
 
-    effort.rounds = work->effort.rounds / places;
+    effort.rounds = run->effort.rounds / places;
     for (unsigned place = 0; place < places && status == 0; place++) {
         size_t shift = (size_t)((1 + rng_below(&rng, range / apart)) * apart);
         void *shifting = mmap(NULL, shift, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         struct window window;
 
-        sweep->seed += (1 + place + (uint64_t)work->pass * FULL_PLACES) << PLACE_SEED_BITS;
+        sweep->seed += (1 + place + (uint64_t)run->pass * FULL_PLACES) << PLACE_SEED_BITS;
         status = window_open(&window, request, verdict);
         if (status != 0 && shifting != MAP_FAILED) {
             /* Addresses are short (RLIMIT_AS): the window lies where the kernel puts it. */
@@ -127,8 +127,10 @@ static int measure_places(struct work *work, struct sweep *sweep, const struct w
             status = window_open(&window, request, verdict);
         }
         if (status == 0) {
-            note_mapped(work, window_frame_bytes(&window));
-            status = sweep_measure_window(sweep, &window, &effort, work->session, verdict);
+            note_mapped(run, window_frame_bytes(&window));
+            struct sweep_source source = sweep_of_window(&window);
+
+            status = sweep_measure(sweep, &source, &effort, run->session, verdict);
             window_close(&window);
         }
         if (shifting != MAP_FAILED)
@@ -138,29 +140,29 @@ static int measure_places(struct work *work, struct sweep *sweep, const struct w
 }
 
 /* Hot lines in base pages, `apart` bytes from each other. */
-static int measure_base(struct work *work, uint64_t apart, struct verdict *verdict)
+static int measure_base(struct scatter_run *run, uint64_t apart, struct verdict *verdict)
 {
-    uint64_t base_bytes = work->session->base_page_bytes;
+    uint64_t base_bytes = run->session->base_page_bytes;
     struct window_request request = {.page_bytes = base_bytes,
                                      .base_bytes = base_bytes,
                                      .stride_pages = apart / base_bytes,
-                                     .pages_max = (size_t)work->base->cells[work->base->count - 1].pages,
+                                     .pages_max = (size_t)run->base->cells[run->base->count - 1].pages,
                                      .slots = WINDOW_SLOTS_LINES,
                                      .spread = true};
 
-    return measure_places(work, work->base, &request, apart, verdict);
+    return measure_places(run, run->base, &request, apart, verdict);
 }
 
 /* The same lines in huge pages: one page, mapped many times. */
-static int measure_aliased(struct work *work, const struct backing *backing, struct verdict *verdict)
+static int measure_aliased(struct scatter_run *run, const struct backing *backing, struct verdict *verdict)
 {
     struct window_request request = {.page_bytes = backing->page_bytes,
-                                     .base_bytes = work->session->base_page_bytes,
+                                     .base_bytes = run->session->base_page_bytes,
                                      .stride_pages = 1,
-                                     .pages_max = (size_t)work->huge->cells[work->huge->count - 1].pages,
+                                     .pages_max = (size_t)run->huge->cells[run->huge->count - 1].pages,
                                      .slots = WINDOW_SLOTS_LINES};
 
-    return measure_places(work, work->huge, &request, backing->page_bytes, verdict);
+    return measure_places(run, run->huge, &request, backing->page_bytes, verdict);
 }
 
 static struct chase link_arena(void *context, bool packed, size_t count, struct rng *rng, uint32_t *order)
@@ -189,17 +191,18 @@ static struct chase link_arena(void *context, bool packed, size_t count, struct 
     return (struct chase){.position = first};
 }
 
-static int measure_thp(struct work *work, const struct backing *backing, struct verdict *verdict)
+static int measure_thp(struct scatter_run *run, const struct backing *backing, struct verdict *verdict)
 {
-    size_t pages = (size_t)work->huge->cells[work->huge->count - 1].pages;
+    size_t pages = (size_t)run->huge->cells[run->huge->count - 1].pages;
     struct arena arena;
 
-    if (arena_open(&arena, backing, pages * (size_t)backing->page_bytes, work->session->numa_node, verdict) != 0)
+    if (arena_open(&arena, backing, pages * (size_t)backing->page_bytes, run->session->numa_node, verdict) != 0)
         return -1;
-    note_mapped(work, arena.bytes);
-    int status = verdict->status == STATUS_OK
-                     ? sweep_measure(work->huge, link_arena, &arena, &work->effort, work->session, verdict)
-                     : -1;
+    struct sweep_source source = {.link = link_arena, .context = &arena};
+
+    note_mapped(run, arena.bytes);
+    int status =
+        verdict->status == STATUS_OK ? sweep_measure(run->huge, &source, &run->effort, run->session, verdict) : -1;
 
     arena_close(&arena);
     return status;
@@ -222,23 +225,23 @@ static size_t cost_points(const struct sweep *sweep, struct scatter_point points
     return count;
 }
 
-static bool crosses(const struct work *work)
+static bool crosses(const struct scatter_run *run)
 {
     struct scatter_point base[SWEEP_POINTS_MAX];
     struct scatter_point huge[SWEEP_POINTS_MAX];
-    size_t count = cost_points(work->huge, huge);
+    size_t count = cost_points(run->huge, huge);
 
-    return count > 0 && cost_points(work->base, base) >= count && scatter_find_crossing(base, huge, count) >= 0;
+    return count > 0 && cost_points(run->base, base) >= count && scatter_find_crossing(base, huge, count) >= 0;
 }
 
-static void compare(struct work *work, const struct backing *backing)
+static void compare(struct scatter_run *run, const struct backing *backing)
 {
     struct scatter_point base[SWEEP_POINTS_MAX];
     struct scatter_point huge[SWEEP_POINTS_MAX];
-    struct scatter_result *result = work->result;
-    size_t count = cost_points(work->huge, huge);
+    struct scatter_result *result = run->result;
+    size_t count = cost_points(run->huge, huge);
 
-    if (count == 0 || cost_points(work->base, base) < count)
+    if (count == 0 || cost_points(run->base, base) < count)
         return;
     int64_t crossing = scatter_find_crossing(base, huge, count);
 
@@ -255,13 +258,13 @@ static void compare(struct work *work, const struct backing *backing)
     }
 }
 
-static size_t lines_of(const struct work *work, const struct backing *backing)
+static size_t lines_of(const struct scatter_run *run, const struct backing *backing)
 {
-    bool full = work->session->full;
-    uint64_t allowed = work->session->memory_bytes / backing->page_bytes;
+    bool full = run->session->full;
+    uint64_t allowed = run->session->memory_bytes / backing->page_bytes;
     size_t wanted = full ? FULL_THP_PAGES : QUICK_THP_PAGES;
     /* Every base page far from its neighbours needs a page table of its own. */
-    uint64_t tables = work->session->memory_bytes / (2 * work->session->base_page_bytes);
+    uint64_t tables = run->session->memory_bytes / (2 * run->session->base_page_bytes);
     size_t most = tables < HOT_LINES_MAX ? (size_t)tables : HOT_LINES_MAX;
 
     if (backing->kind == BACKING_THP)
@@ -269,47 +272,47 @@ static size_t lines_of(const struct work *work, const struct backing *backing)
     return backing->page_bytes >= (1ull << 30) && most > GIGANTIC_LINES_MAX ? GIGANTIC_LINES_MAX : most;
 }
 
-static int measure_huge(struct work *work, const struct backing *backing, struct verdict *verdict)
+static int measure_huge(struct scatter_run *run, const struct backing *backing, struct verdict *verdict)
 {
-    return backing->kind == BACKING_THP ? measure_thp(work, backing, verdict) : measure_aliased(work, backing, verdict);
+    return backing->kind == BACKING_THP ? measure_thp(run, backing, verdict) : measure_aliased(run, backing, verdict);
 }
 
 /* Huge pages of one backing beside base pages at the same addresses. Returns -1 when asked to stop. */
-static int measure_backing(struct work *work, const struct backing *backing, const struct backing *base)
+static int measure_backing(struct scatter_run *run, const struct backing *backing, const struct backing *base)
 {
-    size_t lines = lines_of(work, backing);
+    size_t lines = lines_of(run, backing);
     struct verdict verdict = {.status = STATUS_OK};
 
-    make_sweep(work, work->huge, lines);
-    make_sweep(work, work->base, lines);
-    if (work->huge->count < 2) {
+    make_sweep(run, run->huge, lines);
+    make_sweep(run, run->base, lines);
+    if (run->huge->count < 2) {
         verdict_set(&verdict, STATUS_MEMORY_LIMIT, "the memory allowed holds too few %s pages", backing->name);
-        keep_curve(work, NULL, backing, backing, &verdict);
+        keep_curve(run, NULL, backing, backing, &verdict);
         return 0;
     }
-    if (backing->kind == BACKING_HUGETLB && !session_allows(work->session, backing, 0, backing->page_bytes, &verdict)) {
-        keep_curve(work, NULL, backing, backing, &verdict);
+    if (backing->kind == BACKING_HUGETLB && !session_allows(run->session, backing, 0, backing->page_bytes, &verdict)) {
+        keep_curve(run, NULL, backing, backing, &verdict);
         return 0;
     }
-    int huge = measure_huge(work, backing, &verdict);
+    int huge = measure_huge(run, backing, &verdict);
     struct verdict plain_verdict = {.status = STATUS_OK};
-    int plain = huge == 0 ? measure_base(work, backing->page_bytes, &plain_verdict) : -1;
+    int plain = huge == 0 ? measure_base(run, backing->page_bytes, &plain_verdict) : -1;
 
-    for (work->pass = 1; work->pass <= CONFIRMATIONS && plain == 0 && crosses(work); work->pass++) {
-        huge = measure_huge(work, backing, &verdict);
-        plain = huge == 0 ? measure_base(work, backing->page_bytes, &plain_verdict) : -1;
+    for (run->pass = 1; run->pass <= CONFIRMATIONS && plain == 0 && crosses(run); run->pass++) {
+        huge = measure_huge(run, backing, &verdict);
+        plain = huge == 0 ? measure_base(run, backing->page_bytes, &plain_verdict) : -1;
     }
-    work->pass = 0;
-    keep_curve(work, huge == 0 ? work->huge : NULL, backing, backing, &verdict);
+    run->pass = 0;
+    keep_curve(run, huge == 0 ? run->huge : NULL, backing, backing, &verdict);
     if (huge == 0)
-        keep_curve(work, plain == 0 ? work->base : NULL, base, backing, &plain_verdict);
+        keep_curve(run, plain == 0 ? run->base : NULL, base, backing, &plain_verdict);
     if (plain == 0) {
-        compare(work, backing);
+        compare(run, backing);
         return 0;
     }
     const struct verdict *failed = huge != 0 ? &verdict : &plain_verdict;
 
-    work->result->verdict = failed->status == STATUS_STOPPED ? *failed : work->result->verdict;
+    run->result->verdict = failed->status == STATUS_STOPPED ? *failed : run->result->verdict;
     return failed->status == STATUS_STOPPED ? -1 : 0;
 }
 
@@ -327,18 +330,18 @@ int scatter_measure(const struct session *session, struct scatter_result *result
 {
     const struct backing *backings = session->backings;
     size_t count = session->backing_count;
-    struct work work = {
+    struct scatter_run run = {
         .session = session,
         .result = result,
         .effort = session->full ? FULL_EFFORT : QUICK_EFFORT,
-        .huge = calloc(1, sizeof(*work.huge)),
-        .base = calloc(1, sizeof(*work.base)),
+        .huge = calloc(1, sizeof(*run.huge)),
+        .base = calloc(1, sizeof(*run.base)),
     };
 
     *result = (struct scatter_result){.crossing_hot_lines = -1, .crossing_status = STATUS_SKIPPED};
-    if (work.huge == NULL || work.base == NULL) {
-        free(work.huge);
-        free(work.base);
+    if (run.huge == NULL || run.base == NULL) {
+        free(run.huge);
+        free(run.base);
         verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
         return -1;
     }
@@ -346,11 +349,11 @@ int scatter_measure(const struct session *session, struct scatter_result *result
         verdict_set(&result->verdict, STATUS_SKIPPED, "no larger pages to compare with were found or requested");
     for (size_t index = 1; index < count; index++) {
         session_report_progress(session, (double)(index - 1) / (double)count);
-        if (measure_backing(&work, &backings[index], &backings[0]) != 0)
+        if (measure_backing(&run, &backings[index], &backings[0]) != 0)
             break;
     }
-    free(work.huge);
-    free(work.base);
+    free(run.huge);
+    free(run.base);
     judge(result);
     return 0;
 }
