@@ -14,6 +14,9 @@ STATE ?= $(or $(HUGEPLAN_STATE_DIR),.state)
 # The benchmark profile of the demo: quick, full or none.
 MEASURE ?= quick
 PYTHON ?=
+# The synthetic fleet of `make seed-fleet`.
+NODES ?= 1000
+SEED ?= 1
 UV_VERSION := 0.13.8
 
 BIN := $(VENV)/bin
@@ -49,6 +52,10 @@ measure: setup agent ## Measure this machine again and send the result to the ru
 .PHONY: setup
 setup: $(INSTALLED) ## Create .venv with the commands hugeplan and hugeplan-agent
 	@:
+
+.PHONY: seed-fleet
+seed-fleet: setup ## Put a synthetic fleet into HUGEPLAN_DATABASE_URL (NODES=10000 SEED=1)
+	@$(BIN)/hugeplan seed --nodes $(NODES) --seed $(SEED)
 
 ##@ Build
 

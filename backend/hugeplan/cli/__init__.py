@@ -45,6 +45,7 @@ COMMANDS: Final = (
     Command("demo", "the service with a database of its own, until Ctrl-C", "hugeplan.cli.demo"),
     Command("serve", "the service over an existing PostgreSQL", "hugeplan.cli.serve"),
     Command("migrate", "bring the database to the newest migration", "hugeplan.cli.migrate"),
+    Command("seed", "a synthetic fleet in the database, labelled as such", "hugeplan.cli.seed"),
     Command("token", "make, list, rotate and revoke credentials", "hugeplan.cli.token"),
     Command("export", "the fleet, scenarios, plans and the audit log as JSON lines", "hugeplan.cli.export"),
     Command("backup", "the whole database in one file", "hugeplan.cli.backup"),

@@ -1,0 +1,46 @@
+"""``hugeplan seed``: a synthetic fleet in the database of HUGEPLAN_DATABASE_URL."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import psycopg
+
+from hugeplan.cli import EXIT_FAILED, InputError
+from hugeplan.cli.service_settings import load_settings
+from hugeplan.seed.writer import SeedOptions, seed_fleet
+
+_LIMITS = {
+    "nodes": (1, 100_000),
+    "seed": (0, 2**31),
+    "samples": (0, 10_000),
+    "runs": (0, 100),
+    "history_days": (0, 1000),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``seed``."""
+    parser.add_argument("--nodes", type=int, default=1000, help="nodes to make (default 1000)")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same fleet (default 1)")
+    parser.add_argument("--samples", type=int, default=24, help="samples per node, a minute apart (default 24)")
+    parser.add_argument("--runs", type=int, default=1, help="runs per measured node, a day apart (default 1)")
+    parser.add_argument("--history-days", type=int, default=30, help="days of roll-ups (default 30)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replace the synthetic nodes of the database by a new fleet. Nodes of real machines are left alone."""
+    for name, (low, high) in _LIMITS.items():
+        value = getattr(arguments, name)
+        if not low <= value <= high:
+            raise InputError(f"--{name.replace('_', '-')}: {value}: between {low} and {high}")
+    options = SeedOptions(**{name: getattr(arguments, name) for name in _LIMITS})
+    started = time.monotonic()
+    try:
+        made = seed_fleet(load_settings().psycopg_url(), options, say=lambda line: print(line, flush=True))
+    except psycopg.errors.UndefinedTable:
+        print("The database is not migrated; run: hugeplan migrate", flush=True)
+        return EXIT_FAILED
+    print(f"{made} synthetic nodes in {time.monotonic() - started:.1f} s", flush=True)
+    return 0
