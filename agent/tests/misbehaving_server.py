@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import socket
+import ssl
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 PROBLEM = "application/problem+json"
@@ -37,7 +39,7 @@ def problem(status: int, title: str, detail: str) -> Behaviour:
 class MisbehavingServer:
     """``script`` holds the next answers; when it is empty every report is accepted, as the real server does."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: Path | None = None) -> None:
         self.script: deque[Behaviour] = deque()
         self.stored: dict[str, dict[str, Any]] = {}
         self.attempts: list[str] = []
@@ -55,11 +57,17 @@ class MisbehavingServer:
         self.release = threading.Event()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._http.daemon_threads = True
+        self._scheme = "http"
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._http.socket = context.wrap_socket(self._http.socket, server_side=True)
+            self._scheme = "https"
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02})
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
+        return f"{self._scheme}://127.0.0.1:{self._http.server_address[1]}"
 
     def __enter__(self) -> MisbehavingServer:
         self._thread.start()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import socket
+import subprocess
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -193,6 +195,33 @@ def test_a_proxy_is_asked_with_the_whole_address(server: MisbehavingServer) -> N
     assert response.status == 201
     assert server.paths == ["http://far.example:81/base/api"]
     assert server.proxy_credentials == ["Basic " + base64.b64encode(b"user:pa@ss").decode()]
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A self-signed certificate for 127.0.0.1 with its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("SKIP: openssl is not installed")
+    key, file = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(file)]
+    subprocess.run([*words, *names], check=True, capture_output=True)
+    file.write_text(file.read_text() + key.read_text())
+    return file
+
+
+def test_a_server_is_believed_only_with_a_certificate_that_is_trusted(spool: Spool, certificate: Path) -> None:
+    with MisbehavingServer(certificate) as server:
+        assert server.url.startswith("https://")
+        entry = add(spool, NOW)
+        with Sender(server.url, "secret", 5) as stranger:
+            done = deliver(spool, stranger.send_report)
+        assert done.stopped_by is not None
+        assert "CERTIFICATE_VERIFY_FAILED" in done.stopped_by.detail
+        assert server.attempts == [], "neither the token nor the report went out"
+        with Sender(server.url, "secret", 5, str(certificate)) as sender:
+            assert deliver(spool, sender.send_report).is_complete
+        assert list(server.stored) == [entry.report_id]
 
 
 def test_the_servers_clock_is_seen() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import time
 from typing import Any
 
 from hugeplan_agent.collectors.keyvalue import count_cpu_list
@@ -78,8 +79,11 @@ def hypervisor_name(host: Host) -> str | None:
 
 def base_page_bytes(host: Host) -> int:
     """The kernel's base page. The tree's own smaps decides, since a captured machine may differ from this one."""
-    match = re.search(r"^KernelPageSize:\s+(\d+) kB$", host.read_optional("proc/self/smaps") or "", re.MULTILINE)
-    return int(match[1]) * 1024 if match else os.sysconf("SC_PAGE_SIZE")
+    kept = host.kept("base page")
+    if "bytes" not in kept:
+        match = re.search(r"^KernelPageSize:\s+(\d+) kB$", host.read_optional("proc/self/smaps") or "", re.MULTILINE)
+        kept["bytes"] = int(match[1]) * 1024 if match else os.sysconf("SC_PAGE_SIZE")
+    return int(kept["bytes"])
 
 
 def online_cpus(host: Host) -> int | None:
@@ -90,8 +94,21 @@ def online_cpus(host: Host) -> int | None:
         return None
 
 
+REREAD_SECONDS = 3600.0
+"""Reading /proc/cpuinfo wakes every processor of a large machine to ask for its frequency."""
+
+
+def cpuinfo(host: Host) -> dict[str, str]:
+    """The first processor's entries, read again each hour."""
+    kept = host.kept("cpuinfo")
+    if not kept or time.monotonic() - kept["read at"] > REREAD_SECONDS:
+        kept.update({"entries": parse_cpuinfo(host.read("proc/cpuinfo")), "read at": time.monotonic()})
+    entries: dict[str, str] = kept["entries"]
+    return entries
+
+
 def collect(host: Host) -> Fragment:
-    entries = parse_cpuinfo(host.read("proc/cpuinfo"))
+    entries = cpuinfo(host)
     inside = virtualised(host, entries)
     return Fragment(
         {

@@ -25,7 +25,7 @@ MAX_PROCESSES = 128
 FIRST_ROLLUP_SECONDS = 2.0
 """A single observation (``observe``, ``once``) may take its time."""
 
-ROLLUP_SHARE = 0.0004
+ROLLUP_SHARE = 0.0003
 """Of the time since the observation before: with the rest this stays below 0.1 % of a core."""
 
 ProcessKey = tuple[int, Optional[int]]

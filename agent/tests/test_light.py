@@ -1,0 +1,55 @@
+"""What the agent costs a node: resident memory, and processor time per observation with its delivery."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hugeplan_agent.collectors.process_table import ROLLUP_SHARE
+from tests.misbehaving_server import MisbehavingServer
+from tests.test_cli import Node
+
+CYCLES = 12
+MAX_RSS_BYTES = 30 * 1024**2
+INTERVAL_SECONDS = 60.0
+MAX_CORE_FRACTION = 0.001
+
+
+@pytest.fixture
+def node(tmp_path: Path, server: MisbehavingServer) -> Iterator[Node]:
+    made = Node(tmp_path, Path("/"), server.url)
+    yield made
+    for process in made.running:
+        process.kill()
+        process.communicate()
+
+
+def processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def peak_rss_bytes(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+
+
+def test_memory_and_processor_time_on_this_machine(node: Node, server: MisbehavingServer) -> None:
+    """Observes this machine, whose processes are whatever runs here. One cycle a second stands for one a minute."""
+    process = node.start("daemon", "--interval", "1s")
+    server.wait_for_attempts(3, 60)
+    before = processor_seconds(process.pid)
+    first = len(server.attempts)
+    server.wait_for_attempts(first + CYCLES, 120)
+    per_cycle = (processor_seconds(process.pid) - before) / (len(server.attempts) - first)
+    peak = peak_rss_bytes(process.pid)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    print(f"{1000 * per_cycle:.1f} ms per observation, {peak / 1024**2:.1f} MiB resident at most")
+    assert peak < MAX_RSS_BYTES
+    # At one cycle a minute the agent may spend its whole budget of page-table walks on top of this.
+    assert per_cycle / INTERVAL_SECONDS + ROLLUP_SHARE < MAX_CORE_FRACTION
