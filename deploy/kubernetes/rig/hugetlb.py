@@ -1,0 +1,83 @@
+"""Huge pages of the machine that the rig runs on: counts by sysfs, the hugetlb controller, and giving both back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rig.binaries import NotAvailableError
+
+_POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+def count(name: str = "nr_hugepages") -> int:
+    """A count of the pool of 2M pages."""
+    return int((_POOL / name).read_text())
+
+
+def used() -> int:
+    """Pages that are mapped or promised to a mapping: nr - free + resv."""
+    return count() - count("free_hugepages") + count("resv_hugepages")
+
+
+def reserve(pages: int) -> int:
+    """Ask for so many pages; the count that the kernel gave."""
+    (_POOL / "nr_hugepages").write_text(str(pages))
+    return count()
+
+
+@contextmanager
+def kept_counts() -> Iterator[None]:
+    """The counts as they were before, whatever happens. NotAvailableError where they may not be changed."""
+    if not os.access(_POOL / "nr_hugepages", os.W_OK) or os.geteuid() != 0:
+        raise NotAvailableError("huge pages can be reserved by root alone")
+    before = count()
+    if before or used():
+        raise NotAvailableError(f"{before} huge pages are reserved here already: they are somebody else's")
+    try:
+        yield
+    finally:
+        reserve(before)
+
+
+@contextmanager
+def controller() -> Iterator[None]:
+    """The hugetlb controller of cgroup v1 is mounted, and unmounted at the end where it was not. v2 needs nothing."""
+    if (_CGROUP / "cgroup.controllers").exists():
+        if "hugetlb" not in (_CGROUP / "cgroup.controllers").read_text().split():
+            raise NotAvailableError("the kernel offers no hugetlb controller")
+        yield
+        return
+    place = _CGROUP / "hugetlb"
+    if place.is_mount():
+        yield
+        return
+    made = not place.exists()
+    try:
+        place.mkdir(exist_ok=True)
+    except OSError as error:
+        raise NotAvailableError(f"{place}: {error.strerror}") from error
+    mounted = subprocess.run(
+        ["mount", "-t", "cgroup", "-o", "hugetlb", "cgroup", str(place)], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode != 0:
+        raise NotAvailableError(f"the hugetlb controller cannot be mounted: {mounted.stderr.strip()}")
+    try:
+        yield
+    finally:
+        for group in sorted(place.rglob("kubepods*"), key=lambda path: -len(path.parts)):
+            if group.is_dir():
+                _remove_group(group)
+        subprocess.run(["umount", str(place)], check=False, capture_output=True)
+        if made:
+            place.rmdir()
+
+
+def _remove_group(group: Path) -> None:
+    for inner in sorted((path for path in group.rglob("*") if path.is_dir()), key=lambda path: -len(path.parts)):
+        inner.rmdir()
+    group.rmdir()
