@@ -27,7 +27,7 @@ from hugeplan.planner.risk.probability import tenant_bytes
 EVERYTHING_ELSE = "everything else"
 SMALLER_UNITS = "smaller_units"
 #: Units listed by themselves, the largest first; smaller ones are one tenant, so that a plan stays readable and fast.
-LISTED_UNITS = 24
+LISTED_UNITS = 16
 SECONDS_PER_DAY = 86400.0
 
 
@@ -203,18 +203,19 @@ class _History:
 
 def _tenant(share: _Share, name: str, history: _History, risk: float) -> Tenant:
     """The share as a tenant: the history's changes are in everything else, the units stand at what they use now."""
-    values: tuple[int, ...] = (share.left_bytes,) * len(history.times)
+    times: tuple[float, ...] = history.times[-1:]
+    values: tuple[int, ...] = (share.left_bytes,)
     observed = f"observed once ({share.source}), no history"
     if history.outside_bytes is not None:
         observed = f"observed now ({share.source}); changes over time are in {EVERYTHING_ELSE!r}"
         if share.name == EVERYTHING_ELSE:
-            values = history.outside_bytes
+            times, values = history.times, history.outside_bytes
             span = f"{history.days:.2g} days" if history.days >= 1 else f"{history.days * 24:.2g} hours"
             observed = f"observed, p{100 * (1 - risk):.4g} of {span}, {len(history.times)} samples"
     return Tenant(
         name=name,
         kind="service",
-        history=MemoryHistory(times_seconds=history.times, used_bytes=values),
+        history=MemoryHistory(times_seconds=times, used_bytes=values),
         observed=observed,
     )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,7 @@ class Trend:
         return self.growth_bytes_per_day.low > 0
 
 
+@lru_cache(maxsize=256)
 def why_no_trend(history: MemoryHistory) -> str | None:
     """What the history lacks for a trend; None when it has enough."""
     count = len(history.times_seconds)
@@ -56,6 +58,7 @@ def why_no_trend(history: MemoryHistory) -> str | None:
     return None if filled >= MIN_BUCKETS else f"points in {filled} separate times, the method needs {MIN_BUCKETS}"
 
 
+@lru_cache(maxsize=256)
 def trend(history: MemoryHistory) -> Trend | None:
     """Trend of a history; None when it has too little (:func:`why_no_trend` says what)."""
     if why_no_trend(history) is not None:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hugeplan.planner.model import NumaRisk, Policy, Range, Risk, Tenant
+from hugeplan.planner.model import MemoryHistory, NumaRisk, Policy, Range, Risk, Tenant
 from hugeplan.planner.risk.forecast import trend
 from hugeplan.planner.units import format_bytes
 
@@ -101,15 +102,21 @@ def copy_use(tenant: Tenant) -> CopyUse | None:
 
 def _from_history(tenant: Tenant) -> CopyUse:
     assert tenant.history is not None
-    values = np.asarray(tenant.history.used_bytes, dtype=np.float64)
-    found = trend(tenant.history) if values.min() < values.max() else None
+    return _use_of(tenant.history)
+
+
+@lru_cache(maxsize=256)
+def _use_of(history: MemoryHistory) -> CopyUse:
+    """Remembered: a history stays while the rest of a scenario changes."""
+    values = np.asarray(history.used_bytes, dtype=np.float64)
+    found = trend(history) if values.min() < values.max() else None
     basis = f"{len(values)} measured points"
     if found is not None and found.is_growing:
         values = np.asarray(found.residuals_bytes) + found.level_bytes
         values = values + found.growth_bytes_per_day.likely * HORIZON_DAYS
         basis += f", moved along their growth by {HORIZON_DAYS:g} days"
     values = np.maximum(values, 0.0)
-    return CopyUse(np.sort(values), len(values), basis, values, tenant.history.times_seconds)
+    return CopyUse(np.sort(values), len(values), basis, values, history.times_seconds)
 
 
 def tenant_demand(tenants: Sequence[Tenant]) -> TenantDemand:
@@ -124,8 +131,14 @@ def tenant_demand(tenants: Sequence[Tenant]) -> TenantDemand:
             unknown.append(tenant.name)
         else:
             known.append((tenant, use))
-    measured = [use.measured for _, use in known if use.measured]
+    measured = [use.measured for tenant, use in known if use.measured and not _stands(tenant, use)]
+    measured = measured or [use.measured for _, use in known if use.measured]
     return TenantDemand(tuple(known), tuple(unknown), min(measured) if measured else None)
+
+
+def _stands(tenant: Tenant, use: CopyUse) -> bool:
+    """An observed workload at the value it has now: the history of the whole node is with another one."""
+    return tenant.observed is not None and use.measured == 1
 
 
 def tenant_bytes(tenant: Tenant, probability: float) -> int | None:
@@ -262,8 +275,9 @@ def _independent_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: flo
 
 def _measured_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: float) -> float | None:
     """Share of the measured moments at which the sum is above the room; None unless all were measured together."""
-    times = tenants[0][1].times
-    if not times or any(use.series is None or use.times != times for _, use in tenants):
+    moving = [use for tenant, use in tenants if not _stands(tenant, use)] or [use for _, use in tenants]
+    times = moving[0].times
+    if not times or any(use.series is None or use.times != times for use in moving):
         return None
     total = np.zeros(len(times))
     for tenant, use in tenants:
