@@ -164,10 +164,10 @@ def platform_of(request: PlanRequest) -> Platform:
 
 def withheld(plan: Plan) -> str | None:
     """Why no file is handed out without force: the plan does not fit the node. None where it does."""
-    if plan.feasible or plan.shortfall is None:
+    if plan.feasible:
         return None
-    options = " ".join(option.text for option in plan.shortfall.options)
-    return f"The plan does not fit, so no file is handed out without force. {plan.shortfall.reason} {options}".strip()
+    reason = "" if plan.shortfall is None else f" {plan.shortfall.reason}"
+    return f"The plan does not fit, so no file is handed out without force.{reason}"
 
 
 def render(

@@ -39,6 +39,8 @@ COMMANDS: Final = (
     Command("import", "scenarios from Kubernetes, Prometheus, Ansible or a table", "hugeplan.cli.import_inventory"),
     Command("size", "pages that one database engine needs", "hugeplan.cli.size"),
     Command("artifacts", "the files that apply a plan, as a bundle with a README", "hugeplan.cli.artifacts"),
+    Command("verify", "is the plan in force on this node? Reads only", "hugeplan.cli.verify"),
+    Command("apply", "write the pools of a plan on this node, step by step, with a way back", "hugeplan.cli.apply"),
     Command("lint", "what files about huge pages will really do, and what is wrong", "hugeplan.cli.lint"),
     Command("benefit", "what more buffer pool buys, from a table of throughput", "hugeplan.cli.benefit"),
     Command("wins", "how often each page size is best over a set of runs", "hugeplan.cli.wins"),

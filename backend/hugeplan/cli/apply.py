@@ -1,0 +1,229 @@
+"""``hugeplan apply plan.json``: the run-time part of a plan on this node, with a way back at every moment."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Final, NoReturn
+
+from hugeplan.artifacts import withheld
+from hugeplan.cli import EXIT_FAILED, EXIT_WRONG_INPUT, InputError
+from hugeplan.cli.apply_journal import Change, Journal, boot_id, only_one, read_journal, with_state, write_journal
+from hugeplan.cli.apply_steps import check_before, grow_and_shrink, guarded, place, restore
+from hugeplan.cli.node_now import observe
+from hugeplan.cli.plan_document import read_plan
+from hugeplan.cli.pool_files import PoolError, PoolFiles
+from hugeplan.cli.verify import verdict_text
+from hugeplan.planner.model import Plan
+from hugeplan.planner.pages import page_label
+from hugeplan.planner.units import format_bytes
+from hugeplan.proof import verify
+from hugeplan.proof.verdict import Outcome
+
+EXIT_UNDECIDED: Final = 3
+EXIT_OTHER_WRONG: Final = 4
+EXIT_NOT_RESTORED: Final = 5
+_EPILOG: Final = """\
+exit status:
+  0  the planned pools stand and the plan is in force
+  1  the pools were not reached (or the run was interrupted); the previous counts are back
+  2  wrong input, not root, or not confirmed; nothing was changed
+  3  the planned pools stand; whether a database uses them could not be observed, for instance because it does not run
+  4  the planned pools stand; verify found something else wrong
+  5  the previous counts could not be restored in full; the journal and the message say what stands
+
+The journal is /var/lib/hugeplan/apply.json. A run that is killed is rolled back by its guard process; where that is
+killed too, the next run rolls back first. --status says where the node stands. The run-time part alone is done: counts
+do not survive a reboot, for that install one of the plan's files (hugeplan artifacts).
+"""
+
+
+class _InterruptedError(Exception):
+    """SIGTERM, SIGINT or SIGHUP."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``apply``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+    parser.add_argument("plan", nargs="?", metavar="PLAN", help="what hugeplan plan --json wrote")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--dry-run", action="store_true", help="print what would change, and change nothing")
+    parser.add_argument("--force", action="store_true", help="apply a plan that does not fit, or made for another node")
+    parser.add_argument("--roll-back", action="store_true", help="restore the counts that the last run found")
+    parser.add_argument("--status", action="store_true", help="say what the last run did and where the counts stand")
+    parser.add_argument("--no-verify", action="store_true", help="stop after the pools")
+    parser.add_argument("--root", default="/", help=argparse.SUPPRESS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Apply, roll back or say the status; the exit status is documented in the help."""
+    root = Path(arguments.root)
+    try:
+        if arguments.status:
+            return _status(root)
+        if not arguments.roll_back and arguments.plan is None:
+            raise InputError("give a plan, or --roll-back or --status")
+        if arguments.dry_run:
+            return _dry_run(_plan(arguments), root)
+        if root == Path("/") and os.geteuid() != 0:
+            raise InputError("writing pools needs root; --dry-run shows what would change")
+        with only_one(root):
+            if arguments.roll_back:
+                return _roll_back(root)
+            return _apply(_plan(arguments), root, arguments)
+    except PoolError as error:
+        sys.stderr.write(f"hugeplan apply: {error}\n")
+        return EXIT_FAILED
+
+
+def _plan(arguments: argparse.Namespace) -> Plan:
+    found = read_plan(arguments.plan).plan
+    reason = withheld(found)
+    if reason is not None and not arguments.force:
+        raise InputError(
+            reason.replace("no file is handed out", "it is not applied") + " --force applies it all the same."
+        )
+    return found
+
+
+def changes_of(plan: Plan, files: PoolFiles) -> tuple[Change, ...]:
+    """Every pool of the plan with its count now; pools as planned are in it too."""
+    return tuple(
+        Change(p.numa_node, p.page_bytes, files.counts(p.numa_node, p.page_bytes).pages, p.pages) for p in plan.pools
+    )
+
+
+def _shown(changes: tuple[Change, ...]) -> str:
+    lines = []
+    for c in changes:
+        delta = (c.wanted - c.before) * c.page_bytes
+        what = "as planned" if not delta else f"{'+' if delta > 0 else '-'}{format_bytes(abs(delta))}"
+        lines.append(
+            f"  NUMA node {c.numa_node}  {page_label(c.page_bytes):>4}  {c.before} -> {c.wanted} pages  ({what})"
+        )
+    return "\n".join(lines) or "  the plan has no pool"
+
+
+def _dry_run(plan: Plan, root: Path) -> int:
+    files = PoolFiles(root)
+    changes = changes_of(plan, files)
+    print(f"{plan.node}:\n{_shown(changes)}")
+    check_before(files, changes)
+    return 0
+
+
+def _apply(plan: Plan, root: Path, arguments: argparse.Namespace) -> int:
+    files = PoolFiles(root)
+    _recover(root)
+    changes = changes_of(plan, files)
+    print(f"{plan.node}:\n{_shown(changes)}", flush=True)
+    check_before(files, changes)
+    if all(c.before == c.wanted for c in changes):
+        print("The pools are as planned already.")
+        return _verified(plan, arguments)
+    if not arguments.yes and not _confirmed():
+        return EXIT_WRONG_INPUT
+    journal = Journal("applying", boot_id(root), plan.headline, changes)
+    with guarded(root, journal) as done, _signals():
+        try:
+            write_journal(root, journal)
+            grow_and_shrink(files, changes, lambda line: print(line, flush=True))
+            with_state(root, journal, "applied")
+        except (_InterruptedError, PoolError, KeyboardInterrupt) as error:
+            failed = restore(root, journal)
+            done()
+            return _said(str(error) or "interrupted", failed)
+        done()
+    return _verified(plan, arguments)
+
+
+def _confirmed() -> bool:
+    if not sys.stdin.isatty():
+        sys.stderr.write("hugeplan apply: nobody can be asked here; give --yes\n")
+        return False
+    return input("Write these counts? [y/N] ").strip().lower() in {"y", "yes"}
+
+
+def _said(reason: str, failed: list[str]) -> int:
+    if failed:
+        sys.stderr.write(f"hugeplan apply: {reason}; not all counts are back: {'; '.join(failed)}\n")
+        return EXIT_NOT_RESTORED
+    sys.stderr.write(f"hugeplan apply: {reason}; the previous counts are back\n")
+    return EXIT_FAILED
+
+
+def _recover(root: Path) -> None:
+    """A run that was killed together with its guard: its counts go back first."""
+    journal = read_journal(root)
+    if journal is not None and journal.state in {"applying", "restoring"}:
+        failed = restore(root, journal)
+        text = "; ".join(failed) or "the previous counts are back"
+        sys.stderr.write(f"hugeplan apply: the last run was killed; {text}\n")
+        if failed:
+            raise PoolError("the last run could not be rolled back; nothing was changed")
+
+
+def _verified(plan: Plan, arguments: argparse.Namespace) -> int:
+    if arguments.no_verify:
+        return 0
+    found = verify(plan, observe(arguments.root))
+    sys.stdout.write("\n" + verdict_text(plan, found))
+    return {Outcome.IN_FORCE: 0, Outcome.UNDECIDED: EXIT_UNDECIDED, Outcome.NOT_IN_FORCE: EXIT_OTHER_WRONG}[
+        found.outcome
+    ]
+
+
+def _roll_back(root: Path) -> int:
+    journal = read_journal(root)
+    if journal is None:
+        raise InputError("there is no run of this boot to roll back")
+    if journal.state == "restored":
+        print("The last run is rolled back already.")
+        return 0
+    failed = restore(root, journal)
+    for change in journal.changes:
+        now = PoolFiles(root).counts(change.numa_node, change.page_bytes).pages
+        print(f"NUMA node {change.numa_node}, pages of {page_label(change.page_bytes)}: {now}")
+    return _said("rolled back in part", failed) if failed else 0
+
+
+def _status(root: Path) -> int:
+    """``new``, ``old`` or ``between``, and the last run's own words."""
+    journal = read_journal(root)
+    if journal is None:
+        print("none: hugeplan apply did not run since this boot")
+        return 0
+    where = place(PoolFiles(root), journal.changes)
+    words = {
+        "applying": "a run is at work, or was killed with its guard: hugeplan apply --roll-back ends it",
+        "applied": "the plan was applied",
+        "restoring": "the previous counts are being restored, or could not be in full",
+        "restored": "the previous counts were restored",
+    }
+    print(f"{where}: {words[journal.state]} ({journal.plan})")
+    return 0
+
+
+class _signals:  # noqa: N801 - used as a word of a with statement
+    """SIGTERM, SIGINT and SIGHUP become an exception for the time of the block."""
+
+    _NUMBERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+    def __enter__(self) -> None:
+        self._before = [signal.signal(number, self._raise) for number in self._NUMBERS]
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in zip(self._NUMBERS, self._before, strict=True):
+            signal.signal(number, handler)
+
+    @staticmethod
+    def _raise(number: int, _: FrameType | None) -> NoReturn:
+        # A second signal must not stop the way back.
+        for other in _signals._NUMBERS:
+            signal.signal(other, signal.SIG_IGN)
+        raise _InterruptedError(f"stopped by {signal.Signals(number).name}")

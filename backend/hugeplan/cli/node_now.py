@@ -1,0 +1,33 @@
+"""This node at this moment, through the agent's collectors, which are a distribution of their own."""
+
+from __future__ import annotations
+
+from hugeplan.cli import InputError
+from hugeplan.proof import Observation
+
+NEEDED = (
+    "pools",
+    "numa",
+    "thp",
+    "cpu",
+    "kernel",
+    "boot",
+    "tunables",
+    "buddyinfo",
+    "databases",
+    "hugetlb_cgroups",
+    "kubelet",
+)
+
+
+def observe(root: str = "/") -> Observation:
+    """What the collectors see. InputError where the agent is not installed."""
+    try:
+        from hugeplan_agent.collectors import COLLECTORS, collect_all  # noqa: PLC0415 - an optional distribution
+        from hugeplan_agent.host import Host  # noqa: PLC0415
+    except ImportError as error:
+        raise InputError(
+            "this command needs hugeplan-agent installed beside hugeplan: pip install hugeplan-agent"
+        ) from error
+    found = collect_all(Host(root), {name: COLLECTORS[name] for name in NEEDED})
+    return Observation(found.inventory, found.sample)

@@ -1,0 +1,158 @@
+"""The node around the pools: default size, transparent huge pages, the kubelet, and what the next boot will reserve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.planner.findings.base import attention, given, measured, ok, unknown, wrong
+from hugeplan.planner.memory.kernel_parameters import boot_pools
+from hugeplan.planner.model import Finding, Plan
+from hugeplan.planner.pages import kubernetes_resource_name, page_label, usual_default_size
+from hugeplan.planner.units import format_bytes
+from hugeplan.proof.observation import Observation
+
+DEFAULT = "verify_default_size"
+THP = "verify_thp"
+KUBELET = "verify_kubelet"
+BOOT = "verify_next_boot"
+#: Engines that take the default size only.
+_DEFAULT_ONLY = frozenset({"mysql", "oracle"})
+
+
+def check_default_size(plan: Plan, observed: Observation) -> Iterable[Finding]:
+    """One finding for the node, where an engine of the plan takes the default size only."""
+    wanted = {i.page_bytes for i in plan.instances if i.engine in _DEFAULT_ONLY and i.page_bytes is not None}
+    if not wanted:
+        return
+    real = observed.inventory.get("default_huge_page_bytes")
+    names = ", ".join(i.name for i in plan.instances if i.engine in _DEFAULT_ONLY and i.page_bytes is not None)
+    if real is None:
+        yield unknown(DEFAULT, plan.node, "The default huge page size is not known", "It was not observed.")
+    elif wanted != {real}:
+        sizes = ", ".join(page_label(size) for size in sorted(wanted))
+        yield wrong(
+            DEFAULT,
+            plan.node,
+            f"The default huge page size is {page_label(real)}, not {sizes}",
+            f"{names} takes pages of the default size only.",
+            f"Set default_hugepagesz={sizes} on the kernel command line and reboot.",
+        )
+    else:
+        yield ok(DEFAULT, plan.node, f"The default huge page size is {page_label(real)}", f"{names} takes it.")
+
+
+def check_thp(plan: Plan, observed: Observation) -> Iterable[Finding]:
+    """One finding for the node: what the engines ask for, else not ``always`` beside a pool."""
+    enabled = (observed.inventory.get("thp") or {}).get("enabled")
+    asked = {s.value for i in plan.instances for s in i.demand.settings if s.name == "transparent_hugepage/enabled"}
+    if not asked and not any(i.page_bytes for i in plan.instances):
+        return
+    if enabled is None:
+        yield unknown(THP, plan.node, "The mode of transparent huge pages is not known", "It was not observed.")
+    elif asked and enabled not in asked:
+        yield attention(
+            THP,
+            plan.node,
+            f"Transparent huge pages are {enabled}, the plan's engines ask for {', '.join(sorted(asked))}",
+            "The engines' vendors ask for another mode.",
+            "Install the thp_tmpfiles artifact.",
+        )
+    elif not asked and enabled == "always":
+        yield attention(
+            THP,
+            plan.node,
+            "Transparent huge pages are always on beside a database",
+            "Private memory is made of huge pages too, which wastes memory and stalls allocations.",
+            "Set transparent_hugepage=madvise.",
+            evidence=(measured("enabled", enabled),),
+        )
+    else:
+        yield ok(THP, plan.node, f"Transparent huge pages are {enabled}", "That is as the plan's engines want it.")
+
+
+def check_kubelet(plan: Plan, observed: Observation) -> Iterable[Finding]:
+    """One finding per page size on a Kubernetes node: does the kubelet know the pool?"""
+    kubelet = observed.sample.get("kubelet")
+    if plan.kubernetes is None:
+        return
+    if kubelet is None:
+        yield unknown(
+            KUBELET, plan.node, "Whether the kubelet knows the pools is not known", "No kubelet was observed."
+        )
+        return
+    capacity = kubelet.get("capacity")
+    for size in sorted({pool.page_bytes for pool in plan.pools}):
+        resource = kubernetes_resource_name(size)
+        pages = [int((observed.global_pool(size) or {}).get("nr_hugepages") or 0)]
+        if capacity is None or (capacity.get(resource) is None and pages[0]):
+            yield unknown(
+                KUBELET,
+                resource,
+                "Whether the kubelet knows the pool is not known",
+                f"Its capacity was not read; it started at {kubelet.get('started_at')}.",
+                "Restart it after the pools changed, and let the agent read the node's status.",
+            )
+        elif (capacity.get(resource) or 0) != pages[0] * size:
+            yield wrong(
+                KUBELET,
+                resource,
+                "The kubelet started before the pool was changed",
+                f"It offers {format_bytes(capacity.get(resource) or 0)}, the pool holds "
+                f"{format_bytes(pages[0] * size)}.",
+                "Restart the kubelet: it reads the pools at its start only.",
+            )
+        else:
+            yield ok(KUBELET, resource, "The kubelet knows the pool", f"It offers {format_bytes(pages[0] * size)}.")
+
+
+def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
+    """One finding for the node: does the command line reserve the plan again, as this kernel reads it?"""
+    line = observed.inventory.get("kernel_command_line")
+    sizes = observed.inventory.get("huge_page_sizes_bytes") or ()
+    base = observed.inventory.get("base_page_bytes")
+    if line is None or base is None:
+        yield unknown(BOOT, plan.node, "What a reboot reserves is not known", "The kernel command line was not read.")
+        return
+    ids = tuple(n["id"] for n in observed.inventory.get("numa_nodes") or () if "id" in n) or (0,)
+    found = boot_pools(
+        line,
+        tuple(sizes),
+        usual_default_size(base, sizes),
+        ids,
+        kernel_release=observed.inventory.get("kernel_release"),
+        arch=observed.inventory.get("architecture") or "x86_64",
+    )
+    for item in found.ignored:
+        yield wrong(
+            BOOT,
+            item.word,
+            "The kernel ignores this word of its command line",
+            f"{item.word}: {item.reason}.",
+            "hugeplan lint --fix writes the words in the right order.",
+            evidence=(given("word", item.word),),
+        )
+    asked = {size: sum(by_node.values()) for size, by_node in found.pools.items()}
+    planned: dict[int, int] = {}
+    for pool in plan.pools:
+        planned[pool.page_bytes] = planned.get(pool.page_bytes, 0) + pool.pages
+    if not asked:
+        yield attention(
+            BOOT,
+            plan.node,
+            "The command line reserves nothing",
+            "The pools come from a unit, sysctl.d, tmpfiles.d or by hand; a reboot keeps "
+            "them only if one of these is installed.",
+            "Install one of the plan's files; large pages are sure on the command line only.",
+        )
+    elif asked != {size: pages for size, pages in planned.items() if pages}:
+        yield attention(
+            BOOT,
+            plan.node,
+            "The command line reserves something else than the plan",
+            "It asks for "
+            + ", ".join(f"{pages} pages of {page_label(size)}" for size, pages in sorted(asked.items()))
+            + ".",
+            "Install the plan's command line.",
+        )
+    elif not found.ignored:
+        yield ok(BOOT, plan.node, "A reboot reserves the plan again", "The command line has the planned words.")

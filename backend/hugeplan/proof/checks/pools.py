@@ -1,0 +1,170 @@
+"""Did the kernel give every pool what the plan asks for, per NUMA node; is anything lent beyond it; is it idle?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.planner.findings.base import attention, measured, ok, unknown, wrong
+from hugeplan.planner.model import Finding, Plan, PoolPlan
+from hugeplan.planner.pages import counted_pages, page_label
+from hugeplan.planner.units import format_bytes
+from hugeplan.proof.observation import Observation
+
+COUNT = "verify_pool"
+OVERCOMMIT = "verify_overcommit"
+IDLE = "verify_pool_idle"
+ROOM = "verify_fragmentation"
+
+
+def subject_of(pool: PoolPlan) -> str:
+    """``2M on NUMA node 0``."""
+    return f"{page_label(pool.page_bytes)} on NUMA node {pool.numa_node}"
+
+
+def real_pages(observed: Observation, pool: PoolPlan) -> int | None:
+    """Pages that stand without those lent beyond the count; None: unknown. A size that is not there has none."""
+    found = observed.pool(pool.numa_node, pool.page_bytes)
+    if found is None:
+        return 0 if observed.knows("pools") else None
+    count = found.get("nr_hugepages")
+    return None if count is None else int(count) - int(found.get("surplus_hugepages") or 0)
+
+
+def check_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
+    """One finding per planned pool."""
+    for pool in plan.pools:
+        real = real_pages(observed, pool)
+        subject, planned = subject_of(pool), counted_pages(pool.pages, pool.page_bytes)
+        if real is None:
+            yield unknown(COUNT, subject, "The pool could not be read", "The observation has no pools.")
+        elif real < pool.pages:
+            yield wrong(
+                COUNT,
+                subject,
+                f"The kernel gave {real} of {pool.pages} pages",
+                f"{planned} are planned, {real} stand: {format_bytes((pool.pages - real) * pool.page_bytes)} "
+                "are missing.",
+                "hugeplan apply grows it step by step; a reboot with the command line is sure.",
+                evidence=(measured("nr_hugepages", real),),
+            )
+        elif real > pool.pages:
+            yield attention(
+                COUNT,
+                subject,
+                f"{real - pool.pages} pages more than planned stand",
+                f"{planned} are planned, {real} stand: nobody else can use the difference.",
+                "Find who reserves them (hugeplan lint /proc/cmdline /etc/sysctl.d/*.conf), or plan again.",
+                evidence=(measured("nr_hugepages", real),),
+            )
+        else:
+            yield ok(
+                COUNT,
+                subject,
+                "The pool is as planned",
+                f"{planned} stand.",
+                evidence=(measured("nr_hugepages", real),),
+            )
+
+
+def check_overcommit(plan: Plan, observed: Observation) -> Iterable[Finding]:
+    """One finding per page size: pages beyond the pool are taken from everybody else."""
+    for size in sorted({pool.page_bytes for pool in plan.pools}):
+        found, subject = observed.global_pool(size), page_label(size)
+        over = None if found is None else found.get("nr_overcommit_hugepages")
+        if over is None:
+            yield unknown(
+                OVERCOMMIT,
+                subject,
+                "Whether pages are lent beyond the pool is not known",
+                "nr_overcommit_hugepages was not read.",
+            )
+        elif over or (found or {}).get("surplus_hugepages"):
+            lent = (found or {}).get("surplus_hugepages") or 0
+            yield attention(
+                OVERCOMMIT,
+                subject,
+                f"The kernel may lend {over} pages beyond the pool",
+                f"nr_overcommit_hugepages is {over}, {lent} are lent now: a pool that is too small goes unnoticed.",
+                "Set nr_overcommit_hugepages to 0 and reserve what is needed.",
+            )
+        else:
+            yield ok(OVERCOMMIT, subject, "No page is lent beyond the pool", "nr_overcommit_hugepages is 0.")
+
+
+def check_idle(plan: Plan, observed: Observation) -> Iterable[Finding]:
+    """One finding per page size: pages that stand and that nothing maps or has reserved."""
+    for size in sorted({pool.page_bytes for pool in plan.pools if pool.pages}):
+        found, subject = observed.global_pool(size), page_label(size)
+        counts = [None if found is None else found.get(k) for k in ("nr_hugepages", "free_hugepages", "resv_hugepages")]
+        if any(count is None for count in counts):
+            yield unknown(
+                IDLE, subject, "Whether the pool is used is not known", "Its free or reserved pages were not read."
+            )
+            continue
+        total, free, reserved = (int(count or 0) for count in counts)
+        idle, used = free - reserved, total - free + reserved
+        if not total:
+            continue  # nothing stands: the count has its own finding
+        demand = sum(pool.demand_pages for pool in plan.pools if pool.page_bytes == size)
+        if used == 0:
+            yield attention(
+                IDLE,
+                subject,
+                "Nothing uses the pool",
+                f"All {counted_pages(total, size)} are free and none is reserved by a mapping.",
+                "Start the database, and check that it asks for huge pages.",
+                evidence=(measured("free_hugepages", free), measured("resv_hugepages", reserved)),
+            )
+        elif used < demand * 9 // 10:
+            yield attention(
+                IDLE,
+                subject,
+                f"{idle} of {total} pages are idle",
+                f"{used} pages are mapped or reserved, {demand} were planned to be.",
+                "An engine fell back to base pages, is not running, or is smaller than planned.",
+                evidence=(measured("free_hugepages", free), measured("resv_hugepages", reserved)),
+            )
+        else:
+            yield ok(IDLE, subject, "The pool is used", f"{used} pages are mapped or reserved of {total}.")
+
+
+def check_room(plan: Plan, observed: Observation) -> Iterable[Finding]:
+    """For pools that are short: can the kernel make the missing pages now?"""
+    largest = observed.largest_block_bytes()
+    for pool in plan.pools:
+        real = real_pages(observed, pool)
+        missing = 0 if real is None else pool.pages - real
+        if missing <= 0:
+            continue
+        subject = subject_of(pool)
+        if largest is None:
+            yield unknown(
+                ROOM, subject, "Whether the missing pages can be made is not known", "The free blocks were not read."
+            )
+        elif pool.page_bytes > largest:
+            yield attention(
+                ROOM,
+                subject,
+                "Pages of this size are sure at boot only",
+                f"{page_label(pool.page_bytes)} is larger than the largest free block that the "
+                f"kernel keeps, {format_bytes(largest)}.",
+                "Reserve them on the kernel command line and reboot, or set hugetlb_cma= there.",
+            )
+        else:
+            blocks = observed.free_blocks(pool.numa_node, pool.page_bytes) or 0
+            if blocks >= missing:
+                yield ok(
+                    ROOM,
+                    subject,
+                    "The missing pages can be made now",
+                    f"{blocks} free blocks of {page_label(pool.page_bytes)}, {missing} pages are missing.",
+                )
+            else:
+                yield attention(
+                    ROOM,
+                    subject,
+                    f"{blocks} free blocks for {missing} missing pages",
+                    "The kernel must compact memory for the rest, which may not succeed.",
+                    "hugeplan apply compacts between its steps; else reserve at boot.",
+                    evidence=(measured("free blocks", blocks),),
+                )

@@ -1,0 +1,57 @@
+"""What was observed on a node, in the words of the agent's report (docs/report.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The ``inventory`` and ``sample`` of a report. A missing or null field is unknown, never zero."""
+
+    inventory: Mapping[str, Any]
+    sample: Mapping[str, Any]
+
+    def pool(self, numa_node: int, page_bytes: int) -> Mapping[str, Any] | None:
+        """The counters of one pool, None where the size or the NUMA node is not there."""
+        for pool in self.listed("pools"):
+            if pool.get("numa_node") == numa_node and pool.get("page_bytes") == page_bytes:
+                return pool
+        return None
+
+    def global_pool(self, page_bytes: int) -> Mapping[str, Any] | None:
+        """The counters of one size over all NUMA nodes."""
+        return next((p for p in self.listed("global_pools") if p.get("page_bytes") == page_bytes), None)
+
+    def listed(self, section: str) -> Iterator[Mapping[str, Any]]:
+        """The entries of a section; nothing where it is unknown."""
+        for entry in self.sample.get(section) or ():
+            if isinstance(entry, Mapping):
+                yield entry
+
+    def knows(self, section: str) -> bool:
+        """Whether a section was observed; an empty list is known to be empty."""
+        return self.sample.get(section) is not None
+
+    def free_blocks(self, numa_node: int, block_bytes: int) -> int | None:
+        """Free blocks of at least ``block_bytes`` on a NUMA node, counted in blocks of that size; None: unknown."""
+        zones = [zone for zone in self.listed("buddyinfo") if zone.get("numa_node") == numa_node]
+        base = self.inventory.get("base_page_bytes")
+        if not zones or not base:
+            return None
+        order = (block_bytes // int(base)).bit_length() - 1
+        blocks: int = sum(
+            int(count) << (above - order)
+            for zone in zones
+            for above, count in enumerate(zone.get("free_blocks") or ())
+            if above >= order
+        )
+        return blocks
+
+    def largest_block_bytes(self) -> int | None:
+        """The largest block that the buddy allocator holds; larger pages need contiguous memory or CMA."""
+        orders = [len(zone.get("free_blocks") or ()) for zone in self.listed("buddyinfo")]
+        base = self.inventory.get("base_page_bytes")
+        return None if not orders or not base or not max(orders) else int(base) << (max(orders) - 1)

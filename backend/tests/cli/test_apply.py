@@ -1,0 +1,265 @@
+"""``hugeplan apply`` on a tree of plain files in the place of /sys: order, refusals, the way back, kills."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from artifacts.samples import request_of
+
+from hugeplan.cli import main
+from hugeplan.planner.model import GIB, MIB, Plan, PoolPlan
+from hugeplan.planner.plan import plan
+
+KILLS = 50
+NODES = 8
+
+
+class Tree:
+    """A node's pools as plain files. They hold whatever is written, so nothing is ever short."""
+
+    def __init__(self, root: Path, nodes: int = NODES) -> None:
+        self.root = root
+        self.sizes = (2 * MIB, GIB)
+        self.nodes = nodes
+        (root / "proc/sys/kernel/random").mkdir(parents=True)
+        (root / "proc/sys/kernel/random/boot_id").write_text("boot-1\n")
+        (root / "proc/sys/vm").mkdir()
+        (root / "proc/sys/vm/compact_memory").write_text("")
+        for size in self.sizes:
+            self.file(None, size, "resv_hugepages").parent.mkdir(parents=True)
+            self.file(None, size, "resv_hugepages").write_text("0\n")
+            for node in range(nodes):
+                self.file(node, size, "nr_hugepages").parent.mkdir(parents=True)
+                for name in ("nr_hugepages", "free_hugepages", "surplus_hugepages"):
+                    self.file(node, size, name).write_text("0\n")
+
+    def file(self, node: int | None, size: int, name: str) -> Path:
+        above = "sys/kernel/mm" if node is None else f"sys/devices/system/node/node{node}"
+        return self.root / above / "hugepages" / f"hugepages-{size // 1024}kB" / name
+
+    def counts(self) -> dict[tuple[int, int], int]:
+        return {(n, s): int(self.file(n, s, "nr_hugepages").read_text()) for n in range(self.nodes) for s in self.sizes}
+
+    def set(self, node: int, size: int, pages: int, free: int) -> None:
+        self.file(node, size, "nr_hugepages").write_text(f"{pages}\n")
+        self.file(node, size, "free_hugepages").write_text(f"{free}\n")
+
+
+def plan_of(pools: dict[tuple[int, int], int]) -> Plan:
+    found = plan(request_of("postgresql", nodes=1))
+    return replace(
+        found,
+        pools=tuple(
+            PoolPlan(numa_node=n, page_bytes=s, demand_pages=p, slack_pages=0, pages=p, present_pages=None)
+            for (n, s), p in pools.items()
+        ),
+    )
+
+
+def write(path: Path, found: Plan) -> Path:
+    path.write_text(json.dumps({"plan": asdict(found)}))
+    return path
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path / "root")
+
+
+def apply(tree: Tree, *words: str) -> int:
+    return main(["apply", *words, "--root", str(tree.root), "--no-verify"])
+
+
+def test_every_pool_gets_its_count(tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = {(0, 2 * MIB): 700, (1, GIB): 3, (2, 2 * MIB): 0}
+    path = write(tmp_path / "plan.json", plan_of(wanted))
+    tree.set(2, 2 * MIB, 40, 40)
+    before = tree.counts()
+    assert apply(tree, str(path), "--dry-run") == 0
+    assert tree.counts() == before
+    assert "0 -> 700 pages" in capsys.readouterr().out
+    assert apply(tree, str(path), "--yes") == 0
+    assert {k: v for k, v in tree.counts().items() if k in wanted} == wanted
+    assert apply(tree, "--status") == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("new: the plan was applied")
+    # The files of the tree do not count free pages, so what grew counts as used: it stays, and that is said.
+    assert apply(tree, "--roll-back") == 5
+    assert "700 now" in capsys.readouterr().err
+    assert tree.counts()[2, 2 * MIB] == 40
+    for node, size in wanted:
+        tree.file(node, size, "free_hugepages").write_text("100000\n")
+    assert apply(tree, "--roll-back") == 0
+    assert tree.counts() == before
+
+
+def test_pages_in_use_are_never_released(tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tree.set(0, 2 * MIB, 100, 60)
+    tree.file(None, 2 * MIB, "resv_hugepages").write_text("30\n")
+    path = write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 69, (1, 2 * MIB): 10}))
+    assert apply(tree, str(path), "--yes") == 1
+    assert "70 pages are in use or reserved" in capsys.readouterr().err
+    assert tree.counts()[0, 2 * MIB] == 100
+    assert tree.counts()[1, 2 * MIB] == 0
+    path = write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 70}))
+    assert apply(tree, str(path), "--yes") == 0
+    assert tree.counts()[0, 2 * MIB] == 70
+
+
+def test_a_pool_that_is_not_there_is_named_and_nothing_changes(
+    tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 5, (99, 2 * MIB): 5}))
+    assert apply(tree, str(path), "--yes") == 1
+    assert "node99" in capsys.readouterr().err
+    assert set(tree.counts().values()) == {0}
+
+
+def test_nobody_to_ask_changes_nothing(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 5}))
+    with open(os.devnull) as nothing:  # noqa: PTH123 - a device
+        monkeypatch.setattr(sys, "stdin", nothing)
+        assert apply(tree, str(path)) == 2
+    assert set(tree.counts().values()) == {0}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write every file")
+def test_a_file_that_cannot_be_written_restores_the_rest(tree: Tree, tmp_path: Path) -> None:
+    tree.file(1, 2 * MIB, "nr_hugepages").chmod(0o444)
+    path = write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 5, (1, 2 * MIB): 5}))
+    assert apply(tree, str(path), "--yes") == 1
+
+
+class Run:
+    """The command in a process of its own. Forked: a fresh interpreter would take a second of each of 50 runs."""
+
+    def __init__(self, tree: Tree, path: Path) -> None:
+        self.code: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.setsid()
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for descriptor in (0, 1, 2):
+                os.dup2(nothing, descriptor)
+            for name in ("stdout", "stderr"):
+                setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - the child ends at once
+            status = main(["apply", str(path), "--yes", "--no-verify", "--root", str(tree.root)])
+            os._exit(status)
+
+    def poll(self) -> int | None:
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        return self.code
+
+    def kill(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+            self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def wait_for(journal: Path, states: set[str], process: Run | None = None) -> str:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            state = json.loads(journal.read_text())["state"]
+        except (FileNotFoundError, ValueError):
+            state = ""
+        if state in states:
+            return str(state)
+        if process is not None and process.poll() is not None:
+            return str(state)
+    raise AssertionError(f"the journal never said any of {states}; it says {state!r}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
+def test_killed_at_random_moments_it_leaves_the_old_or_the_new_state_and_says_which(
+    tmp_path: Path, number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dice = random.Random(int(number))
+    seen = {"old": 0, "new": 0}
+    for kill in range(KILLS // 2):
+        tree = Tree(tmp_path / f"{number}-{kill}")
+        old = {(n, s): dice.randrange(5) for n in range(NODES) for s in tree.sizes}
+        for (n, s), pages in old.items():
+            # Free pages beyond any count: what grew may be released again, as it may where nothing maps it.
+            tree.set(n, s, pages, 10**6)
+        new = {(n, s): (900 if s < GIB else 40) + n for n in range(NODES) for s in tree.sizes}
+        process = Run(tree, write(tmp_path / "plan.json", plan_of(new)))
+        journal = tree.root / "var/lib/hugeplan/apply.json"
+        wait_for(journal, {"applying", "applied"}, process)
+        moment = time.monotonic() + dice.uniform(0, 0.12)
+        while time.monotonic() < moment and process.poll() is None:
+            pass
+        process.kill(number)
+        state = wait_for(journal, {"applied", "restored"})
+        expected = {"applied": ("new", new), "restored": ("old", old)}[state]
+        # A run that was killed after it had written "applied" and before it told its guard is rolled back.
+        if state == "applied":
+            lock_is_free(tree)
+            state = json.loads(journal.read_text())["state"]
+            expected = {"applied": ("new", new), "restored": ("old", old)}[state]
+        assert tree.counts() == expected[1], (kill, state)
+        assert main(["apply", "--status", "--root", str(tree.root)]) == 0
+        assert capsys.readouterr().out.startswith(f"{expected[0]}: ")
+        seen[expected[0]] += 1
+    assert seen["old"] + seen["new"] == KILLS // 2
+    assert seen["old"] >= 3, seen  # else the moments did not hit the work
+
+
+def lock_is_free(tree: Tree) -> None:
+    """Wait until no process of the run is left: the guard holds the lock to its end."""
+    import fcntl  # noqa: PLC0415
+
+    with (tree.root / "var/lib/hugeplan/apply.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def test_a_run_killed_with_its_guard_is_rolled_back_by_the_next(
+    tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree.set(0, 2 * MIB, 64, 10**6)
+    folder = tree.root / "var/lib/hugeplan"
+    folder.mkdir(parents=True)
+    changes = [{"numa_node": 0, "page_bytes": 2 * MIB, "before": 3, "wanted": 700}]
+    (folder / "apply.json").write_text(
+        json.dumps({"state": "applying", "boot_id": "boot-1", "plan": "x", "changes": changes})
+    )
+    assert apply(tree, "--status") == 0
+    assert capsys.readouterr().out.startswith("between: ")
+    path = write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 9}))
+    assert apply(tree, str(path), "--yes") == 0
+    captured = capsys.readouterr()
+    assert "the last run was killed; the previous counts are back" in captured.err
+    assert "3 -> 9 pages" in captured.out
+    assert tree.counts()[0, 2 * MIB] == 9
+
+
+def test_counts_of_another_boot_are_not_restored(tree: Tree, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tree.root / "var/lib/hugeplan"
+    folder.mkdir(parents=True)
+    (folder / "apply.json").write_text(
+        json.dumps({"state": "applying", "boot_id": "boot-0", "plan": "x", "changes": []})
+    )
+    assert apply(tree, "--status") == 0
+    assert capsys.readouterr().out.startswith("none: ")
+    assert apply(tree, "--roll-back") == 2
+
+
+def test_two_runs_at_once_are_refused(tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import fcntl  # noqa: PLC0415
+
+    folder = tree.root / "var/lib/hugeplan"
+    folder.mkdir(parents=True)
+    with (folder / "apply.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        path = write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 9}))
+        assert apply(tree, str(path), "--yes") == 1
+    assert "another hugeplan apply is at work" in capsys.readouterr().err
