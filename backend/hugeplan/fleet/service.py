@@ -30,6 +30,7 @@ from hugeplan.fleet.schemas import (
 )
 from hugeplan.fleet.selector import STALE_AFTER, NodeSelector
 from hugeplan.planner.model import MemoryHistory, NodeFacts, NodeSample
+from hugeplan.proof import Observation
 
 HISTORY = timedelta(days=7)
 """How far back a plan looks for what the workloads use."""
@@ -155,6 +156,12 @@ async def _ordinary_history(session: ReadSession, node_id: UUID, until: datetime
     return MemoryHistory(
         times_seconds=tuple(at.timestamp() for at, _ in rows), used_bytes=tuple(size for _, size in rows)
     )
+
+
+async def get_observation(session: ReadSession, node_id: UUID) -> tuple[datetime, Observation]:
+    """When the node was last observed, and its newest report for the checks of a plan."""
+    row, state = await _with_state(session, node_id)
+    return row.last_report_at, Observation(state.inventory, state.sample)
 
 
 async def get_node(session: ReadSession, node_id: UUID) -> NodeDetail:

@@ -21,6 +21,7 @@ from hugeplan.scenarios.schemas import (
     PlanPreview,
     PlanPreviewRequest,
     PlanSummary,
+    PlanVerification,
     SavedPlan,
     Scenario,
     ScenarioSummary,
@@ -125,6 +126,12 @@ async def plan_artifacts_zip(_: Viewer, session: Reads, plan_id: UUID, *, force:
     name, content = await service.zip_artifacts(session, plan_id, force=force)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(content, media_type="application/zip", headers=headers)
+
+
+@router.get("/plans/{plan_id}/verification")
+async def plan_verification_get(_: Viewer, session: Reads, plan_id: UUID) -> PlanVerification:
+    """Is a saved plan in force on its node? Planned against the node's newest report, check by check."""
+    return await service.verify_plan(session, plan_id)
 
 
 @router.get("/plans/{plan_id}/artifacts-diff")

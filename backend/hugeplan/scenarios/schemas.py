@@ -7,7 +7,7 @@ from typing import Literal
 from uuid import UUID
 
 from hugeplan.api.schemas import JsonObject, Name, RequestModel, ResponseModel
-from hugeplan.planner.model import Plan
+from hugeplan.planner.model import Finding, Plan
 from hugeplan.scenario_file import ScenarioDocument
 
 
@@ -120,3 +120,16 @@ class ArtifactChanges(ResponseModel):
     plan_id: UUID
     against: UUID
     items: list[ArtifactChange]
+
+
+class PlanVerification(ResponseModel):
+    """A saved plan against the newest report of its node: the outcome, and each check as a finding.
+
+    ``undecided``: nothing is wrong, but something essential was not observed, such as the pages of a database.
+    """
+
+    plan_id: UUID
+    node_id: UUID
+    observed_at: datetime | None
+    outcome: Literal["in_force", "not_in_force", "undecided"]
+    findings: list[Finding]

@@ -35,6 +35,7 @@ from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.observation.databases import as_it_runs
 from hugeplan.planner.plan import plan
+from hugeplan.proof import verify
 from hugeplan.scenario_file import ScenarioDocument, to_request
 from hugeplan.scenario_file.documents import DatabaseDocument, WorkloadDocument
 from hugeplan.scenarios import repository
@@ -46,6 +47,7 @@ from hugeplan.scenarios.schemas import (
     PlanPreview,
     PlanPreviewRequest,
     PlanSummary,
+    PlanVerification,
     SavedPlan,
     Scenario,
     ScenarioSummary,
@@ -383,3 +385,19 @@ async def diff_artifacts(session: ReadSession, plan_id: UUID, against: UUID) -> 
     )
     items = [ArtifactChange(path=item.path, change=item.change, diff=item.diff) for item in found]
     return ArtifactChanges(plan_id=plan_id, against=against, items=items)
+
+
+async def verify_plan(session: ReadSession, plan_id: UUID) -> PlanVerification:
+    """A saved plan against the newest report of the node it was made for. ConflictError for a plan of no node."""
+    row = await _stored_plan(session, plan_id)
+    if row.node_id is None:
+        raise ConflictError("This plan was made for no observed node, so there is no report to verify it with.")
+    observed_at, observed = await fleet.get_observation(session, row.node_id)
+    found = verify(_saved_plan(row).plan, observed)
+    return PlanVerification(
+        plan_id=plan_id,
+        node_id=row.node_id,
+        observed_at=observed_at,
+        outcome=found.outcome.value,
+        findings=list(found.findings),
+    )

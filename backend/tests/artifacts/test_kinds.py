@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import yaml
 from artifacts.samples import EVERYTHING, rendered, request_of
-from hugeplan.db.embedded import programs_dir
 from planner.test_any_scenario import Dice
 
 from hugeplan.artifacts import KINDS, PATHS, Artifact, Platform, Restart, render, withheld
 from hugeplan.artifacts.kernel_command_line import parameters
 from hugeplan.artifacts.kubelet_configuration import configuration
+from hugeplan.embedded import programs_dir
 from hugeplan.lint import Context, Source, lint
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.kernel_replay import MAX_HSTATES, replay

@@ -16,11 +16,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from hugeplan.db.embedded import EmbeddedPostgresError, programs_dir
 
 from hugeplan.cli import main
 from hugeplan.cli.pool_files import PoolFiles
 from hugeplan.cli.this_node import Machine, node_facts
+from hugeplan.embedded import EmbeddedPostgresError, programs_dir
 from hugeplan.planner.model import MIB, DatabaseInstance, Plan, PlanRequest, Policy
 from hugeplan.planner.plan import plan
 

@@ -856,6 +856,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/plans/{plan_id}/verification": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Plan Verification Get
+         * @description Is a saved plan in force on its node? Planned against the node's newest report, check by check.
+         */
+        get: operations["plan_verification_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/plans/{plan_id}/artifacts-diff": {
         parameters: {
             query?: never;
@@ -4223,6 +4243,33 @@ export interface components {
             created_at: string;
             /** Headline */
             headline: string;
+        };
+        /**
+         * PlanVerification
+         * @description A saved plan against the newest report of its node: the outcome, and each check as a finding.
+         *
+         *     ``undecided``: nothing is wrong, but something essential was not observed, such as the pages of a database.
+         */
+        PlanVerification: {
+            /**
+             * Plan Id
+             * Format: uuid
+             */
+            plan_id: string;
+            /**
+             * Node Id
+             * Format: uuid
+             */
+            node_id: string;
+            /** Observed At */
+            observed_at: string | null;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "in_force" | "not_in_force" | "undecided";
+            /** Findings */
+            findings: components["schemas"]["Finding"][];
         };
         /**
          * PlannedPool
@@ -9743,6 +9790,37 @@ export interface operations {
                 };
                 content: {
                     "application/zip": unknown;
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plan_verification_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanVerification"];
                 };
             };
             /** @description An error, as problem+json */

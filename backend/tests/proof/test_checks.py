@@ -1,0 +1,224 @@
+"""Each check reaches each of its verdicts, from one observation in the report's words."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from artifacts.samples import request_of
+from conftest import REPOSITORY
+
+from hugeplan.planner.model import GIB, MIB, Plan, PoolPlan, State
+from hugeplan.planner.plan import plan
+from hugeplan.proof import Observation, verify
+from hugeplan.proof.verdict import Outcome
+
+EXAMPLE = json.loads((REPOSITORY / "docs" / "report.example.json").read_text(encoding="utf-8"))
+M2 = 2 * MIB
+
+
+def good() -> tuple[Plan, dict[str, Any]]:
+    """A plan and a report that says it is in force."""
+    found = plan(request_of("postgresql", nodes=1))
+    (instance,) = (i for i in found.instances if i.name == "postgresql")
+    pages = instance.demand.pages
+    pool = PoolPlan(numa_node=0, page_bytes=M2, demand_pages=pages, slack_pages=0, pages=pages, present_pages=0)
+    found = replace(found, pools=(pool,), kubernetes=None)
+    report = copy.deepcopy(EXAMPLE)
+    report["inventory"]["kernel_command_line"] = f"default_hugepagesz=2M hugepagesz=2M hugepages={pages}"
+    report["sample"] |= {
+        "pools": [
+            {"numa_node": 0, "page_bytes": M2, "nr_hugepages": pages, "free_hugepages": 0, "surplus_hugepages": 0}
+        ],
+        "global_pools": [
+            {
+                "page_bytes": M2,
+                "nr_hugepages": pages,
+                "free_hugepages": 0,
+                "resv_hugepages": 0,
+                "surplus_hugepages": 0,
+                "nr_overcommit_hugepages": 0,
+            }
+        ],
+        "buddyinfo": [{"numa_node": 0, "zone": "Normal", "free_blocks": [0] * 9 + [4, 1]}],
+        "databases": [
+            {
+                "key": "postgresql@x",
+                "engine": "postgresql",
+                "main_pid": 7,
+                "huge_pages_status": "on",
+                "segments": [{"bytes": pages * M2, "backing": "hugetlb", "page_bytes": M2, "kind": "anonymous_shared"}],
+                "hugetlb_limits": [],
+                "memlock_limited": True,
+                "memlock_limit_bytes": 65536,
+            }
+        ],
+        "kubelet": None,
+    }
+    return found, report
+
+
+def states(found: Plan, report: dict[str, Any]) -> tuple[Outcome, dict[str, State]]:
+    verdict = verify(found, Observation(report["inventory"], report["sample"]))
+    return verdict.outcome, {f.code: f.state for f in verdict.findings}
+
+
+def test_a_plan_in_force() -> None:
+    outcome, by_code = states(*good())
+    assert outcome is Outcome.IN_FORCE
+    assert set(by_code.values()) == {State.OK}
+    assert set(by_code) == {
+        "verify_pool",
+        "verify_overcommit",
+        "verify_pool_idle",
+        "verify_engine",
+        "verify_limit",
+        "verify_thp",
+        "verify_next_boot",
+    }
+
+
+def pool_of(report: dict[str, Any]) -> dict[str, Any]:
+    return report["sample"]["pools"][0]
+
+
+def server_of(report: dict[str, Any]) -> dict[str, Any]:
+    return report["sample"]["databases"][0]
+
+
+def short(report: dict[str, Any]) -> None:
+    pool_of(report)["nr_hugepages"] -= 5
+
+
+def fell_back(report: dict[str, Any]) -> None:
+    server_of(report) | {}
+    server_of(report)["segments"][0] |= {"backing": "base", "page_bytes": None}
+    server_of(report)["huge_pages_status"] = "off"
+
+
+def other_size(report: dict[str, Any]) -> None:
+    server_of(report)["segments"][0]["page_bytes"] = GIB
+
+
+def limit(counter: str) -> Any:
+    def change(report: dict[str, Any]) -> None:
+        server_of(report)["hugetlb_limits"] = [
+            {"page_bytes": M2, "counter": counter, "limit_bytes": M2, "usage_bytes": 0, "cgroup_path": "/x"}
+        ]
+
+    return change
+
+
+def changed(*path: Any, to: Any) -> Any:
+    def change(report: dict[str, Any]) -> None:
+        here: Any = report
+        for part in path[:-1]:
+            here = here[part]
+        here[path[-1]] = to
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "state", "outcome"),
+    [
+        (short, "verify_pool", State.WRONG, Outcome.NOT_IN_FORCE),
+        (changed("sample", "pools", to=None), "verify_pool", State.UNKNOWN, Outcome.UNDECIDED),
+        (changed("sample", "pools", to=[]), "verify_pool", State.WRONG, Outcome.NOT_IN_FORCE),
+        (changed("sample", "pools", 0, "nr_hugepages", to=10**6), "verify_pool", State.ATTENTION, Outcome.IN_FORCE),
+        (fell_back, "verify_engine", State.WRONG, Outcome.NOT_IN_FORCE),
+        (other_size, "verify_engine", State.WRONG, Outcome.NOT_IN_FORCE),
+        (changed("sample", "databases", to=[]), "verify_engine", State.UNKNOWN, Outcome.UNDECIDED),
+        (
+            changed("sample", "databases", 0, "huge_pages_status", to=None),
+            "verify_engine",
+            State.UNKNOWN,
+            Outcome.UNDECIDED,
+        ),
+        (
+            changed("sample", "databases", 0, "huge_pages_status", to="partial"),
+            "verify_engine",
+            State.ATTENTION,
+            Outcome.IN_FORCE,
+        ),
+        (
+            changed("sample", "databases", 0, "segments", 0, "bytes", to=M2),
+            "verify_engine",
+            State.ATTENTION,
+            Outcome.IN_FORCE,
+        ),
+        (limit("usage"), "verify_limit", State.WRONG, Outcome.NOT_IN_FORCE),
+        (limit("reservation"), "verify_limit", State.WRONG, Outcome.NOT_IN_FORCE),
+        (changed("sample", "databases", 0, "hugetlb_limits", to=None), "verify_limit", State.UNKNOWN, Outcome.IN_FORCE),
+        (
+            changed("sample", "global_pools", 0, "nr_overcommit_hugepages", to=9),
+            "verify_overcommit",
+            State.ATTENTION,
+            Outcome.IN_FORCE,
+        ),
+        (changed("sample", "global_pools", to=None), "verify_overcommit", State.UNKNOWN, Outcome.IN_FORCE),
+        (
+            changed("sample", "global_pools", 0, "free_hugepages", to=2000),
+            "verify_pool_idle",
+            State.ATTENTION,
+            Outcome.IN_FORCE,
+        ),
+        (changed("inventory", "thp", "enabled", to="always"), "verify_thp", State.ATTENTION, Outcome.IN_FORCE),
+        (changed("inventory", "thp", to=None), "verify_thp", State.UNKNOWN, Outcome.IN_FORCE),
+        (
+            changed("inventory", "kernel_command_line", to="quiet"),
+            "verify_next_boot",
+            State.ATTENTION,
+            Outcome.IN_FORCE,
+        ),
+        (
+            changed("inventory", "kernel_command_line", to="hugepagesz=2M hugepages=9,0:1"),
+            "verify_next_boot",
+            State.ATTENTION,
+            Outcome.NOT_IN_FORCE,
+        ),
+        (changed("inventory", "kernel_command_line", to=None), "verify_next_boot", State.UNKNOWN, Outcome.IN_FORCE),
+    ],
+)
+def test_each_check_reaches_its_verdict(change: Any, code: str, state: State, outcome: Outcome) -> None:
+    found, report = good()
+    change(report)
+    got, by_code = states(found, report)
+    assert by_code[code] is state
+    assert got is outcome
+
+
+@pytest.mark.parametrize(("blocks", "state"), [([0] * 10 + [3], State.OK), ([9] * 9 + [0, 0], State.ATTENTION)])
+def test_whether_missing_pages_can_be_made(blocks: list[int], state: State) -> None:
+    found, report = good()
+    pool_of(report)["nr_hugepages"] -= 6  # a block of order 10 holds two pages of order 9
+    report["sample"]["buddyinfo"] = [{"numa_node": 0, "zone": "Normal", "free_blocks": blocks}]
+    assert states(found, report)[1]["verify_fragmentation"] is state
+
+
+def test_gigantic_pages_are_sure_at_boot_only() -> None:
+    found, report = good()
+    found = replace(found, pools=(replace(found.pools[0], page_bytes=GIB, pages=2),))
+    assert states(found, report)[1]["verify_fragmentation"] is State.ATTENTION
+
+
+@pytest.mark.parametrize(
+    ("capacity", "state"),
+    [
+        ({"hugepages-2Mi": None}, State.UNKNOWN),
+        (None, State.UNKNOWN),
+        ({"hugepages-2Mi": 0}, State.WRONG),
+        ("pool", State.OK),
+    ],
+)
+def test_the_kubelet_knows_the_pool(capacity: Any, state: State) -> None:
+    _, report = good()
+    found = plan(request_of("postgresql", nodes=1, kubernetes=True))
+    pages = pool_of(report)["nr_hugepages"]
+    value = {"hugepages-2Mi": pages * M2} if capacity == "pool" else capacity
+    report["sample"]["kubelet"] = {"started_at": "x", "capacity": value}
+    found = replace(found, pools=tuple(p for p in found.pools if p.page_bytes == M2))
+    assert states(found, report)[1]["verify_kubelet"] is state

@@ -1,0 +1,47 @@
+"""A saved plan against the newest report of its node, over REST."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+from conftest import REPOSITORY
+
+EXAMPLE = json.loads((REPOSITORY / "docs" / "report.example.json").read_text(encoding="utf-8"))
+
+
+async def test_a_plan_is_verified_with_the_newest_report(planner: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    posted = await agent.post("/api/v1/reports", json=EXAMPLE)
+    assert posted.status_code in {200, 201}, posted.text
+    node_id = posted.json()["node_id"]
+    database = {
+        "name": "main", "engine": "postgresql", "version": "17", "page_size": "2MiB",
+        "settings": {"shared_buffers": "16GB", "max_connections": "200", "huge_pages": "try"},
+    }  # fmt: skip
+    scenario = {"databases": [database], "policy": {"slack": 0, "slack_min_pages": 0}}
+    body = {"name": "verified", "node_id": node_id, "scenario": scenario}
+    made = await planner.post("/api/v1/scenarios", json=body)
+    assert made.status_code == 201, made.text
+    saved = (await planner.post(f"/api/v1/scenarios/{made.json()['id']}/plans")).json()
+    answer = await planner.get(f"/api/v1/plans/{saved['id']}/verification")
+    assert answer.status_code == 200, answer.text
+    verdict = answer.json()
+    states = {f["code"]: f["state"] for f in verdict["findings"]}
+    assert verdict["node_id"] == node_id
+    # The report has the pool of the plan's node and a PostgreSQL on 2M pages, so nothing essential is unknown.
+    assert verdict["outcome"] in {"in_force", "not_in_force"}
+    assert states["verify_engine"] in {"ok", "attention"}
+    assert states["verify_pool"] in {"ok", "attention", "wrong"}
+    assert states["verify_next_boot"] in {"ok", "attention"}
+
+
+async def test_a_plan_of_no_node_cannot_be_verified(planner: httpx.AsyncClient) -> None:
+    scenario = {
+        "node": {"numa_nodes": [{"id": 0, "memory": "64GiB"}]},
+        "databases": [{"name": "main", "engine": "postgresql", "settings": {"shared_buffers": "8GB"}}],
+    }
+    made = (await planner.post("/api/v1/scenarios", json={"name": "no node", "scenario": scenario})).json()
+    saved = (await planner.post(f"/api/v1/scenarios/{made['id']}/plans")).json()
+    answer = await planner.get(f"/api/v1/plans/{saved['id']}/verification")
+    assert answer.status_code == 409
+    assert "no observed node" in answer.json()["detail"]
