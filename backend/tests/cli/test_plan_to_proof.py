@@ -19,7 +19,7 @@ import pytest
 
 from hugeplan.cli import main
 from hugeplan.cli.pool_files import PoolFiles
-from hugeplan.cli.this_node import Machine, node_facts
+from hugeplan.cli.this_node import observe
 from hugeplan.embedded import EmbeddedPostgresError, programs_dir
 from hugeplan.planner.model import MIB, DatabaseInstance, Plan, PlanRequest, Policy
 from hugeplan.planner.plan import plan
@@ -122,7 +122,7 @@ def plan_file(tmp_path: Path) -> tuple[Path, Plan]:
         numa_node=0,
     )
     request = PlanRequest(
-        node=node_facts(Machine.this()),
+        node=observe()[0],
         databases=(database,),
         policy=Policy(slack_fraction=0.0, slack_min_pages=0, reserve_at="runtime"),
     )
@@ -193,39 +193,46 @@ def test_plan_apply_start_verify_and_roll_back(
     assert hugeplan("apply", "--status")[1].startswith("old: the previous counts were restored")
 
 
+HIERARCHY = Path("/sys/fs/cgroup/hugetlb")
+
+
 @contextmanager
-def hugetlb_cgroup(folder: Path, limit_bytes: int) -> Iterator[Path]:
-    """A cgroup with a usage limit in a hierarchy of the hugetlb controller, version 1, mounted for the test."""
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["/bin/mount", "-t", "cgroup", "-o", "hugetlb", "cgroup", str(folder)],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    if mounted.returncode:
-        pytest.skip(f"the hugetlb controller cannot be mounted here: {mounted.stderr.strip()}")
-    try:
-        own = folder / f"hugeplan-proof-{os.getpid()}"
-        own.mkdir()
+def hugetlb_cgroup(limit_bytes: int) -> Iterator[Path]:
+    """A cgroup with a usage limit in the hugetlb controller's hierarchy, version 1, mounted where it is expected."""
+    is_mine = not HIERARCHY.is_mount()
+    if is_mine:
         try:
-            (own / "hugetlb.2MB.limit_in_bytes").write_text(str(limit_bytes))
-            yield own
-        finally:
-            with suppress(OSError):
-                for pid in (own / "cgroup.procs").read_text().split():
-                    (folder / "cgroup.procs").write_text(pid)
-            own.rmdir()
+            HIERARCHY.mkdir(exist_ok=True)
+        except OSError as error:
+            pytest.skip(f"{HIERARCHY} cannot be made: {error.strerror}")
+        mount = ["/bin/mount", "-t", "cgroup", "-o", "hugetlb", "cgroup", str(HIERARCHY)]
+        mounted = subprocess.run(mount, check=False, capture_output=True, text=True)
+        if mounted.returncode:
+            HIERARCHY.rmdir()
+            pytest.skip(f"the hugetlb controller cannot be mounted here: {mounted.stderr.strip()}")
+    own = HIERARCHY / f"hugeplan-proof-{os.getpid()}"
+    try:
+        own.mkdir()
+        (own / "hugetlb.2MB.limit_in_bytes").write_text(str(limit_bytes))
+        yield own
     finally:
-        subprocess.run(["/bin/umount", str(folder)], check=False, capture_output=True)
+        with suppress(OSError):
+            for pid in (own / "cgroup.procs").read_text().split():
+                (HIERARCHY / "cgroup.procs").write_text(pid)
+        with suppress(OSError):
+            own.rmdir()
+        if is_mine:
+            subprocess.run(["/bin/umount", str(HIERARCHY)], check=False, capture_output=True)
+            with suppress(OSError):
+                HIERARCHY.rmdir()
 
 
 def test_a_limit_below_the_segment_is_found(
-    files: PoolFiles, server: Server, plan_file: tuple[Path, Plan], hugeplan: Command, tmp_path: Path
+    files: PoolFiles, server: Server, plan_file: tuple[Path, Plan], hugeplan: Command
 ) -> None:
     path, found = plan_file
     pages = pool_pages(found)
-    with hugetlb_cgroup(tmp_path / "hugetlb", (pages - 20) * M2) as cgroup:
+    with hugetlb_cgroup((pages - 20) * M2) as cgroup:
         try:
             assert hugeplan("apply", str(path), "--yes")[0] in {3, 4}
             with server.started("on", cgroup) as runs:
