@@ -22,6 +22,7 @@ from hugeplan.planner.errors import PlannerError
 EXIT_FAILED: Final = 1
 EXIT_WRONG_INPUT: Final = 2
 EXIT_DOES_NOT_FIT: Final = 4
+EXIT_FINDING_WRONG: Final = 5
 EXIT_INTERRUPTED: Final = 130
 
 
@@ -118,7 +119,9 @@ def _row(name: str) -> Command:
 def _parser(given: Sequence[str]) -> OneLineParser:
     """The top parser; only the chosen command's arguments are built, and only its module is imported."""
     parser = OneLineParser(
-        prog="hugeplan", description="How many huge pages should a node reserve, of which size, and what will it buy?"
+        prog="hugeplan",
+        description="How many huge pages should a node reserve, of which size, and what will it buy?",
+        epilog="In a checkout: make setup, then .venv/bin/hugeplan. Start with: hugeplan plan --node this",
     )
     parser.add_argument("--version", action="version", version=f"hugeplan {version('hugeplan')}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=OneLineParser)

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from hugeplan.artifacts import Artifact, render, withheld
-from hugeplan.cli import EXIT_DOES_NOT_FIT, EXIT_WRONG_INPUT, InputError
+from hugeplan.cli import EXIT_DOES_NOT_FIT, EXIT_FINDING_WRONG, EXIT_WRONG_INPUT, InputError
 from hugeplan.cli.files import decode_text, read_bytes, read_run
+from hugeplan.cli.plan_answer import plan_answer
 from hugeplan.cli.plan_inventory import is_inventory, plan_kubernetes, plan_prometheus
 from hugeplan.cli.plan_text import plan_text
 from hugeplan.cli.this_node import observe
@@ -22,6 +23,7 @@ from hugeplan.planner.model import (
     DatabaseInstance,
     Plan,
     PlanRequest,
+    State,
     Tenant,
 )
 from hugeplan.planner.observation.databases import as_it_runs
@@ -44,7 +46,7 @@ could be read. A tenant with the name of a workload that runs replaces it; other
 An engine's option takes its settings; name, version, connections, numa_node, page_size and runs_as (the key of the
 running database that it describes) describe the instance.
 
-exit status: 0 the plan fits, 1 failed, 2 wrong input, 4 the plan does not fit.
+exit status: 0 the plan fits, 1 failed, 2 wrong input, 4 the plan does not fit, 5 it fits and a finding says wrong.
 """
 _INSTANCE_KEYS: Final = ("name", "version", "connections", "numa_node", "page_size", "runs_as")
 _TENANT: Final = re.compile(r"^(?P<name>[^:]+):\s*(?P<size>[^x]+?)\s*(?:x\s*(?P<count>\d+))?$")
@@ -58,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "scenario", nargs="?", help="a scenario (YAML or JSON) or Kubernetes objects; - reads standard input"
     )
     parser.add_argument("--prometheus", metavar="URL", help="plan every node that a Prometheus server knows")
-    parser.add_argument("--verbose", action="store_true", help="every node, database and finding")
+    parser.add_argument("--verbose", action="store_true", help="the whole ledger, every page size, check and file")
     parser.add_argument("--node", metavar="this", help="this: plan for the machine the command runs on")
     parser.add_argument("--tlbbench", metavar="FILE", help="a tlbbench document measured on the node")
     parser.add_argument(
@@ -107,10 +109,17 @@ def run(arguments: argparse.Namespace) -> int:
         }
         print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
     else:
-        sys.stdout.write(plan_text(found, artifacts))
+        sys.stdout.write((plan_text if arguments.verbose else plan_answer)(found, artifacts))
         if not arguments.force and (reason := withheld(found)) is not None:
             sys.stdout.write("\n" + reason + "\n")
-    return 0 if found.feasible else EXIT_DOES_NOT_FIT
+    return exit_status(found)
+
+
+def exit_status(found: Plan) -> int:
+    """What a script may rely on: 0, or that the plan does not fit, or that something is wrong under it."""
+    if not found.feasible:
+        return EXIT_DOES_NOT_FIT
+    return EXIT_FINDING_WRONG if any(f.state is State.WRONG for f in found.findings) else 0
 
 
 def _refuse_beside(arguments: argparse.Namespace, source: str) -> None:

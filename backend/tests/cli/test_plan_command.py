@@ -20,6 +20,9 @@ from hugeplan.scenario_file import json_schema
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "docs" / "examples").glob("*.yaml"))
 
+#: The others show a plan that does not fit and one without a pool (test_examples.py).
+WITH_POOLS = [path for path in EXAMPLES if path.stem not in {"does-not-fit", "caches-without-a-pool"}]
+
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     status = main(["plan", *arguments])
@@ -28,18 +31,19 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def run_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    """The document of a plan that fits, whatever its findings say."""
     status, out, err = run(capsys, *arguments, "--json")
-    assert (status, err) == (0, "")
+    assert (status in {0, 5}, err) == (True, "")
     document = json.loads(out)
     assert isinstance(document, dict)
     return document
 
 
 class TestExamples:
-    def test_there_are_the_five_of_the_issue(self) -> None:
-        assert len(EXAMPLES) >= 5
+    def test_there_are_ten(self) -> None:
+        assert len(EXAMPLES) >= 10
 
-    @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+    @pytest.mark.parametrize("path", WITH_POOLS, ids=lambda path: path.stem)
     def test_each_is_planned_and_fits(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         document = run_json(capsys, str(path))
         plan = document["plan"]
@@ -54,10 +58,10 @@ class TestExamples:
     def test_each_is_valid_by_the_published_schema(self, path: Path) -> None:
         jsonschema.validate(yaml.safe_load(path.read_text(encoding="utf-8")), json_schema())
 
-    @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-    def test_the_text_puts_counts_first(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        status, out, _ = run(capsys, str(path))
-        assert status == 0
+    @pytest.mark.parametrize("path", WITH_POOLS, ids=lambda path: path.stem)
+    def test_the_whole_text_puts_counts_first(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        status, out, _ = run(capsys, str(path), "--verbose")
+        assert status in {0, 5}
         order = [
             out.index(f"\n{title}\n")
             for title in ("Pools", "Databases", "Memory", "Gains", "Findings", "Files and checks")
@@ -66,7 +70,7 @@ class TestExamples:
         assert out.splitlines()[0].startswith("Reserve ")
 
     def test_the_kubernetes_example_shows_what_is_wrong_with_it(self, capsys: pytest.CaptureFixture[str]) -> None:
-        plan = run_json(capsys, str(next(p for p in EXAMPLES if "kubernetes" in p.stem)))["plan"]
+        plan = run_json(capsys, str(next(p for p in EXAMPLES if p.stem == "kubernetes-mysql-30-pods")))["plan"]
         states = {finding["code"]: finding["state"] for finding in plan["findings"]}
         assert states["pod_limit_below_segment"] == "wrong"
         assert states["phantom_eviction"] == "attention"
@@ -87,7 +91,9 @@ class TestThisNode:
         total = int(meminfo.split("MemTotal:")[1].split()[0]) * 1024
         assert plan["ledger"]["mem_total_bytes"] == total
         tenants = [part for part in plan["ledger"]["parts"] if part["kind"] == "tenants"]
-        assert sum(part["bytes"] for part in tenants) == 256 * MIB
+        # Beside what was typed stands what runs here now.
+        assert sum(part["bytes"] for part in tenants if part["name"] == "app") == 256 * MIB
+        assert sum(part["bytes"] for part in tenants if part["name"] != "app") > 0
 
     def test_two_instances_of_one_engine_get_two_names(self, capsys: pytest.CaptureFixture[str]) -> None:
         both = ("--postgresql", "shared_buffers=128MB", "--postgresql", "shared_buffers=256MB")

@@ -301,11 +301,11 @@ def _hardware_terms(scenarios: tuple[Scenario, ...], page_bytes: int, node: Node
         Term(f"TLB entries for {page_label(node.base_page_bytes)}", f"{first.base.entries:.0f}", first.base.source)
     ]
     if len(scenarios) > 1:
-        terms.append(Term(f"effective granule of {page_label(page_bytes)}", "not measured", Source.UNKNOWN))
+        terms.append(Term(f"effective page size of {page_label(page_bytes)}", "not measured", Source.UNKNOWN))
     else:
         probed = bool(node.hardware and node.hardware.granules)
         source = Source.MEASURED if probed else Source.COMPUTED
-        terms.append(Term(f"effective granule of {page_label(page_bytes)}", page_label(first.granule_bytes), source))
+        terms.append(Term(f"effective page size of {page_label(page_bytes)}", page_label(first.granule_bytes), source))
     for scenario in scenarios:
         if scenario.granule_bytes == page_bytes:
             label = f"TLB entries for {page_label(page_bytes)}"

@@ -1,0 +1,194 @@
+"""A plan as an answer: what to do, what it costs, what it buys and how sure that is; then how to apply it.
+
+The rest of a plan (every part of the ledger, every page size, every check) is ``plan_text``, behind ``--verbose``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hugeplan.artifacts import Artifact
+from hugeplan.artifacts.base import Restart
+from hugeplan.cli.plan_text import table, wrapped
+from hugeplan.planner.model import Finding, Gain, Plan, State
+from hugeplan.planner.pages import page_label
+from hugeplan.planner.units import format_bytes
+
+#: Findings that fit before a reader stops reading.
+MOST_FINDINGS = 5
+
+_RESTARTS = {
+    Restart.ENGINE: "then restart the database",
+    Restart.KUBELET: "then restart the kubelet",
+    Restart.REBOOT: "then reboot",
+    Restart.NODES: "then replace the nodes",
+}
+
+
+def plan_answer(plan: Plan, artifacts: Sequence[Artifact]) -> str:
+    """The short form of a plan for a reader at a terminal."""
+    sections = [
+        ("", [plan.headline, *_shortfall(plan), *_cost(plan), *_benefit(plan), _risk(plan)]),
+        ("Now -> plan", _change(plan)),
+        ("Needs action", _findings(plan)),
+    ]
+    if plan.feasible:
+        sections += [
+            ("Apply", _steps(artifacts)),
+            ("Verify (reads only, fails while the plan is not in force)", _commands(artifacts, "verify")),
+            ("Roll back", _commands(artifacts, "rollback")),
+        ]
+    sections.append(("", ["--verbose shows the whole ledger, every page size, every check and every file."]))
+    blocks = []
+    for title, lines in sections:
+        if lines:
+            shown = [part for line in lines for part in _shown(f"  {line}" if title else line)]
+            blocks.append("\n".join([*([title] if title else []), *shown]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _shown(line: str) -> list[str]:
+    """Sentences are wrapped; what a reader pastes into a shell is not."""
+    return [line] if line.lstrip().startswith("$ ") else wrapped(line)
+
+
+def _shortfall(plan: Plan) -> list[str]:
+    if plan.shortfall is None:
+        return []
+    return [plan.shortfall.reason, *(f"- {option.text}" for option in plan.shortfall.options)]
+
+
+def _cost(plan: Plan) -> list[str]:
+    net = plan.net_memory
+    if not net.locked_bytes:
+        return []
+    text = f"It costs {format_bytes(net.locked_bytes)} of ordinary memory"
+    if net.idle_bytes:
+        text += f" ({format_bytes(net.idle_bytes)} idle)"
+    returned = net.returned_page_tables_bytes + (net.returned_hvo_bytes or 0)
+    if returned > 0:
+        text += f"; page tables and struct pages give back up to {format_bytes(returned)}"
+    return [f"{text}."]
+
+
+def _benefit(plan: Plan) -> list[str]:
+    """One line per database with a pool: likely value, range, how sure and why not surer."""
+    lines = []
+    for instance in plan.instances:
+        gain = _chosen_gain(plan, instance.name, instance.page_bytes)
+        if gain is None or gain.speedup is None:
+            continue
+        low, likely, high = (100 * (x - 1) for x in (gain.speedup.low, gain.speedup.likely, gain.speedup.high))
+        weakest = next((term for term in gain.inputs if term.source.value in {"unknown", "assumed"}), None)
+        because = "" if weakest is None else f": {weakest.name} is {weakest.source.value}"
+        lines.append(
+            f"It buys {instance.name} {_signed(likely)} % throughput, likely ({_signed(low)} to {_signed(high)} %);"
+            f" confidence is {gain.confidence.value}{because}."
+        )
+    return lines
+
+
+def _chosen_gain(plan: Plan, name: str, page_bytes: int | None) -> Gain | None:
+    if page_bytes is None:
+        return None
+    found = (gain for gain in plan.gains if gain.instance == name and gain.page_bytes == page_bytes)
+    return next((gain for gain in found if gain.backing_kind == "hugetlb"), None)
+
+
+def _risk(plan: Plan) -> str:
+    risk = plan.risk
+    if risk.probability is None:
+        return f"Risk unknown: {risk.basis}."
+    likely, high = 100 * risk.probability.likely, 100 * risk.probability.high
+    verdict = {
+        True: "within the accepted",
+        False: "above the accepted",
+        None: "which may be more than the accepted",
+    }[risk.meets_policy]
+    return (
+        f"Risk that ordinary memory runs out: {_chance(likely)} % likely, up to {_chance(high)} %,"
+        f" {verdict} {100 * risk.policy:g} %."
+    )
+
+
+def _change(plan: Plan) -> list[str]:
+    rows = [("pool", "NUMA node", "now", "in use", "plan", "bytes")]
+    if plan.difference is not None:
+        for change in plan.difference.pools:
+            size = change.planned_pages * change.page_bytes
+            rows.append(
+                (
+                    page_label(change.page_bytes),
+                    str(change.numa_node),
+                    _count(change.now_pages),
+                    _count(change.in_use_pages),
+                    f"{change.planned_pages:,}",
+                    format_bytes(size),
+                )
+            )
+    else:
+        for pool in plan.pools:
+            size = pool.pages * pool.page_bytes
+            now = _count(pool.present_pages)
+            label, node = page_label(pool.page_bytes), str(pool.numa_node)
+            rows.append((label, node, now, "?", f"{pool.pages:,}", format_bytes(size)))
+    lines = table(rows, frozenset({1, 2, 3, 4, 5})) if len(rows) > 1 else []
+    if plan.difference is not None:
+        lines += [f"{move}." for move in plan.difference.moves]
+    return lines
+
+
+def _signed(percent: float) -> str:
+    """A percentage with its sign; what rounds to nothing is +0.0."""
+    return f"{round(percent, 1) + 0.0:+.1f}"
+
+
+def _chance(percent: float) -> str:
+    return f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
+
+
+def _count(pages: int | None) -> str:
+    return "?" if pages is None else f"{pages:,}"
+
+
+def _findings(plan: Plan) -> list[str]:
+    # What does not fit is said above.
+    said = {"memory_fit"} if plan.shortfall is not None else set()
+    action: list[Finding] = [
+        f for f in plan.findings if f.state in {State.WRONG, State.ATTENTION} and f.code not in said
+    ]
+    lines = []
+    for finding in action[:MOST_FINDINGS]:
+        mark = "WRONG " if finding.state is State.WRONG else ""
+        fix = f" Do: {finding.fix}" if finding.fix else ""
+        lines.append(f"- {mark}{finding.subject}: {finding.title}. {finding.reason}{fix}")
+    rest = len(action) - MOST_FINDINGS
+    if rest > 0:
+        lines.append(f"and {rest} more.")
+    unknown = sum(f.state is State.UNKNOWN for f in plan.findings)
+    if unknown:
+        lines.append(f"{unknown} check{'s' if unknown > 1 else ''} could not be made for want of facts.")
+    return lines
+
+
+def _recommended(artifacts: Sequence[Artifact]) -> list[Artifact]:
+    """The recommended path in its order."""
+    own = [item for item in artifacts if item.recommended]
+    return sorted(own, key=lambda item: item.step or 0)
+
+
+def _steps(artifacts: Sequence[Artifact]) -> list[str]:
+    own = _recommended(artifacts)
+    lines = ["Write the files with --artifacts DIR, go there, then:"] if own else []
+    for number, item in enumerate(own, 1):
+        restart = _RESTARTS.get(item.restart)
+        lines.append(f"{number}. {item.summary}{f' ({restart})' if restart else ''}")
+        lines += [f"$ {command}" for command in item.install.splitlines()]
+    return lines
+
+
+def _commands(artifacts: Sequence[Artifact], which: str) -> list[str]:
+    """The commands of the recommended path; undone in the reverse order."""
+    own = _recommended(artifacts)
+    ordered = reversed(own) if which == "rollback" else own
+    return [f"$ {line}" for item in ordered for line in getattr(item, which).splitlines()]
