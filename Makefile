@@ -104,6 +104,10 @@ validate: setup agent ## Predict what huge pages save a PostgreSQL here, measure
 	@$(BIN)/hugeplan backtest | tail -n 1
 	@cd backend && ../$(BIN)/python -m validate $(VALIDATE) || test $$? -eq 77
 
+.PHONY: chaos
+chaos: setup ## Kill the server and PostgreSQL at random under load, and look for lost or doubled reports (CHAOS="--server-kills 5")
+	@cd backend && ../$(BIN)/python tools/chaos.py $(CHAOS)
+
 .PHONY: fuzz
 fuzz: setup ## Feed damaged and random input to tlbbench's parsers (clang's libFuzzer)
 	@exec bash agent/tlbbench/tests/fuzz.sh
