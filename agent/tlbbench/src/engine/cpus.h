@@ -30,7 +30,7 @@ int cpus_idlest_between(const struct idle_sample *since, const struct idle_sampl
 /* The same up to now. */
 int cpus_idlest(const struct idle_sample *since, const struct cpu_list *allowed, double *idle_share);
 
-/* The core of `allowed` that idled most over a short look. */
+/* The core of `allowed` that idled most over a short sample. */
 int cpus_choose(const struct cpu_list *allowed);
 
 /* Binds the calling thread to one core. Returns 0 or -1 (errno). */

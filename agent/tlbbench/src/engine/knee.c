@@ -5,6 +5,9 @@
 
 #include <math.h>
 
+/* Constants that name no source were set by hand on the simulated processors of tests/test_knee.c and
+ * tests/test_geometry.c and on sweeps recorded on Emerald Rapids, which those tests hold; guests on Zen 3 and Zen 5
+ * confirmed them (docs/method-results.md). */
 enum {
     PLATEAU_POINTS = 3,        /* fewer points are no plateau */
     PLATEAU_MEDIAN_POINTS = 5, /* the level is the lower median of these, so that two disturbed ones do not lift it */
@@ -13,7 +16,7 @@ enum {
 
 /* A rise below 5 % is within what placement and frequency do to a latency on a quiet core. */
 #define RISE_SHARE 0.05
-#define RISE_MADS 3.0
+#define RISE_MADS 3.0 /* two standard deviations of normal noise */
 /* Points of one plateau that differ by more than this are no plateau. */
 #define PLATEAU_SPREAD 0.10
 /* A second level is worth a name when missing it costs at least this much more than hitting it. */

@@ -8,12 +8,17 @@
 
 #include <math.h>
 
-/* A core is held by others when a sweep got less than this share of it; shorter ones say too little. */
+/* Constants that name no source were set by hand on the simulated processors of tests/test_knee.c and
+ * tests/test_geometry.c and on sweeps recorded on Emerald Rapids, which those tests hold; guests on Zen 3 and Zen 5
+ * confirmed them (docs/method-results.md). */
+
+/* A CPU is contended when a sweep got less than this share of it; shorter ones say too little. */
 #define CONTENDED_CPU_SHARE 0.9
 #define WATCH_NS_MIN 3e7
 /* Another core is worth a move when it idled by this share of the time more than this one ran us. */
 #define MOVE_GAIN_SHARE 0.1
-/* Looks that say something of a core, and the share of ones with an idle sibling below which another core is tried. */
+/* Samples that say something of a core, and the share of ones with an idle sibling below which another core is tried.
+ */
 enum { WATCH_SAMPLES_MIN = 200 };
 #define SIBLING_IDLE_SHARE_MIN 0.5
 /* Of a batch, where the sibling's pauses are short. */
@@ -37,7 +42,7 @@ static void leave_contended_cpu(struct geometry_work *work)
 {
     double idle_share;
 
-    work->held = true;
+    work->contended = true;
     int idlest = cpus_idlest(&work->idle, &work->session->cpus, &idle_share);
 
     if (idlest >= 0 && idlest != work->session->cpu && idle_share > work->cpu_share + MOVE_GAIN_SHARE) {
@@ -46,13 +51,13 @@ static void leave_contended_cpu(struct geometry_work *work)
     }
 }
 
-/* Share of the sweep's looks since the last sweep that found the core with an idle sibling; NAN when there were few. */
+/* Share of the samples since the last sweep that found the sibling idle; NAN when there were few. */
 static double idle_share_since(const struct geometry_work *work)
 {
     const struct smt_watch *now = &work->sweep->watch;
-    uint64_t looks = now->samples - work->watched_samples;
+    uint64_t samples = now->samples - work->watched_samples;
 
-    return looks >= WATCH_SAMPLES_MIN ? (double)(now->idle - work->watched_idle) / (double)looks : NAN;
+    return samples >= WATCH_SAMPLES_MIN ? (double)(now->idle - work->watched_idle) / (double)samples : NAN;
 }
 
 /* A guest that runs on the SMT sibling of one core seldom has that of another, too. An idle core is tried for a

@@ -8,7 +8,7 @@
 #include "engine/sweep.h"
 #include "geometry/work.h"
 
-/* Notes what share of the core this thread got since the last look, and leaves a core that other work holds. */
+/* Notes what share of the CPU this thread got since the last call, and moves off a contended CPU. */
 void geometry_watch_core(struct geometry_work *work);
 
 /* Clears the sweep for a new one with its own random stream; leaves a core that other work held during the last. */

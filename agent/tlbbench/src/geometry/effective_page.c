@@ -117,20 +117,20 @@ static uint64_t coalesced_pages(const struct geometry_work *work, int64_t parts)
     return 1ull << (doublings > 0 ? doublings : 0);
 }
 
-/* The page size that the TLB holds. Some cores (AMD Zen, Arm) join a few neighbours with neighbouring frames into one
- * entry; that depends on the luck of the frames, so it is told apart from a page size and only noted. */
+/* The page size that the TLB holds. Some cores (AMD Zen, Arm) coalesce a few neighbours with neighbouring frames into
+ * one entry; that depends on the luck of the frames, so it is told apart from a page size and only noted. */
 static uint64_t page_from_knee(struct geometry_work *work, int64_t parts, uint64_t page_bytes)
 {
     const struct environment *environment = work->session->environment;
-    uint64_t joined = coalesced_pages(work, parts);
-    uint64_t bytes = joined * work->session->base_page_bytes;
+    uint64_t coalesced = coalesced_pages(work, parts);
+    uint64_t bytes = coalesced * work->session->base_page_bytes;
 
     if (bytes >= page_bytes)
         return page_bytes;
     for (size_t index = 0; index < environment->pool_count; index++)
         if (environment->pools[index].page_bytes == bytes)
             return bytes;
-    if (joined > 1)
+    if (coalesced > 1)
         work->result->coalescing_seen = true;
     return work->session->base_page_bytes;
 }
@@ -140,17 +140,17 @@ static void judge_effective_page(const struct geometry_work *work, struct effect
     effective_page->verdict = (struct verdict){.status = STATUS_OK};
     if (effective_page->entry_bytes >= effective_page->page_bytes)
         return;
-    uint64_t joined = knee > 0 ? coalesced_pages(work, knee) : 1;
+    uint64_t coalesced = knee > 0 ? coalesced_pages(work, knee) : 1;
     int written =
         snprintf(effective_page->verdict.reason, sizeof(effective_page->verdict.reason),
                  "one TLB entry covers %llu of the page's %llu bytes", (unsigned long long)effective_page->entry_bytes,
                  (unsigned long long)effective_page->page_bytes);
 
     effective_page->verdict.status = STATUS_FRACTURED;
-    if (joined > 1 && written > 0) {
-        (void)snprintf(effective_page->verdict.reason + written,
-                       sizeof(effective_page->verdict.reason) - (size_t)written,
-                       "; the core coalesced about %llu neighbouring base pages per entry", (unsigned long long)joined);
+    if (coalesced > 1 && written > 0) {
+        (void)snprintf(
+            effective_page->verdict.reason + written, sizeof(effective_page->verdict.reason) - (size_t)written,
+            "; the core coalesced about %llu neighbouring base pages per entry", (unsigned long long)coalesced);
     }
 }
 
@@ -320,7 +320,7 @@ static bool takes_too_long(const struct geometry_work *work, struct effective_pa
     double left = deadline_remaining_seconds(work->session->deadline) * fmin(1, work->cpu_share);
 
     if (effective_page->page_bytes <= ZEROED_SOON_BYTES ||
-        ((!work->held || work->pages_tried) && left >= 2 * zero_seconds))
+        ((!work->contended || work->pages_tried) && left >= 2 * zero_seconds))
         return false;
     verdict_set(&effective_page->verdict, STATUS_NOISY, "CPU contention: zeroing a page of %s would take too long",
                 effective_page->backing);

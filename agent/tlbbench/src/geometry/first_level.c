@@ -173,7 +173,7 @@ static enum confidence first_level_confidence(const struct geometry_work *work,
     uint64_t width = found->entries_max - found->entries_min;
 
     return !found->agreed || found->shared ? CONFIDENCE_LOW
-           : width > 2 || work->held       ? CONFIDENCE_MEDIUM
+           : width > 2 || work->contended  ? CONFIDENCE_MEDIUM
                                            : CONFIDENCE_HIGH;
 }
 
@@ -182,8 +182,8 @@ static int store_first_level(struct geometry_work *work, const struct backing *b
 {
     geometry_watch_core(work);
     geometry_note_hit(work, found->plateau_ns);
-    /* What disturbs takes entries: where passes differ for it, the largest of them is no upper end. */
-    bool is_lower_bound = found->shared || (!found->agreed && work->held);
+    /* Interference evicts entries: where passes differ for it, the largest of them is no upper end. */
+    bool is_lower_bound = found->shared || (!found->agreed && work->contended);
     struct tlb_level level = {
         .level = 1,
         .kind = TLB_DATA,

@@ -128,7 +128,7 @@ static void run_part(struct geometry_work *work, struct parts_run *run, size_t p
     size_t penalties = result->penalty_count;
 
     work->part_end = end_of_part(run, part);
-    work->held = false;
+    work->contended = false;
     int status = PARTS[part].measure(work, verdict);
 
     if (status < 0) {

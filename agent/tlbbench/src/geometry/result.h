@@ -40,7 +40,7 @@ struct geometry_result {
     struct verdict verdict;
     enum alias_method method;   /* chosen by measuring: does aliasing cost anything on this core? */
     double alias_cost_ns;       /* aliased minus distinct lines, few pages; NAN = not measured */
-    double core_alone_fraction; /* of the samples at the core: no SMT sibling was busy; NAN = no look */
+    double core_alone_fraction; /* of the probes: the SMT sibling was idle; NAN = no probe */
     bool coalescing_seen;       /* contiguous frames raise the capacity */
     char coalescing[REASON_BYTES];
     struct tlb_level_list levels; /* cpuid and catalogue facts first, then measured ones */

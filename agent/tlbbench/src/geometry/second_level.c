@@ -19,6 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Constants that name no source were set by hand on the simulated processors of tests/test_knee.c and
+ * tests/test_geometry.c and on sweeps recorded on Emerald Rapids, which those tests hold; guests on Zen 3 and Zen 5
+ * confirmed them (docs/method-results.md). */
 enum {
     SHORT_SWEEP_PAGES = 3072, /* shows a second level of 2048 entries whole */
     HIT_SWEEP_PAGES = 1100,   /* six steps past twice the largest first level; as a window 4.3 MiB of aliases */
@@ -33,7 +36,7 @@ enum {
 /* One step of the sweep, as in geometry_add_points(). */
 #define SWEEP_STEP 1.122462048
 /* Whoever shares the core evicts entries that a cycle of thousands of pages does not win back within a batch: the rise
- * then looks softer and earlier than it is, also in the batches that ran undisturbed. */
+ * then appears softer and earlier than it is, also in the batches that ran undisturbed. */
 #define DROPPED_SHARE_MAX 0.25
 /* From here on the upper end of the interval is the end of the sweep, not the half of a rise that began too early. */
 #define DROPPED_SHARE_WIDE 0.05
@@ -113,7 +116,7 @@ static bool is_restless(const struct sweep *sweep)
 /* On a contended CPU points have few access permutations, and the best of few may still be a bad one. */
 static bool is_disturbed(const struct geometry_work *work)
 {
-    return work->held || sweep_dropped_share(work->sweep) > DROPPED_SHARE_WIDE || is_restless(work->sweep);
+    return work->contended || sweep_dropped_share(work->sweep) > DROPPED_SHARE_WIDE || is_restless(work->sweep);
 }
 
 static int store_second_level(struct geometry_work *work, const struct backing *backing,
@@ -218,24 +221,24 @@ static int sweep_place(struct geometry_work *work, const struct level_sweep *lev
                                      : sweep_of_window(&place->window);
     int status = sweep_measure(sweep, &source, effort, work->session, verdict);
 
-    struct sweep_effort first_look = *effort;
+    struct sweep_effort first_effort = *effort;
 
-    first_look.rounds = effort->rounds > 0 ? effort->rounds : effort->rounds_max;
+    first_effort.rounds = effort->rounds > 0 ? effort->rounds : effort->rounds_max;
     while (status == 0 && level_sweep->extends && !deadline_passed(effort->last) &&
            *reach * SWEEP_STEP <= (double)level_sweep->pages_max && !rise_is_over(work, level_sweep)) {
         *reach *= SWEEP_STEP;
         uint64_t pages = (uint64_t)llround(*reach);
 
-        status = sweep_extend(sweep, pages, &source, &first_look, work->session, verdict);
+        status = sweep_extend(sweep, pages, &source, &first_effort, work->session, verdict);
     }
     return status;
 }
 
 /* The effort of one mapping: some rounds of every point at first, then of those that are uncertain. */
-static struct sweep_effort effort_of_mapping(const struct sweep_effort *whole, bool held, unsigned mapping)
+static struct sweep_effort effort_of_mapping(const struct sweep_effort *whole, bool contended, unsigned mapping)
 {
     struct sweep_effort effort = *whole;
-    unsigned rounds = held ? 1 : (whole->rounds + MAPPINGS - 1) / MAPPINGS;
+    unsigned rounds = contended ? 1 : (whole->rounds + MAPPINGS - 1) / MAPPINGS;
 
     effort.rounds = mapping < MAPPINGS ? rounds : 0;
     effort.rounds_max = mapping < MAPPINGS ? 0 : rounds;
@@ -263,7 +266,7 @@ static int sweep_mappings(struct geometry_work *work, const struct level_sweep *
         /* The longest cycles are added when some mappings have been measured. */
         bool short_points = sweep_lacks_batches(work->sweep, MAPPINGS_MIN, true);
         bool late = start_ns + longest_ns > whole.end.end_ns;
-        struct sweep_effort effort = effort_of_mapping(&whole, work->held, mapping);
+        struct sweep_effort effort = effort_of_mapping(&whole, work->contended, mapping);
         struct place place;
 
         bool enough = mapping >= MAPPINGS_MAX || (mapping >= MAPPINGS && !sweep_is_uncertain(work->sweep));

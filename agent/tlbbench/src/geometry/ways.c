@@ -31,7 +31,7 @@ static void add_ways_points(struct sweep *sweep, uint64_t entries, unsigned doub
     }
 }
 
-/* The knee at one stride. Interference can only bring a knee down, so of several looks the largest counts. */
+/* The knee at one stride. Interference can only bring a knee down, so of several passes the largest counts. */
 static int measure_capacity(struct geometry_work *work, unsigned doublings, double share, struct verdict *verdict)
 {
     struct backing base = {.kind = BACKING_BASE, .page_bytes = work->session->base_page_bytes};
@@ -96,7 +96,7 @@ static void store_ways(struct geometry_work *work)
                    (unsigned)capacity[4], (unsigned)capacity[5], (unsigned)capacity[6], (unsigned)capacity[7]);
 }
 
-/* Strides whose knee a further look could still move: one as late as at stride 1 cannot be better. */
+/* Strides whose knee another pass could still move: one as late as at stride 1 cannot be better. */
 static unsigned open_strides(const struct geometry_work *work, unsigned from)
 {
     unsigned open = 0;
@@ -106,7 +106,7 @@ static unsigned open_strides(const struct geometry_work *work, unsigned from)
     return open;
 }
 
-/* Looks once at every open stride. Returns -1 when the part cannot go on. */
+/* Measures every open stride once. Returns -1 when the part cannot go on. */
 static int measure_strides(struct geometry_work *work, struct verdict *verdict)
 {
     unsigned passes_left = PASSES_MAX - work->ways_passes;
@@ -117,7 +117,7 @@ static int measure_strides(struct geometry_work *work, struct verdict *verdict)
 
         if (work->capacity[doublings] >= work->l1_entries)
             continue;
-        /* A noisy sweep is one look less; the next comes to this stride again. Most end before their time. */
+        /* A noisy sweep is one pass less; the next comes to this stride again. Most end before their time. */
         if (measure_capacity(work, doublings, fmin(1, 2.0 / (open * passes_left)), &stride_verdict) != 0 &&
             stride_verdict.status != STATUS_NOISY) {
             *verdict = stride_verdict;
@@ -141,6 +141,6 @@ int geometry_measure_ways(struct geometry_work *work, struct verdict *verdict)
             break;
     }
     store_ways(work);
-    /* Knees that disturbances brought down make the ways unknown; another look takes what time the section has left. */
+    /* Knees that interference brought down make the ways unknown; another pass takes what time the section has left. */
     return ways == KNEE_WAYS_UNKNOWN && work->ways_passes < PASSES_MAX ? 1 : 0;
 }

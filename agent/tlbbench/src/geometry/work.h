@@ -48,7 +48,7 @@ struct geometry_work {
     uint64_t watched_samples, watched_idle; /* of the sweep's watch when the last sweep started */
     uint64_t cpu_ns;                        /* of this thread at that time */
     double cpu_share;                       /* of the core that the last sweep got */
-    bool held;                              /* other work has held the core since the part began */
+    bool contended;                         /* other work has held the core since the part began */
 };
 
 /* Keeps a copy of the sweep in the result's curves. `packed` selects the control. */

@@ -85,7 +85,7 @@ static void report_clock(FILE *out, const struct core_clock *clock)
                        clock->l1_hit_ns, clock->l1_hit_cycles);
 }
 
-/* Above this share of looks an unseen neighbour is too little to tell of. */
+/* Above this share of probes with an idle sibling its effect is too small to report. */
 #define IDLE_FRACTION_TOLD 0.9
 
 static void report_sharing(FILE *out, double alone_fraction)
