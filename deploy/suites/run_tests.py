@@ -52,7 +52,7 @@ SUITES = (
         "tlbbench", ".", ("bash", "agent/tlbbench/tests/run.sh"), 1800,
         "agent/tlbbench/tests/run.sh", preflight=("cc",), builds=("agent",), junit=False,
     ),
-    Suite("agent", "agent", PYTEST, 600, "agent/tests", preflight=("cc",), builds=("agent",)),
+    Suite("agent", "agent", PYTEST, 1500, "agent/tests", preflight=("cc",), builds=("agent",)),
     Suite(
         "deploy", "deploy", PYTEST, 900,
         "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"),
