@@ -112,9 +112,11 @@ def _with_parts(
     state: MeasuredState, taken: Mapping[str, Part], documents: Mapping[UUID, TlbbenchDocument]
 ) -> MeasuredState:
     facts = state.hardware
+    # The three parts mostly come from one run: its facts are made once.
+    made = {run_id: hardware_facts_of(documents[run_id]) for run_id in {part.run_id for part in taken.values()}}
     if "geometry" in taken:
         document = documents[taken["geometry"].run_id]
-        new = hardware_facts_of(document)
+        new = made[taken["geometry"].run_id]
         facts = replace(new, curves=facts.curves, pressure=facts.pressure) if facts else _only_geometry(new)
         state = msgspec.structs.replace(
             state,
@@ -123,7 +125,7 @@ def _with_parts(
         )
     for name in ("latency", "pressure"):
         if name in taken:
-            new = hardware_facts_of(documents[taken[name].run_id])
+            new = made[taken[name].run_id]
             field = "curves" if name == "latency" else "pressure"
             # Without any geometry yet, the processor is named by the run that has curves.
             facts = replace(facts or _only_geometry(new), **{field: getattr(new, field)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import islice
 
 import httpx
@@ -23,7 +24,7 @@ async def test_it_fills_the_service(service: Service, viewer: httpx.AsyncClient,
     assert service.app is not None
     options = SeedOptions(nodes=120, seed=3, samples=2, runs=2, history_days=40)
     for _ in range(2):  # a second time replaces the first
-        assert seed_fleet(settings.psycopg_url(), options) == 120
+        assert await asyncio.to_thread(seed_fleet, settings.psycopg_url(), options) == 120
     summary = (await viewer.get("/api/v1/fleet/summary")).json()
     assert summary["nodes"] == summary["nodes_synthetic"] == 120
     assert 60 < summary["nodes_measured"] <= 120
