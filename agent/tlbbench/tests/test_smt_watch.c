@@ -123,4 +123,4 @@ static const struct harness_case CASES[] = {
     {"a core that is always narrow", always_narrow},
     {"the probe gives a width", the_probe_gives_a_width},
 };
-HARNESS_MAIN("core_watch", CASES)
+HARNESS_MAIN("smt_watch", CASES)

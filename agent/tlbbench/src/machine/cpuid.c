@@ -3,13 +3,13 @@
 
 #include "base/parse.h"
 
-#include <cpuid.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
 #define HAVE_CPUID 1
 #endif
 
