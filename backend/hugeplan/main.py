@@ -29,6 +29,7 @@ from hugeplan.db.engine import create_engine
 from hugeplan.db.maintenance import maintain_forever
 from hugeplan.db.session import Database
 from hugeplan.documents.report import Report
+from hugeplan.events.delivery import deliver_forever
 from hugeplan.events.feed import EventFeed
 from hugeplan.events.router import router as events_router
 from hugeplan.evidence.router import router as evidence_router
@@ -77,6 +78,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     await writer.open()
     tasks = [
         asyncio.create_task(app.state.event_feed.run_forever(), name="events"),
+        asyncio.create_task(deliver_forever(database), name="webhooks"),
         asyncio.create_task(maintain_forever(database, settings), name="maintenance"),
         asyncio.create_task(bootstrap.register_enrolment_token(database, settings), name="bootstrap"),
         asyncio.create_task(bootstrap.remember_tokens(app.state.door.gate), name="tokens"),
