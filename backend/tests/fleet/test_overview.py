@@ -11,10 +11,12 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import text
 from support.reports import GIB, MIB, report, run
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
+from hugeplan.fleet.reparse import reparse
 
 NODES = "/api/v1/nodes"
 FLEET = "/api/v1/fleet"
@@ -249,6 +251,25 @@ class TestRuns:
         assert_problem(await viewer.get(f"{NODES}/{node_id}"), 404, "not-found")
         assert (await viewer.get(f"{FLEET}/summary")).json()["nodes"] == 0
         assert (await kinds(viewer))[-1] == "node_deleted"
+
+
+class TestReparse:
+    async def test_what_a_migration_could_not_fill_is_made_from_documents(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        """A database of before the fleet tables has runs, and neither wins nor facts of them."""
+        node_id = (await post(service, 1, run=run()))["node_id"]
+        before = (await viewer.get(f"{NODES}/{node_id}")).json()["facts"]
+        wins = (await viewer.get(f"{FLEET}/page-size-wins")).json()
+        async with service.database.write() as session:
+            for statement in ("UPDATE node_states SET measured = NULL", "DELETE FROM run_wins"):
+                await session.execute(text(statement))
+        assert (await viewer.get(f"{NODES}/{node_id}")).json()["facts"] != before
+        for _ in range(2):
+            done = await reparse(service.database)
+            assert (done.nodes, done.runs, done.unreadable) == (1, 1, 0)
+        assert (await viewer.get(f"{NODES}/{node_id}")).json()["facts"] == before
+        assert (await viewer.get(f"{FLEET}/page-size-wins")).json() == wins
 
 
 class TestNewerSchema:

@@ -1,0 +1,30 @@
+"""``hugeplan reparse``: today's parsers over the stored runs of HUGEPLAN_DATABASE_URL, while the service runs."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+
+from hugeplan.cli.service_settings import load_settings
+from hugeplan.db.engine import create_engine
+from hugeplan.db.session import Database
+from hugeplan.fleet.reparse import Reparsed, reparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """``reparse`` takes its settings from the environment (docs/settings.md)."""
+
+
+def run(_: argparse.Namespace) -> int:
+    """Read every stored run again."""
+    done = asyncio.run(_reparse())
+    print(f"{done.runs} runs of {done.nodes} nodes read again, {done.unreadable} not readable", flush=True)
+    return 0
+
+
+async def _reparse() -> Reparsed:
+    database = Database(create_engine(load_settings()))
+    try:
+        return await reparse(database)
+    finally:
+        await database.dispose()
