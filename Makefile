@@ -67,6 +67,10 @@ agent: $(TLBBENCH) ## Build agent/build/tlbbench
 frontend: $(DIST_READY) ## Build the user interface into frontend/dist
 	@:
 
+.PHONY: screenshots
+screenshots: setup frontend ## Picture every page and state in both themes into frontend/screenshots
+	@cd frontend && npm run --silent screenshots
+
 .PHONY: lock
 lock: ## Pin every Python dependency again, with hashes, from the pyproject files
 	@deploy/make/lock.sh $(STATE)/lock $(UV_VERSION)

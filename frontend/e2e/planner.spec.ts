@@ -1,4 +1,4 @@
-import { expect, test } from "./fixtures";
+import { expect, signIn, test } from "./fixtures";
 
 test.describe("the planner", () => {
   test("marks a wrong input beside it, keeps the last plan, and recovers", async ({
@@ -8,7 +8,7 @@ test.describe("the planner", () => {
   }) => {
     watch.expectErrors(/422/);
     await page.goto(`${fleet.server.url}/planner?node=${fleet.numaId}`);
-    const answer = page.getByRole("region", { name: "The plan in one line" });
+    const answer = page.getByRole("region", { name: "The answer" });
     await expect(answer).toContainText("Reserve");
     const input = page.getByLabel("shared_buffers");
     await input.fill("8 bananas");
@@ -26,7 +26,7 @@ test.describe("the planner", () => {
     await page.getByRole("textbox", { name: "Memory" }).fill("0");
     await expect(page.getByRole("textbox", { name: "Memory" })).toHaveAttribute("aria-invalid", "true");
     await page.getByRole("textbox", { name: "Memory" }).fill("64GiB");
-    await expect(page.getByRole("region", { name: "The plan in one line" })).toBeVisible();
+    await expect(page.getByRole("region", { name: "The answer" })).toBeVisible();
   });
 
   test("reads a pasted table, draws its curve, and names the line it cannot read", async ({
@@ -36,7 +36,7 @@ test.describe("the planner", () => {
   }) => {
     watch.expectErrors(/422/);
     await page.goto(`${fleet.server.url}/planner?node=${fleet.numaId}`);
-    await page.getByText("Connections and workload").click();
+    await page.getByText("Connections, workload and pool range").click();
     const table = page.getByLabel("Measured throughput by pool size");
     await table.fill("5, 42428\n15, many");
     await expect(table).toHaveAttribute("aria-invalid", "true");
@@ -55,23 +55,21 @@ test.describe("the planner", () => {
 
   test("shows the risk of each NUMA node that something is bound to", async ({ signedIn: page, fleet }) => {
     await page.goto(`${fleet.server.url}/planner?node=${fleet.numaId}`);
-    await page.getByRole("button", { name: "Add a tenant" }).click();
+    await page.getByRole("button", { name: "Add a workload" }).click();
     const tenant = page.getByRole("group", { name: "Tenant app" });
-    await tenant.getByLabel("Copies").fill("20");
+    await tenant.getByLabel("Replicas").fill("20");
     await tenant.getByLabel("Request").fill("6Gi");
     await tenant.getByLabel("Limit").fill("8Gi");
     await tenant.getByLabel("NUMA node").selectOption("1");
     const card = page.getByRole("region", { name: /^NUMA node 1 / });
     await expect(card.getByRole("row", { name: /^NUMA\snode\s1/ })).toContainText("%");
-    await expect(page.getByRole("region", { name: "The plan in one line" })).toContainText(
-      "Above the accepted 1%",
-    );
+    await expect(page.getByRole("region", { name: "The answer" })).toContainText("above the accepted 1%");
   });
 
   test("keeps the scenario in the address", async ({ signedIn: page, fleet }) => {
     await page.goto(`${fleet.server.url}/planner`);
     await page.getByLabel("shared_buffers").fill("16GB");
-    await page.getByRole("button", { name: "Add a tenant" }).click();
+    await page.getByRole("button", { name: "Add a workload" }).click();
     await page.getByRole("group", { name: "Tenant app" }).getByLabel("Request").fill("6Gi");
     await expect(page).toHaveURL(/16GB.*6Gi/);
     await page.reload();
@@ -90,7 +88,7 @@ test.describe("the planner", () => {
     };
     expect(plan.ledger.parts.reduce((sum, part) => sum + part.bytes, 0)).toBe(plan.ledger.mem_total_bytes);
     await expect(page.getByText("stays free under the plan")).toBeVisible();
-    await expect(page.getByRole("img", { name: /^Planned memory of/ })).toBeVisible();
+    await expect(page.getByRole("group", { name: /^Planned memory of/ })).toBeVisible();
   });
 
   test("saves a scenario, opens it again, and refuses a stale edit", async ({
@@ -103,10 +101,11 @@ test.describe("the planner", () => {
     await page.goto(`${fleet.server.url}/planner`);
     await page.getByLabel("shared_buffers").fill("12GB");
     await expect(page).toHaveURL(/12GB/);
-    await page.getByRole("button", { name: "Save as" }).click();
+    await page.getByRole("button", { name: "Save", exact: true }).click();
     await page.getByRole("dialog").getByLabel("Name").fill("twelve");
     await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
     await expect(page.getByRole("heading", { level: 1, name: "twelve" })).toBeVisible();
+    await expect(page.getByText("Saved, version 1.")).toBeVisible();
 
     const other = await context.newPage();
     await other.goto(page.url());
@@ -116,15 +115,136 @@ test.describe("the planner", () => {
     await expect(other.getByRole("button", { name: "Save", exact: true })).toBeEnabled();
     await expect.poll(async () => savedBuffers(other)).toBe("13GB");
 
+    // The edit made here is not lost: not by the refusal, and not by a reload.
     await page.getByLabel("shared_buffers").fill("14GB");
     await page.getByRole("button", { name: "Save", exact: true }).click();
-    await expect(page.getByText("Somebody changed it since you opened it")).toBeVisible();
+    await expect(page.getByText(/somebody changed this scenario since you opened it/)).toBeVisible();
+    await expect(page).toHaveURL(/14GB/);
+    await page.reload();
+    await expect(page.getByLabel("shared_buffers")).toHaveValue("14GB");
+    await expect(page.getByText("Unsaved changes, kept in the address")).toBeVisible();
 
     await other.getByRole("button", { name: "Delete" }).click();
-    await other.getByRole("button", { name: "Delete twelve now" }).click();
+    await other.getByRole("dialog").getByRole("button", { name: "Delete twelve" }).click();
     await expect(other.getByRole("heading", { level: 1, name: "Planner" })).toBeVisible();
-    await expect(other.getByRole("button", { name: "Open a saved scenario" })).toHaveCount(0);
     await other.close();
+  });
+
+  test("says that a save failed, and keeps the edit", async ({ signedIn: page, fleet, watch }) => {
+    watch.expectErrors(/500/);
+    await page.goto(`${fleet.server.url}/planner`);
+    await page.getByLabel("shared_buffers").fill("5GB");
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.route("**/api/v1/scenarios", (route) =>
+      route.request().method() === "POST"
+        ? route.fulfill({
+            status: 500,
+            contentType: "application/problem+json",
+            body: JSON.stringify({ title: "Internal server error", status: 500, request_id: "req-e2e" }),
+          })
+        : route.continue(),
+    );
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("five");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await expect(dialog.getByRole("alert")).toContainText("Internal server error");
+    await page.keyboard.press("Escape");
+    await expect(page.getByLabel("shared_buffers")).toHaveValue("5GB");
+  });
+
+  test("takes an edit back and forth, and shares it unsaved in a second browser", async ({
+    signedIn: page,
+    fleet,
+    browser,
+  }) => {
+    await page.goto(`${fleet.server.url}/planner`);
+    await page.getByLabel("shared_buffers").fill("6GB");
+    await expect(page).toHaveURL(/6GB/);
+    await page.getByRole("button", { name: "Undo" }).click();
+    await expect(page.getByLabel("shared_buffers")).toHaveValue("");
+    await page.getByRole("button", { name: "Redo" }).click();
+    await expect(page.getByLabel("shared_buffers")).toHaveValue("6GB");
+    await expect(page).toHaveURL(/6GB/);
+    const second = await browser.newContext();
+    const reader = await second.newPage();
+    await signIn(reader, await fleet.server.loginLink());
+    await reader.goto(page.url());
+    await expect(reader.getByLabel("shared_buffers")).toHaveValue("6GB");
+    await second.close();
+  });
+
+  test("never shows the plan of one node beside another", async ({ signedIn: page, fleet }) => {
+    await page.goto(`${fleet.server.url}/planner?node=${fleet.guestId}`);
+    const planned = page.getByRole("group", { name: /^Planned memory of/ });
+    await expect(planned.first()).toBeVisible();
+    await page.route("**/api/v1/plans/preview", async (route) => {
+      await new Promise((answer) => setTimeout(answer, 1500));
+      await route.continue();
+    });
+    await page.getByRole("combobox", { name: "Node" }).click();
+    await page.getByRole("option").nth(1).click();
+    await expect(planned).toHaveCount(0);
+    await expect(planned.first()).toBeVisible();
+  });
+
+  test("follows a slider within 100 ms at the 95th percentile", async ({ signedIn: page, fleet }) => {
+    await page.goto(`${fleet.server.url}/planner?node=${fleet.numaId}`);
+    const slider = page.getByRole("slider", { name: "Try another shared_buffers" });
+    await expect(slider).toBeVisible();
+    await slider.focus();
+    const waits: number[] = [];
+    for (let step = 0; step < 40; step += 1) {
+      const wait = page.evaluate(
+        () =>
+          new Promise<number>((done) => {
+            const headline = document.querySelector('[data-testid="plan-headline"]') as HTMLElement;
+            const before = headline.textContent;
+            let from = 0;
+            document.addEventListener("keydown", () => (from = performance.now()), { once: true });
+            const watch = new MutationObserver(() => {
+              if (headline.textContent === before) return;
+              watch.disconnect();
+              requestAnimationFrame(() => done(performance.now() - from));
+            });
+            watch.observe(headline, { childList: true, characterData: true, subtree: true });
+          }),
+      );
+      await page.keyboard.press("ArrowRight");
+      waits.push(await wait);
+    }
+    waits.sort((a, b) => a - b);
+    const p95 = waits[Math.floor(waits.length * 0.95)] ?? Number.POSITIVE_INFINITY;
+    console.log(`what-if: p50 ${waits[20]?.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms of 100 ms`);
+    // A machine that is shared with other work measures that work: the bound is for a quiet one.
+    expect(p95).toBeLessThan(Number(process.env.HUGEPLAN_WHAT_IF_MS ?? 100));
+  });
+
+  test("prints one page to sign, without the form", async ({ signedIn: page, fleet }) => {
+    await page.goto(`${fleet.server.url}/planner?node=${fleet.numaId}`);
+    await expect(page.getByRole("region", { name: "The answer" })).toBeVisible();
+    const pdf = (await page.pdf({ format: "A4", preferCSSPageSize: true })).toString("latin1");
+    expect(pdf.match(/\/Type\s*\/Page\b(?!s)/g)).toHaveLength(1);
+    await page.emulateMedia({ media: "print" });
+    await expect(page.getByText("Signature")).toBeVisible();
+    await expect(page.getByLabel("shared_buffers")).toBeHidden();
+  });
+
+  test("takes pods from kubectl as workloads", async ({ signedIn: page, fleet }) => {
+    await page.goto(`${fleet.server.url}/planner`);
+    await page.getByRole("button", { name: "Paste pods" }).click();
+    const dialog = page.getByRole("dialog");
+    const pods = ["a", "b"].map((name) => ({
+      metadata: {
+        name: `api-7d9f4b6c5-${name}bcde`,
+        ownerReferences: [{ kind: "ReplicaSet", name: "api-7d9f4b6c5" }],
+      },
+      spec: { containers: [{ resources: { requests: { memory: "1Gi" }, limits: { memory: "2Gi" } } }] },
+    }));
+    await dialog.getByLabel("Pods as JSON").fill("NAME READY");
+    await expect(dialog.getByText(/This is not JSON/)).toBeVisible();
+    await dialog.getByLabel("Pods as JSON").fill(JSON.stringify({ items: pods }));
+    await dialog.getByRole("button", { name: "Add 1 workloads" }).click();
+    await expect(page.getByRole("group", { name: "Tenant api" }).getByLabel("Replicas")).toHaveValue("2");
   });
 });
 

@@ -95,7 +95,7 @@ test.describe("states", () => {
     watch.expectErrors(/500/);
     const problem = {
       type: "https://hugeplan.dev/problems/internal",
-      title: "The service made a mistake",
+      title: "Internal server error",
       status: 500,
       detail: "An unexpected error happened. Nothing was stored.",
       instance: "/api/v1/nodes",
@@ -138,12 +138,14 @@ test.describe("access", () => {
   test("an administrator makes a token, sees it once, and revokes it", async ({ signedIn: page, fleet }) => {
     await page.goto(`${fleet.server.url}/settings`);
     await page.getByLabel("Name").fill("db-9");
-    await page.getByRole("button", { name: "Make a token" }).click();
+    await page.getByRole("button", { name: "Create a token" }).click();
     await expect(page.getByRole("status").getByText(/hp_/)).toBeVisible();
     await page.reload();
     await expect(page.getByText(/hp_/)).toHaveCount(0);
-    await page.getByRole("button", { name: "Revoke db-9", exact: true }).click();
-    await page.getByRole("button", { name: "Revoke db-9 now" }).click();
+    // A double click asks, and does not revoke.
+    await page.getByRole("button", { name: "Revoke db-9", exact: true }).dblclick();
+    await expect(page.getByRole("dialog")).toBeVisible();
+    await page.getByRole("dialog").getByRole("button", { name: "Revoke the token" }).click();
     await expect(page.getByRole("button", { name: /Revoke db-9/ })).toHaveCount(0);
   });
 });

@@ -25,7 +25,11 @@ export function planPreviewQuery(input: PreviewInput | null) {
     queryFn: ({ signal }): Promise<PlanPreview> =>
       unwrap<unknown>(
         client.POST("/api/v1/plans/preview", {
-          body: { node_id: input?.nodeId ?? null, scenario: asScenarioDocument(input?.scenario ?? {}), force: false },
+          body: {
+            node_id: input?.nodeId ?? null,
+            scenario: asScenarioDocument(input?.scenario ?? {}),
+            force: false,
+          },
           signal,
         }),
       ) as Promise<PlanPreview>,

@@ -9,6 +9,7 @@ import { GIB, MIB } from "@/lib/units";
 import { DatabaseInputs } from "./database-inputs";
 import type { Draft } from "./draft";
 import { NodeInputs, PolicyInputs } from "./node-inputs";
+import { ObservedWorkloads } from "./observed-workloads";
 import { newDatabase, newTenant, type PlannerForm } from "./planner-form";
 import classes from "./planner-form.module.css";
 import { podsToTenants } from "./pods";
@@ -102,7 +103,7 @@ function DatabaseGroup({ engines, form, node, errors, plan, numaNodes, onForm }:
   );
 }
 
-function TenantGroup({ form, errors, numaNodes, onForm }: GroupProps) {
+function TenantGroup({ form, errors, plan, numaNodes, onForm }: GroupProps) {
   const [pasting, paste] = useDisclosure(false);
   const set = (tenants: PlannerForm["tenants"]) => onForm({ ...form, tenants });
   return (
@@ -124,6 +125,11 @@ function TenantGroup({ form, errors, numaNodes, onForm }: GroupProps) {
           </Button>
         </span>
       </h2>
+      <ObservedWorkloads
+        plan={plan}
+        exclude={form.exclude ?? []}
+        onExclude={(names) => onForm({ ...form, exclude: names.length > 0 ? names : undefined })}
+      />
       {form.tenants.map((tenant, index) => (
         <TenantInputs
           // biome-ignore lint/suspicious/noArrayIndexKey: names are edited, so the position is the identity

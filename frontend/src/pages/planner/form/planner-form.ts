@@ -64,6 +64,8 @@ const plannerForm = z.object({
   tenants: z.catch(z.array(tenantForm).check(z.maxLength(200)), []),
   reservations: z.catch(reservationsForm, {}),
   policy: z.catch(policyForm, {}),
+  /** Names of observed workloads that the plan leaves out. */
+  exclude: z.catch(z.optional(z.array(text).check(z.maxLength(500))), undefined),
 });
 
 export type PlannerForm = z.infer<typeof plannerForm>;
@@ -204,6 +206,7 @@ export function toScenario(form: PlannerForm, hasNode: boolean): Json {
         free_margin: trimmed(form.policy.free_margin),
       }),
     }),
+    ...(hasNode && form.exclude?.length ? { observed: { exclude: form.exclude } } : {}),
     tenants: form.tenants.map(tenantDocument),
     databases: form.databases.map(databaseDocument),
   };
@@ -219,6 +222,11 @@ function record(value: unknown): Json {
 
 function texts(value: unknown): Record<string, string> {
   return Object.fromEntries(Object.entries(record(value)).map(([key, entry]) => [key, asText(entry)]));
+}
+
+function excludedOf(observed: unknown): string[] | undefined {
+  const { exclude } = record(observed);
+  return Array.isArray(exclude) && exclude.length > 0 ? exclude.map(asText) : undefined;
 }
 
 /** The form of a saved scenario. Parts that the form does not show would be lost, so they are named. */
@@ -243,6 +251,7 @@ export function fromScenario(scenario: Json): { form: PlannerForm; notShown: str
     })),
     reservations: { ...texts(reservations), kubernetes: reservations.kubernetes === true },
     policy: texts(scenario.policy),
+    exclude: excludedOf(scenario.observed),
   };
   const form = readForm(candidate);
   return {

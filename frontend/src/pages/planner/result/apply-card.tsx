@@ -36,16 +36,19 @@ function tabOf({ kind, filename }: PlanArtifact): string {
 interface ApplyCardProps {
   artifacts: readonly PlanArtifact[];
   fits: boolean;
+  /** Why the service hands out no files. */
+  withheld?: string | null;
 }
 
 /** The files that apply the plan: the recommended one first, with the commands that verify it and roll it back. */
-export function ApplyCard({ artifacts, fits }: ApplyCardProps) {
+export function ApplyCard({ artifacts, fits, withheld }: ApplyCardProps) {
   const [shownAnyway, showAnyway] = useState(false);
   if (!fits && !shownAnyway) {
     return (
       <QuestionCard title="This plan is not to be applied: it does not fit the node.">
         <StateText>
-          Change the plan first. Files that would be applied as they are can take the node down.
+          {withheld ?? ""} Change the plan first. Files that would be applied as they are can take the node
+          down.
         </StateText>
         {artifacts.length > 0 && (
           <Button variant="default" className="hp-start" onClick={() => showAnyway(true)}>
@@ -60,7 +63,8 @@ export function ApplyCard({ artifacts, fits }: ApplyCardProps) {
 
 function Files({ artifacts, fits }: ApplyCardProps) {
   const [chosen, choose] = useState<string | null>(null);
-  const [first] = artifacts;
+  const ordered = [...artifacts].sort(byRecommendation);
+  const [first] = ordered;
   if (!first) {
     return (
       <QuestionCard title="How is the plan applied?">
@@ -69,7 +73,7 @@ function Files({ artifacts, fits }: ApplyCardProps) {
     );
   }
   // Files are named after databases: one that was renamed takes its tab with it, and the first one is shown.
-  const current = artifacts.find((artifact) => tabOf(artifact) === chosen) ?? first;
+  const current = ordered.find((artifact) => tabOf(artifact) === chosen) ?? first;
   return (
     <QuestionCard
       title={`Apply it: ${kindTitle(first.kind)} is the recommended way.`}
@@ -96,8 +100,9 @@ function Files({ artifacts, fits }: ApplyCardProps) {
       )}
       <Tabs value={tabOf(current)} onChange={choose} keepMounted={false}>
         <Tabs.List>
-          {artifacts.map((artifact) => (
+          {ordered.map((artifact) => (
             <Tabs.Tab key={tabOf(artifact)} value={tabOf(artifact)}>
+              {artifact.step !== null && `${artifact.step}. `}
               {kindTitle(artifact.kind)}
             </Tabs.Tab>
           ))}
@@ -108,6 +113,11 @@ function Files({ artifacts, fits }: ApplyCardProps) {
       </Tabs>
     </QuestionCard>
   );
+}
+
+/** The recommended path of the node's platform first, in its order; the other ways behind it. */
+function byRecommendation(a: PlanArtifact, b: PlanArtifact): number {
+  return Number(b.recommended) - Number(a.recommended) || (a.step ?? 99) - (b.step ?? 99);
 }
 
 function zipOf(artifacts: readonly PlanArtifact[]): Uint8Array<ArrayBuffer> {
@@ -124,9 +134,12 @@ function zipOf(artifacts: readonly PlanArtifact[]): Uint8Array<ArrayBuffer> {
 }
 
 function Artifact({ artifact }: { artifact: PlanArtifact }) {
-  const { filename, media_type: mediaType, content, verify, rollback } = artifact;
+  const { filename, media_type: mediaType, content, install, verify, rollback, summary } = artifact;
   return (
     <div className={classes.artifact}>
+      <StateText>
+        {summary} {artifact.restart} {artifact.avoid_when}
+      </StateText>
       <Group justify="space-between" gap="xs">
         <span className="hp-mono hp-anywhere">{filename}</span>
         <Group gap="xs">
@@ -145,6 +158,12 @@ function Artifact({ artifact }: { artifact: PlanArtifact }) {
         <pre>{content}</pre>
       </section>
       <div className={classes.commands}>
+        {install && (
+          <div>
+            <div className={classes.label}>Install</div>
+            <CommandLine command={install} what="the command that installs it" />
+          </div>
+        )}
         {verify && (
           <div>
             <div className={classes.label}>Verify (reads only)</div>

@@ -73,7 +73,7 @@ export function PlanResult({ shown, isStale, hasProblem, node, tables, onResizeP
       </div>
       <RiskCard plan={plan} />
       <PoolBenefitCard plan={plan} tables={tables} />
-      <ApplyCard artifacts={artifacts} fits={fits(plan)} />
+      <ApplyCard artifacts={artifacts} fits={fits(plan)} withheld={shown.artifacts_withheld} />
       <InstancesCard plan={plan} />
       <ForecastsCard plan={plan} />
       <KubernetesCard plan={plan} />
