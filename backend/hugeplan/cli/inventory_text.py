@@ -59,6 +59,9 @@ def _headline(answer: FleetAnswer) -> list[str]:
         verb = "does not fit" if len(misfits) == 1 else "do not fit"
         first += f" {_count(len(misfits), 'node')} {verb}: {names}{', ...' if len(misfits) > _SUBJECTS else ''}."
     lines = [first]
+    lines += [
+        f"  {node.node.facts.name}: {node.plan.headline}" for node in misfits[:_SUBJECTS] if node.plan is not None
+    ]
     read = f"Read: {_count(len(answer.nodes), 'node')}, {_count(answer.inventory.pods, 'pod')}"
     lines.append(f"{read}, {_count(len(databases), 'database')}{f' ({kinds})' if kinds else ''}.")
     present = sum(sum((node.present_bytes or {}).values()) for node in answer.nodes)

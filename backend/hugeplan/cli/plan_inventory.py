@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from hugeplan.artifacts import render
-from hugeplan.cli import InputError
+from hugeplan.cli import EXIT_DOES_NOT_FIT, InputError
 from hugeplan.cli.inventory_text import inventory_text
 from hugeplan.inventory.answer import FleetAnswer, answer
 from hugeplan.inventory.document import inventory_document
@@ -22,7 +22,6 @@ from hugeplan.inventory.kubernetes import looks_like_kubernetes, read_kubernetes
 from hugeplan.inventory.model import Inventory
 from hugeplan.planner.model import State
 
-EXIT_DOES_NOT_FIT: Final = 4
 EXIT_FINDING_WRONG: Final = 5
 
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")

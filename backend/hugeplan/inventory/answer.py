@@ -13,14 +13,16 @@ from hugeplan.inventory.findings import findings_of_inventory, findings_of_node,
 from hugeplan.inventory.model import FoundNode, HugePageUser, Inventory
 from hugeplan.inventory.now import node_now
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.memory.ledger import free_bytes, free_bytes_by_node
+from hugeplan.planner.memory.ledger import free_bytes
 from hugeplan.planner.model import DatabaseInstance, Finding, Plan, PlanRequest, Policy, State
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.plan import plan
 from hugeplan.planner.units import format_iec_bytes
 
 #: Findings of the plan that say again what a finding about today's state says, or that the plan is not applied yet.
-_SAID_BEFORE = frozenset({"pod_limit_below_segment", "pool_idle", "silent_fallback", "pool_short"})
+_SAID_BEFORE = frozenset(
+    {"pod_limit_below_segment", "pool_idle", "silent_fallback", "pool_short", "time_bomb", "initdb_bus_error"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +154,7 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
         request=request,
         plan=found,
         findings=tuple(sorted(findings, key=_severity)),
-        fits=all(free >= 0 for free in (free_bytes(found.ledger), *free_bytes_by_node(found.ledger).values())),
+        fits=found.feasible,
         free_bytes=free_bytes(found.ledger),
         planned_bytes={size: held for size, held in sorted(by_size.items()) if held},
         present_bytes=present,

@@ -36,6 +36,7 @@ def _node(answer: NodeAnswer) -> dict[str, Any]:
         "not_planned_because": answer.not_planned_because,
         "free_bytes": answer.free_bytes,
         "headline": None if plan is None else plan.headline,
+        "shortfall": None if plan is None or plan.shortfall is None else asdict(plan.shortfall),
         "pools": _pools(answer),
         "allocatable_after_bytes": None
         if plan is None or plan.kubernetes is None

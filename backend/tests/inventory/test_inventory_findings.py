@@ -162,7 +162,19 @@ def test_a_database_that_waits_for_huge_pages() -> None:
         {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 Insufficient hugepages-2Mi"}
     ]
     (one,) = named(answered(node("a"), waiting), "database_not_scheduled")
-    assert (one.state, one.title) == (State.WRONG, "It waits for huge pages")
+    assert (one.state, one.title) == (State.WRONG, "It does not run for lack of huge pages")
+
+
+def test_a_database_that_the_kubelet_refused() -> None:
+    refused = postgres("pg-0", "a", SETTINGS, limits={"memory": "4Gi", "hugepages-2Mi": "2Gi"}, phase="Failed")
+    refused["status"] |= {
+        "reason": "OutOfhugepages-2Mi",
+        "message": "Node didn't have enough resource: hugepages-2Mi, requested: 2147483648, used: 0, capacity: 0",
+    }
+    found = answered(node("a"), refused)
+    (one,) = named(found, "database_not_scheduled")
+    assert (one.state, "requested: 2147483648" in one.reason, "node a" in one.reason) == (State.WRONG, True, True)
+    assert found.nodes[0].node.pods == 0
 
 
 def test_requests_that_no_longer_fit_once_the_pool_is_reserved() -> None:

@@ -191,7 +191,8 @@ class Node:
         if ready is None or ready["status"] != "True":
             return False
         beat = time.mktime(time.strptime(ready["lastHeartbeatTime"], "%Y-%m-%dT%H:%M:%SZ")) - time.timezone
-        return beat >= int(started)
+        # Heartbeats are whole seconds: one in the second of the start may be the former kubelet's.
+        return beat > int(started)
 
     def status(self) -> dict[str, Any]:
         """The node's status as the API server has it."""

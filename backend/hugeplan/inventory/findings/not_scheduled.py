@@ -1,4 +1,4 @@
-"""A database that waits for a node with enough huge pages."""
+"""A database that waits for a node with enough huge pages, or was refused by the kubelet for lack of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check(found: FoundDatabase) -> Iterable[Finding]:
         CODE,
         State.WRONG if huge else State.ATTENTION,
         found.subject,
-        "It waits for huge pages" if huge else "It has no node yet",
+        "It does not run for lack of huge pages" if huge else "It has no node yet",
         reason if reason.endswith(".") else f"{reason}.",
         fix="Reserve its pages on the nodes that it may run on, and restart their kubelets." if huge else None,
     )

@@ -17,6 +17,7 @@ from hugeplan.inventory.kubernetes.pods import (
     plain_pod,
     pod_memory,
     pod_view,
+    refused_for_pages,
 )
 from hugeplan.inventory.kubernetes.quantities import parse_quantity
 from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory
@@ -79,6 +80,8 @@ def build_inventory(read: Read, source: str) -> Inventory:
     elsewhere: dict[str, int] = {}
     for pod in pods:
         if not holds_memory(pod):
+            if refused_for_pages(pod):
+                waiting += _databases(pod, pod_view(pod, given.config_maps), given, set())
             continue
         home = pod.spec.nodeName
         if home is None:
@@ -174,7 +177,7 @@ def _found_database(pod: Pod, view: PodView, recognised: Recognised, given: _Inp
         huge_pages_limit_bytes=limits,
         hugetlbfs_mounts=hugetlbfs_mounts(pod, recognised.container),
         volume_bytes=_volume_bytes(pod, view.namespace, given.claims),
-        not_scheduled_because=not_scheduled_because(pod) if pod.spec.nodeName is None else None,
+        not_scheduled_because=not_scheduled_because(pod),
     )
 
 

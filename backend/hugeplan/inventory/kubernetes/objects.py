@@ -139,6 +139,8 @@ class Condition(Part):
 
 class PodStatus(Part):
     phase: str | None = None
+    reason: str | None = None
+    message: str | None = None
     conditions: list[Condition] | None = None
 
 

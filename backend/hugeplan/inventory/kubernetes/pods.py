@@ -258,8 +258,15 @@ def hugetlbfs_mounts(pod: Pod, container_name: str | None = None) -> tuple[int, 
     return tuple(sorted(sizes))
 
 
+def refused_for_pages(pod: Pod) -> bool:
+    """Whether the kubelet refused the pod, or ended it at its own restart, because huge pages are missing."""
+    return pod.status is not None and (pod.status.reason or "").startswith("OutOfhugepages")
+
+
 def not_scheduled_because(pod: Pod) -> str | None:
-    """The scheduler's words for why the pod has no node."""
+    """The scheduler's words for why the pod has no node, or the kubelet's for why it may not run there."""
+    if refused_for_pages(pod) and pod.status is not None:
+        return f"{pod.status.message or pod.status.reason} (node {pod.spec.nodeName})"
     for condition in (pod.status.conditions if pod.status is not None else None) or ():
         if condition.type == "PodScheduled" and condition.status == "False":
             return condition.message
