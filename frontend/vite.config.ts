@@ -12,22 +12,6 @@ export default defineConfig({
     sourcemap: false,
     manifest: true,
     chunkSizeWarningLimit: 600,
-    rolldownOptions: {
-      output: {
-        // Hints and menus are placed by a library that the first page does not need: it must not ride with React.
-        codeSplitting: {
-          includeDependenciesRecursively: false,
-          groups: [
-            { name: "react", test: /node_modules\/(react|react-dom|scheduler)\//, priority: 2 },
-            {
-              name: "floating",
-              test: /node_modules\/@floating-ui\/(react|dom|core|react-dom)\//,
-              priority: 1,
-            },
-          ],
-        },
-      },
-    },
   },
   server: { proxy: { "/api": backend, "/healthz": backend } },
   test: {

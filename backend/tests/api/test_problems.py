@@ -147,6 +147,7 @@ def test_every_problem_type_is_unique_and_stable() -> None:
         "internal",
         "invalid-input",
         "not-found",
+        "plan-does-not-fit",
         "precondition-failed",
         "precondition-required",
         "rate-limited",

@@ -164,7 +164,7 @@ databases:
     assert benefit["limit"] == pytest.approx(132334.1, rel=0.02)
     assert 30 * GIB < benefit["knee_95_bytes"] < benefit["knee_99_bytes"] <= 75 * GIB
     assert benefit["extrapolated"] is False
-    assert main(["plan", write(tmp_path / "s.yaml", text.replace("40G}", "160G}"))]) == 0
+    assert main(["plan", write(tmp_path / "s.yaml", text.replace("40G}", "160G}")), "--verbose"]) == 0
     assert "outside the measured 5 to 115 GiB, so this is extrapolated" in " ".join(capsys.readouterr().out.split())
     broken = text.replace("        15, 78991.67", "        15, many")
     assert main(["plan", write(tmp_path / "s.yaml", broken)]) == 2
