@@ -24,7 +24,8 @@ EPOCH = "1700000000"
 def pythons() -> list[str]:
     """Interpreters from 3.9 on: of the PATH, of pyenv, and the one that runs the tests."""
     found: dict[str, str] = {}
-    places = [*(Path.home() / ".pyenv/versions").glob("3.*/bin/python"), Path(sys.executable), Path("/usr/bin/python3")]
+    pyenv = Path(os.environ.get("PYENV_ROOT", "/nonexistent")) / "versions"
+    places = [*pyenv.glob("3.*/bin/python"), Path(sys.executable), Path("/usr/bin/python3")]
     for place in places:
         code = "import sys, venv; print('%d.%d' % sys.version_info[:2])"
         told = subprocess.run([str(place), "-Ic", code], capture_output=True, text=True, check=False)
