@@ -16,6 +16,7 @@ from hugeplan.db.session import ReadSession
 from hugeplan.documents.decoding import convert
 from hugeplan.documents.report import GlobalPool, NumaPool
 from hugeplan.fleet import overview_repository as repository
+from hugeplan.fleet.findings import silent_fallback, time_bomb
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.findings.plan_drift import compared
 from hugeplan.fleet.overview_schemas import (
@@ -36,7 +37,7 @@ from hugeplan.fleet.selector import STALE_AFTER, NodeSelector
 from hugeplan.fleet.service import plan_in_force
 from hugeplan.planner.evaluation.win_matrix import TIE
 
-_COUNTED_CODES = {"time_bombs": "hugetlb_limit_below_segment", "silent_fallbacks": "silent_fallback"}
+_COUNTED_CODES = {"time_bombs": time_bomb.CODE, "silent_fallbacks": silent_fallback.CODE}
 
 
 async def summary(session: ReadSession, selector: NodeSelector, *, by: Grouping, label: str | None) -> FleetSummary:

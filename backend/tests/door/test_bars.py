@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,9 +33,10 @@ P99_BAR = 3.0
 
 @contextlib.contextmanager
 def started(postgres: embedded.EmbeddedPostgres, template: str, folder: Path, **environment: str) -> Iterator[Server]:
-    """A service with a database of its own."""
-    postgres.ensure_database("bars", template)
-    with serving(postgres.url("bars"), folder, HUGEPLAN_REQUESTS_PER_MINUTE="1000000", **environment) as running:
+    """A service with a database of its own: one that another server set up knows no token of this one."""
+    database = f"bars_{uuid.uuid4().hex}"
+    postgres.ensure_database(database, template)
+    with serving(postgres.url(database), folder, HUGEPLAN_REQUESTS_PER_MINUTE="1000000", **environment) as running:
         yield running
 
 

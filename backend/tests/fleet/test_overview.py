@@ -114,7 +114,7 @@ class TestSummary:
         (node,) = (await viewer.get(NODES, params={"finding": "silent_fallback"})).json()["items"]
         detail = (await viewer.get(f"{NODES}/{node['id']}")).json()
         assert [(f["code"], f["subject"]) for f in detail["findings"] if f["state"] == "wrong"] == [
-            ("hugetlb_limit_below_segment", "pg-1"),
+            ("time_bomb", "pg-1"),
             ("silent_fallback", "pg-2"),
         ]
 
