@@ -1,8 +1,15 @@
-"""KubeletConfiguration drop-in: reservations, the eviction threshold corrected by the pool, reservedMemory solved.
+"""KubeletConfiguration drop-in: reservations, eviction corrected for the pool, reservedMemory solved.
 
-The Memory Manager's rule: reservedMemory over all NUMA nodes equals kubeReserved + systemReserved + evictionHard,
-to the byte. A kubelet without HugepageAwareEviction takes the pool for available memory, so the threshold is raised
-by the pool where that leaves the plan's tenants their memory (kubernetes#137984).
+Three sums meet here, all of the kubelet's (v1.34):
+
+* allocatable = max(0, capacity - kubeReserved - systemReserved - evictionHard) - pools
+  (pkg/kubelet/nodestatus/setters.go). It lacks the pool already, so evictionHard stays as it is: raised by the pool it
+  would take the pool from the pods a second time.
+* memory.available, which eviction looks at, counts the pool as free (kubernetes#137984) unless HugepageAwareEviction is
+  on. evictionSoft is corrected instead: it evicts at the same level and is subtracted nowhere
+  (pkg/kubelet/cm/node_container_manager_linux.go takes the hard thresholds alone).
+* reservedMemory over all NUMA nodes = kubeReserved + systemReserved + evictionHard, to the byte
+  (pkg/kubelet/cm/memorymanager/memory_manager.go validateReservedMemory).
 """
 
 from __future__ import annotations
@@ -13,38 +20,33 @@ from typing import Any
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, planned_pools, yaml_text
 from hugeplan.planner.memory.kubernetes import NodeReserved, reserved_memory, resolve_reservations
-from hugeplan.planner.model import LedgerKind, Plan, PlanRequest, Source
+from hugeplan.planner.model import Plan, PlanRequest, Source
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
 
 PATH = "/etc/kubernetes/kubelet.conf.d/60-hugeplan.conf"
-_ORDINARY = (LedgerKind.TENANTS, LedgerKind.ENGINE_PRIVATE, LedgerKind.PAGE_TABLES)
+SIGNAL = "memory.available"
+#: A soft threshold must hold this long before pods are evicted; the kubelet refuses a threshold without it.
+GRACE_PERIOD = "10s"
 
 
-def eviction_bytes(plan: Plan, request: PlanRequest, reserved: NodeReserved) -> tuple[int, str]:
-    """The threshold to write, and why."""
-    given = reserved.eviction.bytes
+def soft_eviction_bytes(plan: Plan, request: PlanRequest, reserved: NodeReserved) -> tuple[int | None, str]:
+    """evictionSoft's memory.available, None where the threshold needs no correction; and why."""
     pool = sum(p.pages * p.page_bytes for p in planned_pools(plan))
     if request.reservations.hugepage_aware_eviction:
-        return given, "evictionHard is as it was: this kubelet leaves the pools out of memory.available."
-    needed = sum(part.bytes for part in plan.ledger.parts if part.kind in _ORDINARY)
-    left = request.node.mem_total_bytes - reserved.total_bytes - 2 * pool
-    if needed <= left:
-        return given + pool, (
-            f"evictionHard is {format_bytes(given)} and the pools of {format_bytes(pool)}, "
-            "which this kubelet takes for "
-            "available memory. Allocatable memory falls by the pools once more."
-        )
-    return given, (
-        f"evictionHard is NOT raised by the pools of {format_bytes(pool)}: allocatable "
-        "memory would fall below what the "
-        "plan's pods need. Eviction starts late: keep the sum of memory limits below MemTotal less the pools."
+        return None, "evictionSoft: left out, this kubelet leaves the pools out of memory.available."
+    if not pool:
+        return None, "evictionSoft: left out, the plan reserves no pages."
+    return reserved.eviction.bytes + pool, (
+        f"evictionSoft is evictionHard, {format_bytes(reserved.eviction.bytes)}, and the pools of "
+        f"{format_bytes(pool)}, which this kubelet takes for available memory. evictionHard is not raised: allocatable "
+        "memory, which lacks the pools already, would fall by them once more."
     )
 
 
 def configuration(plan: Plan, request: PlanRequest) -> tuple[dict[str, Any], list[str]]:
     """The document and its comments."""
     reserved = resolve_reservations(request.reservations, request.node.mem_total_bytes)
-    eviction, why = eviction_bytes(plan, request, reserved)
+    soft, why = soft_eviction_bytes(plan, request, reserved)
     comments = [f"{PATH}: {plan.node}; restart the kubelet after the pools are there.", why]
     document: dict[str, Any] = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
     kube, system = reserved.kube, reserved.system
@@ -53,10 +55,13 @@ def configuration(plan: Plan, request: PlanRequest) -> tuple[dict[str, Any], lis
             comments.append(f"{field}: left out, the plan does not hold it; the kubelet's default counts as 0 here.")
         else:
             document[field] = {"memory": format_kubernetes_bytes(part.bytes)}
-    document["evictionHard"] = {"memory.available": format_kubernetes_bytes(eviction)}
+    document["evictionHard"] = {SIGNAL: format_kubernetes_bytes(reserved.eviction.bytes)}
     document["mergeDefaultEvictionSettings"] = True
+    if soft is not None:
+        document["evictionSoft"] = {SIGNAL: format_kubernetes_bytes(soft)}
+        document["evictionSoftGracePeriod"] = {SIGNAL: GRACE_PERIOD}
     if request.reservations.memory_manager_static:
-        total = kube.bytes + system.bytes + eviction
+        total = reserved.total_bytes
         room = {numa.id: numa.mem_total_bytes for numa in request.node.numa}
         for pool in planned_pools(plan):
             room[pool.numa_node] -= pool.pages * pool.page_bytes
@@ -82,7 +87,9 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     if not request.reservations.kubernetes or not planned_pools(plan):
         return
     document, comments = configuration(plan, request)
-    threshold = document["evictionHard"]["memory.available"]
+    checked = [
+        f'"{SIGNAL}":"{document[field][SIGNAL]}"' for field in ("evictionHard", "evictionSoft") if field in document
+    ]
     query = f"kubectl get --raw /api/v1/nodes/{shlex.quote(plan.node)}/proxy/configz"
     yield Artifact(
         kind="kubelet_configuration",
@@ -90,13 +97,13 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         path=PATH,
         media_type="application/yaml",
         content=yaml_text(comments, document),
-        summary="Makes the kubelet count the pools, and corrects its eviction threshold and reservedMemory for them.",
+        summary="Makes the kubelet evict in time beside the pools, and gives its Memory Manager the sum it demands.",
         install=(
             f"install -D -m 0644 60-hugeplan-kubelet.conf {PATH}  # kubelet with "
             f"--config-dir={PATH.rsplit('/', 1)[0]}\n"
             "rm -f /var/lib/kubelet/memory_manager_state\nsystemctl restart kubelet"
         ),
-        verify=all_of([f'{query} | grep -q \'"memory.available":"{threshold}"\'', *node_checks(plan)]),
+        verify=all_of([*(f"{query} | grep -qF '{words}'" for words in checked), *node_checks(plan)]),
         rollback=f"rm -f {PATH} /var/lib/kubelet/memory_manager_state\nsystemctl restart kubelet",
         restart=Restart.KUBELET,
         avoid_when="The provider owns the kubelet's configuration (GKE, AKS, OpenShift), or there is no --config-dir.",

@@ -117,6 +117,7 @@ class KubeletFact:
     reserved_bytes: int | None
     position: int
     eviction_edit: tuple[int, int] | None = None
+    eviction_soft_bytes: int | None = None
 
 
 Fact = PoolFact | LimitFact | EngineFact | KubeletFact

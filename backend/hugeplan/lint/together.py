@@ -61,6 +61,11 @@ PHANTOM: Final = attention(
     "eviction starts late by the whole pool.",
     "kubernetes#137984; feature gate HugepageAwareEviction (#138127)",
 )
+TWICE: Final = attention(
+    "kubelet-eviction-takes-the-pool-twice",
+    "evictionHard is subtracted from allocatable memory, which lacks the pools already; evictionSoft is not.",
+    "kubernetes pkg/kubelet/nodestatus/setters.go; pkg/kubelet/cm/node_container_manager_linux.go",
+)
 
 
 def together(files: Sequence[Sequence[Reading]], context: Context) -> list[list[Problem]]:
@@ -308,16 +313,30 @@ def _kubelet(
 ) -> None:
     default = context.default_page_bytes or context.pmd_bytes
     pool_bytes = sum(pool.pages * (pool.page_bytes or default) for pool in pools)
-    eviction = fact.eviction_hard_bytes
-    if pool_bytes and eviction is not None and eviction < pool_bytes:
+    hard = fact.eviction_hard_bytes
+    if not pool_bytes or hard is None:
+        return
+    position = fact.position if fact.eviction_edit is None else fact.eviction_edit[0]
+    if hard >= pool_bytes:
+        found[file].append(
+            Problem(
+                rule=TWICE,
+                position=position,
+                subject="evictionHard",
+                message=f"evictionHard is {format_bytes(hard)}, not below the pools of {format_bytes(pool_bytes)}: "
+                "allocatable memory lacks the pools already, and loses this as well.",
+                fix="Write this threshold as evictionSoft with a grace period, and a small evictionHard.",
+            )
+        )
+    elif (fact.eviction_soft_bytes or 0) < pool_bytes:
         found[file].append(
             Problem(
                 rule=PHANTOM,
-                position=fact.position if fact.eviction_edit is None else fact.eviction_edit[0],
+                position=position,
                 subject="evictionHard",
                 message=f"memory.available is {format_bytes(pool_bytes)} too high beside these pools, and "
-                f"evictionHard is {format_bytes(eviction)}.",
-                fix="Use a kubelet with HugepageAwareEviction, or keep the pods' memory "
-                "limits below MemTotal less the pools.",
+                f"evictionHard is {format_bytes(hard)}.",
+                fix="Use a kubelet with HugepageAwareEviction, or add evictionSoft with memory.available: "
+                f"{format_kubernetes_bytes(hard + pool_bytes)} and a grace period.",
             )
         )

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -162,6 +163,62 @@ class TestKubelet:
         total = sum(size(config[k]["memory"]) for k in ("kubeReserved", "systemReserved") if k in config)
         total += size(config["evictionHard"]["memory.available"])
         assert sum(size(entry["limits"]["memory"]) for entry in config["reservedMemory"]) == total
+
+    @pytest.mark.parametrize("seed", range(40))
+    @pytest.mark.parametrize("aware", [None, False, True])
+    def test_a_kubelet_with_it_offers_what_the_plan_says(self, seed: int, aware: bool | None) -> None:
+        """The kubelet's own sum over the written fields is the plan's allocatable memory, to the byte."""
+        document = Dice(seed).scenario()
+        document["reservations"] = {"kubernetes": True, "provider": "gke"}
+        if aware is not None:
+            document["reservations"]["hugepage_aware_eviction"] = aware
+        try:
+            request = to_request(ScenarioDocument.model_validate(document))
+            found = plan(request)
+        except PlannerError:
+            return
+        assert found.kubernetes is not None
+        config, _ = configuration(found, request)
+        pool = sum(p.pages * p.page_bytes for p in found.pools)
+        held = allocatable_by_the_kubelet(request.node.mem_total_bytes, config, pool)
+        assert held == found.kubernetes.allocatable["memory"]
+        soft = config.get("evictionSoft", {}).get("memory.available")
+        if pool and not aware:
+            hard = parse_kubernetes_bytes(config["evictionHard"]["memory.available"], "x")
+            assert parse_kubernetes_bytes(soft, "x") == hard + pool
+            assert config["evictionSoftGracePeriod"]["memory.available"] == "10s"
+        else:
+            assert soft is None
+
+    def test_the_measured_node(self) -> None:
+        """A node of Kubernetes 1.34 reported 21689936Ki with these reservations and pools of 700 x 2M and 1 x 1G."""
+        config = {
+            "kubeReserved": {"memory": "200Mi"},
+            "systemReserved": {"memory": "200Mi"},
+            "evictionHard": {"memory.available": "100Mi"},
+        }
+        pool = 700 * 2 * MIB + GIB
+        assert allocatable_by_the_kubelet(24684112 * 1024, config, pool) == 21689936 * 1024
+        raised = {**config, "evictionHard": {"memory.available": "2524Mi"}}
+        assert allocatable_by_the_kubelet(24684112 * 1024, raised, pool) == 21689936 * 1024 - pool
+
+    def test_the_documented_node(self) -> None:
+        """Kubernetes documentation, reserve compute resources: 32Gi, 2Gi, 1Gi, 500Mi leave 29196Mi without pools."""
+        config = {
+            "kubeReserved": {"memory": "2Gi"},
+            "systemReserved": {"memory": "1Gi"},
+            "evictionHard": {"memory.available": "500Mi"},
+        }
+        assert allocatable_by_the_kubelet(32 * GIB, config, 0) == 29196 * MIB
+
+
+def allocatable_by_the_kubelet(capacity_bytes: int, config: dict[str, Any], pool_bytes: int) -> int:
+    """pkg/kubelet/nodestatus/setters.go, over the fields of a KubeletConfiguration."""
+    held = sum(
+        parse_kubernetes_bytes(config.get(k, {}).get("memory", "0"), k) for k in ("kubeReserved", "systemReserved")
+    )
+    held += parse_kubernetes_bytes(config["evictionHard"]["memory.available"], "evictionHard")
+    return max(0, max(0, capacity_bytes - held) - pool_bytes)
 
 
 class TestPaths:

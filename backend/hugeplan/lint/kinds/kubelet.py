@@ -23,6 +23,8 @@ _FIELDS: Final = (
     "kubeReserved",
     "systemReserved",
     "evictionHard",
+    "evictionSoft",
+    "evictionSoftGracePeriod",
     "memoryManagerPolicy",
     "topologyManagerPolicy",
     "topologyManagerScope",
@@ -63,6 +65,11 @@ NOT_STATIC: Final = wrong(
     "kubelet-reserved-without-static",
     "reservedMemory acts only with memoryManagerPolicy: Static.",
     "kubernetes docs, Utilizing the NUMA-aware Memory Manager",
+)
+GRACE: Final = wrong(
+    "kubelet-soft-without-grace",
+    "Each evictionSoft threshold needs a period in evictionSoftGracePeriod, or the kubelet does not start.",
+    "kubernetes pkg/kubelet/eviction/helpers.go ParseThresholdConfig()",
 )
 
 
@@ -106,10 +113,12 @@ def check_kubelet(body: Tree, notes: Notes, context: Context) -> None:
                     "Leave it out; reserve the pages by leaving them out of the pods' limits.",
                 )
     eviction, eviction_edit = _eviction(body)
+    soft = _soft_eviction(body, notes)
     total = None if eviction is None or not known else reserved + eviction
     notes.facts.append(
         KubeletFact(
             eviction_hard_bytes=eviction,
+            eviction_soft_bytes=soft,
             reserved_bytes=reserved if known else None,
             position=body.start,
             eviction_edit=eviction_edit,
@@ -168,6 +177,22 @@ def _eviction(body: Tree) -> tuple[int | None, tuple[int, int] | None]:
         # Other signals without this one switch it off, unless mergeDefaultEvictionSettings is true.
         return (DEFAULT_EVICTION_BYTES if body.get_text("mergeDefaultEvictionSettings") == "true" else 0), None
     return bytes_or_none(value), (value.start, value.end)
+
+
+def _soft_eviction(body: Tree, notes: Notes) -> int | None:
+    """evictionSoft's memory.available in bytes; None where there is none, or a percentage."""
+    tree, periods = body.get("evictionSoft"), body.get("evictionSoftGracePeriod")
+    for signal, value in () if tree is None else tree.items():
+        if periods is None or periods.get(signal) is None:
+            notes.problem(
+                GRACE,
+                value.key_start,
+                f"evictionSoft: {signal}",
+                f"evictionSoft has a threshold for {signal} without a grace period, so the kubelet does not start.",
+                f"Add evictionSoftGracePeriod with {signal}: 10s.",
+            )
+    value = None if tree is None else tree.get("memory.available")
+    return bytes_or_none(value)
 
 
 def _reserved_memory(body: Tree, total: int | None, static: bool, notes: Notes, context: Context) -> None:
