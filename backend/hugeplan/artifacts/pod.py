@@ -21,7 +21,7 @@ from hugeplan.artifacts.base import (
     yaml_text,
 )
 from hugeplan.planner.memory.kubernetes import huge_page_limits
-from hugeplan.planner.model import MIB, InstancePlan, Plan, PlanRequest
+from hugeplan.planner.model import MIB, DatabaseInstance, InstancePlan, Plan, PlanRequest
 from hugeplan.planner.pages import ceil_to_multiple
 from hugeplan.planner.units import format_kubernetes_bytes
 
@@ -53,7 +53,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         return
     found = with_pool(plan, request)
     names = [planned.name for _, planned in found]
-    for kind, patch_kind, (_, planned) in zip(
+    for kind, patch_kind, (instance, planned) in zip(
         unique_kinds("pod", names), unique_kinds("statefulset_patch", names), found, strict=True
     ):
         amounts, left_out = resources(plan, planned)
@@ -73,17 +73,29 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             restart=Restart.ENGINE,
             avoid_when="An operator makes the pod: use its custom resource.",
         )
-        yield _patch(planned, patch_kind, amounts, left_out)
+        yield _patch(instance, planned, patch_kind, amounts, left_out)
 
 
-def _patch(planned: InstancePlan, kind: str, amounts: dict[str, Any], left_out: list[str]) -> Artifact:
+def _patch(
+    instance: DatabaseInstance, planned: InstancePlan, kind: str, amounts: dict[str, Any], left_out: list[str]
+) -> Artifact:
     """A strategic merge patch: the container is found by its name, everything else of the template stays."""
-    name = object_name(planned.name)
+    namespace, _, name = (instance.stateful_set or f"/{object_name(planned.name)}").rpartition("/")
+    container = instance.container or object_name(planned.name)
+    of_set = f"statefulset {name} --namespace {namespace}" if namespace else f"statefulset {name}"
     file = f"{slug(planned.name)}-statefulset-patch.yaml"
-    document = {"spec": {"template": {"spec": {"containers": [{"name": name, "resources": amounts}]}}}}
+    document = {"spec": {"template": {"spec": {"containers": [{"name": container, "resources": amounts}]}}}}
     limit, amount = next(iter(amounts["limits"].items()))
-    path = f'{{.spec.template.spec.containers[?(@.name=="{name}")].resources.limits.{limit}}}'
-    before = f"kubectl get statefulset {name} -o yaml > {name}-before.yaml"
+    path = f'{{.spec.template.spec.containers[?(@.name=="{container}")].resources.limits.{limit}}}'
+    before = f"kubectl get {of_set} -o yaml > {name}-before.yaml"
+    assumed = [
+        f"The name of the {what} is not in the plan: {used} is the database's name in it."
+        for what, known, used in (
+            ("StatefulSet", instance.stateful_set, name),
+            ("container", instance.container, container),
+        )
+        if known is None
+    ]
     return Artifact(
         kind=kind,
         filename=file,
@@ -91,15 +103,15 @@ def _patch(planned: InstancePlan, kind: str, amounts: dict[str, Any], left_out: 
         content=yaml_text(
             [
                 f"Strategic merge patch for the StatefulSet of {planned.name}.",
-                f"The names of StatefulSet and container are not in the plan: {name} is the database's name in it.",
+                *assumed,
                 "Volumes: left out, MAP_HUGETLB needs none.",
                 *left_out,
             ],
             document,
         ),
         summary=f"Gives the container of {planned.name} its limits and starts its pods again.",
-        install=f"{before}\nkubectl patch statefulset {name} --type strategic --patch-file {file}",
-        verify=all_of([f"test \"$(kubectl get statefulset {name} -o jsonpath='{path}')\" = {amount}"]),
+        install=f"{before}\nkubectl patch {of_set} --type strategic --patch-file {file}",
+        verify=all_of([f"test \"$(kubectl get {of_set} -o jsonpath='{path}')\" = {amount}"]),
         rollback=f"kubectl replace -f {name}-before.yaml",
         restart=Restart.ENGINE,
         avoid_when="An operator owns the StatefulSet: it would undo the patch.",

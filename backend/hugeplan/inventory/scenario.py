@@ -86,4 +86,6 @@ def _database(instance: DatabaseInstance) -> Json:
         settings=dict(instance.settings),
         page_size=instance.page_bytes,
         pod_hugepages_limit=instance.pod_hugepages_limit_bytes,
+        stateful_set=instance.stateful_set,
+        container=instance.container,
     )

@@ -141,7 +141,9 @@ def _bound_room(inputs: ChoiceInputs, own: Sequence[Claims], pools: Sequence[Poo
     return room
 
 
-def _instance_plan(item: _Chosen, placement: NumaPlacement, node: NodeFacts) -> InstancePlan:
+def _instance_plan(
+    item: _Chosen, placement: NumaPlacement, node: NodeFacts, running: Mapping[str, str]
+) -> InstancePlan:
     p, candidate = item.instance_candidates, item.candidate
     others = [c for c in p.candidates if c is not candidate and c.obstacle is None]
     runner_up = max(others, key=lambda c: c.score, default=None)
@@ -160,6 +162,7 @@ def _instance_plan(item: _Chosen, placement: NumaPlacement, node: NodeFacts) -> 
         why=why_instance(p, candidate, runner_up, item.sized),
         pool_benefit=table_says(p.instance.workload.benefit_points, candidate.demand.pool_bytes),
         why_besides_points=why_instance(p, candidate, runner_up, item.sized, points=False),
+        runs_as=running.get(p.instance.name, p.instance.runs_as),
     )
 
 
@@ -174,7 +177,11 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
     own = [instance_claims(item.instance_candidates, item.candidate, node) for item in chosen]
     placements, besides = _place_all(inputs, chosen, own)
     pools = _pools(inputs, placements, besides)
-    instances = tuple(_instance_plan(item, placement, node) for item, placement in zip(chosen, placements, strict=True))
+    matched = () if inputs.start is None else inputs.start.matched
+    running = {match.instance: match.database.key for match in matched}
+    instances = tuple(
+        _instance_plan(item, placement, node, running) for item, placement in zip(chosen, placements, strict=True)
+    )
     ledger, cache_demands = _ledger(inputs, chosen, own, pools)
     room_for_tenants = free_bytes(ledger) + sum_bytes(ledger, *_GIVES_WAY)
     kubernetes = kubernetes_view(node, request.reservations, pools) if request.reservations.kubernetes else None

@@ -282,6 +282,8 @@ def _database(document: DatabaseDocument, index: int, ids: set[int]) -> Database
         workload=_workload(document.workload, where),
         pod_hugepages_limit_bytes=document.pod_hugepages_limit,
         runs_as=document.runs_as,
+        stateful_set=document.stateful_set,
+        container=document.container,
     )
 
 

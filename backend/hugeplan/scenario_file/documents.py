@@ -141,6 +141,7 @@ class DatabaseDocument(Document):
     """A database instance: its engine and settings as the engine spells them.
 
     ``runs_as`` names the observed database that this instance describes, where the planner cannot tell by itself.
+    ``stateful_set`` (``namespace/name``) and ``container`` name the Kubernetes objects that its files patch.
     """
 
     name: Name
@@ -154,6 +155,8 @@ class DatabaseDocument(Document):
     pool_range: PoolRangeDocument | None = None
     pod_hugepages_limit: KubernetesQuantity | None = None
     runs_as: Annotated[str, Field(min_length=1, max_length=512)] | None = None
+    stateful_set: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,63}/[a-z0-9.-]{1,253}$")] | None = None
+    container: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,63}$")] | None = None
     workload: WorkloadDocument = WorkloadDocument()
 
 

@@ -131,6 +131,11 @@ class ControlPlane:
         ]  # fmt: skip
         self._others.append(Server(command, self.folder / f"{program}.log"))
 
+    def start_controller(self, name: str) -> None:
+        """Run one controller, such as ``statefulset-controller``, until the control plane stops."""
+        self.programs = binaries.folder("etcd", "kube-apiserver", "kubectl", "kube-controller-manager")
+        self._run_component("kube-controller-manager", f"--controllers={name}", "--leader-elect=false")
+
     def stop(self) -> None:
         """End what runs, the last started first."""
         for server in (*reversed(self._others), self.api, self.etcd):

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import ssl
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -83,7 +85,10 @@ class Node:
         self.kubelet_program = binaries.folder("kubelet") / "kubelet"
         self.cluster, self.folder, self.name = cluster, folder, name
         self.configuration: Mapping[str, Any] = configuration
+        #: Files that end with .conf here come after the configuration, in the order of their names.
+        self.drop_ins = folder / "kubelet.conf.d"
         self._postgresql = postgresql
+        self.kubelet_port = 0
         self._containerd: Server | None = None
         self._kubelet: Server | None = None
 
@@ -105,6 +110,7 @@ class Node:
         runc = shutil.which("runc", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
         (self.folder / "runc").write_text(_RUNC.format(python=sys.executable, runc=runc))
         (self.folder / "runc").chmod(0o755)
+        self.drop_ins.mkdir(exist_ok=True)
         (self.folder / "cni").mkdir(exist_ok=True)
         (self.folder / "cni" / "10-rig.conflist").write_text(json.dumps(self._network()))
         (self.folder / "containerd.toml").write_text(_CONTAINERD.format(folder=self.folder, image=IMAGE, cni=_CNI))
@@ -140,6 +146,7 @@ class Node:
     def start_kubelet(self) -> None:
         """Start the kubelet and wait until its node is Ready. It counts the huge pages now, and never again."""
         port, health = free_ports(2)
+        self.kubelet_port = port
         socket = f"unix://{self.folder}/containerd.sock"
         configuration = {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -165,6 +172,7 @@ class Node:
         self._kubelet = Server(
             [
                 str(self.kubelet_program), f"--config={self.folder / 'kubelet.json'}",
+                f"--config-dir={self.drop_ins}",
                 f"--kubeconfig={self.cluster.kubeconfig}", f"--hostname-override={self.name}",
                 f"--root-dir={self.folder / 'kubelet'}", f"--cert-dir={self.folder / 'kubelet-pki'}",
             ],
@@ -197,6 +205,15 @@ class Node:
     def status(self) -> dict[str, Any]:
         """The node's status as the API server has it."""
         found: dict[str, Any] = self.cluster.get(f"/api/v1/nodes/{self.name}")["status"]
+        return found
+
+    def configz(self) -> dict[str, Any]:
+        """The configuration that the kubelet runs with. From itself: the API server cannot resolve this node's name."""
+        # Its certificate is its own and new with every start; this is loopback.
+        trust = ssl._create_unverified_context()  # noqa: S323
+        url = f"https://127.0.0.1:{self.kubelet_port}/configz"
+        with urllib.request.urlopen(url, context=trust, timeout=30) as response:
+            found: dict[str, Any] = json.load(response)["kubeletconfig"]
         return found
 
     def wait_for(self, what: str, ready: Callable[[], bool], seconds: float = 90) -> None:

@@ -58,36 +58,41 @@ class Lab:
     def run_pod(self, *settings: str, limits: Json) -> None:
         """PostgreSQL with these settings and limits, until it answers."""
         self.stop_pod()
-        self._pods += 1
-        self._socket = self.folder / f"socket-{self._pods}"
-        self._socket.mkdir(mode=0o777)
-        self._socket.chmod(0o777)
-        name = f"pg-{self._pods}"
-        command = START + "".join(f" -c {setting}" for setting in settings)
-        container = {
-            "name": "postgres", "image": IMAGE, "imagePullPolicy": "Never", "command": ["sh", "-c", command],
-            "resources": {"limits": {"memory": "2Gi", **limits}}, "securityContext": {"runAsUser": 10001},
-            "volumeMounts": [{"name": "data", "mountPath": "/data"}, {"name": "socket", "mountPath": "/socket"},
-                             {"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108 - the container's own
-        }  # fmt: skip
-        spec = {
-            "nodeName": NAME, "hostNetwork": True, "enableServiceLinks": False, "automountServiceAccountToken": False,
-            "terminationGracePeriodSeconds": 5, "securityContext": {"fsGroup": 10001}, "containers": [container],
-            "volumes": [{"name": "data", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}},
-                        {"name": "socket", "hostPath": {"path": str(self._socket), "type": "Directory"}}],
-        }  # fmt: skip
+        name = f"pg-{self._pods + 1}"
+        spec = self.pod_spec("postgres", settings, {"memory": "2Gi", **limits})
         metadata = {"name": name, "namespace": "default", "labels": {"app": "pg"}}
         self.cluster.create(
             "/api/v1/namespaces/default/pods", {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         )
-        self.node.wait_for(f"an answer of {name}", self._answers)
+        self.node.wait_for(f"an answer of {name}", self.answers)
+
+    def pod_spec(self, container: str, settings: tuple[str, ...], limits: Json) -> Json:
+        """A pod of this node that runs PostgreSQL behind a socket of its own, which queries go to from now on."""
+        self._pods += 1
+        self._socket = self.folder / f"socket-{self._pods}"
+        self._socket.mkdir(mode=0o777)
+        self._socket.chmod(0o777)
+        command = START + "".join(f" -c {setting}" for setting in settings)
+        own = {
+            "name": container, "image": IMAGE, "imagePullPolicy": "Never", "command": ["sh", "-c", command],
+            "resources": {"limits": limits}, "securityContext": {"runAsUser": 10001},
+            "volumeMounts": [{"name": "data", "mountPath": "/data"}, {"name": "socket", "mountPath": "/socket"},
+                             {"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108 - the container's own
+        }  # fmt: skip
+        return {
+            "nodeName": NAME, "hostNetwork": True, "enableServiceLinks": False, "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": 5, "securityContext": {"fsGroup": 10001}, "containers": [own],
+            "volumes": [{"name": "data", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}},
+                        {"name": "socket", "hostPath": {"path": str(self._socket), "type": "Directory"}}],
+        }  # fmt: skip
 
     def stop_pod(self) -> None:
         """No PostgreSQL, and none of its pages."""
         self.cluster.kubectl("delete", "pods", "-l", "app=pg", "-n", "default", "--wait=true", "--timeout=60s")
         self.node.wait_for("the end of the server", lambda: hugetlb.used() == 0)
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """Whether the newest PostgreSQL answers."""
         try:
             return bool(self.query("SELECT 1"))
         except psycopg.OperationalError:
@@ -195,6 +200,63 @@ def test_from_the_first_answer_to_a_server_on_exactly_the_planned_pages(lab: Lab
     # And nothing about this pod is wrong any more.
     assert lab.findings() == {}
     assert [one["planned_pages"] for one in lab.plan()["nodes"][0]["pools"] if one["planned_pages"]] == [pages]
+
+
+def stateful_set(lab: Lab, name: str, *settings: str) -> Json:
+    """One PostgreSQL of the rig as a StatefulSet whose container has its name, without a huge page limit."""
+    pod = lab.pod_spec(name, settings, {"memory": "2Gi"})
+    return {
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "serviceName": name, "replicas": 1, "selector": {"matchLabels": {"app": "pg"}},
+            "template": {"metadata": {"labels": {"app": "pg"}}, "spec": pod},
+        },
+    }  # fmt: skip
+
+
+def test_the_stateful_set_patch_and_the_kubelet_configuration_do_what_the_plan_says(lab: Lab, tmp_path: Path) -> None:
+    try:
+        lab.cluster.start_controller("statefulset-controller")
+    except NotAvailableError as error:
+        pytest.skip(str(error))
+    lab.pool(0)
+    name = "shop"
+    path = "/apis/apps/v1/namespaces/default/statefulsets"
+    lab.cluster.create(path, stateful_set(lab, name, "huge_pages=try"))
+    try:
+        lab.node.wait_for("an answer of shop-0", lab.answers)
+        assert lab.query("SHOW huge_pages_status") == "off"
+        (planned,) = lab.plan("--artifacts", str(tmp_path))["nodes"]
+        files = tmp_path / NAME
+
+        # The pool, then the kubelet with the rendered drop-in, then the patch by the commands that the plan names.
+        (pool,) = [one for one in planned["pools"] if one["planned_pages"]]
+        subprocess.run(["sh", str(files / "hugeplan-reserve.sh")], check=True)
+        drop_in = yaml.safe_load((files / "60-hugeplan-kubelet.conf").read_text())
+        (lab.node.drop_ins / "60-hugeplan.conf").write_text((files / "60-hugeplan-kubelet.conf").read_text())
+        lab.node.restart_kubelet()
+        (patch,) = files.glob("*-statefulset-patch.yaml")
+        lab.cluster.kubectl("patch", "statefulset", name, "--type", "strategic", "--patch-file", str(patch))
+        lab.node.wait_for(
+            "PostgreSQL on huge pages", lambda: lab.answers() and lab.query("SHOW huge_pages_status") == "on"
+        )
+        assert hugetlb.used() == planned["instances"][0]["pages"] <= pool["planned_pages"]
+
+        # The kubelet reads the drop-in as it was meant, and offers what the plan says it offers.
+        running = lab.node.configz()
+        for field in ("evictionSoft", "evictionSoftGracePeriod"):
+            assert running[field] == drop_in[field]
+        assert running["evictionHard"]["memory.available"] == drop_in["evictionHard"]["memory.available"] == "100Mi"
+        status = lab.node.status()
+        assert kib(status["allocatable"]["memory"]) * 1024 == planned["allocatable_after_bytes"]["memory"]
+        pressure = {one["type"]: one["status"] for one in status["conditions"]}
+        assert pressure["MemoryPressure"] == "False"
+    finally:
+        lab.cluster.kubectl("delete", "statefulset", name, "-n", "default", "--wait=true", "--timeout=60s", check=False)
+        for file in lab.node.drop_ins.iterdir():
+            file.unlink()
+        lab.stop_pod()
+        lab.node.restart_kubelet()
 
 
 def test_a_limit_below_the_segment_is_found_and_is_a_silent_fallback_here(lab: Lab) -> None:

@@ -1871,6 +1871,7 @@ export interface components {
          * @description A database instance: its engine and settings as the engine spells them.
          *
          *     ``runs_as`` names the observed database that this instance describes, where the planner cannot tell by itself.
+         *     ``stateful_set`` (``namespace/name``) and ``container`` name the Kubernetes objects that its files patch.
          */
         DatabaseDocument: {
             /** Name */
@@ -1905,6 +1906,10 @@ export interface components {
             pod_hugepages_limit?: (number | string) | null;
             /** Runs As */
             runs_as?: string | null;
+            /** Stateful Set */
+            stateful_set?: string | null;
+            /** Container */
+            container?: string | null;
             /**
              * @default {
              *       "benefit": []
@@ -2963,6 +2968,7 @@ export interface components {
          * @description The plan for one database instance: its demand at the chosen size and why not another.
          *
          *     ``why`` is the whole reason in sentences; ``why_besides_points`` leaves out the points that ``chosen`` holds.
+         *     ``runs_as`` is the key of the server that runs it, where one was observed when the plan was made.
          *     ``pool_benefit`` is None without a table of at least four sizes that a curve can be fitted to.
          */
         InstancePlan: {
@@ -2989,6 +2995,8 @@ export interface components {
              * @default
              */
             why_besides_points: string;
+            /** Runs As */
+            runs_as: string | null;
         };
         /**
          * Inventory

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hugeplan.inventory.instances import database_instance
 from hugeplan.inventory.kubernetes.documents import Read, read_documents
@@ -164,6 +164,8 @@ def _found_database(pod: Pod, view: PodView, recognised: Recognised, given: _Inp
         name = f"{name}.{recognised.container}"
     names.add(name)
     instance, refused = database_instance(name, recognised, limits, container.memory_limit_bytes)
+    own_set = f"{view.namespace}/{view.owner_name}" if view.owner_kind == "StatefulSet" else None
+    instance = replace(instance, stateful_set=own_set, container=recognised.container)
     unknown = (*recognised.unknown, *refused)
     return FoundDatabase(
         instance=instance,

@@ -98,6 +98,7 @@ class InstancePlan:
     """The plan for one database instance: its demand at the chosen size and why not another.
 
     ``why`` is the whole reason in sentences; ``why_besides_points`` leaves out the points that ``chosen`` holds.
+    ``runs_as`` is the key of the server that runs it, where one was observed when the plan was made.
     ``pool_benefit`` is None without a table of at least four sizes that a curve can be fitted to.
     """
 
@@ -113,6 +114,7 @@ class InstancePlan:
     why: str
     pool_benefit: PoolBenefit | None = None
     why_besides_points: str = ""
+    runs_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

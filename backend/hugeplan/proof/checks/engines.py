@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hugeplan.planner.findings.base import attention, measured, ok, unknown, wrong
-from hugeplan.planner.model import Finding, InstancePlan, Plan
+from hugeplan.planner.model import Finding, InstancePlan, Plan, State
 from hugeplan.planner.pages import counted_pages, page_label
 from hugeplan.planner.units import format_bytes
+from hugeplan.proof.matching import Matched, Server, match_servers
 from hugeplan.proof.observation import Observation
 
 BACKING = "verify_engine"
@@ -18,35 +20,13 @@ MEMLOCK = "verify_memlock"
 _LOCKING = frozenset({"oracle", "db2"})
 
 
-def servers_of(plan: Plan, observed: Observation) -> dict[str, Mapping[str, Any] | None]:
-    """Each instance with the server that runs it: by its name in the server's key, else the only one of its engine.
-
-    Of several servers of one engine the one whose segment comes nearest to the planned one is taken once.
-    """
-    left = list(observed.listed("databases"))
-    found: dict[str, Mapping[str, Any] | None] = {}
-    for instance in sorted(plan.instances, key=lambda i: -i.demand.segment_bytes):
-        same = [server for server in left if server.get("engine") == instance.engine]
-        named = [server for server in same if instance.name.lower() in str(server.get("key", "")).lower()]
-        choice = min(named or same, key=lambda s: abs(_largest(s) - instance.demand.segment_bytes), default=None)
-        if choice is not None:
-            left.remove(choice)
-        found[instance.name] = choice
-    return found
-
-
-def _largest(server: Mapping[str, Any]) -> int:
-    return max((int(s.get("bytes") or 0) for s in server.get("segments") or ()), default=0)
+Judge = Callable[[InstancePlan, Server], Finding]
 
 
 def check_backing(plan: Plan, observed: Observation) -> Iterable[Finding]:
     """One finding per instance that the plan gives huge pages."""
-    servers = servers_of(plan, observed)
-    for instance in plan.instances:
-        if instance.page_bytes is None:
-            continue
-        server = servers[instance.name]
-        if server is None:
+    for instance, matched in _with_pages(plan, observed):
+        if not matched.possible:
             why = (
                 f"No {instance.engine} server was found."
                 if observed.knows("databases")
@@ -56,10 +36,46 @@ def check_backing(plan: Plan, observed: Observation) -> Iterable[Finding]:
                 BACKING, instance.name, "It is not known on which pages it runs", why, "Start it, then verify again."
             )
         else:
-            yield _backing(instance, server)
+            yield _judged(BACKING, instance, matched, _backing, _others(plan, matched))
 
 
-def _backing(instance: InstancePlan, server: Mapping[str, Any]) -> Finding:
+def _with_pages(plan: Plan, observed: Observation) -> list[tuple[InstancePlan, Matched]]:
+    servers = match_servers(plan, observed)
+    return [(instance, servers[instance.name]) for instance in plan.instances if instance.page_bytes is not None]
+
+
+def _others(plan: Plan, matched: Matched) -> list[InstancePlan]:
+    return [instance for instance in plan.instances if instance.name in matched.rivals]
+
+
+def _judged(
+    code: str, instance: InstancePlan, matched: Matched, judge: Judge, rivals: Sequence[InstancePlan]
+) -> Finding:
+    """The verdict on its server; where several may be it, what holds for each of them, else unknown."""
+    if matched.server is not None:
+        return judge(instance, matched.server)
+    found = [judge(instance, server) for server in matched.candidates]
+    keys = ", ".join(sorted(str(server.get("key")) for server in matched.candidates))
+    apart = f"Port, data directory, unit, name and segment size do not tell which of {keys} it is."
+    # As many instances as servers, or more: each server is one of them, so what is wrong for all of them is wrong.
+    bad = next((server for server in matched.candidates if _is_bad(judge, server, rivals)), None)
+    if bad is not None and len(matched.candidates) <= len(rivals):
+        worst = judge(instance, bad)
+        names = ", ".join(one.name for one in rivals)
+        return replace(worst, reason=f"This is one of {names}. {worst.reason} {apart}")
+    if len({finding.state for finding in found}) == 1 and len(matched.candidates) >= len(rivals):
+        return replace(found[0], reason=f"{found[0].reason} The same holds for each server that it may be. {apart}")
+    return unknown(
+        code, instance.name, "Which server runs it cannot be told", apart,
+        "Name the server in the scenario (runs_as, as hugeplan plan --node this lists them), and plan again.",
+    )  # fmt: skip
+
+
+def _is_bad(judge: Judge, server: Server, rivals: Sequence[InstancePlan]) -> bool:
+    return all(rival.page_bytes is not None and judge(rival, server).state is State.WRONG for rival in rivals)
+
+
+def _backing(instance: InstancePlan, server: Server) -> Finding:
     name, planned = instance.name, page_label(instance.page_bytes or 0)
     segments = [s for s in server.get("segments") or () if s.get("backing") == "hugetlb" and s.get("page_bytes")]
     status = server.get("huge_pages_status")
@@ -118,37 +134,34 @@ def _backing(instance: InstancePlan, server: Mapping[str, Any]) -> Finding:
 
 
 def check_limits(plan: Plan, observed: Observation) -> Iterable[Finding]:
-    """One finding per server with a pool: does a cgroup's limit hold its segment?"""
-    servers = servers_of(plan, observed)
-    for instance in plan.instances:
-        server = servers[instance.name]
-        if instance.page_bytes is None or server is None:
-            continue
-        limits = server.get("hugetlb_limits")
-        if limits is None:
-            yield unknown(
-                LIMIT, instance.name, "Whether a limit acts is not known", "The hugetlb controller was not read."
-            )
-            continue
-        need = max(
-            (
-                int(s.get("bytes") or 0)
-                for s in server.get("segments") or ()
-                if s.get("page_bytes") == instance.page_bytes
-            ),
-            default=instance.demand.segment_bytes,
-        )
-        short = [
-            limit
-            for limit in limits
-            if limit.get("page_bytes") == instance.page_bytes
-            and limit.get("limit_bytes") is not None
-            and limit["limit_bytes"] < max(need, instance.demand.segment_bytes)
+    """One finding per server with a pool: does a cgroup's limit hold its segment? More where several are short."""
+    for instance, matched in _with_pages(plan, observed):
+        if matched.server is not None:
+            yield from _limits(instance, matched.server)
+        elif matched.possible:
+            yield _judged(LIMIT, instance, matched, lambda i, s: _limits(i, s)[0], _others(plan, matched))
+
+
+def _limits(instance: InstancePlan, server: Server) -> list[Finding]:
+    limits = server.get("hugetlb_limits")
+    if limits is None:
+        return [
+            unknown(LIMIT, instance.name, "Whether a limit acts is not known", "The hugetlb controller was not read.")
         ]
-        if not short:
-            yield ok(LIMIT, instance.name, "No limit is below its segment", "Usage and reservation limits hold it.")
-        for limit in short:
-            yield _short(instance, limit, max(need, instance.demand.segment_bytes))
+    mapped = [
+        int(s.get("bytes") or 0) for s in server.get("segments") or () if s.get("page_bytes") == instance.page_bytes
+    ]
+    need = max([*mapped, instance.demand.segment_bytes])
+    short = [
+        limit
+        for limit in limits
+        if limit.get("page_bytes") == instance.page_bytes
+        and limit.get("limit_bytes") is not None
+        and limit["limit_bytes"] < need
+    ]
+    if not short:
+        return [ok(LIMIT, instance.name, "No limit is below its segment", "Usage and reservation limits hold it.")]
+    return [_short(instance, limit, need) for limit in short]
 
 
 def _short(instance: InstancePlan, limit: Mapping[str, Any], need: int) -> Finding:
@@ -166,22 +179,21 @@ def _short(instance: InstancePlan, limit: Mapping[str, Any], need: int) -> Findi
 
 def check_memlock(plan: Plan, observed: Observation) -> Iterable[Finding]:
     """One finding per server that locks its segments."""
-    servers = servers_of(plan, observed)
-    for instance in plan.instances:
-        server = servers[instance.name]
-        if instance.engine not in _LOCKING or instance.page_bytes is None or server is None:
-            continue
-        limit, limited = server.get("memlock_limit_bytes"), server.get("memlock_limited")
-        if limited is None:
-            yield unknown(MEMLOCK, instance.name, "How much it may lock is not known", "Its limits could not be read.")
-        elif limited and (limit or 0) < instance.demand.segment_bytes:
-            yield wrong(
-                MEMLOCK,
-                instance.name,
-                "It may not lock its segment",
-                f"RLIMIT_MEMLOCK is {format_bytes(limit or 0)}, the segment "
-                f"{format_bytes(instance.demand.segment_bytes)}.",
-                "Install limits.d or the LimitMEMLOCK drop-in, then restart it.",
-            )
-        else:
-            yield ok(MEMLOCK, instance.name, "It may lock its segment", "RLIMIT_MEMLOCK is large enough.")
+    for instance, matched in _with_pages(plan, observed):
+        if instance.engine in _LOCKING and matched.possible:
+            yield _judged(MEMLOCK, instance, matched, _memlock, _others(plan, matched))
+
+
+def _memlock(instance: InstancePlan, server: Server) -> Finding:
+    limit, limited = server.get("memlock_limit_bytes"), server.get("memlock_limited")
+    if limited is None:
+        return unknown(MEMLOCK, instance.name, "How much it may lock is not known", "Its limits could not be read.")
+    if limited and (limit or 0) < instance.demand.segment_bytes:
+        return wrong(
+            MEMLOCK,
+            instance.name,
+            "It may not lock its segment",
+            f"RLIMIT_MEMLOCK is {format_bytes(limit or 0)}, the segment {format_bytes(instance.demand.segment_bytes)}.",
+            "Install limits.d or the LimitMEMLOCK drop-in, then restart it.",
+        )
+    return ok(MEMLOCK, instance.name, "It may lock its segment", "RLIMIT_MEMLOCK is large enough.")

@@ -378,13 +378,17 @@ def test_two_of_an_engine_are_matched_by_their_buffer_pool_or_by_name() -> None:
     by_pool = plan(PlanRequest(node=node_of(), sample=sample, databases=(postgresql(4, engine="pg"),)))
     assert by_pool.now is not None
     assert [match.key for match in by_pool.now.matches] == ["postgresql@b:5433"]
+    assert by_pool.instances[0].runs_as == "postgresql@b:5433"
     unclear = plan(PlanRequest(node=node_of(), sample=sample, databases=(postgresql(8),)))
     assert unclear.now is not None
     assert unclear.now.matches == ()
+    assert unclear.instances[0].runs_as is None
     assert any("runs_as" in note for note in unclear.now.notes)
     named = plan(PlanRequest(node=node_of(), sample=sample, databases=(postgresql(8, runs_as="postgresql@b:5433"),)))
     assert named.now is not None
     assert [match.key for match in named.now.matches] == ["postgresql@b:5433"]
+    unseen = plan(PlanRequest(node=node_of(), databases=(postgresql(8, runs_as="postgresql@b:5433"),)))
+    assert unseen.instances[0].runs_as == "postgresql@b:5433"
     with pytest.raises(PlannerError, match=r"databases\[0\]\.runs_as"):
         plan(PlanRequest(node=node_of(), sample=sample, databases=(postgresql(8, runs_as="nobody"),)))
 

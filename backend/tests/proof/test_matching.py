@@ -1,0 +1,146 @@
+"""Which server is which instance: by what tells them apart, and "cannot tell" where nothing does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from artifacts.samples import request_of
+from proof.test_checks import EXAMPLE
+
+from hugeplan.planner.model import MIB, Finding, Plan, State
+from hugeplan.planner.plan import plan
+from hugeplan.proof import Observation, verify
+from hugeplan.proof.matching import match_servers
+from hugeplan.proof.verdict import Outcome
+
+M2 = 2 * MIB
+BASE = plan(request_of("postgresql", nodes=1)).instances[0]
+PAGES = BASE.demand.pages
+
+
+def plan_of(**runs_as: str | None) -> Plan:
+    """Instances with one demand; their names and the keys observed when they were planned."""
+    found = plan(request_of("postgresql", nodes=1))
+    pools = tuple(replace(p, pages=2 * PAGES, demand_pages=2 * PAGES, slack_pages=0) for p in found.pools)
+    instances = tuple(replace(BASE, name=name, runs_as=key) for name, key in runs_as.items())
+    return replace(found, pools=pools[:1], instances=instances, kubernetes=None)
+
+
+def server(key: str, *, huge: bool = True, pages: int = PAGES, limit: int | None = None) -> dict[str, Any]:
+    backing = {"backing": "hugetlb", "page_bytes": M2} if huge else {"backing": "base", "page_bytes": None}
+    return {
+        "key": key,
+        "engine": "postgresql",
+        "main_pid": 7,
+        "huge_pages_status": "on" if huge else "off",
+        "segments": [{"bytes": pages * M2, "kind": "anonymous_shared", **backing}],
+        "hugetlb_limits": []
+        if limit is None
+        else [{"page_bytes": M2, "counter": "usage", "limit_bytes": limit, "cgroup_path": "/x"}],
+    }
+
+
+def observed(*servers: dict[str, Any]) -> Observation:
+    pool = {"page_bytes": M2, "nr_hugepages": 2 * PAGES, "free_hugepages": 0, "surplus_hugepages": 0}
+    sample = EXAMPLE["sample"] | {
+        "pools": [{"numa_node": 0, **pool}],
+        "global_pools": [{**pool, "resv_hugepages": 0, "nr_overcommit_hugepages": 0}],
+        "databases": list(servers),
+        "kubelet": None,
+    }
+    return Observation(EXAMPLE["inventory"], sample)
+
+
+def matched(found: Plan, *servers: dict[str, Any]) -> dict[str, str | None]:
+    pairs = match_servers(found, observed(*servers))
+    return {name: None if one.server is None else one.server["key"] for name, one in pairs.items()}
+
+
+def findings(found: Plan, *servers: dict[str, Any]) -> tuple[Outcome, dict[tuple[str, str], Finding]]:
+    verdict = verify(found, observed(*servers))
+    return verdict.outcome, {(f.code, f.subject): f for f in verdict.findings}
+
+
+SHOP, MAIL = "postgresql@shop.service:5432", "postgresql@mail.service:5433"
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("keys", "running"),
+    [
+        ({"a": SHOP, "b": MAIL}, {"a": SHOP, "b": MAIL}),
+        # The unit changed, the port did not.
+        ({"a": SHOP, "b": MAIL}, {"a": "postgresql@new.service:5432", "b": "postgresql@node:5433"}),
+        # The data directory's checksum, and the pid that told equal keys apart once.
+        ({"a": "postgresql@node:0a1b2c3d4e5f", "b": "postgresql@node:ffff00001111#77"},
+         {"a": "postgresql@node:0a1b2c3d4e5f", "b": "postgresql@node:ffff00001111"}),
+        # No tail: the unit alone.
+        ({"a": "postgresql@systemd:a.service", "b": "postgresql@systemd:b.service"},
+         {"a": "postgresql@systemd:a.service", "b": "postgresql@systemd:b.service"}),
+        # Nothing was observed at planning: the names say it.
+        ({"shop": None, "mail": None}, {"shop": SHOP, "mail": MAIL}),
+        # One of them is named, the other is the only one left.
+        ({"shop": None, "b": None}, {"shop": SHOP, "b": MAIL}),
+    ],
+)  # fmt: skip
+def test_servers_with_equal_segments_are_told_apart(
+    keys: dict[str, str | None], running: dict[str, str], turned: bool
+) -> None:
+    servers = [server(key) for key in running.values()]
+    assert matched(plan_of(**keys), *(reversed(servers) if turned else servers)) == running
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_wrong_one_is_named(turned: bool) -> None:
+    servers = [server(SHOP, huge=False), server(MAIL)]
+    outcome, by = findings(plan_of(a=SHOP, b=MAIL), *(reversed(servers) if turned else servers))
+    assert outcome is Outcome.NOT_IN_FORCE
+    assert by["verify_engine", "a"].state is State.WRONG
+    assert by["verify_engine", "b"].state is State.OK
+
+
+def test_the_size_tells_them_apart_where_it_fits_one_alone() -> None:
+    found = plan_of(a=None, b=None)
+    small = replace(BASE.demand, segment_bytes=BASE.demand.segment_bytes // 2, pages=PAGES // 2)
+    found = replace(found, instances=(found.instances[0], replace(found.instances[1], demand=small)))
+    one, other = server("postgresql@x:1"), server("postgresql@y:2", pages=PAGES // 2)
+    assert matched(found, other, one) == {"a": "postgresql@x:1", "b": "postgresql@y:2"}
+    # A server whose mappings are not known may be either.
+    other["segments"] = []
+    assert matched(found, one, other) == {"a": None, "b": None}
+
+
+def test_what_cannot_be_told_apart_is_said_and_does_not_matter_where_both_are_right() -> None:
+    outcome, by = findings(plan_of(a=None, b=None), server("postgresql@x:1"), server("postgresql@y:2"))
+    assert outcome is Outcome.IN_FORCE
+    for name in ("a", "b"):
+        assert by["verify_engine", name].state is State.OK
+        assert "do not tell which of postgresql@x:1, postgresql@y:2 it is" in by["verify_engine", name].reason
+
+
+def test_a_server_that_is_wrong_for_every_instance_is_wrong_whichever_it_is() -> None:
+    outcome, by = findings(plan_of(a=None, b=None), server("postgresql@x:1", huge=False), server("postgresql@y:2"))
+    assert outcome is Outcome.NOT_IN_FORCE
+    assert by["verify_engine", "a"].reason.startswith("This is one of a, b. ")
+    short = server("postgresql@x:1", limit=M2)
+    outcome, by = findings(plan_of(a=None, b=None), short, server("postgresql@y:2"))
+    assert outcome is Outcome.NOT_IN_FORCE
+    assert by["verify_limit", "b"].state is State.WRONG
+
+
+def test_more_servers_than_instances_leave_it_open() -> None:
+    """One of the two is somebody else's, and nothing says which: no verdict."""
+    outcome, by = findings(plan_of(a=None), server("postgresql@x:1", huge=False), server("postgresql@y:2"))
+    assert outcome is Outcome.UNDECIDED
+    assert by["verify_engine", "a"].state is State.UNKNOWN
+    assert "Which server runs it cannot be told" in by["verify_engine", "a"].title
+    outcome, _ = findings(plan_of(a=None), server("postgresql@x:1"), server("postgresql@y:2"))
+    assert outcome is Outcome.IN_FORCE
+
+
+def test_fewer_servers_than_instances_leave_it_open() -> None:
+    outcome, by = findings(plan_of(a=None, b=None), server("postgresql@x:1"))
+    assert outcome is Outcome.UNDECIDED
+    assert {by["verify_engine", name].state for name in ("a", "b")} == {State.UNKNOWN}
