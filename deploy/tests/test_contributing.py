@@ -1,0 +1,95 @@
+"""CONTRIBUTING.md: each worked example is applied to this tree and run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).resolve().parents[2]
+SCENARIO = HOUSE / "docs/examples/bare-metal-postgresql.yaml"
+MAX_LINES = 30
+
+
+def examples() -> dict[str, str]:
+    """Title -> diff."""
+    text = (HOUSE / "CONTRIBUTING.md").read_text()
+    return dict(re.findall(r"^### (.+?)\n.*?^```diff\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+
+
+def run(tree: Path, *words: str) -> str:
+    folders = f"{tree / 'backend'}{os.pathsep}{tree / 'agent'}"
+    done = subprocess.run(
+        words, cwd=tree, env=os.environ | {"PYTHONPATH": folders}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode in {0, 5}, done.stdout + done.stderr
+    return done.stdout
+
+
+def check_engine(tree: Path) -> None:
+    printed = run(tree, sys.executable, "-m", "hugeplan.cli", "size", "exampledb", "--set", "cache_size=3GiB")
+    assert "1536 pages of 2M" in printed
+
+
+def check_finding(tree: Path) -> None:
+    plan = json.loads(run(tree, sys.executable, "-m", "hugeplan.cli", "plan", str(SCENARIO), "--json"))
+    assert "few_cpus" in {finding["code"] for finding in plan["plan"]["findings"]}
+
+
+def check_artifact(tree: Path) -> None:
+    plan = tree / "plan.json"
+    plan.write_text(run(tree, sys.executable, "-m", "hugeplan.cli", "plan", str(SCENARIO), "--json"))
+    run(tree, sys.executable, "-m", "hugeplan.cli", "artifacts", str(plan), "--out", str(tree / "files"))
+    (message,) = {path.read_text() for path in (tree / "files").rglob("motd") if path.is_file()}
+    assert message.startswith("Reserved for databases: ")
+
+
+def check_collector(tree: Path) -> None:
+    report = json.loads(run(tree, sys.executable, "-m", "hugeplan_agent", "observe"))
+    assert report["sample"]["uptime_seconds"] > 0
+
+
+def check_backing(tree: Path) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler is installed")
+    source = tree / "agent/tlbbench/src"
+    for name in ("memory/backing.c", "memory/arena.c", "cli/run.c"):
+        run(
+            tree, "cc", "-std=c11", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64", '-DTLBBENCH_VERSION="0"', "-Wall",
+            "-Wextra", "-Werror", "-fsyntax-only", f"-I{source}", str(source / name),
+        )  # fmt: skip
+
+
+CHECKS: dict[str, Callable[[Path], None]] = {
+    "A database engine": check_engine,
+    "A finding of the plan": check_finding,
+    "An artifact": check_artifact,
+    "A collector of the agent": check_collector,
+    "A page-size backing of tlbbench": check_backing,
+}
+
+
+def test_each_example_has_a_check() -> None:
+    assert set(examples()) == set(CHECKS)
+
+
+@pytest.mark.parametrize("title", CHECKS)
+def test_the_example_applies_and_works(title: str, tmp_path: Path) -> None:
+    diff = examples()[title]
+    changed = [line for line in diff.splitlines() if re.match(r"[+-](?![+-]{2} )", line)]
+    assert len(changed) <= MAX_LINES
+    for part in ("backend/hugeplan", "migrations", "agent/hugeplan_agent", "agent/tlbbench/src"):
+        shutil.copytree(HOUSE / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    applied = subprocess.run(
+        ["git", "apply", "-C1", "-"], cwd=tmp_path, input=diff, capture_output=True, text=True, check=False
+    )
+    assert applied.returncode == 0, applied.stderr
+    CHECKS[title](tmp_path)
