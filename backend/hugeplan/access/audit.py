@@ -114,7 +114,7 @@ class Filter:
             (AuditEvent.subject_id, subject),
         ):
             if value is not None:
-                self._conditions.append(column == value.replace("\0", ""))
+                self._conditions.append(column == value)
         if start is not None:
             self._conditions.append(AuditEvent.at >= start)
         if end is not None:

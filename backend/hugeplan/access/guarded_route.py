@@ -18,6 +18,7 @@ from fastapi.routing import APIRoute
 from hugeplan.access.admission import Gate
 from hugeplan.access.schemas import Role
 from hugeplan.api.body import BodyLimits, get_raw_json, read_json
+from hugeplan.api.problems import FieldProblem, invalid_input, shown
 
 OPEN_BODY_BYTES = 16 * 1024
 """The largest body of a request that needs no credential: a login."""
@@ -31,10 +32,29 @@ class Door:
     limits: BodyLimits
 
 
+def refuse_nul(request: Request, parameters: frozenset[str]) -> None:
+    """InvalidInputError for a query parameter with a NUL character, which PostgreSQL cannot hold.
+
+    Bodies are checked where they are parsed (``hugeplan.api.json_body``). Other bytes that are no text cannot come
+    here: Starlette replaces what is not UTF-8.
+    """
+    if b"%00" not in request.scope["query_string"]:
+        return
+    for name, value in request.query_params.multi_items():
+        if name in parameters and "\0" in value:
+            raise invalid_input([FieldProblem(field=name, value=shown(value), expected="text without NUL characters")])
+
+
 def _calls(dependant: Dependant) -> Iterator[Any]:
     for inner in dependant.dependencies:
         yield inner.call
         yield from _calls(inner)
+
+
+def _query_parameters(dependant: Dependant) -> Iterator[str]:
+    yield from (field.alias for field in dependant.query_params)
+    for inner in dependant.dependencies:
+        yield from _query_parameters(inner)
 
 
 class GuardedRoute(APIRoute):
@@ -53,6 +73,7 @@ class GuardedRoute(APIRoute):
         """FastAPI's handler, behind the door."""
         handle = super().get_route_handler()
         allowed, reads_body = self.allowed_roles(), self.reads_body()
+        parameters = frozenset(_query_parameters(self.dependant))
 
         async def guarded(request: Request) -> Response:
             door: Door = request.app.state.door
@@ -62,6 +83,7 @@ class GuardedRoute(APIRoute):
                 limits = replace(limits, max_bytes=min(limits.max_bytes, OPEN_BODY_BYTES))
             else:
                 await door.gate.admit(request, allowed)
+            refuse_nul(request, parameters)
             if reads_body:
                 await read_json(request, limits)
             return await handle(request)

@@ -17,6 +17,7 @@ from fastapi import Query
 
 from hugeplan.api.problems import FieldProblem, invalid_input, shown
 from hugeplan.api.schemas import ResponseModel
+from hugeplan.documents.bounds import refuse_absurd_time
 
 MAX_LIMIT = 500
 
@@ -57,10 +58,21 @@ def decode_cursor(
             raise ValueError("not a list of text")
         "".join(parts).encode()  # PostgreSQL holds no lone surrogate
         first_text, second_text = parts
-        return first(first_text), second(second_text)
+        key = first(first_text), second(second_text)
+        for part in key:
+            _refuse_absurd(part)
+        return key
     except (ValueError, TypeError, RecursionError) as error:
         problem = FieldProblem(field="cursor", value=shown(cursor), expected="next_cursor of an earlier answer")
         raise invalid_input([problem]) from error
+
+
+def _refuse_absurd(part: object) -> None:
+    """ValueError for what no row has as its key, and no column could hold."""
+    if isinstance(part, int) and not -(2**63) <= part < 2**63:
+        raise ValueError("an integer of at most 64 bits")
+    if isinstance(part, datetime):
+        refuse_absurd_time(part)
 
 
 def decode_time_cursor(cursor: str | None) -> tuple[datetime, UUID] | None:

@@ -24,6 +24,8 @@ from hugeplan.events.schemas import EventKind, FleetEvent, Webhook, WebhookCreat
 
 router = APIRouter(tags=["events"], route_class=GuardedRoute)
 
+MAX_EVENT_ID = 2**63 - 1
+
 Kinds = Annotated[list[EventKind], Query(alias="kind", max_length=16, description="Kinds of events; none: all")]
 
 
@@ -39,9 +41,12 @@ async def events_stream(
     settings: CurrentSettings,
     kinds: Kinds = [],  # noqa: B006 - FastAPI copies it
     last_event_id: Annotated[
-        int | None, Header(ge=0, description="Begin after this event; a browser sends it when it comes back")
+        int | None,
+        Header(ge=0, le=MAX_EVENT_ID, description="Begin after this event; a browser sends it when it comes back"),
     ] = None,
-    after: Annotated[int | None, Query(ge=0, description="Begin after this event; without it, from now on")] = None,
+    after: Annotated[
+        int | None, Query(ge=0, le=MAX_EVENT_ID, description="Begin after this event; without it, from now on")
+    ] = None,
 ) -> AsyncIterator[ServerSentEvent]:
     """Changes as they happen, as server-sent events: ``event`` is the kind, ``data`` a FleetEvent."""
     yield ServerSentEvent(comment="listening", retry=2000)

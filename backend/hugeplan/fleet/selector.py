@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from fastapi import Depends, Query
 from pydantic import Field
 from sqlalchemy import ColumnElement, exists, func
+from sqlalchemy.orm import aliased
 
-from hugeplan.api.problems import FieldProblem, invalid_input
 from hugeplan.api.schemas import Label, RequestModel, Word
 from hugeplan.db.models import NodeFindingRow, NodeRow
 
@@ -65,9 +65,8 @@ Selected = Annotated[NodeSelector, Depends(_from_query)]
 
 
 def conditions(selector: NodeSelector, now: datetime | None = None) -> list[ColumnElement[bool]]:
-    """The conditions on ``nodes``. InvalidInputError for text that PostgreSQL cannot hold."""
+    """The conditions on ``nodes``."""
     found: list[ColumnElement[bool]] = []
-    _refuse_nul(selector)
     if selector.q:
         found.append(func.lower(NodeRow.name).contains(selector.q.lower(), autoescape=True))
     for label in selector.labels:
@@ -83,7 +82,9 @@ def conditions(selector: NodeSelector, now: datetime | None = None) -> list[Colu
     if selector.synthetic is not None:
         found.append(NodeRow.synthetic.is_(selector.synthetic))
     if selector.finding is not None:
-        found.append(exists().where(NodeFindingRow.node_id == NodeRow.id, NodeFindingRow.code == selector.finding))
+        # An alias: statements about findings select from that table themselves.
+        held = aliased(NodeFindingRow)
+        found.append(exists().where(held.node_id == NodeRow.id, held.code == selector.finding))
     if selector.state is not None:
         found.append((NodeRow.findings_wrong if selector.state == "wrong" else NodeRow.findings_attention) > 0)
     if selector.plan_state is not None:
@@ -93,11 +94,3 @@ def conditions(selector: NodeSelector, now: datetime | None = None) -> list[Colu
         before = (now or datetime.now(UTC)) - STALE_AFTER
         found.append(NodeRow.last_report_at < before if selector.stale else NodeRow.last_report_at >= before)
     return found
-
-
-def _refuse_nul(selector: NodeSelector) -> None:
-    for name, value in selector.model_dump().items():
-        for text in value if isinstance(value, list) else [value]:
-            if isinstance(text, str) and "\0" in text:
-                expected = "text without NUL characters"
-                raise invalid_input([FieldProblem(field=name, value=text, expected=expected)])

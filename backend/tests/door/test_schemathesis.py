@@ -26,7 +26,7 @@ from hugeplan.settings import Settings
 
 EXAMPLES = int(os.environ.get("HUGEPLAN_FUZZ_EXAMPLES", "4"))
 # They hold the connection open until something happens.
-STREAMS = {"/api/v1/events/stream"}
+STREAMS = {"/api/v1/events"}
 
 
 def operations() -> list[tuple[str, str]]:
