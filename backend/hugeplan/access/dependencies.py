@@ -69,7 +69,7 @@ setattr(get_actor, "allowed_roles", frozenset(Role))  # noqa: B010
 CurrentActor = Annotated[Actor, Depends(get_actor, scope="function")]
 
 
-def admitted_agent(
+async def admitted_agent(
     request: Request,
     _bearer: Annotated[object, Depends(_bearer_scheme)],
     _cookie: Annotated[object, Depends(_cookie_scheme)],

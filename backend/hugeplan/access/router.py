@@ -42,7 +42,7 @@ OIDC_LOGINS_PER_LOGIN = 6
 """Logins begun at the provider for each failed credential that an address may have: beginning one is no guess."""
 
 
-def get_provider(request: Request) -> oidc.Provider:
+async def get_provider(request: Request) -> oidc.Provider:
     """The OpenID provider of the settings."""
     provider: oidc.Provider = request.app.state.oidc
     return provider

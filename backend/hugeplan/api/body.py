@@ -208,7 +208,7 @@ async def _parse(body: bytes, limits: BodyLimits) -> Any:
         return await anyio.to_thread.run_sync(parse_json, body, limits.json)
 
 
-def get_raw_json(request: Request) -> JsonBody:
+async def get_raw_json(request: Request) -> JsonBody:
     """The body of this request; InvalidInputError when there is none."""
     raw: bytes = request.state.json_body
     if not raw:

@@ -17,7 +17,7 @@ class CsvResponse(Response):
     media_type = "text/csv"
 
 
-def _is_csv(request: Request) -> bool:
+async def _is_csv(request: Request) -> bool:
     return request.url.path.endswith(".csv")
 
 

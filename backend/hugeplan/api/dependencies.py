@@ -11,16 +11,17 @@ from hugeplan.api.metrics import Metrics
 from hugeplan.db.session import Database, ReadSession, WriteSession
 from hugeplan.settings import Settings
 
+# Every dependency is a coroutine, because FastAPI hands a plain function to a thread: several hops per request.
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def get_settings(request: Request) -> Settings:
+async def get_settings(request: Request) -> Settings:
     """The settings the application was created with."""
     settings: Settings = request.app.state.settings
     return settings
 
 
-def get_database(request: Request) -> Database:
+async def get_database(request: Request) -> Database:
     """The application's database."""
     database: Database = request.app.state.database
     return database
@@ -28,7 +29,7 @@ def get_database(request: Request) -> Database:
 
 async def _request_session(request: Request) -> AsyncIterator[ReadSession]:
     """The request's only session: read-only for safe methods, committed after the handler for the others."""
-    database = get_database(request)
+    database: Database = request.app.state.database
     if request.method in SAFE_METHODS:
         async with database.read() as session:
             yield session
@@ -43,19 +44,19 @@ async def _request_session(request: Request) -> AsyncIterator[ReadSession]:
 _RequestSession = Annotated[ReadSession, Depends(_request_session, scope="function")]
 
 
-def get_read_session(session: _RequestSession) -> ReadSession:
+async def get_read_session(session: _RequestSession) -> ReadSession:
     """The request's session, for reading."""
     return session
 
 
-def get_write_session(session: _RequestSession) -> WriteSession:
+async def get_write_session(session: _RequestSession) -> WriteSession:
     """The request's session, for writing; only unsafe methods have one."""
     if not isinstance(session, WriteSession):
         raise TypeError("a safe request must not ask for a write session")
     return session
 
 
-def get_metrics(request: Request) -> Metrics:
+async def get_metrics(request: Request) -> Metrics:
     """The metrics of this process."""
     metrics: Metrics = request.app.state.metrics
     return metrics

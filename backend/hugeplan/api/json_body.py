@@ -24,7 +24,8 @@ MAX_PATH_CHARACTERS = 1000
 # What may hide a value that the walk over containers does not see: long numbers, NUL, an escaped colon. The body is
 # translated and searched for fixed text, because a pattern of digits costs more than parsing does.
 _DIGITS_AS_ZERO = bytes(ord("0") if chr(byte).isdecimal() and byte < 128 else byte for byte in range(256))
-_LONG_NUMBER = b"0" * 19
+_LONG_RUN_OF_DIGITS = b"0" * 19
+_LONG_NUMBER = re.compile(rb"(?:\A|[:,\[\s-])[0-9]{19}")
 _HIDING_ESCAPE = re.compile(rb"\\u00(?:00|3[aA])")
 _DECODER = msgspec.json.Decoder()
 
@@ -84,7 +85,7 @@ def parse_json(body: bytes, limits: JsonLimits) -> Any:
         return _explain(body, limits)
     if (
         len(body) > limits.string_characters
-        or _LONG_NUMBER in body.translate(_DIGITS_AS_ZERO)
+        or (_LONG_RUN_OF_DIGITS in body.translate(_DIGITS_AS_ZERO) and _LONG_NUMBER.search(body))
         or (b"\\u00" in body and _HIDING_ESCAPE.search(body))
         # A repeated key is lost in the document, and its colon with it.
         or msgspec.json.encode(document).count(b":") != body.count(b":")

@@ -14,11 +14,35 @@ def pack(document: bytes) -> bytes:
     """The bytes to keep. A JSON document never begins with gzip's magic number, so they tell what they are."""
     if len(document) < _COMPRESS_FROM_BYTES:
         return document
-    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WBITS)
-    packed = compressor.compress(document) + compressor.flush()
+    packed = _gzip(document)
     return packed if len(packed) < len(document) else document
+
+
+def pack_around(document: bytes, part: bytes, packed_part: bytes) -> bytes:
+    """The bytes to keep of a document of which a part is packed already, so that the part is compressed once.
+
+    They are three gzip members after each other, which together are one gzip file.
+    """
+    before, found, after = document.partition(part)
+    if not found or not packed_part.startswith(_GZIP_MAGIC):
+        return pack(document)
+    return b"".join((_gzip(before), packed_part, _gzip(after)))
 
 
 def unpack(kept: bytes) -> bytes:
     """The document as it came. zlib.error when it is damaged."""
-    return zlib.decompress(kept, _GZIP_WBITS) if kept.startswith(_GZIP_MAGIC) else kept
+    if not kept.startswith(_GZIP_MAGIC):
+        return kept
+    parts = []
+    while kept:
+        member = zlib.decompressobj(_GZIP_WBITS)
+        parts.append(member.decompress(kept))
+        if not member.eof:
+            raise zlib.error("the gzip stream is cut off")
+        kept = member.unused_data
+    return b"".join(parts)
+
+
+def _gzip(data: bytes) -> bytes:
+    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WBITS)
+    return compressor.compress(data) + compressor.flush()

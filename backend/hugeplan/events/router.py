@@ -29,7 +29,7 @@ MAX_EVENT_ID = 2**63 - 1
 Kinds = Annotated[list[EventKind], Query(alias="kind", max_length=16, description="Kinds of events; none: all")]
 
 
-def _feed(request: Request) -> EventFeed:
+async def _feed(request: Request) -> EventFeed:
     feed: EventFeed = request.app.state.event_feed
     return feed
 

@@ -34,7 +34,7 @@ class NodeSelector(RequestModel):
     synthetic: bool | None = None
 
 
-def _from_query(
+async def _from_query(
     *,
     q: Annotated[str | None, Query(max_length=253, description="Part of the node's name")] = None,
     label: Annotated[list[Label], Query(max_length=16, description="key=value, or key alone; repeat for more")] = [],  # noqa: B006

@@ -29,7 +29,7 @@ from hugeplan.fleet_plans.schemas import (
 router = APIRouter(prefix="/fleet", tags=["fleet plans"], route_class=GuardedRoute)
 
 
-def _runner(request: Request) -> FleetPlanRunner:
+async def _runner(request: Request) -> FleetPlanRunner:
     runner: FleetPlanRunner = request.app.state.fleet_plan_runner
     return runner
 

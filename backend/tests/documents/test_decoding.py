@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import zlib
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 from support.reports import report, run
 
 from hugeplan.documents.decoding import decode, struct_of
-from hugeplan.documents.kept import pack, unpack
+from hugeplan.documents.kept import pack, pack_around, unpack
 from hugeplan.documents.report import Report
 
 WHOLE = report(run=run())
@@ -84,3 +85,14 @@ def test_a_document_is_kept_byte_for_byte() -> None:
     for document in (b"{}", json.dumps(WHOLE, indent=3).encode(), bytes(range(32)) * 500, b""):
         assert unpack(pack(document)) == document
     assert len(pack(json.dumps(WHOLE).encode())) < 2000
+
+
+def test_a_report_is_kept_around_its_packed_run() -> None:
+    run = json.dumps(WHOLE).encode() * 2
+    for before, after in ((b'{"run": ', b', "labels": {}}'), (b"", b"")):
+        document = before + run + after
+        kept = pack_around(document, run, pack(run))
+        assert unpack(kept) == document
+        with pytest.raises(zlib.error):
+            unpack(kept[:-4])
+    assert unpack(pack_around(b'{"run": {}}', b"{}", pack(b"{}"))) == b'{"run": {}}'

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+
 import httpx
 import pytest
 from fastapi.routing import APIRoute
@@ -96,11 +99,17 @@ class TestFloods:
             return read()
 
         monkeypatch.setattr(app.state.database, "read", counted)
+        begun = time.monotonic()
         forged = [flooded.client(f"hp_other_{number}") for number in range(200)]
-        assert {(await client.get("/api/v1/nodes")).status_code for client in forged} == {429}
-        assert opened <= NEWCOMERS_PER_MINUTE
+        statuses = Counter([(await client.get("/api/v1/nodes")).status_code for client in forged])
+        # The buckets fill again while a slow machine asks: 20 guesses and 60 newcomers per minute.
+        refilled = (time.monotonic() - begun) / 60
+        assert statuses.keys() <= {401, 429}
+        assert statuses[401] <= 1 + 20 * refilled
+        bound = NEWCOMERS_PER_MINUTE * (1 + refilled) + statuses[401]
+        assert opened <= bound
         assert (await known.get("/api/v1/nodes")).status_code == 200
-        assert opened <= NEWCOMERS_PER_MINUTE + 1
+        assert opened <= bound + 2
         await app.state.database.dispose()
 
     async def test_refusals_past_their_share_wait(self, settings: Settings) -> None:

@@ -48,7 +48,7 @@ def hints_of(incoming: Incoming) -> Hints:
     )
 
 
-def get_report_writer(request: Request) -> ReportWriter:
+async def get_report_writer(request: Request) -> ReportWriter:
     """The writer of this process."""
     writer: ReportWriter = request.app.state.report_writer
     return writer

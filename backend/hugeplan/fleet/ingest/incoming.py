@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from hugeplan.api import problems
 from hugeplan.api.problems import FieldProblem, invalid_input
 from hugeplan.documents.decoding import convert, decode
-from hugeplan.documents.kept import pack
+from hugeplan.documents.kept import pack, pack_around
 from hugeplan.documents.report import Report
 
 SCHEMA_VERSION = 1
@@ -82,7 +82,7 @@ def read_report(raw: bytes, document: Any, *, token_id: UUID, now: datetime) -> 
     except ValidationError as error:
         raise problems.from_validation(error) from error
     _refuse_far_future(report, now)
-    has_run = report.run is not None
+    kept, run_document = _packed(raw, has_run=report.run is not None)
     return Incoming(
         token_id=token_id,
         received_at=now,
@@ -90,14 +90,23 @@ def read_report(raw: bytes, document: Any, *, token_id: UUID, now: datetime) -> 
         machine_id=report.machine_id,
         schema_version=report.schema_version,
         parsed=report,
-        document=pack(raw),
+        document=kept,
         content=document,
         content_sha256=content_hash(document),
-        run_id=uuid.uuid4() if has_run else None,
-        run_document=pack(bytes(msgspec.json.decode(raw, type=_RunOnly).run)) if has_run else None,
+        run_id=None if run_document is None else uuid.uuid4(),
+        run_document=run_document,
         taken_at=min(report.sample.taken_at, now),
         clock_ahead_seconds=_ahead(report, now),
     )
+
+
+def _packed(raw: bytes, *, has_run: bool) -> tuple[bytes, bytes | None]:
+    """The report and its run as they are kept."""
+    if not has_run:
+        return pack(raw), None
+    run = bytes(msgspec.json.decode(raw, type=_RunOnly).run)
+    packed = pack(run)
+    return pack_around(raw, run, packed), packed
 
 
 def _newer_schema(document: Any) -> _Envelope | None:

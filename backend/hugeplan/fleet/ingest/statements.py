@@ -33,6 +33,7 @@ NODE_COLUMNS: Final = {
 """What the newest sample says; written together."""
 
 _STATE_COLUMNS: Final = {"inventory": "jsonb", "sample": "jsonb", "processes": "jsonb", "collectors": "jsonb"}
+_FINDINGS: Final = {"findings": "jsonb"}
 _SAMPLE_COLUMNS: Final = {
     "node_id": "uuid",
     "taken_at": "timestamptz",
@@ -48,9 +49,9 @@ _SAMPLE_COLUMNS: Final = {
 }
 
 
-def _records(columns: dict[str, str]) -> str:
+def _records(columns: dict[str, str], parameter: str = "%s") -> str:
     listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-    return f"jsonb_to_recordset(%s::jsonb) AS r({listed})"
+    return f"jsonb_to_recordset({parameter}::jsonb) AS r({listed})"
 
 
 def _insert(table: str, columns: dict[str, str]) -> str:
@@ -58,9 +59,14 @@ def _insert(table: str, columns: dict[str, str]) -> str:
     return f"INSERT INTO {table} ({names}) SELECT {names} FROM {_records(columns)}"  # noqa: S608 - constants
 
 
+def _changes(columns: dict[str, str]) -> str:
+    return ", ".join(f"{name} = r.{name}" for name in columns)
+
+
 def _update(table: str, key: str, columns: dict[str, str]) -> str:
-    changes = ", ".join(f"{name} = r.{name}" for name in columns)
-    return f"UPDATE {table} SET {changes} FROM {_records({key: 'uuid'} | columns)} WHERE {table}.{key} = r.{key}"  # noqa: S608
+    return (
+        f"UPDATE {table} SET {_changes(columns)} FROM {_records({key: 'uuid'} | columns)} WHERE {table}.{key} = r.{key}"  # noqa: S608
+    )
 
 
 TOKENS: Final = """
@@ -68,10 +74,6 @@ SELECT id, machine_id FROM tokens
 WHERE id = ANY(%s) AND role = 'agent' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 """
 BIND_TOKEN: Final = "UPDATE tokens SET machine_id = %s WHERE id = %s AND machine_id IS NULL"  # noqa: S105
-TOUCH_TOKENS: Final = """
-UPDATE tokens SET last_used_at = now()
-WHERE id = ANY(%s) AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
-"""
 
 LOCK_NODES: Final = """
 SELECT n.id, n.machine_id, n.name, n.sampled_at, n.labels_set::text, n.effective_granule_bytes, s.findings::text,
@@ -97,22 +99,17 @@ INSERT_NODES: Final = (
     )
     + " ON CONFLICT (machine_id) DO NOTHING RETURNING id"
 )
-INSERT_STATES: Final = _insert("node_states", {"node_id": "uuid"} | _STATE_COLUMNS | {"findings": "jsonb"})
-UPDATE_NODES: Final = _update("nodes", "id", NODE_COLUMNS)
-UPDATE_STATES: Final = _update("node_states", "node_id", _STATE_COLUMNS | {"findings": "jsonb"})
+INSERT_STATES: Final = _insert("node_states", {"node_id": "uuid"} | _STATE_COLUMNS | _FINDINGS)
+UPDATE_NODES: Final = f"""
+WITH rows AS MATERIALIZED (SELECT * FROM {_records({"id": "uuid"} | NODE_COLUMNS | _STATE_COLUMNS | _FINDINGS)}),
+state AS (UPDATE node_states SET {_changes(_STATE_COLUMNS | _FINDINGS)} FROM rows r WHERE node_states.node_id = r.id)
+UPDATE nodes SET {_changes(NODE_COLUMNS)} FROM rows r WHERE nodes.id = r.id
+"""  # noqa: S608 - constants
+"""A node and its state, from one parameter."""
+
 UPDATE_LAST_REPORT: Final = _update("nodes", "id", {"last_report_at": "timestamptz"})
 UPDATE_RUN_OF_NODE: Final = _update("nodes", "id", {"latest_run_id": "uuid", "effective_granule_bytes": "bigint"})
 UPDATE_MEASURED: Final = _update("node_states", "node_id", {"measured": "jsonb"})
-
-INSERT_REPORTS: Final = """
-INSERT INTO reports (node_id, report_id, received_at, content_sha256, run_id, schema_version, state)
-SELECT * FROM unnest(%s::uuid[], %s::uuid[], %s::timestamptz[], %b::bytea[], %s::uuid[], %s::smallint[], %s::text[])
-"""
-INSERT_DOCUMENTS: Final = """
-INSERT INTO report_documents (node_id, report_id, received_at, document)
-SELECT * FROM unnest(%s::uuid[], %s::uuid[], %s::timestamptz[], %b::bytea[])
-"""
-INSERT_SAMPLES: Final = _insert("samples", _SAMPLE_COLUMNS)
 
 INSERT_RUNS: Final = """
 INSERT INTO runs (node_id, id, started_at, stored_at, ordered_at, command, profile, tool_version, duration_seconds,
@@ -138,22 +135,8 @@ INSERT_WINS: Final = _insert(
     },
 )
 
-_ROLL_UP_SOURCE: Final = _records(
-    {
-        "node_id": "uuid",
-        "taken_at": "timestamptz",
-        "mem_total_bytes": "bigint",
-        "mem_available_bytes": "bigint",
-        "page_tables_bytes": "bigint",
-        "anon_huge_pages_bytes": "bigint",
-        "hugetlb_bytes": "bigint",
-        "pool_idle_bytes": "bigint",
-        "ordinary_bytes": "bigint",
-    }
-)
 
-
-def roll_up(table: str, width: str, source: str = _ROLL_UP_SOURCE) -> str:
+def roll_up(table: str, width: str, source: str) -> str:
     """Add samples to the rows of their hour or day. Extremes and sums only, so that the order does not matter."""
     return f"""
 INSERT INTO {table} AS t (node_id, start_at, samples, mem_total_bytes_max, mem_available_bytes_min,
@@ -181,8 +164,27 @@ ON CONFLICT (node_id, start_at) DO UPDATE SET
 """  # noqa: S608 - constants
 
 
-ROLL_UP_HOURS: Final = roll_up("sample_hours", "hour")
-ROLL_UP_DAYS: Final = roll_up("sample_days", "day")
+_SAMPLE_NAMES: Final = ", ".join(_SAMPLE_COLUMNS)
+INSERT_REPORTS: Final = f"""
+WITH rows AS MATERIALIZED (
+    SELECT * FROM {_records(_SAMPLE_COLUMNS | {"ordinary_bytes": "bigint"}, "%(samples)s")}
+),
+document AS (
+    INSERT INTO report_documents (node_id, report_id, received_at, document)
+    SELECT * FROM unnest(%(nodes)s::uuid[], %(reports)s::uuid[], %(received)s::timestamptz[], %(documents)b::bytea[])
+),
+sample AS (INSERT INTO samples ({_SAMPLE_NAMES}) SELECT {_SAMPLE_NAMES} FROM rows),
+hour AS ({roll_up("sample_hours", "hour", "rows")}),
+day AS ({roll_up("sample_days", "day", "rows")}),
+token AS (
+    UPDATE tokens SET last_used_at = now()
+    WHERE id = ANY(%(tokens)s) AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
+)
+INSERT INTO reports (node_id, report_id, received_at, content_sha256, run_id, schema_version, state)
+SELECT * FROM unnest(%(nodes)s::uuid[], %(reports)s::uuid[], %(received)s::timestamptz[], %(hashes)b::bytea[],
+    %(runs)s::uuid[], %(versions)s::smallint[], %(states)s::text[])
+"""  # noqa: S608 - constants
+"""What every report adds, in one statement: each of its parts as a statement of its own costs as much again."""
 
 DELETE_FINDINGS: Final = "DELETE FROM node_findings WHERE node_id = ANY(%s)"
 INSERT_FINDINGS: Final = (

@@ -77,7 +77,6 @@ class ReportWriter:
                 "connect_timeout": max(2, round(self._settings.database_timeout_seconds)),
                 "options": f"-c statement_timeout={milliseconds} -c TimeZone=UTC -c jit=off",
             },
-            check=AsyncConnectionPool.check_connection,
         )
         await self._pool.open(wait=False)
         self._tasks = [asyncio.create_task(self._write_forever(), name=f"reports {n}") for n in range(WRITERS)]
@@ -119,7 +118,7 @@ class ReportWriter:
     async def _write(self, batch: list[_Waiting]) -> None:
         """Write a batch. Where it fails for one report's sake, each is tried alone, so that only that one fails."""
         try:
-            answers = await self._commit([waiting.incoming for waiting in batch])
+            answers = await self._commit_again([waiting.incoming for waiting in batch])
         except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, OSError) as error:
             if _may_pass(error) and len(batch) > 1:
                 for waiting in batch:
@@ -141,12 +140,26 @@ class ReportWriter:
                 else:
                     waiting.answer.set_result(answer)
 
+    async def _commit_again(self, batch: Sequence[Incoming]) -> list[ReportReceipt | Exception]:
+        """Commit; on another connection when PostgreSQL has closed this one, as it does when it restarts.
+
+        A report is stored once however often it is written, so nothing is lost or doubled by writing it again.
+        """
+        for _ in range(WRITERS):
+            try:
+                return await self._commit(batch)
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                if _may_pass(error) or isinstance(error, PoolTimeout):
+                    raise
+        return await self._commit(batch)
+
     async def _commit(self, batch: Sequence[Incoming]) -> list[ReportReceipt | Exception]:
         assert self._pool is not None
         async with self._pool.connection() as connection:
             work = _Batch(connection, batch)
             while True:
-                async with connection.transaction():
+                # One pipeline for all: BEGIN goes with what is read, COMMIT with what is written.
+                async with connection.pipeline(), connection.transaction():
                     if await work.write():
                         break
                     # Another process made one of the nodes in this moment: begin again, now it is there.
@@ -207,24 +220,22 @@ class _Batch:
         """The tokens, the nodes (locked), and the reports that are stored already."""
         machines = sorted({incoming.machine_id for incoming in self._incoming})
         with_runs = any(incoming.run_id for incoming in self._incoming)
-        async with self._connection.pipeline():
-            tokens = await self._connection.execute(
-                statements.TOKENS, [[incoming.token_id for incoming in self._incoming]]
-            )
-            nodes = await self._connection.execute(statements.LOCK_NODES, [machines])
-            seen = await self._connection.execute(
-                statements.SEEN_REPORTS,
-                [
-                    [incoming.machine_id for incoming in self._incoming],
-                    [incoming.report_id for incoming in self._incoming],
-                ],
-            )
-            bound = dict(await tokens.fetchall())
-            for row in await nodes.fetchall():
-                self._nodes[row[1]] = _node(row)
-            known = {(row[0], row[1]): row for row in await seen.fetchall()}
-            if with_runs and self._nodes:
-                await self._read_measured()
+        execute = self._connection.execute
+        tokens = await execute(statements.TOKENS, [[incoming.token_id for incoming in self._incoming]])
+        nodes = await execute(statements.LOCK_NODES, [machines])
+        seen = await execute(
+            statements.SEEN_REPORTS,
+            [
+                [incoming.machine_id for incoming in self._incoming],
+                [incoming.report_id for incoming in self._incoming],
+            ],
+        )
+        bound = dict(await tokens.fetchall())
+        for row in await nodes.fetchall():
+            self._nodes[row[1]] = _node(row)
+        known = {(row[0], row[1]): row for row in await seen.fetchall()}
+        if with_runs and self._nodes:
+            await self._read_measured()
         return bound, known
 
     async def _read_measured(self) -> None:
@@ -292,29 +303,27 @@ class _Batch:
     async def _store(self) -> bool:
         nodes = [node for node in self._nodes.values() if node.columns]
         new = [node for node in nodes if node.is_new]
-        execute = self._connection.execute
-        async with self._connection.pipeline():
-            if new and not await self._insert_nodes(new):
-                return False
-            await self._update_nodes([node for node in nodes if not node.is_new])
-            await self._insert_reports()
-            await self._insert_samples()
-            if self._runs:
-                rows, documents = zip(*self._runs, strict=True)
-                await execute(statements.INSERT_RUNS, [_json(rows), [run.id for run in rows], list(documents)])
-                measured = [
-                    {"node_id": node.id, "measured": node.state["measured"]}
-                    for node in nodes
-                    if "measured" in node.state
-                ]
-                await execute(statements.UPDATE_MEASURED, [_json(measured)])
-            if self._wins:
-                await execute(statements.INSERT_WINS, [_json(self._wins)])
-            for machine_id, token_id in self._binds:
-                await execute(statements.BIND_TOKEN, [machine_id, token_id])
-            await execute(statements.TOUCH_TOKENS, [[incoming.token_id for incoming, _ in self._stored]])
-            await self._insert_findings_and_events(nodes)
+        if new and not await self._insert_nodes(new):
+            return False
+        await self._update_nodes([node for node in nodes if not node.is_new])
+        await self._insert_reports()
+        if self._runs:
+            await self._insert_runs(nodes)
+        for machine_id, token_id in self._binds:
+            await self._connection.execute(statements.BIND_TOKEN, [machine_id, token_id])
+        await self._insert_findings_and_events(nodes)
         return True
+
+    async def _insert_runs(self, nodes: Sequence[Node]) -> None:
+        execute = self._connection.execute
+        rows, documents = zip(*self._runs, strict=True)
+        await execute(statements.INSERT_RUNS, [_json(rows), [run.id for run in rows], list(documents)])
+        measured = [
+            {"node_id": node.id, "measured": node.state["measured"]} for node in nodes if "measured" in node.state
+        ]
+        await execute(statements.UPDATE_MEASURED, [_json(measured)])
+        if self._wins:
+            await execute(statements.INSERT_WINS, [_json(self._wins)])
 
     async def _insert_nodes(self, new: Sequence[Node]) -> bool:
         machines = {node.id: machine_id for machine_id, node in self._nodes.items()}
@@ -334,11 +343,8 @@ class _Batch:
         execute = self._connection.execute
         sampled = [node for node in nodes if "name" in node.columns]
         if sampled:
-            await execute(statements.UPDATE_NODES, [_json([{"id": node.id, **node.columns} for node in sampled])])
-            await execute(
-                statements.UPDATE_STATES,
-                [_json([{"node_id": node.id, "findings": [], **node.state} for node in sampled])],
-            )
+            changed = [{"id": node.id, "findings": [], **node.columns, **_sampled_state(node)} for node in sampled]
+            await execute(statements.UPDATE_NODES, [_json(changed)])
         late = [node for node in nodes if "name" not in node.columns]
         if late:
             rows = [{"id": node.id, "last_report_at": node.columns["last_report_at"]} for node in late]
@@ -353,30 +359,22 @@ class _Batch:
 
     async def _insert_reports(self) -> None:
         stored = self._stored
-        ids = [node.id for _, node in stored]
-        report_ids = [incoming.report_id for incoming, _ in stored]
-        times = [incoming.received_at for incoming, _ in stored]
+        samples = [sample_record(incoming, node.id) for incoming, node in stored if incoming.parsed]
         await self._connection.execute(
             statements.INSERT_REPORTS,
-            [
-                ids,
-                report_ids,
-                times,
-                [incoming.content_sha256 for incoming, _ in stored],
-                [incoming.run_id for incoming, _ in stored],
-                [incoming.schema_version for incoming, _ in stored],
-                [_PARSED if incoming.parsed is not None else _NEWER for incoming, _ in stored],
-            ],
+            {
+                "nodes": [node.id for _, node in stored],
+                "reports": [incoming.report_id for incoming, _ in stored],
+                "received": [incoming.received_at for incoming, _ in stored],
+                "documents": [incoming.document for incoming, _ in stored],
+                "hashes": [incoming.content_sha256 for incoming, _ in stored],
+                "runs": [incoming.run_id for incoming, _ in stored],
+                "versions": [incoming.schema_version for incoming, _ in stored],
+                "states": [_PARSED if incoming.parsed is not None else _NEWER for incoming, _ in stored],
+                "tokens": [incoming.token_id for incoming, _ in stored],
+                "samples": _json(samples),
+            },
         )
-        await self._connection.execute(
-            statements.INSERT_DOCUMENTS, [ids, report_ids, times, [incoming.document for incoming, _ in stored]]
-        )
-
-    async def _insert_samples(self) -> None:
-        rows = _json([sample_record(incoming, node.id) for incoming, node in self._stored if incoming.parsed])
-        if rows != "[]":
-            for statement in (statements.INSERT_SAMPLES, statements.ROLL_UP_HOURS, statements.ROLL_UP_DAYS):
-                await self._connection.execute(statement, [rows])
 
     async def _insert_findings_and_events(self, nodes: Sequence[Node]) -> None:
         changed = [node for node in nodes if node.findings_changed]
@@ -402,6 +400,11 @@ def _node(row: tuple[Any, ...]) -> Node:
         findings=_findings.decode(findings),
         planned=None if pools is None else _planned.decode(pools),
     )
+
+
+def _sampled_state(node: Node) -> dict[str, Any]:
+    """The state without what runs measured, which is large and has a statement of its own."""
+    return {name: value for name, value in node.state.items() if name != "measured"}
 
 
 def _new_node(report: Report) -> Node:
