@@ -1,4 +1,8 @@
-"""Kernel command line for systemd-boot, unified kernel images and kernel-install: one line of words."""
+"""Kernel command line for systemd-boot and unified kernel images: words that are joined with /etc/kernel/cmdline.
+
+kernel-install and ukify read that one file (systemd src/kernel-install/90-loaderentry.install); they know no folder of
+drop-ins, so the words are merged into it and the file that was there is kept.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +12,42 @@ from hugeplan.artifacts.base import Artifact, Restart, all_of, pool_checks
 from hugeplan.artifacts.kernel_command_line import has_pages, parameters, pool_words
 from hugeplan.planner.model import Plan, PlanRequest
 
-PATH = "/etc/kernel/cmdline.d/60-hugeplan.conf"
+FILENAME = "60-hugeplan-cmdline.conf"
+_CMDLINE = "/etc/kernel/cmdline"
+_BEFORE = f"{_CMDLINE}.before-hugeplan"
+#: What a loader adds by itself, and the words whose order counts: all of them come from the plan.
+_REPLACED = "BOOT_IMAGE|initrd|default_hugepagesz|hugepagesz|hugepages|hugetlb_free_vmemmap|transparent_hugepage"
+_ENTRIES = (
+    'for image in "/usr/lib/modules/$(uname -r)/vmlinuz" "/boot/vmlinuz-$(uname -r)"; do\n'
+    '  if test -e "$image"; then kernel-install add "$(uname -r)" "$image"; break; fi\n'
+    "done\nreboot"
+)
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
-    """The words alone, which kernel-install and ukify join with /etc/kernel/cmdline."""
+    """The words alone, and commands that merge them."""
     if not has_pages(plan):
         return
     words = pool_words(plan, request)
     names = " ".join(parameters(plan, request).split())
     yield Artifact(
         kind="systemd_boot",
-        filename="60-hugeplan-cmdline.conf",
-        path=PATH,
+        filename=FILENAME,
+        path=None,
         media_type="text/plain",
         content=f"{names}\n",
         summary="Reserves all pools at boot on nodes that start by systemd-boot or a unified kernel image.",
         install=(
-            f"install -D -m 0644 60-hugeplan-cmdline.conf {PATH}\n"
-            "test -e /etc/kernel/cmdline || cat /proc/cmdline > /etc/kernel/cmdline\n"
-            'kernel-install add "$(uname -r)" "/usr/lib/modules/$(uname -r)/vmlinuz"\nreboot'
+            f"now={_CMDLINE}\n"
+            # An empty copy says that there was no such file.
+            f"test -e {_BEFORE} || {{ test -e $now && cp $now {_BEFORE}; }} || : > {_BEFORE}\n"
+            "test -e $now || now=/proc/cmdline\n"
+            f"rest=$(tr -s ' \\n' '\\n\\n' < $now | grep -Ev '^({_REPLACED})=' | tr '\\n' ' ')\n"
+            # In front: what comes behind -- is for init.
+            f'echo "$(cat {FILENAME}) $rest" > {_CMDLINE}\n{_ENTRIES}'
         ),
         verify=all_of([f"grep -qw -- {word} /proc/cmdline" for word in words] + pool_checks(plan)),
-        rollback=(f'rm -f {PATH}\nkernel-install add "$(uname -r)" "/usr/lib/modules/$(uname -r)/vmlinuz"\nreboot'),
+        rollback=f"if test -s {_BEFORE}; then mv {_BEFORE} {_CMDLINE}; else rm -f {_CMDLINE} {_BEFORE}; fi\n{_ENTRIES}",
         restart=Restart.REBOOT,
-        avoid_when="The node boots by GRUB; kernel-install without cmdline.d needs the words in /etc/kernel/cmdline.",
+        avoid_when="The node boots by GRUB.",
     )

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -270,7 +271,8 @@ class TestPaths:
 
 
 def needs(program: str) -> str:
-    found = shutil.which(program)
+    # Programs of the development environment, such as ansible-playbook, are beside its Python.
+    found = shutil.which(program) or shutil.which(program, path=str(Path(sys.executable).parent))
     if found is None:
         pytest.skip(f"{program} is not installed")
     return found

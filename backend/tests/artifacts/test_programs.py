@@ -1,0 +1,327 @@
+"""Each kind of file is read by the program that it is for, or the table says why it is not.
+
+The checks of engines, Ansible, promtool, tmpfiles and units are in test_kinds.py, those of Kubernetes objects in
+test_api_server.py, those of kubelet and pods on a real node in deploy/kubernetes/tests. A program that is not installed
+is a SKIP with its name.
+"""
+
+from __future__ import annotations
+
+import email
+import json
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from artifacts.samples import rendered, request_of
+from artifacts.test_kinds import needs, run
+
+from hugeplan.artifacts import KINDS, Artifact, Platform, render
+from hugeplan.artifacts.kernel_command_line import parameters
+from hugeplan.planner.memory.kernel_replay import replay
+from hugeplan.planner.memory.kernel_words import words_of
+from hugeplan.planner.plan import plan
+
+#: kind -> the program that reads the rendered file in a test, and what no test here can do.
+READ_BY = {
+    "kernel_command_line": "the shell of grub-mkconfig, and our replay of mm/hugetlb.c; no boot of a kernel",
+    "systemd_boot": "kernel-install, and our replay of mm/hugetlb.c; no boot of a kernel",
+    "sysctl": "sysctl --dry-run",
+    "numa_script": "sh, on real pools in deploy/kubernetes/tests/test_node.py",
+    "tmpfiles": "systemd-tmpfiles",
+    "systemd_unit": "systemd-analyze verify",
+    "thp_tmpfiles": "systemd-tmpfiles",
+    "limits_d": "pam_limits by runuser, in a mount namespace of its own",
+    "memlock_dropin": "systemd-analyze verify",
+    "tuned_profile": "Python's configparser, which TuneD uses; tuned-adm where it is installed",
+    "cloud_config": "cloud-init schema where it is installed",
+    "ansible_playbook": "ansible-playbook --syntax-check",
+    "kubelet_configuration": "a kubelet 1.34 in deploy/kubernetes/tests/test_node.py",
+    "pod": "kube-apiserver, and a kubelet in deploy/kubernetes/tests/test_node.py",
+    "statefulset_patch": "kube-apiserver, and its controller in deploy/kubernetes/tests/test_node.py",
+    "node_label": "kubectl and kube-apiserver",
+    "node_feature_rule": "kube-apiserver with the published definition",
+    "performance_profile": "kube-apiserver with the published definition",
+    "openshift_tuned": "kube-apiserver with the published definition",
+    "machine_config": "nothing: its definition is not among the published ones in the shared folder",
+    "gke_system_config": "gcloud's own parser",
+    "terraform_gke": "terraform fmt; no provider, which validate would download",
+    "eks_user_data": "Python's MIME parser and sh; no cloud-init on Amazon Linux",
+    "bottlerocket_settings": "a TOML parser; no apiclient outside Bottlerocket",
+    "karpenter_node_overlay": "kube-apiserver with the published definition",
+    "aks_daemonset": "kube-apiserver",
+    "aks_node_config": "a JSON parser; az checks it in the cloud only",
+    "prometheus_rules": "promtool",
+    "grafana_dashboard": "a JSON parser; no Grafana",
+    "postgresql_conf": "postgres -C",
+    "my_cnf": "mysqld of MySQL where it is installed",
+    "mariadb_cnf": "mariadbd --help --verbose",
+    "oracle_parameters": "nothing: SQL*Plus and a database under licence",
+    "db2_settings": "sh -n; db2set and a database under licence",
+    "jvm_options": "java -XX:+PrintFlagsFinal",
+    "redis_conf": "redis-server where it is installed",
+    "engine_settings": "nothing: it is text for a person",
+    "cloudnative_pg": "kube-apiserver with the published definition",
+    "crunchy_cluster": "kube-apiserver with the published definition",
+    "percona_postgresql_cluster": "kube-apiserver with the published definition",
+    "zalando_postgresql": "kube-apiserver with the published definition",
+    "mariadb_operator": "kube-apiserver with the published definition",
+}
+
+
+def test_the_table_names_every_kind() -> None:
+    assert set(READ_BY) == set(KINDS)
+
+
+def written(artifact: Artifact, folder: Path) -> Path:
+    path = folder / artifact.filename
+    path.write_text(artifact.content, encoding="utf-8")
+    return path
+
+
+def test_sysctl_reads_the_file(tmp_path: Path) -> None:
+    program = needs("sysctl")
+    if "--dry-run" not in run(program, "--help").stdout:
+        pytest.skip("this sysctl has no --dry-run (procps 4)")
+    found, files = rendered(request_of("postgresql", "oracle", "db2"))
+    done = run(program, "--dry-run", f"--load={written(files['sysctl'], tmp_path)}")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    pages = sum(p.pages for p in found.pools if p.page_bytes == 2**21)
+    assert f"vm.nr_hugepages = {pages}" in done.stdout.splitlines()
+    assert "kernel.shmmax" in done.stdout
+
+
+def reserved_by(line: str, request: object) -> dict[tuple[int, int | None], int]:
+    """Page size and NUMA node -> pages, as a kernel 6.12 reads the words."""
+    node = request.node  # type: ignore[attr-defined]
+    boot = replay(
+        words_of(line), sizes=node.huge_page_sizes_bytes, pmd_bytes=node.default_huge_page_bytes, version=(6, 12),
+        arch=node.arch, online=[numa.id for numa in node.numa],
+    )  # fmt: skip
+    return {(size, n): count for size, by_node in boot.pools.items() for n, count in by_node.items()}
+
+
+def test_the_shell_of_grub_mkconfig_joins_the_words(tmp_path: Path) -> None:
+    request = request_of("postgresql")
+    found, files = rendered(request)
+    drop_in = written(files["kernel_command_line"], tmp_path)
+    text = f'GRUB_CMDLINE_LINUX="quiet console=ttyS0"; . {drop_in}; printf "%s" "$GRUB_CMDLINE_LINUX"'
+    done = run("/bin/sh", "-euc", text)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"quiet console=ttyS0 {parameters(found, request)}"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        None,
+        "root=/dev/sda1 ro -- single\n",
+        "root=/dev/sda1 ro hugepagesz=1G hugepages=4 transparent_hugepage=always\n",
+    ],
+)
+def test_kernel_install_writes_an_entry_with_the_words_and_the_way_back_restores_it(
+    tmp_path: Path, before: str | None
+) -> None:
+    program = needs("kernel-install")
+    request = request_of("postgresql")
+    found, _ = rendered(request)
+    (artifact,) = (a for a in render(found, request, Platform.SYSTEMD_BOOT) if a.kind == "systemd_boot")
+    written(artifact, tmp_path)
+    settings, boot, image = tmp_path / "etc", tmp_path / "boot", tmp_path / "vmlinuz"
+    settings.mkdir()
+    (boot / "loader/entries").mkdir(parents=True)
+    (boot / "hugeplan").mkdir()
+    image.write_text("a kernel")
+    (settings / "install.conf").write_text("layout=bls\n")
+    (settings / "entry-token").write_text("hugeplan\n")
+    if before is not None:
+        (settings / "cmdline").write_text(before)
+    environment = {
+        **os.environ, "KERNEL_INSTALL_CONF_ROOT": str(settings), "BOOT_ROOT": str(boot),
+        "KERNEL_INSTALL_PLUGINS": "/usr/lib/kernel/install.d/90-loaderentry.install", "MACHINE_ID": "1" * 32,
+    }  # fmt: skip
+
+    def shell(commands: str) -> None:
+        own = commands.replace("/etc/kernel", str(settings)).replace("\nreboot", "")
+        own = own.replace('"/boot/vmlinuz-$(uname -r)"', f'"{image}"').replace("kernel-install", program)
+        own = own.replace('"/usr/lib/modules/$(uname -r)/vmlinuz" ', "")
+        done = subprocess.run(
+            ["/bin/sh", "-euc", own], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+    def options() -> str:
+        entries = list((boot / "loader/entries").glob("*.conf"))
+        if not entries:
+            pytest.skip(f"kernel-install wrote no entry: {list(boot.rglob('*'))}")
+        (line,) = (line for line in entries[0].read_text().splitlines() if line.startswith("options"))
+        return line.removeprefix("options").strip()
+
+    shell(artifact.install)
+    wanted = {(p.page_bytes, p.numa_node): p.pages for p in found.pools if p.pages}
+    assert reserved_by(options(), request) == wanted
+    if before is not None:
+        assert " root=/dev/sda1 ro" in options()
+        assert "always" not in options()
+    # A second time changes nothing.
+    first = (settings / "cmdline").read_text()
+    shell(artifact.install)
+    assert (settings / "cmdline").read_text() == first
+    shell(artifact.rollback)
+    assert ((settings / "cmdline").read_text() if before is not None else None) == before
+    assert (settings / "cmdline").exists() == (before is not None)
+
+
+def test_systemd_accepts_the_drop_in_beside_a_unit(tmp_path: Path) -> None:
+    program = needs("systemd-analyze")
+    _, files = rendered(request_of("oracle"))
+    unit = tmp_path / Path(files["memlock_dropin"].path or "").parent.name.removesuffix(".d")
+    unit.write_text("[Service]\nExecStart=/bin/true\n")
+    folder = tmp_path / f"{unit.name}.d"
+    folder.mkdir()
+    drop_in = written(files["memlock_dropin"], folder)
+    done = run(program, "verify", str(unit))
+    assert [line for line in done.stderr.splitlines() if str(tmp_path) in line or drop_in.name in line] == []
+    # The same program says what is wrong in a drop-in, so its silence means something.
+    drop_in.write_text("[Service]\nLimitMEMLOCKED=infinity\n")
+    assert "LimitMEMLOCKED" in run(program, "verify", str(unit)).stderr
+
+
+def test_systemd_tmpfiles_writes_the_mode(tmp_path: Path) -> None:
+    program = needs("systemd-tmpfiles")
+    _, files = rendered(request_of("redis"))
+    config = tmp_path / "t.conf"
+    config.write_text(files["thp_tmpfiles"].content.replace(" /sys/", f" {tmp_path}/sys/"))
+    target = tmp_path / "sys/kernel/mm/transparent_hugepage/enabled"
+    target.parent.mkdir(parents=True)
+    target.write_text("always")
+    assert run(program, "--create", str(config)).returncode == 0
+    assert target.read_text() == "madvise"
+
+
+def test_pam_limits_gives_a_session_the_limit(tmp_path: Path) -> None:
+    """In a mount namespace, where the folder of limits is the test's. A small size: this root may not raise limits."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may make a mount namespace here")
+    programs = [needs(name) for name in ("unshare", "runuser")]
+    _, files = rendered(request_of("oracle"))
+    (kib,) = set(re.findall(r"memlock (\d+)$", files["limits_d"].content, re.M))
+    (tmp_path / "60-hugeplan.conf").write_text(files["limits_d"].content.replace(kib, "64"))
+    inner = f"mount --bind {tmp_path} /etc/security/limits.d && exec {programs[1]} -u nobody -- sh -c 'ulimit -l'"
+    done = run(programs[0], "--mount", "sh", "-c", inner)
+    if done.returncode:
+        pytest.skip(f"no session with pam_limits here: {done.stderr.strip()}")
+    assert done.stdout.strip() == "64"
+
+
+def test_tuned_reads_the_profile(tmp_path: Path) -> None:
+    program = needs("tuned-adm")
+    _, files = rendered(request_of("postgresql"))
+    folder = tmp_path / "hugeplan"
+    folder.mkdir()
+    written(files["tuned_profile"], folder)
+    done = run(program, "profile_info", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert "Huge pages by hugeplan" in done.stdout
+
+
+def test_cloud_init_accepts_the_document(tmp_path: Path) -> None:
+    program = needs("cloud-init")
+    _, files = rendered(request_of("postgresql"))
+    done = run(program, "schema", "--config-file", str(written(files["cloud_config"], tmp_path)))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+_GCLOUD = """
+import sys
+sys.path[:0] = [sys.argv[1] + "/lib", sys.argv[1] + "/lib/third_party"]
+from googlecloudsdk.api_lib.container import util
+from googlecloudsdk.generated_clients.apis.container.v1 import container_v1_messages as messages
+config = messages.NodeConfig()
+util.LoadSystemConfigFromYAML(config, sys.stdin.read(), False, messages)
+pages = config.linuxNodeConfig.hugepages
+print(pages.hugepageSize2m or 0, pages.hugepageSize1g or 0)
+"""
+
+
+def test_gcloud_reads_the_node_system_configuration() -> None:
+    """The parser behind --system-config-from-file refuses what it does not know; no cluster is asked."""
+    needs("gcloud")
+    root = next((p for p in map(Path, ("/usr/lib/google-cloud-sdk", "/opt/google-cloud-sdk")) if p.is_dir()), None)
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    if root is None or python is None:
+        pytest.skip("gcloud's library is not where its package puts it")
+    found, files = rendered(request_of("mariadb", kubernetes=True, provider="gke"))
+
+    def parse(text: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [python, "-c", _GCLOUD, str(root)], input=text, capture_output=True, text=True, check=False, timeout=120
+        )
+
+    done = parse(files["gke_system_config"].content)
+    if "ModuleNotFoundError" in done.stderr:
+        pytest.skip("this gcloud's library has no such module")
+    assert done.returncode == 0, done.stderr[-1000:]
+    assert done.stdout.split() == [str(sum(p.pages for p in found.pools if p.page_bytes == 2**21)), "0"]
+    assert parse(files["gke_system_config"].content.replace("hugepageConfig", "hugePageConfig")).returncode != 0
+
+
+def test_user_data_is_mime_with_a_script(tmp_path: Path) -> None:
+    _, files = rendered(request_of("mysql", kubernetes=True, provider="eks"))
+    message = email.message_from_string(files["eks_user_data"].content)
+    (part,) = message.get_payload()  # type: ignore[misc]
+    assert part.get_content_type() == "text/x-shellscript"  # type: ignore[union-attr]
+    script = tmp_path / "script"
+    script.write_text(part.get_payload())  # type: ignore[union-attr, arg-type]
+    assert run("/bin/sh", "-n", str(script)).returncode == 0
+
+
+def test_documents_of_clouds_parse() -> None:
+    found, files = rendered(request_of("mysql", kubernetes=True, provider="eks"))
+    static = tomllib.loads(files["bottlerocket_settings"].content)["settings"]["kernel"]["hugepages"]["static"]
+    assert int(static["2Mi"]["count"]) == sum(p.pages for p in found.pools if p.page_bytes == 2**21)
+    _, files = rendered(request_of("postgresql", kubernetes=True))
+    assert json.loads(files["aks_node_config"].content) == {"transparentHugePageEnabled": "madvise"}
+    (words,) = yaml.safe_load(files["machine_config"].content)["spec"]["kernelArguments"]
+    request = request_of("postgresql", kubernetes=True)
+    wanted = {(p.page_bytes, p.numa_node): p.pages for p in plan(request).pools if p.pages}
+    assert reserved_by(words, request) == wanted
+
+
+def test_redis_server_takes_the_file(tmp_path: Path) -> None:
+    program = needs("redis-server")
+    _, files = rendered(request_of("redis"))
+    path = written(files["redis_conf"], tmp_path)
+    # A port of none and a folder of its own: it starts, answers about its configuration, and ends.
+    socket = tmp_path / "s"
+    server = subprocess.Popen(
+        [program, str(path), "--port", "0", "--unixsocket", str(socket), "--dir", str(tmp_path), "--save", ""],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        client = needs("redis-cli")
+        while not socket.exists():
+            assert server.poll() is None
+        done = run(client, "-s", str(socket), "config", "get", "disable-thp")
+        assert done.stdout.split() == ["disable-thp", "yes"]
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+def test_mysqld_takes_the_option_file(tmp_path: Path) -> None:
+    program = needs("mysqld")
+    if "MariaDB" in run(program, "--no-defaults", "--version").stdout:
+        pytest.skip("mysqld here is MariaDB's, which is checked with its own file")
+    _, files = rendered(request_of("mysql"))
+    option_file = written(files["my_cnf"], tmp_path)
+    option_file.chmod(0o644)
+    done = run(program, f"--defaults-file={option_file}", "--help", "--verbose", "--user=nobody")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert re.search(r"^large-pages\s+TRUE$", done.stdout, re.M)
