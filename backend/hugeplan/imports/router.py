@@ -27,12 +27,12 @@ Save = Annotated[bool, Query(description="Keep each node with a database as a sc
         }
     },
 )
-async def imports_kubernetes(_: Planner, session: Writes, body: RawJson, save: Save = False) -> KubernetesImport:
+async def imports_kubernetes(actor: Planner, session: Writes, body: RawJson, save: Save = False) -> KubernetesImport:
     """Plan every node of ``kubectl get nodes,pods,pvc -A -o json``, and say what is wrong today."""
-    return await service.import_kubernetes(session, body.raw, save=save)
+    return await service.import_kubernetes(session, body.raw, save=save, by=actor.name)
 
 
 @router.post("/scenarios")
-async def imports_scenarios(_: Planner, session: Writes, body: ScenarioImport, raw: RawJson) -> ImportReceipt:
+async def imports_scenarios(actor: Planner, session: Writes, body: ScenarioImport, raw: RawJson) -> ImportReceipt:
     """Keep scenarios that ``hugeplan import --to`` made from any source; the same names are replaced."""
-    return await service.import_scenarios(session, body, raw.document)
+    return await service.import_scenarios(session, body, raw.document, by=actor.name)

@@ -31,7 +31,7 @@ def _plan(data: bytes) -> tuple[Inventory, dict[str, Any]]:
     return inventory, inventory_document(answer(inventory))
 
 
-async def import_kubernetes(session: WriteSession, data: bytes, *, save: bool) -> KubernetesImport:
+async def import_kubernetes(session: WriteSession, data: bytes, *, save: bool, by: str) -> KubernetesImport:
     """Plan every node of the objects; with ``save`` keep each node with a database as a scenario."""
     try:
         inventory, document = await anyio.to_thread.run_sync(_plan, data)
@@ -45,20 +45,20 @@ async def import_kubernetes(session: WriteSession, data: bytes, *, save: bool) -
         documents = [
             (imported_name(node.facts.name), scenario_document(node)) for node in inventory.nodes if node.databases
         ]
-        kept = await _keep(session, documents)
+        kept = await _keep(session, documents, by)
     return KubernetesImport(answer=document, scenarios=kept)
 
 
-async def import_scenarios(session: WriteSession, body: ScenarioImport, spelled: Any) -> ImportReceipt:
+async def import_scenarios(session: WriteSession, body: ScenarioImport, spelled: Any, *, by: str) -> ImportReceipt:
     """Keep scenarios that a command line made; ``spelled`` is the body as it was sent."""
     names = [one.name for one in body.scenarios]
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise invalid_input([FieldProblem(field="scenarios.name", value=twice, expected="each name once")])
     documents = [(one["name"], one["scenario"]) for one in spelled["scenarios"]]
-    return ImportReceipt(source=body.source, scenarios=await _keep(session, documents))
+    return ImportReceipt(source=body.source, scenarios=await _keep(session, documents, by))
 
 
-async def _keep(session: WriteSession, documents: Documents) -> list[SavedScenario]:
-    kept = await scenarios.save_by_name(session, documents)
+async def _keep(session: WriteSession, documents: Documents, by: str) -> list[SavedScenario]:
+    kept = await scenarios.save_by_name(session, documents, by=by)
     return [SavedScenario(id=one.id, name=one.name, created=one.version == 1) for one in kept]

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import delete, select, tuple_, update
 from sqlalchemy.orm import defer
 
-from hugeplan.db.models import PlanRow, ScenarioRow
+from hugeplan.db.models import PlanRow, ScenarioRow, ScenarioVersionRow
 from hugeplan.db.session import ReadSession, WriteSession
 
 
@@ -112,3 +112,22 @@ async def list_plans(
     if after is not None:
         statement = statement.where(tuple_(PlanRow.created_at, PlanRow.id) < after)
     return (await session.scalars(statement)).all()
+
+
+async def add_version(session: WriteSession, version: ScenarioVersionRow) -> None:
+    """Keep a version of a scenario."""
+    session.add(version)
+    await session.flush()
+
+
+async def list_versions(session: ReadSession, scenario_id: UUID, *, before: int | None, limit: int) -> Sequence[Any]:
+    """The versions of a scenario, newest first."""
+    statement = select(ScenarioVersionRow).where(ScenarioVersionRow.scenario_id == scenario_id)
+    if before is not None:
+        statement = statement.where(ScenarioVersionRow.version < before)
+    return (await session.scalars(statement.order_by(ScenarioVersionRow.version.desc()).limit(limit))).all()
+
+
+async def get_version(session: ReadSession, scenario_id: UUID, version: int) -> ScenarioVersionRow | None:
+    """A version of a scenario."""
+    return await session.get(ScenarioVersionRow, (scenario_id, version))

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, Query, Response
 from hugeplan.access.dependencies import Planner, Viewer
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.body import RawJson
-from hugeplan.api.dependencies import Reads, Writes
+from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.api.schemas import JsonObject
 from hugeplan.scenarios import service
@@ -18,6 +18,8 @@ from hugeplan.scenarios.schemas import (
     ArtifactChanges,
     ArtifactDisposition,
     PlanArtifacts,
+    PlanDifference,
+    PlanInputs,
     PlanPreview,
     PlanPreviewRequest,
     PlanSummary,
@@ -25,7 +27,9 @@ from hugeplan.scenarios.schemas import (
     SavedPlan,
     Scenario,
     ScenarioSummary,
+    ScenarioVersion,
     ScenarioWrite,
+    ScenarioYamlImport,
 )
 
 router = APIRouter(tags=["planning"], route_class=GuardedRoute)
@@ -54,13 +58,44 @@ async def scenarios_list(_: Viewer, session: Reads, limit: Limit = 50, cursor: C
 
 @router.post("/scenarios", status_code=201)
 async def scenarios_create(
-    _: Planner, session: Writes, body: ScenarioWrite, raw: RawJson, response: Response
+    actor: Planner, session: Writes, body: ScenarioWrite, raw: RawJson, response: Response
 ) -> Scenario:
     """Save a scenario. Its ETag is in the answer's header."""
-    scenario = await service.create_scenario(session, body, raw.document["scenario"])
+    scenario = await service.create_scenario(session, body, raw.document["scenario"], by=actor.name)
     response.headers["ETag"] = service.etag_of(scenario)
     response.headers["Location"] = f"/api/v1/scenarios/{scenario.id}"
     return scenario
+
+
+@router.post("/scenarios/import", status_code=201)
+async def scenarios_import(
+    actor: Planner, session: Writes, settings: CurrentSettings, body: ScenarioYamlImport, response: Response
+) -> Scenario:
+    """Save a scenario from the YAML that ``hugeplan plan`` reads. A wrong line is named."""
+    scenario = await service.import_yaml(session, body, settings, by=actor.name)
+    response.headers["ETag"] = service.etag_of(scenario)
+    response.headers["Location"] = f"/api/v1/scenarios/{scenario.id}"
+    return scenario
+
+
+@router.get(
+    "/scenarios/{scenario_id}/document.yaml",
+    response_class=Response,
+    responses={200: {"content": {"application/yaml": {"schema": {"type": "string"}}}, "description": "The scenario"}},
+)
+async def scenarios_export(_: Viewer, session: Reads, scenario_id: UUID) -> Response:
+    """A saved scenario as the YAML that ``hugeplan plan`` reads."""
+    content = await service.export_yaml(session, scenario_id)
+    headers = {"Content-Disposition": f'attachment; filename="scenario-{scenario_id}.yaml"'}
+    return Response(content, media_type="application/yaml", headers=headers)
+
+
+@router.get("/scenarios/{scenario_id}/versions")
+async def scenario_versions_list(
+    _: Viewer, session: Reads, scenario_id: UUID, limit: Limit = 50, cursor: Cursor = None
+) -> Page[ScenarioVersion]:
+    """The versions of a saved scenario, newest first, each as it was sent."""
+    return await service.list_versions(session, scenario_id, limit=limit, cursor=cursor)
 
 
 @router.get("/scenarios/{scenario_id}")
@@ -73,7 +108,7 @@ async def scenarios_get(_: Viewer, session: Reads, scenario_id: UUID, response: 
 
 @router.put("/scenarios/{scenario_id}")
 async def scenarios_replace(
-    _: Planner,
+    actor: Planner,
     session: Writes,
     scenario_id: UUID,
     *,
@@ -83,7 +118,9 @@ async def scenarios_replace(
     if_match: IfMatch = None,
 ) -> Scenario:
     """Replace a scenario. If-Match must name its current version."""
-    scenario = await service.replace_scenario(session, scenario_id, body, raw.document["scenario"], if_match)
+    scenario = await service.replace_scenario(
+        session, scenario_id, body, raw.document["scenario"], if_match=if_match, by=actor.name
+    )
     response.headers["ETag"] = service.etag_of(scenario)
     return scenario
 
@@ -95,9 +132,9 @@ async def scenarios_delete(_: Planner, session: Writes, scenario_id: UUID, if_ma
 
 
 @router.post("/scenarios/{scenario_id}/plans", status_code=201)
-async def scenario_plans_create(_: Planner, session: Writes, scenario_id: UUID, response: Response) -> SavedPlan:
+async def scenario_plans_create(actor: Planner, session: Writes, scenario_id: UUID, response: Response) -> SavedPlan:
     """Compute the plan of a scenario's current version and save it."""
-    plan = await service.create_plan(session, scenario_id)
+    plan = await service.create_plan(session, scenario_id, by=actor.name)
     response.headers["Location"] = f"/api/v1/plans/{plan.id}"
     return plan
 
@@ -114,6 +151,18 @@ async def scenario_plans_list(
 async def plans_get(_: Viewer, session: Reads, plan_id: UUID) -> SavedPlan:
     """A saved plan."""
     return await service.get_plan(session, plan_id)
+
+
+@router.get("/plans/{plan_id}/inputs")
+async def plan_inputs_get(_: Viewer, session: Reads, plan_id: UUID) -> PlanInputs:
+    """All that a saved plan was computed from."""
+    return await service.get_inputs(session, plan_id)
+
+
+@router.get("/plans/{plan_id}/diff")
+async def plans_diff(_: Viewer, session: Reads, plan_id: UUID, against: UUID) -> PlanDifference:
+    """A saved plan beside another one: pools, findings, and the inputs that led to the difference."""
+    return await service.diff_plans(session, plan_id, against)
 
 
 @router.get(

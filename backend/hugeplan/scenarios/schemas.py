@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
+
+from pydantic import StringConstraints
 
 from hugeplan.api.schemas import JsonObject, Name, RequestModel, ResponseModel
 from hugeplan.planner.model import Finding, Plan
 from hugeplan.scenario_file import ScenarioDocument
+
+JsonScalar = str | int | float | bool | None
+ScenarioYaml = Annotated[str, StringConstraints(min_length=1, max_length=262_144)]
 
 
 class PlanPreviewRequest(RequestModel):
@@ -90,10 +95,89 @@ class PlanSummary(ResponseModel):
 
 
 class SavedPlan(PlanSummary):
-    """A plan as it was computed when it was saved, with its files."""
+    """A plan as it was computed when it was saved, with its files.
 
+    ``author`` saved it with the planner of ``model_version``; ``schema_version`` is the form it is kept in. A plan
+    that an older version saved is shown with unknown (null) for what that version did not compute.
+    """
+
+    schema_version: int
+    model_version: str | None
+    author: str | None
     plan: Plan
     artifacts: list[PlanArtifact]
+
+
+class PlanInputs(ResponseModel):
+    """All that a saved plan was computed from: the scenario, and what the planner took, with the node's facts.
+
+    Null for plans that were saved before inputs were kept.
+    """
+
+    plan_id: UUID
+    scenario: JsonObject | None
+    request: JsonObject | None
+
+
+class PoolChange(ResponseModel):
+    """Pages of one pool in a plan and in the plan that it is compared with."""
+
+    numa_node: int
+    page_bytes: int
+    pages: int
+    pages_against: int
+
+
+class FindingChange(ResponseModel):
+    """A finding whose state differs; null: that plan does not have it."""
+
+    code: str
+    subject: str
+    title: str
+    state: str | None
+    state_against: str | None
+
+
+class InputChange(ResponseModel):
+    """An input that differs, such as ``node.numa[0].mem_total_bytes``; null: not given there."""
+
+    path: str
+    value: JsonScalar
+    value_against: JsonScalar
+
+
+class PlanDifference(ResponseModel):
+    """``plan_id`` beside the plan ``against``. ``inputs`` is null where one was saved without its inputs."""
+
+    plan_id: UUID
+    against: UUID
+    headline: str
+    headline_against: str
+    feasible: bool
+    feasible_against: bool
+    pools: list[PoolChange]
+    findings: list[FindingChange]
+    inputs: list[InputChange] | None
+
+
+class ScenarioVersion(ResponseModel):
+    """A version of a scenario as it was saved."""
+
+    scenario_id: UUID
+    version: int
+    name: str
+    node_id: UUID | None
+    saved_at: datetime
+    saved_by: str | None
+    scenario: JsonObject
+
+
+class ScenarioYamlImport(RequestModel):
+    """A scenario as the YAML that ``hugeplan plan`` reads."""
+
+    name: Name
+    node_id: UUID | None = None
+    yaml: ScenarioYaml
 
 
 class PlanArtifacts(ResponseModel):

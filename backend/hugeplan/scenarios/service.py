@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
 from collections.abc import Sequence
@@ -11,9 +12,12 @@ from typing import Any
 from uuid import UUID
 
 import anyio.to_thread
+import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from hugeplan.api.pagination import Page, decode_time_cursor, page_of
+from hugeplan import __version__
+from hugeplan.api.json_body import JsonLimits, parse_json
+from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, page_of
 from hugeplan.api.problems import (
     ConflictError,
     FieldProblem,
@@ -23,27 +27,32 @@ from hugeplan.api.problems import (
     PreconditionRequiredError,
     from_validation,
     invalid_input,
+    shown,
 )
 from hugeplan.api.schemas import JsonObject
 from hugeplan.artifacts import Artifact, Restart, render, withheld
 from hugeplan.artifacts.bundle import as_zip, bundle, changes
-from hugeplan.db.models import PlanRow, ScenarioRow
+from hugeplan.db.models import PlanRow, ScenarioRow, ScenarioVersionRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.fleet import service as fleet
 from hugeplan.hardware.catalogue import complete
 from hugeplan.planner.demand import DemandContext
-from hugeplan.planner.model import Plan, PlanRequest
+from hugeplan.planner.model import PlanRequest
 from hugeplan.planner.observation.databases import as_it_runs
 from hugeplan.planner.plan import plan
 from hugeplan.proof import verify
-from hugeplan.scenario_file import ScenarioDocument, to_request
+from hugeplan.scenario_file import ScenarioDocument, ScenarioFileError, load, to_request
 from hugeplan.scenario_file.documents import DatabaseDocument, WorkloadDocument
-from hugeplan.scenarios import repository
+from hugeplan.scenario_file.yaml_lines import parse_text
+from hugeplan.scenarios import plan_difference, repository
+from hugeplan.scenarios.plan_forms import SCHEMA_VERSION, dump_plan, read_plan
 from hugeplan.scenarios.schemas import (
     ArtifactChange,
     ArtifactChanges,
     PlanArtifact,
     PlanArtifacts,
+    PlanDifference,
+    PlanInputs,
     PlanPreview,
     PlanPreviewRequest,
     PlanSummary,
@@ -51,13 +60,16 @@ from hugeplan.scenarios.schemas import (
     SavedPlan,
     Scenario,
     ScenarioSummary,
+    ScenarioVersion,
     ScenarioWrite,
+    ScenarioYamlImport,
 )
+from hugeplan.settings import Settings
 
 MAX_LEDGER_CELLS = 20_000
 """Above 16 NUMA nodes with a thousand tenants, below a second of arithmetic."""
 
-_PLAN = TypeAdapter(Plan)
+_REQUEST = TypeAdapter(PlanRequest)
 
 
 async def _request_for(session: ReadSession, node_id: UUID | None, document: ScenarioDocument) -> PlanRequest:
@@ -189,7 +201,7 @@ async def get_scenario(session: ReadSession, scenario_id: UUID) -> Scenario:
     return _scenario(*await _stored(session, scenario_id))
 
 
-async def create_scenario(session: WriteSession, body: ScenarioWrite, spelled: JsonObject) -> Scenario:
+async def create_scenario(session: WriteSession, body: ScenarioWrite, spelled: JsonObject, *, by: str) -> Scenario:
     """Save a scenario; ``spelled`` is its document as it was sent."""
     await _check(session, body)
     now = datetime.now(UTC)
@@ -203,10 +215,13 @@ async def create_scenario(session: WriteSession, body: ScenarioWrite, spelled: J
         updated_at=now,
     )
     await repository.add_scenario(session, row)
+    await _keep_version(session, row, by)
     return _scenario(row, None)
 
 
-async def save_by_name(session: WriteSession, documents: Sequence[tuple[str, JsonObject]]) -> list[ScenarioSummary]:
+async def save_by_name(
+    session: WriteSession, documents: Sequence[tuple[str, JsonObject]], *, by: str
+) -> list[ScenarioSummary]:
     """Create or replace scenarios by their names, each checked in full first; in the order given.
 
     Where several have a name, the most recently changed is replaced.
@@ -229,12 +244,19 @@ async def save_by_name(session: WriteSession, documents: Sequence[tuple[str, Jso
             await repository.add_scenario(session, row)
         else:
             row.document, row.updated_at, row.version = document, now, row.version + 1
+        await _keep_version(session, row, by)
         saved.append(_summary(row, None))
     return saved
 
 
 async def replace_scenario(
-    session: WriteSession, scenario_id: UUID, body: ScenarioWrite, spelled: JsonObject, if_match: str | None
+    session: WriteSession,
+    scenario_id: UUID,
+    body: ScenarioWrite,
+    spelled: JsonObject,
+    *,
+    if_match: str | None,
+    by: str,
 ) -> Scenario:
     """Replace a scenario whose version If-Match names."""
     row, latest_plan_id = await _stored(session, scenario_id)
@@ -248,6 +270,16 @@ async def replace_scenario(
     }
     if not await repository.replace_scenario(session, scenario_id, version, values):
         raise PreconditionFailedError("Somebody changed the scenario at the same moment. Read it again.")
+    kept = ScenarioVersionRow(
+        scenario_id=scenario_id,
+        version=version + 1,
+        name=body.name,
+        node_id=body.node_id,
+        document=spelled,
+        saved_at=values["updated_at"],
+        saved_by=by,
+    )
+    await repository.add_version(session, kept)
     summary = _summary(row, latest_plan_id).model_dump() | values | {"version": version + 1}
     summary["scenario"] = summary.pop("document")
     return Scenario(**summary)
@@ -259,6 +291,63 @@ async def delete_scenario(session: WriteSession, scenario_id: UUID, if_match: st
     version = _wanted_version(if_match, row.version)
     if not await repository.delete_scenario(session, scenario_id, version):
         raise PreconditionFailedError("Somebody changed the scenario at the same moment. Read it again.")
+
+
+async def _keep_version(session: WriteSession, row: ScenarioRow, by: str) -> None:
+    version = ScenarioVersionRow(
+        scenario_id=row.id,
+        version=row.version,
+        name=row.name,
+        node_id=row.node_id,
+        document=row.document,
+        saved_at=row.updated_at,
+        saved_by=by,
+    )
+    await repository.add_version(session, version)
+
+
+def _version(row: ScenarioVersionRow) -> ScenarioVersion:
+    values = {name: getattr(row, name) for name in ScenarioVersion.model_fields if name != "scenario"}
+    return ScenarioVersion.model_validate(values | {"scenario": row.document})
+
+
+async def list_versions(
+    session: ReadSession, scenario_id: UUID, *, limit: int, cursor: str | None
+) -> Page[ScenarioVersion]:
+    """The versions of a scenario, newest first."""
+    await _stored(session, scenario_id)
+    position = decode_cursor(cursor, int, str)
+    before = None if position is None else position[0]
+    rows = await repository.list_versions(session, scenario_id, before=before, limit=limit + 1)
+    items, next_cursor = page_of(rows, limit, lambda row: (str(row.version), ""), _version)
+    return Page(items=items, next_cursor=next_cursor)
+
+
+async def export_yaml(session: ReadSession, scenario_id: UUID) -> str:
+    """A scenario as the YAML that ``hugeplan plan`` reads. A stored node's facts are no part of it."""
+    row, _ = await _stored(session, scenario_id)
+    text: str = yaml.safe_dump(row.document, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    return text
+
+
+async def import_yaml(session: WriteSession, body: ScenarioYamlImport, settings: Settings, *, by: str) -> Scenario:
+    """Save a scenario from its YAML. InvalidInputError names the line that is wrong."""
+    try:
+        document = load(body.yaml)
+    except ScenarioFileError as error:
+        problems = [
+            FieldProblem(
+                field="yaml" if problem.line is None else f"yaml, line {problem.line}",
+                value=shown(problem.value),
+                expected=f"{problem.field or 'document'}: {problem.expected}",
+            )
+            for problem in error.problems
+        ]
+        raise invalid_input(problems) from error
+    # As it was spelled, within the bounds of a JSON body: YAML has escapes for characters that JSON is refused for.
+    spelled = parse_json(json.dumps(parse_text(body.yaml, "yaml")[0], default=str).encode(), JsonLimits.of(settings))
+    write = ScenarioWrite(name=body.name, node_id=body.node_id, scenario=document)
+    return await create_scenario(session, write, spelled, by=by)
 
 
 # --- saved plans --------------------------------------------------------------------------------
@@ -281,24 +370,32 @@ def _artifacts(row: PlanRow) -> list[PlanArtifact]:
 
 def _saved_plan(row: PlanRow) -> SavedPlan:
     try:
-        plan_as_saved = _PLAN.validate_python(row.plan)
-    except ValidationError as error:
+        plan_as_saved = read_plan(row.plan, row.schema_version)
+    except ValueError as error:
         raise ConflictError(
             "This plan was saved by another version of hugeplan, which this one cannot read. Its files are still "
             f"at /api/v1/plans/{row.id}/artifacts; for the rest, plan the scenario again."
         ) from error
     artifacts = _artifacts(row) if plan_as_saved.feasible else []
-    return SavedPlan(**_plan_summary(row).model_dump(), plan=plan_as_saved, artifacts=artifacts)
+    return SavedPlan(
+        **_plan_summary(row).model_dump(),
+        schema_version=row.schema_version,
+        model_version=row.model_version,
+        author=row.author,
+        plan=plan_as_saved,
+        artifacts=artifacts,
+    )
 
 
-async def create_plan(session: WriteSession, scenario_id: UUID) -> SavedPlan:
+async def create_plan(session: WriteSession, scenario_id: UUID, *, by: str) -> SavedPlan:
     """Compute the plan of a scenario's current version and save it.
 
     Files of a plan that does not fit are kept with a warning in each; they are handed out with ``force`` alone.
     """
     scenario, _ = await _stored(session, scenario_id)
     document = ScenarioDocument.model_validate(scenario.document)
-    computed = await compute(session, scenario.node_id, document, force=True)
+    request = await _request_for(session, scenario.node_id, document)
+    computed = await anyio.to_thread.run_sync(partial(_compute, request, force=True))
     row = PlanRow(
         id=uuid.uuid4(),
         scenario_id=scenario.id,
@@ -306,7 +403,12 @@ async def create_plan(session: WriteSession, scenario_id: UUID) -> SavedPlan:
         node_id=scenario.node_id,
         created_at=datetime.now(UTC),
         headline=computed.plan.headline,
-        plan=_PLAN.dump_python(computed.plan, mode="json"),
+        schema_version=SCHEMA_VERSION,
+        model_version=__version__,
+        author=by,
+        scenario=scenario.document,
+        request=_REQUEST.dump_python(request, mode="json"),
+        plan=dump_plan(computed.plan),
         artifacts=[artifact.model_dump(mode="json") for artifact in computed.artifacts],
     )
     await repository.add_plan(session, row)
@@ -332,6 +434,29 @@ async def _stored_plan(session: ReadSession, plan_id: UUID) -> PlanRow:
 async def get_plan(session: ReadSession, plan_id: UUID) -> SavedPlan:
     """A saved plan. ConflictError when it was saved by a version with another form of plans."""
     return _saved_plan(await _stored_plan(session, plan_id))
+
+
+async def get_inputs(session: ReadSession, plan_id: UUID) -> PlanInputs:
+    """All that a saved plan was computed from."""
+    row = await _stored_plan(session, plan_id)
+    return PlanInputs(plan_id=plan_id, scenario=row.scenario, request=row.request)
+
+
+async def diff_plans(session: ReadSession, plan_id: UUID, against: UUID) -> PlanDifference:
+    """A saved plan beside another one: what is planned differently, and which inputs led to it."""
+    rows = await _stored_plan(session, plan_id), await _stored_plan(session, against)
+    new, old = (_saved_plan(row).plan for row in rows)
+    return PlanDifference(
+        plan_id=plan_id,
+        against=against,
+        headline=new.headline,
+        headline_against=old.headline,
+        feasible=new.feasible,
+        feasible_against=old.feasible,
+        pools=plan_difference.pool_changes(old, new),
+        findings=plan_difference.finding_changes(old, new),
+        inputs=plan_difference.input_changes(rows[1].request, rows[0].request),
+    )
 
 
 def _require_fit(row: PlanRow, *, force: bool) -> None:

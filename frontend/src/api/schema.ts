@@ -764,6 +764,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/scenarios/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Scenarios Import
+         * @description Save a scenario from the YAML that ``hugeplan plan`` reads. A wrong line is named.
+         */
+        post: operations["scenarios_import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/scenarios/{scenario_id}/document.yaml": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Scenarios Export
+         * @description A saved scenario as the YAML that ``hugeplan plan`` reads.
+         */
+        get: operations["scenarios_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/scenarios/{scenario_id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Scenario Versions List
+         * @description The versions of a saved scenario, newest first, each as it was sent.
+         */
+        get: operations["scenario_versions_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/scenarios/{scenario_id}": {
         parameters: {
             query?: never;
@@ -828,6 +888,46 @@ export interface paths {
          * @description A saved plan.
          */
         get: operations["plans_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/inputs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Plan Inputs Get
+         * @description All that a saved plan was computed from.
+         */
+        get: operations["plan_inputs_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Plans Diff
+         * @description A saved plan beside another one: pools, findings, and the inputs that led to the difference.
+         */
+        get: operations["plans_diff"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1999,7 +2099,7 @@ export interface components {
          */
         Difference: {
             /** Pools */
-            pools: components["schemas"]["PoolChange"][];
+            pools: components["schemas"]["hugeplan__planner__model__result__PoolChange"][];
             /** Memory */
             memory: components["schemas"]["MemoryChange"][];
             /** Moves */
@@ -2223,6 +2323,22 @@ export interface components {
              * @default []
              */
             evidence: components["schemas"]["Term"][];
+        };
+        /**
+         * FindingChange
+         * @description A finding whose state differs; null: that plan does not have it.
+         */
+        FindingChange: {
+            /** Code */
+            code: string;
+            /** Subject */
+            subject: string;
+            /** Title */
+            title: string;
+            /** State */
+            state: string | null;
+            /** State Against */
+            state_against: string | null;
         };
         /**
          * FitOption
@@ -2962,6 +3078,18 @@ export interface components {
             /** Name */
             name: string;
             scenario: components["schemas"]["ScenarioDocument"];
+        };
+        /**
+         * InputChange
+         * @description An input that differs, such as ``node.numa[0].mem_total_bytes``; null: not given there.
+         */
+        InputChange: {
+            /** Path */
+            path: string;
+            /** Value */
+            value: string | number | boolean | null;
+            /** Value Against */
+            value_against: string | number | boolean | null;
         };
         /**
          * InstancePlan
@@ -4000,6 +4128,13 @@ export interface components {
             /** Next Cursor */
             next_cursor: string | null;
         };
+        /** Page[ScenarioVersion] */
+        Page_ScenarioVersion_: {
+            /** Items */
+            items: components["schemas"]["ScenarioVersion"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
         /** Page[Token] */
         Page_Token_: {
             /** Items */
@@ -4162,6 +4297,36 @@ export interface components {
             items: components["schemas"]["PlanArtifact"][];
         };
         /**
+         * PlanDifference
+         * @description ``plan_id`` beside the plan ``against``. ``inputs`` is null where one was saved without its inputs.
+         */
+        PlanDifference: {
+            /**
+             * Plan Id
+             * Format: uuid
+             */
+            plan_id: string;
+            /**
+             * Against
+             * Format: uuid
+             */
+            against: string;
+            /** Headline */
+            headline: string;
+            /** Headline Against */
+            headline_against: string;
+            /** Feasible */
+            feasible: boolean;
+            /** Feasible Against */
+            feasible_against: boolean;
+            /** Pools */
+            pools: components["schemas"]["hugeplan__scenarios__schemas__PoolChange"][];
+            /** Findings */
+            findings: components["schemas"]["FindingChange"][];
+            /** Inputs */
+            inputs: components["schemas"]["InputChange"][] | null;
+        };
+        /**
          * PlanInForce
          * @description The plan that a node is meant to follow. ``source``: set by hand, found by ``verify``, or by a GitOps label.
          */
@@ -4198,6 +4363,27 @@ export interface components {
              * @enum {string}
              */
             source: "hand" | "verify" | "label";
+        };
+        /**
+         * PlanInputs
+         * @description All that a saved plan was computed from: the scenario, and what the planner took, with the node's facts.
+         *
+         *     Null for plans that were saved before inputs were kept.
+         */
+        PlanInputs: {
+            /**
+             * Plan Id
+             * Format: uuid
+             */
+            plan_id: string;
+            /** Scenario */
+            scenario: {
+                [key: string]: unknown;
+            } | null;
+            /** Request */
+            request: {
+                [key: string]: unknown;
+            } | null;
         };
         /**
          * PlanPreview
@@ -4397,28 +4583,6 @@ export interface components {
              * @default []
              */
             fitted: components["schemas"]["BenefitPoint"][];
-        };
-        /**
-         * PoolChange
-         * @description One pool now and as planned, in pages. ``in_use_pages`` are mapped or reserved now; None is unknown.
-         *
-         *     ``held_pages`` of them belong to what the scenario does not describe, ``held_by`` names who.
-         */
-        PoolChange: {
-            /** Numa Node */
-            numa_node: number;
-            /** Page Bytes */
-            page_bytes: number;
-            /** Now Pages */
-            now_pages: number | null;
-            /** In Use Pages */
-            in_use_pages: number | null;
-            /** Held Pages */
-            held_pages: number;
-            /** Held By */
-            held_by: string[];
-            /** Planned Pages */
-            planned_pages: number;
         };
         /**
          * PoolDocument
@@ -5164,6 +5328,9 @@ export interface components {
         /**
          * SavedPlan
          * @description A plan as it was computed when it was saved, with its files.
+         *
+         *     ``author`` saved it with the planner of ``model_version``; ``schema_version`` is the form it is kept in. A plan
+         *     that an older version saved is shown with unknown (null) for what that version did not compute.
          */
         SavedPlan: {
             /**
@@ -5187,6 +5354,12 @@ export interface components {
             created_at: string;
             /** Headline */
             headline: string;
+            /** Schema Version */
+            schema_version: number;
+            /** Model Version */
+            model_version: string | null;
+            /** Author */
+            author: string | null;
             plan: components["schemas"]["Plan"];
             /** Artifacts */
             artifacts: components["schemas"]["PlanArtifact"][];
@@ -5341,6 +5514,34 @@ export interface components {
             latest_plan_id: string | null;
         };
         /**
+         * ScenarioVersion
+         * @description A version of a scenario as it was saved.
+         */
+        ScenarioVersion: {
+            /**
+             * Scenario Id
+             * Format: uuid
+             */
+            scenario_id: string;
+            /** Version */
+            version: number;
+            /** Name */
+            name: string;
+            /** Node Id */
+            node_id: string | null;
+            /**
+             * Saved At
+             * Format: date-time
+             */
+            saved_at: string;
+            /** Saved By */
+            saved_by: string | null;
+            /** Scenario */
+            scenario: {
+                [key: string]: unknown;
+            };
+        };
+        /**
          * ScenarioWrite
          * @description A named what-if input. The scenario document is checked in full before it is saved.
          */
@@ -5350,6 +5551,18 @@ export interface components {
             /** Node Id */
             node_id?: string | null;
             scenario: components["schemas"]["ScenarioDocument"];
+        };
+        /**
+         * ScenarioYamlImport
+         * @description A scenario as the YAML that ``hugeplan plan`` reads.
+         */
+        ScenarioYamlImport: {
+            /** Name */
+            name: string;
+            /** Node Id */
+            node_id?: string | null;
+            /** Yaml */
+            yaml: string;
         };
         /**
          * Segment
@@ -5831,6 +6044,42 @@ export interface components {
             benefit: components["schemas"]["BenefitDocument"][];
             /** Benefit Table */
             benefit_table?: string | null;
+        };
+        /**
+         * PoolChange
+         * @description One pool now and as planned, in pages. ``in_use_pages`` are mapped or reserved now; None is unknown.
+         *
+         *     ``held_pages`` of them belong to what the scenario does not describe, ``held_by`` names who.
+         */
+        hugeplan__planner__model__result__PoolChange: {
+            /** Numa Node */
+            numa_node: number;
+            /** Page Bytes */
+            page_bytes: number;
+            /** Now Pages */
+            now_pages: number | null;
+            /** In Use Pages */
+            in_use_pages: number | null;
+            /** Held Pages */
+            held_pages: number;
+            /** Held By */
+            held_by: string[];
+            /** Planned Pages */
+            planned_pages: number;
+        };
+        /**
+         * PoolChange
+         * @description Pages of one pool in a plan and in the plan that it is compared with.
+         */
+        hugeplan__scenarios__schemas__PoolChange: {
+            /** Numa Node */
+            numa_node: number;
+            /** Page Bytes */
+            page_bytes: number;
+            /** Pages */
+            pages: number;
+            /** Pages Against */
+            pages_against: number;
         };
         /**
          * BreakEven
@@ -9578,6 +9827,106 @@ export interface operations {
             };
         };
     };
+    scenarios_import: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ScenarioYamlImport"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Scenario"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    scenarios_export: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                scenario_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The scenario */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/yaml": string;
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    scenario_versions_list: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                scenario_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_ScenarioVersion_"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     scenarios_get: {
         parameters: {
             query?: never;
@@ -9764,6 +10113,70 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SavedPlan"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plan_inputs_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanInputs"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plans_diff: {
+        parameters: {
+            query: {
+                against: string;
+            };
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanDifference"];
                 };
             };
             /** @description An error, as problem+json */

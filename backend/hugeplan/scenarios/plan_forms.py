@@ -1,0 +1,68 @@
+"""Saved plans of other versions of hugeplan, read by this one.
+
+A plan is kept as it was computed and never changed; what is needed to show it is done on each read. A field that a
+later version added is unknown in an older plan (null); one that a later version took away is left out.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from hugeplan.api.schemas import JsonObject
+from hugeplan.planner.model import Plan
+
+SCHEMA_VERSION: Final = 1
+UPGRADES: Final[Mapping[int, Callable[[JsonObject], JsonObject]]] = {}
+"""By version: what makes the next version's form of a plan, where a meaning changes. New or lost fields need none."""
+
+_PLAN: Final = TypeAdapter(Plan)
+_MAX_ROUNDS: Final = 20
+_MISSING: Final = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
+_EXTRA: Final = frozenset({"unexpected_keyword_argument", "extra_forbidden"})
+
+
+def dump_plan(plan: Plan) -> JsonObject:
+    """A plan as it is kept, in the form of SCHEMA_VERSION."""
+    found: JsonObject = _PLAN.dump_python(plan, mode="json")
+    return found
+
+
+def read_plan(kept: JsonObject, version: int) -> Plan:
+    """A kept plan. ValueError when this version cannot show it: it is of a newer one, or a field cannot be unknown."""
+    if version > SCHEMA_VERSION:
+        raise ValueError(f"the plan has the form {version}, this version of hugeplan reads up to {SCHEMA_VERSION}")
+    document = kept
+    for step in range(version, SCHEMA_VERSION):
+        document = UPGRADES[step](copy.deepcopy(document))
+    for _ in range(_MAX_ROUNDS):
+        try:
+            return _PLAN.validate_python(document)
+        except ValidationError as error:
+            document = copy.deepcopy(document) if document is kept else document
+            if not _mend(document, error):
+                raise
+    raise ValueError("the plan has too many fields of another version")
+
+
+def _mend(document: JsonObject, error: ValidationError) -> bool:
+    """Add what is missing as unknown and drop what is not known any more. False when something else is wrong."""
+    for found in error.errors(include_url=False, include_context=False, include_input=False):
+        *path, last = found["loc"]
+        holder: Any = document
+        for part in path:
+            # A union's location names its member, which is no key of the document.
+            if (isinstance(holder, dict) and part in holder) or (isinstance(holder, list) and isinstance(part, int)):
+                holder = holder[part]
+        if not isinstance(holder, dict):
+            return False
+        if found["type"] in _MISSING and last not in holder:
+            holder[last] = None
+        elif found["type"] in _EXTRA:
+            holder.pop(last, None)
+        else:
+            return False
+    return True

@@ -1,0 +1,137 @@
+"""Saved plans: their inputs, their difference, and those of other versions; versions and YAML of scenarios."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from sqlalchemy import text
+from support.reports import report, run
+from support.service import Service, assert_problem, fields_of
+
+from hugeplan import __version__
+from hugeplan.planner.model import Plan
+from hugeplan.scenarios.plan_forms import SCHEMA_VERSION, dump_plan, read_plan
+
+
+def scenario(buffers: str = "8GB", **rest: Any) -> dict[str, Any]:
+    database = {"name": "main", "engine": "postgresql", "version": "17", "settings": {"shared_buffers": buffers}}
+    return {"node": {"numa_nodes": [{"id": 0, "memory": "64GiB"}]}, "databases": [database], **rest}
+
+
+async def saved_plan(planner: httpx.AsyncClient, document: dict[str, Any], name: str = "a") -> dict[str, Any]:
+    made = await planner.post("/api/v1/scenarios", json={"name": name, "scenario": document})
+    assert made.status_code == 201, made.text
+    plan = await planner.post(f"/api/v1/scenarios/{made.json()['id']}/plans")
+    assert plan.status_code == 201, plan.text
+    found: dict[str, Any] = plan.json()
+    return found
+
+
+async def test_a_plan_is_kept_with_all_its_inputs(planner: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    node_id = (await agent.post("/api/v1/reports", json=report(run=run()))).json()["node_id"]
+    document = {"databases": scenario()["databases"]}
+    made = (
+        await planner.post("/api/v1/scenarios", json={"name": "n", "node_id": node_id, "scenario": document})
+    ).json()
+    plan = (await planner.post(f"/api/v1/scenarios/{made['id']}/plans")).json()
+    assert (plan["schema_version"], plan["model_version"], plan["author"]) == (
+        SCHEMA_VERSION,
+        __version__,
+        "test planner",
+    )
+    inputs = (await planner.get(f"/api/v1/plans/{plan['id']}/inputs")).json()
+    assert inputs["scenario"] == document
+    assert inputs["request"]["node"]["name"] == plan["plan"]["node"]
+    assert inputs["request"]["node"]["hardware"]["curves"]
+    # The scenario and the node change; the plan and its inputs do not.
+    await planner.put(
+        f"/api/v1/scenarios/{made['id']}",
+        json={"name": "n", "node_id": node_id, "scenario": {"databases": scenario("16GB")["databases"]}},
+        headers={"If-Match": '"1"'},
+    )
+    await agent.post("/api/v1/reports", json=report(node_name="renamed"))
+    assert (await planner.get(f"/api/v1/plans/{plan['id']}/inputs")).json() == inputs
+    assert (await planner.get(f"/api/v1/plans/{plan['id']}")).json() == plan
+
+
+async def test_two_plans_side_by_side(planner: httpx.AsyncClient) -> None:
+    small, large = await saved_plan(planner, scenario()), await saved_plan(planner, scenario("16GB"), "b")
+    answer = await planner.get(f"/api/v1/plans/{large['id']}/diff", params={"against": small["id"]})
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    (pool,) = found["pools"]
+    assert pool["pages"] > pool["pages_against"] > 0
+    assert [each["path"] for each in found["inputs"]] == ["databases[0].settings.shared_buffers"]
+    assert (found["inputs"][0]["value"], found["inputs"][0]["value_against"]) == ("16GB", "8GB")
+    same = (await planner.get(f"/api/v1/plans/{large['id']}/diff", params={"against": large["id"]})).json()
+    assert (same["pools"], same["findings"], same["inputs"]) == ([], [], [])
+
+
+async def test_a_plan_of_another_version_is_shown(planner: httpx.AsyncClient, service: Service) -> None:
+    plan = await saved_plan(planner, scenario())
+    address = f"/api/v1/plans/{plan['id']}"
+    older = (
+        "plan = CAST((CAST(plan AS jsonb) - 'kubernetes') || '{\"gone\": 1}' AS json), scenario = NULL, request = NULL"
+    )
+    async with service.database.write() as session:
+        await session.execute(text(f"UPDATE plans SET {older}"))
+    shown = await planner.get(address)
+    assert shown.status_code == 200, shown.text
+    assert shown.json()["plan"] == plan["plan"] | {"kubernetes": None}
+    assert (await planner.get(f"{address}/inputs")).json()["request"] is None
+    assert (await planner.get(f"{address}/diff", params={"against": plan["id"]})).json()["inputs"] is None
+    async with service.database.write() as session:
+        await session.execute(text("UPDATE plans SET schema_version = 99"))
+    assert_problem(await planner.get(address), 409, "conflict")
+
+
+async def test_reading_a_plan_does_not_change_what_is_kept(planner: httpx.AsyncClient) -> None:
+    kept = (await saved_plan(planner, scenario()))["plan"]
+    older = {name: value for name, value in kept.items() if name != "kubernetes"} | {"gone": 1}
+    before = dict(older)
+    assert isinstance(read_plan(older, 1), Plan)
+    assert older == before
+    assert dump_plan(read_plan(kept, SCHEMA_VERSION)) == kept
+    with pytest.raises(ValueError, match="headline"):
+        read_plan({name: value for name, value in kept.items() if name != "headline"}, 1)
+
+
+class TestScenarioVersions:
+    async def test_each_edit_is_kept(self, planner: httpx.AsyncClient) -> None:
+        made = (await planner.post("/api/v1/scenarios", json={"name": "a", "scenario": scenario()})).json()
+        address = f"/api/v1/scenarios/{made['id']}"
+        body = {"name": "b", "scenario": scenario("16GB")}
+        assert (await planner.put(address, json=body, headers={"If-Match": '"1"'})).status_code == 200
+        first = (await planner.get(f"{address}/versions", params={"limit": 1})).json()
+        assert [(v["version"], v["name"], v["saved_by"]) for v in first["items"]] == [(2, "b", "test planner")]
+        rest = (await planner.get(f"{address}/versions", params={"cursor": first["next_cursor"]})).json()
+        assert [(v["version"], v["scenario"]) for v in rest["items"]] == [(1, scenario())]
+        assert rest["next_cursor"] is None
+
+
+class TestYaml:
+    async def test_out_and_in_again(self, planner: httpx.AsyncClient) -> None:
+        made = (await planner.post("/api/v1/scenarios", json={"name": "a", "scenario": scenario()})).json()
+        exported = await planner.get(f"/api/v1/scenarios/{made['id']}/document.yaml")
+        assert exported.headers["content-type"].startswith("application/yaml")
+        assert yaml.safe_load(exported.text) == scenario()
+        again = await planner.post("/api/v1/scenarios/import", json={"name": "b", "yaml": exported.text})
+        assert again.status_code == 201, again.text
+        assert again.json()["scenario"] == scenario()
+
+    @pytest.mark.parametrize(
+        ("document", "field"),
+        [
+            ("databases: [", "yaml"),
+            ("node:\n  numa_nodes: []\n  memroy: 1GiB\n", "yaml, line"),
+            ("- a\n", "yaml, line 1"),
+            ('databases:\n- {name: "a\\0b", engine: postgresql}\n', "yaml, line 2"),
+            ('databases:\n- {name: "a\\ud800", engine: postgresql}\n', "yaml, line 2"),
+        ],
+    )
+    async def test_a_wrong_line_is_named(self, planner: httpx.AsyncClient, document: str, field: str) -> None:
+        answer = await planner.post("/api/v1/scenarios/import", json={"name": "b", "yaml": document})
+        assert fields_of(assert_problem(answer, 422, "invalid-input"))[0].startswith(field), answer.text
