@@ -12,7 +12,7 @@ ATTEMPTS = 5
 
 
 class CannotReserveError(Exception):
-    """The pages cannot be had here; the message says why."""
+    """The pages are not available here; the message says why."""
 
 
 def pool_folder(page_bytes: int) -> Path:

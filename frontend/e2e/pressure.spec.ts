@@ -8,7 +8,7 @@ test.describe("savings under cache pressure", () => {
   test("are read in one sentence, and for the page size that is chosen", async ({ signedIn: page }) => {
     const card = page.getByRole("region", { name: /other lines between two accesses/ });
     await expect(card.getByRole("heading")).toHaveText(
-      /^2M pages save 115 to 123\sns per access when a program reads 256 other lines between two accesses; a bare chase shows only 12 to 36\sns\.$/,
+      /^2M pages save 115 to 123\sns per access when a program reads 256 other lines between two accesses; a plain pointer chase shows only 12 to 36\sns\.$/,
     );
     await card.getByText("1G", { exact: true }).click();
     await expect(page.getByRole("figure", { name: "Saving of 1 GiB pages by lines between" })).toBeVisible();

@@ -16,7 +16,7 @@ struct sim_conditions {
     double spread;         /* relative standard deviation of a batch */
     double outlier_share;  /* batches that are half as slow again and pass the guard */
     double disturbed;      /* batches that the guard sees disturbed, beside those that a slice ends in */
-    double clock_step;     /* the clock jumps by up to this share of it, about ten times a second */
+    double clock_step;     /* the clock jumps by up to this share of it, about ten times per second */
     double run_ns, off_ns; /* a slice of the core and the wait for the next; off 0 = the core is ours */
     /* Mean spells in which a SMT sibling of the core is busy, or pauses; busy 0 = there is none. While it is busy it
      * takes entries of both levels. */

@@ -85,7 +85,7 @@ def latency_of_what_is_asked_for() -> None:
 
 
 def most_memory() -> str:
-    """All of this machine's memory, which is never free: a footprint that may be asked for and cannot be had."""
+    """All of this machine's memory, which is never free: a footprint that may be asked for and is not available."""
     total_kib = int(Path("/proc/meminfo").read_text().split()[1])
     return f"{total_kib // 64 * 64}K"
 

@@ -311,7 +311,7 @@ def values_follow_the_status() -> None:
         "a curve without points": replace(["latency", "curves", 0, "points"], []),
         "a point without its median": replace(["latency", "curves", 0, "points", 0, "ns_p50"], None),
         "rows without their speed": replace(["rows", "measurements", 0, "rows_per_second"], None),
-        "no rows a second": replace(["rows", "measurements", 0, "rows_per_second"], 0),
+        "no rows per second": replace(["rows", "measurements", 0, "rows_per_second"], 0),
         "a crossing that is nowhere": replace(["scatter", "crossing", "hot_lines"], None),
         "a crossing that was not reached": replace(["scatter", "crossing", "status"], "not_reached"),
         "a section without its reason": replace(["sections", 0, "status"], "stopped"),

@@ -113,7 +113,7 @@ def arena_for(footprint: int, kind: str, page_bytes: int) -> int:
 
 
 def run_chase(program: str, key: Key, kind: str, page_bytes: int) -> tuple[float, float] | None:
-    """Median and best of its places; None where the pages cannot be had."""
+    """Median and best of its places; None where the pages are not available."""
     _, layout, footprint = key
     places, accesses = effort_for(footprint, layout)
     command = [program, str(footprint), LAYOUTS[layout], kind, str(page_bytes), str(places), str(accesses)]

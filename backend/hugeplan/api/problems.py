@@ -156,7 +156,7 @@ HTTP_PROBLEM_TYPES: dict[int, ProblemType] = {
     415: PROBLEM_TYPES[UnsupportedMediaTypeError],
 }
 
-INTERNAL = ProblemType(500, "internal", "The service made a mistake")
+INTERNAL = ProblemType(500, "internal", "Internal server error")
 
 # PostgreSQL's "the server went away" classes: connection exception, operator intervention,
 # insufficient resources, lost a deadlock or a serialisation, a lock not granted in time, and a read-only

@@ -32,7 +32,7 @@ def render() -> str:
     }
     for kind in HTTP_PROBLEM_TYPES.values():
         rows.setdefault(kind, "The address or the method is not one of the API's.")
-    rows[INTERNAL] = "A mistake of the service. Nothing was stored."
+    rows[INTERNAL] = "A fault in the service. Nothing was stored."
     lines = [
         f"| `{TYPE_BASE}{kind.slug}` | {kind.status} | {kind.title} | {when} |"
         for kind, when in sorted(rows.items(), key=lambda row: (row[0].status, row[0].slug))

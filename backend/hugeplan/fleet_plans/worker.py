@@ -1,7 +1,7 @@
 """The process of one job: ``python -m hugeplan.fleet_plans.worker JOB``, with the database in HUGEPLAN_DATABASE_URL.
 
 It reads the nodes, plans shape by shape, says how far it is, and writes the results in one transaction. It looks for
-a wish to cancel whenever it says how far it is.
+a request to cancel whenever it says how far it is.
 """
 
 from __future__ import annotations

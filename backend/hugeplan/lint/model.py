@@ -58,7 +58,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One broken rule at one place. ``edits`` mend it; they are empty where only a person can decide.
+    """One broken rule at one place. ``edits`` fix it; they are empty where only a person can decide.
 
     ``position`` is a character offset; ``subject`` the words of the file that the problem is about.
     """

@@ -86,7 +86,9 @@ def why_instance(
         sentences.append(sized.why)
     if runner_up is not None:
         sentences.append(_why_not(chosen, runner_up))
-    sentences += [f"{_label(c)} cannot be had: {c.obstacle}." for c in p.candidates if c.obstacle and c is not chosen]
+    sentences += [
+        f"{_label(c)} is not available: {c.obstacle}." for c in p.candidates if c.obstacle and c is not chosen
+    ]
     return " ".join(sentences)
 
 

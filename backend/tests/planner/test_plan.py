@@ -181,7 +181,7 @@ class TestChoice:
         found = plan(PlanRequest(node=node_of(64 * GIB), databases=(mysql(),)))
         assert found.instances[0].page_bytes == 2 * MIB
         assert (
-            "1G cannot be had: MySQL and Percona Server can use only the kernel's default huge page size (2M)"
+            "1G is not available: MySQL and Percona Server can use only the kernel's default huge page size (2M)"
             in found.instances[0].why
         )
 

@@ -1,4 +1,4 @@
-"""Huge page quantities of Kubernetes objects: resource names, page multiples, and edits that mend them."""
+"""Huge page quantities of Kubernetes objects: resource names, page multiples, and edits that fix them."""
 
 from __future__ import annotations
 

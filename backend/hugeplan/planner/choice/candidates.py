@@ -1,8 +1,8 @@
 """Candidates: each page size an instance could use, its cost in memory, whether it can be had, and its score.
 
 The score counts points: one point is one per cent of the instance's throughput times its weight, or one per cent of
-the node's memory. Points of operation stand for the trouble of a pool: it has to be kept in step with the settings,
-and gigantic pages come at boot only. The trouble is small on purpose: it only decides ties, and they go to 2M.
+the node's memory. Points of operation stand for the operational cost of a pool, which has to follow the settings;
+gigantic pages come at boot only. That cost is small on purpose: it only decides ties, and they go to 2M.
 """
 
 from __future__ import annotations
@@ -322,7 +322,7 @@ def ruled_out(engine: Engine, instance: DatabaseInstance) -> str | None:
 
 
 def obstacle(node: NodeFacts, engine: Engine, policy: Policy, demand: Demand, *, gigantic: bool) -> str | None:
-    """Why this size cannot be had here; None when it can."""
+    """Why this size is not available here; None when it is."""
     size = demand.page_bytes
     label = page_label(size)
     if engine.page_choice is PageChoice.DEFAULT and size != node.default_huge_page_bytes:

@@ -164,11 +164,11 @@ def _check_ranges(inputs: ChoiceInputs) -> None:
 
 
 def _select(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates]) -> Selection:
-    """Page sizes with the highest total score that fit. Sizes that cannot be had are left out."""
+    """Page sizes with the highest total score that fit. Sizes that are not available are left out."""
     by_node, total = _room(inputs, prospects)
     sets = []
     for p in prospects:
-        # An option that cannot be had costs more than there is, so that it is taken only when nothing else is open.
+        # An option that is not available costs more than there is, so that it is taken only when nothing else is open.
         closed = inputs.node.mem_total_bytes * 2 if any(c.obstacle is None for c in p.candidates) else 0
         sets.append(
             OptionSet(

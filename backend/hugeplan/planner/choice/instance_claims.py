@@ -13,7 +13,7 @@ from hugeplan.planner.units import format_bytes
 
 
 def instance_claims(instance_candidates: InstanceCandidates, candidate: Candidate, node: NodeFacts) -> Claims:
-    """What one instance needs of ordinary memory at the chosen size; its page cache is a wish, see page_cache_wish."""
+    """What one instance needs of ordinary memory at the chosen size; its page cache is best effort: page_cache_wish."""
     name, numa_node = instance_candidates.instance.name, instance_candidates.instance.numa_node
     demand = candidate.demand
     claims: list[Claim] = []

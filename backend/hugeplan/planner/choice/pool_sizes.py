@@ -27,9 +27,9 @@ from hugeplan.planner.units import format_bytes
 #: Steps that the widest range is cut into at most: 256 steps of a 12 GiB range are 48 MiB each.
 MAX_STEPS = 256
 
-#: Where the cost of a pool is looked at to tell an even rise from stairs, as shares of its range.
+#: Where the cost of a pool is looked at to tell an even rise from steps, as shares of its range.
 _PROBES: Final = (0.13, 0.38, 0.71)
-#: Sizes at which the cost of a pool that rises in stairs is worked out.
+#: Sizes at which the cost of a pool that rises in steps is worked out.
 _STAIRS_SEEN: Final = 64
 
 #: (instance, page size) -> bytes that the instance takes in all.
@@ -136,7 +136,7 @@ def _pool_grid(item: Ranged, cost: Cost, step: int) -> tuple[int, ...]:
 
 
 def _rises_evenly(item: Ranged, cost: Cost) -> bool:
-    """Whether the cost rises in proportion to the pool, to a page. Pools in chunks or granules rise in stairs."""
+    """Whether the cost rises in proportion to the pool, to a page. Pools in chunks or granules rise in steps."""
     low, high = item.instance.pool_min_bytes or 0, item.instance.pool_max_bytes or 0
     first, whole = cost(with_pool(item.instance, low), item.page_bytes), _cost_range(item, cost)
     for part in _PROBES:

@@ -14,7 +14,7 @@ from hugeplan.planner.model import MIB, NodeSample, ObservedDatabase, ObservedHu
 
 USAGE, RESERVATION = "usage", "reservation"
 
-#: What a touch past the usage limit looks like, by engine; a page that cannot be had is SIGBUS in the process, and
+#: What a touch past the usage limit looks like, by engine; a page that is not available is SIGBUS in the process, and
 #: EFAULT ("Bad address") where the kernel touches it for the process, as read(2) into a PostgreSQL buffer does.
 WHEN_IT_GOES_OFF: Mapping[str, str] = {
     "postgresql": 'queries fail with "could not read blocks: Bad address" or a backend dies of SIGBUS',

@@ -18,7 +18,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         label = page_label(planned.demand.page_bytes)
         if obstacle is not None:
             fix = "Let the planner choose the size (page_size: auto), or change the node as the reason says."
-            yield wrong(CODE, instance.name, f"{label} pages cannot be had for it", f"{obstacle}.", fix)
+            yield wrong(CODE, instance.name, f"{label} pages are not available to it", f"{obstacle}.", fix)
         elif inputs.node.arch == "ppc64le" and planned.demand.page_bytes == 16 * GIB:
             fix = "Define the pages for the partition in the management console and activate it again."
             yield attention(

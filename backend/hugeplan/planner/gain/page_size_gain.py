@@ -229,7 +229,7 @@ def over_scenarios(found: Sequence[Saving]) -> Saving:
 
 
 def _is_described(instance: DatabaseInstance) -> bool:
-    """Whether the reader gave a working set or a skew."""
+    """Whether the user supplied a working set or a skew."""
     return instance.workload.working_set_bytes is not None or instance.workload.zipf_s is not None
 
 

@@ -180,7 +180,7 @@ def savings(profile: AccessProfile, machines: tuple[Machine, ...], described: bo
     Args:
         profile: what the operation accesses.
         machines: what a walk costs at the base size and at a large size, one machine for each case to be compared.
-        described: the reader gave a working set or a skew. If not, a scattered hot set cannot be ruled out and the
+        described: the user supplied a working set or a skew. If not, a scattered hot set cannot be ruled out and the
             range reaches down to its loss.
     """
     caches = [_caches(machine, profile.operation_ns) for machine in machines]

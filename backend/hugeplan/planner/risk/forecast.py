@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Growth of one copy in bytes a day with its 95 % interval, the level at the end, and the history's span."""
+    """Growth of one copy in bytes per day with its 95 % interval, the level at the end, and the history's span."""
 
     growth_bytes_per_day: Range
     level_bytes: float

@@ -92,7 +92,7 @@ def check_overcommit(plan: Plan, observed: Observation) -> Iterable[Finding]:
 
 
 def check_idle(plan: Plan, observed: Observation) -> Iterable[Finding]:
-    """One finding per page size: pages that stand and that nothing maps or has reserved."""
+    """One finding per page size: allocated pages that nothing maps or has reserved."""
     for size in sorted({pool.page_bytes for pool in plan.pools if pool.pages}):
         found, subject = observed.global_pool(size), page_label(size)
         counts = [None if found is None else found.get(k) for k in ("nr_hugepages", "free_hugepages", "resv_hugepages")]

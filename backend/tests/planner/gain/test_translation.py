@@ -187,7 +187,7 @@ def test_class_hits_order_by_popularity(items: list[float], capacity: float, dat
 
 
 def test_scattered_rows_flatten_popularity() -> None:
-    """More rows a page, flatter pages: the hit rate of an equal share of pages falls towards that share."""
+    """More rows per page, flatter pages: the hit rate of an equal share of pages falls towards that share."""
     hits = []
     for rows_per_page in (1, 8, 64):
         popularity, counts = tr.page_popularity_of_scattered_rows(1_000_000, 0.9, rows_per_page)

@@ -87,14 +87,14 @@ describe("pressureReading", () => {
   const reading = (some: readonly PressurePoint[]) => plain(pressureReading(some, twoMib));
   it("sets the saving under pressure beside the chase's", () => {
     expect(reading(points)).toBe(
-      "2M pages save 67 to 145 ns per access when a program reads 256 other lines between two accesses; a bare chase shows only 3 to 20 ns.",
+      "2M pages save 67 to 145 ns per access when a program reads 256 other lines between two accesses; a plain pointer chase shows only 3 to 20 ns.",
     );
   });
   it("calls a difference clear only when an interval leaves out zero", () => {
     expect(isClear(point(32, 0, 8.1))).toBe(true);
     expect(isClear(point(32, 0, 7.9))).toBe(false);
     expect(reading([point(32, 0, 3), point(32, 1024, 90)])).toBe(
-      "2M pages save 90 ns per access when a program reads 1,024 other lines between two accesses; a bare chase shows no clear difference.",
+      "2M pages save 90 ns per access when a program reads 1,024 other lines between two accesses; a plain pointer chase shows no clear difference.",
     );
     expect(reading([point(32, 64, 4)])).toBe(
       "2M pages make no clear difference when a program reads 64 other lines between two accesses.",
@@ -103,10 +103,10 @@ describe("pressureReading", () => {
   it("says cost where pages are slower, and names THP as one thing", () => {
     const slower = [point(32, 0, -12), point(32, 256, -40)];
     expect(reading(slower)).toBe(
-      "2M pages cost 40 ns per access when a program reads 256 other lines between two accesses; a bare chase shows a cost of 12 ns.",
+      "2M pages cost 40 ns per access when a program reads 256 other lines between two accesses; a plain pointer chase shows a cost of 12 ns.",
     );
     expect(plain(pressureReading([point(32, 0, 30)], { short: "THP", kind: "thp" }))).toBe(
-      "THP saves 30 ns per access in a bare chase.",
+      "THP saves 30 ns per access in a plain pointer chase.",
     );
   });
   it("says nothing without a value", () => {

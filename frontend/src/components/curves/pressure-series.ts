@@ -176,14 +176,14 @@ export function pressureReading(
   const name = isThp ? "THP" : `${short} pages`;
   const when =
     lines === 0
-      ? "in a bare chase"
+      ? "in a plain pointer chase"
       : `when a program reads ${formatCount(lines)} other ${lines === 1 ? "line" : "lines"} between two accesses`;
   const verb = under.high < 0 ? "cost" : "save";
   const said = under.isClear
     ? `${name} ${verb}${isThp ? "s" : ""} ${under.text} per access ${when}`
     : `${name} ${isThp ? "makes" : "make"} no clear difference ${when}`;
   if (chase === null) return `${said}.`;
-  if (!chase.isClear) return `${said}; a bare chase shows no clear difference.`;
+  if (!chase.isClear) return `${said}; a plain pointer chase shows no clear difference.`;
   const only = under.isClear && chase.low >= 0 && chase.high < under.low ? "only " : "";
-  return `${said}; a bare chase shows ${only}${chase.high < 0 ? "a cost of " : ""}${chase.text}.`;
+  return `${said}; a plain pointer chase shows ${only}${chase.high < 0 ? "a cost of " : ""}${chase.text}.`;
 }

@@ -46,7 +46,7 @@ function geometryTitle(geometry: GeometrySummary): string {
   const fractured = geometry.effective_granule.filter(isFractured);
   if (fractured.length > 0) {
     const sizes = [...new Set(fractured.map((granule) => formatBytes(granule.page_bytes)))].join(" and ");
-    return `The host cuts ${sizes} pages up, so they reach no further in the TLB than its own pages.`;
+    return `The hypervisor backs ${sizes} pages with smaller ones, so they reach no further in the TLB than its own pages.`;
   }
   const whole = geometry.effective_granule.filter((granule) => granule.granule_bytes === granule.page_bytes);
   if (whole.length > 0) {

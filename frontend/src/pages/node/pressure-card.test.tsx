@@ -85,11 +85,11 @@ const heading = () => screen.getByRole("heading").textContent?.replaceAll("\u00a
 it("reads the smallest pool first, and the size that is chosen", async () => {
   card(measured);
   expect(heading()).toBe(
-    "2M pages save 145 ns per access when a program reads 256 other lines between two accesses; a bare chase shows only 20 ns.",
+    "2M pages save 145 ns per access when a program reads 256 other lines between two accesses; a plain pointer chase shows only 20 ns.",
   );
   await userEvent.click(screen.getByRole("radio", { name: "THP" }));
   expect(heading()).toBe(
-    "THP saves 150 ns per access when a program reads 256 other lines between two accesses; a bare chase shows no clear difference.",
+    "THP saves 150 ns per access when a program reads 256 other lines between two accesses; a plain pointer chase shows no clear difference.",
   );
   const table = screen.getByRole("region", { name: /^Savings of THP/ });
   expect(within(table).getByRole("row", { name: /^512\sMiB 5 ± 9 150 ± 9$/ })).toBeTruthy();

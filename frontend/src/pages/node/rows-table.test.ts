@@ -56,7 +56,7 @@ describe("rowsPivot", () => {
       "THP reads +30% rows a second against 4K, in the median of 3 cases.",
     );
     expect(rowsFinding(rowsPivot([measurement({})]))).toBe(
-      "How many rows a second does each page size read?",
+      "How many rows per second does each page size read?",
     );
   });
 });

@@ -97,7 +97,7 @@ export function rowsFinding(pivot: RowsPivot): string {
     .map(({ backing, values }) => ({ backing, count: values.length, change: median(values) }))
     .sort((a, b) => b.change - a.change);
   const [best] = changes;
-  if (!best) return "How many rows a second does each page size read?";
+  if (!best) return "How many rows per second does each page size read?";
   const cases = `in the median of ${formatCount(best.count)} ${best.count === 1 ? "case" : "cases"}`;
   return `${best.backing === "THP" ? "THP reads" : `${best.backing} pages read`} ${formatPercentChange(best.change)} rows a second against 4K, ${cases}.`;
 }
