@@ -6,16 +6,27 @@ import argparse
 import os
 import signal
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
 from hugeplan.artifacts import withheld
 from hugeplan.cli import EXIT_FAILED, EXIT_WRONG_INPUT, InputError
-from hugeplan.cli.apply_journal import Change, Journal, boot_id, only_one, read_journal, with_state, write_journal
+from hugeplan.cli.apply_journal import (
+    Change,
+    Journal,
+    boot_id,
+    forget_in_force,
+    only_one,
+    read_journal,
+    with_state,
+    write_in_force,
+    write_journal,
+)
 from hugeplan.cli.apply_steps import check_before, grow_and_shrink, guarded, place, restore
 from hugeplan.cli.node_now import observe
-from hugeplan.cli.plan_document import read_plan
+from hugeplan.cli.plan_document import PlanDocument, read_plan
 from hugeplan.cli.pool_files import PoolError, PoolFiles
 from hugeplan.cli.verify import verdict_text
 from hugeplan.planner.model import Plan
@@ -69,21 +80,21 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.roll_back and arguments.plan is None:
             raise InputError("give a plan, or --roll-back or --status")
         if arguments.dry_run:
-            return _dry_run(_plan(arguments), root)
+            return _dry_run(_document(arguments).plan, root)
         if root == Path("/") and os.geteuid() != 0:
             raise InputError("writing pools needs root; --dry-run shows what would change")
         with only_one(root):
             if arguments.roll_back:
                 return _roll_back(root)
-            return _apply(_plan(arguments), root, arguments)
+            return _apply(_document(arguments), root, arguments)
     except PoolError as error:
         sys.stderr.write(f"hugeplan apply: {error}\n")
         return EXIT_FAILED
 
 
-def _plan(arguments: argparse.Namespace) -> Plan:
-    found = read_plan(arguments.plan).plan
-    reason = withheld(found)
+def _document(arguments: argparse.Namespace) -> PlanDocument:
+    found = read_plan(arguments.plan)
+    reason = withheld(found.plan)
     if reason is not None and not arguments.force:
         raise InputError(
             reason.replace("no file is handed out", "it is not applied") + " --force applies it all the same."
@@ -117,7 +128,8 @@ def _dry_run(plan: Plan, root: Path) -> int:
     return 0
 
 
-def _apply(plan: Plan, root: Path, arguments: argparse.Namespace) -> int:
+def _apply(document: PlanDocument, root: Path, arguments: argparse.Namespace) -> int:
+    plan = document.plan
     files = PoolFiles(root)
     _recover(root)
     changes = changes_of(plan, files)
@@ -125,6 +137,7 @@ def _apply(plan: Plan, root: Path, arguments: argparse.Namespace) -> int:
     check_before(files, changes)
     if all(c.before == c.wanted for c in changes):
         print("The pools are as planned already.")
+        write_in_force(root, asdict(document))
         return _verified(plan, arguments)
     if not arguments.yes and not _confirmed():
         return EXIT_WRONG_INPUT
@@ -139,6 +152,7 @@ def _apply(plan: Plan, root: Path, arguments: argparse.Namespace) -> int:
             done()
             return _said(str(error) or "interrupted", failed)
         done()
+    write_in_force(root, asdict(document))
     return _verified(plan, arguments)
 
 
@@ -186,6 +200,7 @@ def _roll_back(root: Path) -> int:
         print("The last run is rolled back already.")
         return 0
     failed = restore(root, journal)
+    forget_in_force(root)
     for change in journal.changes:
         now = PoolFiles(root).counts(change.numa_node, change.page_bytes).pages
         print(f"NUMA node {change.numa_node}, pages of {page_label(change.page_bytes)}: {now}")

@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hugeplan.cli.pool_files import PoolError
 
 FILE: Final = "var/lib/hugeplan/apply.json"
+#: The plan that the last run applied, for ``hugeplan artifacts --diff in-force``.
+IN_FORCE: Final = "var/lib/hugeplan/plan-in-force.json"
 STATES: Final = ("applying", "applied", "restoring", "restored")
 
 
@@ -73,19 +75,35 @@ def read_journal(root: Path) -> Journal | None:
 
 def write_journal(root: Path, journal: Journal) -> Journal:
     """Replace the journal; it is on the disk when this returns."""
-    path = journal_path(root)
+    _replace(journal_path(root), asdict(journal))
+    return journal
+
+
+def write_in_force(root: Path, document: dict[str, Any]) -> None:
+    """Keep the plan document that was applied."""
+    _replace(root / IN_FORCE, document)
+
+
+def forget_in_force(root: Path) -> None:
+    """No plan is in force any more, as far as this command knows."""
+    try:
+        (root / IN_FORCE).unlink(missing_ok=True)
+    except OSError as error:
+        raise PoolError(f"{root / IN_FORCE}: {error.strerror}") from error
+
+
+def _replace(path: Path, document: dict[str, Any]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(
             "w", encoding="utf-8", dir=path.parent, prefix=".apply-", delete=False
         ) as file:
-            json.dump(asdict(journal), file)
+            json.dump(document, file)
             file.flush()
             os.fsync(file.fileno())
         Path(file.name).replace(path)
     except OSError as error:
         raise PoolError(f"{path}: {error.strerror}") from error
-    return journal
 
 
 def with_state(root: Path, journal: Journal, state: str) -> Journal:

@@ -11,6 +11,7 @@ from typing import Final
 from hugeplan.artifacts import Artifact, Platform, render, withheld
 from hugeplan.artifacts.bundle import BundleFile, as_zip, bundle, changes
 from hugeplan.cli import EXIT_FAILED, InputError
+from hugeplan.cli.apply_journal import IN_FORCE
 from hugeplan.cli.plan_document import PlanDocument, read_plan
 
 _EPILOG: Final = """\
@@ -20,7 +21,7 @@ examples:
   hugeplan plan scenario.yaml --json > plan.json
   hugeplan artifacts plan.json --out huge-pages/db-7
   hugeplan artifacts plan.json --platform openshift --zip db-7.zip
-  hugeplan artifacts plan.json --diff plan-in-force.json
+  hugeplan artifacts plan.json --diff in-force
 """
 
 
@@ -31,7 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", metavar="PLAN", help="what hugeplan plan --json wrote; - reads standard input")
     parser.add_argument("--out", metavar="DIR", help="write the bundle into this folder")
     parser.add_argument("--zip", metavar="FILE", help="write the bundle as a zip archive")
-    parser.add_argument("--diff", metavar="PLAN|DIR", help="print what differs from another plan or a written bundle")
+    parser.add_argument(
+        "--diff",
+        metavar="PLAN|DIR|in-force",
+        help="print what differs from another plan, a written bundle, or the plan that hugeplan apply applied here",
+    )
     parser.add_argument("--platform", metavar="NAME", help=f"one of {', '.join(Platform)} (default: told by the plan)")
     parser.add_argument("--force", action="store_true", help="hand out the files of a plan that does not fit")
 
@@ -100,7 +105,9 @@ def _write_zip(files: Sequence[BundleFile], path: Path) -> None:
 
 
 def _print_diff(arguments: argparse.Namespace, files: Sequence[BundleFile]) -> int:
-    old = Path(arguments.diff)
+    if arguments.diff == "in-force" and not (Path("/") / IN_FORCE).exists():
+        raise InputError("--diff in-force: hugeplan apply applied no plan on this node, or it was rolled back")
+    old = Path("/") / IN_FORCE if arguments.diff == "in-force" else Path(arguments.diff)
     if old.is_dir():
         before = [
             BundleFile(p.relative_to(old).as_posix(), p.read_text(encoding="utf-8", errors="replace"))
@@ -108,7 +115,7 @@ def _print_diff(arguments: argparse.Namespace, files: Sequence[BundleFile]) -> i
             if p.is_file()
         ]
     else:
-        document = read_plan(arguments.diff)
+        document = read_plan(str(old))
         artifacts = rendered(document, arguments.platform if document.request is not None else None, force=True)
         before = list(bundle(document.plan.node, document.plan.headline, artifacts))
     found = changes(before, files)

@@ -195,6 +195,12 @@ async def get_node(session: ReadSession, node_id: UUID) -> NodeDetail:
     )
 
 
+async def get_plan_in_force_id(session: ReadSession, node_id: UUID) -> UUID | None:
+    """The saved plan that is in force on a node; None where there is none, or pools alone were put in force."""
+    found = await repository.get_plan_in_force(session, node_id)
+    return None if found is None else found.plan_id
+
+
 def plan_in_force(row: PlanInForceRow) -> PlanInForce:
     """A stored plan in force as it is answered."""
     return PlanInForce.model_validate(

@@ -184,8 +184,8 @@ async def plan_verification_get(_: Viewer, session: Reads, plan_id: UUID) -> Pla
 
 
 @router.get("/plans/{plan_id}/artifacts-diff")
-async def plan_artifacts_diff(_: Viewer, session: Reads, plan_id: UUID, against: UUID) -> ArtifactChanges:
-    """The files of a saved plan against those of another one, such as the plan in force."""
+async def plan_artifacts_diff(_: Viewer, session: Reads, plan_id: UUID, against: UUID | None = None) -> ArtifactChanges:
+    """The files of a saved plan against those of another one; without ``against``, of the plan in force on its node."""
     return await service.diff_artifacts(session, plan_id, against)
 
 

@@ -501,8 +501,13 @@ async def zip_artifacts(session: ReadSession, plan_id: UUID, *, force: bool = Fa
     return f"hugeplan-{plan_id}.zip", as_zip(bundle(node, row.headline, artifacts))
 
 
-async def diff_artifacts(session: ReadSession, plan_id: UUID, against: UUID) -> ArtifactChanges:
-    """What applying a plan changes in the files of another plan, such as the one in force."""
+async def diff_artifacts(session: ReadSession, plan_id: UUID, against: UUID | None) -> ArtifactChanges:
+    """What applying a plan changes in the files of another plan; None: of the plan in force on the plan's node.
+
+    ConflictError where no saved plan is in force there.
+    """
+    if against is None:
+        against = await _in_force_beside(session, plan_id)
     new, old = await _stored_plan(session, plan_id), await _stored_plan(session, against)
     found = changes(
         bundle(str(old.plan["node"]), old.headline, _rendered(old)),
@@ -510,6 +515,18 @@ async def diff_artifacts(session: ReadSession, plan_id: UUID, against: UUID) -> 
     )
     items = [ArtifactChange(path=item.path, change=item.change, diff=item.diff) for item in found]
     return ArtifactChanges(plan_id=plan_id, against=against, items=items)
+
+
+async def _in_force_beside(session: ReadSession, plan_id: UUID) -> UUID:
+    row = await _stored_plan(session, plan_id)
+    if row.node_id is None:
+        raise ConflictError(
+            "This plan was made for no observed node, so no plan is in force there; name one to compare."
+        )
+    found = await fleet.get_plan_in_force_id(session, row.node_id)
+    if found is None:
+        raise ConflictError("No saved plan is in force on this plan's node; name a plan to compare with.")
+    return found
 
 
 async def verify_plan(session: ReadSession, plan_id: UUID) -> PlanVerification:

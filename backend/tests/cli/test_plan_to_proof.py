@@ -173,6 +173,8 @@ def test_plan_apply_start_verify_and_roll_back(
             # Exactly the planned pages: all are mapped or reserved by the server.
             counts = files.counts(0, M2)
             assert counts.pages - counts.free + files.reserved(M2) == pages
+            # The plan in force is kept: no file differs.
+            assert hugeplan("artifacts", str(path), "--diff", "in-force") == (0, "")
             # Pages that the server uses are not taken from it.
             assert hugeplan("apply", "--roll-back")[0] == 5
             assert files.counts(0, M2).pages == pages
@@ -191,6 +193,8 @@ def test_plan_apply_start_verify_and_roll_back(
     assert status == 0, text
     assert files.counts(0, M2).pages == before
     assert hugeplan("apply", "--status")[1].startswith("old: the previous counts were restored")
+    status, text = hugeplan("artifacts", str(path), "--diff", "in-force")
+    assert (status, "applied no plan on this node" in text) == (2, True), text
 
 
 HIERARCHY = Path("/sys/fs/cgroup/hugetlb")

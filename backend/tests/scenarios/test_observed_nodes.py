@@ -110,3 +110,19 @@ async def test_files_of_a_plan_that_does_not_fit_are_held_back(service: Service,
     forced = (await planner.get(f"/api/v1/plans/{made['id']}/artifacts", params={"force": "true"})).json()
     assert forced["items"]
     assert all("WARNING: Does not fit db-7" in item["content"] + item["summary"] for item in forced["items"])
+
+
+async def test_files_are_compared_with_the_plan_in_force_of_the_node(
+    service: Service, planner: httpx.AsyncClient
+) -> None:
+    node_id = await stored(service, example())
+    scenario = (await planner.get(f"/api/v1/nodes/{node_id}/scenario")).json()
+    saved = await planner.post("/api/v1/scenarios", json={"name": "x", "node_id": node_id, "scenario": scenario})
+    first = (await planner.post(f"/api/v1/scenarios/{saved.json()['id']}/plans")).json()
+    url = f"/api/v1/plans/{first['id']}/artifacts-diff"
+    none = await planner.get(url)
+    assert none.status_code == 409
+    assert "No saved plan is in force" in none.json()["detail"]
+    await planner.put(f"/api/v1/nodes/{node_id}/plan-in-force", json={"plan_id": first["id"], "source": "hand"})
+    same = (await planner.get(url)).json()
+    assert (same["against"], same["items"]) == (first["id"], [])

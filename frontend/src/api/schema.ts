@@ -985,7 +985,7 @@ export interface paths {
         };
         /**
          * Plan Artifacts Diff
-         * @description The files of a saved plan against those of another one, such as the plan in force.
+         * @description The files of a saved plan against those of another one; without ``against``, of the plan in force on its node.
          */
         get: operations["plan_artifacts_diff"];
         put?: never;
@@ -10257,8 +10257,8 @@ export interface operations {
     };
     plan_artifacts_diff: {
         parameters: {
-            query: {
-                against: string;
+            query?: {
+                against?: string | null;
             };
             header?: never;
             path: {
