@@ -20,5 +20,7 @@ export default defineConfig({
     setupFiles: ["src/test/setup.ts"],
     env: { TZ: "UTC" },
     restoreMocks: true,
+    // A component test takes a second; on a machine that is busy with other work, several.
+    testTimeout: 20_000,
   },
 });

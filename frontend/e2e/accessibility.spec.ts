@@ -111,7 +111,7 @@ test.describe("keyboard", () => {
 
   test("every control of the planner is reached by Tab", async ({ signedIn: page, fleet }) => {
     await page.goto(`${fleet.server.url}/planner`);
-    const input = page.getByLabel("shared_buffers");
+    const input = page.getByRole("textbox", { name: "shared_buffers" });
     await expect(input).toBeVisible();
     await page.getByRole("textbox", { name: "Name" }).first().focus();
     const reached: string[] = [];

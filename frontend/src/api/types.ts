@@ -28,6 +28,7 @@ export type Pressure = Schemas["Pressure"];
 export type PressurePoint = Schemas["PressurePointDocument"];
 export type RowMeasurement = Schemas["RowMeasurement"];
 
+export type PlanInForce = Schemas["PlanInForce"];
 export type Plan = Schemas["Plan"];
 export type PlanPreview = Schemas["PlanPreview"];
 export type PlanArtifact = Schemas["PlanArtifact"];

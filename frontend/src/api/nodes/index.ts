@@ -11,6 +11,7 @@ export const nodeKeys = {
   samples: (id: string) => ["nodes", "samples", id] as const,
   runs: (id: string) => ["nodes", "runs", id] as const,
   processes: (id: string) => ["nodes", "processes", id] as const,
+  scenario: (id: string) => ["nodes", "scenario", id] as const,
 };
 
 /** Nodes whose name matches `q`, a page at a time. */
@@ -68,5 +69,14 @@ export function nodeProcessesQuery(id: string) {
     queryKey: nodeKeys.processes(id),
     queryFn: () =>
       unwrap(client.GET("/api/v1/nodes/{node_id}/processes", { params: { path: { node_id: id } } })),
+  });
+}
+
+/** The databases of a node as they run today, as a scenario to start from. */
+export function nodeScenarioQuery(id: string) {
+  return queryOptions({
+    queryKey: nodeKeys.scenario(id),
+    queryFn: () =>
+      unwrap(client.GET("/api/v1/nodes/{node_id}/scenario", { params: { path: { node_id: id } } })),
   });
 }

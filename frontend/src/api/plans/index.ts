@@ -1,6 +1,6 @@
 import { queryOptions } from "@tanstack/react-query";
 import { client, unwrap } from "../client";
-import type { PlanPreview, ScenarioDocument } from "../types";
+import type { PlanPreview, SavedPlan, ScenarioDocument } from "../types";
 
 export interface PreviewInput {
   nodeId: string | null;
@@ -14,13 +14,17 @@ export function asScenarioDocument(scenario: Record<string, unknown>): ScenarioD
 }
 
 export const planKeys = {
-  preview: (input: PreviewInput | null) => ["plans", "preview", input] as const,
+  preview: (input: PreviewInput | null, force: boolean) => ["plans", "preview", input, force] as const,
+  saved: (id: string) => ["plans", "saved", id] as const,
 };
 
-/** The plan of a scenario that is not saved. A POST that changes nothing, so it is cached like a read. */
-export function planPreviewQuery(input: PreviewInput | null) {
+/**
+ * The plan of a scenario that is not saved. A POST that changes nothing, so it is cached like a read. Files of a plan
+ * that does not fit come only with `force`, each with a warning.
+ */
+export function planPreviewQuery(input: PreviewInput | null, { force = false } = {}) {
   return queryOptions({
-    queryKey: planKeys.preview(input),
+    queryKey: planKeys.preview(input, force),
     // openapi-fetch widens the tuples of the schema to arrays; the document is the one of the schema all the same.
     queryFn: ({ signal }): Promise<PlanPreview> =>
       unwrap<unknown>(
@@ -28,7 +32,7 @@ export function planPreviewQuery(input: PreviewInput | null) {
           body: {
             node_id: input?.nodeId ?? null,
             scenario: asScenarioDocument(input?.scenario ?? {}),
-            force: false,
+            force,
           },
           signal,
         }),
@@ -39,5 +43,17 @@ export function planPreviewQuery(input: PreviewInput | null) {
       query?.queryKey[2]?.nodeId === input?.nodeId ? previous : undefined,
     retry: false,
     staleTime: 60_000,
+  });
+}
+
+/** A plan that was saved, such as the one in force on a node. */
+export function savedPlanQuery(id: string) {
+  return queryOptions({
+    queryKey: planKeys.saved(id),
+    queryFn: (): Promise<SavedPlan> =>
+      unwrap<unknown>(
+        client.GET("/api/v1/plans/{plan_id}", { params: { path: { plan_id: id } } }),
+      ) as Promise<SavedPlan>,
+    staleTime: Number.POSITIVE_INFINITY,
   });
 }

@@ -1,4 +1,4 @@
-import { Table } from "@mantine/core";
+import { Table } from "@/components/ui/table";
 import { Unknown } from "@/components/ui/values";
 import type { ChartAxis, ChartRow, ChartSeries, ValueAxis } from "./chart-types";
 import classes from "./line-chart.module.css";

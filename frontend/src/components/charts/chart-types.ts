@@ -16,6 +16,8 @@ export interface ChartSeries {
   color: string;
   marker: MarkerShape;
   isPoints?: boolean;
+  /** Drawn dashed: it was not measured here. */
+  isAssumed?: boolean;
 }
 
 /** A labelled vertical line, such as what a TLB level reaches. */

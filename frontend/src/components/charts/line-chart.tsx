@@ -270,11 +270,12 @@ function Plot(props: PlotProps) {
         />
         {series
           .filter(({ key }) => rows.some((row) => row.ranges?.[key]))
-          .map(({ key, color }) => (
+          .map(({ key, color, isAssumed }) => (
             <Area
               key={`${key}:range`}
               dataKey={(row: ChartRow) => drawnBand(drawn.get(key), row)}
-              stroke="none"
+              stroke={isAssumed ? color : "none"}
+              strokeDasharray="3 4"
               fill={color}
               fillOpacity={0.14}
               isAnimationActive={false}
@@ -283,13 +284,14 @@ function Plot(props: PlotProps) {
               legendType="none"
             />
           ))}
-        {series.map(({ key, label, color, marker, isPoints }) => (
+        {series.map(({ key, label, color, marker, isPoints, isAssumed }) => (
           <Line
             key={key}
             name={label}
             dataKey={(row: ChartRow) => drawn.get(key)?.line.get(row) ?? null}
             stroke={color}
             strokeWidth={isPoints ? 0 : 2}
+            strokeDasharray={isAssumed ? "6 5" : undefined}
             isAnimationActive={false}
             connectNulls={false}
             dot={
@@ -310,13 +312,14 @@ function Plot(props: PlotProps) {
             legendType="none"
           />
         ))}
-        {series.map(({ key, label, color, marker, isPoints }) => (
+        {series.map(({ key, label, color, marker, isPoints, isAssumed }) => (
           <Line
             key={key}
             name={label}
             dataKey={(row: ChartRow) => drawn.get(key)?.line.get(row) ?? null}
             stroke={color}
             strokeWidth={isPoints ? 0 : 2}
+            strokeDasharray={isAssumed ? "6 5" : undefined}
             isAnimationActive={false}
             connectNulls={false}
             dot={({ cx, cy, index }) =>

@@ -1,5 +1,5 @@
-import { Table } from "@mantine/core";
 import { SourceBadge } from "@/components/ui/badges";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes } from "@/components/ui/values";
 import { formatShare } from "@/lib/units";

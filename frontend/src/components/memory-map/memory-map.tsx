@@ -21,12 +21,14 @@ interface MemoryMapProps {
   names?: { ghost: string; real: string };
   /** Where given, the pools of the plan can be made larger and smaller. */
   onResize?: ResizePool;
+  /** Which pools can: one that no database uses has nothing to resize. */
+  canResize?: (pageBytes: number) => boolean;
   /** How the parts are told apart beneath the bars: as a table, in a line with the table behind it, or not at all. */
   legend?: "table" | "line" | "none";
 }
 
 /** The product's picture: all of MemTotal as one bar to scale, a bar a NUMA node, with its figures below. */
-export function MemoryMap({ bars, names, onResize, legend = "table" }: MemoryMapProps) {
+export function MemoryMap({ bars, names, onResize, canResize, legend = "table" }: MemoryMapProps) {
   const [active, setActive] = useState<string | null>(null);
   const table = (
     <Suspense fallback={<Skeleton height={200} />}>
@@ -52,11 +54,19 @@ export function MemoryMap({ bars, names, onResize, legend = "table" }: MemoryMap
                   active={active}
                   onActive={setActive}
                   onResize={onResize}
+                  canResize={canResize}
                 />
                 {names && <div className={classes.rowName}>{names.real}</div>}
               </>
             )}
-            <Bar bar={bar} parts={bar.parts} active={active} onActive={setActive} />
+            <Bar
+              bar={bar}
+              parts={bar.parts}
+              active={active}
+              onActive={setActive}
+              onResize={bar.ghost ? undefined : onResize}
+              canResize={canResize}
+            />
             <Scale totalBytes={bar.totalBytes} drawn={drawnBytes(bar)} />
           </div>
         ))}
@@ -73,9 +83,10 @@ interface BarProps extends ActiveProps {
   parts: readonly MapPart[];
   ghost?: boolean;
   onResize?: ResizePool;
+  canResize?: (pageBytes: number) => boolean;
 }
 
-function Bar({ bar, parts, ghost, active, onActive, onResize }: BarProps) {
+function Bar({ bar, parts, ghost, active, onActive, onResize, canResize }: BarProps) {
   const box = useRef<HTMLDivElement>(null);
   // What is missing is no part of its own: it is how far the others reach beyond the end.
   const visible = parts.filter((part) => part.bytes > 0 && part.look !== "missing");
@@ -101,8 +112,15 @@ function Bar({ bar, parts, ghost, active, onActive, onResize }: BarProps) {
           <span className={classes.label}>{formatBytes(missing.bytes)} short</span>
         </div>
       )}
-      {ghost && onResize && (
-        <PoolHandles bar={bar} parts={visible} drawn={drawn} box={box} onResize={onResize} />
+      {onResize && (
+        <PoolHandles
+          bar={bar}
+          parts={visible}
+          drawn={drawn}
+          box={box}
+          onResize={onResize}
+          canResize={canResize}
+        />
       )}
     </div>
   );
@@ -155,18 +173,26 @@ interface PoolHandlesProps {
   drawn: number;
   box: RefObject<HTMLDivElement | null>;
   onResize: ResizePool;
+  canResize?: (pageBytes: number) => boolean;
 }
+
+/** Half the width of a handle, and how far apart two of them stay (WCAG 2.5.8: 24 px each). */
+const HANDLE_HALF_PX = 12;
+const HANDLE_APART_PX = 26;
 
 const KEY_STEPS: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, PageDown: -8, PageUp: 8 };
 
 /** A handle at the upper end of each pool: dragged, or moved with the arrow keys in steps of 1/64 of the node. */
-function PoolHandles({ bar, parts, drawn, box, onResize }: PoolHandlesProps) {
+function PoolHandles({ bar, parts, drawn, box, onResize, canResize = () => true }: PoolHandlesProps) {
   const from = useRef<number | null>(null);
   let end = 0;
+  // Handles of pools that end close to each other are set apart, or one would hide the other.
+  let left = `${HANDLE_HALF_PX - HANDLE_APART_PX}px`;
   return parts.map((part) => {
     end += part.bytes;
-    if (part.look !== "pool" || !part.pageBytes) return null;
+    if (part.look !== "pool" || !part.pageBytes || !canResize(part.pageBytes)) return null;
     const pageBytes = part.pageBytes;
+    left = `max(${(100 * end) / drawn}%, calc(${left} + ${HANDLE_APART_PX}px))`;
     const bytesAt = (clientX: number) => {
       const width = box.current?.getBoundingClientRect().width ?? 1;
       return (clientX / width) * drawn;
@@ -175,7 +201,7 @@ function PoolHandles({ bar, parts, drawn, box, onResize }: PoolHandlesProps) {
       <div
         key={part.key}
         className={classes.handle}
-        style={{ left: `${(100 * end) / drawn}%` }}
+        style={{ left: `min(${left}, calc(100% - ${HANDLE_HALF_PX}px))` }}
         role="slider"
         tabIndex={0}
         aria-label={`Size of the ${part.label.toLowerCase()}`}

@@ -1,5 +1,4 @@
-import { Accordion } from "@mantine/core";
-import type { ReactNode } from "react";
+import { type ReactNode, useId, useState } from "react";
 import classes from "./disclosure.module.css";
 
 interface DisclosureProps {
@@ -12,20 +11,27 @@ interface DisclosureProps {
 
 /** Something that a reader may want to see: one line that opens. What is closed is not in the page. */
 export function Disclosure({ label, open = false, children }: DisclosureProps) {
+  const [isOpen, setOpen] = useState(open);
+  const id = useId();
   return (
-    <Accordion
-      variant="default"
-      chevronPosition="left"
-      chevronSize={20}
-      transitionDuration={0}
-      keepMounted={false}
-      defaultValue={open ? "open" : null}
-      classNames={classes}
-    >
-      <Accordion.Item value="open">
-        <Accordion.Control>{label}</Accordion.Control>
-        <Accordion.Panel>{children}</Accordion.Panel>
-      </Accordion.Item>
-    </Accordion>
+    <div>
+      <button
+        type="button"
+        className={classes.control}
+        aria-expanded={isOpen}
+        aria-controls={isOpen ? id : undefined}
+        onClick={() => setOpen(!isOpen)}
+      >
+        <svg className={classes.chevron} viewBox="0 0 16 16" aria-hidden="true">
+          <path d="M6 3.5 10.5 8 6 12.5" />
+        </svg>
+        {label}
+      </button>
+      {isOpen && (
+        <div id={id} className={classes.panel}>
+          {children}
+        </div>
+      )}
+    </div>
   );
 }

@@ -1,5 +1,5 @@
-import { Table } from "@mantine/core";
-import { type ReactNode, useCallback, useState } from "react";
+import { type CSSProperties, type ReactNode, useCallback, useState } from "react";
+import classes from "./table.module.css";
 
 interface TableScrollProps {
   /** What the table holds, for screen readers. */
@@ -20,17 +20,16 @@ export function TableScroll({ label, minWidth, maxHeight, children }: TableScrol
     observer.observe(box);
     return () => observer.disconnect();
   }, []);
+  const width = { "--table-min-width": `${minWidth}px` } as CSSProperties;
   return (
-    <Table.ScrollContainer
+    <section
       ref={watch}
-      type="native"
-      minWidth={minWidth}
-      maxHeight={maxHeight}
-      role="region"
+      className={classes.scroll}
+      style={{ ...width, maxHeight, overflowY: maxHeight ? "auto" : undefined }}
       aria-label={label}
       tabIndex={scrolls ? 0 : undefined}
     >
-      {children}
-    </Table.ScrollContainer>
+      <div className={classes.content}>{children}</div>
+    </section>
   );
 }

@@ -1,9 +1,9 @@
-import { Table } from "@mantine/core";
 import type { RunComparison, TlbLevel } from "@/api/types";
 import { bestLevels } from "@/components/curves/curve-series";
 import { kindLabel, sourceOf } from "@/components/tlb-picture/tlb-model";
 import { SourceBadge } from "@/components/ui/badges";
 import { QuestionCard } from "@/components/ui/question-card";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, Unknown } from "@/components/ui/values";
 import { formatCount } from "@/lib/units";

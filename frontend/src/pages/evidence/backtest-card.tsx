@@ -1,8 +1,8 @@
-import { Table } from "@mantine/core";
 import type { Backtest, BacktestRow } from "@/api/types";
 import { IntervalChart } from "@/components/charts/interval-chart";
 import { StateBadge } from "@/components/ui/badges";
 import { QuestionCard } from "@/components/ui/question-card";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { formatPercentChange } from "@/lib/units";
 import { token } from "@/theme/tokens";
@@ -130,7 +130,7 @@ function RowName({ row }: { row: BacktestRow }) {
 function Unpredicted({ rows, source }: { rows: readonly BacktestRow[]; source: string }) {
   return (
     <TableScroll label={`Without a prediction: ${source}`} minWidth={640}>
-      <Table verticalSpacing={3} horizontalSpacing="xs" className={classes.unpredicted}>
+      <Table verticalSpacing={3} className={classes.unpredicted}>
         <Table.Thead>
           <Table.Tr>
             <Table.Th>Result</Table.Th>

@@ -1,4 +1,4 @@
-import { List, Table, Text, TextInput } from "@mantine/core";
+import { List, Text, TextInput } from "@mantine/core";
 import { useDeferredValue, useState } from "react";
 import type { Evidence, PublishedResult } from "@/api/types";
 import { Disclosure } from "@/components/ui/disclosure";
@@ -6,6 +6,7 @@ import { Hint } from "@/components/ui/hint";
 import { SearchIcon } from "@/components/ui/icons";
 import { QuestionCard } from "@/components/ui/question-card";
 import { NothingMatches } from "@/components/ui/states";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Known } from "@/components/ui/values";
 import { formatPercentChange } from "@/lib/units";

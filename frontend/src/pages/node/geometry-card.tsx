@@ -1,4 +1,4 @@
-import { List, Table } from "@mantine/core";
+import { List } from "@mantine/core";
 import type { Disagreement, GeometrySummary, TlbLevel } from "@/api/types";
 import { isFractured, kindLabel, sourceOf, tlbPicture, waysLabel } from "@/components/tlb-picture/tlb-model";
 import { TlbPicture } from "@/components/tlb-picture/tlb-picture";
@@ -7,6 +7,7 @@ import { Disclosure } from "@/components/ui/disclosure";
 import { AttentionIcon } from "@/components/ui/icons";
 import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, Known } from "@/components/ui/values";
 import { formatBytes, formatCount } from "@/lib/units";

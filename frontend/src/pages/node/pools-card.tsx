@@ -1,8 +1,8 @@
-import { Table } from "@mantine/core";
 import type { NodeDetail } from "@/api/types";
 import { PageSizeBadge } from "@/components/ui/badges";
 import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, Known } from "@/components/ui/values";
 import { formatBytes, formatCount, formatPages } from "@/lib/units";

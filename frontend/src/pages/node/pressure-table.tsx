@@ -1,4 +1,3 @@
-import { Table } from "@mantine/core";
 import type { PressurePoint } from "@/api/types";
 import {
   footprintsOf,
@@ -7,6 +6,7 @@ import {
   halfWidth,
   isClear,
 } from "@/components/curves/pressure-series";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, Unknown } from "@/components/ui/values";
 import { formatCount } from "@/lib/units";

@@ -1,4 +1,3 @@
-import { Table } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { nodeProcessesQuery } from "@/api/nodes";
 import type { ProcessMemory } from "@/api/types";
@@ -6,6 +5,7 @@ import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { StateText } from "@/components/ui/states";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes } from "@/components/ui/values";
 import { formatBytes, formatCount } from "@/lib/units";

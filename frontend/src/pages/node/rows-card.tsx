@@ -1,9 +1,10 @@
-import { SegmentedControl, Table } from "@mantine/core";
+import { SegmentedControl } from "@mantine/core";
 import { useState } from "react";
 import type { RowMeasurement } from "@/api/types";
 import { curveBacking } from "@/components/curves/curve-series";
 import { NotMeasured } from "@/components/curves/missing-curves";
 import { QuestionCard } from "@/components/ui/question-card";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, Unknown } from "@/components/ui/values";
 import { formatCount, formatPercentChange } from "@/lib/units";

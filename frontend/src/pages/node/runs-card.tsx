@@ -1,4 +1,4 @@
-import { Checkbox, Group, Table } from "@mantine/core";
+import { Checkbox, Group } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { nodeRunsQuery } from "@/api/nodes";
@@ -9,6 +9,7 @@ import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { TableSkeleton } from "@/components/ui/skeletons";
 import { StateText } from "@/components/ui/states";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Known, When } from "@/components/ui/values";
 import { formatDuration } from "@/lib/units";

@@ -1,6 +1,6 @@
-import { Table } from "@mantine/core";
 import type { NodeSummary } from "@/api/types";
 import { PageSizeBadge, StateBadge, SyntheticBadge } from "@/components/ui/badges";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes, Known, Pages, Unknown, When } from "@/components/ui/values";

@@ -1,4 +1,4 @@
-import { Stack, Table } from "@mantine/core";
+import { Stack } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { nodesQuery } from "@/api/nodes";
 import type { NodeSummary } from "@/api/types";
@@ -11,6 +11,7 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { PageSkeleton } from "@/components/ui/skeletons";
 import { Stat, Stats } from "@/components/ui/stat";
 import { EmptyState, ErrorState, StateText } from "@/components/ui/states";
+import { Table } from "@/components/ui/table";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes, When } from "@/components/ui/values";
 import { formatCount, formatShare } from "@/lib/units";

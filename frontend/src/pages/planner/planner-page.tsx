@@ -1,10 +1,10 @@
 import { Alert, VisuallyHidden } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useEffect, useMemo, useReducer, useState } from "react";
+import { useEffect, useMemo, useReducer, useRef, useState } from "react";
 import { enginesQuery } from "@/api/engines";
-import { nodeQuery } from "@/api/nodes";
+import { nodeQuery, nodeScenarioQuery } from "@/api/nodes";
 import { asApiError } from "@/api/problem";
 import { scenarioQuery } from "@/api/scenarios";
 import { useMayPlan } from "@/api/session";
@@ -14,10 +14,12 @@ import { PageSkeleton } from "@/components/ui/skeletons";
 import { ErrorState } from "@/components/ui/states";
 import { TextLink } from "@/components/ui/text-link";
 import { FieldErrors } from "@/lib/field-errors";
+import { GIB } from "@/lib/units";
 import { CompareCard } from "./compare/compare-card";
 import {
   type Draft,
   type DraftHistory,
+  draftOnNode,
   edit,
   redo,
   sameDraft,
@@ -27,8 +29,8 @@ import {
   undo,
 } from "./form/draft";
 import { PlanForm } from "./form/plan-form";
-import { inputPaths, type PlannerForm, toScenario } from "./form/planner-form";
-import { resizedPool } from "./form/pool-size";
+import { inputPaths, type PlannerForm, readForm, toScenario } from "./form/planner-form";
+import { resizedPool, settingBytes } from "./form/pool-size";
 import classes from "./planner-page.module.css";
 import { Answer } from "./result/answer";
 import { PlanProblems, PlanResult } from "./result/plan-result";
@@ -41,15 +43,22 @@ export function PlannerPage() {
   const search = useSearch({ from: "/app/planner" });
   const engines = useQuery(enginesQuery());
   const scenario = useQuery({ ...scenarioQuery(search.saved ?? ""), enabled: search.saved !== undefined });
+  // A node that is opened for planning brings its databases as they run; what stands in the address goes first.
+  const [startNode] = useState(
+    search.saved === undefined && search.form === undefined ? search.node : undefined,
+  );
+  const running = useQuery({ ...nodeScenarioQuery(startNode ?? ""), enabled: startNode !== undefined });
   const failed = [engines, scenario].find((query) => query.isError && query.data === undefined);
   if (failed) return <ErrorState error={failed.error} onRetry={() => void failed.refetch()} />;
   if (!engines.data || (search.saved !== undefined && !scenario.data)) return <PageSkeleton />;
+  if (startNode !== undefined && running.isPending) return <PageSkeleton />;
   return (
     <Planner
       // Another scenario is another form; another version of the same one is not, or edits would be lost.
       key={search.saved ?? "new"}
       engines={engines.data.items}
       stored={search.saved !== undefined ? (scenario.data ?? null) : null}
+      running={running.data ?? null}
     />
   );
 }
@@ -68,14 +77,20 @@ function step(history: DraftHistory, action: HistoryAction): DraftHistory {
 }
 
 /** The draft with its history. What is not saved stands in the address, so that reload, back and a link keep it. */
-function useDraft(base: Draft | null) {
+function useDraft(base: Draft | null, running: Record<string, unknown> | null) {
   const search = useSearch({ from: "/app/planner" });
   const navigate = useNavigate({ from: "/planner" });
   const [history, dispatch] = useReducer(step, null, () =>
     startHistory(
       base && search.form === undefined
         ? base
-        : startingDraft(null, { form: search.form, node: search.node ?? base?.nodeId ?? undefined }, null),
+        : startingDraft(
+            null,
+            { form: search.form, node: search.node ?? base?.nodeId ?? undefined },
+            search.node && running
+              ? draftOnNode({ form: readForm(undefined), nodeId: null }, search.node, running)
+              : null,
+          ),
     ),
   );
   const { form, nodeId } = history.present;
@@ -97,17 +112,33 @@ function useDraft(base: Draft | null) {
 interface PlannerProps {
   engines: readonly EngineInfo[];
   stored: Scenario | null;
+  /** The databases of the node that the page was opened for, as they run. */
+  running: Record<string, unknown> | null;
 }
 
-function Planner({ engines, stored }: PlannerProps) {
+/** Chooses a node: its databases are asked for first, so that the form changes once. */
+function useChooseNode(draft: Draft, setDraft: (draft: Draft) => void) {
+  const queries = useQueryClient();
+  const newest = useRef<{ draft: Draft; id: string | null }>({ draft, id: draft.nodeId });
+  newest.current.draft = draft;
+  return async (id: string | null) => {
+    newest.current.id = id;
+    // Without an answer the node is chosen all the same: why it cannot be planned is said with the plan.
+    const running = id === null ? null : await queries.fetchQuery(nodeScenarioQuery(id)).catch(() => null);
+    if (newest.current.id === id) setDraft(draftOnNode(newest.current.draft, id, running));
+  };
+}
+
+function Planner({ engines, stored, running }: PlannerProps) {
   // The version that the form was read from or last saved as; the server may have a newer one.
   const [base, setBase] = useState(stored);
   const read = useMemo(() => (base ? savedDraft(base) : null), [base]);
-  const { history, dispatch, isDirty } = useDraft(read?.draft ?? null);
+  const { history, dispatch, isDirty } = useDraft(read?.draft ?? null, running);
   const { form, nodeId } = history.present;
   const mayPlan = useMayPlan();
   const setDraft = (draft: Draft) => dispatch({ kind: "edit", draft });
   const setForm = (changed: PlannerForm) => setDraft({ form: changed, nodeId });
+  const chooseNode = useChooseNode(history.present, setDraft);
   useHotkeys([
     ["mod+Z", () => dispatch({ kind: "undo" })],
     ["mod+shift+Z", () => dispatch({ kind: "redo" })],
@@ -177,7 +208,7 @@ function Planner({ engines, stored }: PlannerProps) {
               errors={errors}
               plan={plan}
               onForm={setForm}
-              onDraft={setDraft}
+              onNode={(id) => void chooseNode(id)}
             />
           </div>
           <div className={classes.right} aria-busy={live.isWorking}>
@@ -199,13 +230,26 @@ function Planner({ engines, stored }: PlannerProps) {
               )}
             </div>
             <div className={classes.pictures}>
-              {comparing && plan && <CompareCard plan={plan} base={base} isDirty={isDirty} nodeId={nodeId} />}
+              {comparing && plan && (
+                <CompareCard
+                  plan={plan}
+                  base={base}
+                  isDirty={isDirty}
+                  nodeId={nodeId}
+                  inForce={detail?.plan_in_force ?? null}
+                />
+              )}
               <PlanResult
                 shown={live.shown}
                 isStale={live.isStale}
                 hasProblem={problem !== null}
                 node={detail}
+                input={live.input}
                 tables={tablesGiven(form)}
+                workingSets={workingSetsGiven(form)}
+                canResizePool={(pageBytes) =>
+                  plan !== null && resizedPool(form, plan, engines, pageBytes, GIB) !== null
+                }
                 onResizePool={(pageBytes, delta) => {
                   const resized = plan && resizedPool(form, plan, engines, pageBytes, delta);
                   if (resized) setForm(resized);
@@ -234,6 +278,16 @@ function tablesGiven(form: PlannerForm): string[] {
   return form.databases
     .filter(({ workload }) => workload?.benefit_table?.trim())
     .map(({ name }) => name.trim());
+}
+
+/** Working sets in bytes by database, where they are given as a size. */
+function workingSetsGiven(form: PlannerForm): Map<string, number> {
+  return new Map(
+    form.databases.flatMap(({ name, workload }) => {
+      const bytes = settingBytes(workload?.working_set, 1);
+      return bytes ? [[name.trim(), bytes] as const] : [];
+    }),
+  );
 }
 
 function withSetting(form: PlannerForm, instance: string, setting: string, value: string): PlannerForm {

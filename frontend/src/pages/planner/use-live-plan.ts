@@ -11,6 +11,8 @@ const PACE_MS = 40;
 export interface LivePlan {
   /** The newest plan that could be computed for this node; null before the first. */
   shown: PlanPreview | null;
+  /** What `shown` was asked with. */
+  input: PreviewInput;
   /** True while `shown` is not the plan of what stands in the form. */
   isStale: boolean;
   isWorking: boolean;
@@ -47,6 +49,7 @@ export function useLivePlan(input: PreviewInput): LivePlan {
   const shown = useLastGood(preview.data ?? null, asked.nodeId, input.nodeId);
   return {
     shown,
+    input: asked,
     isStale: isBehind || preview.isPlaceholderData || preview.isError,
     isWorking: isBehind || isFetching,
     error: preview.isError ? preview.error : null,

@@ -1,4 +1,4 @@
-import { Button, Group, Modal, NativeSelect, Stack, Table, TextInput } from "@mantine/core";
+import { Button, Group, Modal, NativeSelect, Stack, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { asApiError } from "@/api/problem";
@@ -9,6 +9,7 @@ import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { TableSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, StateText } from "@/components/ui/states";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { LongName, When } from "@/components/ui/values";
 import { FieldErrors } from "@/lib/field-errors";

@@ -1,12 +1,13 @@
-import { MultiSelect, Table } from "@mantine/core";
+import { MultiSelect } from "@mantine/core";
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { planPreviewQuery } from "@/api/plans";
+import { planPreviewQuery, savedPlanQuery } from "@/api/plans";
 import { asApiError } from "@/api/problem";
 import { scenarioQuery, scenariosQuery } from "@/api/scenarios";
-import type { Plan, Scenario } from "@/api/types";
+import type { Plan, PlanInForce, Scenario } from "@/api/types";
 import { QuestionCard } from "@/components/ui/question-card";
 import { ErrorState } from "@/components/ui/states";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Unknown } from "@/components/ui/values";
 import { formatBytes, formatCount } from "@/lib/units";
@@ -21,17 +22,28 @@ interface CompareCardProps {
   base: Scenario | null;
   isDirty: boolean;
   nodeId: string | null;
+  /** What the node is meant to have today; null where nobody said so. */
+  inForce: PlanInForce | null;
 }
 
 interface Column {
   name: string;
+  /** Pages by size, where nothing else is known of a plan. */
+  pages?: ReadonlyMap<number, number>;
   /** Null while it is computed; a text says why there is none. */
   plan: Plan | null;
   why?: string;
 }
 
-/** The plan beside the node as it is, beside the scenario as it was saved, and beside other saved scenarios. */
-export function CompareCard({ plan, base, isDirty, nodeId }: CompareCardProps) {
+/** Pages of each size over all NUMA nodes. */
+export function pagesInForce({ pools }: Pick<PlanInForce, "pools">): Map<number, number> {
+  const pages = new Map<number, number>();
+  for (const pool of pools) pages.set(pool.page_bytes, (pages.get(pool.page_bytes) ?? 0) + pool.pages);
+  return pages;
+}
+
+/** The plan beside the node as it is, the plan in force, the scenario as it was saved, and other saved scenarios. */
+export function CompareCard({ plan, base, isDirty, nodeId, inForce }: CompareCardProps) {
   const [ids, choose] = useState<string[]>([]);
   const list = useQuery(scenariosQuery());
   const others = [...(base && isDirty ? [base.id] : []), ...ids];
@@ -42,8 +54,27 @@ export function CompareCard({ plan, base, isDirty, nodeId }: CompareCardProps) {
       planPreviewQuery(data ? { nodeId: nodeId ?? data.node_id, scenario: data.scenario } : null),
     ),
   });
+  const planInForce = useQuery({
+    ...savedPlanQuery(inForce?.plan_id ?? ""),
+    enabled: inForce?.plan_id != null,
+  });
   const columns: Column[] = [
     { name: "This plan", plan },
+    ...(inForce
+      ? [
+          {
+            name: "Plan in force",
+            plan: planInForce.data?.plan ?? null,
+            pages: pagesInForce(inForce),
+            why:
+              inForce.plan_id === null
+                ? "Only its pages are known: it was not saved here."
+                : planInForce.isError
+                  ? asApiError(planInForce.error).title
+                  : undefined,
+          },
+        ]
+      : []),
     ...others.map((id, index) => ({
       name: id === base?.id ? `${base.name}, as saved` : (scenarios[index]?.data?.name ?? "Loading"),
       plan: plans[index]?.data?.plan ?? null,
@@ -118,7 +149,10 @@ interface ComparisonRow {
 }
 
 /** The decisive figures as rows, one column per plan. */
-export function comparisonRows(columns: readonly Pick<Column, "plan">[], plan: Plan): ComparisonRow[] {
+export function comparisonRows(
+  columns: readonly Pick<Column, "plan" | "pages">[],
+  plan: Plan,
+): ComparisonRow[] {
   const row = (name: string, now: string | null, of: (plan: Plan) => string): ComparisonRow => ({
     name,
     now,
@@ -126,17 +160,25 @@ export function comparisonRows(columns: readonly Pick<Column, "plan">[], plan: P
   });
   const sizes = [
     ...new Set(
-      columns.flatMap((column) => (column.plan ? pageChanges(column.plan) : [])).map((c) => c.pageBytes),
+      columns.flatMap(({ plan: of, pages: known }) =>
+        of ? pageChanges(of).map(({ pageBytes }) => pageBytes) : [...(known?.keys() ?? [])],
+      ),
     ),
   ].sort((a, b) => a - b);
   const pages = (of: Plan, pageBytes: number) =>
     pageChanges(of).find((change) => change.pageBytes === pageBytes);
   return [
-    ...sizes.map((pageBytes) =>
-      row(`Pages of ${formatBytes(pageBytes)}`, formatCount(pages(plan, pageBytes)?.now ?? null), (of) =>
-        formatCount(pages(of, pageBytes)?.planned ?? 0),
+    ...sizes.map((pageBytes) => ({
+      name: `Pages of ${formatBytes(pageBytes)}`,
+      now: formatCount(pages(plan, pageBytes)?.now ?? null),
+      values: columns.map(({ plan: of, pages: known }) =>
+        of
+          ? formatCount(pages(of, pageBytes)?.planned ?? 0)
+          : known
+            ? formatCount(known.get(pageBytes) ?? 0)
+            : null,
       ),
-    ),
+    })),
     row("Memory in pools", null, (of) => formatBytes(of.net_memory.locked_bytes)),
     row("Idle in pools", null, (of) => formatBytes(of.net_memory.idle_bytes)),
     row("Stays free", null, (of) =>

@@ -1,5 +1,6 @@
 import { ActionIcon, NativeSelect, Select, Textarea, TextInput } from "@mantine/core";
 import type { EngineInfo, EngineSetting, InstancePlan, Plan } from "@/api/types";
+import { SourceBadge } from "@/components/ui/badges";
 import { Disclosure } from "@/components/ui/disclosure";
 import { TrashIcon } from "@/components/ui/icons";
 import type { FieldErrors } from "@/lib/field-errors";
@@ -53,7 +54,9 @@ export function DatabaseInputs(props: DatabaseInputsProps) {
           allowDeselect={false}
           data={engines.map(({ name, title }) => ({ value: name, label: title }))}
           value={database.engine || null}
-          onChange={(value) => value && set({ engine: value, version: undefined, settings: {} })}
+          onChange={(value) =>
+            value && set({ engine: value, version: undefined, settings: {}, runs_as: undefined })
+          }
           error={at("engine")}
         />
         <ActionIcon
@@ -65,6 +68,12 @@ export function DatabaseInputs(props: DatabaseInputsProps) {
           <TrashIcon />
         </ActionIcon>
       </div>
+      {database.runs_as && (
+        <div className={classes.observed}>
+          <SourceBadge source="measured" detail={`It runs on this node as ${database.runs_as}.`} />
+          as it runs today
+        </div>
+      )}
       <SettingInputs {...props} engine={engine} />
       <div className={classes.pair}>
         <NativeSelect

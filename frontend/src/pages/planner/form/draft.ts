@@ -1,5 +1,5 @@
 import type { Scenario } from "@/api/types";
-import { fromScenario, type PlannerForm, readForm } from "./planner-form";
+import { fromScenario, initialForm, type PlannerForm, readForm } from "./planner-form";
 
 /** What a reader edits: the form, and the node of the fleet that it is planned for. */
 export interface Draft {
@@ -62,6 +62,36 @@ export function sameDraft(a: Draft, b: Draft): boolean {
 export function savedDraft(scenario: Scenario): { draft: Draft; notShown: string[] } {
   const { form, notShown } = fromScenario(scenario.scenario);
   return { draft: { form, nodeId: scenario.node_id }, notShown };
+}
+
+/** Whether a form's databases are only what it was opened with, or came with a node: nobody typed them. */
+function areUntouched(databases: PlannerForm["databases"]): boolean {
+  const isFirst = JSON.stringify(databases) === JSON.stringify(initialForm().databases);
+  return isFirst || databases.every((database) => database.runs_as !== undefined);
+}
+
+/**
+ * The draft for another node: its databases as they run today take the place of the first form's and of another node's.
+ * What somebody typed stays; `running` is null where the node's databases are not known.
+ */
+export function draftOnNode(
+  draft: Draft,
+  nodeId: string | null,
+  running: Record<string, unknown> | null,
+): Draft {
+  const { databases } = draft.form;
+  const typed = databases.filter(({ runs_as }) => runs_as === undefined);
+  const kept = areUntouched(databases) ? [] : typed;
+  const brought = running ? fromScenario(running).form.databases : [];
+  const next = [...brought, ...kept.filter(({ name }) => !brought.some((other) => other.name === name))];
+  return {
+    nodeId,
+    form: {
+      ...draft.form,
+      databases: next.length > 0 || databases.length === 0 ? next : initialForm().databases,
+      exclude: undefined,
+    },
+  };
 }
 
 /** What the page starts with: what stands in the address first, so that a reload or a shared link loses no edit. */

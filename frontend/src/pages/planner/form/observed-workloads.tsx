@@ -1,9 +1,12 @@
-import { Checkbox, Table } from "@mantine/core";
+import { Checkbox } from "@mantine/core";
 import type { Plan } from "@/api/types";
 import { SourceBadge } from "@/components/ui/badges";
+import { Hint } from "@/components/ui/hint";
 import { StateText } from "@/components/ui/states";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, LongName } from "@/components/ui/values";
+import { formatBytes } from "@/lib/units";
 
 interface ObservedWorkloadsProps {
   plan: Plan | null;
@@ -20,10 +23,10 @@ export function ObservedWorkloads({ plan, exclude, onExclude }: ObservedWorkload
   return (
     <>
       <StateText>
-        As it runs today: {now.tenants.length} observed {now.tenants.length === 1 ? "workload" : "workloads"}.
-        Untick what will not run here.
+        As it runs today: {now.tenants.length} observed {now.tenants.length === 1 ? "workload" : "workloads"}{" "}
+        <SourceBadge source="measured" />. Untick what will not run here.
       </StateText>
-      <TableScroll label="Observed workloads" minWidth={240} maxHeight={300}>
+      <TableScroll label="Observed workloads" minWidth={220} maxHeight={300}>
         <Table verticalSpacing={3} horizontalSpacing={4}>
           <Table.Thead>
             <Table.Tr>
@@ -50,10 +53,7 @@ export function ObservedWorkloads({ plan, exclude, onExclude }: ObservedWorkload
                   {tenant.planned_bytes === null ? (
                     "left out"
                   ) : (
-                    <>
-                      <Bytes value={tenant.planned_bytes} />{" "}
-                      <SourceBadge source="measured" detail={tenant.basis} />
-                    </>
+                    <Hint label={tenant.basis}>{formatBytes(tenant.planned_bytes)}</Hint>
                   )}
                 </Table.Td>
               </Table.Tr>

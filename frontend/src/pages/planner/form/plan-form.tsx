@@ -7,7 +7,6 @@ import { StateText } from "@/components/ui/states";
 import type { FieldErrors } from "@/lib/field-errors";
 import { GIB, MIB } from "@/lib/units";
 import { DatabaseInputs } from "./database-inputs";
-import type { Draft } from "./draft";
 import { NodeInputs, PolicyInputs } from "./node-inputs";
 import { ObservedWorkloads } from "./observed-workloads";
 import { newDatabase, newTenant, type PlannerForm } from "./planner-form";
@@ -33,23 +32,16 @@ interface PlanFormProps {
   errors: FieldErrors;
   plan: Plan | null;
   onForm: (form: PlannerForm) => void;
-  onDraft: (draft: Draft) => void;
+  onNode: (id: string | null) => void;
 }
 
 /** Every input of a plan: the node, its databases, its other workloads, and the policy. */
 export function PlanForm(props: PlanFormProps) {
-  const { form, nodeId, node, errors, onForm, onDraft } = props;
+  const { form, nodeId, node, errors, onForm, onNode } = props;
   const numaNodes = node?.numa_node_count ?? 1;
   return (
     <div className={classes.inputs}>
-      <NodeInputs
-        nodeId={nodeId}
-        node={node}
-        form={form}
-        errors={errors}
-        onNode={(id) => onDraft({ form, nodeId: id })}
-        onChange={onForm}
-      />
+      <NodeInputs nodeId={nodeId} node={node} form={form} errors={errors} onNode={onNode} onChange={onForm} />
       <DatabaseGroup {...props} numaNodes={numaNodes} />
       <TenantGroup {...props} numaNodes={numaNodes} />
       <PolicyInputs form={form} errors={errors} onChange={onForm} />

@@ -31,6 +31,8 @@ const databaseForm = z.object({
   pool_max: z.optional(text),
   numa_node: z.optional(text),
   pod_hugepages_limit: z.optional(text),
+  /** The database of the node's sample that this one describes; it came with the node. */
+  runs_as: z.catch(z.optional(z.string().check(z.maxLength(512))), undefined),
   workload: z.catch(z.optional(workloadForm), undefined),
 });
 
@@ -135,7 +137,7 @@ function decimalNumber(value: string | undefined): number | string | undefined {
 
 const trimmed = (value: string | undefined) => value?.trim() || undefined;
 
-function databaseDocument(database: DatabaseForm): Json {
+function databaseDocument(database: DatabaseForm, hasNode: boolean): Json {
   const workload = database.workload ?? {};
   return filled({
     name: database.name.trim(),
@@ -149,6 +151,7 @@ function databaseDocument(database: DatabaseForm): Json {
     pool_range: filled({ min: trimmed(database.pool_min), max: trimmed(database.pool_max) }),
     numa_node: wholeNumber(database.numa_node),
     pod_hugepages_limit: trimmed(database.pod_hugepages_limit),
+    runs_as: hasNode ? trimmed(database.runs_as) : undefined,
     workload: filled({
       row_bytes: wholeNumber(workload.row_bytes),
       working_set: trimmed(workload.working_set),
@@ -208,7 +211,7 @@ export function toScenario(form: PlannerForm, hasNode: boolean): Json {
     }),
     ...(hasNode && form.exclude?.length ? { observed: { exclude: form.exclude } } : {}),
     tenants: form.tenants.map(tenantDocument),
-    databases: form.databases.map(databaseDocument),
+    databases: form.databases.map((database) => databaseDocument(database, hasNode)),
   };
 }
 
@@ -295,6 +298,7 @@ export function inputPaths(
       "page_size",
       "numa_node",
       "pod_hugepages_limit",
+      "runs_as",
       "pool_range",
       "pool_range.min",
       "pool_range.max",

@@ -38,7 +38,8 @@ export function WhatIfSlider({
         .filter(({ value: at }) => at >= min && at <= max)
         .map(({ value: at, label: text }) => ({ value: at, label: text }))}
       onChange={onChange}
-      thumbProps={{ "aria-label": label, "aria-valuetext": format(value) }}
+      thumbLabel={label}
+      thumbValueText={format}
     />
   );
 }

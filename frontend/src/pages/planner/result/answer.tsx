@@ -122,7 +122,9 @@ function Change({ plan }: { plan: Plan }) {
       {changes.map(({ pageBytes, now, planned }) => (
         <dd key={pageBytes} className={classes.big}>
           {now !== null && `${formatCount(now)} → `}
-          {formatCount(planned)} × {formatBytes(pageBytes)}
+          <span className="hp-nowrap">
+            {formatCount(planned)} × {formatBytes(pageBytes)}
+          </span>
         </dd>
       ))}
       <dd>
@@ -131,7 +133,7 @@ function Change({ plan }: { plan: Plan }) {
             Now <Unknown why="What the node has reserved today is not known." />.{" "}
           </>
         )}
-        {plan.difference?.moves[0] ?? (
+        {plan.difference?.moves[0]?.replaceAll(" -> ", " → ") ?? (
           <>
             <Bytes value={net.locked_bytes} /> taken from everyone else, {formatBytes(net.idle_bytes)} of it
             idle; net {formatBytesDelta(net.net_bytes)}.

@@ -1,11 +1,13 @@
-import { Alert, Button, Group, Tabs } from "@mantine/core";
+import { Alert, Button, Group, NativeSelect, Tabs } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { type PreviewInput, planPreviewQuery } from "@/api/plans";
 import type { PlanArtifact } from "@/api/types";
 import { CommandLine } from "@/components/ui/command-line";
 import { CopyButton } from "@/components/ui/copy-button";
 import { DownloadIcon } from "@/components/ui/icons";
 import { QuestionCard } from "@/components/ui/question-card";
-import { StateText } from "@/components/ui/states";
+import { ErrorState, StateText } from "@/components/ui/states";
 import { downloadBytes, downloadText } from "@/lib/download";
 import { zipFiles } from "@/lib/zip";
 import classes from "./apply-card.module.css";
@@ -37,31 +39,38 @@ interface ApplyCardProps {
   artifacts: readonly PlanArtifact[];
   fits: boolean;
   /** Why the service hands out no files. */
-  withheld?: string | null;
+  withheld: string | null;
+  /** What the plan was asked with: the files of one that does not fit are asked for by themselves. */
+  input: PreviewInput;
 }
 
 /** The files that apply the plan: the recommended one first, with the commands that verify it and roll it back. */
-export function ApplyCard({ artifacts, fits, withheld }: ApplyCardProps) {
+export function ApplyCard({ artifacts, fits, withheld, input }: ApplyCardProps) {
   const [shownAnyway, showAnyway] = useState(false);
-  if (!fits && !shownAnyway) {
+  const forced = useQuery({ ...planPreviewQuery(input, { force: true }), enabled: !fits && shownAnyway });
+  if (!fits && (!shownAnyway || !forced.data)) {
     return (
       <QuestionCard title="This plan is not to be applied: it does not fit the node.">
         <StateText>
           {withheld ?? ""} Change the plan first. Files that would be applied as they are can take the node
           down.
         </StateText>
-        {artifacts.length > 0 && (
-          <Button variant="default" className="hp-start" onClick={() => showAnyway(true)}>
-            Show the files all the same
-          </Button>
-        )}
+        {forced.isError && <ErrorState error={forced.error} onRetry={() => void forced.refetch()} bare />}
+        <Button
+          variant="default"
+          className="hp-start"
+          loading={forced.isFetching}
+          onClick={() => showAnyway(true)}
+        >
+          Show the files all the same
+        </Button>
       </QuestionCard>
     );
   }
-  return <Files artifacts={artifacts} fits={fits} />;
+  return <Files artifacts={fits ? artifacts : (forced.data?.artifacts ?? [])} fits={fits} />;
 }
 
-function Files({ artifacts, fits }: ApplyCardProps) {
+function Files({ artifacts, fits }: Pick<ApplyCardProps, "artifacts" | "fits">) {
   const [chosen, choose] = useState<string | null>(null);
   const ordered = [...artifacts].sort(byRecommendation);
   const [first] = ordered;
@@ -74,6 +83,11 @@ function Files({ artifacts, fits }: ApplyCardProps) {
   }
   // Files are named after databases: one that was renamed takes its tab with it, and the first one is shown.
   const current = ordered.find((artifact) => tabOf(artifact) === chosen) ?? first;
+  // The recommended path as tabs; another way is one choice away, and then has a tab too.
+  const isPath = (artifact: PlanArtifact) =>
+    artifact.recommended || artifact === current || artifact === first;
+  const tabs = ordered.filter(isPath);
+  const others = ordered.filter((artifact) => !isPath(artifact));
   return (
     <QuestionCard
       title={`Apply it: ${kindTitle(first.kind)} is the recommended way.`}
@@ -100,12 +114,25 @@ function Files({ artifacts, fits }: ApplyCardProps) {
       )}
       <Tabs value={tabOf(current)} onChange={choose} keepMounted={false}>
         <Tabs.List>
-          {ordered.map((artifact) => (
+          {tabs.map((artifact) => (
             <Tabs.Tab key={tabOf(artifact)} value={tabOf(artifact)}>
               {artifact.step !== null && `${artifact.step}. `}
               {kindTitle(artifact.kind)}
             </Tabs.Tab>
           ))}
+          {others.length > 0 && (
+            <NativeSelect
+              className={classes.others}
+              size="xs"
+              aria-label="Another way to apply it"
+              value=""
+              data={[
+                { value: "", label: `${others.length} other ways` },
+                ...others.map((artifact) => ({ value: tabOf(artifact), label: kindTitle(artifact.kind) })),
+              ]}
+              onChange={(event) => choose(event.currentTarget.value || null)}
+            />
+          )}
         </Tabs.List>
         <Tabs.Panel value={tabOf(current)} pt="sm">
           <Artifact artifact={current} />

@@ -1,6 +1,7 @@
-import { Table, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
 import type { Choice, InstancePlan } from "@/api/types";
 import { PageSizeBadge } from "@/components/ui/badges";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { formatBytes, formatCount, formatScore } from "@/lib/units";
 import classes from "./instances-card.module.css";

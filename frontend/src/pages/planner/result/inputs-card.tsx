@@ -1,8 +1,9 @@
-import { List, Table } from "@mantine/core";
+import { List } from "@mantine/core";
 import type { Plan, Term } from "@/api/types";
 import { type Source, SourceBadge } from "@/components/ui/badges";
 import { Disclosure } from "@/components/ui/disclosure";
 import { QuestionCard } from "@/components/ui/question-card";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 
 interface InputRow {

@@ -1,9 +1,9 @@
-import { Table } from "@mantine/core";
 import type { InstancePlan, Plan } from "@/api/types";
 import { PageSizeBadge } from "@/components/ui/badges";
 import { Disclosure } from "@/components/ui/disclosure";
 import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
+import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes } from "@/components/ui/values";
 import { formatBytes, formatCount } from "@/lib/units";

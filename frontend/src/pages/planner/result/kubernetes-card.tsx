@@ -1,6 +1,6 @@
-import { Table } from "@mantine/core";
 import type { Plan } from "@/api/types";
 import { QuestionCard } from "@/components/ui/question-card";
+import { Table } from "@/components/ui/table";
 import { Bytes } from "@/components/ui/values";
 import { formatBytes } from "@/lib/units";
 

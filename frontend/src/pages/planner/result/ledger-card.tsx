@@ -9,10 +9,11 @@ interface LedgerCardProps {
   plan: Plan;
   node: NodeDetail | undefined;
   onResize?: ResizePool;
+  canResize?: (pageBytes: number) => boolean;
 }
 
 /** Where all of the node's memory goes under the plan, above what it is now. */
-export function LedgerCard({ plan, node, onResize }: LedgerCardProps) {
+export function LedgerCard({ plan, node, onResize, canResize }: LedgerCardProps) {
   // A plan names its node: memory of another one is never drawn beneath it.
   const now = node && node.name === plan.node ? memoryBars(node.name, node.sample) : undefined;
   return (
@@ -24,6 +25,7 @@ export function LedgerCard({ plan, node, onResize }: LedgerCardProps) {
         bars={ledgerBars(plan, now)}
         names={{ ghost: "Planned", real: "Now" }}
         onResize={onResize}
+        canResize={canResize}
         legend="line"
       />
     </QuestionCard>

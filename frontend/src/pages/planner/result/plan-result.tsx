@@ -1,3 +1,4 @@
+import type { PreviewInput } from "@/api/plans";
 import type { ApiError, FieldError } from "@/api/problem";
 import type { NodeDetail, PlanPreview } from "@/api/types";
 import type { ResizePool } from "@/components/memory-map/memory-map";
@@ -47,13 +48,28 @@ interface PlanResultProps {
   isStale: boolean;
   hasProblem: boolean;
   node: NodeDetail | undefined;
+  /** What the plan was asked with. */
+  input: PreviewInput;
   /** Databases with a pasted table of throughput. */
   tables: readonly string[];
+  /** The working set of each database in bytes, where it is given. */
+  workingSets: ReadonlyMap<string, number>;
   onResizePool: ResizePool;
+  canResizePool: (pageBytes: number) => boolean;
 }
 
 /** The pictures beneath the answer. */
-export function PlanResult({ shown, isStale, hasProblem, node, tables, onResizePool }: PlanResultProps) {
+export function PlanResult({
+  shown,
+  isStale,
+  hasProblem,
+  node,
+  input,
+  tables,
+  workingSets,
+  onResizePool,
+  canResizePool,
+}: PlanResultProps) {
   if (!shown) {
     return hasProblem ? null : (
       <div className={classes.result} role="status" aria-label="Loading">
@@ -66,14 +82,12 @@ export function PlanResult({ shown, isStale, hasProblem, node, tables, onResizeP
   const { plan, artifacts } = shown;
   return (
     <div className={classes.result} data-stale={isStale}>
-      <LedgerCard plan={plan} node={node} onResize={onResizePool} />
-      <div className={classes.pair}>
-        <GainsCard plan={plan} />
-        <FindingsCard plan={plan} />
-      </div>
+      <LedgerCard plan={plan} node={node} onResize={onResizePool} canResize={canResizePool} />
+      <GainsCard plan={plan} />
+      <PoolBenefitCard plan={plan} tables={tables} workingSets={workingSets} />
       <RiskCard plan={plan} />
-      <PoolBenefitCard plan={plan} tables={tables} />
-      <ApplyCard artifacts={artifacts} fits={fits(plan)} withheld={shown.artifacts_withheld} />
+      <FindingsCard plan={plan} />
+      <ApplyCard artifacts={artifacts} fits={fits(plan)} withheld={shown.artifacts_withheld} input={input} />
       <InstancesCard plan={plan} />
       <ForecastsCard plan={plan} />
       <KubernetesCard plan={plan} />

@@ -8,6 +8,7 @@ import { StateText } from "@/components/ui/states";
 import { Bytes } from "@/components/ui/values";
 import { formatBytes, formatShare, formatThroughput } from "@/lib/units";
 import classes from "./instances-card.module.css";
+import { PublishedShapeCard } from "./published-shape-card";
 
 // The chart library is large and most plans have no table: it is loaded with the first curve.
 const PoolBenefitChart = lazy(() => loadChunk(() => import("./pool-benefit-chart")));
@@ -16,13 +17,23 @@ interface PoolBenefitCardProps {
   plan: Plan;
   /** Databases that a table was pasted for: one without a curve is told why. */
   tables: readonly string[];
+  /** The working set of each database in bytes, where it is given. */
+  workingSets: ReadonlyMap<string, number>;
 }
 
 /** What the pasted tables say of the planned buffer pools. */
-export function PoolBenefitCard({ plan, tables }: PoolBenefitCardProps) {
-  return plan.instances.map(({ name, pool_benefit: benefit }) => {
+export function PoolBenefitCard({ plan, tables, workingSets }: PoolBenefitCardProps) {
+  return plan.instances.map(({ name, demand, pool_benefit: benefit }) => {
     if (benefit) return <Benefit key={name} name={name} benefit={benefit} />;
-    if (!tables.includes(name)) return null;
+    if (!tables.includes(name))
+      return demand.pool_bytes ? (
+        <PublishedShapeCard
+          key={name}
+          name={name}
+          poolBytes={demand.pool_bytes}
+          workingSetBytes={workingSets.get(name) ?? null}
+        />
+      ) : null;
     return (
       <QuestionCard key={name} title={`What would more buffer pool bring ${name}?`}>
         <StateText>
