@@ -80,16 +80,16 @@ test.describe("the planner", () => {
   test("adds up: the parts of the ledger are all of the node's memory", async ({ signedIn: page, fleet }) => {
     await page.goto(`${fleet.server.url}/planner?node=${fleet.guestId}`);
     // Answers are read on their way: a body that the page gave up for a newer one cannot be read afterwards.
-    let last: { plan: { ledger: { mem_total_bytes: number; parts: { bytes: number }[] } } } | null = null;
+    const ledgers: { mem_total_bytes: number; parts: { bytes: number }[] }[] = [];
     await page.route("**/api/v1/plans/preview", async (route) => {
       const response = await route.fetch();
-      if (route.request().postData()?.includes("2GB")) last = await response.json();
+      if (route.request().postData()?.includes("2GB")) ledgers.push((await response.json()).plan.ledger);
       await route.fulfill({ response });
     });
     await page.getByRole("textbox", { name: "shared_buffers" }).fill("2GB");
-    await expect.poll(() => last).not.toBeNull();
-    const { ledger } = (last as unknown as NonNullable<typeof last>).plan;
-    expect(ledger.parts.reduce((sum, part) => sum + part.bytes, 0)).toBe(ledger.mem_total_bytes);
+    await expect.poll(() => ledgers.length).toBeGreaterThan(0);
+    for (const { parts, mem_total_bytes } of ledgers)
+      expect(parts.reduce((sum, part) => sum + part.bytes, 0)).toBe(mem_total_bytes);
     await expect(page.getByText("stays free under the plan")).toBeVisible();
     await expect(page.getByRole("group", { name: /^Planned memory of/ })).toBeVisible();
   });
