@@ -13,6 +13,8 @@ VENV ?= .venv
 STATE ?= $(or $(HUGEPLAN_STATE_DIR),.state)
 # The benchmark profile of the demo: quick, full or none.
 MEASURE ?= quick
+# Synthetic nodes that the demo shows beside this machine, labelled as such.
+DEMO_FLEET ?= 0
 PYTHON ?=
 # The synthetic fleet of `make seed-fleet`.
 NODES ?= 1000
@@ -42,8 +44,8 @@ help: ## List the commands
 	@echo
 
 .PHONY: demo
-demo: setup frontend agent ## Start everything on http://127.0.0.1:8000 (HUGEPLAN_PORT changes it) and measure this machine once
-	@exec $(BIN)/python deploy/make/demo.py --state-dir $(STATE) --measure $(MEASURE)
+demo: setup frontend agent ## Start everything on http://127.0.0.1:8000 (HUGEPLAN_PORT changes it) and measure this machine once (DEMO_FLEET=200 adds a synthetic fleet)
+	@exec $(BIN)/python deploy/make/demo.py --state-dir $(STATE) --measure $(MEASURE) --fleet $(DEMO_FLEET)
 
 .PHONY: measure
 measure: setup agent ## Measure this machine again and send the result to the running demo

@@ -13,8 +13,8 @@ export default defineConfig({
   outputDir: "test-results",
   // One worker: the tests share one real server and its database.
   workers: 1,
-  timeout: 60_000,
-  expect: { timeout: 15_000 },
+  timeout: 120_000,
+  expect: { timeout: 30_000 },
   forbidOnly: true,
   reporter: [["./e2e/totals-reporter.ts"]],
   use: {

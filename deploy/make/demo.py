@@ -34,6 +34,7 @@ RESTARTS = 5
 RESTART_WINDOW_SECONDS = 120.0
 """More restarts than this within this time, and the demo ends: something is wrong that starting again does not mend."""
 READY = re.compile(r"^ready (\S+)", re.MULTILINE)
+MOST_SYNTHETIC = 100_000
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
 BIN = Path(sys.executable).parent
@@ -240,6 +241,9 @@ def demo(arguments: argparse.Namespace, family: Family) -> None:
     if arguments.measure != "none" and is_wanted and not measure(family, terminal, server, arguments.measure):
         say("this machine was not measured; `make measure` tries again")
     start_agent(family, server)
+    add_fleet(server, arguments.fleet)
+    if not arguments.fleet:
+        say("DEMO_FLEET=200 shows a synthetic fleet beside this machine")
     say(f"ready after {time.monotonic() - started:.1f} s; Ctrl-C stops everything. Log in (the link works once):")
     print(server.login_link(), flush=True)
     keep_running(family, terminal, server)
@@ -255,6 +259,25 @@ def make_private(folder: Path) -> None:
         with contextlib.suppress(FileNotFoundError):  # of an earlier version
             (folder / name).chmod(0o600)
     (folder / "login-link").unlink(missing_ok=True)
+
+
+def add_fleet(server: Server, nodes: int) -> None:
+    """A synthetic fleet beside the real node, so that a newcomer sees one; each of its nodes is labelled synthetic."""
+    if nodes == 0 or server.ask("/api/v1/fleet/summary")["nodes_synthetic"] == nodes:
+        return
+    # Seldom, and it loads psycopg.
+    from hugeplan.cli.demo import DATABASE  # noqa: PLC0415
+    from hugeplan.embedded.postgres import SUPERUSER  # noqa: PLC0415
+
+    say(f"adding {nodes} synthetic nodes, labelled as such")
+    folder = (server.state_dir / "postgresql.socket").read_text().strip()
+    url = f"postgresql://{SUPERUSER}@/{DATABASE}?host={folder}"
+    done = subprocess.run(
+        [str(BIN / "hugeplan"), "seed", "--nodes", str(nodes)],
+        env={**os.environ, "HUGEPLAN_DATABASE_URL": url}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise DemoError(f"the synthetic fleet was not made: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
 
 
 def start_agent(family: Family, server: Server) -> subprocess.Popen[bytes]:
@@ -296,7 +319,10 @@ def main() -> int:
     parser.add_argument("--state-dir", type=Path, required=True)
     parser.add_argument("--measure", choices=("none", "quick", "full"), default="quick")
     parser.add_argument("--measure-again", action="store_true")
+    parser.add_argument("--fleet", type=int, default=0, metavar="N", help="synthetic nodes beside this machine")
     arguments = parser.parse_args()
+    if not 0 <= arguments.fleet <= MOST_SYNTHETIC:
+        parser.error(f"DEMO_FLEET: {arguments.fleet}: between 0 and {MOST_SYNTHETIC}")
     die_with_parent()
 
     def stop(_number: int, _frame: FrameType | None) -> None:

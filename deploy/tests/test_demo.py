@@ -58,11 +58,11 @@ class Demo:
     def words(self, target: str, measure: str) -> list[str]:
         return ["make", target, f"STATE={self.state}", f"MEASURE={measure}"]
 
-    def start(self, measure: str = "none") -> subprocess.Popen[bytes]:
+    def start(self, measure: str = "none", **more: str) -> subprocess.Popen[bytes]:
         """Start `make demo` as a shell would: in a process group of its own, standard output into a file."""
         with self.output.open("wb") as output, self.errors.open("wb") as errors:
             return subprocess.Popen(
-                self.words("demo", measure), cwd=HOUSE, env=self.environment, start_new_session=True,
+                self.words("demo", measure), cwd=HOUSE, env={**self.environment, **more}, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
             )  # fmt: skip
 
@@ -280,6 +280,17 @@ def test_the_data_is_still_there_after_all_that(demo: Demo) -> None:
     assert len(demo.get(f"/api/v1/nodes/{node['id']}/runs")["items"]) == 2
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(f"http://127.0.0.1:{demo.port}/api/v1/nodes", timeout=10)
+    interrupt(process)
+    process.wait(60)
+    demo.assert_nothing_left()
+
+
+def test_a_synthetic_fleet_stands_labelled_beside_this_machine(demo: Demo) -> None:
+    process = demo.start(DEMO_FLEET="5")
+    demo.wait_until_ready()
+    nodes = demo.get("/api/v1/nodes?limit=100")["items"]
+    assert [node["name"] for node in nodes if not node["synthetic"]] == [socket.gethostname()]
+    assert len([node for node in nodes if node["synthetic"]]) == 5
     interrupt(process)
     process.wait(60)
     demo.assert_nothing_left()

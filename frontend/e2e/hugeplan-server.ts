@@ -36,15 +36,21 @@ async function freePort(): Promise<number> {
 /** A real server on an embedded PostgreSQL of its own, built by the migrations, that serves the built interface. */
 export class HugeplanServer {
   private constructor(
-    private readonly process: ChildProcess,
+    private process: ChildProcess,
     private readonly folder: string,
+    private readonly port: number,
     readonly url: string,
   ) {}
 
   static async start(): Promise<HugeplanServer> {
     const folder = await mkdtemp(join(tmpdir(), "hp-e2e-"));
     const port = await freePort();
-    const child = spawn(command("hugeplan"), ["demo", "--state-dir", folder, "--port", String(port)], {
+    const child = HugeplanServer.spawn(folder, port);
+    return new HugeplanServer(child, folder, port, await HugeplanServer.whenReady(child));
+  }
+
+  private static spawn(folder: string, port: number): ChildProcess {
+    return spawn(command("hugeplan"), ["demo", "--state-dir", folder, "--port", String(port)], {
       cwd: folder,
       env: {
         ...process.env,
@@ -53,7 +59,44 @@ export class HugeplanServer {
       },
       stdio: ["ignore", "pipe", "pipe"],
     });
-    return new HugeplanServer(child, folder, await HugeplanServer.whenReady(child));
+  }
+
+  /** Ends the server and its database; what they hold stays. */
+  async goAway(): Promise<void> {
+    const ended = once(this.process, "exit");
+    this.process.kill("SIGTERM");
+    await ended;
+  }
+
+  /** The same server again, on the same address and database. */
+  async comeBack(): Promise<void> {
+    this.process = HugeplanServer.spawn(this.folder, this.port);
+    await HugeplanServer.whenReady(this.process);
+  }
+
+  /** A synthetic fleet in the server's database. It takes the place of the synthetic nodes that are there. */
+  async seed(nodes: number): Promise<void> {
+    const socket = (await readFile(join(this.folder, "postgresql.socket"), "utf8")).trim();
+    await run(command("hugeplan"), ["seed", "--nodes", String(nodes)], {
+      env: { ...process.env, HUGEPLAN_DATABASE_URL: `postgresql://hugeplan@/hugeplan?host=${socket}` },
+      timeout: 240_000,
+    });
+  }
+
+  /** The id of the first node whose name holds `text`. */
+  async nodeNamed(text: string): Promise<string> {
+    const answer = await fetch(`${this.url}/api/v1/nodes?limit=1&q=${encodeURIComponent(text)}`, {
+      headers: { Authorization: `Bearer ${await this.token("admin")}` },
+    });
+    const { items } = (await answer.json()) as { items: { id: string }[] };
+    if (!items[0]) throw new Error(`no node is named ${text}`);
+    return items[0].id;
+  }
+
+  /** A new token of a role. */
+  async newToken(name: string, role: "viewer" | "planner" | "admin"): Promise<string> {
+    const made = await this.post("/api/v1/tokens", await this.token("admin"), JSON.stringify({ name, role }));
+    return String(made.token);
   }
 
   /** Waits for the line with its address. Fails with what the server said when it ends or takes too long. */
@@ -128,9 +171,7 @@ export class HugeplanServer {
   }
 
   async stop(): Promise<void> {
-    const ended = once(this.process, "exit");
-    this.process.kill("SIGTERM");
-    await ended;
+    await this.goAway();
     await rm(this.folder, { recursive: true, force: true });
   }
 }

@@ -185,7 +185,7 @@ test.describe("the planner", () => {
       await route.continue();
     });
     await page.getByRole("combobox", { name: "Node" }).click();
-    await page.getByRole("option").nth(1).click();
+    await page.getByRole("listbox").getByRole("option").nth(1).click();
     await expect(planned).toHaveCount(0);
     await expect(planned.first()).toBeVisible();
   });

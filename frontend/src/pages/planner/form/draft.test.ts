@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Scenario } from "@/api/types";
-import { type Draft, edit, redo, startHistory, startingDraft, undo } from "./draft";
+import { type Draft, draftOnNode, edit, redo, startHistory, startingDraft, undo } from "./draft";
 import { initialForm, toScenario } from "./planner-form";
 
 const draft = (buffers: string, nodeId: string | null = null): Draft => {
@@ -59,5 +59,37 @@ describe("startingDraft", () => {
   });
   it("starts from what runs on the node", () => {
     expect(startingDraft(null, { node: "node-a" }, draft("2GB", "node-a"))).toEqual(draft("2GB", "node-a"));
+  });
+});
+
+describe("draftOnNode", () => {
+  const running = {
+    databases: [
+      {
+        name: "orders",
+        engine: "postgresql",
+        settings: { shared_buffers: "20480MB" },
+        runs_as: "postgresql:main",
+      },
+    ],
+  };
+  const names = (value: Draft) => value.form.databases.map(({ name }) => name);
+
+  it("brings the node's databases as they run, and says which of the sample each one is", () => {
+    const chosen = draftOnNode({ form: initialForm(), nodeId: null }, "n1", running);
+    expect(chosen.nodeId).toBe("n1");
+    expect(toScenario(chosen.form, true).databases).toEqual(running.databases);
+    // Off the node nothing runs, and the server would refuse the name.
+    expect(JSON.stringify(toScenario(chosen.form, false))).not.toContain("runs_as");
+  });
+  it("keeps a database that somebody typed, and drops those of the node before", () => {
+    const first = draftOnNode(draft("8GB"), "n1", running);
+    expect(names(first)).toEqual(["orders", "main"]);
+    expect(names(draftOnNode(first, "n2", {}))).toEqual(["main"]);
+    expect(names(draftOnNode(draftOnNode(draft(""), "n1", running), "n2", null))).toEqual(["main"]);
+  });
+  it("leaves out what was excluded on the node before: names mean nothing on another one", () => {
+    const excluded = { nodeId: "n1", form: { ...initialForm(), exclude: ["kafka"] } };
+    expect(draftOnNode(excluded, "n2", running).form.exclude).toBeUndefined();
   });
 });

@@ -19,6 +19,10 @@ describe("sizes of settings", () => {
       "1536MB",
     ]);
   });
+  it("never stands still: each step of a slider is a size of its own", () => {
+    for (let step = sizeToStep(128 * MIB); step <= sizeToStep(2048 * GIB); step += 1)
+      expect(sizeToStep(stepToSize(step))).toBe(step);
+  });
   it("moves a slider in even shares and comes back to the size it shows", () => {
     for (const bytes of [128 * MIB, GIB, 8 * GIB, 14.5 * GIB, 200 * GIB]) {
       expect(stepToSize(sizeToStep(bytes)) / bytes).toBeGreaterThan(0.96);

@@ -34,7 +34,8 @@ export function sizeToStep(bytes: number): number {
 
 export function stepToSize(step: number): number {
   const bytes = MIB * 2 ** (step / STEPS_PER_DOUBLING);
-  const unit = bytes >= 8 * GIB ? GIB / 4 : bytes >= GIB ? 64 * MIB : 8 * MIB;
+  // Finer than half a step everywhere, or two steps would be one size and the slider would stand still between them.
+  const unit = bytes >= 8 * GIB ? GIB / 4 : bytes >= GIB ? 16 * MIB : 2 * MIB;
   return Math.max(unit, Math.round(bytes / unit) * unit);
 }
 
