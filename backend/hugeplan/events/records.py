@@ -21,6 +21,7 @@ KINDS: Final = (
     "finding_closed",
     "plan_in_force_set",
     "plan_in_force_ended",
+    "plan_verified",
     "fleet_plan_finished",
 )
 

@@ -19,6 +19,7 @@ EventKind = Literal[
     "finding_closed",
     "plan_in_force_set",
     "plan_in_force_ended",
+    "plan_verified",
     "fleet_plan_finished",
 ]
 

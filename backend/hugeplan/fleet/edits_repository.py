@@ -25,6 +25,7 @@ async def put_plan_in_force(
 ) -> None:
     """Replace the plan in force of a node."""
     values = {"plan_id": plan_id, "pools": pools, "source": source, "since": since, "set_by": by}
+    values |= {"outcome": None, "verified_at": None, "checks": []}
     statement = upsert(PlanInForceRow).values(node_id=node_id, **values)
     await session.execute(statement.on_conflict_do_update(index_elements=[PlanInForceRow.node_id], set_=values))
 

@@ -18,7 +18,7 @@ from hugeplan.documents.report import (
     SpoolSummary,
 )
 from hugeplan.documents.tlbbench import Clock, Disagreement, Granule, Penalty, TlbLevelDocument
-from hugeplan.planner.model import NodeFacts
+from hugeplan.planner.model import Finding, NodeFacts
 
 
 class ReportReceipt(ResponseModel):
@@ -104,13 +104,20 @@ class PlannedPool(ResponseModel):
 
 
 class PlanInForce(ResponseModel):
-    """The plan that a node is meant to follow. ``source``: set by hand, found by ``verify``, or by a GitOps label."""
+    """The plan that a node is meant to follow. ``source``: set by hand, found by ``verify``, or by a GitOps label.
+
+    ``outcome`` and ``checks`` are the newest report beside the saved plan; null and empty: no report since then, or
+    pools were put in force without a saved plan.
+    """
 
     plan_id: UUID | None
     pools: list[PlannedPool]
     source: Literal["hand", "verify", "label"]
     since: datetime
     set_by: str
+    outcome: Literal["in_force", "not_in_force", "undecided"] | None
+    verified_at: datetime | None
+    checks: list[Finding]
 
 
 class GeometrySummary(ResponseModel):

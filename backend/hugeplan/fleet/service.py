@@ -210,6 +210,9 @@ def plan_in_force(row: PlanInForceRow) -> PlanInForce:
             "source": row.source,
             "since": row.since,
             "set_by": row.set_by,
+            "outcome": row.outcome,
+            "verified_at": row.verified_at,
+            "checks": row.checks,
         }
     )
 

@@ -183,6 +183,12 @@ async def plan_verification_get(_: Viewer, session: Reads, plan_id: UUID) -> Pla
     return await service.verify_plan(session, plan_id)
 
 
+@router.post("/plans/{plan_id}/verification")
+async def plan_verification_create(actor: Planner, session: Writes, plan_id: UUID) -> PlanVerification:
+    """Verify a saved plan; where its node's newest report says that it is in force, it is the plan in force."""
+    return await service.put_in_force_if_verified(session, plan_id, by=actor.name)
+
+
 @router.get("/plans/{plan_id}/artifacts-diff")
 async def plan_artifacts_diff(_: Viewer, session: Reads, plan_id: UUID, against: UUID | None = None) -> ArtifactChanges:
     """The files of a saved plan against those of another one; without ``against``, of the plan in force on its node."""

@@ -34,7 +34,10 @@ from hugeplan.artifacts import Artifact, Restart, render, withheld
 from hugeplan.artifacts.bundle import as_zip, bundle, changes
 from hugeplan.db.models import PlanRow, ScenarioRow, ScenarioVersionRow
 from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.documents.plans import SCHEMA_VERSION, dump_plan, read_plan
+from hugeplan.fleet import edits
 from hugeplan.fleet import service as fleet
+from hugeplan.fleet.overview_schemas import PlanInForceWrite
 from hugeplan.hardware.catalogue import complete
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import PlanRequest
@@ -45,7 +48,6 @@ from hugeplan.scenario_file import ScenarioDocument, ScenarioFileError, load, to
 from hugeplan.scenario_file.documents import DatabaseDocument, WorkloadDocument
 from hugeplan.scenario_file.yaml_lines import parse_text
 from hugeplan.scenarios import plan_difference, repository
-from hugeplan.scenarios.plan_forms import SCHEMA_VERSION, dump_plan, read_plan
 from hugeplan.scenarios.schemas import (
     ArtifactChange,
     ArtifactChanges,
@@ -543,3 +545,11 @@ async def verify_plan(session: ReadSession, plan_id: UUID) -> PlanVerification:
         outcome=found.outcome.value,
         findings=list(found.findings),
     )
+
+
+async def put_in_force_if_verified(session: WriteSession, plan_id: UUID, *, by: str) -> PlanVerification:
+    """Verify a saved plan, and put it in force on its node when the newest report says that it is."""
+    found = await verify_plan(session, plan_id)
+    if found.outcome == "in_force":
+        await edits.set_plan_in_force(session, found.node_id, PlanInForceWrite(plan_id=plan_id, source="verify"), by=by)
+    return found

@@ -12,8 +12,8 @@ from support.reports import report, run
 from support.service import Service, assert_problem, fields_of
 
 from hugeplan import __version__
+from hugeplan.documents.plans import SCHEMA_VERSION, dump_plan, read_plan
 from hugeplan.planner.model import Plan
-from hugeplan.scenarios.plan_forms import SCHEMA_VERSION, dump_plan, read_plan
 
 
 def scenario(buffers: str = "8GB", **rest: Any) -> dict[str, Any]:

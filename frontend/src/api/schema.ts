@@ -969,7 +969,11 @@ export interface paths {
          */
         get: operations["plan_verification_get"];
         put?: never;
-        post?: never;
+        /**
+         * Plan Verification Create
+         * @description Verify a saved plan; where its node's newest report says that it is in force, it is the plan in force.
+         */
+        post: operations["plan_verification_create"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2394,7 +2398,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "fleet_plan_finished";
+            kind: "node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "fleet_plan_finished";
             /** Node Id */
             node_id: string | null;
             /** Node Name */
@@ -4329,6 +4333,9 @@ export interface components {
         /**
          * PlanInForce
          * @description The plan that a node is meant to follow. ``source``: set by hand, found by ``verify``, or by a GitOps label.
+         *
+         *     ``outcome`` and ``checks`` are the newest report beside the saved plan; null and empty: no report since then, or
+         *     pools were put in force without a saved plan.
          */
         PlanInForce: {
             /** Plan Id */
@@ -4347,6 +4354,12 @@ export interface components {
             since: string;
             /** Set By */
             set_by: string;
+            /** Outcome */
+            outcome: ("in_force" | "not_in_force" | "undecided") | null;
+            /** Verified At */
+            verified_at: string | null;
+            /** Checks */
+            checks: components["schemas"]["Finding"][];
         };
         /**
          * PlanInForceWrite
@@ -5941,7 +5954,7 @@ export interface components {
              */
             format: "hugeplan" | "slack";
             /** Kinds */
-            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "fleet_plan_finished")[];
+            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "fleet_plan_finished")[];
             /**
              * Created At
              * Format: date-time
@@ -5976,7 +5989,7 @@ export interface components {
              */
             format: "hugeplan" | "slack";
             /** Kinds */
-            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "fleet_plan_finished")[];
+            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "fleet_plan_finished")[];
             /**
              * Created At
              * Format: date-time
@@ -6014,7 +6027,7 @@ export interface components {
              * Kinds
              * @default []
              */
-            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "fleet_plan_finished")[];
+            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "fleet_plan_finished")[];
         };
         /**
          * WorkloadDocument
@@ -9453,7 +9466,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Kinds of events; none: all */
-                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "fleet_plan_finished")[];
+                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "fleet_plan_finished")[];
                 /** @description Begin after this event; without it, from now on */
                 after?: number | null;
             };
@@ -9490,7 +9503,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Kinds of events; none: all */
-                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "fleet_plan_finished")[];
+                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "fleet_plan_finished")[];
                 node_id?: string | null;
                 /** @description Code of a finding */
                 code?: string | null;
@@ -9530,7 +9543,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Kinds of events; none: all */
-                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "fleet_plan_finished")[];
+                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "fleet_plan_finished")[];
                 node_id?: string | null;
                 /** @description Code of a finding */
                 code?: string | null;
@@ -10225,6 +10238,37 @@ export interface operations {
         };
     };
     plan_verification_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanVerification"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plan_verification_create: {
         parameters: {
             query?: never;
             header?: never;

@@ -218,9 +218,13 @@ class EventRow(Base):
 
 
 class PlanInForceRow(Base):
-    """The pools that a node is meant to have. ``source``: ``hand``, ``verify`` or ``label``."""
+    """The pools that a node is meant to have. ``source``: ``hand``, ``verify`` or ``label``.
+
+    ``outcome`` and ``checks`` are what the newest report says of the saved plan; null: no report since it is in force.
+    """
 
     __tablename__ = "plans_in_force"
+    __table_args__ = (CheckConstraint("outcome IN ('in_force', 'not_in_force', 'undecided')", name="outcome"),)
 
     node_id: Mapped[UUID] = mapped_column(ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=True)
     plan_id: Mapped[UUID | None] = mapped_column(ForeignKey("plans.id", ondelete="SET NULL"), index=True)
@@ -228,3 +232,6 @@ class PlanInForceRow(Base):
     source: Mapped[str]
     since: Mapped[datetime]
     set_by: Mapped[str]
+    outcome: Mapped[str | None]
+    verified_at: Mapped[datetime | None]
+    checks: Mapped[list[JsonObject]] = mapped_column(JSONB, server_default=_EMPTY_LIST)

@@ -18,6 +18,7 @@ from hugeplan.fleet.findings import NodeFinding, Observed, findings_of
 from hugeplan.fleet.findings.base import PlannedPool, idle_pages_by_size, pages_by_size
 from hugeplan.fleet.findings.plan_drift import state_of
 from hugeplan.fleet.hardware_state import MeasuredState, with_run
+from hugeplan.fleet.ingest.in_force import LABEL, SavedPlans, Verification, labelled_plan, pools_of, verified
 from hugeplan.fleet.ingest.incoming import Incoming
 
 
@@ -39,12 +40,16 @@ class Node:
     measured: MeasuredState
     findings: list[KeptFinding]
     planned: tuple[PlannedPool, ...] | None
+    plan_id: UUID | None = None
+    outcome: str | None = None
+    verification: Verification | None = None
+    put_in_force: bool = False
     columns: dict[str, Any] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     findings_changed: bool = False
 
-    def apply(self, incoming: Incoming, run: RunRecord | None) -> None:
+    def apply(self, incoming: Incoming, run: RunRecord | None, plans: SavedPlans) -> None:
         """Take a report over. One that waited in a spool does not overwrite a newer sample."""
         report = incoming.parsed
         self.columns["last_report_at"] = incoming.received_at
@@ -55,7 +60,9 @@ class Node:
         if run is not None and report.run is not None:
             self._apply_run(run, report.run)
         if self.sampled_at is None or incoming.taken_at >= self.sampled_at:
+            self._follow_label(incoming, labelled_plan(report.labels | self.labels_set), plans)
             self._apply_sample(incoming, report)
+            self._verify(incoming, plans)
 
     def introduce(self, incoming: Incoming, report: Report) -> None:
         """Make a new node known by a report of a newer schema, of which nothing else is believed."""
@@ -63,6 +70,32 @@ class Node:
         self.columns |= {"findings_wrong": 0, "findings_attention": 0}
         self.state |= {"inventory": report.inventory, "sample": report.sample, "processes": [], "collectors": []}
         self._event(incoming.received_at, "node_added", text=f"{report.node_name} reported for the first time.")
+
+    def _follow_label(self, incoming: Incoming, plan_id: UUID | None, plans: SavedPlans) -> None:
+        """Put the plan in force that a label names, where it is another one."""
+        plan = plans.get(plan_id)
+        if plan is None or plan_id == self.plan_id:
+            return
+        self.plan_id, self.planned, self.outcome = plan_id, pools_of(plan), None
+        self.put_in_force = True
+        text = f"A plan with {len(self.planned)} pools is in force on {self.name}, set by the label {LABEL}."
+        self._event(incoming.received_at, "plan_in_force_set", text=text)
+
+    def _verify(self, incoming: Incoming, plans: SavedPlans) -> None:
+        """Judge the plan in force by this report; a change of the outcome is an event."""
+        plan = plans.get(self.plan_id)
+        if plan is None:
+            return
+        self.verification = verified(plan, incoming.content)
+        if self.verification.outcome != self.outcome:
+            wrong = sum(check["state"] == "wrong" for check in self.verification.checks)
+            words = {
+                "in_force": f"The plan is in force on {self.name}.",
+                "not_in_force": f"The plan is not in force on {self.name}: {wrong} checks are wrong.",
+                "undecided": f"Whether the plan is in force on {self.name} cannot be told from its report.",
+            }
+            self._event(incoming.received_at, "plan_verified", text=words[self.verification.outcome])
+            self.outcome = self.verification.outcome
 
     def _apply_run(self, run: RunRecord, document: TlbbenchDocument) -> None:
         self.measured = with_run(self.measured, run, document)

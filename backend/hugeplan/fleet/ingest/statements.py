@@ -77,7 +77,7 @@ BIND_TOKEN: Final = "UPDATE tokens SET machine_id = %s WHERE id = %s AND machine
 
 LOCK_NODES: Final = """
 SELECT n.id, n.machine_id, n.name, n.sampled_at, n.labels_set::text, n.effective_granule_bytes, s.findings::text,
-    p.pools::text
+    p.pools::text, p.plan_id, p.outcome
 FROM nodes n JOIN node_states s ON s.node_id = n.id LEFT JOIN plans_in_force p ON p.node_id = n.id
 WHERE n.machine_id = ANY(%s) ORDER BY n.machine_id FOR UPDATE OF n
 """
@@ -88,6 +88,15 @@ SELECT n.machine_id, r.report_id, r.node_id, r.content_sha256, r.run_id, r.state
 FROM unnest(%s::text[], %s::uuid[]) AS w(machine_id, report_id)
 JOIN nodes n ON n.machine_id = w.machine_id JOIN reports r ON r.node_id = n.id AND r.report_id = w.report_id
 """
+PUT_IN_FORCE: Final = """
+INSERT INTO plans_in_force (node_id, plan_id, pools, source, since, set_by)
+VALUES (%s, %s, %s::jsonb, 'label', %s, %s)
+ON CONFLICT (node_id) DO UPDATE SET plan_id = excluded.plan_id, pools = excluded.pools, source = excluded.source,
+    since = excluded.since, set_by = excluded.set_by, outcome = NULL, verified_at = NULL, checks = '[]'
+"""
+VERIFIED: Final = _update(
+    "plans_in_force", "node_id", {"outcome": "text", "verified_at": "timestamptz", "checks": "jsonb"}
+)
 MEASURED: Final = "SELECT node_id, measured::text FROM node_states WHERE node_id = ANY(%s)"
 
 INSERT_NODES: Final = (

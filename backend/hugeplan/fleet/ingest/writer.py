@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -31,6 +31,7 @@ from hugeplan.events.records import INSERT_EVENTS, LOCK_EVENTS
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.hardware_state import MeasuredState
 from hugeplan.fleet.ingest import statements
+from hugeplan.fleet.ingest.in_force import LABEL, SavedPlans, labelled_plan
 from hugeplan.fleet.ingest.incoming import Incoming, former_content_hash, lenient
 from hugeplan.fleet.ingest.node_update import KeptFinding, Node, ordinary_bytes, pool_idle_bytes
 from hugeplan.fleet.schemas import ReportReceipt
@@ -61,6 +62,7 @@ class ReportWriter:
         self._wake = asyncio.Condition()
         self._tasks: list[asyncio.Task[None]] = []
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
+        self._plans = SavedPlans()
 
     async def open(self) -> None:
         """Start. The database may be away: connections are made when they are needed."""
@@ -156,7 +158,7 @@ class ReportWriter:
     async def _commit(self, batch: Sequence[Incoming]) -> list[ReportReceipt | Exception]:
         assert self._pool is not None
         async with self._pool.connection() as connection:
-            work = _Batch(connection, batch)
+            work = _Batch(connection, batch, self._plans)
             while True:
                 # One pipeline for all: BEGIN goes with what is read, COMMIT with what is written.
                 async with connection.pipeline(), connection.transaction():
@@ -192,8 +194,9 @@ def _json(rows: Any) -> str:
 class _Batch:
     """One batch in one transaction."""
 
-    def __init__(self, connection: AsyncConnection[Any], incoming: Sequence[Incoming]) -> None:
+    def __init__(self, connection: AsyncConnection[Any], incoming: Sequence[Incoming], plans: SavedPlans) -> None:
         self._connection = connection
+        self._plans = plans
         self._incoming = incoming
         self._start()
 
@@ -234,9 +237,22 @@ class _Batch:
         for row in await nodes.fetchall():
             self._nodes[row[1]] = _node(row)
         known = {(row[0], row[1]): row for row in await seen.fetchall()}
+        in_force = {node.plan_id for node in self._nodes.values() if node.plan_id is not None}
+        await self._plans.read(self._connection, in_force, again=self._newly_labelled())
         if with_runs and self._nodes:
             await self._read_measured()
         return bound, known
+
+    def _newly_labelled(self) -> set[UUID]:
+        """The plans that labels name and that are not in force yet."""
+        found: set[UUID] = set()
+        for incoming in self._incoming:
+            if incoming.parsed is not None:
+                node = self._nodes.get(incoming.machine_id)
+                plan_id = labelled_plan(incoming.parsed.labels | (node.labels_set if node else {}))
+                if plan_id is not None and (node is None or node.plan_id != plan_id):
+                    found.add(plan_id)
+        return found
 
     async def _read_measured(self) -> None:
         owners = {self._nodes[i.machine_id].id for i in self._incoming if i.run_id and i.machine_id in self._nodes}
@@ -273,7 +289,7 @@ class _Batch:
             run = run_record(document, node_id=node.id, run_id=incoming.run_id, received_at=incoming.received_at)
             self._runs.append((run, incoming.run_document or b""))
             self._wins += wins_records(document, node_id=node.id, run_id=incoming.run_id)
-        node.apply(incoming, run)
+        node.apply(incoming, run, self._plans)
         if bound[incoming.token_id] is None:
             bound[incoming.token_id] = incoming.machine_id
             self._binds.append((incoming.machine_id, incoming.token_id))
@@ -311,8 +327,25 @@ class _Batch:
             await self._insert_runs(nodes)
         for machine_id, token_id in self._binds:
             await self._connection.execute(statements.BIND_TOKEN, [machine_id, token_id])
+        await self._keep_verifications(nodes)
         await self._insert_findings_and_events(nodes)
         return True
+
+    async def _keep_verifications(self, nodes: Sequence[Node]) -> None:
+        now = max(incoming.received_at for incoming, _ in self._stored)
+        for node in nodes:
+            if node.put_in_force:
+                by = f"label {LABEL}"
+                await self._connection.execute(
+                    statements.PUT_IN_FORCE, [node.id, node.plan_id, _json(node.planned), now, by]
+                )
+        rows = [
+            {"node_id": node.id, "verified_at": now, **asdict(node.verification)}
+            for node in nodes
+            if node.verification is not None
+        ]
+        if rows:
+            await self._connection.execute(statements.VERIFIED, [_json(rows)])
 
     async def _insert_runs(self, nodes: Sequence[Node]) -> None:
         execute = self._connection.execute
@@ -389,7 +422,7 @@ class _Batch:
 
 
 def _node(row: tuple[Any, ...]) -> Node:
-    node_id, _, name, sampled_at, labels_set, granule, findings, pools = row
+    node_id, _, name, sampled_at, labels_set, granule, findings, pools, plan_id, outcome = row
     return Node(
         id=node_id,
         name=name,
@@ -399,6 +432,8 @@ def _node(row: tuple[Any, ...]) -> Node:
         measured=MeasuredState(effective_granule_bytes=granule),
         findings=_findings.decode(findings),
         planned=None if pools is None else _planned.decode(pools),
+        plan_id=plan_id,
+        outcome=outcome,
     )
 
 

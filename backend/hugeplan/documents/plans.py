@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from hugeplan.api.schemas import JsonObject
+from hugeplan.documents.bounds import JsonObject
 from hugeplan.planner.model import Plan
 
 SCHEMA_VERSION: Final = 1

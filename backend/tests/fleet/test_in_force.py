@@ -1,0 +1,104 @@
+"""Plans in force: verified with each report, set by a GitOps label and by verifying."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+from conftest import REPOSITORY
+
+EXAMPLE = json.loads((REPOSITORY / "docs" / "report.example.json").read_text(encoding="utf-8"))
+LABEL = "hugeplan.dev/plan"
+
+
+def example(*, missing_pages: int = 0, **changes: Any) -> dict[str, Any]:
+    """The documented report with an id and a time of its own, and so many pages fewer."""
+    now = datetime.now(UTC).isoformat()
+    document: dict[str, Any] = json.loads(json.dumps(EXAMPLE)) | {"report_id": str(uuid.uuid4()), "created_at": now}
+    document["sample"]["taken_at"] = now
+    for pools in (document["sample"]["pools"], document["sample"]["global_pools"]):
+        for pool in pools:
+            pool["nr_hugepages"] = max(0, pool["nr_hugepages"] - missing_pages)
+    return document | changes
+
+
+async def node_with_plan(agent: httpx.AsyncClient, planner: httpx.AsyncClient) -> tuple[str, str]:
+    """Ids of a node and of a saved plan for it."""
+    posted = await agent.post("/api/v1/reports", json=example())
+    assert posted.status_code == 201, posted.text
+    node_id = posted.json()["node_id"]
+    database = {
+        "name": "main", "engine": "postgresql", "version": "17", "page_size": "2MiB",
+        "settings": {"shared_buffers": "16GB", "max_connections": "200", "huge_pages": "try"},
+    }  # fmt: skip
+    scenario = {"databases": [database], "policy": {"slack": 0, "slack_min_pages": 0}}
+    made = await planner.post("/api/v1/scenarios", json={"name": "p", "node_id": node_id, "scenario": scenario})
+    return node_id, (await planner.post(f"/api/v1/scenarios/{made.json()['id']}/plans")).json()["id"]
+
+
+async def in_force(planner: httpx.AsyncClient, node_id: str) -> Any:
+    return (await planner.get(f"/api/v1/nodes/{node_id}")).json()["plan_in_force"]
+
+
+async def verified_events(planner: httpx.AsyncClient, node_id: str) -> list[str]:
+    found = await planner.get("/api/v1/events/history", params={"node_id": node_id, "kind": "plan_verified"})
+    return [event["text"] for event in found.json()["items"]]
+
+
+async def test_each_report_is_verified(agent: httpx.AsyncClient, planner: httpx.AsyncClient) -> None:
+    node_id, plan_id = await node_with_plan(agent, planner)
+    assert (await planner.get(f"/api/v1/plans/{plan_id}")).json()["plan"]["pools"]
+    put = await planner.put(f"/api/v1/nodes/{node_id}/plan-in-force", json={"plan_id": plan_id})
+    assert put.json()["plan_in_force"]["outcome"] is None
+    for pages, expected in ((0, None), (0, None), (10**9, "not_in_force")):
+        assert (await agent.post("/api/v1/reports", json=example(missing_pages=pages))).status_code == 201
+        kept = await in_force(planner, node_id)
+        fresh = (await planner.get(f"/api/v1/plans/{plan_id}/verification")).json()
+        assert kept["outcome"] == fresh["outcome"] == (expected or fresh["outcome"])
+        assert {(c["code"], c["subject"], c["state"]) for c in kept["checks"]} == {
+            (c["code"], c["subject"], c["state"]) for c in fresh["findings"]
+        }
+        assert kept["verified_at"] is not None
+    # An event per change of the outcome, not per report.
+    texts = await verified_events(planner, node_id)
+    assert len(texts) in {1, 2}
+    assert "is not in force" in texts[0]
+
+
+async def test_a_label_puts_a_plan_in_force(agent: httpx.AsyncClient, planner: httpx.AsyncClient) -> None:
+    node_id, plan_id = await node_with_plan(agent, planner)
+    for _ in range(2):
+        sent = await agent.post("/api/v1/reports", json=example(labels={LABEL: plan_id}))
+        assert sent.status_code == 201, sent.text
+    kept = await in_force(planner, node_id)
+    assert (kept["plan_id"], kept["source"]) == (plan_id, "label")
+    assert kept["outcome"] is not None
+    since = kept["since"]
+    # Neither a label that names nothing nor a deleted plan changes what is in force, or is in the way of a report.
+    (scenario,) = (await planner.get("/api/v1/scenarios")).json()["items"]
+    for label in ("", "no plan", str(uuid.uuid4())):
+        assert (await agent.post("/api/v1/reports", json=example(labels={LABEL: label}))).status_code == 201
+    assert (await in_force(planner, node_id))["since"] == since
+    deleted = await planner.delete(f"/api/v1/scenarios/{scenario['id']}", headers={"If-Match": "*"})
+    assert deleted.status_code == 204
+    assert (await agent.post("/api/v1/reports", json=example(labels={LABEL: plan_id}))).status_code == 201
+    kept = await in_force(planner, node_id)
+    assert (kept["plan_id"], kept["since"]) == (None, since)
+    assert kept["pools"]
+
+
+async def test_verifying_puts_a_plan_in_force_only_when_it_is(
+    agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    node_id, plan_id = await node_with_plan(agent, planner)
+    found = await planner.post(f"/api/v1/plans/{plan_id}/verification")
+    assert found.status_code == 200, found.text
+    kept = await in_force(planner, node_id)
+    assert (kept is not None) == (found.json()["outcome"] == "in_force")
+    await agent.post("/api/v1/reports", json=example(missing_pages=10**9))
+    await planner.delete(f"/api/v1/nodes/{node_id}/plan-in-force")
+    assert (await planner.post(f"/api/v1/plans/{plan_id}/verification")).json()["outcome"] == "not_in_force"
+    assert await in_force(planner, node_id) is None
