@@ -41,7 +41,9 @@ def what_does_not_fit_is_left_out() -> None:
     found = {(row["workers"], row["status"]) for row in made["rows"]["measurements"]}
     assert (128, "memory_limit") in found, found
     assert (2, "memory_limit") not in found, found
-    reasons = {row["reason"] for row in made["rows"]["measurements"] if row["workers"] == 128}
+    # On a busy machine the time may be over before the other rows of 128 processes.
+    limited = [row for row in made["rows"]["measurements"] if row["status"] == "memory_limit"]
+    reasons = {row["reason"] for row in limited}
     assert all("page tables of 128 processes" in reason for reason in reasons), reasons
 
 
