@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+import psycopg
 from alembic.util import CommandError
 from sqlalchemy.exc import OperationalError
 
@@ -28,8 +29,10 @@ def run(arguments: argparse.Namespace) -> int:
         ) from error
     except migrate.MigrationsMissingError as error:
         raise InputError(str(error)) from error
-    except OperationalError as error:
-        reason = str(error.orig).splitlines()[0]
+    except migrate.DatabaseEncodingError as error:
+        raise InputError(f"HUGEPLAN_DATABASE_URL: {error}") from error
+    except (OperationalError, psycopg.OperationalError) as error:
+        reason = str(getattr(error, "orig", error)).splitlines()[0]
         raise InputError(f"HUGEPLAN_DATABASE_URL: the database cannot be reached: {reason}") from error
     print("The database is at the newest migration." if arguments.revision == "head" else "Done.")
     return 0

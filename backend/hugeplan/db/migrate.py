@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
@@ -16,6 +17,10 @@ _CHECKOUT = Path(__file__).resolve().parents[3]
 
 class MigrationsMissingError(Exception):
     """The folder of migrations cannot be found."""
+
+
+class DatabaseEncodingError(Exception):
+    """The database does not hold UTF-8, so names that agents report could not be stored or compared."""
 
 
 def migrations_dir(configured: Path | None) -> Path:
@@ -43,12 +48,27 @@ def head_revision(folder: Path) -> str:
 
 
 def upgrade(url: str, folder: Path, revision: str = "head") -> None:
-    """Bring the database at ``url`` to a revision. Safe to run from several processes at once."""
+    """Bring the database at ``url`` to a revision. Safe to run from several processes at once.
+
+    Raises DatabaseEncodingError for a database in another encoding than UTF-8.
+    """
+    require_utf8(url)
     config = alembic_config(folder)
     engine = create_engine(url, poolclass=pool.NullPool)
     with engine.connect() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, revision)
+
+
+def require_utf8(url: str) -> None:
+    """Raise DatabaseEncodingError unless the database at ``url`` is in UTF-8; psycopg reads SQL_ASCII as bytes."""
+    with psycopg.connect(url.replace("postgresql+psycopg://", "postgresql://", 1)) as connection:
+        encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise DatabaseEncodingError(
+            f"the database's encoding is {encoding}; expected UTF8: "
+            "CREATE DATABASE hugeplan ENCODING 'UTF8' TEMPLATE template0"
+        )
 
 
 def downgrade(url: str, folder: Path, revision: str) -> None:

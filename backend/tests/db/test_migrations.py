@@ -62,6 +62,22 @@ def test_upgrades_of_several_processes_wait_for_each_other(own_database_url: str
     migrate.check(sqlalchemy_url(own_database_url), MIGRATIONS)
 
 
+def test_a_database_that_is_not_utf8_is_refused_in_one_line(own_database_url: str) -> None:
+    with psycopg.connect(own_database_url, autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS ascii_only")
+        connection.execute(
+            "CREATE DATABASE ascii_only ENCODING 'SQL_ASCII' LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0"
+        )
+    name = psycopg.conninfo.conninfo_to_dict(own_database_url)["dbname"]
+    url = own_database_url.replace(f"/{name}", "/ascii_only", 1)
+    environment = {**os.environ, "HUGEPLAN_DATABASE_URL": url}
+    command = [sys.executable, "-m", "hugeplan.cli", "migrate"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "the database's encoding is SQL_ASCII; expected UTF8" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_missing_folder_is_one_sentence() -> None:
     with pytest.raises(migrate.MigrationsMissingError, match="HUGEPLAN_MIGRATIONS_DIR"):
         migrate.migrations_dir(MIGRATIONS / "nothing")
