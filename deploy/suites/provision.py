@@ -47,7 +47,21 @@ class Want:
     packages: tuple[str, ...]
 
 
+CONTAINER_PACKAGES = (
+    "podman", "buildah", "crun", "netavark", "aardvark-dns", "iptables", "debootstrap", "ca-certificates",
+)  # fmt: skip
+
+
+def _has_container_engine() -> bool:
+    """Docker with a daemon that answers, or podman with what its stand-in base images need."""
+    docker = shutil.which("docker")
+    if docker and subprocess.run([docker, "info"], capture_output=True, check=False).returncode == 0:
+        return True
+    return all(shutil.which(program) for program in ("podman", "buildah", "crun", "debootstrap", "iptables"))
+
+
 WANTS = (
+    Want(frozenset({"containers"}), _has_container_engine, CONTAINER_PACKAGES),
     Want(frozenset({"browser"}), lambda: find_browser() is not None, ("chromium",)),
     Want(frozenset({"browser"}), lambda: Path("/usr/share/fonts/truetype/dejavu").exists(), ("fonts-dejavu-core",)),
     Want(frozenset({"agent"}), _has("rpmbuild"), ("rpm",)),

@@ -57,6 +57,10 @@ SUITES = (
         "deploy", "deploy", PYTEST, 900,
         "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"),
     ),
+    Suite(
+        "containers", "deploy", (*PYTEST, "containers/tests"), 2400,
+        "deploy/containers/tests",
+    ),
     # Before the backend's: their tests on an API server find it built.
     Suite(
         "kubernetes", "deploy", (*PYTEST, "kubernetes/tests"), 900,

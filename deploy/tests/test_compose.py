@@ -16,7 +16,6 @@ from hugeplan_agent.cli import parser as agent_parser
 from hugeplan_agent.config import PREFIX, resolve
 
 HOUSE = Path(__file__).resolve().parents[2]
-ENVIRONMENT = {"HUGEPLAN_DATABASE_PASSWORD": "secret", "HUGEPLAN_ENROLMENT_TOKEN": "x" * 40}
 VARIABLE = re.compile(r"\$\{(\w+)(?:(:-|:\?)([^}]*))?\}")
 
 
@@ -34,15 +33,16 @@ def interpolate(text: str, environment: dict[str, str]) -> str:
     return VARIABLE.sub(value, text)
 
 
-def load(environment: dict[str, str]) -> dict[str, Any]:
-    loaded = yaml.safe_load(interpolate((HOUSE / "docker-compose.yml").read_text(), environment))
+def load(environment: dict[str, str] | None = None) -> dict[str, Any]:
+    loaded = yaml.safe_load(interpolate((HOUSE / "docker-compose.yml").read_text(), environment or {}))
     assert isinstance(loaded, dict)
     return loaded
 
 
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
-    return load(ENVIRONMENT)
+    """The file as a fresh clone reads it: nothing is set."""
+    return load()
 
 
 @pytest.fixture(scope="module")
@@ -64,19 +64,36 @@ def test_the_schema_would_find_a_mistake(compose: dict[str, Any], validator: Dra
     assert list(validator.iter_errors(broken))
 
 
-def test_it_has_the_four_services_in_order(compose: dict[str, Any]) -> None:
+def test_every_service_waits_for_what_it_needs(compose: dict[str, Any]) -> None:
     services = compose["services"]
-    assert list(services) == ["postgres", "migrate", "backend", "agent"]
-    assert services["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
-    assert services["backend"]["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
-    assert services["agent"]["depends_on"] == {"backend": {"condition": "service_healthy"}}
+    assert list(services) == ["secrets", "postgres", "migrate", "backend", "demo-fleet", "welcome", "agent"]
+    done, healthy = "service_completed_successfully", "service_healthy"
+    assert services["postgres"]["depends_on"] == {"secrets": {"condition": done}}
+    assert services["migrate"]["depends_on"] == {"postgres": {"condition": healthy}}
+    assert services["backend"]["depends_on"] == services["demo-fleet"]["depends_on"] == {"migrate": {"condition": done}}
+    assert services["welcome"]["depends_on"] == services["agent"]["depends_on"] == {"backend": {"condition": healthy}}
 
 
-@pytest.mark.parametrize("missing", sorted(ENVIRONMENT))
-def test_no_secret_has_a_default(missing: str) -> None:
-    environment = {name: value for name, value in ENVIRONMENT.items() if name != missing}
-    with pytest.raises(KeyError, match=missing):
-        load(environment)
+def test_a_fresh_clone_starts_without_a_file_and_holds_no_secret(compose: dict[str, Any]) -> None:
+    text = (HOUSE / "docker-compose.yml").read_text()
+    assert ":?" not in text
+    for service in compose["services"].values():
+        for name, value in service.get("environment", {}).items():
+            assert not re.search("PASSWORD|TOKEN", name) or name.endswith("_FILE") or not value, name
+
+
+def test_our_containers_are_unprivileged(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        if name == "postgres":
+            continue  # the official image drops its rights itself
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert "user" not in service, name  # the image's own, 10001
+
+
+def test_each_image_is_built_once(compose: dict[str, Any]) -> None:
+    built = [service["image"] for service in compose["services"].values() if "build" in service]
+    assert sorted(built) == sorted(set(built)) == ["hugeplan-agent", "hugeplan-server"]
 
 
 def test_ports_are_on_loopback(compose: dict[str, Any]) -> None:
@@ -92,21 +109,27 @@ def test_build_targets_are_stages_of_the_dockerfile(compose: dict[str, Any]) -> 
     assert all(build["dockerfile"] == "deploy/Dockerfile" and build["target"] in stages for build in builds)
 
 
-@pytest.mark.parametrize(("service", "command"), [("migrate", "migrate"), ("backend", "serve")])
+@pytest.mark.parametrize("service", ["secrets", "migrate", "backend", "demo-fleet", "welcome"])
 def test_server_commands_exist_and_their_settings_are_valid(
-    compose: dict[str, Any], service: str, command: str, monkeypatch: pytest.MonkeyPatch
+    compose: dict[str, Any], service: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from hugeplan.cli import COMMANDS  # noqa: PLC0415 - heavy imports stay with the test that needs them
+    from hugeplan.cli.secrets import DATABASE_PASSWORD_VARIABLE, ENROLMENT_TOKEN_VARIABLE  # noqa: PLC0415
+    from hugeplan.cli.service_settings import SECRETS_DIR_VARIABLE  # noqa: PLC0415
     from hugeplan.settings import Settings  # noqa: PLC0415
 
-    assert compose["services"][service]["command"] == [command]
-    assert command in {row.name for row in COMMANDS}
-    names = {f"HUGEPLAN_{name.upper()}" for name in Settings.model_fields}
+    assert compose["services"][service]["command"][0] in {row.name for row in COMMANDS}
     environment = compose["services"][service]["environment"]
-    assert set(environment) <= names
+    if service == "secrets":
+        assert set(environment) == {DATABASE_PASSWORD_VARIABLE, ENROLMENT_TOKEN_VARIABLE}
+        return
+    names = {f"HUGEPLAN_{name.upper()}" for name in Settings.model_fields}
+    assert set(environment) <= {*names, SECRETS_DIR_VARIABLE}
     for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    assert Settings().sqlalchemy_url() == "postgresql+psycopg://hugeplan:secret@postgres/hugeplan"
+        monkeypatch.setenv(name, str(value).lower() if isinstance(value, bool) else value)
+    assert Settings().sqlalchemy_url() == (
+        "postgresql+psycopg://hugeplan@postgres/hugeplan?passfile=/var/lib/hugeplan/database/passfile"
+    )
 
 
 def test_the_agents_command_and_variables_are_valid(compose: dict[str, Any]) -> None:
@@ -115,6 +138,6 @@ def test_the_agents_command_and_variables_are_valid(compose: dict[str, Any]) -> 
     config = resolve(given, service["environment"])
     assert config.server == "http://backend:8000"
     assert config.measure == "quick"
-    assert config.enrolment_token == ENVIRONMENT["HUGEPLAN_ENROLMENT_TOKEN"]
-    known = {f"{PREFIX}{name.upper()}" for name in (*given, "enrolment_token")}
+    assert str(config.enrolment_token_file) == "/run/hugeplan/hugeplan_bootstrap_enrolment_token"
+    known = {f"{PREFIX}{name.upper()}" for name in given}
     assert set(service["environment"]) <= known

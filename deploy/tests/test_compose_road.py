@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_compose import ENVIRONMENT, load
+from test_compose import load
 
+from hugeplan.cli.secrets import ENROLMENT_TOKEN_FILE
 from hugeplan.embedded import TEST_SETTINGS, running
 
 BIN = Path(sys.executable).parent
@@ -63,11 +64,20 @@ def environment_of(service: dict[str, Any], **different: str) -> dict[str, str]:
 
 
 def test_an_unattended_agent_enrols_and_its_node_appears(tmp_path: Path, database: str, port: int) -> None:
-    services = load(ENVIRONMENT)["services"]
+    services = load()["services"]
+    database_dir, enrolment_dir = tmp_path / "database-secret", tmp_path / "enrolment-secret"
+    database_dir.mkdir()
+    enrolment_dir.mkdir()
     server_environment = environment_of(
-        services["backend"], HUGEPLAN_DATABASE_URL=database, HUGEPLAN_PORT=str(port), HUGEPLAN_HOST="127.0.0.1"
+        services["backend"],
+        HUGEPLAN_DATABASE_URL=database,
+        HUGEPLAN_PORT=str(port),
+        HUGEPLAN_HOST="127.0.0.1",
+        HUGEPLAN_SECRETS_DIR=str(enrolment_dir),
     )
     hugeplan, agent = str(BIN / "hugeplan"), str(BIN / "hugeplan-agent")
+    folders = ["--database-dir", str(database_dir), "--enrolment-dir", str(enrolment_dir)]
+    subprocess.run([hugeplan, services["secrets"]["command"][0], *folders], env=server_environment, check=True)
     subprocess.run([hugeplan, *services["migrate"]["command"]], env=server_environment, check=True)
 
     base = f"http://127.0.0.1:{port}"
@@ -83,6 +93,7 @@ def test_an_unattended_agent_enrols_and_its_node_appears(tmp_path: Path, databas
             services["agent"],
             HUGEPLAN_AGENT_SERVER=base,
             HUGEPLAN_AGENT_ROOT="/",
+            HUGEPLAN_AGENT_ENROLMENT_TOKEN_FILE=str(enrolment_dir / ENROLMENT_TOKEN_FILE),
             HUGEPLAN_AGENT_TOKEN_FILE=str(tmp_path / "agent/token"),
             HUGEPLAN_AGENT_SPOOL_DIR=str(tmp_path / "agent"),
             HUGEPLAN_AGENT_MEASURE_LIMIT="3s",
@@ -98,7 +109,7 @@ def test_an_unattended_agent_enrols_and_its_node_appears(tmp_path: Path, databas
                 return list(json.load(answer)["items"])
 
         until(lambda: len(nodes()) == 1, 30, "the node")
-        until(lambda: nodes()[0]["latest_run_id"] is not None, 60, "its run")
+        until(lambda: nodes()[0]["latest_run_id"] is not None, 240, "its run")
         assert nodes()[0]["name"] == socket.gethostname()
     finally:
         for process in reversed(started):

@@ -106,10 +106,10 @@ def replay(name: str, root: Path) -> Path:
             else:
                 shutil.copy2(place, workdir / target)
         elif instruction == "COPY":
-            source, target = words.split()
-            assert copy_context(source, workdir / (source if target == "./" else target)), (
-                f"COPY {words} copies nothing"
-            )
+            source, target = (word for word in words.split() if not word.startswith("--chown="))
+            # A target with a whole path is a place in the image, outside the work folder.
+            inside = source if target == "./" else target.lstrip("/")
+            assert copy_context(source, workdir / inside), f"COPY {words} copies nothing"
         elif instruction == "RUN" and not PACKAGES.fullmatch(words):
             done = subprocess.run(
                 shlex.split(words), cwd=workdir, env=environment, stdin=subprocess.DEVNULL,

@@ -169,6 +169,18 @@ async def revoke_named(session: WriteSession, name: str, role: str, now: datetim
     await session.execute(statement.values(revoked_at=now))
 
 
+async def usable_named(session: ReadSession, name: str, role: str, now: datetime) -> UUID | None:
+    """The newest usable token with this name and role."""
+    statement = (
+        select(Token.id)
+        .where(Token.name == name, Token.role == role, Token.revoked_at.is_(None))
+        .where((Token.expires_at.is_(None)) | (Token.expires_at > now))
+        .order_by(Token.created_at.desc())
+        .limit(1)
+    )
+    return (await session.scalars(statement)).first()
+
+
 async def machines_of_named(session: ReadSession, name: str, role: str) -> Sequence[str]:
     """The machines that usable tokens with this name and role are bound to."""
     statement = select(Token.machine_id).where(Token.name == name, Token.role == role, Token.revoked_at.is_(None))

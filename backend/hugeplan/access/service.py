@@ -299,3 +299,13 @@ def _other_machine(machine_id: str) -> ForbiddenError:
         "This agent token belongs to another machine. Enrol this machine, or use its own token.",
         [FieldProblem(field="machine_id", value=machine_id, expected="the machine the token was enrolled for")],
     )
+
+
+#: The token behind the login links of whoever may reach the database.
+OPERATOR_NAME = "operator of the server"
+
+
+async def operator_token_id(session: WriteSession) -> UUID:
+    """The administrator's token of the server's operator, made when there is no usable one. Its secret is not kept."""
+    found = await repository.usable_named(session, OPERATOR_NAME, Role.ADMIN.value, datetime.now(UTC))
+    return found or (await mint(session, name=OPERATOR_NAME, role=Role.ADMIN)).id

@@ -49,6 +49,7 @@ COMMANDS: Final = (
     Command("serve", "the service over an existing PostgreSQL", "hugeplan.cli.serve"),
     Command("migrate", "bring the database to the newest migration", "hugeplan.cli.migrate"),
     Command("reparse", "today's parsers over the stored runs, while the service runs", "hugeplan.cli.reparse"),
+    Command("secrets", "the passwords of an installation, made once and kept", "hugeplan.cli.secrets"),
     Command("seed", "a synthetic fleet in the database, labelled as such", "hugeplan.cli.seed"),
     Command("token", "make, list, rotate and revoke credentials", "hugeplan.cli.token"),
     Command("export", "the fleet, scenarios, plans and the audit log as JSON lines", "hugeplan.cli.export"),

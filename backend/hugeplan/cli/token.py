@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rotate.add_argument("id", type=_uuid)
     rotate.add_argument("--overlap-seconds", type=int, default=3600, metavar="N", help="default: 3600")
     link = actions.add_parser("login-link", help="print a login for a browser that works once, with a token's rights")
-    link.add_argument("id", type=_uuid)
+    link.add_argument("id", type=_uuid, nargs="?", help="default: an administrator's token for the server's operator")
 
 
 def _uuid(text: str) -> UUID:
@@ -84,8 +84,9 @@ async def _rotate(session: WriteSession, arguments: argparse.Namespace, _: Setti
 
 
 async def _login_link(session: WriteSession, arguments: argparse.Namespace, settings: Settings) -> str:
-    secret = (await logins.link_of(session, arguments.id)).secret
-    await _note(session, "login_links_create", arguments.id)
+    token_id = arguments.id or await service.operator_token_id(session)
+    secret = (await logins.link_of(session, token_id)).secret
+    await _note(session, "login_links_create", token_id)
     return f"{settings.browser_url()}/login#token={secret}"
 
 

