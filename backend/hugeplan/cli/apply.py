@@ -24,7 +24,7 @@ from hugeplan.cli.apply_journal import (
     write_in_force,
     write_journal,
 )
-from hugeplan.cli.apply_steps import check_before, grow_and_shrink, guarded, place, restore
+from hugeplan.cli.apply_steps import check_before, check_memory, check_node, grow_and_shrink, guarded, place, restore
 from hugeplan.cli.node_now import observe
 from hugeplan.cli.plan_document import PlanDocument, read_plan
 from hugeplan.cli.pool_files import PoolError, PoolFiles
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.roll_back and arguments.plan is None:
             raise InputError("give a plan, or --roll-back or --status")
         if arguments.dry_run:
-            return _dry_run(_document(arguments).plan, root)
+            return _dry_run(_document(arguments), root, arguments)
         if root == Path("/") and os.geteuid() != 0:
             raise InputError("writing pools needs root; --dry-run shows what would change")
         with only_one(root):
@@ -120,20 +120,31 @@ def _shown(changes: tuple[Change, ...]) -> str:
     return "\n".join(lines) or "  the plan has no pool"
 
 
-def _dry_run(plan: Plan, root: Path) -> int:
+def _dry_run(document: PlanDocument, root: Path, arguments: argparse.Namespace) -> int:
+    plan = document.plan
+    _check_node(plan, root, arguments)
     files = PoolFiles(root)
     changes = changes_of(plan, files)
     print(f"{plan.node}:\n{_shown(changes)}")
+    check_memory(root, changes)
     check_before(files, changes)
     return 0
 
 
+def _check_node(plan: Plan, root: Path, arguments: argparse.Namespace) -> None:
+    other = check_node(root, plan.node)
+    if other is not None and not arguments.force:
+        raise InputError(f"{other}; it is not applied. --force applies it all the same.")
+
+
 def _apply(document: PlanDocument, root: Path, arguments: argparse.Namespace) -> int:
     plan = document.plan
+    _check_node(plan, root, arguments)
     files = PoolFiles(root)
     _recover(root)
     changes = changes_of(plan, files)
     print(f"{plan.node}:\n{_shown(changes)}", flush=True)
+    check_memory(root, changes)
     check_before(files, changes)
     if all(c.before == c.wanted for c in changes):
         print("The pools are as planned already.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -13,12 +14,14 @@ from typing import Final
 from hugeplan.cli.apply_journal import Change, Journal, with_state
 from hugeplan.cli.pool_files import PoolError, PoolFiles
 from hugeplan.planner.pages import counted_pages, page_label
+from hugeplan.planner.units import format_bytes
 
 #: A pool grows in about this many steps, and a step is at least this many pages; gigantic pages one by one.
 _STEPS: Final = 16
 _STEP_PAGES: Final = 32
 _GIGANTIC_BYTES: Final = 512 * 2**20
 _ATTEMPTS: Final = 3
+_MEM_TOTAL: Final = re.compile(r"^MemTotal:\s+(\d+) kB$", re.M)
 Say = Callable[[str], None]
 
 
@@ -35,6 +38,30 @@ def releasable(files: PoolFiles, change: Change) -> int:
     """The lowest count that takes no page from a mapping: used pages, and those reserved by mappings."""
     now = files.counts(change.numa_node, change.page_bytes)
     return now.pages - max(0, min(now.free, now.free - files.reserved(change.page_bytes)))
+
+
+def check_node(root: Path, node: str) -> str | None:
+    """Why a plan for ``node`` is not for this one; None where the names agree, or this one's is not known.
+
+    A domain behind either name does not count: a Kubernetes node is often named without the one its host has.
+    """
+    path = root / "proc/sys/kernel/hostname"
+    own = path.read_text(encoding="utf-8").strip() if path.exists() else ""
+    if not own or own.partition(".")[0].lower() == node.partition(".")[0].lower():
+        return None
+    return f"the plan is for {node}, this node is {own}"
+
+
+def check_memory(root: Path, changes: tuple[Change, ...]) -> None:
+    """Refuse pools that together are larger than the memory of the node: the kernel would try until nothing is left."""
+    path = root / "proc/meminfo"
+    found = _MEM_TOTAL.search(path.read_text(encoding="ascii")) if path.exists() else None
+    wanted = sum(change.wanted * change.page_bytes for change in changes)
+    if found is not None and wanted > int(found[1]) * 1024:
+        raise PoolError(
+            f"the plan's pools take {format_bytes(wanted)}, this node has {format_bytes(int(found[1]) * 1024)}; "
+            "nothing was changed"
+        )
 
 
 def check_before(files: PoolFiles, changes: tuple[Change, ...]) -> None:

@@ -27,7 +27,7 @@ def observe(root: str = "/") -> Observation:
         from hugeplan_agent.host import Host  # noqa: PLC0415
     except ImportError as error:
         raise InputError(
-            "this command needs hugeplan-agent installed beside hugeplan: pip install hugeplan-agent"
+            "this command needs hugeplan-agent of the same release beside hugeplan (its extra is hugeplan[node])"
         ) from error
     found = collect_all(Host(root), {name: COLLECTORS[name] for name in NEEDED})
     return Observation(found.inventory, found.sample)

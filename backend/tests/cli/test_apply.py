@@ -122,6 +122,22 @@ def test_a_pool_that_is_not_there_is_named_and_nothing_changes(
     assert set(tree.counts().values()) == {0}
 
 
+def test_a_plan_for_another_node_is_refused(tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Found by following the README: the example's plan, for a server of 256 GiB, was offered to any machine."""
+    path = write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 5}))
+    (tree.root / "proc/sys/kernel/hostname").write_text("elsewhere\n")
+    for words in (("--dry-run",), ("--yes",)):
+        assert apply(tree, str(path), *words) == 2
+        assert "the plan is for db-7, this node is elsewhere" in capsys.readouterr().err
+    assert set(tree.counts().values()) == {0}
+    (tree.root / "proc/sys/kernel/hostname").write_text("db-7.example.com\n")
+    assert apply(tree, str(path), "--dry-run") == 0
+    (tree.root / "proc/meminfo").write_text("MemTotal:  8192 kB\n")
+    assert apply(tree, str(path), "--yes", "--force") == 1
+    assert "take 10 MiB, this node has 8 MiB" in capsys.readouterr().err
+    assert set(tree.counts().values()) == {0}
+
+
 def test_nobody_to_ask_changes_nothing(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 5}))
     with open(os.devnull) as nothing:  # noqa: PTH123 - a device

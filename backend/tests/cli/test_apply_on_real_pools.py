@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import platform
 import random
 import signal
 import statistics
@@ -84,7 +85,7 @@ class Tries:
         now = self.counts()
         wanted = self.dice.choice([n for n in range(0, LARGEST_PAGES + 1, 40) if abs(n - now) >= 160])
         name = f"plan {self.number}"
-        found = replace(plan_of({(0, M2): wanted}), headline=name)
+        found = replace(plan_of({(0, M2): wanted}), headline=name, node=platform.node())
         return name, wanted, write(self.folder / "plan.json", found)
 
     def started(self, path: Path) -> Run:

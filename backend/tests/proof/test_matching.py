@@ -138,6 +138,10 @@ def test_more_servers_than_instances_leave_it_open() -> None:
     assert "Which server runs it cannot be told" in by["verify_engine", "a"].title
     outcome, _ = findings(plan_of(a=None), server("postgresql@x:1"), server("postgresql@y:2"))
     assert outcome is Outcome.IN_FORCE
+    # Found on a machine with other servers: the planned one did not run yet, and theirs were called wrong.
+    others = [server(f"postgresql@{n}:{n}", huge=False, pages=3 * n) for n in (1, 2)]
+    outcome, _ = findings(plan_of(a=None), *others)
+    assert outcome is Outcome.UNDECIDED
 
 
 def test_fewer_servers_than_instances_leave_it_open() -> None:

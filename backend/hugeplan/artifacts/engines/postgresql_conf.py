@@ -14,7 +14,13 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     return per_instance("postgresql_conf", ("postgresql",), plan, request, _write)
 
 
-def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
+def _counted_for(instance: DatabaseInstance) -> list[str]:
+    """What the pages depend on: this file does not set it, and a reader may believe that it does."""
+    given = ", ".join(f"{one_line(name)} = {one_line(value)}" for name, value in sorted(instance.settings.items()))
+    return [f"# Its pages are counted for {given}; plan again before one of them is changed."] if given else []
+
+
+def _write(kind: str, instance: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
     name = f"{slug(planned.name)}-hugepages.conf"
     wanted = {item.name: item.value for item in advice}
     checks = [
@@ -28,7 +34,13 @@ def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[
         filename=name,
         path=f"$PGDATA/conf.d/{name}",
         media_type="text/plain",
-        content="\n".join([*commented(planned, advice, lambda i: f"{i.name} = {one_line(i.value)}"), ""]),
+        content="\n".join(
+            [
+                *commented(planned, advice, lambda i: f"{i.name} = {one_line(i.value)}"),
+                *_counted_for(instance),
+                "",
+            ]
+        ),
         summary=f"Puts the shared memory of {one_line(planned.name)} on its planned pages.",
         install=(
             f'install -D -m 0600 -o postgres {name} "$PGDATA/conf.d/{name}"\n'

@@ -63,7 +63,11 @@ def _judged(
         worst = judge(instance, bad)
         names = ", ".join(one.name for one in rivals)
         return replace(worst, reason=f"This is one of {names}. {worst.reason} {apart}")
-    if len({finding.state for finding in found}) == 1 and len(matched.candidates) >= len(rivals):
+    # With more servers than instances, all of them may be somebody else's: then only what is right for each is said.
+    sure = len(matched.candidates) == len(rivals) or (
+        found[0].state is State.OK and len(matched.candidates) > len(rivals)
+    )
+    if sure and len({finding.state for finding in found}) == 1:
         return replace(found[0], reason=f"{found[0].reason} The same holds for each server that it may be. {apart}")
     return unknown(
         code, instance.name, "Which server runs it cannot be told", apart,
