@@ -3,106 +3,131 @@ import { expect, test } from "./fixtures";
 import { HugeplanServer } from "./hugeplan-server";
 
 /** From a node as it runs to files, on a labelled synthetic fleet with databases; and with the server away. */
-test.describe
-  .serial("a decision", () => {
-    let server: HugeplanServer;
-    let nodeId: string;
-    test.beforeAll(async () => {
-      test.setTimeout(400_000);
-      server = await HugeplanServer.start();
-      await server.seed(12);
-      nodeId = await server.nodeNamed("postgresql");
-    });
-    test.afterAll(async () => {
-      await server?.stop();
-    });
-    test.beforeEach(async ({ page }) => {
-      await page.goto(await server.loginLink());
-      await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();
-    });
-
-    test("starts from the node as it runs, follows a what-if, and ends in files", async ({ page }) => {
-      await page.goto(`${server.url}/planner?node=${nodeId}`);
-      const database = page.getByRole("group", { name: "Database postgresql" });
-      const buffers = database.getByRole("textbox", { name: "shared_buffers" });
-      await expect(database).toContainText("as it runs today");
-      await expect(buffers).not.toHaveValue("");
-      const headline = page.getByTestId("plan-headline");
-      const before = await headline.textContent();
-      const running = await buffers.inputValue();
-      await database.getByRole("slider", { name: "Try another shared_buffers" }).focus();
-      await page.keyboard.press("ArrowLeft");
-      await expect(buffers).not.toHaveValue(running);
-      await expect(headline).not.toHaveText(before ?? "");
-      await expect(page.getByRole("region", { name: "The answer" })).toHaveAttribute("data-stale", "false");
-      // The files are those of what the answer says.
-      const pages = /([\d,]+) pages of 2M/
-        .exec((await headline.textContent()) ?? "")?.[1]
-        ?.replaceAll(",", "");
-      expect(pages).toBeDefined();
-      await page.getByRole("combobox", { name: "Another way to apply it" }).selectOption({ label: "sysctl" });
-      const downloading = page.waitForEvent("download");
-      await page.getByRole("button", { name: "Download", exact: true }).click();
-      const file = await readFile(await (await downloading).path(), "utf8");
-      expect(file).toContain(`vm.nr_hugepages = ${pages}`);
-    });
-
-    test("hands out the files of a plan that does not fit only after a warning", async ({ page }) => {
-      await page.goto(`${server.url}/planner?node=${nodeId}`);
-      const asked: unknown[] = [];
-      page.on("request", (request) => {
-        if (request.url().endsWith("/plans/preview")) asked.push(request.postDataJSON().force);
-      });
-      await page.getByRole("textbox", { name: "shared_buffers" }).fill("900GB");
-      await expect(page.getByTestId("plan-headline")).toContainText("Does not fit");
-      await expect(page.getByRole("tab")).toHaveCount(0);
-      expect(asked).not.toContain(true);
-      await page.getByRole("button", { name: "Show the files all the same" }).click();
-      await expect(page.getByText("Do not apply these files as they are.")).toBeVisible();
-      await expect(page.getByRole("tab").first()).toBeVisible();
-      expect(asked).toContain(true);
-    });
-
-    test("shows published shapes, marked as such, where nobody measured the benefit", async ({ page }) => {
-      await page.goto(`${server.url}/planner?node=${nodeId}`);
-      const figure = page.getByRole("figure", { name: /^Published throughput by buffer pool size/ });
-      await expect(figure).toContainText("Published, not this workload");
-      await expect(page.getByText(/Give its working set to see/)).toBeVisible();
-      await page.getByText("Connections, workload and pool range").click();
-      await page.getByLabel("Working set").fill("40GiB");
-      await expect(page.getByRole("heading", { name: /others reached .*% of their best/ })).toBeVisible();
-      await expect(page.getByText(/One GiB more brought/)).toBeVisible();
-    });
-
-    test("a viewer tries plans and sees nothing that saves", async ({ browser }) => {
-      const context = await browser.newContext();
-      const page = await context.newPage();
-      await page.goto(`${server.url}/login`);
-      await page.getByLabel("Token").fill(await server.newToken("reader", "viewer"));
-      await page.getByRole("button", { name: "Sign in" }).click();
-      await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();
-      await page.goto(`${server.url}/planner?node=${nodeId}`);
-      await expect(page.getByTestId("plan-headline")).toContainText("Reserve");
-      await expect(page.getByText("Your role may try plans and not save them.")).toBeVisible();
-      await expect(page.getByRole("button", { name: /^(Save|Save as|Delete)$/ })).toHaveCount(0);
-      await context.close();
-    });
-
-    test("keeps edits while the server is gone, and plans them when it is back", async ({ page, watch }) => {
-      watch.expectErrors(/ERR_CONNECTION_REFUSED|Failed to load/);
-      test.setTimeout(400_000);
-      await page.goto(`${server.url}/planner?node=${nodeId}`);
-      const headline = page.getByTestId("plan-headline");
-      await expect(headline).toContainText("Reserve");
-      await server.goAway();
-      await page.getByRole("textbox", { name: "shared_buffers" }).fill("3GB");
-      await expect(page.getByRole("alert").first()).toContainText("The server does not answer");
-      // The answer to something else is still there, and does not look new.
-      await expect(page.getByRole("region", { name: "The answer" })).toHaveAttribute("data-stale", "true");
-      await server.comeBack();
-      await page.getByRole("button", { name: "Try again" }).first().click();
-      await expect(page.getByRole("region", { name: "The answer" })).toHaveAttribute("data-stale", "false");
-      await expect(page.getByRole("textbox", { name: "shared_buffers" })).toHaveValue("3GB");
-      await expect(headline).toContainText(/Reserve 1,[56]\d\d pages of 2M/);
-    });
+test.describe("a decision", () => {
+  let server: HugeplanServer;
+  let nodeId: string;
+  test.beforeAll(async () => {
+    test.setTimeout(400_000);
+    server = await HugeplanServer.start();
+    await server.seed(12);
+    nodeId = await server.nodeNamed("postgresql");
   });
+  test.afterAll(async () => {
+    await server?.stop();
+  });
+  test.beforeEach(async ({ page }) => {
+    await page.goto(await server.loginLink());
+    await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();
+  });
+
+  test("starts from the node as it runs, follows a what-if, and ends in files", async ({ page }) => {
+    await page.goto(`${server.url}/planner?node=${nodeId}`);
+    const database = page.getByRole("group", { name: "Database postgresql" });
+    const buffers = database.getByRole("textbox", { name: "shared_buffers" });
+    await expect(database).toContainText("as it runs today");
+    await expect(buffers).not.toHaveValue("");
+    const headline = page.getByTestId("plan-headline");
+    const before = await headline.textContent();
+    const running = await buffers.inputValue();
+    await database.getByRole("slider", { name: "Try another shared_buffers" }).focus();
+    await page.keyboard.press("ArrowLeft");
+    await expect(buffers).not.toHaveValue(running);
+    await expect(headline).not.toHaveText(before ?? "");
+    await expect(page.getByRole("region", { name: "The answer" })).toHaveAttribute("data-stale", "false");
+    // The files are those of what the answer says.
+    const pages = /([\d,]+) pages of 2M/.exec((await headline.textContent()) ?? "")?.[1]?.replaceAll(",", "");
+    expect(pages).toBeDefined();
+    await page.getByRole("combobox", { name: "Another way to apply it" }).selectOption({ label: "sysctl" });
+    const downloading = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Download", exact: true }).click();
+    const file = await readFile(await (await downloading).path(), "utf8");
+    expect(file).toContain(`vm.nr_hugepages = ${pages}`);
+  });
+
+  test("hands out the files of a plan that does not fit only after a warning", async ({ page }) => {
+    await page.goto(`${server.url}/planner?node=${nodeId}`);
+    const asked: unknown[] = [];
+    page.on("request", (request) => {
+      if (request.url().endsWith("/plans/preview")) asked.push(request.postDataJSON().force);
+    });
+    await page.getByRole("textbox", { name: "shared_buffers" }).fill("900GB");
+    await expect(page.getByTestId("plan-headline")).toContainText("Does not fit");
+    await expect(page.getByRole("tab")).toHaveCount(0);
+    expect(asked).not.toContain(true);
+    await page.getByRole("button", { name: "Show the files all the same" }).click();
+    await expect(page.getByText("Do not apply these files as they are.")).toBeVisible();
+    await expect(page.getByRole("tab").first()).toBeVisible();
+    expect(asked).toContain(true);
+  });
+
+  test("shows published shapes, marked as such, where nobody measured the benefit", async ({ page }) => {
+    await page.goto(`${server.url}/planner?node=${nodeId}`);
+    const figure = page.getByRole("figure", { name: /^Published throughput by buffer pool size/ });
+    await expect(figure).toContainText("Published, not this workload");
+    await expect(page.getByText(/Give its working set to see/)).toBeVisible();
+    await page.getByText("Connections, workload and pool range").click();
+    await page.getByRole("textbox", { name: "Working set" }).fill("40GiB");
+    await expect(page.getByRole("heading", { name: /others reached .*% of their best/ })).toBeVisible();
+    await expect(page.getByText(/One GiB more brought/)).toBeVisible();
+  });
+
+  test("compares with the node as it is, with the plan in force, and with a saved scenario", async ({
+    page,
+  }) => {
+    const put = await page.request.put(`${server.url}/api/v1/nodes/${nodeId}/plan-in-force`, {
+      headers: { Authorization: `Bearer ${await server.token("admin")}` },
+      data: { pools: [{ page_bytes: 2 * 2 ** 20, pages: 9001 }] },
+    });
+    expect(put.status(), await put.text()).toBeLessThan(300);
+    await page.goto(`${server.url}/planner?node=${nodeId}`);
+    await page.getByRole("textbox", { name: "shared_buffers" }).fill("4GB");
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("four");
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+    await expect(page.getByText("Saved, version 1.")).toBeVisible();
+    await page.getByRole("textbox", { name: "shared_buffers" }).fill("2GB");
+    await page.getByRole("button", { name: "Compare" }).click();
+    const table = page.getByRole("region", { name: "Plans side by side" });
+    for (const name of ["Now", "This plan", "Plan in force", "four, as saved"])
+      await expect(table.getByRole("columnheader", { name, exact: true })).toBeVisible();
+    const pages = table.getByRole("row", { name: /^Pages of 2\sMiB/ }).getByRole("cell");
+    await expect(pages.nth(2)).toHaveText("9,001");
+    // Twice the pool, about twice the pages: the columns are plans of their own, not one plan three times.
+    const count = async (index: number) =>
+      Number(((await pages.nth(index).textContent()) ?? "").replaceAll(/\D/g, ""));
+    await expect.poll(() => count(3)).toBeGreaterThan(2 * 1024);
+    expect((await count(3)) / (await count(1))).toBeGreaterThan(1.8);
+  });
+
+  test("a viewer tries plans and sees nothing that saves", async ({ browser }) => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(`${server.url}/login`);
+    await page.getByLabel("Token").fill(await server.newToken("reader", "viewer"));
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();
+    await page.goto(`${server.url}/planner?node=${nodeId}`);
+    await expect(page.getByTestId("plan-headline")).toContainText("Reserve");
+    await expect(page.getByText("Your role may try plans and not save them.")).toBeVisible();
+    await expect(page.getByRole("button", { name: /^(Save|Save as|Delete)$/ })).toHaveCount(0);
+    await context.close();
+  });
+
+  test("keeps edits while the server is gone, and plans them when it is back", async ({ page, watch }) => {
+    watch.expectErrors(/ERR_CONNECTION_REFUSED|Failed to load/);
+    test.setTimeout(400_000);
+    await page.goto(`${server.url}/planner?node=${nodeId}`);
+    const headline = page.getByTestId("plan-headline");
+    await expect(headline).toContainText("Reserve");
+    await server.goAway();
+    await page.getByRole("textbox", { name: "shared_buffers" }).fill("3GB");
+    await expect(page.getByRole("alert").first()).toContainText("The server does not answer");
+    // The answer to something else is still there, and does not look new.
+    await expect(page.getByRole("region", { name: "The answer" })).toHaveAttribute("data-stale", "true");
+    await server.comeBack();
+    await page.getByRole("button", { name: "Try again" }).first().click();
+    await expect(page.getByRole("region", { name: "The answer" })).toHaveAttribute("data-stale", "false");
+    await expect(page.getByRole("textbox", { name: "shared_buffers" })).toHaveValue("3GB");
+    await expect(headline).toContainText(/Reserve 1,[56]\d\d pages of 2M/);
+  });
+});

@@ -1,6 +1,30 @@
 import { fileURLToPath } from "node:url";
 import type { Page } from "@playwright/test";
-import { expect, type Fleet, test } from "../fixtures";
+import { test as base, expect, type Fleet } from "../fixtures";
+import { HugeplanServer } from "../hugeplan-server";
+
+/** The labelled fleet of `make demo DEMO_FLEET=200`, with the two recorded machines. */
+const test = base.extend<object, { fleet: Fleet }>({
+  fleet: [
+    // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the fixture's needs from this pattern
+    async ({}, use) => {
+      const server = await HugeplanServer.start();
+      try {
+        await server.seed(200);
+        const guestId = await server.sendReport("guest");
+        const numaId = await server.sendReport("two-numa-nodes");
+        databaseId = await server.nodeNamed("postgresql");
+        await use({ server, guestId, numaId });
+      } finally {
+        await server.stop();
+      }
+    },
+    { scope: "worker", timeout: 400_000 },
+  ],
+});
+
+/** A synthetic node that runs a database. */
+let databaseId = "";
 
 const OUT = fileURLToPath(new URL("../../screenshots/", import.meta.url));
 
@@ -37,7 +61,8 @@ const SHOTS: Shot[] = [
   { name: "node-guest", path: ({ guestId }) => `/nodes/${guestId}`, arrived: /Memory|memory/ },
   { name: "node-numa", path: ({ numaId }) => `/nodes/${numaId}`, arrived: /Memory|memory/ },
   { name: "compare", path: () => "/compare", arrived: /runs/ },
-  { name: "planner-node", path: ({ numaId }) => `/planner?node=${numaId}`, arrived: /All \d+ inputs/ },
+  { name: "planner-as-it-runs", path: () => `/planner?node=${databaseId}`, arrived: /All \d+ inputs/ },
+  { name: "planner-numa", path: ({ numaId }) => `/planner?node=${numaId}`, arrived: /All \d+ inputs/ },
   { name: "planner-fits", path: () => `/planner?form=${form({})}`, arrived: /All \d+ inputs/ },
   {
     name: "planner-does-not-fit",

@@ -113,16 +113,17 @@ function Files({ artifacts, fits }: Pick<ApplyCardProps, "artifacts" | "fits">) 
         </Alert>
       )}
       <Tabs value={tabOf(current)} onChange={choose} keepMounted={false}>
-        <Tabs.List>
-          {tabs.map((artifact) => (
-            <Tabs.Tab key={tabOf(artifact)} value={tabOf(artifact)}>
-              {artifact.step !== null && `${artifact.step}. `}
-              {kindTitle(artifact.kind)}
-            </Tabs.Tab>
-          ))}
+        <div className={classes.ways}>
+          <Tabs.List>
+            {tabs.map((artifact) => (
+              <Tabs.Tab key={tabOf(artifact)} value={tabOf(artifact)}>
+                {artifact.step !== null && `${artifact.step}. `}
+                {kindTitle(artifact.kind)}
+              </Tabs.Tab>
+            ))}
+          </Tabs.List>
           {others.length > 0 && (
             <NativeSelect
-              className={classes.others}
               size="xs"
               aria-label="Another way to apply it"
               value=""
@@ -133,7 +134,7 @@ function Files({ artifacts, fits }: Pick<ApplyCardProps, "artifacts" | "fits">) 
               onChange={(event) => choose(event.currentTarget.value || null)}
             />
           )}
-        </Tabs.List>
+        </div>
         <Tabs.Panel value={tabOf(current)} pt="sm">
           <Artifact artifact={current} />
         </Tabs.Panel>
