@@ -34,8 +34,10 @@ from hugeplan.events.feed import EventFeed
 from hugeplan.events.router import router as events_router
 from hugeplan.evidence.router import router as evidence_router
 from hugeplan.fleet.ingest.writer import ReportWriter
+from hugeplan.fleet.metrics import FleetMetrics, render_metrics
 from hugeplan.fleet.overview_router import router as overview_router
 from hugeplan.fleet.router import router as fleet_router
+from hugeplan.fleet.watch import watch_forever
 from hugeplan.fleet_plans.router import router as fleet_plans_router
 from hugeplan.fleet_plans.runner import FleetPlanRunner
 from hugeplan.imports.router import router as imports_router
@@ -80,6 +82,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         asyncio.create_task(app.state.event_feed.run_forever(), name="events"),
         asyncio.create_task(deliver_forever(database), name="webhooks"),
         asyncio.create_task(maintain_forever(database, settings), name="maintenance"),
+        asyncio.create_task(watch_forever(database), name="silent nodes"),
+        asyncio.create_task(runner.end_abandoned_forever(), name="abandoned fleet plans"),
         asyncio.create_task(bootstrap.register_enrolment_token(database, settings), name="bootstrap"),
         asyncio.create_task(bootstrap.remember_tokens(app.state.door.gate), name="tokens"),
     ]
@@ -114,6 +118,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.database = Database(create_engine(settings))
     app.state.rate_limiter = RateLimiter()
     app.state.metrics = Metrics()
+    app.state.fleet_metrics = FleetMetrics(app.state.database)
+    app.state.metrics.registry.register(app.state.fleet_metrics)
     app.state.report_writer = ReportWriter(settings)
     app.state.event_feed = EventFeed(app.state.database)
     app.state.fleet_plan_runner = FleetPlanRunner(app.state.database, settings)
@@ -131,7 +137,7 @@ def create_app(settings: Settings) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router, prefix=openapi.API_PREFIX)
     guards = [] if settings.metrics_public else [Depends(require_viewer)]
-    app.add_api_route("/metrics", health.render_metrics, dependencies=guards, include_in_schema=False)
+    app.add_api_route("/metrics", render_metrics, dependencies=guards, include_in_schema=False)
     openapi.install(app, {"ReportDocument": Report})
     problems.install(app)
     health.install(app)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
+from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
@@ -22,6 +23,7 @@ from hugeplan.settings import Settings
 
 ADVISORY_LOCK = 4_811_252_263_002
 DAYS_AHEAD = 3
+DELETED_AT_A_TIME = 5000
 _RETRY_SECONDS = 5.0
 
 _logger = logging.getLogger(__name__)
@@ -135,41 +137,57 @@ async def maintain(database: Database, settings: Settings, now: datetime) -> Non
         steps.append(partial(_create_missing, target=target, today=today))
     for target in partitioned_tables(settings):
         steps.append(partial(_drop_old, target=target, today=today))
-    steps.append(partial(_delete_old, settings=settings, now=now))
     for step in steps:
         async with database.write() as session:
             if not await session.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK}):
                 return
             await session.execute(text("SET LOCAL statement_timeout = '10min'"))
             await step(session)
+    for statement, values in _old_rows(settings, now):
+        while await _delete_batch(database, statement, values) == DELETED_AT_A_TIME:
+            pass
 
 
-async def _delete_old(session: WriteSession, settings: Settings, now: datetime) -> None:
-    documents = now - timedelta(days=settings.document_retention_days)
-    events = now - timedelta(days=settings.event_retention_days)
-    runs = now - timedelta(days=settings.run_retention_days)
-    await session.execute(text("DELETE FROM reports WHERE received_at < :before"), {"before": documents})
-    await session.execute(text("DELETE FROM events WHERE at < :before"), {"before": events})
-    await session.execute(text("DELETE FROM webhook_deliveries WHERE finished_at < :before"), {"before": events})
-    await session.execute(text(_DELETE_RUNS), {"before": runs})
+async def _delete_batch(database: Database, statement: str, values: dict[str, Any]) -> int:
+    """Delete at most DELETED_AT_A_TIME rows in a transaction of their own, so that nobody waits long for its locks."""
+    async with database.write() as session:
+        if not await session.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK}):
+            return 0
+        found = await session.execute(text(statement), values | {"limit": DELETED_AT_A_TIME})
+        return int(found.rowcount)  # type: ignore[attr-defined]
+
+
+def _batch(table: str, condition: str) -> str:
+    return f"DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE {condition} LIMIT :limit)"  # noqa: S608
+
+
+def _old_rows(settings: Settings, now: datetime) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What is past its retention, as statements that delete a part of it."""
+
+    def before(days: int) -> dict[str, Any]:
+        return {"before": now - timedelta(days=days)}
+
+    yield _batch("reports", "received_at < :before"), before(settings.document_retention_days)
+    yield _batch("webhook_deliveries", "finished_at < :before"), before(settings.event_retention_days)
+    yield _batch("events", "at < :before"), before(settings.event_retention_days)
+    yield _DELETE_RUNS, before(settings.run_retention_days)
     if settings.silent_node_retention_days:
-        silent = now - timedelta(days=settings.silent_node_retention_days)
-        await session.execute(text("DELETE FROM nodes WHERE last_report_at < :before"), {"before": silent})
+        yield _batch("nodes", "last_report_at < :before"), before(settings.silent_node_retention_days)
     for table in ("browser_sessions", "login_links", "oidc_logins", "enrolment_approvals"):
-        await session.execute(text(f"DELETE FROM {table} WHERE expires_at < :before"), {"before": now})  # noqa: S608
+        yield _batch(table, "expires_at < :before"), {"before": now}
     # The audit log keeps what is to be known of them.
-    tokens = now - timedelta(days=settings.token_retention_days)
-    await session.execute(
-        text("DELETE FROM tokens WHERE revoked_at < :before OR expires_at < :before"), {"before": tokens}
-    )
+    yield _batch("tokens", "revoked_at < :before OR expires_at < :before"), before(settings.token_retention_days)
 
 
 # What was measured on a node is kept beside it, so a run that is still the source of it stays.
 _DELETE_RUNS = """
-DELETE FROM runs r USING node_states s
-WHERE r.stored_at < :before AND s.node_id = r.node_id AND NOT EXISTS (
-    SELECT 1 FROM jsonb_each(coalesce(s.measured -> 'parts', '{}')) p WHERE CAST(p.value ->> 'run_id' AS uuid) = r.id
-) AND r.id IS DISTINCT FROM CAST(s.measured -> 'latest' ->> 'run_id' AS uuid)
+DELETE FROM runs WHERE (node_id, id) IN (
+    SELECT r.node_id, r.id FROM runs r JOIN node_states s ON s.node_id = r.node_id
+    WHERE r.stored_at < :before AND NOT EXISTS (
+        SELECT FROM jsonb_each(coalesce(s.measured -> 'parts', '{}')) p WHERE CAST(p.value ->> 'run_id' AS uuid) = r.id
+    ) AND r.id IS DISTINCT FROM CAST(s.measured -> 'latest' ->> 'run_id' AS uuid)
+    LIMIT :limit
+)
 """
 
 

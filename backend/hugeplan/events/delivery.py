@@ -22,6 +22,8 @@ from hugeplan.db.session import Database, WriteSession
 
 POLL_SECONDS: Final = 1.0
 TIMEOUT_SECONDS: Final = 10.0
+# httpx counts connecting, sending and each wait for an answer on its own.
+LEASE_SECONDS: Final = 6 * TIMEOUT_SECONDS
 FIRST_PAUSE: Final = timedelta(seconds=5)
 LONGEST_PAUSE: Final = timedelta(hours=1)
 GIVEN_UP_AFTER: Final = timedelta(days=1)
@@ -42,12 +44,21 @@ new AS (
 UPDATE webhooks w SET last_event_id = greatest(w.last_event_id, (SELECT coalesce(max(id), 0) FROM events))
 FROM due WHERE due.id = w.id
 """
+# Taken for as long as an attempt may last, in a transaction that ends before the attempt: a receiver that hangs holds
+# no connection and no lock. A sender that dies leaves its rows to the next when their lease has run out.
 _TAKE = """
+WITH due AS (
+    SELECT webhook_id, event_id FROM webhook_deliveries WHERE finished_at IS NULL AND next_attempt_at <= now()
+    ORDER BY next_attempt_at, event_id LIMIT :limit FOR UPDATE SKIP LOCKED
+), taken AS (
+    UPDATE webhook_deliveries d SET next_attempt_at = now() + make_interval(secs => :lease) FROM due
+    WHERE d.webhook_id = due.webhook_id AND d.event_id = due.event_id
+    RETURNING d.webhook_id, d.event_id, d.attempts
+)
 SELECT d.webhook_id, d.event_id, d.attempts, w.url, w.secret, w.format, e.at, e.kind, e.node_id, e.node_name, e.code,
     e.subject, e.state, e.previous_state, e.text
-FROM webhook_deliveries d JOIN webhooks w ON w.id = d.webhook_id JOIN events e ON e.id = d.event_id
-WHERE d.finished_at IS NULL AND d.next_attempt_at <= now()
-ORDER BY d.next_attempt_at, d.event_id LIMIT :limit FOR UPDATE OF d SKIP LOCKED
+FROM taken d JOIN webhooks w ON w.id = d.webhook_id JOIN events e ON e.id = d.event_id
+ORDER BY d.event_id
 """
 _NOTE = """
 UPDATE webhook_deliveries SET attempts = attempts + 1, next_attempt_at = :next, finished_at = :finished,
@@ -88,8 +99,11 @@ async def deliver_once(database: Database, client: httpx.AsyncClient) -> int:
     async with database.write() as session:
         await session.execute(text(_QUEUE))
     async with database.write() as session:
-        rows = (await session.execute(text(_TAKE), {"limit": _BATCH})).all()
-        outcomes = await asyncio.gather(*(_send(client, row) for row in rows))
+        rows = (await session.execute(text(_TAKE), {"limit": _BATCH, "lease": LEASE_SECONDS})).all()
+    if not rows:
+        return 0
+    outcomes = await asyncio.gather(*(_send(client, row) for row in rows))
+    async with database.write() as session:
         for row, outcome in zip(rows, outcomes, strict=True):
             await _note(session, row, outcome)
     return len(rows)

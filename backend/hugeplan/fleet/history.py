@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -15,7 +14,6 @@ from hugeplan.api.problems import FieldProblem, invalid_input
 from hugeplan.db.session import ReadSession
 from hugeplan.fleet.history_schemas import HistoryGap, HistoryPoint, NodeHistory
 from hugeplan.fleet.service import require_node
-from hugeplan.planner.model import MemoryHistory
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 _WIDTHS: Final = (
@@ -123,17 +121,3 @@ def _gaps(points: Sequence[HistoryPoint], width: int) -> list[HistoryGap]:
         for before, after in itertools.pairwise(points)
         if after.start_at - before.start_at - step >= least
     ]
-
-
-async def ordinary_memory(session: ReadSession, node_id: UUID, *, days: int = 60) -> MemoryHistory | None:
-    """What a node used outside of its pools, hour by hour, as the planner's forecast and risk take it.
-
-    None where nothing is known. At most 60 days of hours: the largest use of each.
-    """
-    now = datetime.now(UTC)
-    rows = await _read(session, "hours", node_id, start=now - timedelta(days=days), end=now, width=HOUR)
-    known = [(row[0].timestamp(), int(row[-1])) for row in rows if row[-1] is not None]
-    if not known:
-        return None
-    times, used = zip(*known, strict=True)
-    return MemoryHistory(times_seconds=tuple(math.floor(t) for t in times), used_bytes=tuple(used))

@@ -6,15 +6,20 @@ import asyncio
 import logging
 import os
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
+
+from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.db.session import Database
 from hugeplan.fleet_plans import repository
 from hugeplan.settings import Settings
 
 JOBS_AT_A_TIME: Final = 1
+ABANDONED_AFTER: Final = timedelta(minutes=15)
+"""A job that runs says so several times per second; one that waits for its turn does not wait this long."""
+LOOK_SECONDS: Final = 60.0
 
 _logger = logging.getLogger(__name__)
 
@@ -33,6 +38,17 @@ class FleetPlanRunner:
         task = asyncio.create_task(self._run(job_id), name=f"fleet plan {job_id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def end_abandoned_forever(self) -> None:
+        """Mark jobs as failed whose process is gone, until cancelled: of this service or of another replica."""
+        while True:
+            now = datetime.now(UTC)
+            try:
+                async with self._database.write() as session:
+                    await repository.end_abandoned(session, now - ABANDONED_AFTER, now)
+            except (SQLAlchemyError, OSError) as error:
+                _logger.warning("fleet plans cannot be looked after", extra={"error": str(error).splitlines()[0]})
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def close(self) -> None:
         """Stop waiting for jobs."""

@@ -1,0 +1,82 @@
+"""Nodes that stopped reporting: a finding and an event, opened by whichever replica looks first.
+
+The next report of the node closes both, as it does with every finding that no longer holds. Made-up nodes never report,
+so they are left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+from hugeplan.db.session import Database
+from hugeplan.events.records import Event, write_events
+from hugeplan.fleet.findings.base import attention
+from hugeplan.fleet.ingest.node_update import KeptFinding
+from hugeplan.fleet.selector import STALE_AFTER
+
+CODE: Final = "node_stale"
+LOOK_SECONDS: Final = 60.0
+_BATCH: Final = 500
+
+_SILENT: Final = """
+SELECT n.id, n.name, n.last_report_at FROM nodes n
+WHERE n.last_report_at < :before AND NOT n.synthetic
+    AND NOT EXISTS (SELECT FROM node_findings f WHERE f.node_id = n.id AND f.code = :code)
+ORDER BY n.id LIMIT :limit FOR UPDATE OF n SKIP LOCKED
+"""
+_OPEN: Final = (
+    "INSERT INTO node_findings (node_id, code, subject, state, title, since)"
+    " VALUES (:node_id, :code, :subject, :state, :title, :since) ON CONFLICT DO NOTHING",
+    "UPDATE node_states SET findings = findings || CAST(:finding AS jsonb) WHERE node_id = :node_id",
+    "UPDATE nodes SET findings_attention = findings_attention + 1 WHERE id = :node_id",
+)
+
+_logger = logging.getLogger(__name__)
+
+
+async def mark_stale(database: Database, now: datetime) -> int:
+    """Open the finding of nodes that became silent. How many; at most one batch, in one transaction."""
+    async with database.write() as session:
+        values = {"before": now - STALE_AFTER, "code": CODE, "limit": _BATCH}
+        rows = (await session.execute(text(_SILENT), values)).all()
+        events = []
+        for node_id, name, last_report_at in rows:
+            found = attention(
+                CODE,
+                name,
+                "The node stopped reporting",
+                f"Its last report came at {last_report_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC.",
+                "See whether the machine runs, and the agent's log: journalctl -u hugeplan-agent.",
+            )
+            kept = KeptFinding(**msgspec.structs.asdict(found), since=now)
+            fields = msgspec.structs.asdict(kept) | {
+                "node_id": node_id,
+                "finding": msgspec.json.encode([kept]).decode(),
+            }
+            for statement in _OPEN:
+                await session.execute(text(statement), fields)
+            told = f"{name}: {kept.title}"
+            events.append(
+                Event(at=now, kind="finding_opened", node_id=node_id, node_name=name, code=CODE, subject=name,
+                      state=kept.state, text=told)
+            )  # fmt: skip
+        await write_events(session, events)
+    return len(rows)
+
+
+async def watch_forever(database: Database) -> None:
+    """Look until cancelled. A database that is away is asked again."""
+    while True:
+        try:
+            while await mark_stale(database, datetime.now(UTC)) == _BATCH:
+                pass
+        except (SQLAlchemyError, OSError) as error:
+            _logger.warning("silent nodes cannot be looked for", extra={"error": str(error).splitlines()[0]})
+        await asyncio.sleep(LOOK_SECONDS)
