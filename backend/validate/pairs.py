@@ -59,19 +59,11 @@ class Bench:
             return {case.name: self._alternate(case, base, other, second) for case in self.cases}
 
     def _alternate(self, case: Case, base: Server, other: Server, second: str) -> list[Pair]:
-        found = []
         with workers(base, case) as first_workers, workers(other, case) as second_workers, ExitStack() as stack:
             self._check(first_workers, "off")
             self._check(second_workers, second)
             stack.enter_context(others_kept_away(case))
-            for number in range(self.batches):
-                if number % 2 == 0:
-                    one = first_workers.batch()
-                    found.append(Pair(one, second_workers.batch()))
-                else:
-                    two = second_workers.batch()
-                    found.append(Pair(first_workers.batch(), two))
-        return found
+            return alternate(first_workers, second_workers, self.batches)
 
     def _in_turn(self, second: str) -> Pairs:
         runs = []
@@ -100,6 +92,19 @@ class Bench:
         expected = self.page_bytes if mode == "on" else os.sysconf("SC_PAGE_SIZE")
         if made.page_bytes != expected:
             raise ServerError(f"the server runs on {made.page_bytes}-byte pages, {expected} were asked for")
+
+
+def alternate(first: Workers, second: Workers, batches: int) -> list[Pair]:
+    """Batches of two page sizes in turns; who goes first changes from pair to pair."""
+    found = []
+    for number in range(batches):
+        if number % 2 == 0:
+            one = first.batch()
+            found.append(Pair(one, second.batch()))
+        else:
+            two = second.batch()
+            found.append(Pair(first.batch(), two))
+    return found
 
 
 def median_speedup(pairs: Sequence[Pair]) -> float:

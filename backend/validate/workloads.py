@@ -22,8 +22,16 @@ from typing import Protocol, Self
 from validate.server import BLOCK_BYTES, NARROW_ROW_BYTES, Server, ServerError, kernel_page_bytes
 
 GATE = 4711
-EXPECTED_LOOKUP_NS = 20_000.0
-"""For the size of a pgbench batch alone: about a second of work."""
+EXPECTED_LOOKUP_NS, EXPECTED_NS_PER_ROW_BYTE = 20_000.0, 2.0
+"""For the size of a pgbench batch alone."""
+
+BATCH_SECONDS = 0.5
+"""Wanted length of a pgbench batch on a quiet machine; other work on it makes it two to four times as long."""
+
+FAULT_AROUND_STRIDE_BYTES = 48 * 1024
+"""Kernels map 64 KiB around a read fault (``fault_around_bytes``): a row per 48 KiB completes a page table."""
+COMPLETE_SHARE = 0.9
+"""Share of the data that a connection on base pages must have mapped before it is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +104,9 @@ def _read(server: Server) -> str:
     return "count(r.payload)" if server.shape.row_bytes <= NARROW_ROW_BYTES else "max(right(r.payload, 1))"
 
 
-def _warm_sql(server: Server) -> str:
-    """Look up a row of every heap block and every leaf of the index, in key order."""
-    step = max(1, BLOCK_BYTES // (server.shape.row_bytes + 36) // 2)
+def _warm_sql(server: Server, every_bytes: int) -> str:
+    """Look up one row per ``every_bytes`` of data, in key order; index leaves lie closer together than that."""
+    step = max(1, every_bytes // (server.shape.row_bytes + 36))
     return (
         f"select {_read(server)} from generate_series(1, {server.shape.rows}, {step}) g(id) "  # noqa: S608 - our integers
         "cross join lateral (select payload from rows where rows.id = g.id offset 0) r"
@@ -111,6 +119,14 @@ def _lookups_sql(server: Server) -> str:
         f"select {_read(server)} from generate_series(1, %s) g(id) cross join lateral (select payload from rows "  # noqa: S608 - integers
         f"where rows.id = 1 + (hashint8extended(g.id, %s) & 9223372036854775807) %% {server.shape.rows} offset 0) r"
     )
+
+
+def _is_complete(pid: int, server: Server) -> bool:
+    """Whether a connection on base pages has mapped the data. (Huge pages in shared tables are counted to nobody.)"""
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("RssShmem:"):
+            return int(line.split()[1]) * 1024 >= COMPLETE_SHARE * server.data_bytes()
+    return True
 
 
 def _cpu_ns(pids: Sequence[int]) -> int:
@@ -168,26 +184,37 @@ class Pgbench:
     """
 
     page_bytes: int
+    warm_stride_bytes = FAULT_AROUND_STRIDE_BYTES
 
     def __init__(self, server: Server, case: Case) -> None:
         self.server, self.case = server, case
-        self.per_client = int(1e9 / EXPECTED_LOOKUP_NS * len(case.cpus) / case.clients)
+        expected_ns = EXPECTED_LOOKUP_NS + EXPECTED_NS_PER_ROW_BYTE * server.shape.row_bytes
+        self.per_client = max(50, int(BATCH_SECONDS * 1e9 / expected_ns * len(case.cpus) / case.clients))
 
     def __enter__(self) -> Self:
         server, case = self.server, self.case
-        script = server.folder / "lookup.sql"
-        script.write_text(self._script(), encoding="utf-8")
         self.control = server.connect()
         self.control.execute("select pg_advisory_lock(%s)", (GATE,))
-        shares = clients_per_cpu(case)
-        self.clients = {cpu: self._start(script, cpu, count) for cpu, count in shares.items()}
-        backends = self._wait_for_all()
+        backends = self._started()
+        self.page_bytes = kernel_page_bytes(backends[0])
+        if self.page_bytes == os.sysconf("SC_PAGE_SIZE") and not _is_complete(backends[0], server):
+            # No fault-around here: every block is read, which takes eight times as long.
+            self._stop()
+            self.warm_stride_bytes = BLOCK_BYTES // 2
+            backends = self._started()
         self.pids = [*backends, *(client.pid for client in self.clients.values())]
         for cpu, client in self.clients.items():
             _pin([*self._backends_of(cpu), client.pid], [cpu], exclusive=case.exclusive)
-        self.page_bytes = kernel_page_bytes(backends[0])
         self.batch()
         return self
+
+    def _started(self) -> list[int]:
+        """Every CPU's pgbench with its clients at the gate; process ids of the backends."""
+        script = self.server.folder / "lookup.sql"
+        script.write_text(self._script(), encoding="utf-8")
+        shares = clients_per_cpu(self.case)
+        self.clients = {cpu: self._start(script, cpu, count) for cpu, count in shares.items()}
+        return self._wait_for_all()
 
     def _start(self, script: Path, cpu: int, count: int) -> subprocess.Popen[bytes]:
         arguments = ["-h", str(self.server.folder), "-U", "postgres", "-n", "-M", "prepared"]
@@ -205,7 +232,8 @@ class Pgbench:
             f"\\if :left\n\\set left :left - 1\n\\set id random(1, {self.server.shape.rows})\n"
             "select payload from rows where id = :id;\n"
             f"\\elif :warm\nselect pg_advisory_lock_shared({GATE});\nselect pg_advisory_unlock_shared({GATE});\n"
-            f"\\set left {self.per_client}\n\\else\n{_warm_sql(self.server)};\n\\set warm 1\n\\endif\n"
+            f"\\set left {self.per_client}\n\\else\n{_warm_sql(self.server, self.warm_stride_bytes)};\n"
+            "\\set warm 1\n\\endif\n"
         )
 
     def _wait_for_all(self) -> list[int]:
@@ -234,11 +262,18 @@ class Pgbench:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._stop()
+        self.control.close()
+
+    def _stop(self) -> None:
         for client in self.clients.values():
             client.send_signal(signal.SIGTERM)
         for client in self.clients.values():
             client.wait()
-        self.control.close()
+        # A backend that waits for the gate does not see that its client is gone.
+        names = [_application(cpu) for cpu in self.clients]
+        ended = "select pg_terminate_backend(pid, 60000) from pg_stat_activity where application_name = any(%s)"
+        self.control.execute(ended, (names,))
 
 
 class NestedLoop:
@@ -255,7 +290,7 @@ class NestedLoop:
             self.connection.execute(f"set enable_{name} = off")
         self.connection.execute("set max_parallel_workers_per_gather = 0")
         self.pid = self.connection.info.backend_pid
-        self.connection.execute(_warm_sql(self.server))
+        self.connection.execute(_warm_sql(self.server, BLOCK_BYTES // 2))
         _pin([self.pid], self.case.cpus, exclusive=self.case.exclusive)
         self.page_bytes = kernel_page_bytes(self.pid)
         self.count = 20_000

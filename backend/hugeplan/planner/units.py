@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from hugeplan.planner.errors import UnitError
@@ -173,6 +174,7 @@ def parse_fraction(text: str | float, field: str) -> float:
 _STEPS: Final = (("PiB", 2**50), ("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 
+@lru_cache(maxsize=8192)
 def format_bytes(count: int) -> str:
     """Bytes with three significant digits in an IEC unit: ``1.50 GiB``, ``97.7 MiB``; exact below 1 KiB.
 

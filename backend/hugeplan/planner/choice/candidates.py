@@ -7,14 +7,14 @@ gigantic pages come at boot only. That cost is small on purpose: it only decides
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
 from hugeplan.planner.demand import DemandContext, Engine, PageChoice, demand_of, engine_named
-from hugeplan.planner.errors import PageSizeError
-from hugeplan.planner.gain.page_size_gain import gains
+from hugeplan.planner.errors import PageSizeError, PlannerError
+from hugeplan.planner.gain.page_size_gain import gains_of_all
 from hugeplan.planner.memory.ledger import hvo_returned_bytes
 from hugeplan.planner.memory.page_tables import page_table_bytes
 from hugeplan.planner.memory.pools import most_slack_pages, present_pages
@@ -127,27 +127,121 @@ def instance_candidates(
     weigh_gains: bool = True,
 ) -> InstanceCandidates:
     """All candidates of one instance. PlannerErrors name the setting or the page size that cannot be used."""
+    weighing = _Weighing(node, policy, context, weigh_gains)
+    return _with_gains(weighing, [_prepared(weighing, instance)])[0]
+
+
+def candidates_of_all(
+    node: NodeFacts,
+    instances: Sequence[DatabaseInstance],
+    policy: Policy,
+    context: DemandContext,
+    *,
+    weigh_gains: bool = True,
+) -> tuple[InstanceCandidates, ...]:
+    """The candidates of several instances, whose gains are worked out together.
+
+    Remembered: while one setting of a scenario moves, the other instances stay as they are. PlannerErrors name the
+    instance by its place.
+    """
+    weighing = _Weighing(node, policy, context, weigh_gains)
+    keys = [(weighing, _content(instance)) for instance in instances]
+    known = {key: found for key in keys if (found := _remembered.get(key)) is not None}
+    fresh = []
+    for index, (key, instance) in enumerate(zip(keys, instances, strict=True)):
+        if key in known:
+            continue
+        try:
+            fresh.append((key, _prepared(weighing, instance)))
+        except PlannerError as error:
+            raise error.within(f"databases[{index}]") from error
+    known.update(zip((key for key, _ in fresh), _with_gains(weighing, [one for _, one in fresh]), strict=True))
+    if len(_remembered) > _REMEMBERED_MAX:
+        _remembered.clear()
+    _remembered.update(known)
+    return tuple(replace(known[key], instance=instance) for key, instance in zip(keys, instances, strict=True))
+
+
+class _Weighing:
+    """What the candidates of all instances of one request depend on besides the instance; its hash is made once."""
+
+    __slots__ = ("_hash", "content", "context", "node", "policy", "weigh_gains")
+
+    def __init__(self, node: NodeFacts, policy: Policy, context: DemandContext, weigh_gains: bool) -> None:
+        self.node, self.policy, self.context, self.weigh_gains = node, policy, context, weigh_gains
+        self.content = (node, policy, context, weigh_gains)
+        self._hash = hash(self.content)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Weighing) and self.content == other.content
+
+
+_REMEMBERED_MAX = 1024
+_remembered: dict[tuple[_Weighing, Hashable], InstanceCandidates] = {}
+
+
+def _content(instance: DatabaseInstance) -> Hashable:
+    """An instance as something hashable: its settings are a mapping."""
+    return tuple(
+        tuple(sorted(instance.settings.items())) if name == "settings" else getattr(instance, name)
+        for name in _INSTANCE_FIELDS
+    )
+
+
+_INSTANCE_FIELDS = tuple(field.name for field in fields(DatabaseInstance))
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """An instance with its demands and page tables by page size, before gains are known."""
+
+    instance: DatabaseInstance
+    engine: Engine
+    demands: Mapping[int, Demand]
+    tables: Mapping[int, int]
+
+
+def _prepared(weighing: _Weighing, instance: DatabaseInstance) -> _Prepared:
+    node, context = weighing.node, weighing.context
     engine = engine_named(instance.engine)
-    sizes = candidate_sizes(node, instance, policy)
+    sizes = candidate_sizes(node, instance, weighing.policy)
     base = demand_at(instance, node.base_page_bytes, context)
     demands = {node.base_page_bytes: base}
     if base.wants_pool:
         demands |= {size: demand_at(instance, size, context) for size in sizes}
     tables = {size: tables_bytes(node, demand, instance.workload) for size, demand in demands.items()}
-    found = gains(node, instance, demands) if weigh_gains else ()
-    setting = _Setting(node=node, instance=instance, engine=engine, policy=policy, tables=tables, gains=found)
+    return _Prepared(instance, engine, demands, tables)
+
+
+def _with_gains(weighing: _Weighing, prepared: Sequence[_Prepared]) -> list[InstanceCandidates]:
+    node = weighing.node
+    found: Sequence[tuple[Gain, ...]] = [()] * len(prepared)
+    if weighing.weigh_gains and prepared:
+        found = gains_of_all(node, [(one.instance, one.demands) for one in prepared])
+    return [_all_candidates(weighing, one, gains) for one, gains in zip(prepared, found, strict=True)]
+
+
+def _all_candidates(weighing: _Weighing, one: _Prepared, gains: tuple[Gain, ...]) -> InstanceCandidates:
+    node, instance = weighing.node, one.instance
+    base = one.demands[node.base_page_bytes]
+    setting = _Setting(
+        node=node, instance=instance, engine=one.engine, policy=weighing.policy, tables=one.tables, gains=gains
+    )
     candidates = [
         _candidate(setting, demand)
-        for size, demand in demands.items()
+        for size, demand in one.demands.items()
         if size != node.base_page_bytes or _base_is_open(instance, base)
     ]
     return InstanceCandidates(
         instance=instance,
-        engine=engine,
+        engine=one.engine,
         base_demand=base,
-        base_tables_bytes=tables[node.base_page_bytes],
+        base_tables_bytes=one.tables[node.base_page_bytes],
         candidates=tuple(candidates),
-        gains=found,
+        gains=gains,
     )
 
 

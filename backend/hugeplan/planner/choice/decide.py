@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from hugeplan.planner.choice.candidates import (
     Candidate,
     InstanceCandidates,
+    candidates_of_all,
     demand_at,
-    instance_candidates,
     tables_bytes,
 )
 from hugeplan.planner.choice.instance_claims import fixed_claim, private_claim
@@ -135,17 +135,7 @@ def decide(inputs: ChoiceInputs) -> tuple[tuple[InstanceCandidates, ...], Select
 
 
 def _prospects(inputs: ChoiceInputs, instances: Sequence[DatabaseInstance]) -> tuple[InstanceCandidates, ...]:
-    found = []
-    for index, instance in enumerate(instances):
-        try:
-            found.append(
-                instance_candidates(
-                    inputs.node, instance, inputs.policy, inputs.context, weigh_gains=inputs.weigh_gains
-                )
-            )
-        except PlannerError as error:
-            raise error.within(f"databases[{index}]") from error
-    return tuple(found)
+    return candidates_of_all(inputs.node, instances, inputs.policy, inputs.context, weigh_gains=inputs.weigh_gains)
 
 
 def _check_ranges(inputs: ChoiceInputs) -> None:

@@ -81,6 +81,7 @@ class AccessProfile:
     ``warm_pages`` are base pages of shared memory used by every operation (locks, process array, counters);
     ``private_pages`` are hot pages outside shared memory, which take room in the TLB but keep their page size.
     ``uncertainty`` scales the accesses down and up for the range. ``inputs`` says where each figure came from.
+    ``private_lines``: cache lines that each process reads of its own memory in every operation.
     ``exposed`` is the share of a walk that the operation waits for. ``operation_ns``: how long an operation keeps a
     core, which is the time that neighbours have to replace cache lines.
     """
@@ -93,6 +94,7 @@ class AccessProfile:
     inputs: tuple[Term, ...]
     operation_ns: Range
     exposed: Range = CHAINED
+    private_lines: float = 0.0
 
     @property
     def cold_accesses(self) -> float:

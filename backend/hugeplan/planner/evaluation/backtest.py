@@ -16,7 +16,7 @@ from hugeplan.planner.demand import access_profile
 from hugeplan.planner.demand.accesses import CHAINED, INDEPENDENT, AccessProfile, AccessRegion
 from hugeplan.planner.gain.page_size_gain import NATIVE_BOUND, NESTED_BOUND, machine_of, over_scenarios, scenarios_of
 from hugeplan.planner.gain.translation import expected_pages_touched
-from hugeplan.planner.gain.translation_saving import savings
+from hugeplan.planner.gain.translation_saving import SavingProblem, savings
 from hugeplan.planner.model import (
     GIB,
     BenefitPoint,
@@ -162,8 +162,8 @@ def _saving(profile: AccessProfile, hardware: HardwareFacts, page_bytes: int, pr
     """The planner's saving for a profile, over the granules that are possible."""
     node = NodeFacts(name="published", numa=(NumaNode(id=0, mem_total_bytes=GIB),), cpus=processes, hardware=hardware)
     scenarios = scenarios_of(hardware, node.base_page_bytes, page_bytes, node.arch)
-    machines = tuple(machine_of(node, scenario, page_bytes, processes, processes) for scenario in scenarios)
-    return over_scenarios(savings(profile, machines, described=True)).ns
+    machines = tuple(machine_of(node, scenario, page_bytes, processes, busy=processes) for scenario in scenarios)
+    return over_scenarios(savings((SavingProblem(profile, machines, described=True),))[0]).ns
 
 
 def _uniform_reads(

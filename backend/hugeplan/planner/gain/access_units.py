@@ -34,6 +34,9 @@ class UnitCounts:
         accesses: items that an operation accesses there.
         unit_accesses: units that it accesses there: items with their near accesses.
         lines: cache lines that it reads there.
+        unit_rates: accesses per unit.
+        line_rates: cache lines read per unit, as a list.
+        item_list: ``items`` as a list.
     """
 
     starts: Indices
@@ -42,6 +45,9 @@ class UnitCounts:
     accesses: Floats
     unit_accesses: Floats
     lines: Floats
+    unit_rates: Floats
+    line_rates: list[float]
+    item_list: list[float]
 
 
 class AccessUnits:
@@ -70,20 +76,32 @@ def _unit_counts(profile: AccessProfile, unit_bytes: int) -> UnitCounts:
     starts: list[int] = []
     for index, region in enumerate(profile.regions):
         starts.append(len(rows))
-        near = near_accesses(region, unit_bytes)
+        near = region.near_accesses if unit_bytes < region.item_bytes else 0.0  # a unit that holds the item has none
         distinct = _distinct(region, unit_bytes, near)
-        for item_share, share in _groups(region, profile.zipf_s, unit_bytes):
-            accesses = region.accesses * share
-            rows.append(
-                (index, max(1.0, distinct * item_share), accesses, accesses * (1.0 + near), accesses * region.lines)
-            )
-    table = np.array(rows, dtype=np.float64).T
-    return UnitCounts(np.array(starts), table[0].astype(np.intp), *table[1:])
+        if region.popularity_rows is None or profile.zipf_s <= 0.0:
+            rows.append(_class(index, region, distinct, region.accesses, near))
+            continue
+        for item_share, share in _groups(region, region.popularity_rows, profile.zipf_s, unit_bytes):
+            rows.append(_class(index, region, distinct * item_share, region.accesses * share, near))
+    # Row by row and column by column in Python: a profile has a dozen classes, too few for an array to pay.
+    region_of, items, accesses, units, lines = zip(*rows, strict=True)
+    held = np.array((items, accesses, units, lines))
+    return UnitCounts(
+        starts=np.array(starts),
+        region=np.array(region_of),
+        items=held[0],
+        accesses=held[1],
+        unit_accesses=held[2],
+        lines=held[3],
+        unit_rates=held[2] / held[0],
+        line_rates=[line / item for line, item in zip(lines, items, strict=True)],
+        item_list=list(items),
+    )
 
 
-def near_accesses(region: AccessRegion, unit_bytes: int) -> float:
-    """Near accesses that are units of their own: none once a unit holds the whole item."""
-    return region.near_accesses if unit_bytes < region.item_bytes else 0.0
+def _class(index: int, region: AccessRegion, items: float, accesses: float, near: float) -> tuple[float, ...]:
+    """(region, items, accesses, accesses to units, lines) of one class; every class has at least one item."""
+    return index, items if items > 1.0 else 1.0, accesses, accesses * (1.0 + near), accesses * region.lines
 
 
 def _distinct(region: AccessRegion, unit_bytes: int, near: float) -> float:
@@ -94,12 +112,10 @@ def _distinct(region: AccessRegion, unit_bytes: int, near: float) -> float:
     return max(1.0, -units * math.expm1(-region.items / units))
 
 
-def _groups(region: AccessRegion, zipf_s: float, unit_bytes: int) -> tuple[tuple[float, float], ...]:
-    """Classes (share of the region's units, share of its references)."""
-    if region.popularity_rows is None or zipf_s <= 0.0:
-        return ((1.0, 1.0),)
+def _groups(region: AccessRegion, rows: int, zipf_s: float, unit_bytes: int) -> tuple[tuple[float, float], ...]:
+    """Classes (share of the region's units, share of its references) of Zipf-popular rows."""
     units = max(1.0, region.span_bytes / max(unit_bytes, region.item_bytes))
-    return _zipf_groups(_rounded(region.popularity_rows), zipf_s, _rounded(region.popularity_rows / units))
+    return _zipf_groups(_rounded(rows), zipf_s, _rounded(rows / units))
 
 
 def _rounded(value: float) -> int:

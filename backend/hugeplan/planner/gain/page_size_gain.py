@@ -8,16 +8,17 @@ Published gains stand beside it as evidence. Every input is listed with where it
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hugeplan.planner.demand import access_profile, engine_named
 from hugeplan.planner.demand.accesses import AccessProfile, accessed_bytes
 from hugeplan.planner.demand.published_bands import band_of
-from hugeplan.planner.gain.translation_saving import Machine, Saving, l1_miss_ns, savings
+from hugeplan.planner.gain.translation_saving import Machine, Saving, SavingProblem, l1_miss_ns, savings
 from hugeplan.planner.gain.walk_cost import Reach, WalkCost, granule_of, table_line_bytes, walk_cost
 from hugeplan.planner.memory.page_tables import page_table_bytes
 from hugeplan.planner.model import (
+    GIB,
     KIB,
     MIB,
     Confidence,
@@ -30,6 +31,7 @@ from hugeplan.planner.model import (
     Source,
     Term,
 )
+from hugeplan.planner.pages import page_label
 
 HIGH_WIDTH_POINTS, MEDIUM_WIDTH_POINTS = 20.0, 60.0
 """Widest range, in points of throughput, that may be called high (plus or minus 10) and medium confidence."""
@@ -38,17 +40,42 @@ NATIVE_BOUND, NESTED_BOUND = 2.1, 3.0
 """Largest speed-up that translation alone can give dependent random reads (sheet section 7)."""
 
 
+SHARED_TABLE_PAGE_BYTES, SHARED_TABLE_ARCHS = 2 * MIB, frozenset({"x86_64", "aarch64", "riscv64"})
+"""Huge pages whose tables the kernel shares between processes, one level above base pages of 4K."""
+
+ENTRY_BYTES = 8
+"""Bytes of one page-table entry on every architecture that is planned for."""
+
 THP_PAGE_BYTES, THP_BASE_PAGE_BYTES = 2 * MIB, 4 * KIB
 """Size of a transparent huge page, one page-table level above base pages of 4K (x86-64, AArch64)."""
 
 
 def gains(node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Demand]) -> tuple[Gain, ...]:
-    """The gain of every page size in ``demands`` (page bytes -> demand) against the node's base page, smallest first.
+    """The gains of one instance; see :func:`gains_of_all`."""
+    return gains_of_all(node, [(instance, demands)])[0]
 
-    The base page size itself, where asked for, gets a gain of zero and its page-table bytes. Where the node's THP
-    setting is known and not ``never``, 2M is followed by what transparent huge pages would give without a pool.
+
+def gains_of_all(
+    node: NodeFacts, wanted: Sequence[tuple[DatabaseInstance, Mapping[int, Demand]]]
+) -> list[tuple[Gain, ...]]:
+    """By instance, the gain of every page size in its demands (page bytes -> demand) against the node's base page.
+
+    Smallest first. The base page size itself, where asked for, gets a gain of zero and its page-table bytes. Where the
+    node's THP setting is known and not ``never``, 2M is followed by what transparent huge pages would give without a
+    pool.
     """
-    weighed = {case.page_bytes: (case, saving) for case, saving in _savings(node, instance, demands)}
+    solved = _savings(node, wanted)
+    return [
+        _gains(node, instance, demands, weighed) for (instance, demands), weighed in zip(wanted, solved, strict=True)
+    ]
+
+
+def _gains(
+    node: NodeFacts,
+    instance: DatabaseInstance,
+    demands: Mapping[int, Demand],
+    weighed: Mapping[int, tuple[_Case, Saving]],
+) -> tuple[Gain, ...]:
     results = []
     for page_bytes in sorted(demands):
         if page_bytes not in weighed:
@@ -59,14 +86,6 @@ def gains(node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Dem
         if page_bytes == THP_PAGE_BYTES and node.base_page_bytes == THP_BASE_PAGE_BYTES:
             results.extend(_thp_gain(node, case.demand, results[-1]))
     return tuple(results)
-
-
-def page_label(page_bytes: int) -> str:
-    """``4K``, ``64K``, ``2M``, ``1G``: the label tlbbench gives a page size."""
-    for shift, unit in ((30, "G"), (20, "M"), (10, "K")):
-        if page_bytes >= 1 << shift and page_bytes % (1 << shift) == 0:
-            return f"{page_bytes >> shift}{unit}"
-    return f"{page_bytes}B"
 
 
 def address_spaces(instance: DatabaseInstance, demand: Demand) -> int:
@@ -169,21 +188,44 @@ def busy_cores(node: NodeFacts, instance: DatabaseInstance) -> float:
     return float(min(active, node.cpus or active))
 
 
-def machine_of(node: NodeFacts, scenario: Scenario, page_bytes: int, processes: int, busy: float) -> Machine:
+KERNEL_ADDRESS_SPACE_TAGS = {"x86_64": 6}
+"""Address spaces whose TLB entries the kernel keeps on one CPU: Linux, arch/x86/mm/tlb.c (TLB_NR_DYN_ASIDS). Elsewhere
+the tag has 8 bits or more, and entries leave by eviction alone."""
+
+
+def shared_table_copies(processes: int, segment_bytes: int, page_bytes: int, arch: str) -> float:
+    """Copies of a hugetlb mapping's page tables among processes: the kernel shares the tables of whole, aligned GiB.
+
+    Source: Linux mm/hugetlb.c (huge_pmd_share), on x86-64, AArch64 and RISC-V. A segment lies at no multiple of a GiB,
+    so one GiB of it has private tables.
+    """
+    if page_bytes != SHARED_TABLE_PAGE_BYTES or arch not in SHARED_TABLE_ARCHS or segment_bytes <= GIB:
+        return float(processes)
+    private = GIB / segment_bytes
+    return 1.0 + (processes - 1) * private
+
+
+def machine_of(
+    node: NodeFacts, scenario: Scenario, page_bytes: int, processes: int, *, busy: float, segment_bytes: int = 0
+) -> Machine:
     """What the saving needs to know of a node under one scenario."""
     cores = node.cpus or processes
     measured = node.hardware.l2_hit_penalty_ns if node.hardware else None
+    base_line = table_line_bytes(node.base_page_bytes, node.base_page_bytes, node.arch)
+    per_core = max(1.0, processes / max(1, cores))
+    tags = KERNEL_ADDRESS_SPACE_TAGS.get(node.arch)
     return Machine(
         base=scenario.base,
         large=scenario.large,
         price=scenario.price,
-        table_line_bytes=(
-            table_line_bytes(node.base_page_bytes, node.base_page_bytes, node.arch),
-            table_line_bytes(page_bytes, node.base_page_bytes, node.arch),
-        ),
+        table_line_bytes=(base_line, table_line_bytes(page_bytes, node.base_page_bytes, node.arch)),
+        upper_line_bytes=base_line * (node.base_page_bytes // ENTRY_BYTES),
         l1_miss_ns=l1_miss_ns(measured),
         processes=float(processes),
-        processes_per_core=max(1.0, processes / max(1, cores)),
+        large_tables=shared_table_copies(processes, segment_bytes, page_bytes, node.arch),
+        processes_per_core=per_core,
+        # The clients' own process takes turns with the servers'.
+        entries_kept=tags is None or per_core <= 1.0 or per_core + 1.0 <= tags,
         busy_cores=busy,
     )
 
@@ -201,9 +243,39 @@ class _Case:
 
 
 def _savings(
-    node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Demand]
-) -> Iterator[tuple[_Case, Saving]]:
-    """The saving of every large page size, over all its scenarios; sizes with the same touches are solved together."""
+    node: NodeFacts, wanted: Sequence[tuple[DatabaseInstance, Mapping[int, Demand]]]
+) -> list[dict[int, tuple[_Case, Saving]]]:
+    """By instance and large page size, the saving over all its scenarios; all of them are solved together."""
+    owners: list[int] = []
+    groups: list[list[_Case]] = []
+    machines: list[list[tuple[Machine, ...]]] = []
+    problems: list[SavingProblem] = []
+    for owner, (instance, demands) in enumerate(wanted):
+        busy = busy_cores(node, instance)
+        for cases in _cases(node, instance, demands):
+            owners.append(owner)
+            groups.append(cases)
+            machines.append([_machines(node, case, busy) for case in cases])
+            flat = tuple(machine for of in machines[-1] for machine in of)
+            problems.append(SavingProblem(cases[0].profile, flat, _is_described(instance)))
+    found: list[dict[int, tuple[_Case, Saving]]] = [{} for _ in wanted]
+    for owner, cases, of_cases, solved in zip(owners, groups, machines, savings(problems), strict=True):
+        each = iter(solved)
+        for case, of in zip(cases, of_cases, strict=True):
+            found[owner][case.page_bytes] = (case, over_scenarios([next(each) for _ in of]))
+    return found
+
+
+def _machines(node: NodeFacts, case: _Case, busy: float) -> tuple[Machine, ...]:
+    segment = case.demand.segment_bytes
+    return tuple(
+        machine_of(node, scenario, case.page_bytes, case.processes, busy=busy, segment_bytes=segment)
+        for scenario in case.scenarios
+    )
+
+
+def _cases(node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Demand]) -> Iterable[list[_Case]]:
+    """The large page sizes of an instance; those with the same accesses stand together."""
     cases_of: dict[int, list[_Case]] = {}
     for page_bytes, demand in demands.items():
         if page_bytes > node.base_page_bytes:
@@ -211,13 +283,7 @@ def _savings(
             profile = alike[0].profile if alike else access_profile(instance, demand)
             scenarios = scenarios_of(node.hardware, node.base_page_bytes, page_bytes, node.arch)
             alike.append(_Case(page_bytes, demand, profile, *active_processes(instance, demand), scenarios))
-    for cases in cases_of.values():
-        busy = busy_cores(node, instance)
-        machines = [tuple(machine_of(node, s, c.page_bytes, c.processes, busy) for s in c.scenarios) for c in cases]
-        flat = tuple(machine for group in machines for machine in group)
-        found = iter(savings(cases[0].profile, flat, _is_described(instance)))
-        for case, group in zip(cases, machines, strict=True):
-            yield case, over_scenarios([next(found) for _ in group])
+    return cases_of.values()
 
 
 def over_scenarios(found: Sequence[Saving]) -> Saving:

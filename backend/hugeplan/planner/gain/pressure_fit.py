@@ -30,7 +30,7 @@ FOREIGN_LINES = 1e15
 
 POINTS_MIN = 6
 CANDIDATE_CACHE_BYTES = tuple(2.0**k * MIB for k in np.arange(1.0, 8.01, 0.5))
-CANDIDATE_FOREIGN_LINES_PER_NS = (0.0, *(float(f) for f in np.geomspace(0.001, 0.5, 14)))
+CANDIDATE_FOREIGN_LINES_PER_NS = (0.0, *(0.001 * 500.0 ** (k / 13.0) for k in range(15)))
 _PLACEMENT_NS = 3.0
 """Error of a point that its own scatter does not show: where the kernel happened to place pages."""
 _SHAPE_SHARE = 0.1
@@ -41,14 +41,14 @@ _SHAPE_SHARE = 0.1
 class PressureFit:
     """Prices in ns, the cache that held page-table lines, and neighbours' lines per ns.
 
-    ``residual_share``: root mean square of the residuals over the points' errors. ``max_uncached``: most references
-    of a walk that were out of the cache at any point.
+    ``covariance``: variance of the first price, covariance, variance of the second, in ns squared. ``residual``: root
+    mean square of the residuals over the points' errors. ``max_uncached``: most references of a walk that were out of
+    the cache at any point.
     """
 
     cached_ns: float
     uncached_ns: float
-    cached_error_ns: float
-    uncached_error_ns: float
+    covariance: tuple[float, float, float]
     cache_bytes: float
     foreign_lines_per_ns: float
     residual: float
@@ -101,11 +101,11 @@ def fit_pressure(
     unsaved = 0.0 if fractured else large_walks * _uncached(usable, large, large_walks, candidates)
     best: PressureFit | None = None
     for (cache, foreign), uncached in zip(candidates, references * walks - unsaved, strict=True):
-        a, b, residual, spread = _two_prices(walks, uncached, savings, errors)
+        a, b, residual, covariance = _two_prices(walks, uncached, savings, errors)
         if best is None or residual < best.residual * 0.999:
             out = float((uncached / walks).max())
             best = PressureFit(
-                a, b, *spread, cache, foreign, residual, out, len(usable), max(p.footprint_bytes for p in usable)
+                a, b, covariance, cache, foreign, residual, out, len(usable), max(p.footprint_bytes for p in usable)
             )
     return best
 
@@ -148,8 +148,8 @@ def _uncached(
 
 def _two_prices(
     walks: Floats, uncached: Floats, savings: Floats, errors: Floats
-) -> tuple[float, float, float, tuple[float, float]]:
-    """Weighted non-negative ``saving = a walks + b uncached``: (a, b, residual, standard errors of a and b)."""
+) -> tuple[float, float, float, tuple[float, float, float]]:
+    """Weighted non-negative ``saving = a walks + b uncached``: (a, b, residual, covariance of a and b)."""
     design = np.column_stack((walks, uncached)) / errors[:, np.newaxis]
     target = savings / errors
     normal = design.T @ design + np.diag((1e-9, 1e-9))
@@ -159,5 +159,5 @@ def _two_prices(
         options = ((alone[0], 0.0), (0.0, alone[1]))
         a, b = min(options, key=lambda ab: float(np.square(target - design @ np.array(ab)).sum()))
     residual = float(np.sqrt(np.mean(np.square(target - design @ np.array((a, b))))))
-    spread = np.sqrt(np.diag(np.linalg.inv(normal))) * max(1.0, residual)
-    return a, b, residual, (float(spread[0]), float(spread[1]))
+    inverse = np.linalg.inv(normal) * max(1.0, residual) ** 2
+    return a, b, residual, (float(inverse[0, 0]), float(inverse[0, 1]), float(inverse[1, 1]))

@@ -26,6 +26,10 @@ ENTRY_SHARES: Final = (1.0, 0.5)
 Source: sheet section 2 (SMT). Whether a sibling is busy cannot be seen from a guest."""
 
 
+NONE_KEPT: Final = 1e9
+"""Address spaces of a core on which every operation starts with an empty TLB: so many that nothing is found again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cache:
     """A cache in which page-table lines may be, and the lines that neighbours put there during one operation."""
@@ -39,17 +43,21 @@ class TranslationSetup:
     """How a node translates accesses to memory on one page size.
 
     ``table_line_bytes``: memory covered by one line of leaf entries. ``nested_line_bytes``: by one line of the host's
-    entries for the guest's page tables; 0: those cost nothing. ``caches``: where entries may be, with all the TLB's
-    entries and with half of them. ``processes``: private page tables that compete; ``processes_per_core``: address
-    spaces that take turns.
+    entries for the guest's page tables; ``upper_line_bytes``: by one line of the entries one level above the leaf; 0:
+    those cost nothing. ``caches``: where entries may be, with all the TLB's entries and with half of them.
+    ``processes``: those that run operations; ``tables``: their copies of the page tables, fewer where the kernel
+    shares them. ``address_spaces``: those that share one core's TLB, each with entries of its own for the same
+    memory; :data:`NONE_KEPT` where no entry outlives a context switch.
     """
 
     reach: Reach
     table_line_bytes: int
     nested_line_bytes: int
+    upper_line_bytes: int
     caches: tuple[tuple[Cache, ...], tuple[Cache, ...]]
     processes: float
-    processes_per_core: float
+    tables: float
+    address_spaces: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +75,20 @@ class TranslationMisses:
     warm_m2: float
 
 
-def translation_misses(
-    accesses: AccessUnits, setups: Sequence[TranslationSetup]
-) -> dict[TranslationSetup, tuple[TranslationMisses, ...]]:
-    """The misses of every setup, one for each of ``ENTRY_SHARES``."""
-    unique = tuple(dict.fromkeys(setups))
-    misses = _tlb_misses(accesses, unique)
-    uncached = _uncached(accesses, unique, misses)
-    found: dict[TranslationSetup, tuple[TranslationMisses, ...]] = {}
-    for setup, missed, uncached_sums in zip(unique, misses, uncached, strict=True):
+Problem = tuple[AccessUnits, TranslationSetup]
+"""What one operation accesses, and how a node translates it."""
+
+
+def translation_misses(problems: Sequence[Problem]) -> list[tuple[TranslationMisses, ...]]:
+    """The misses of every problem, one for each of ``ENTRY_SHARES``; all of them are solved together."""
+    unique = tuple(dict.fromkeys(problems))
+    misses = _tlb_misses(unique)
+    uncached = _uncached(unique, misses)
+    found: dict[Problem, tuple[TranslationMisses, ...]] = {}
+    for problem, missed, uncached_sums in zip(unique, misses, uncached, strict=True):
         sums = (missed.l1_misses.tolist(), missed.walks.tolist(), missed.fetches.tolist(), uncached_sums)
-        found[setup] = tuple(TranslationMisses(*each) for each in zip(*sums, missed.warm_m2.tolist(), strict=True))
-    return found
+        found[problem] = tuple(TranslationMisses(*each) for each in zip(*sums, missed.warm_m2.tolist(), strict=True))
+    return [found[problem] for problem in problems]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,21 +106,22 @@ class _TlbMisses:
     m2: Floats
 
 
-def _tlb_misses(accesses: AccessUnits, setups: Sequence[TranslationSetup]) -> list[_TlbMisses]:
+def _tlb_misses(problems: Sequence[Problem]) -> list[_TlbMisses]:
     """Che over all the pages of an operation: its items', the warm ones, and private ones outside shared memory."""
-    profile = accesses.profile
-    in_pages_of = [accesses.in_units_of(setup.reach.granule_bytes) for setup in setups]
+    in_pages_of = [accesses.in_units_of(setup.reach.granule_bytes) for accesses, setup in problems]
     references = [
-        np.append(in_pages.unit_accesses, (profile.warm_pages, profile.private_pages)) for in_pages in in_pages_of
+        (*in_pages.unit_accesses.tolist(), accesses.profile.warm_pages, accesses.profile.private_pages)
+        for in_pages, (accesses, _) in zip(in_pages_of, problems, strict=True)
     ]
+    # An entry carries its address space's tag: what several processes read takes an entry for each of them.
     items = [
-        np.append(in_pages.items, (_warm_items(accesses, setup) * per_core, profile.private_pages * per_core))
-        for in_pages, setup in zip(in_pages_of, setups, strict=True)
-        for per_core in (setup.processes_per_core,)
+        (*in_pages.items.tolist(), _warm_items(accesses, setup), accesses.profile.private_pages)
+        for in_pages, (accesses, setup) in zip(in_pages_of, problems, strict=True)
     ]
-    counts, touched = _rows(items), _rows(references)
+    spaces = np.array([[setup.address_spaces] for _, setup in problems])
+    counts, touched = spaces * _rows(items), _rows(references)
     rates = _ratio(touched, counts)
-    levels = [(setup.reach.l1_entries, setup.reach.entries) for setup in setups]
+    levels = [(setup.reach.l1_entries, setup.reach.entries) for _, setup in problems]
     capacities = np.array([[entries * share for entries in level for share in ENTRY_SHARES] for level in levels])
     rate = lru_misses(rates, characteristic_times(rates, counts, capacities))
     found = []
@@ -135,25 +146,25 @@ def _warm_items(accesses: AccessUnits, setup: TranslationSetup) -> float:
     return max(items, min(warm, 4.0)) if granule > BASE_BYTES_OF_WARM_PAGES else items
 
 
-def _uncached(
-    accesses: AccessUnits, setups: Sequence[TranslationSetup], misses: Sequence[_TlbMisses]
-) -> list[tuple[dict[Cache, float], ...]]:
+def _uncached(problems: Sequence[Problem], misses: Sequence[_TlbMisses]) -> list[tuple[dict[Cache, float], ...]]:
     """References of walks that are not in a cache, by cache: Che over lines of tables, of data and of neighbours.
 
-    Private tables are counted once per process.
+    Private tables and each process's own lines are counted once per process.
     """
-    found = [tuple(dict.fromkeys(of_share, 0.0) for of_share in setup.caches) for setup in setups]
-    data = accesses.in_units_of(CACHE_LINE_BYTES)
-    data_rates = _ratio(data.lines, data.items)
+    found = [tuple(dict.fromkeys(of_share, 0.0) for of_share in setup.caches) for _, setup in problems]
     rates, counts, weights, asked = [], [], [], []
-    for setup, missed, sums in zip(setups, misses, found, strict=True):
+    for (accesses, setup), missed, sums in zip(problems, misses, found, strict=True):
+        data = accesses.in_units_of(CACHE_LINE_BYTES)
         for walks_per_page, uncached_sums in zip(missed.m2, sums, strict=True):
             if not uncached_sums or not walks_per_page.any():
                 continue
             lines, table_rates, fetched = _table_lines(accesses, setup, walks_per_page)
+            read = [*table_rates, *data.line_rates]
+            held = [*lines, *data.item_list, setup.processes * accesses.profile.private_lines, FOREIGN_LINES]
             for cache in uncached_sums:
-                rates.append(np.concatenate((table_rates, data_rates, [cache.foreign_lines / FOREIGN_LINES])))
-                counts.append(np.concatenate((lines, data.items, [FOREIGN_LINES])))
+                # The last two: lines of a process's own memory, and what neighbours bring.
+                rates.append([*read, 1.0 / setup.processes, cache.foreign_lines / FOREIGN_LINES])
+                counts.append(held)
                 weights.append(fetched)
                 asked.append((uncached_sums, cache))
     if not asked:
@@ -169,29 +180,29 @@ def _uncached(
 
 def _table_lines(
     accesses: AccessUnits, setup: TranslationSetup, walks_per_page: Floats
-) -> tuple[Floats, Floats, Floats]:
+) -> tuple[list[float], list[float], list[float]]:
     """Lines of page tables by class, how often an operation reads one of them, and its reads of the whole class.
 
-    Leaf entries first, then the host's entries for the guest's tables where those count. ``walks_per_page``:
-    page walks per page accessed, of each region.
+    Leaf entries first, then the host's entries for the guest's tables and the level above the leaf where those count.
+    ``walks_per_page``: page walks per page accessed, of each region.
     """
-    lines, rates, fetched = [], [], []
-    for line_bytes in (setup.table_line_bytes, setup.nested_line_bytes):
+    lines: list[float] = []
+    rates: list[float] = []
+    fetched: list[float] = []
+    for line_bytes in (setup.table_line_bytes, setup.nested_line_bytes, setup.upper_line_bytes):
         if line_bytes:
             table = accesses.in_units_of(line_bytes)
             share = walks_per_page[table.region]
-            lines.append(table.items * setup.processes)
-            rates.append(share * _ratio(table.unit_accesses, lines[-1]))
-            fetched.append(share * table.accesses)
-    return np.concatenate(lines), np.concatenate(rates), np.concatenate(fetched)
+            lines += (table.items * setup.tables).tolist()
+            rates += (share * table.unit_rates / setup.tables).tolist()
+            fetched += (share * table.accesses).tolist()
+    return lines, rates, fetched
 
 
-def _rows(arrays: Sequence[Floats]) -> Floats:
+def _rows(rows: Sequence[Sequence[float]]) -> Floats:
     """One array with a row each, short ones filled with classes of nothing."""
-    filled = np.zeros((len(arrays), max(len(array) for array in arrays)))
-    for row, array in zip(filled, arrays, strict=True):
-        row[: len(array)] = array
-    return filled
+    width = max(len(row) for row in rows)
+    return np.array([[*row, *(0.0,) * (width - len(row))] for row in rows])
 
 
 def _ratio(references: Floats, items: Floats) -> Floats:

@@ -9,9 +9,9 @@ adds independent uncertainties in quadrature.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
 
 from hugeplan.planner.demand.accesses import AccessProfile
 from hugeplan.planner.gain.access_units import access_units
@@ -19,6 +19,7 @@ from hugeplan.planner.gain.pressure_fit import nested_line_bytes
 from hugeplan.planner.gain.tlb_misses import (
     ALL_ENTRIES,
     HALF_THE_ENTRIES,
+    NONE_KEPT,
     Cache,
     TranslationMisses,
     TranslationSetup,
@@ -32,18 +33,23 @@ from hugeplan.planner.model import Range
 class Machine:
     """What the sum needs of a node: reach and prices at both sizes, and how many processes share a core.
 
-    ``table_line_bytes``: memory covered by one line of leaf entries, base size then large size.
-    ``processes``: private page tables that compete; ``processes_per_core``: address spaces that take turns.
-    ``busy_cores``: cores that run operations at the same time.
+    ``table_line_bytes``: memory covered by one line of leaf entries, base size then large size;
+    ``upper_line_bytes``: the same of the level above the base size's leaf. ``processes``: those that run operations,
+    each with base page tables of its own; ``large_tables``: copies of the large size's tables among them.
+    ``processes_per_core``: address spaces that take turns on a core; ``entries_kept``: whether TLB entries outlive
+    the switches between them. ``busy_cores``: cores that run operations at the same time.
     """
 
     base: Reach
     large: Reach
     price: WalkCost
     table_line_bytes: tuple[int, int]
+    upper_line_bytes: int
     l1_miss_ns: float
     processes: float
+    large_tables: float
     processes_per_core: float
+    entries_kept: bool
     busy_cores: float
 
     @property
@@ -78,15 +84,22 @@ def _caches(machine: Machine, operation_ns: Range) -> tuple[Cache, ...]:
 
 
 def _setups(machine: Machine, caches: tuple[Cache, ...]) -> tuple[TranslationSetup, TranslationSetup]:
-    """A machine's base size and large size. A fractured large size is priced by the difference of the two walks."""
+    """A machine's base size and large size.
+
+    The level above the leaf is read at both sizes where the large one is a step above the base: it cancels, except for
+    what many private copies of it at the base size add over the shared ones of the large size.
+    """
     base_line, large_line = machine.table_line_bytes
     inner = caches[: _CacheCase.OUTER] if machine.price.inner.high > 0.0 else ()
     looked_at = ((*inner, *caches[_CacheCase.OUTER :]), (*inner, caches[_CacheCase.OUTER]))
     nested = nested_line_bytes(base_line) if machine.price.nested else 0
-    shared = (machine.processes, machine.processes_per_core)
+    spaces = machine.processes_per_core if machine.entries_kept else NONE_KEPT
+    processes = machine.processes
     return (
-        TranslationSetup(machine.base, base_line, nested, looked_at, *shared),
-        TranslationSetup(machine.large, large_line, 0, ((), ()) if machine.fractured else looked_at, *shared),
+        TranslationSetup(
+            machine.base, base_line, nested, machine.upper_line_bytes, looked_at, processes, processes, spaces
+        ),
+        TranslationSetup(machine.large, large_line, 0, 0, looked_at, processes, machine.large_tables, spaces),
     )
 
 
@@ -107,8 +120,9 @@ class _Crossing:
         price = self.machine.price
         before = self._translation_ns(self.base[entries], getattr(price.cached, bound), cache, bound)
         if self.machine.fractured:
-            # Both sizes miss alike and the price is already the difference of the two walks.
-            saved = before - self.large[entries].l1_misses * self.machine.l1_miss_ns
+            # Both sizes miss alike and the price with cached entries is already the difference of the two walks: of
+            # the large walk's own price only its entries in memory are left.
+            saved = before - self._translation_ns(self.large[entries], 0.0, cache, bound)
         else:
             # The dearer the base walk is taken to be, the cheaper the large one, and the other way round.
             opposite = {"low": "high", "likely": "likely", "high": "low"}[bound]
@@ -126,25 +140,47 @@ class _Crossing:
             + walks.uncached[self.caches[cache]] * float(getattr(price.uncached, bound))
         )
 
-    def switched_warm_ns(self) -> float:
-        """What the warm shared pages add when every operation starts with an empty TLB.
+    def warm_pages_ns(self, walks: float) -> float:
+        """What the warm shared pages save when each of them takes ``walks`` per operation.
 
-        With more processes than cores each operation follows a context switch; entries survive it only as long as
-        the kernel keeps the address space's tag. This is the extra saving if they never do.
+        With more processes than cores each operation follows a context switch. TLB entries survive it as long as the
+        kernel keeps the address space's tag. This is the saving on the pages that every operation uses if it does not.
         """
         machine = self.machine
         if machine.processes_per_core <= 1.0:
             return 0.0
         folded = min(1.0, machine.base.granule_bytes / machine.large.page_bytes)
-        kept = 1.0 - self.base[ALL_ENTRIES].warm_m2
-        return self.profile.warm_pages * kept * machine.price.cached.likely * (1.0 - folded)
+        return self.profile.warm_pages * walks * machine.price.cached.likely * (1.0 - folded)
+
+    def price_errors_ns(self) -> tuple[float, float]:
+        """How far the saving may lie below and above for the prices alone.
+
+        The two prices of a fit to pressure are uncertain together (what one takes, the other gives), so the error is
+        that of their sum; memory's own latency may have moved since they were measured.
+        """
+        price, likely = self.machine.price, self.saving_ns()
+        below, above = likely - self.saving_ns(bound="low"), self.saving_ns(bound="high") - likely
+        if price.fit_covariance is None:
+            return below, above
+        outer = self.caches[_CacheCase.OUTER]
+        walks, before, after = self.base[ALL_ENTRIES].walks, self.base[ALL_ENTRIES], self.large[ALL_ENTRIES]
+        in_memory = before.uncached[outer] - after.uncached[outer]
+        of_cached, of_both, of_uncached = price.fit_covariance
+        variance = walks * walks * of_cached + 2.0 * walks * in_memory * of_both + in_memory * in_memory * of_uncached
+        fitted = 2.0 * math.sqrt(max(0.0, variance))
+        moved = price.memory_share * price.uncached.likely * in_memory
+        error = self.profile.exposed.likely * math.hypot(fitted, moved)
+        return min(below, error), min(above, error)
 
     def is_extrapolated(self) -> bool:
         """Whether more of the walks' entries are out of the cache than at any footprint that was measured."""
         price, walks = self.machine.price, self.base[ALL_ENTRIES]
         if not price.measured or walks.fetches <= 0.0:
             return False
-        return walks.uncached[self.caches[_CacheCase.OUTER]] / walks.fetches > price.max_uncached + 0.05
+        above_the_leaf = 1.0 if self.machine.processes > 1.0 else 0.0  # of private tables; one table's stays cached
+        return (
+            walks.uncached[self.caches[_CacheCase.OUTER]] / walks.fetches > price.max_uncached + above_the_leaf + 0.05
+        )
 
 
 def scattered_loss_ns(profile: AccessProfile, machine: Machine) -> float:
@@ -173,43 +209,79 @@ class Saving:
     extrapolated: bool
 
 
-@lru_cache(maxsize=4096)
-def savings(profile: AccessProfile, machines: tuple[Machine, ...], described: bool) -> tuple[Saving, ...]:
-    """Saving in ns per operation on each machine: likely value and range.
+@dataclass(frozen=True, slots=True)
+class SavingProblem:
+    """An operation and the machines whose savings are asked.
 
-    Args:
-        profile: what the operation accesses.
-        machines: what a walk costs at the base size and at a large size, one machine for each case to be compared.
-        described: the user supplied a working set or a skew. If not, a scattered hot set cannot be ruled out and the
-            range reaches down to its loss.
+    ``profile``: what the operation accesses. ``machines``: what a walk costs at the base size and at a large size, one
+    machine for each case to be compared. ``described``: the user supplied a working set or a skew. If not, a scattered hot
+    set cannot be ruled out and the range reaches down to its loss.
     """
-    caches = [_caches(machine, profile.operation_ns) for machine in machines]
-    setups = [_setups(machine, of) for machine, of in zip(machines, caches, strict=True)]
-    walks = translation_misses(access_units(profile), [setup for pair in setups for setup in pair])
-    crossings = [
-        _Crossing(profile, machine, of, walks[base], walks[large])
-        for machine, of, (base, large) in zip(machines, caches, setups, strict=True)
+
+    profile: AccessProfile
+    machines: tuple[Machine, ...]
+    described: bool
+
+
+_REMEMBERED_MAX = 4096
+_remembered: dict[SavingProblem, tuple[Saving, ...]] = {}
+
+
+def savings(problems: Sequence[SavingProblem]) -> list[tuple[Saving, ...]]:
+    """Saving in ns per operation, likely value and range, of each problem on each of its machines.
+
+    Problems that were not solved before are solved together, since a solution's cost is mostly that of starting it.
+    """
+    known = {problem: _remembered.get(problem) for problem in problems}
+    fresh = [problem for problem, found in known.items() if found is None]
+    if fresh:
+        solved = dict(zip(fresh, _solved(fresh), strict=True))
+        known |= solved
+        if len(_remembered) + len(solved) > _REMEMBERED_MAX:
+            _remembered.clear()
+        _remembered.update(solved)
+    return [found for problem in problems if (found := known[problem]) is not None]
+
+
+def _solved(problems: Sequence[SavingProblem]) -> list[tuple[Saving, ...]]:
+    caches = [[_caches(machine, p.profile.operation_ns) for machine in p.machines] for p in problems]
+    asked = [
+        (access_units(p.profile), setup)
+        for p, of in zip(problems, caches, strict=True)
+        for machine, cache in zip(p.machines, of, strict=True)
+        for setup in _setups(machine, cache)
     ]
-    return tuple(Saving(_saving_range(crossing, described), crossing.is_extrapolated()) for crossing in crossings)
+    walks = iter(translation_misses(asked))
+    found = []
+    for p, of in zip(problems, caches, strict=True):
+        crossings = [
+            _Crossing(p.profile, machine, cache, next(walks), next(walks))
+            for machine, cache in zip(p.machines, of, strict=True)
+        ]
+        found.append(tuple(Saving(_saving_range(c, p.described), c.is_extrapolated()) for c in crossings))
+    return found
 
 
 def _saving_range(crossing: _Crossing, described: bool) -> Range:
     profile, machine, saving_ns = crossing.profile, crossing.machine, crossing.saving_ns
     likely = saving_ns()
     down, up = profile.uncertainty
+    walks_of_warm = crossing.base[ALL_ENTRIES].warm_m2
+    price_below, price_above = crossing.price_errors_ns()
     below = [
         likely * (1.0 - profile.exposed.low / profile.exposed.likely),
         likely * (1.0 - down),
-        likely - saving_ns(bound="low"),
+        price_below,
         likely - saving_ns(_CacheCase.MORE_ROOM),
+        0.0 if machine.entries_kept else crossing.warm_pages_ns(walks_of_warm),
     ]
     above = [
         likely * (profile.exposed.high / profile.exposed.likely - 1.0),
         likely * (up - 1.0),
-        saving_ns(bound="high") - likely,
+        price_above,
         saving_ns(_CacheCase.LESS_ROOM) - likely,
         saving_ns(entries=HALF_THE_ENTRIES) - likely,
-        crossing.switched_warm_ns(),
+        crossing.warm_pages_ns(1.0 - walks_of_warm),
     ]
     low = likely - math.sqrt(sum(max(0.0, d) ** 2 for d in below))
     high = likely + math.sqrt(sum(max(0.0, d) ** 2 for d in above))

@@ -79,6 +79,8 @@ class WalkCost:
     ``foreign_lines_per_ns``: lines that neighbours bring into the outer cache. ``nested``: a walk also reads the
     host's entry for the guest's page table, which may be in memory as well.
     ``max_uncached``: most references of a walk out of the cache that were measured; beyond it is extrapolated.
+    ``fit_covariance``: variance of ``cached``, covariance, variance of ``uncached`` in ns squared, where both come
+    from one fit; ``memory_share``: by what share memory's latency may have moved since.
     """
 
     cached: Range
@@ -94,6 +96,8 @@ class WalkCost:
     measured: bool
     confidence: Confidence
     inputs: tuple[Term, ...]
+    fit_covariance: tuple[float, float, float] | None = None
+    memory_share: float = 0.0
 
 
 def tlb_entries(hardware: HardwareFacts | None, page_bytes: int) -> tuple[float | None, float | None, Source]:
@@ -303,9 +307,10 @@ def _from_pressure(hardware: HardwareFacts, base: Reach, large: Reach, arch: str
     fit = _pressure_fit(hardware, base, large, arch, large_walk.likely, fractured=fractured)
     if fit is None:
         return None
-    cached = _around(fit.cached_ns, 2.0 * fit.cached_error_ns)
+    of_cached, _, of_uncached = fit.covariance
+    cached = _around(fit.cached_ns, 2.0 * math.sqrt(of_cached))
     moved = MEASURED_MEMORY_SHARE * fit.uncached_ns
-    uncached = _around(fit.uncached_ns, math.hypot(moved, 2.0 * fit.uncached_error_ns))
+    uncached = _around(fit.uncached_ns, math.hypot(moved, 2.0 * math.sqrt(of_uncached)))
     foreign = fit.foreign_lines_per_ns
     smaller, larger = MEASURED_FOREIGN_FACTORS
     return WalkCost(
@@ -326,8 +331,10 @@ def _from_pressure(hardware: HardwareFacts, base: Reach, large: Reach, arch: str
             Term("walk with its entry cached, against the large size", f"{cached.likely:.1f} ns", Source.MEASURED),
             Term("added by each of its reads from memory", f"{uncached.likely:.1f} ns", Source.MEASURED),
             Term("cache that holds page-table entries", f"{fit.cache_bytes / MIB:.0f} MiB", Source.MEASURED),
-            Term("neighbours' lines in that cache", f"{1000 * foreign:.0f} a microsecond", Source.MEASURED),
+            Term("neighbours' lines in that cache", f"{1000 * foreign:.0f} per microsecond", Source.MEASURED),
         ),
+        fit_covariance=fit.covariance,
+        memory_share=MEASURED_MEMORY_SHARE,
     )
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hugeplan.planner.demand.accesses import operation_ns
-from hugeplan.planner.gain.page_size_gain import NESTED_BOUND, gains
+from hugeplan.planner.gain.page_size_gain import NESTED_BOUND, gains, shared_table_copies
 from hugeplan.planner.memory.page_tables import page_table_bytes
 from hugeplan.planner.model import (
     GIB,
@@ -393,3 +393,29 @@ def test_every_range_is_ordered_and_bounded(
     assert (speedup.high > 1.0) == (saving.high > 0.0)
     if gain.confidence is Confidence.HIGH:
         assert speedup.high - speedup.low <= 0.2
+
+
+@pytest.mark.parametrize(
+    ("segment_bytes", "page_bytes", "arch", "copies"),
+    [
+        (8 * GIB, M2, "x86_64", 1.0 + 63.0 / 8.0),  # seven whole GiB share one table, one GiB has 64
+        (512 * MIB, M2, "x86_64", 64.0),  # no whole GiB lies in it
+        (8 * GIB, GIB, "x86_64", 64.0),  # shared is the level of 2M pages alone
+        (8 * GIB, M2, "ppc64le", 64.0),
+    ],
+)
+def test_the_kernel_shares_page_tables_of_whole_gib(
+    segment_bytes: int, page_bytes: int, arch: str, copies: float
+) -> None:
+    assert shared_table_copies(64, segment_bytes, page_bytes, arch) == pytest.approx(copies)
+
+
+def test_more_clients_than_address_space_tags_save_more_and_say_a_wider_range() -> None:
+    """Linux keeps TLB entries of six address spaces per x86 CPU: with ten clients on two CPUs, switches keep them."""
+    saved = {}
+    for clients in (8, 10, 12, 64):
+        workload = replace(KEY_LOOKUP, active_connections=clients)
+        saved[clients] = gain_of(hardware(), workload, connections=clients, cpus=2).saving_ns_per_operation
+    assert saved[8].likely < saved[12].likely < saved[64].likely
+    # From ten to twelve the warm pages become walks: a step that no growth of page tables explains.
+    assert saved[12].likely - saved[10].likely > 2.0 * (saved[10].likely - saved[8].likely)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,15 @@ from hypothesis import strategies as st
 from hugeplan.planner.demand.accesses import AccessProfile, AccessRegion
 from hugeplan.planner.gain import translation as tr
 from hugeplan.planner.gain.access_units import AccessUnits, _zipf_groups
-from hugeplan.planner.gain.tlb_misses import ALL_ENTRIES, HALF_THE_ENTRIES, Cache, TranslationSetup, translation_misses
+from hugeplan.planner.gain.tlb_misses import (
+    ALL_ENTRIES,
+    HALF_THE_ENTRIES,
+    NONE_KEPT,
+    Cache,
+    TranslationMisses,
+    TranslationSetup,
+    translation_misses,
+)
 from hugeplan.planner.gain.walk_cost import Reach
 from hugeplan.planner.model import GIB, KIB, MIB, Range, Source
 
@@ -37,7 +46,12 @@ CACHES = tuple(Cache(float(mib * MIB)) for mib in (1, 32, 8, 128))
 
 def setup(page_bytes: int, entries: float, *, nested: int = 0, caches: tuple[Cache, ...] = CACHES) -> TranslationSetup:
     reach = Reach(page_bytes, page_bytes, 64.0, entries, Source.ASSUMED)
-    return TranslationSetup(reach, 8 * page_bytes, nested, (caches, caches), 8.0, 1.0)
+    return TranslationSetup(reach, 8 * page_bytes, nested, 0, (caches, caches), 8.0, 8.0, 1.0)
+
+
+def solved(*setups: TranslationSetup) -> dict[TranslationSetup, tuple[TranslationMisses, ...]]:
+    accesses = AccessUnits(PROFILE)
+    return dict(zip(setups, translation_misses([(accesses, one) for one in setups]), strict=True))
 
 
 SMALL, LARGE, HUGE = setup(4 * KIB, 2048.0), setup(2 * MIB, 1024.0), setup(GIB, 16.0)
@@ -67,9 +81,9 @@ def test_caches_that_hold_all_or_nothing() -> None:
 
 
 def test_walks_do_not_depend_on_what_is_solved_beside_them() -> None:
-    together = translation_misses(AccessUnits(PROFILE), (SMALL, LARGE, HUGE, SMALL))
+    together = solved(SMALL, LARGE, HUGE, SMALL)
     for one in (SMALL, LARGE, HUGE):
-        alone = translation_misses(AccessUnits(PROFILE), (one,))[one]
+        alone = solved(one)[one]
         for share in (ALL_ENTRIES, HALF_THE_ENTRIES):
             assert together[one][share].walks == pytest.approx(alone[share].walks, rel=1e-10)
             for cache in CACHES:
@@ -77,7 +91,7 @@ def test_walks_do_not_depend_on_what_is_solved_beside_them() -> None:
 
 
 def test_walks_have_the_order_that_physics_asks_for() -> None:
-    found = translation_misses(AccessUnits(PROFILE), (SMALL, LARGE))
+    found = solved(SMALL, LARGE)
     for walks in (*found[SMALL], *found[LARGE]):
         by_size = [walks.uncached[cache] for cache in sorted(walks.uncached, key=lambda cache: cache.bytes)]
         assert by_size == sorted(by_size, reverse=True)
@@ -89,7 +103,7 @@ def test_walks_have_the_order_that_physics_asks_for() -> None:
 
 def test_neighbours_push_page_table_lines_out() -> None:
     caches = tuple(Cache(32.0 * MIB, foreign) for foreign in (0.0, 100.0, 1000.0, 1e6))
-    busy = translation_misses(AccessUnits(PROFILE), (setup(4 * KIB, 2048.0, caches=caches),))
+    busy = solved(setup(4 * KIB, 2048.0, caches=caches))
     (walks, _) = next(iter(busy.values()))
     beyond = [walks.uncached[cache] for cache in caches]
     assert beyond == sorted(beyond)
@@ -100,7 +114,7 @@ def test_host_entries_for_page_tables_are_references_of_their_own() -> None:
     quiet, busy = Cache(32.0 * MIB, 0.0), Cache(32.0 * MIB, 1e6)
     one = setup(4 * KIB, 2048.0, caches=(quiet, busy))
     two = setup(4 * KIB, 2048.0, nested=2 * MIB, caches=(quiet, busy))
-    found = translation_misses(AccessUnits(PROFILE), (one, two))
+    found = solved(one, two)
     flat, nested = found[one][ALL_ENTRIES], found[two][ALL_ENTRIES]
     assert nested.walks == flat.walks
     assert flat.uncached[quiet] < nested.uncached[quiet] < 1.5 * flat.uncached[quiet]  # one line for 64: mostly cached
@@ -118,3 +132,28 @@ def test_groups_of_units_are_the_classes_of_pages_summed(rows_per_unit: int) -> 
         for b in set(bins.tolist())
     )
     assert np.array(sorted(_zipf_groups(ROWS, 0.9, rows_per_unit))) == pytest.approx(np.array(expected), rel=1e-9)
+
+
+def test_address_spaces_of_a_core_take_entries_of_their_own() -> None:
+    """The same pages read by four processes need four entries each; after a flush nothing is found again."""
+    alone, four, flushed = (replace(SMALL, address_spaces=spaces) for spaces in (1.0, 4.0, NONE_KEPT))
+    found = solved(alone, four, flushed)
+    walks = [found[one][ALL_ENTRIES].walks for one in (alone, four, flushed)]
+    assert walks == sorted(walks)
+    assert walks[0] < walks[2]
+    assert found[flushed][ALL_ENTRIES].warm_m2 == pytest.approx(1.0, abs=1e-4)
+
+
+def test_private_tables_above_the_leaf_leave_the_cache_and_shared_ones_do_not() -> None:
+    """One line of the level above covers 16 MiB: few lines for one table, many for 64 of them."""
+    cache = Cache(32.0 * MIB, 500.0)
+    one, many = (
+        replace(setup(4 * KIB, 2048.0, caches=(cache,)), upper_line_bytes=16 * MIB, tables=tables, processes=tables)
+        for tables in (1.0, 64.0)
+    )
+    shared = replace(setup(2 * MIB, 2048.0, caches=(cache,)), tables=1.0, processes=64.0)
+    found = solved(one, many, shared, replace(many, upper_line_bytes=0))
+    flat = found[replace(many, upper_line_bytes=0)][ALL_ENTRIES].uncached[cache]
+    above = found[many][ALL_ENTRIES].uncached[cache] - flat
+    assert above > 2.0 * found[shared][ALL_ENTRIES].uncached[cache]
+    assert found[one][ALL_ENTRIES].uncached[cache] < found[many][ALL_ENTRIES].uncached[cache]

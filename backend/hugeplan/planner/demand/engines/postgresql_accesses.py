@@ -26,6 +26,7 @@ PG_LEAF_FILL, PG_INNER_FILL = 0.90, 0.70  # nbtree defaults at build time
 PG_TUPLE_OVERHEAD_BYTES = 24 + 8 + 4  # heap tuple header, an 8-byte key, line pointer
 PG_TOAST_THRESHOLD_BYTES, PG_TOAST_CHUNK_BYTES = 2000, 1996
 PG_LEAF_LINES = 16.0  # a binary search's; leaf and heap together were 23 lines in a traced server (docs/model.md)
+PG_PRIVATE_LINES = {False: 680.0, True: 290.0}  # of a client's lookup, of a step inside the server; traced as above
 PG_WARM_PAGES, PG_PRIVATE_PAGES = 30.0, 420.0  # counted on PostgreSQL 15 with referenced bits
 
 
@@ -107,4 +108,5 @@ def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessP
         uncertainty=(0.85, 1.2),  # counted pages were 10 to 18 % above these
         inputs=(*data.inputs, Term("cold touches per lookup", "8 to 11", Source.COMPUTED, reference)),
         operation_ns=data.operation_ns,
+        private_lines=PG_PRIVATE_LINES[instance.workload.operation_class == "nested_loop"],
     )
