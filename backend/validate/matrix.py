@@ -87,7 +87,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--data-gib", type=float, default=2.0, help="table and index together (default 2)")
     parser.add_argument("--pool-gib", type=float, default=2.5, help="shared_buffers (default 2.5)")
     parser.add_argument("--rounds", type=int, default=2, help="rounds; servers swap roles from one to the next")
-    parser.add_argument("--batches", type=int, default=8, help="pairs of batches per cell and round (default 8)")
+    parser.add_argument("--batches", type=int, default=40, help="pairs of batches per cell and round (default 40)")
     parser.add_argument("--parts", type=int, default=1000, help="measure at most this many missing parts")
     parser.add_argument("--report", action="store_true", help="measure nothing; print what there is")
     parser.add_argument("--niceness", type=int, default=-10, help="priority of server and clients when root")

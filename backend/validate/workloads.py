@@ -25,8 +25,9 @@ GATE = 4711
 EXPECTED_LOOKUP_NS, EXPECTED_NS_PER_ROW_BYTE = 20_000.0, 2.0
 """For the size of a pgbench batch alone."""
 
-BATCH_SECONDS = 0.5
-"""Wanted length of a pgbench batch on a quiet machine; other work on it makes it two to four times as long."""
+BATCH_SECONDS = 0.1
+"""Wanted length of a pgbench batch on a quiet machine; other work on it makes it two to four times as long. Many short
+batches in turns tell two page sizes apart where neighbours change an operation's cost from second to second."""
 
 FAULT_AROUND_STRIDE_BYTES = 48 * 1024
 """Kernels map 64 KiB around a read fault (``fault_around_bytes``): a row per 48 KiB completes a page table."""

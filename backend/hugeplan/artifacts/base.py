@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -160,11 +161,16 @@ _COMMENTS: Mapping[str, str | None] = {"application/json": None, "application/sq
 
 
 def with_warning(artifact: Artifact, warning: str) -> Artifact:
-    """The file with a warning as its first comment; in JSON, which has none, the summary says it alone."""
+    """The file with a warning as its first comment; in JSON, which has none, as its first member ``_warning``.
+
+    Grafana and the Azure command line read the members that they know and pass over others.
+    """
     text = f"WARNING: {one_line(warning)}"
     mark = _COMMENTS.get(artifact.media_type, "#")
     content = artifact.content
-    if mark is not None:
+    if mark is None:
+        content = json.dumps({"_warning": text, **json.loads(content)}, indent=2) + "\n"
+    else:
         lines = content.split("\n")
         # An interpreter line and #cloud-config must stay first.
         first = 1 if lines[0].startswith(("#!", "#cloud-config")) else 0

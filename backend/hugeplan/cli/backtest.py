@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 
 from hugeplan.evidence.backtest_inputs import run_backtest
-from hugeplan.planner.evaluation.backtest import BacktestRow, counts
+from hugeplan.planner.evaluation.backtest import BacktestRow, counts, counts_by_group
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +21,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the table, then the reasons of rows that are not inside, then the counts."""
     rows = run_backtest()
     if arguments.json:
-        json.dump({"items": [asdict(row) for row in rows], "counts": counts(rows)}, sys.stdout, indent=1)
+        json.dump(
+            {"items": [asdict(row) for row in rows], "counts": counts(rows), "counts_by_group": counts_by_group(rows)},
+            sys.stdout,
+            indent=1,
+        )
         sys.stdout.write("\n")
         return 0
     shown = [row for row in rows if arguments.all or row.status != "no_inputs"]
@@ -34,14 +38,26 @@ def run(arguments: argparse.Namespace) -> int:
         for row in reasons:
             print(f"  {row.id}: {row.reason}")
     total = counts(rows)
+    print()
+    for group, found in counts_by_group(rows).items():
+        if group != "no_inputs":
+            print(
+                f"{_GROUP_TITLES[group]}: {found['inside']} inside, {found['outside']} outside, "
+                f"{found['unexplained']} unexplained."
+            )
     print(
-        f"\n{len(rows)} published results: {total['inside']} inside the predicted range, {total['outside']} outside, "
+        f"{len(rows)} published results: {total['inside']} inside the predicted range, {total['outside']} outside, "
         f"{total['unexplained']} unexplained, {total['no_inputs']} without inputs"
         + ("." if arguments.all else " (--all lists them).")
     )
     return 0
 
 
+_GROUP_TITLES = {
+    "database_huge_pages": "Database results on huge pages",
+    "memory_access": "Memory accesses on huge pages",
+    "buffer_pool_size": "Throughput over buffer pool size (no huge page in it)",
+}
 _LINE = "{:<20}{:<28}{:>22}  {:<30}{:>8}  {}"
 
 

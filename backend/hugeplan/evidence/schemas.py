@@ -61,10 +61,15 @@ class BacktestRow(ResponseModel):
     error_percentage_points: float | None
     status: str
     reason: str | None
+    group: str
 
 
 class Backtest(ResponseModel):
-    """Predicted beside published for every result; counts by status. No parameter is fitted to these rows."""
+    """Predicted beside published for every result; counts by status, in all and by group. No parameter is fitted to
+    these rows. ``group`` of a row: database_huge_pages, memory_access, buffer_pool_size (no huge page occurs in these)
+    or no_inputs.
+    """
 
     items: list[BacktestRow]
     counts: dict[str, int]
+    counts_by_group: dict[str, dict[str, int]]

@@ -9,7 +9,7 @@ from functools import cache
 from hugeplan.evidence.backtest_inputs import run_backtest
 from hugeplan.evidence.published import published_results
 from hugeplan.evidence.schemas import Backtest, BacktestRow, Evidence, PublishedResult
-from hugeplan.planner.evaluation.backtest import counts
+from hugeplan.planner.evaluation.backtest import counts, counts_by_group
 
 
 @cache
@@ -24,4 +24,8 @@ def evidence() -> Evidence:
 async def backtest() -> Backtest:
     """The model against the published results. The first call takes a moment; the answer never changes."""
     rows = await asyncio.to_thread(run_backtest)
-    return Backtest(items=[BacktestRow.model_validate(asdict(row)) for row in rows], counts=counts(rows))
+    return Backtest(
+        items=[BacktestRow.model_validate(asdict(row)) for row in rows],
+        counts=counts(rows),
+        counts_by_group=counts_by_group(rows),
+    )

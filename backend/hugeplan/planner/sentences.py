@@ -77,7 +77,7 @@ def why_instance(
     *,
     points: bool = True,
 ) -> str:
-    """Why this size and count, what the runner-up was, and by how much it lost; without ``points`` not the points."""
+    """Why this size and count, what the runner-up was, and by how much it lost; without ``points`` not the score."""
     by_points = _is_by_points(p, chosen)
     sentences = [] if by_points and not points else [_why_size(p, chosen)]
     if chosen.is_pool:
@@ -133,7 +133,7 @@ def _why_count(chosen: Candidate) -> str:
 def _why_not(chosen: Candidate, other: Candidate) -> str:
     lead = chosen.score - other.score
     if lead < 0:
-        return f"{_label(other)} scores {-lead:.2f} points more but does not fit with the other instances."
+        return f"{_label(other)} has a score higher by {-lead:.2f} but does not fit with the other instances."
     reasons = [
         (chosen.gain_points - other.gain_points, "gain"),
         (chosen.memory_points - other.memory_points, "memory"),
@@ -141,4 +141,4 @@ def _why_not(chosen: Candidate, other: Candidate) -> str:
     ]
     most, reason = max(reasons)
     tie = " (a tie by gain and memory)" if reason == "operation" and lead <= TIE_POINTS else ""
-    return f"The runner-up, {_label(other)}, loses by {lead:.2f} points, most of it by {reason} ({most:+.2f}){tie}."
+    return f"The runner-up, {_label(other)}, scores {lead:.2f} less, most of it by {reason} ({most:+.2f}){tie}."

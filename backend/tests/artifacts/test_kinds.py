@@ -263,7 +263,12 @@ class TestPaths:
         found = plan(request)
         assert "does not fit" in (withheld(found) or "")
         assert render(found, request) == ()
-        assert render(found, request, force=True)
+        forced = render(found, request, force=True)
+        assert {a.media_type for a in forced} >= {"application/json"}
+        for artifact in forced:  # every file says it, JSON as a member since it has no comments
+            assert "WARNING: Does not fit" in artifact.content, artifact.kind
+            if artifact.media_type == "application/json":
+                assert "Does not fit" in json.loads(artifact.content)["_warning"]
 
     def test_run_time_recommends_the_unit(self) -> None:
         request = request_of("postgresql", reserve_at="runtime")

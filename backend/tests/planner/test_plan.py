@@ -145,7 +145,7 @@ class TestChoice:
         assert main.page_bytes == 2 * MIB
         assert main.runner_up is not None
         assert main.runner_up.page_bytes == GIB
-        assert "The runner-up, 1G, loses by" in main.why
+        assert "The runner-up, 1G, scores" in main.why
         assert "4,221 pages hold" in main.why
         assert found.headline == "Reserve 4,263 pages of 2M (8.33 GiB) on db-7."
 

@@ -1602,7 +1602,9 @@ export interface components {
         };
         /**
          * Backtest
-         * @description Predicted beside published for every result; counts by status. No parameter is fitted to these rows.
+         * @description Predicted beside published for every result; counts by status, in all and by group. No parameter is fitted to
+         *     these rows. ``group`` of a row: database_huge_pages, memory_access, buffer_pool_size (no huge page occurs in these)
+         *     or no_inputs.
          */
         Backtest: {
             /** Items */
@@ -1610,6 +1612,12 @@ export interface components {
             /** Counts */
             counts: {
                 [key: string]: number;
+            };
+            /** Counts By Group */
+            counts_by_group: {
+                [key: string]: {
+                    [key: string]: number;
+                };
             };
         };
         /**
@@ -1641,6 +1649,8 @@ export interface components {
             status: string;
             /** Reason */
             reason: string | null;
+            /** Group */
+            group: string;
         };
         /**
          * BenefitDocument

@@ -1,8 +1,8 @@
 """Candidates: each page size an instance could use, its cost in memory, whether it can be had, and its score.
 
-The score counts points: one point is one per cent of the instance's throughput times its weight, or one per cent of
-the node's memory. Points of operation stand for the operational cost of a pool, which has to follow the settings;
-gigantic pages come at boot only. That cost is small on purpose: it only decides ties, and they go to 2M.
+A score of 1 is one per cent of the instance's throughput times its weight, or one per cent of the node's memory. Its
+part for operation stands for the operational cost of a pool: it has to be kept in step with the settings, and gigantic
+pages come at boot only. That cost is small on purpose: it only decides ties, and they go to 2M.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from hugeplan.planner.model import (
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
-#: Points that a pool of ordinary huge pages costs in operation, and one of gigantic pages.
+#: Score that a pool of ordinary huge pages costs in operation, and one of gigantic pages.
 POOL_POINTS = 0.1
 GIGANTIC_POINTS = 0.6
 #: Two sizes closer than this are a tie, and ties go to 2M.
@@ -66,7 +66,7 @@ class Candidate:
 
     @property
     def score(self) -> float:
-        """Points in all."""
+        """Gain and memory less the operational cost."""
         return self.gain_points + self.memory_points - self.operation_points
 
     def as_choice(self) -> Choice:
@@ -81,7 +81,7 @@ class Candidate:
         )
 
     def _points(self) -> dict[str, Any]:
-        """The points and the rounding waste by field of :class:`Choice`; nothing without a pool that can be had."""
+        """The score's parts and the rounding waste by field of :class:`Choice`; nothing without a possible pool."""
         if self.obstacle is not None or not self.is_pool:
             return {}
         return {
@@ -92,12 +92,13 @@ class Candidate:
         }
 
     def sentence(self) -> str:
-        """The points in words."""
+        """The score in words."""
         if not self.is_pool:
             return "no pool: no gain, no waste, nothing to keep in step"
         return (
-            f"gain {self.gain_points:+.2f}, memory {self.memory_points:+.2f}"
-            f" ({format_bytes(self.demand.waste_bytes)} rounding waste), operation {-self.operation_points:+.2f} points"
+            f"score {self.score:+.2f} = gain {self.gain_points:+.2f}, memory {self.memory_points:+.2f}"
+            f" ({format_bytes(self.demand.waste_bytes)} rounding waste), operation {-self.operation_points:+.2f}"
+            " (1 is one per cent of throughput or of the node's memory)"
         )
 
 

@@ -186,7 +186,9 @@ def _why(grid: Sequence[int], steps: int, ask: Ask, step: int, found: Allocation
     here = ask.benefits[steps + 1] - ask.benefits[steps]
     if found.next_marginal is not None:
         return (
-            f"The pool is {size}: the next {format_bytes(step)} would be worth {here:.3g} points here,"
+            f"The pool is {size}: the next {format_bytes(step)} would add {here:.3g} to the score here,"
             f" but what is left is kept for the margin and the tenants' risk."
         )
-    return f"The pool is {size}: the next {format_bytes(step)} would be worth {here:.3g} points, no more than it costs."
+    return (
+        f"The pool is {size}: the next {format_bytes(step)} would add {here:.3g} to the score, no more than it costs."
+    )

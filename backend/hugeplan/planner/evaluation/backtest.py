@@ -50,8 +50,9 @@ STREAM_BYTES_PER_NS = 10.0
 class BacktestRow:
     """One published result. Percentages are throughput gains, B over A.
 
-    ``status``: ``inside`` or ``outside`` the predicted range, ``unexplained`` (the physics cannot give it), or
-    ``no_inputs``; ``reason`` says why for the last two. ``error_percentage_points`` is likely minus published.
+    ``group``: one of :data:`GROUPS`. ``status``: ``inside`` or ``outside`` the predicted range, ``unexplained`` (the
+    physics cannot give it), or ``no_inputs``; ``reason`` says why for the last two. ``error_percentage_points`` is
+    likely minus published.
     """
 
     id: str
@@ -66,6 +67,20 @@ class BacktestRow:
     error_percentage_points: float | None
     status: str
     reason: str | None
+    group: str
+
+
+GROUPS = ("database_huge_pages", "memory_access", "buffer_pool_size", "no_inputs")
+"""What a result is about: huge pages under a database's rows; under single memory accesses; throughput over the size
+of a buffer pool, in which no huge page occurs; or nothing that the model has inputs for."""
+
+_GROUP_OF_KIND = {
+    "lookup": "database_huge_pages",
+    "rows": "database_huge_pages",
+    "rows_1g": "database_huge_pages",
+    "access": "memory_access",
+    "benefit": "buffer_pool_size",
+}
 
 
 def backtest(items: Sequence[Mapping[str, Any]], hardware_of: HardwareLookup) -> tuple[BacktestRow, ...]:
@@ -78,6 +93,11 @@ def counts(rows: Sequence[BacktestRow]) -> dict[str, int]:
     """Rows by status, every status present."""
     found = Counter(row.status for row in rows)
     return {status: found[status] for status in ("inside", "outside", "unexplained", "no_inputs")}
+
+
+def counts_by_group(rows: Sequence[BacktestRow]) -> dict[str, dict[str, int]]:
+    """Rows by status within each group."""
+    return {group: counts([row for row in rows if row.group == group]) for group in GROUPS}
 
 
 # --- one row ---------------------------------------------------------------------------------------
@@ -126,6 +146,7 @@ def _row(
         error_percentage_points=None if predicted is None or middle is None else predicted.likely - middle,
         status=status,
         reason=reason,
+        group="no_inputs" if status == "no_inputs" or inputs is None else _GROUP_OF_KIND[inputs["kind"]],
     )
 
 

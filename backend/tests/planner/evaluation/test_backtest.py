@@ -10,7 +10,7 @@ from hugeplan.cli import main
 from hugeplan.evidence import service
 from hugeplan.evidence.backtest_inputs import run_backtest
 from hugeplan.evidence.published import published_results
-from hugeplan.planner.evaluation.backtest import BacktestRow, counts, published_range
+from hugeplan.planner.evaluation.backtest import BacktestRow, counts, counts_by_group, published_range
 
 
 def row(row_id: str) -> BacktestRow:
@@ -107,3 +107,13 @@ async def test_the_service_serves_the_same_rows() -> None:
     evidence, backtest = service.evidence(), await service.backtest()
     assert [item.id for item in evidence.items] == [r.id for r in backtest.items] == [r.id for r in run_backtest()]
     assert backtest.counts == counts(run_backtest())
+
+
+def test_buffer_size_curves_are_counted_apart_from_huge_page_results() -> None:
+    """36 of the rows hold no huge page at all: as inside of one sum they would praise the model for another part."""
+    rows = run_backtest()
+    groups = counts_by_group(rows)
+    assert {status: sum(found[status] for found in groups.values()) for status in counts(rows)} == counts(rows)
+    assert sum(groups["buffer_pool_size"].values()) == 36
+    assert {r.id.rsplit("-", 1)[0] for r in rows if r.group == "database_huge_pages"} == {"k8s-2026", "pgbench"}
+    assert groups["no_inputs"]["inside"] == 0
