@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from hugeplan.hardware.catalogue import by_id, hardware_facts
 from validate.compare import Prediction, judge, noise_of, predict
+from validate.matrix import cells, meets_bar, table
+from validate.matrix import main as matrix_main
 from validate.pairs import Pair, median_speedup, standard_error
 from validate.pools import CannotReserveError, pool_folder, reserved
 from validate.server import GIB, Shape
@@ -95,3 +98,44 @@ def test_pages_that_do_not_exist_are_refused_by_name() -> None:
 )
 def test_every_cpu_has_its_share_of_clients(clients: int, cpus: tuple[int, ...], expected: dict[int, int]) -> None:
     assert clients_per_cpu(Case("some clients", clients, cpus)) == expected
+
+
+def _part(ns: float, huge_ns: float, pairs_of: int = 4) -> list[dict[str, dict[str, float]]]:
+    pair = {"first": {"rate": 1e9 / ns, "cpu_ns": ns}, "second": {"rate": 1e9 / huge_ns, "cpu_ns": huge_ns}}
+    return [pair] * pairs_of
+
+
+def _matrix(measured: dict[str, float], low: float, high: float) -> dict[str, object]:
+    parts: dict[str, object] = {"curves": "curves.json"}
+    for case, speedup in measured.items():
+        said = {"low": low, "likely": (low + high) / 2, "high": high}
+        parts[f"128 prediction {case}"] = {"row_bytes": 128, "case": case, "speedup": said, "noise": 0.01}
+        parts[f"128 round 1 {case}"] = _part(1000.0 * speedup, 1000.0)
+        parts[f"128 round 2 {case}"] = _part(1000.0 * speedup, 1000.0)
+    return parts
+
+
+def test_the_matrix_counts_cpu_and_throughput_of_every_cell() -> None:
+    found = cells(_matrix({"1 client": 1.05, "8 clients": 1.2}, 1.0, 1.1))
+    assert [(cell.case, cell.pairs, round(cell.cpu, 6), round(cell.throughput, 6)) for cell in found] == [
+        ("1 client", 8, 1.05, 1.05),
+        ("8 clients", 8, 1.2, 1.2),
+    ]
+    assert not meets_bar(found)  # two of four values lie inside
+    assert "inside: 1 of 2 as CPU per operation, 1 of 2 as throughput" in table(found)
+
+
+def test_the_bar_wants_narrow_ranges_too() -> None:
+    assert meets_bar(cells(_matrix({"1 client": 1.05}, 1.0, 1.2)))
+    assert not meets_bar(cells(_matrix({"1 client": 1.05}, 0.99, 1.2)))  # 21 points hold nearly anything
+    assert not meets_bar([])  # nothing measured shows nothing
+
+
+def test_a_matrix_goes_on_where_it_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Finished parts are read back; a cell without a prediction is no cell, and missing parts are said."""
+    parts = _matrix({"1 client": 1.05}, 1.0, 1.1) | {"128 round 1 8 clients": _part(1000.0, 900.0)}
+    (tmp_path / "matrix.json").write_text(json.dumps(parts), encoding="utf-8")
+    assert matrix_main(["--report", "--work-dir", str(tmp_path)]) == 0
+    assert "8 clients" not in capsys.readouterr().out
+    assert matrix_main(["--parts", "0", "--work-dir", str(tmp_path)]) == 3
+    assert matrix_main(["--report", "--work-dir", str(tmp_path / "none")]) == 3

@@ -214,8 +214,8 @@ class SavingProblem:
     """An operation and the machines whose savings are asked.
 
     ``profile``: what the operation accesses. ``machines``: what a walk costs at the base size and at a large size, one
-    machine for each case to be compared. ``described``: the user supplied a working set or a skew. If not, a scattered hot
-    set cannot be ruled out and the range reaches down to its loss.
+    machine for each case to be compared. ``described``: the user supplied a working set or a skew. If not, a scattered
+    hot set cannot be ruled out and the range reaches down to its loss.
     """
 
     profile: AccessProfile
