@@ -15,6 +15,7 @@ const row = (id: string, source: string, over: Partial<BacktestRow> = {}): Backt
   error_percentage_points: -3,
   status: "inside",
   reason: null,
+  group: "database_huge_pages",
   ...over,
 });
 
