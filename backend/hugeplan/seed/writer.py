@@ -20,6 +20,7 @@ from hugeplan.documents.report import Report
 from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.hardware_state import MeasuredState, with_run
+from hugeplan.fleet.ingest.in_force import SavedPlans
 from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.fleet.ingest.node_update import Node
 from hugeplan.fleet.ingest.statements import NODE_COLUMNS
@@ -111,7 +112,7 @@ def _add_node(
     )
     for number in range(options.runs if synthetic.measured else 0):
         _add_run(rows, node, synthetic, arrived - timedelta(days=number), documents)
-    node.apply(_incoming(synthetic, report, arrived), None)
+    node.apply(_incoming(synthetic, report, arrived), None, SavedPlans())
     rows.add(
         "nodes",
         {

@@ -148,6 +148,13 @@ interface ComparisonRow {
   values: (string | null)[];
 }
 
+/** Memory in pools today; a word where a count is not known. */
+function poolsNow(plan: Plan): string {
+  const changes = pageChanges(plan);
+  if (changes.some(({ now }) => now === null)) return "unknown";
+  return formatBytes(changes.reduce((sum, { pageBytes, now }) => sum + pageBytes * (now ?? 0), 0));
+}
+
 /** The decisive figures as rows, one column per plan. */
 export function comparisonRows(
   columns: readonly Pick<Column, "plan" | "pages">[],
@@ -179,7 +186,7 @@ export function comparisonRows(
             : null,
       ),
     })),
-    row("Memory in pools", null, (of) => formatBytes(of.net_memory.locked_bytes)),
+    row("Memory in pools", poolsNow(plan), (of) => formatBytes(of.net_memory.locked_bytes)),
     row("Idle in pools", null, (of) => formatBytes(of.net_memory.idle_bytes)),
     row("Stays free", null, (of) =>
       overcommitBytes(of) > 0 ? `${formatBytes(overcommitBytes(of))} short` : formatBytes(freeBytes(of)),
