@@ -70,6 +70,14 @@ test.describe
         await page.getByRole("row").nth(1).getByRole("link").click();
         await page.getByRole("link", { name: "Plan this node" }).click();
       }
+      // A machine that runs databases brings them; this plan is for one that is to come.
+      await expect(page.getByRole("button", { name: "Add a database" })).toBeVisible();
+      const remove = page.getByRole("button", { name: /^Remove the database/ });
+      for (let left = await remove.count(); left > 0; left -= 1) {
+        await remove.first().click();
+        await expect(remove).toHaveCount(left - 1);
+      }
+      await page.getByRole("button", { name: "Add a database" }).click();
       const database = page.getByRole("group", { name: "Database main" });
       await expect(database.getByRole("combobox", { name: "Engine" })).toHaveValue("PostgreSQL");
       await database.getByRole("textbox", { name: "shared_buffers" }).fill("8GB");

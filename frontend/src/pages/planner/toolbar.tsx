@@ -285,7 +285,12 @@ function DeleteScenario({ scenario }: { scenario: Scenario }) {
       <Button variant="default" size="sm" onClick={ask.open}>
         Delete
       </Button>
-      <Modal opened={asked} onClose={ask.close} title={`Delete ${scenario.name}?`}>
+      <Modal
+        closeOnClickOutside={false}
+        opened={asked}
+        onClose={ask.close}
+        title={`Delete ${scenario.name}?`}
+      >
         <Stack gap="sm">
           <StateText>The scenario and its saved plans are gone for good.</StateText>
           {remove.isError && <ErrorState error={remove.error} bare />}

@@ -161,7 +161,7 @@ function TokenTable({ tokens }: { tokens: readonly Token[] }) {
 function RevokeToken({ token, onClose }: { token: Token; onClose: () => void }) {
   const revoke = useRevokeToken();
   return (
-    <Modal opened onClose={onClose} title="Revoke this token?">
+    <Modal closeOnClickOutside={false} opened onClose={onClose} title="Revoke this token?">
       <Stack gap="sm">
         <StateText>
           <strong className="hp-anywhere">{token.name}</strong> can no longer connect. This cannot be taken
