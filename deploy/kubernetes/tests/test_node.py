@@ -104,9 +104,12 @@ class Lab:
     def runs_on_huge_pages(self) -> bool:
         """Whether the newest PostgreSQL answers that it does; one that is shutting down does not answer."""
         try:
-            return self.query("SHOW huge_pages_status") == "on"
+            status = self.query("SHOW huge_pages_status")
         except psycopg.OperationalError:
             return False
+        if status == "off" and hugetlb.used():
+            pytest.skip(f"another program on this machine took {hugetlb.used()} pages of the pool")
+        return status == "on"
 
     def skip_beside_strangers(self) -> None:
         """SKIP where a server that is not ours took pages: one with ``huge_pages = try`` does so by itself."""

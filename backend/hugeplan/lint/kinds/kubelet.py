@@ -191,8 +191,7 @@ def _soft_eviction(body: Tree, notes: Notes) -> int | None:
                 f"evictionSoft has a threshold for {signal} without a grace period, so the kubelet does not start.",
                 f"Add evictionSoftGracePeriod with {signal}: 10s.",
             )
-    value = None if tree is None else tree.get("memory.available")
-    return bytes_or_none(value)
+    return None if tree is None else bytes_or_none(tree.get("memory.available"))
 
 
 def _reserved_memory(body: Tree, total: int | None, static: bool, notes: Notes, context: Context) -> None:
