@@ -188,11 +188,6 @@ def busy_cores(node: NodeFacts, instance: DatabaseInstance) -> float:
     return float(min(active, node.cpus or active))
 
 
-KERNEL_ADDRESS_SPACE_TAGS = {"x86_64": 6}
-"""Address spaces whose TLB entries the kernel keeps on one CPU: Linux, arch/x86/mm/tlb.c (TLB_NR_DYN_ASIDS). Elsewhere
-the tag has 8 bits or more, and entries leave by eviction alone."""
-
-
 def shared_table_copies(processes: int, segment_bytes: int, page_bytes: int, arch: str) -> float:
     """Copies of a hugetlb mapping's page tables among processes: the kernel shares the tables of whole, aligned GiB.
 
@@ -213,7 +208,6 @@ def machine_of(
     measured = node.hardware.l2_hit_penalty_ns if node.hardware else None
     base_line = table_line_bytes(node.base_page_bytes, node.base_page_bytes, node.arch)
     per_core = max(1.0, processes / max(1, cores))
-    tags = KERNEL_ADDRESS_SPACE_TAGS.get(node.arch)
     return Machine(
         base=scenario.base,
         large=scenario.large,
@@ -224,8 +218,6 @@ def machine_of(
         processes=float(processes),
         large_tables=shared_table_copies(processes, segment_bytes, page_bytes, node.arch),
         processes_per_core=per_core,
-        # The clients' own process takes turns with the servers'.
-        entries_kept=tags is None or per_core <= 1.0 or per_core + 1.0 <= tags,
         busy_cores=busy,
     )
 

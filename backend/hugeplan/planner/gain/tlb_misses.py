@@ -26,10 +26,6 @@ ENTRY_SHARES: Final = (1.0, 0.5)
 Source: sheet section 2 (SMT). Whether a sibling is busy cannot be seen from a guest."""
 
 
-NONE_KEPT: Final = 1e9
-"""Address spaces of a core on which every operation starts with an empty TLB: so many that nothing is found again."""
-
-
 @dataclass(frozen=True, slots=True)
 class Cache:
     """A cache in which page-table lines may be, and the lines that neighbours put there during one operation."""
@@ -47,7 +43,7 @@ class TranslationSetup:
     those cost nothing. ``caches``: where entries may be, with all the TLB's entries and with half of them.
     ``processes``: those that run operations; ``tables``: their copies of the page tables, fewer where the kernel
     shares them. ``address_spaces``: those that share one core's TLB, each with entries of its own for the same
-    memory; :data:`NONE_KEPT` where no entry outlives a context switch.
+    memory.
     """
 
     reach: Reach

@@ -19,7 +19,6 @@ from hugeplan.planner.gain.pressure_fit import nested_line_bytes
 from hugeplan.planner.gain.tlb_misses import (
     ALL_ENTRIES,
     HALF_THE_ENTRIES,
-    NONE_KEPT,
     Cache,
     TranslationMisses,
     TranslationSetup,
@@ -36,8 +35,8 @@ class Machine:
     ``table_line_bytes``: memory covered by one line of leaf entries, base size then large size;
     ``upper_line_bytes``: the same of the level above the base size's leaf. ``processes``: those that run operations,
     each with base page tables of its own; ``large_tables``: copies of the large size's tables among them.
-    ``processes_per_core``: address spaces that take turns on a core; ``entries_kept``: whether TLB entries outlive
-    the switches between them. ``busy_cores``: cores that run operations at the same time.
+    ``processes_per_core``: address spaces that take turns on a core. ``busy_cores``: cores that run operations at the
+    same time.
     """
 
     base: Reach
@@ -49,7 +48,6 @@ class Machine:
     processes: float
     large_tables: float
     processes_per_core: float
-    entries_kept: bool
     busy_cores: float
 
     @property
@@ -93,8 +91,7 @@ def _setups(machine: Machine, caches: tuple[Cache, ...]) -> tuple[TranslationSet
     inner = caches[: _CacheCase.OUTER] if machine.price.inner.high > 0.0 else ()
     looked_at = ((*inner, *caches[_CacheCase.OUTER :]), (*inner, caches[_CacheCase.OUTER]))
     nested = nested_line_bytes(base_line) if machine.price.nested else 0
-    spaces = machine.processes_per_core if machine.entries_kept else NONE_KEPT
-    processes = machine.processes
+    processes, spaces = machine.processes, machine.processes_per_core
     return (
         TranslationSetup(
             machine.base, base_line, nested, machine.upper_line_bytes, looked_at, processes, processes, spaces
@@ -140,17 +137,20 @@ class _Crossing:
             + walks.uncached[self.caches[cache]] * float(getattr(price.uncached, bound))
         )
 
-    def warm_pages_ns(self, walks: float) -> float:
-        """What the warm shared pages save when each of them takes ``walks`` per operation.
+    def switched_warm_ns(self) -> float:
+        """What the warm shared pages add when every operation starts with an empty TLB.
 
-        With more processes than cores each operation follows a context switch. TLB entries survive it as long as the
-        kernel keeps the address space's tag. This is the saving on the pages that every operation uses if it does not.
+        With more processes than cores each operation follows a context switch. Entries survive it as long as the kernel
+        keeps the address space's tag: Linux keeps six per x86 CPU (arch/x86/mm/tlb.c, TLB_NR_DYN_ASIDS), and none where
+        a processor or its hypervisor has no PCID. What these walks cost has not been measured apart, so that the saving
+        on them widens the range and is no part of the likely value.
         """
         machine = self.machine
         if machine.processes_per_core <= 1.0:
             return 0.0
         folded = min(1.0, machine.base.granule_bytes / machine.large.page_bytes)
-        return self.profile.warm_pages * walks * machine.price.cached.likely * (1.0 - folded)
+        kept = 1.0 - self.base[ALL_ENTRIES].warm_m2
+        return self.profile.warm_pages * kept * machine.price.cached.likely * (1.0 - folded)
 
     def price_errors_ns(self) -> tuple[float, float]:
         """How far the saving may lie below and above for the prices alone.
@@ -266,14 +266,12 @@ def _saving_range(crossing: _Crossing, described: bool) -> Range:
     profile, machine, saving_ns = crossing.profile, crossing.machine, crossing.saving_ns
     likely = saving_ns()
     down, up = profile.uncertainty
-    walks_of_warm = crossing.base[ALL_ENTRIES].warm_m2
     price_below, price_above = crossing.price_errors_ns()
     below = [
         likely * (1.0 - profile.exposed.low / profile.exposed.likely),
         likely * (1.0 - down),
         price_below,
         likely - saving_ns(_CacheCase.MORE_ROOM),
-        0.0 if machine.entries_kept else crossing.warm_pages_ns(walks_of_warm),
     ]
     above = [
         likely * (profile.exposed.high / profile.exposed.likely - 1.0),
@@ -281,7 +279,7 @@ def _saving_range(crossing: _Crossing, described: bool) -> Range:
         price_above,
         saving_ns(_CacheCase.LESS_ROOM) - likely,
         saving_ns(entries=HALF_THE_ENTRIES) - likely,
-        crossing.warm_pages_ns(1.0 - walks_of_warm),
+        crossing.switched_warm_ns(),
     ]
     low = likely - math.sqrt(sum(max(0.0, d) ** 2 for d in below))
     high = likely + math.sqrt(sum(max(0.0, d) ** 2 for d in above))

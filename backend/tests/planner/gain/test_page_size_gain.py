@@ -410,12 +410,12 @@ def test_the_kernel_shares_page_tables_of_whole_gib(
     assert shared_table_copies(64, segment_bytes, page_bytes, arch) == pytest.approx(copies)
 
 
-def test_more_clients_than_address_space_tags_save_more_and_say_a_wider_range() -> None:
-    """Linux keeps TLB entries of six address spaces per x86 CPU: with ten clients on two CPUs, switches keep them."""
+def test_more_clients_save_more_and_lost_tlb_entries_only_widen_the_range() -> None:
+    """Private page tables are certain; whether entries outlive a switch depends on the kernel and the hypervisor."""
     saved = {}
-    for clients in (8, 10, 12, 64):
+    for clients in (1, 8, 64):
         workload = replace(KEY_LOOKUP, active_connections=clients)
         saved[clients] = gain_of(hardware(), workload, connections=clients, cpus=2).saving_ns_per_operation
-    assert saved[8].likely < saved[12].likely < saved[64].likely
-    # From ten to twelve the warm pages become walks: a step that no growth of page tables explains.
-    assert saved[12].likely - saved[10].likely > 2.0 * (saved[10].likely - saved[8].likely)
+    assert saved[1].likely < saved[8].likely < saved[64].likely
+    width = {clients: saving.high - saving.likely for clients, saving in saved.items()}
+    assert width[1] < width[8]
