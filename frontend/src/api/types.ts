@@ -60,3 +60,5 @@ export type Role = Schemas["Role"];
 export type Token = Schemas["Token"];
 export type TokenCreate = Schemas["TokenCreate"];
 export type TokenCreated = Schemas["TokenCreated"];
+
+export type FleetSummary = Schemas["FleetSummary"];

@@ -1,42 +1,55 @@
-import { describe, expect, it } from "vitest";
-import { fakeNode } from "@/test/fakes";
-import { fleetHeadline, summariseFleet } from "./fleet-summary";
+import { expect, it } from "vitest";
+import { fleetHeadline, fleetParts } from "./fleet-summary";
 
-const now = new Date("2026-11-20T12:00:00Z");
+const GIB = 2 ** 30;
+const fleet = {
+  nodes: 10_000,
+  nodes_wrong: 0,
+  nodes_attention: 0,
+  nodes_synthetic: 0,
+  time_bombs: 0,
+  silent_fallbacks: 0,
+  memory: {
+    mem_total_bytes: 640 * GIB,
+    mem_available_bytes: 300 * GIB,
+    pool_bytes: 100 * GIB,
+    pool_used_bytes: 60 * GIB,
+    pool_idle_bytes: 40 * GIB,
+    page_tables_bytes: 4 * GIB,
+    anon_huge_pages_bytes: 0,
+    nodes_unknown: 0,
+  },
+  pools: [
+    {
+      page_bytes: 2 ** 21,
+      nodes: 9000,
+      nr_hugepages: 51_200,
+      free_hugepages: 20_480,
+      total_bytes: 100 * GIB,
+      free_bytes: 40 * GIB,
+      nodes_unknown: 0,
+    },
+  ],
+};
 const plain = (text: string) => text.replaceAll("\u00a0", " ");
 
-describe("summariseFleet", () => {
-  it("adds memory and pools by page size, and the parts sum to the memory", () => {
-    const fleet = summariseFleet(
-      [
-        fakeNode(),
-        fakeNode({
-          pools: [{ page_bytes: 2 ** 30, nr_hugepages: 2, free_hugepages: 2 }],
-          latest_run_id: null,
-        }),
-      ],
-      now,
-    );
-    expect(fleet.memoryBytes).toBe(128 * 2 ** 30);
-    expect(fleet.reservedBytes).toBe(3 * 2 ** 30);
-    expect(fleet.idleBytes).toBe(128 * 2097152 + 2 * 2 ** 30);
-    expect(fleet.parts.reduce((sum, part) => sum + part.bytes, 0)).toBe(fleet.memoryBytes);
-    expect(fleet.toLookAt[0]?.observations.map(({ code }) => code)).toEqual(["idle_pool", "not_measured"]);
-    expect(plain(fleetHeadline(fleet))).toBe(
-      "2.25 GiB of the 3 GiB reserved in huge pages is idle. Look at 2 nodes.",
-    );
-  });
-  it("counts nodes whose use is unknown instead of calling it idle", () => {
-    const fleet = summariseFleet(
-      [fakeNode({ pools: [{ page_bytes: 2097152, nr_hugepages: 4, free_hugepages: null }] })],
-      now,
-    );
-    expect(fleet.unknownUse).toBe(1);
-    expect(fleet.idleBytes).toBe(0);
-  });
-  it("says what to do when nothing is reserved", () => {
-    expect(fleetHeadline(summariseFleet([fakeNode({ pools: [] })], now))).toBe(
-      "No huge pages are reserved on the node. Plan one to see what they would buy.",
-    );
-  });
+it("divides all of the memory, and says what of a pool lies idle", () => {
+  const parts = fleetParts(fleet);
+  expect(parts.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(640 * GIB);
+  expect(parts.map(({ key, bytes }) => [key, bytes / GIB])).toEqual([
+    ["in_use", 236],
+    ["page_tables", 4],
+    ["pool:2097152", 100],
+    ["free", 300],
+  ]);
+  expect(parts[2]?.fills?.map(({ bytes }) => bytes / GIB)).toEqual([60, 40]);
+});
+
+it("puts what is wrong first, for the whole fleet and not for a page of it", () => {
+  expect(plain(fleetHeadline({ ...fleet, nodes_wrong: 38, silent_fallbacks: 9 }))).toBe(
+    "38 of 10,000 nodes have a problem to fix: 9 silent fallbacks, 40 GiB of huge pages idle.",
+  );
+  expect(
+    plain(fleetHeadline({ ...fleet, memory: { ...fleet.memory, pool_bytes: 0, pool_idle_bytes: 0 } })),
+  ).toMatch(/^No huge pages are reserved on 10,000 nodes/);
 });

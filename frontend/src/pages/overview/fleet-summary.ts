@@ -1,91 +1,95 @@
-import type { NodeSummary } from "@/api/types";
+import type { FleetSummary } from "@/api/types";
 import type { MapPart } from "@/components/memory-map/memory-map-types";
-import { nodeObservations, type Observation } from "@/lib/node-observations";
 import { pageSizeColor } from "@/lib/page-size";
 import { formatBytes, formatCount } from "@/lib/units";
+import { token } from "@/theme/tokens";
 
-export interface FleetSummary {
-  nodes: number;
-  memoryBytes: number;
-  reservedBytes: number;
-  idleBytes: number;
-  /** Nodes on which at least one pool's free pages are unknown. */
-  unknownUse: number;
-  measured: number;
-  toLookAt: { node: NodeSummary; observations: Observation[] }[];
-  parts: MapPart[];
-}
+type InFigures = Pick<
+  FleetSummary,
+  | "nodes"
+  | "nodes_wrong"
+  | "nodes_attention"
+  | "time_bombs"
+  | "silent_fallbacks"
+  | "memory"
+  | "pools"
+  | "nodes_synthetic"
+>;
 
-/** The fleet at a glance, from the latest report of each node. */
-export function summariseFleet(nodes: readonly NodeSummary[], now: Date): FleetSummary {
-  const bySize = new Map<number, { reserved: number; idle: number }>();
-  let unknownUse = 0;
-  for (const node of nodes) {
-    if (node.pools.some((pool) => pool.free_hugepages === null && pool.nr_hugepages > 0)) unknownUse += 1;
-    for (const pool of node.pools) {
-      const sum = bySize.get(pool.page_bytes) ?? { reserved: 0, idle: 0 };
-      sum.reserved += pool.nr_hugepages * pool.page_bytes;
-      sum.idle += (pool.free_hugepages ?? 0) * pool.page_bytes;
-      bySize.set(pool.page_bytes, sum);
-    }
-  }
-  const memoryBytes = nodes.reduce((sum, node) => sum + node.mem_total_bytes, 0);
-  const sizes = [...bySize.entries()].sort(([a], [b]) => a - b).filter(([, sum]) => sum.reserved > 0);
-  const reservedBytes = sizes.reduce((sum, [, { reserved }]) => sum + reserved, 0);
-  const pools = sizes.map(
-    ([pageBytes, { reserved, idle }]): MapPart => ({
-      key: `pool:${pageBytes}`,
-      label: `Pools of ${formatBytes(pageBytes)} pages`,
-      bytes: reserved,
-      color: pageSizeColor(pageBytes, "hugetlb"),
-      source: "measured",
-      look: "pool",
-      pageBytes,
-      fills: [
-        { label: "Used", bytes: reserved - idle, look: "used" },
-        { label: "Idle", bytes: idle, look: "idle" },
-      ],
-    }),
-  );
-  return {
-    nodes: nodes.length,
-    memoryBytes,
-    reservedBytes,
-    idleBytes: sizes.reduce((sum, [, { idle }]) => sum + idle, 0),
-    unknownUse,
-    measured: nodes.filter((node) => node.latest_run_id !== null).length,
-    toLookAt: nodes
-      .map((node) => ({ node, observations: nodeObservations(node, now) }))
-      .filter(({ observations }) => observations.length > 0)
-      .sort((a, b) => b.observations.length - a.observations.length),
-    parts: [
-      ...pools,
-      {
-        key: "ordinary",
-        label: "Ordinary memory",
-        bytes: memoryBytes - reservedBytes,
-        color: "transparent",
-        source: "computed",
-        look: "free",
-        detail: "MemTotal less what the pools hold.",
-      },
-    ],
+/** All of the fleet's memory by what it does, as parts that sum to it exactly. */
+export function fleetParts({ memory, pools }: InFigures): MapPart[] {
+  const poolParts = pools
+    .filter(({ total_bytes: total }) => total > 0)
+    .map(
+      (pool): MapPart => ({
+        key: `pool:${pool.page_bytes}`,
+        label: `Pools of ${formatBytes(pool.page_bytes)} pages`,
+        bytes: pool.total_bytes,
+        color: pageSizeColor(pool.page_bytes, "hugetlb"),
+        source: "measured",
+        look: "pool",
+        pageBytes: pool.page_bytes,
+        fills: [
+          { label: "Used", bytes: pool.total_bytes - pool.free_bytes, look: "used" },
+          { label: "Idle", bytes: pool.free_bytes, look: "idle" },
+        ],
+        detail:
+          pool.nodes_unknown > 0
+            ? `How much is used is unknown on ${formatCount(pool.nodes_unknown)} nodes; they count as used.`
+            : undefined,
+      }),
+    );
+  const tables: MapPart = {
+    key: "page_tables",
+    label: "Page tables",
+    bytes: memory.page_tables_bytes,
+    color: token("ledger-page-tables"),
+    source: "measured",
+    look: "solid",
   };
+  const inPools = poolParts.reduce((sum, { bytes }) => sum + bytes, 0);
+  const available: MapPart = {
+    key: "free",
+    label: "Available",
+    bytes: Math.min(memory.mem_available_bytes, memory.mem_total_bytes - inPools - tables.bytes),
+    color: token("ledger-free"),
+    source: "measured",
+    look: "free",
+    detail: "MemAvailable: free memory and what the kernel can give back.",
+  };
+  const ordinary: MapPart = {
+    key: "in_use",
+    label: "Workloads and kernel",
+    bytes: memory.mem_total_bytes - inPools - tables.bytes - available.bytes,
+    color: token("ledger-tenants"),
+    source: "computed",
+    look: "solid",
+    detail:
+      memory.nodes_unknown > 0
+        ? `MemTotal less every other part; ${formatCount(memory.nodes_unknown)} nodes do not report all of it.`
+        : "MemTotal less every other part.",
+  };
+  return [ordinary, tables, ...poolParts, available];
 }
 
-/** The first line of the overview: what to do, in words with a number. */
-export function fleetHeadline(fleet: FleetSummary): string {
-  const withObservation = (wanted: (observation: Observation) => boolean) =>
-    fleet.toLookAt.filter(({ observations }) => observations.some(wanted)).length;
-  const nodes = (count: number) => `${formatCount(count)} ${count === 1 ? "node" : "nodes"}`;
-  const idle = withObservation(({ code }) => code === "idle_pool");
-  if (idle > 0) {
-    return `${formatBytes(fleet.idleBytes)} of the ${formatBytes(fleet.reservedBytes)} reserved in huge pages is idle. Look at ${nodes(idle)}.`;
-  }
-  const attention = withObservation(({ state }) => state === "attention");
-  if (attention > 0) return `Look at ${nodes(attention)} of ${formatCount(fleet.nodes)}.`;
-  if (fleet.reservedBytes === 0) {
-    return `No huge pages are reserved on ${fleet.nodes === 1 ? "the node" : `any of ${nodes(fleet.nodes)}`}. Plan one to see what they would buy.`;
-  }
-  return `${formatBytes(fleet.reservedBytes)} is reserved in huge pages on ${nodes(fleet.nodes)}, and nothing stands out.`;
+const nodes = (count: number) => `${formatCount(count)} ${count === 1 ? "node" : "nodes"}`;
+
+/** The first line of the overview: what is wrong and what lies idle, in words with a number. */
+export function fleetHeadline(fleet: InFigures): string {
+  const idle = fleet.memory.pool_idle_bytes;
+  const facts = [
+    fleet.time_bombs > 0 &&
+      `${formatCount(fleet.time_bombs)} time ${fleet.time_bombs === 1 ? "bomb" : "bombs"}`,
+    fleet.silent_fallbacks > 0 &&
+      `${formatCount(fleet.silent_fallbacks)} silent ${fleet.silent_fallbacks === 1 ? "fallback" : "fallbacks"}`,
+    idle > 0 && `${formatBytes(idle)} of huge pages idle`,
+  ].filter(Boolean);
+  const behind = facts.length > 0 ? `: ${facts.join(", ")}` : "";
+  if (fleet.nodes_wrong > 0)
+    return `${formatCount(fleet.nodes_wrong)} of ${nodes(fleet.nodes)} have a problem to fix${behind}.`;
+  if (fleet.nodes_attention > 0)
+    return `${formatCount(fleet.nodes_attention)} of ${nodes(fleet.nodes)} need attention${behind}.`;
+  if (fleet.memory.pool_bytes === 0)
+    return `No huge pages are reserved on ${nodes(fleet.nodes)}. Plan one to see what they would buy.`;
+  return `${formatBytes(fleet.memory.pool_bytes)} is reserved in huge pages on ${nodes(fleet.nodes)}, and no check found a problem${behind}.`;
 }

@@ -1,36 +1,33 @@
 import { Stack } from "@mantine/core";
-import { useInfiniteQuery } from "@tanstack/react-query";
-import { nodesQuery } from "@/api/nodes";
-import type { NodeSummary } from "@/api/types";
+import { useQuery } from "@tanstack/react-query";
+import { fleetSummaryQuery } from "@/api/fleet";
+import type { FleetSummary } from "@/api/types";
 import { MemoryMap } from "@/components/memory-map/memory-map";
 import { AddNode } from "@/components/ui/add-node";
-import { StateBadge, SyntheticBadge } from "@/components/ui/badges";
+import { type State, StateBadge } from "@/components/ui/badges";
 import { LinkButton } from "@/components/ui/link-button";
 import { PageHeader } from "@/components/ui/page-header";
 import { QuestionCard } from "@/components/ui/question-card";
 import { PageSkeleton } from "@/components/ui/skeletons";
 import { Stat, Stats } from "@/components/ui/stat";
 import { EmptyState, ErrorState, StateText } from "@/components/ui/states";
-import { Table } from "@/components/ui/table";
-import { TextLink } from "@/components/ui/text-link";
 import { Bytes, When } from "@/components/ui/values";
 import { formatCount, formatShare } from "@/lib/units";
-import { type FleetSummary, fleetHeadline, summariseFleet } from "./fleet-summary";
+import { fleetHeadline, fleetParts } from "./fleet-summary";
+import classes from "./overview-page.module.css";
 
-const SHOWN_TO_LOOK_AT = 12;
-
-/** The fleet at a glance. An empty fleet shows how to add a node. */
+/** The whole fleet at a glance, from figures of the server: never from the first page of a list. */
 export function OverviewPage() {
-  const query = useInfiniteQuery(nodesQuery(""));
-  const nodes = query.data?.pages.flatMap((page) => page.items);
-  if (!nodes) {
+  const query = useQuery(fleetSummaryQuery());
+  const fleet = query.data;
+  if (!fleet) {
     return query.isError ? (
       <ErrorState error={query.error} onRetry={() => void query.refetch()} />
     ) : (
       <PageSkeleton />
     );
   }
-  if (nodes.length === 0) {
+  if (fleet.nodes === 0) {
     return (
       <>
         <PageHeader
@@ -43,142 +40,110 @@ export function OverviewPage() {
       </>
     );
   }
-  const fleet = summariseFleet(nodes, new Date());
   return (
     <>
       <PageHeader
         title="Overview"
         headline={fleetHeadline(fleet)}
-        actions={
-          <LinkButton to="/planner" search={{ node: nodes.length === 1 ? nodes[0]?.id : undefined }}>
-            Plan a node
-          </LinkButton>
-        }
+        actions={<LinkButton to="/nodes">Choose a node to plan</LinkButton>}
       />
-      <FleetStats fleet={fleet} more={query.hasNextPage} />
+      <FleetStats fleet={fleet} />
       <Stack gap="md">
         <QuestionCard
-          title="How much of the fleet's memory is set aside in huge pages?"
-          description="Pool pages cannot be used for anything else, whether a database holds them or not."
+          title="What does the fleet's memory do?"
+          description="Pool pages cannot be used for anything else, whether a database holds them or not. The pale part of a pool is idle."
         >
           <MemoryMap
-            bars={[{ key: "fleet", label: "All nodes", totalBytes: fleet.memoryBytes, parts: fleet.parts }]}
+            legend="key"
+            bars={[
+              {
+                key: "fleet",
+                label: "All nodes",
+                totalBytes: fleet.memory.mem_total_bytes,
+                parts: fleetParts(fleet),
+              },
+            ]}
           />
         </QuestionCard>
-        <LookAt fleet={fleet} />
-        <Newest nodes={nodes} />
+        <Problems fleet={fleet} />
       </Stack>
     </>
   );
 }
 
-function FleetStats({ fleet, more }: { fleet: FleetSummary; more: boolean }) {
+function FleetStats({ fleet }: { fleet: FleetSummary }) {
+  const { memory } = fleet;
+  const withPlan = fleet.nodes - (fleet.plan_states.none ?? 0);
   return (
     <Stats>
       <Stat
         label="Nodes"
-        value={`${formatCount(fleet.nodes)}${more ? "+" : ""}`}
-        note={more ? "the first page of the list" : undefined}
+        value={formatCount(fleet.nodes)}
+        note={
+          fleet.nodes_synthetic > 0
+            ? `${formatCount(fleet.nodes_synthetic)} of them synthetic`
+            : fleet.nodes_stale > 0
+              ? `${formatCount(fleet.nodes_stale)} do not report`
+              : undefined
+        }
       />
-      <Stat label="Memory" value={<Bytes value={fleet.memoryBytes} />} />
+      <Stat label="Memory" value={<Bytes value={memory.mem_total_bytes} />} />
       <Stat
         label="In huge pages"
-        value={<Bytes value={fleet.reservedBytes} />}
-        note={`${formatShare(fleet.reservedBytes / fleet.memoryBytes)} of memory`}
+        value={<Bytes value={memory.pool_bytes} />}
+        note={`${formatShare(memory.pool_bytes / memory.mem_total_bytes)} of memory`}
       />
-      <Stat
-        label="Idle in pools"
-        value={<Bytes value={fleet.idleBytes} />}
-        note={fleet.unknownUse > 0 ? `unknown on ${formatCount(fleet.unknownUse)} more` : undefined}
-      />
+      <Stat label="Idle in pools" value={<Bytes value={memory.pool_idle_bytes} />} />
       <Stat
         label="Measured"
-        value={`${formatCount(fleet.measured)} of ${formatCount(fleet.nodes)}`}
-        note="have a benchmark run"
+        value={`${formatCount(fleet.nodes_measured)} of ${formatCount(fleet.nodes)}`}
+        note={`${formatCount(fleet.nodes_fractured)} fractured`}
+      />
+      <Stat
+        label="Plan in force"
+        value={formatCount(withPlan)}
+        note={`${formatCount(fleet.plan_states.short ?? 0)} short of it`}
       />
     </Stats>
   );
 }
 
-function LookAt({ fleet }: { fleet: FleetSummary }) {
-  const shown = fleet.toLookAt.slice(0, SHOWN_TO_LOOK_AT);
+const RANK: Record<string, number> = { wrong: 0, attention: 1, unknown: 2, ok: 3 };
+
+/** The fleet's findings, the worst first, then by the number of nodes. */
+function Problems({ fleet }: { fleet: FleetSummary }) {
+  const findings = [...fleet.findings].sort(
+    (a, b) => (RANK[a.state] ?? 4) - (RANK[b.state] ?? 4) || b.nodes - a.nodes,
+  );
   return (
-    <QuestionCard title="Which nodes need a look?">
-      {shown.length === 0 ? (
-        <StateText>Nothing stands out in the latest reports. A plan checks a node in full.</StateText>
+    <QuestionCard title="Which nodes need a look?" description={<Updated fleet={fleet} />}>
+      {findings.length === 0 ? (
+        <StateText>No check found anything in the latest reports. A plan checks a node in full.</StateText>
       ) : (
-        <Table verticalSpacing={8}>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Node</Table.Th>
-              <Table.Th>What stands out</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {shown.map(({ node, observations }) => (
-              <Table.Tr key={node.id}>
-                <Table.Th scope="row" style={{ verticalAlign: "top" }}>
-                  <TextLink to="/nodes/$nodeId" params={{ nodeId: node.id }}>
-                    {node.name}
-                  </TextLink>{" "}
-                  {node.synthetic && <SyntheticBadge />}
-                </Table.Th>
-                <Table.Td>
-                  <Stack gap={6}>
-                    {observations.map(({ code, state, text }) => (
-                      <div
-                        key={`${code}:${text}`}
-                        style={{
-                          display: "flex",
-                          flexWrap: "wrap",
-                          gap: "2px 8px",
-                          alignItems: "flex-start",
-                        }}
-                      >
-                        <StateBadge state={state} />
-                        <span style={{ flex: "1 1 14rem" }}>{text}</span>
-                      </div>
-                    ))}
-                  </Stack>
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      )}
-      {fleet.toLookAt.length > shown.length && (
-        <StateText>
-          {formatCount(fleet.toLookAt.length - shown.length)} more are in the list of nodes.
-        </StateText>
+        <ul className={classes.findings}>
+          {findings.map(({ code, state, title, nodes, oldest_since: since }) => (
+            <li key={`${code}:${state}`}>
+              <StateBadge state={state as State} />
+              <span>{title}</span>
+              <span className="hp-num">
+                {formatCount(nodes)} {nodes === 1 ? "node" : "nodes"}
+              </span>
+              <span className="hp-dim hp-small">
+                since <When iso={since} />
+              </span>
+            </li>
+          ))}
+        </ul>
       )}
     </QuestionCard>
   );
 }
 
-function Newest({ nodes }: { nodes: readonly NodeSummary[] }) {
-  const newest = [...nodes].sort((a, b) => b.last_report_at.localeCompare(a.last_report_at)).slice(0, 5);
+function Updated({ fleet }: { fleet: FleetSummary }) {
+  if (!fleet.updated_at) return null;
   return (
-    <QuestionCard title="Who reported last?">
-      <Table verticalSpacing={6}>
-        <Table.Tbody>
-          {newest.map((node) => (
-            <Table.Tr key={node.id}>
-              <Table.Th scope="row" fw={400}>
-                <TextLink to="/nodes/$nodeId" params={{ nodeId: node.id }}>
-                  {node.name}
-                </TextLink>{" "}
-                {node.synthetic && <SyntheticBadge />}
-              </Table.Th>
-              <Table.Td className="hp-num">
-                <Bytes value={node.mem_total_bytes} />
-              </Table.Td>
-              <Table.Td className="hp-num">
-                <When iso={node.last_report_at} />
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </QuestionCard>
+    <>
+      Last report <When iso={fleet.updated_at} />.
+    </>
   );
 }
