@@ -47,10 +47,7 @@ async def summary(session: ReadSession, selector: NodeSelector, *, by: Grouping,
     stale_before = datetime.now(UTC) - STALE_AFTER
     total = await repository.totals(session, selector, stale_before)
     states = await repository.plan_states(session, selector)
-    findings = [
-        FleetFinding(code=code, state=state, title=title, nodes=nodes, oldest_since=since)
-        for code, state, title, nodes, since in await repository.findings(session, selector)
-    ]
+    findings = await _findings(session, selector)
     key = repository.grouping_key(by, label)
     by_code = {name: sum(f.nodes for f in findings if f.code == code) for name, code in _COUNTED_CODES.items()}
     return FleetSummary(
@@ -86,6 +83,13 @@ async def summary(session: ReadSession, selector: NodeSelector, *, by: Grouping,
         parts=[FleetPart.model_validate(row) for row in await repository.parts(session, selector, key, stale_before)],
         updated_at=total.updated_at,
     )
+
+
+async def _findings(session: ReadSession, selector: NodeSelector) -> list[FleetFinding]:
+    rows = await repository.findings(session, selector)
+    texts = await repository.stored_findings(session, [row.example_node_id for row in rows])
+    fixes = {(node, f["code"], f["state"]): f["fix"] for node, found in texts.items() for f in reversed(found)}
+    return [FleetFinding(**row._mapping, fix=fixes.get((row.example_node_id, row.code, row.state))) for row in rows]
 
 
 async def drift(

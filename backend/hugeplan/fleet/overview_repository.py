@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Row, Text, cast, column, func, literal_column, select, tuple_
+from sqlalchemy import ARRAY, BigInteger, Row, Text, Uuid, cast, column, func, literal_column, select, tuple_
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from hugeplan.db.models import NodeFindingRow, NodeRow, NodeStateRow, PlanInForceRow, RunRow, RunWinsRow
@@ -78,17 +78,51 @@ async def pools(session: ReadSession, selector: NodeSelector) -> Sequence[Any]:
 
 
 async def findings(session: ReadSession, selector: NodeSelector) -> Sequence[Any]:
-    """Findings that hold, with the number of nodes."""
+    """Findings that hold, with the number of nodes, their idle pool memory, and the node with the most of it."""
     row = NodeFindingRow
-    nodes = func.count(row.node_id.distinct())
-    statement = (
-        select(row.code, row.state, func.min(row.title), nodes, func.min(row.since))
+    # A node may have one finding on several subjects: it counts once, with its own idle memory once.
+    per_node = (
+        select(
+            row.code,
+            row.state,
+            row.node_id,
+            NodeRow.name,
+            NodeRow.pool_idle_bytes,
+            func.min(row.title).label("title"),
+            func.min(row.since).label("since"),
+        )
         .join(NodeRow, NodeRow.id == row.node_id)
         .where(*conditions(selector))
-        .group_by(row.code, row.state)
-        .order_by(row.state.desc(), nodes.desc(), row.code)
+        .group_by(row.code, row.state, row.node_id, NodeRow.name, NodeRow.pool_idle_bytes)
+        .subquery()
+    ).c
+    nodes = func.count().label("nodes")
+
+    def of_worst(value: Any, kind: Any) -> Any:
+        ordered = aggregate_order_by(value, per_node.pool_idle_bytes.desc().nulls_last(), per_node.name)
+        return func.array_agg(ordered, type_=ARRAY(kind))[1]
+
+    statement = (
+        select(
+            per_node.code,
+            per_node.state,
+            nodes,
+            func.min(per_node.since).label("oldest_since"),
+            of_worst(per_node.title, Text).label("title"),
+            of_worst(per_node.name, Text).label("example_node_name"),
+            of_worst(per_node.node_id, Uuid).label("example_node_id"),
+            _bytes(per_node.pool_idle_bytes).label("pool_idle_bytes"),
+        )
+        .group_by(per_node.code, per_node.state)
+        .order_by(per_node.state.desc(), _bytes(per_node.pool_idle_bytes).desc(), nodes.desc(), per_node.code)
     )
     return (await session.execute(statement)).all()
+
+
+async def stored_findings(session: ReadSession, nodes: Sequence[UUID]) -> dict[UUID, list[dict[str, Any]]]:
+    """The findings of some nodes with their texts, worst first."""
+    statement = select(NodeStateRow.node_id, NodeStateRow.findings).where(NodeStateRow.node_id.in_(nodes))
+    return {row.node_id: row.findings for row in await session.execute(statement)}
 
 
 def grouping_key(by: str, label: str | None) -> Any:

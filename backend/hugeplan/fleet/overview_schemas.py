@@ -45,13 +45,21 @@ class FleetPool(ResponseModel):
 
 
 class FleetFinding(ResponseModel):
-    """A finding that holds somewhere: how many nodes have it, and since when the first of them."""
+    """A finding that holds somewhere: how many nodes have it, and since when the first of them.
+
+    ``pool_idle_bytes`` is the memory in these nodes' pools that nothing uses or has reserved, as far as it is known.
+    ``title`` and ``fix`` are those of the example, the node with the most of it.
+    """
 
     code: str
     state: Literal["wrong", "attention"]
     title: str
+    fix: str | None
     nodes: int
     oldest_since: datetime
+    pool_idle_bytes: int
+    example_node_id: UUID
+    example_node_name: str
 
 
 class FleetPart(ResponseModel):

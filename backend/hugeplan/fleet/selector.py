@@ -28,7 +28,9 @@ class NodeSelector(RequestModel):
     group: Word | None = Field(default=None, description="group_key of like nodes")
     architecture: Word | None = None
     finding: Word | None = Field(default=None, description="Code of a finding that holds")
-    state: Literal["wrong", "attention"] | None = Field(default=None, description="Nodes with a finding in this state")
+    state: Literal["wrong", "attention"] | None = Field(
+        default=None, description="Nodes with a finding in this state; with finding, that finding"
+    )
     plan_state: PlanState | None = Field(default=None, description="The node beside its plan in force")
     stale: bool | None = None
     synthetic: bool | None = None
@@ -42,7 +44,10 @@ async def _from_query(
     group: Annotated[Word | None, Query(description="group_key of like nodes")] = None,
     architecture: Annotated[Word | None, Query()] = None,
     finding: Annotated[Word | None, Query(description="Code of a finding that holds")] = None,
-    state: Annotated[Literal["wrong", "attention"] | None, Query(description="Nodes with such a finding")] = None,
+    state: Annotated[
+        Literal["wrong", "attention"] | None,
+        Query(description="Nodes with such a finding; with finding, that finding in this state"),
+    ] = None,
     plan_state: Annotated[PlanState | None, Query(description="The node beside its plan in force")] = None,
     stale: Annotated[bool | None, Query(description="Whether the node stopped reporting")] = None,
     synthetic: Annotated[bool | None, Query(description="Whether the node is made up")] = None,
@@ -82,10 +87,13 @@ def conditions(selector: NodeSelector, now: datetime | None = None) -> list[Colu
     if selector.synthetic is not None:
         found.append(NodeRow.synthetic.is_(selector.synthetic))
     if selector.finding is not None:
-        # An alias: statements about findings select from that table themselves.
+        # An alias: a statement that reads findings itself would make the subquery its own table.
         held = aliased(NodeFindingRow)
-        found.append(exists().where(held.node_id == NodeRow.id, held.code == selector.finding))
-    if selector.state is not None:
+        wanted_finding = [held.node_id == NodeRow.id, held.code == selector.finding]
+        if selector.state is not None:
+            wanted_finding.append(held.state == selector.state)
+        found.append(exists().where(*wanted_finding))
+    elif selector.state is not None:
         found.append((NodeRow.findings_wrong if selector.state == "wrong" else NodeRow.findings_attention) > 0)
     if selector.plan_state is not None:
         wanted = selector.plan_state

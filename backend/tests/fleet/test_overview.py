@@ -73,6 +73,22 @@ class TestSummary:
         gke = (await viewer.get(f"{FLEET}/summary", params={"label": "provider=gke"})).json()
         assert gke["nodes"] == 2
 
+    async def test_a_finding_has_its_idle_memory_and_the_node_with_the_most_of_it(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        await post(service, 1, sample=pool(1024, 1024))
+        worst = await post(service, 2, sample=pool(4096, 3072))
+        await post(service, 3, sample=pool(1024, 0))
+        (found,) = (await viewer.get(f"{FLEET}/summary")).json()["findings"]
+        selected = (await viewer.get(f"{FLEET}/summary", params={"finding": "pool_idle"})).json()
+        assert (selected["nodes"], selected["findings"]) == (2, [found])
+        for state, nodes in (("attention", 2), ("wrong", 0)):
+            selector = {"finding": "pool_idle", "state": state}
+            assert (await viewer.get(f"{FLEET}/summary", params=selector)).json()["nodes"] == nodes
+        assert (found["code"], found["nodes"], found["pool_idle_bytes"]) == ("pool_idle", 2, 4096 * 2 * MIB)
+        assert (found["example_node_id"], found["example_node_name"]) == (worst["node_id"], "n2")
+        assert found["fix"] == "Give the pages back, or start what they were reserved for."
+
     async def test_groups_by_a_label_need_its_key(self, viewer: httpx.AsyncClient) -> None:
         assert_problem(await viewer.get(f"{FLEET}/summary?by=label"), 422, "invalid-input")
 

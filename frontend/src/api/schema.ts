@@ -2427,6 +2427,9 @@ export interface components {
         /**
          * FleetFinding
          * @description A finding that holds somewhere: how many nodes have it, and since when the first of them.
+         *
+         *     ``pool_idle_bytes`` is the memory in these nodes' pools that nothing uses or has reserved, as far as it is known.
+         *     ``title`` and ``fix`` are those of the example, the node with the most of it.
          */
         FleetFinding: {
             /** Code */
@@ -2438,6 +2441,8 @@ export interface components {
             state: "wrong" | "attention";
             /** Title */
             title: string;
+            /** Fix */
+            fix: string | null;
             /** Nodes */
             nodes: number;
             /**
@@ -2445,6 +2450,15 @@ export interface components {
              * Format: date-time
              */
             oldest_since: string;
+            /** Pool Idle Bytes */
+            pool_idle_bytes: number;
+            /**
+             * Example Node Id
+             * Format: uuid
+             */
+            example_node_id: string;
+            /** Example Node Name */
+            example_node_name: string;
         };
         /**
          * FleetMemory
@@ -3852,7 +3866,7 @@ export interface components {
             finding?: string | null;
             /**
              * State
-             * @description Nodes with a finding in this state
+             * @description Nodes with a finding in this state; with finding, that finding
              */
             state?: ("wrong" | "attention") | null;
             /**
@@ -8317,7 +8331,7 @@ export interface operations {
                 architecture?: string | null;
                 /** @description Code of a finding that holds */
                 finding?: string | null;
-                /** @description Nodes with such a finding */
+                /** @description Nodes with such a finding; with finding, that finding in this state */
                 state?: ("wrong" | "attention") | null;
                 /** @description The node beside its plan in force */
                 plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
@@ -8372,7 +8386,7 @@ export interface operations {
                 architecture?: string | null;
                 /** @description Code of a finding that holds */
                 finding?: string | null;
-                /** @description Nodes with such a finding */
+                /** @description Nodes with such a finding; with finding, that finding in this state */
                 state?: ("wrong" | "attention") | null;
                 /** @description The node beside its plan in force */
                 plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
@@ -8862,7 +8876,7 @@ export interface operations {
                 architecture?: string | null;
                 /** @description Code of a finding that holds */
                 finding?: string | null;
-                /** @description Nodes with such a finding */
+                /** @description Nodes with such a finding; with finding, that finding in this state */
                 state?: ("wrong" | "attention") | null;
                 /** @description The node beside its plan in force */
                 plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
@@ -8917,7 +8931,7 @@ export interface operations {
                 architecture?: string | null;
                 /** @description Code of a finding that holds */
                 finding?: string | null;
-                /** @description Nodes with such a finding */
+                /** @description Nodes with such a finding; with finding, that finding in this state */
                 state?: ("wrong" | "attention") | null;
                 /** @description The node beside its plan in force */
                 plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
@@ -8972,7 +8986,7 @@ export interface operations {
                 architecture?: string | null;
                 /** @description Code of a finding that holds */
                 finding?: string | null;
-                /** @description Nodes with such a finding */
+                /** @description Nodes with such a finding; with finding, that finding in this state */
                 state?: ("wrong" | "attention") | null;
                 /** @description The node beside its plan in force */
                 plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
@@ -9023,7 +9037,7 @@ export interface operations {
                 architecture?: string | null;
                 /** @description Code of a finding that holds */
                 finding?: string | null;
-                /** @description Nodes with such a finding */
+                /** @description Nodes with such a finding; with finding, that finding in this state */
                 state?: ("wrong" | "attention") | null;
                 /** @description The node beside its plan in force */
                 plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
@@ -9076,7 +9090,7 @@ export interface operations {
                 architecture?: string | null;
                 /** @description Code of a finding that holds */
                 finding?: string | null;
-                /** @description Nodes with such a finding */
+                /** @description Nodes with such a finding; with finding, that finding in this state */
                 state?: ("wrong" | "attention") | null;
                 /** @description The node beside its plan in force */
                 plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
@@ -9129,7 +9143,7 @@ export interface operations {
                 architecture?: string | null;
                 /** @description Code of a finding that holds */
                 finding?: string | null;
-                /** @description Nodes with such a finding */
+                /** @description Nodes with such a finding; with finding, that finding in this state */
                 state?: ("wrong" | "attention") | null;
                 /** @description The node beside its plan in force */
                 plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
