@@ -160,6 +160,16 @@ export class HugeplanServer {
     return String(receipt.node_id);
   }
 
+  /** A saved scenario with one PostgreSQL. */
+  async saveScenario(name: string, sharedBuffers: string): Promise<void> {
+    const scenario = {
+      schema_version: 1,
+      node: { name: "any", arch: "x86_64", memory: "128GiB" },
+      databases: [{ name, engine: "postgresql", settings: { shared_buffers: sharedBuffers } }],
+    };
+    await this.post("/api/v1/scenarios", await this.token("admin"), JSON.stringify({ name, scenario }));
+  }
+
   private async post(path: string, token: string, body: string): Promise<Record<string, unknown>> {
     const answer = await fetch(this.url + path, {
       method: "POST",

@@ -10,7 +10,14 @@ import {
 import { asApiError, loadChunk } from "./api/problem";
 import { sessionQuery } from "./api/session";
 import { AppError, AppLayout, AppNotFound, PageError } from "./components/shell/app-layout";
-import { compareSearch, loginSearch, nodesSearch, plannerSearch } from "./search";
+import {
+  compareSearch,
+  fleetPlanResultSearch,
+  fleetPlanSearch,
+  loginSearch,
+  nodesSearch,
+  plannerSearch,
+} from "./search";
 
 interface RouterContext {
   queryClient: QueryClient;
@@ -97,6 +104,26 @@ const settingsRoute = createRoute({
   ),
 });
 
+const fleetPlansRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/fleet-plans",
+  validateSearch: fleetPlanSearch,
+  component: lazyRouteComponent(
+    () => loadChunk(() => import("./pages/fleet-plan/fleet-plans-page")),
+    "FleetPlansPage",
+  ),
+});
+
+const fleetPlanRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/fleet-plans/$jobId",
+  validateSearch: fleetPlanResultSearch,
+  component: lazyRouteComponent(
+    () => loadChunk(() => import("./pages/fleet-plan/fleet-plan-page")),
+    "FleetPlanPage",
+  ),
+});
+
 const routeTree = rootRoute.addChildren([
   loginRoute,
   appRoute.addChildren([
@@ -105,6 +132,8 @@ const routeTree = rootRoute.addChildren([
     nodeRoute,
     compareRoute,
     plannerRoute,
+    fleetPlansRoute,
+    fleetPlanRoute,
     evidenceRoute,
     settingsRoute,
   ]),

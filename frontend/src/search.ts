@@ -8,8 +8,18 @@ type Search = Record<string, unknown>;
 /** The longest name that a node, a token or a scenario can have. */
 export const NAME_CHARACTERS = 253;
 
-export const NODE_KINDS = ["any", "physical", "virtual"] as const;
-export const NODE_POOLS = ["any", "reserved", "none"] as const;
+export const NODE_SORTS = [
+  "name",
+  "last_report_at",
+  "mem_total_bytes",
+  "pool_bytes",
+  "pool_idle_bytes",
+  "mem_available_bytes",
+  "findings",
+] as const;
+export const NODE_STATES = ["wrong", "attention"] as const;
+export const PLAN_STATES = ["match", "short", "idle", "drifted", "none"] as const;
+const MOST_LABELS = 16;
 const MOST_RUNS = 6;
 
 function text(value: unknown, most = 2000): string | undefined {
@@ -26,22 +36,90 @@ export function loginSearch(search: Search): { next?: string } {
   return { next: next !== undefined && /^\/(?![/\\])/.test(next) ? next : undefined };
 }
 
-export interface NodesSearch {
+/** Which nodes are meant, in the words of the API's selector. */
+export interface NodeSelection {
   q?: string;
-  kind?: (typeof NODE_KINDS)[number];
-  pools?: (typeof NODE_POOLS)[number];
-  sort?: string;
+  /** `key=value`, or `key` alone. */
+  label?: string[];
+  machine_type?: string;
+  group?: string;
+  architecture?: string;
+  finding?: string;
+  state?: (typeof NODE_STATES)[number];
+  plan_state?: (typeof PLAN_STATES)[number];
+  stale?: boolean;
+  synthetic?: boolean;
+}
+
+export interface NodesSearch extends NodeSelection {
+  sort?: (typeof NODE_SORTS)[number];
   /** Sorted from the largest down. */
   down?: boolean;
+  /** Groups of like nodes instead of nodes. */
+  view?: "groups";
+  /** Columns beside the name, if not the usual ones. */
+  columns?: string[];
+}
+
+function flag(value: unknown): boolean | undefined {
+  return typeof value === "boolean" ? value : undefined;
+}
+
+function texts(value: unknown, most: number, characters: number): string[] | undefined {
+  const list = Array.isArray(value) ? value : [value];
+  const found = list.map((item) => text(item, characters)).filter((item) => item !== undefined);
+  return found.length > 0 ? found.slice(0, most) : undefined;
+}
+
+export function nodeSelection(search: Search): NodeSelection {
+  return {
+    q: text(search.q, NAME_CHARACTERS),
+    label: texts(search.label, MOST_LABELS, 256),
+    machine_type: text(search.machine_type, 256),
+    group: text(search.group, 64),
+    architecture: text(search.architecture, 64),
+    finding: text(search.finding, 64),
+    state: word(search.state, NODE_STATES),
+    plan_state: word(search.plan_state, PLAN_STATES),
+    stale: flag(search.stale),
+    synthetic: flag(search.synthetic),
+  };
 }
 
 export function nodesSearch(search: Search): NodesSearch {
   return {
-    q: text(search.q, NAME_CHARACTERS),
-    kind: word(search.kind, NODE_KINDS),
-    pools: word(search.pools, NODE_POOLS),
-    sort: text(search.sort, 40),
+    ...nodeSelection(search),
+    sort: word(search.sort, NODE_SORTS),
     down: search.down === true ? true : undefined,
+    view: search.view === "groups" ? "groups" : undefined,
+    columns: texts(search.columns, 20, 40),
+  };
+}
+
+export interface FleetPlanSearch extends NodeSelection {
+  /** A saved scenario to plan. */
+  saved?: string;
+}
+
+/** The form of a new fleet plan: which nodes, and which scenario. */
+export function fleetPlanSearch(search: Search): FleetPlanSearch {
+  return { ...nodeSelection(search), saved: text(search.saved) };
+}
+
+export const SEVERITIES = ["fine", "attention", "wrong"] as const;
+
+/** What is shown of a fleet plan's nodes. */
+export interface FleetPlanResultSearch {
+  severity?: (typeof SEVERITIES)[number];
+  group?: number;
+  q?: string;
+}
+
+export function fleetPlanResultSearch(search: Search): FleetPlanResultSearch {
+  return {
+    severity: word(search.severity, SEVERITIES),
+    group: typeof search.group === "number" && Number.isInteger(search.group) ? search.group : undefined,
+    q: text(search.q, NAME_CHARACTERS),
   };
 }
 

@@ -56,7 +56,7 @@ interface Shot {
 
 const SHOTS: Shot[] = [
   { name: "overview", path: () => "/", arrived: /memory/ },
-  { name: "nodes", path: () => "/nodes", arrived: /Last report/ },
+  { name: "nodes", path: () => "/nodes", arrived: /As of/ },
   { name: "nodes-nothing-matches", path: () => "/nodes?q=no-such-node", arrived: /Nothing matches/ },
   { name: "node-guest", path: ({ guestId }) => `/nodes/${guestId}`, arrived: /Memory|memory/ },
   { name: "node-numa", path: ({ numaId }) => `/nodes/${numaId}`, arrived: /Memory|memory/ },

@@ -62,3 +62,14 @@ export type TokenCreate = Schemas["TokenCreate"];
 export type TokenCreated = Schemas["TokenCreated"];
 
 export type FleetSummary = Schemas["FleetSummary"];
+export type FleetFinding = Schemas["FleetFinding"];
+export type FleetPart = Schemas["FleetPart"];
+export type FleetEvent = Schemas["FleetEvent"];
+export type NodeGroup = Schemas["NodeGroup"];
+export type FleetPlanRequest = Schemas["FleetPlanRequest"];
+export type FleetPlanJob = Schemas["FleetPlanJob"];
+export type FleetPlanDetail = Schemas["FleetPlanDetail"];
+export type FleetPlanSummary = Schemas["FleetPlanSummary"];
+export type FleetPlanNode = Schemas["FleetPlanNode"];
+export type FleetPlanGroup = Schemas["FleetPlanGroup"];
+export type SizeWins = Schemas["SizeWins"];

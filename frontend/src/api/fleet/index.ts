@@ -1,13 +1,84 @@
-import { queryOptions } from "@tanstack/react-query";
+import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import type { NodeSelection } from "@/search";
 import { client, unwrap } from "../client";
+import type { FleetPlanRequest } from "../types";
 
 const REFRESH_MS = 30_000;
+const DAY_MS = 86_400_000;
 
-/** The whole fleet in figures, however many nodes it has; synthetic nodes are counted apart. */
-export function fleetSummaryQuery() {
+export const fleetKeys = {
+  all: ["fleet"] as const,
+  plans: ["fleet", "plans"] as const,
+  plan: (id: string) => ["fleet", "plans", id] as const,
+};
+
+/** The selected nodes in figures, however many there are. */
+export function fleetSummaryQuery(selection: NodeSelection = {}) {
   return queryOptions({
-    queryKey: ["fleet", "summary"] as const,
-    queryFn: () => unwrap(client.GET("/api/v1/fleet/summary")),
+    queryKey: ["fleet", "summary", selection] as const,
+    queryFn: () => unwrap(client.GET("/api/v1/fleet/summary", { params: { query: selection } })),
+    placeholderData: keepPreviousData,
     refetchInterval: REFRESH_MS,
+  });
+}
+
+/** What changed within a day, newest first. */
+export function recentEventsQuery() {
+  return queryOptions({
+    queryKey: ["fleet", "events"] as const,
+    queryFn: () => {
+      const since = new Date(Date.now() - DAY_MS).toISOString();
+      return unwrap(client.GET("/api/v1/events/history", { params: { query: { since, limit: 100 } } }));
+    },
+    refetchInterval: REFRESH_MS,
+  });
+}
+
+/** The fleet plans, newest first. */
+export function fleetPlansQuery() {
+  return queryOptions({
+    queryKey: fleetKeys.plans,
+    queryFn: () => unwrap(client.GET("/api/v1/fleet/plans", { params: { query: { limit: 50 } } })),
+    refetchInterval: REFRESH_MS,
+  });
+}
+
+const ENDED = new Set(["done", "failed", "cancelled"]);
+
+export function hasEnded(status: string): boolean {
+  return ENDED.has(status);
+}
+
+/** A fleet plan; while it runs it is asked for every second, so that it is found as it stands after a page was left. */
+export function fleetPlanQuery(id: string) {
+  return queryOptions({
+    queryKey: fleetKeys.plan(id),
+    queryFn: () => unwrap(client.GET("/api/v1/fleet/plans/{job_id}", { params: { path: { job_id: id } } })),
+    refetchInterval: ({ state }) => (state.data && hasEnded(state.data.status) ? false : 1_000),
+  });
+}
+
+export function useStartFleetPlan() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (body: FleetPlanRequest) => unwrap(client.POST("/api/v1/fleet/plan", { body })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: fleetKeys.plans }),
+  });
+}
+
+export function useCancelFleetPlan(id: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: () =>
+      unwrap(client.POST("/api/v1/fleet/plans/{job_id}/cancel", { params: { path: { job_id: id } } })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: fleetKeys.plans }),
+  });
+}
+
+/** How often each page size is best over the measured nodes. */
+export function pageSizeWinsQuery(selection: NodeSelection = {}) {
+  return queryOptions({
+    queryKey: ["fleet", "wins", selection] as const,
+    queryFn: () => unwrap(client.GET("/api/v1/fleet/page-size-wins", { params: { query: selection } })),
   });
 }

@@ -1,4 +1,5 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
+import type { NodesSearch } from "@/search";
 import { client, unwrap } from "../client";
 
 const REFRESH_MS = 30_000;
@@ -7,6 +8,7 @@ const SAMPLE_LIMIT = 500;
 export const nodeKeys = {
   all: ["nodes"] as const,
   list: (q: string) => ["nodes", "list", q] as const,
+  selected: (query: NodeListQuery) => ["nodes", "selected", query] as const,
   detail: (id: string) => ["nodes", "detail", id] as const,
   samples: (id: string) => ["nodes", "samples", id] as const,
   runs: (id: string) => ["nodes", "runs", id] as const,
@@ -29,6 +31,51 @@ export function nodesQuery(q: string) {
     placeholderData: keepPreviousData,
     refetchInterval: REFRESH_MS,
   });
+}
+
+/** What the server selects and sorts by. */
+export type NodeListQuery = Omit<NodesSearch, "down" | "view" | "columns"> & { descending?: boolean };
+
+export function nodeListQuery({
+  down,
+  view: _view,
+  columns: _columns,
+  ...selection
+}: NodesSearch): NodeListQuery {
+  return { ...selection, ...(down ? { descending: true } : {}) };
+}
+
+const MOST_PER_PAGE = 500;
+/** More pages than these are not asked for again by a clock: each would be a query of its own. */
+const REFRESHED_PAGES = 2;
+
+/** The selected nodes in the wished order, a page at a time, as far as the reader scrolls. */
+export function selectedNodesQuery(query: NodeListQuery) {
+  return infiniteQueryOptions({
+    queryKey: nodeKeys.selected(query),
+    queryFn: ({ pageParam }) =>
+      unwrap(
+        client.GET("/api/v1/nodes", {
+          params: {
+            query: { ...query, limit: MOST_PER_PAGE, ...(pageParam ? { cursor: pageParam } : {}) },
+          },
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    placeholderData: keepPreviousData,
+    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) <= REFRESHED_PAGES ? REFRESH_MS : false),
+  });
+}
+
+/** A path of the API with what a list is selected by, for a download. */
+export function csvPath(path: string, query: Record<string, unknown>): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    for (const one of Array.isArray(value) ? value : [value])
+      if (one !== undefined) parameters.append(name, String(one));
+  const text = parameters.toString();
+  return text ? `${path}?${text}` : path;
 }
 
 export function nodeQuery(id: string) {

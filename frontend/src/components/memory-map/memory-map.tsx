@@ -21,15 +21,10 @@ interface MemoryMapProps {
   names?: { ghost: string; real: string };
   /** Where given, the pools of the plan can be made larger and smaller. */
   onResize?: ResizePool;
-<<<<<<< HEAD
   /** Which pools can: one that no database uses has nothing to resize. */
   canResize?: (pageBytes: number) => boolean;
-  /** How the parts are told apart beneath the bars: as a table, in a line with the table behind it, or not at all. */
-  legend?: "table" | "line" | "none";
-=======
   /** How the parts are told apart beneath the bars: as a table, in a line with the table behind it, or in a line alone. */
   legend?: "table" | "line" | "key";
->>>>>>> 00038ba (frontend: the overview is the whole fleet's figures, not the first page of a list)
 }
 
 /** The product's picture: all of MemTotal as one bar to scale, a bar a NUMA node, with its figures below. */

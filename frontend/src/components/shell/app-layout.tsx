@@ -8,6 +8,7 @@ import { sessionQuery } from "@/api/session";
 import {
   CompareIcon,
   EvidenceIcon,
+  FleetPlanIcon,
   NodesIcon,
   OverviewIcon,
   PlannerIcon,
@@ -24,6 +25,7 @@ const NAVIGATION = [
   { to: "/nodes", label: "Nodes", icon: <NodesIcon /> },
   { to: "/compare", label: "Compare", icon: <CompareIcon /> },
   { to: "/planner", label: "Planner", icon: <PlannerIcon /> },
+  { to: "/fleet-plans", label: "Fleet plan", icon: <FleetPlanIcon /> },
   { to: "/evidence", label: "Evidence", icon: <EvidenceIcon /> },
   { to: "/settings", label: "Settings", icon: <SettingsIcon /> },
 ] as const;

@@ -34,6 +34,11 @@ export const CompareIcon = () => (
     <path d="M3 15c4-1 4-9 7-9s3 5 7 4M3 11c3 0 4 4 7 4s4-1 7-2" />
   </Icon>
 );
+export const FleetPlanIcon = () => (
+  <Icon>
+    <path d="M3 3h4v4H3zM3 13h4v4H3zM13 8h4v4h-4zM7 5h3v10H7M10 10h3" />
+  </Icon>
+);
 export const PlannerIcon = () => (
   <Icon>
     <path d="M3 6h14v8H3zM7 6v8M11 6v8M3 3.5h8M3 16.5h14" />

@@ -1,100 +1,171 @@
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { memo, useEffect, useRef } from "react";
 import type { NodeSummary } from "@/api/types";
-import { PageSizeBadge, StateBadge, SyntheticBadge } from "@/components/ui/badges";
-import { Table } from "@/components/ui/table";
-import { TableScroll } from "@/components/ui/table-scroll";
+import { SyntheticBadge } from "@/components/ui/badges";
+import { DenseValues } from "@/components/ui/hint";
 import { TextLink } from "@/components/ui/text-link";
-import { Bytes, Known, Pages, Unknown, When } from "@/components/ui/values";
-import { isFracturedNode, nodeObservations, poolBytes } from "@/lib/node-observations";
-import { formatShare } from "@/lib/units";
+import type { NodesSearch } from "@/search";
+import type { NodeColumn } from "./node-columns";
+import classes from "./node-table.module.css";
 
-/** Nodes as a table: what they are, what is reserved, and what stands out. */
-export function NodeTable({ nodes, now }: { nodes: readonly NodeSummary[]; now: Date }) {
+const ROW_PX = 40;
+const OVERSCAN_ROWS = 12;
+const NAME_REM = 17;
+
+interface NodeTableProps {
+  /** The nodes that have arrived, from the first on. */
+  nodes: readonly NodeSummary[];
+  /** How many there are; the ones that have not arrived are drawn as such. */
+  total: number;
+  columns: readonly NodeColumn[];
+  /** The reader chose the columns: then none is left out on a narrow screen. */
+  isChosen: boolean;
+  search: NodesSearch;
+  onSort: (sort: NonNullable<NodesSearch["sort"]>, down: boolean) => void;
+  /** Called while rows are in view, or soon will be, that have not arrived. */
+  onMore: () => void;
+}
+
+/** Nodes as a table of which only the rows in view are in the document, however many there are. */
+export function NodeTable({ nodes, total, columns, isChosen, search, onSort, onMore }: NodeTableProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const rows = useVirtualizer({
+    count: total,
+    getScrollElement: () => box.current,
+    estimateSize: () => ROW_PX,
+    overscan: OVERSCAN_ROWS,
+  });
+  const visible = rows.getVirtualItems();
+  const first = visible[0];
+  const last = visible.at(-1);
+  const isShort = last !== undefined && last.index >= nodes.length;
+  // Each page that arrives asks for the next one until what is in view is there.
+  useEffect(() => {
+    if (isShort && nodes.length < total) onMore();
+  }, [isShort, nodes.length, total, onMore]);
+  const order = `${search.sort ?? "name"} ${search.down ?? false}`;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another order begins at its top
+  useEffect(() => {
+    box.current?.scrollTo({ top: 0 });
+  }, [order]);
+  const above = first?.start ?? 0;
+  const below = rows.getTotalSize() - (last?.end ?? 0);
+  const widthRem = NAME_REM + columns.reduce((sum, column) => sum + column.widthRem, 0);
   return (
-    <TableScroll label="Nodes" minWidth={760}>
-      <Table highlightOnHover verticalSpacing={8} horizontalSpacing={6}>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Node</Table.Th>
-            <Table.Th>Processor</Table.Th>
-            <Table.Th className="hp-num">Memory</Table.Th>
-            <Table.Th>Pools</Table.Th>
-            <Table.Th className="hp-num">Used</Table.Th>
-            <Table.Th className="hp-num">2 MiB entry covers</Table.Th>
-            <Table.Th>State</Table.Th>
-            <Table.Th className="hp-num">Last report</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {nodes.map((node) => (
-            <NodeRow key={node.id} node={node} now={now} />
-          ))}
-        </Table.Tbody>
-      </Table>
-    </TableScroll>
+    <section
+      ref={box}
+      className={classes.box}
+      aria-label="Nodes"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard
+      tabIndex={0}
+    >
+      <table
+        className={classes.table}
+        data-chosen={isChosen}
+        style={{ "--table-width": `${widthRem}rem` } as React.CSSProperties}
+        aria-rowcount={total + 1}
+      >
+        <thead>
+          <tr aria-rowindex={1}>
+            <Header column={NAME} search={search} onSort={onSort} />
+            {columns.map((column) => (
+              <Header key={column.key} column={column} search={search} onSort={onSort} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {above > 0 && <Spacer px={above} />}
+          <DenseValues>
+            {visible.map(({ index }) => (
+              <NodeRow key={index} index={index} node={nodes[index]} columns={columns} />
+            ))}
+          </DenseValues>
+          {below > 0 && <Spacer px={below} />}
+        </tbody>
+      </table>
+    </section>
   );
 }
 
-function NodeRow({ node, now }: { node: NodeSummary; now: Date }) {
-  const { reserved, used } = poolBytes(node.pools);
-  const observations = nodeObservations(node, now);
-  const attention = observations.filter(({ state }) => state === "attention").length;
-  const filled = node.pools.filter((pool) => pool.nr_hugepages > 0);
+function Spacer({ px }: { px: number }) {
   return (
-    <Table.Tr>
-      <Table.Th scope="row">
-        <TextLink to="/nodes/$nodeId" params={{ nodeId: node.id }}>
-          {node.name}
-        </TextLink>
-        {node.synthetic && (
-          <>
-            {" "}
-            <SyntheticBadge />
-          </>
-        )}
-      </Table.Th>
-      <Table.Td>
-        <Known value={node.cpu_brand} />
-        <div className="hp-dim hp-small">
-          {node.architecture}
-          {node.virtualised === null ? "" : node.virtualised ? ", virtual" : ", physical"}
-        </div>
-      </Table.Td>
-      <Table.Td className="hp-num">
-        <Bytes value={node.mem_total_bytes} />
-      </Table.Td>
-      <Table.Td>
-        {filled.length === 0 ? (
-          <span className="hp-dim">None reserved</span>
-        ) : (
-          filled.map((pool) => (
-            <div
-              key={pool.page_bytes}
-              style={{ display: "flex", gap: 8, alignItems: "center", paddingBlock: 1 }}
-            >
-              <PageSizeBadge pageBytes={pool.page_bytes} kind="hugetlb" />
-              <Pages count={pool.nr_hugepages} pageBytes={pool.page_bytes} />
-            </div>
-          ))
-        )}
-      </Table.Td>
-      <Table.Td className="hp-num">
-        {reserved === 0 ? "" : used === null ? <Unknown /> : formatShare(used / reserved)}
-      </Table.Td>
-      <Table.Td className="hp-num">
-        <Bytes value={node.effective_granule_bytes} why="Not measured on this node." />
-      </Table.Td>
-      <Table.Td>
-        {attention > 0 ? (
-          <StateBadge state="attention" text={isFracturedNode(node) ? "Fractured" : "Idle pool"} />
-        ) : observations.length > 0 ? (
-          <StateBadge state="unknown" text={observations[0]?.code === "silent" ? "Silent" : "Not measured"} />
-        ) : (
-          <span className="hp-dim">Nothing stands out</span>
-        )}
-      </Table.Td>
-      <Table.Td className="hp-num">
-        <When iso={node.last_report_at} />
-      </Table.Td>
-    </Table.Tr>
+    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a row without content cannot have the focus
+    <tr aria-hidden="true">
+      <td style={{ height: px, padding: 0, border: 0 }} />
+    </tr>
   );
 }
+
+type HeaderColumn = Omit<NodeColumn, "key" | "render" | "widthRem"> & { widthRem?: number };
+
+/** The name takes the width that the others leave. */
+const NAME: HeaderColumn = { label: "Node", sort: "name", decisive: true };
+
+type HeaderProps = Pick<NodeTableProps, "search" | "onSort"> & { column: HeaderColumn };
+
+function Header({ column, search, onSort }: HeaderProps) {
+  const { label, sort, largestFirst, widthRem, isNumber, decisive } = column;
+  const isSorted = sort !== undefined && (search.sort ?? "name") === sort;
+  const direction = search.down ? "descending" : "ascending";
+  return (
+    <th
+      scope="col"
+      className={isNumber ? "hp-num" : undefined}
+      data-wide={!decisive}
+      data-column={sort}
+      style={widthRem ? { width: `${widthRem}rem` } : undefined}
+      aria-sort={isSorted ? direction : undefined}
+    >
+      {sort ? (
+        <button
+          type="button"
+          className={classes.sort}
+          onClick={() => onSort(sort, isSorted ? !search.down : Boolean(largestFirst))}
+        >
+          {label}
+          <span aria-hidden="true" className={classes.arrow}>
+            {isSorted ? (search.down ? "↓" : "↑") : "↕"}
+          </span>
+        </button>
+      ) : (
+        label
+      )}
+    </th>
+  );
+}
+
+interface NodeRowProps {
+  index: number;
+  node: NodeSummary | undefined;
+  columns: readonly NodeColumn[];
+}
+
+/** One row. It is drawn again only when its node or the columns change, not while the table scrolls. */
+const NodeRow = memo(function NodeRow({ index, node, columns }: NodeRowProps) {
+  return (
+    <tr aria-rowindex={index + 2} className={classes.row}>
+      <th scope="row">
+        {node ? (
+          <span className={classes.name}>
+            <TextLink to="/nodes/$nodeId" params={{ nodeId: node.id }} title={node.name} preload={false}>
+              {node.name}
+            </TextLink>
+            {node.synthetic && <SyntheticBadge />}
+          </span>
+        ) : (
+          <span className={classes.absent}>loading</span>
+        )}
+      </th>
+      {columns.map((column) => (
+        <td
+          key={column.key}
+          className={column.isNumber ? "hp-num" : undefined}
+          data-wide={!column.decisive}
+          title={node && column.key === "machine_type" ? (node.machine_type ?? undefined) : undefined}
+        >
+          {node && column.render(node)}
+        </td>
+      ))}
+    </tr>
+  );
+});

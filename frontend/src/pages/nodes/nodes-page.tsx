@@ -1,113 +1,216 @@
-import { Button, Group, Select, TextInput } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { Button, Group, Menu, SegmentedControl } from "@mantine/core";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useState } from "react";
-import { nodesQuery } from "@/api/nodes";
+import { useCallback } from "react";
+import { fleetSummaryQuery } from "@/api/fleet";
+import { csvPath, nodeListQuery, selectedNodesQuery } from "@/api/nodes";
 import { AddNode } from "@/components/ui/add-node";
-import { SearchIcon } from "@/components/ui/icons";
+import { CheckIcon } from "@/components/ui/icons";
+import { LinkButton } from "@/components/ui/link-button";
 import { PageHeader } from "@/components/ui/page-header";
 import { QuestionCard } from "@/components/ui/question-card";
 import { TableSkeleton } from "@/components/ui/skeletons";
 import { EmptyState, ErrorState, NothingMatches } from "@/components/ui/states";
-import { formatCount } from "@/lib/units";
-import { NAME_CHARACTERS } from "@/search";
-import { filterNodes, isFiltered } from "./node-filter";
+import { When } from "@/components/ui/values";
+import { formatBytes, formatCount } from "@/lib/units";
+import { type NodeSelection, type NodesSearch, nodeSelection } from "@/search";
+import { chosenColumns, NODE_COLUMNS, toggleColumn } from "./node-columns";
+import { NodeFilters } from "./node-filters";
+import { NodeGroups } from "./node-groups";
 import { NodeTable } from "./node-table";
 
-const KINDS = [
-  { value: "any", label: "Physical and virtual" },
-  { value: "physical", label: "Physical" },
-  { value: "virtual", label: "Virtual" },
-];
-const POOLS = [
-  { value: "any", label: "With and without pools" },
-  { value: "reserved", label: "Pools reserved" },
-  { value: "none", label: "No pools" },
-];
-
-/** All nodes, searched and filtered; the address holds the filters. */
+/** All nodes, searched, filtered and sorted by the server; the address holds what is shown. */
 export function NodesPage() {
   const search = useSearch({ from: "/app/nodes" });
   const navigate = useNavigate({ from: "/nodes" });
-  const query = useInfiniteQuery(nodesQuery(search.q ?? ""));
-  const [text, setText] = useState(search.q ?? "");
-  const set = (change: Partial<typeof search>) =>
+  const set = (change: Partial<NodesSearch>) =>
     void navigate({ search: (old) => ({ ...old, ...change }), replace: true });
-  const searchLater = useDebouncedCallback((q: string) => set({ q: q.trim() || undefined }), 250);
-  const clear = () => {
-    setText("");
-    void navigate({ search: {}, replace: true });
-  };
+  const selection = nodeSelection({ ...search });
+  const isFiltered = Object.values(selection).some((value) => value !== undefined);
+  const everything = useQuery(fleetSummaryQuery());
+  const matching = useQuery(fleetSummaryQuery(selection));
+  const clear = () => void navigate({ search: ({ view, columns }) => ({ view, columns }), replace: true });
 
-  const all = query.data?.pages.flatMap((page) => page.items);
-  const shown = all && filterNodes(all, search);
+  if (everything.data?.nodes === 0)
+    return (
+      <>
+        <PageHeader title="Nodes" headline="The fleet is empty." />
+        <EmptyState title="No node has reported yet">
+          <AddNode />
+        </EmptyState>
+      </>
+    );
+  const found = matching.isPlaceholderData ? undefined : matching.data;
   return (
     <>
       <PageHeader
         title="Nodes"
-        headline={all && headline(all.length, query.hasNextPage, isFiltered(search), shown?.length ?? 0)}
+        headline={
+          found &&
+          everything.data &&
+          headline(found.nodes, everything.data.nodes, found.memory.pool_idle_bytes)
+        }
+        actions={
+          found && found.nodes > 0 ? (
+            <LinkButton to="/fleet-plans" search={selection} variant="default">
+              Fleet plan for {found.nodes === 1 ? "this node" : `these ${formatCount(found.nodes)} nodes`}
+            </LinkButton>
+          ) : undefined
+        }
       />
-      <Group mb="md" gap="sm" align="flex-end">
-        <TextInput
-          label="Search by name"
-          leftSection={<SearchIcon />}
-          value={text}
-          maxLength={NAME_CHARACTERS}
-          onChange={(event) => {
-            setText(event.currentTarget.value);
-            searchLater(event.currentTarget.value);
-          }}
-          w={260}
-        />
-        <Select
-          label="Kind"
-          data={KINDS}
-          value={search.kind ?? "any"}
-          onChange={(value) => set({ kind: value === "any" ? undefined : (value as typeof search.kind) })}
-          allowDeselect={false}
-          w={210}
-        />
-        <Select
-          label="Huge pages"
-          data={POOLS}
-          value={search.pools ?? "any"}
-          onChange={(value) => set({ pools: value === "any" ? undefined : (value as typeof search.pools) })}
-          allowDeselect={false}
-          w={220}
-        />
-      </Group>
-      {query.isError && !all ? (
-        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
-      ) : !all || !shown ? (
-        <TableSkeleton rows={8} />
-      ) : shown.length === 0 && isFiltered(search) ? (
-        <NothingMatches what="node" onClear={clear} />
-      ) : shown.length === 0 ? (
-        <EmptyState title="No node has reported yet">
-          <AddNode />
-        </EmptyState>
-      ) : (
-        <QuestionCard title="Which node do you want to plan?">
-          <NodeTable nodes={shown} now={new Date()} />
-          {query.hasNextPage && (
-            <Button
-              variant="default"
-              onClick={() => void query.fetchNextPage()}
-              loading={query.isFetchingNextPage}
-              className="hp-start"
-            >
-              Show more
-            </Button>
-          )}
-        </QuestionCard>
+      {matching.isError && found === undefined && (
+        <ErrorState error={matching.error} onRetry={() => void matching.refetch()} />
       )}
+      <NodeFilters selection={selection} fleet={everything.data} onChange={set} />
+      <QuestionCard
+        title={search.view === "groups" ? "Which nodes are alike?" : "Which node do you want to plan?"}
+        description={
+          search.view === "groups"
+            ? "One machine type, the same memory to the GiB, the same NUMA nodes and pools."
+            : undefined
+        }
+        actions={<Actions search={search} selection={selection} onChange={set} />}
+      >
+        {search.view === "groups" ? (
+          <NodeGroups selection={selection} onClear={clear} />
+        ) : (
+          <NodeList
+            search={search}
+            total={found?.nodes}
+            isFiltered={isFiltered}
+            onChange={set}
+            onClear={clear}
+          />
+        )}
+      </QuestionCard>
     </>
   );
 }
 
-function headline(count: number, more: boolean, filtered: boolean, shown: number): string {
-  const nodes = `${formatCount(count)}${more ? " or more" : ""} ${count === 1 ? "node" : "nodes"}`;
-  if (filtered) return `${formatCount(shown)} of ${nodes} shown.`;
-  return count === 0 ? "The fleet is empty." : `${nodes} in the fleet.`;
+interface NodeListProps {
+  search: NodesSearch;
+  total: number | undefined;
+  isFiltered: boolean;
+  onChange: (change: Partial<NodesSearch>) => void;
+  onClear: () => void;
+}
+
+function NodeList({ search, total, isFiltered, onChange, onClear }: NodeListProps) {
+  const query = useInfiniteQuery(selectedNodesQuery(nodeListQuery(search)));
+  const { fetchNextPage, isFetchingNextPage, hasNextPage, isFetchNextPageError } = query;
+  const more = useCallback(() => {
+    if (hasNextPage && !isFetchingNextPage && !isFetchNextPageError) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage]);
+  const nodes = query.data?.pages.flatMap(({ items }) => items);
+  if (!nodes)
+    return query.isError ? (
+      <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+    ) : (
+      <div aria-busy="true" role="status" aria-label="Loading">
+        <TableSkeleton rows={8} />
+      </div>
+    );
+  if (nodes.length === 0 && isFiltered) return <NothingMatches what="node" onClear={onClear} />;
+  // The count and the list are two answers: when the list has ended, the list is right.
+  const count =
+    hasNextPage && !query.isPlaceholderData ? Math.max(total ?? 0, nodes.length + 1) : nodes.length;
+  return (
+    <div data-stale={query.isPlaceholderData} style={query.isPlaceholderData ? { opacity: 0.55 } : undefined}>
+      <NodeTable
+        nodes={nodes}
+        total={count}
+        columns={chosenColumns(search.columns)}
+        isChosen={search.columns !== undefined}
+        search={search}
+        onSort={(sort, down) =>
+          onChange({ sort: sort === "name" ? undefined : sort, down: down || undefined })
+        }
+        onMore={more}
+      />
+      {isFetchNextPageError && <ErrorState error={query.error} onRetry={() => void fetchNextPage()} bare />}
+      <Group gap="sm" mt="xs" className="hp-dim hp-small">
+        <span>
+          As of <When iso={new Date(query.dataUpdatedAt).toISOString()} />
+        </span>
+        <Button
+          variant="default"
+          size="compact-xs"
+          onClick={() => void query.refetch()}
+          loading={query.isRefetching && !query.isPlaceholderData}
+        >
+          Refresh
+        </Button>
+      </Group>
+    </div>
+  );
+}
+
+interface ActionsProps {
+  search: NodesSearch;
+  selection: NodeSelection;
+  onChange: (change: Partial<NodesSearch>) => void;
+}
+
+function Actions({ search, selection, onChange }: ActionsProps) {
+  const isGroups = search.view === "groups";
+  const shown = new Set(chosenColumns(search.columns).map(({ key }) => key));
+  return (
+    <Group gap="sm">
+      <SegmentedControl
+        size="sm"
+        aria-label="What is listed"
+        data={[
+          { value: "nodes", label: "Nodes" },
+          { value: "groups", label: "Groups" },
+        ]}
+        value={search.view ?? "nodes"}
+        onChange={(value) => onChange({ view: value === "groups" ? "groups" : undefined })}
+      />
+      {!isGroups && (
+        <Menu position="bottom-end" closeOnItemClick={false}>
+          <Menu.Target>
+            <Button variant="default" size="sm">
+              Columns
+            </Button>
+          </Menu.Target>
+          <Menu.Dropdown>
+            {NODE_COLUMNS.map(({ key, label }) => (
+              <Menu.Item
+                key={key}
+                role="menuitemcheckbox"
+                aria-checked={shown.has(key)}
+                leftSection={
+                  <span style={{ display: "flex", width: 18, opacity: shown.has(key) ? 1 : 0 }}>
+                    <CheckIcon />
+                  </span>
+                }
+                onClick={() => onChange({ columns: toggleColumn(search.columns, key) })}
+              >
+                {label}
+              </Menu.Item>
+            ))}
+          </Menu.Dropdown>
+        </Menu>
+      )}
+      <Button
+        component="a"
+        variant="default"
+        size="sm"
+        download
+        href={
+          isGroups
+            ? csvPath("/api/v1/fleet/groups.csv", { ...selection })
+            : csvPath("/api/v1/nodes.csv", { ...nodeListQuery(search) })
+        }
+      >
+        CSV
+      </Button>
+    </Group>
+  );
+}
+
+function headline(found: number, all: number, idleBytes: number): string {
+  const nodes = `${formatCount(all)} ${all === 1 ? "node" : "nodes"}`;
+  const idle = idleBytes > 0 ? ` ${formatBytes(idleBytes)} of huge pages lie idle on them.` : "";
+  return found === all ? `${nodes} in the fleet.${idle}` : `${formatCount(found)} of ${nodes} match.${idle}`;
 }

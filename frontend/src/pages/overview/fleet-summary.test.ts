@@ -38,18 +38,33 @@ it("divides all of the memory, and says what of a pool lies idle", () => {
   expect(parts.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(640 * GIB);
   expect(parts.map(({ key, bytes }) => [key, bytes / GIB])).toEqual([
     ["in_use", 236],
+    ["in_use:thp", 0],
     ["page_tables", 4],
     ["pool:2097152", 100],
     ["free", 300],
   ]);
-  expect(parts[2]?.fills?.map(({ bytes }) => bytes / GIB)).toEqual([60, 40]);
+  expect(parts[3]?.fills?.map(({ bytes }) => bytes / GIB)).toEqual([60, 40]);
 });
 
 it("puts what is wrong first, for the whole fleet and not for a page of it", () => {
-  expect(plain(fleetHeadline({ ...fleet, nodes_wrong: 38, silent_fallbacks: 9 }))).toBe(
-    "38 of 10,000 nodes have a problem to fix: 9 silent fallbacks, 40 GiB of huge pages idle.",
+  expect(plain(fleetHeadline({ ...fleet, nodes_wrong: 38, silent_fallbacks: 9, time_bombs: 1 }))).toBe(
+    "38 of 10,000 nodes have a problem to fix, with 1 time bomb and 9 silent fallbacks; 40 GiB of huge pages lie idle.",
   );
-  expect(
-    plain(fleetHeadline({ ...fleet, memory: { ...fleet.memory, pool_bytes: 0, pool_idle_bytes: 0 } })),
-  ).toMatch(/^No huge pages are reserved on 10,000 nodes/);
+  expect(plain(fleetHeadline({ ...fleet, nodes_attention: 2 }))).toMatch(
+    /^2 of 10,000 nodes need attention;/,
+  );
+});
+
+it("does not say idle where nothing is reserved or all is used", () => {
+  const memory = (change: Partial<typeof fleet.memory>) =>
+    plain(fleetHeadline({ ...fleet, memory: { ...fleet.memory, ...change } }));
+  expect(memory({ pool_bytes: 0, pool_idle_bytes: 0 })).toMatch(/; no huge pages are reserved\.$/);
+  expect(memory({ pool_idle_bytes: 0 })).toMatch(/; all 100 GiB of huge pages are in use\.$/);
+});
+
+it("draws transparent huge pages as a part of ordinary memory, never more than there is of it", () => {
+  const thp = (bytes: number) =>
+    fleetParts({ ...fleet, memory: { ...fleet.memory, anon_huge_pages_bytes: bytes } });
+  expect(thp(36 * GIB).map(({ bytes }) => bytes / GIB)).toEqual([200, 36, 4, 100, 300]);
+  expect(thp(900 * GIB).reduce((sum, { bytes }) => sum + bytes, 0)).toBe(640 * GIB);
 });

@@ -23,7 +23,7 @@ export function fleetParts({ memory, pools }: InFigures): MapPart[] {
     .map(
       (pool): MapPart => ({
         key: `pool:${pool.page_bytes}`,
-        label: `Pools of ${formatBytes(pool.page_bytes)} pages`,
+        label: `Pools of ${formatBytes(pool.page_bytes)}`,
         bytes: pool.total_bytes,
         color: pageSizeColor(pool.page_bytes, "hugetlb"),
         source: "measured",
@@ -57,10 +57,20 @@ export function fleetParts({ memory, pools }: InFigures): MapPart[] {
     look: "free",
     detail: "MemAvailable: free memory and what the kernel can give back.",
   };
+  const rest = Math.max(0, memory.mem_total_bytes - inPools - tables.bytes - available.bytes);
+  const transparent: MapPart = {
+    key: "in_use:thp",
+    label: "Transparent huge pages",
+    bytes: Math.min(memory.anon_huge_pages_bytes, rest),
+    color: token("page-thp"),
+    source: "measured",
+    look: "solid",
+    detail: "AnonHugePages: ordinary memory that the kernel backs with huge pages by itself.",
+  };
   const ordinary: MapPart = {
     key: "in_use",
     label: "Workloads and kernel",
-    bytes: memory.mem_total_bytes - inPools - tables.bytes - available.bytes,
+    bytes: rest - transparent.bytes,
     color: token("ledger-tenants"),
     source: "computed",
     look: "solid",
@@ -69,27 +79,30 @@ export function fleetParts({ memory, pools }: InFigures): MapPart[] {
         ? `MemTotal less every other part; ${formatCount(memory.nodes_unknown)} nodes do not report all of it.`
         : "MemTotal less every other part.",
   };
-  return [ordinary, tables, ...poolParts, available];
+  return [ordinary, transparent, tables, ...poolParts, available];
 }
 
 const nodes = (count: number) => `${formatCount(count)} ${count === 1 ? "node" : "nodes"}`;
 
 /** The first line of the overview: what is wrong and what lies idle, in words with a number. */
 export function fleetHeadline(fleet: InFigures): string {
-  const idle = fleet.memory.pool_idle_bytes;
-  const facts = [
-    fleet.time_bombs > 0 &&
-      `${formatCount(fleet.time_bombs)} time ${fleet.time_bombs === 1 ? "bomb" : "bombs"}`,
-    fleet.silent_fallbacks > 0 &&
-      `${formatCount(fleet.silent_fallbacks)} silent ${fleet.silent_fallbacks === 1 ? "fallback" : "fallbacks"}`,
-    idle > 0 && `${formatBytes(idle)} of huge pages idle`,
-  ].filter(Boolean);
-  const behind = facts.length > 0 ? `: ${facts.join(", ")}` : "";
-  if (fleet.nodes_wrong > 0)
-    return `${formatCount(fleet.nodes_wrong)} of ${nodes(fleet.nodes)} have a problem to fix${behind}.`;
-  if (fleet.nodes_attention > 0)
-    return `${formatCount(fleet.nodes_attention)} of ${nodes(fleet.nodes)} need attention${behind}.`;
-  if (fleet.memory.pool_bytes === 0)
-    return `No huge pages are reserved on ${nodes(fleet.nodes)}. Plan one to see what they would buy.`;
-  return `${formatBytes(fleet.memory.pool_bytes)} is reserved in huge pages on ${nodes(fleet.nodes)}, and no check found a problem${behind}.`;
+  const { pool_bytes: pools, pool_idle_bytes: idle } = fleet.memory;
+  const bombs = fleet.time_bombs > 0 && counted(fleet.time_bombs, "time bomb");
+  const fallbacks = fleet.silent_fallbacks > 0 && counted(fleet.silent_fallbacks, "silent fallback");
+  const kinds = [bombs, fallbacks].filter(Boolean).join(" and ");
+  const found =
+    fleet.nodes_wrong > 0
+      ? `${formatCount(fleet.nodes_wrong)} of ${nodes(fleet.nodes)} ${fleet.nodes_wrong === 1 ? "has" : "have"} a problem to fix${kinds ? `, with ${kinds}` : ""}`
+      : fleet.nodes_attention > 0
+        ? `${formatCount(fleet.nodes_attention)} of ${nodes(fleet.nodes)} need attention`
+        : `No check found a problem on ${nodes(fleet.nodes)}`;
+  const lying =
+    pools === 0
+      ? "no huge pages are reserved"
+      : idle > 0
+        ? `${formatBytes(idle)} of huge pages lie idle`
+        : `all ${formatBytes(pools)} of huge pages are in use`;
+  return `${found}; ${lying}.`;
 }
+
+const counted = (count: number, what: string) => `${formatCount(count)} ${what}${count === 1 ? "" : "s"}`;

@@ -1,24 +1,42 @@
 import { Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
 import { fleetSummaryQuery } from "@/api/fleet";
+import { loadChunk } from "@/api/problem";
 import type { FleetSummary } from "@/api/types";
 import { MemoryMap } from "@/components/memory-map/memory-map";
 import { AddNode } from "@/components/ui/add-node";
-import { type State, StateBadge } from "@/components/ui/badges";
 import { LinkButton } from "@/components/ui/link-button";
 import { PageHeader } from "@/components/ui/page-header";
 import { QuestionCard } from "@/components/ui/question-card";
-import { PageSkeleton } from "@/components/ui/skeletons";
+import { CardSkeleton, PageSkeleton } from "@/components/ui/skeletons";
 import { Stat, Stats } from "@/components/ui/stat";
-import { EmptyState, ErrorState, StateText } from "@/components/ui/states";
-import { Bytes, When } from "@/components/ui/values";
+import { EmptyState, ErrorState } from "@/components/ui/states";
+import { TextLink } from "@/components/ui/text-link";
+import { Bytes } from "@/components/ui/values";
 import { formatCount, formatShare } from "@/lib/units";
+import type { NodeSelection } from "@/search";
+import { ChangesCard } from "./changes-card";
 import { fleetHeadline, fleetParts } from "./fleet-summary";
 import classes from "./overview-page.module.css";
+import { ProblemsCard } from "./problems-card";
+
+// Far down, and a table is more than the rest of the page.
+const MachinesCard = lazy(() => loadChunk(() => import("./machines-card")));
+
+const REAL = { synthetic: false } as const;
 
 /** The whole fleet at a glance, from figures of the server: never from the first page of a list. */
 export function OverviewPage() {
-  const query = useQuery(fleetSummaryQuery());
+  const everything = useQuery(fleetSummaryQuery());
+  const isMixed =
+    everything.data !== undefined &&
+    everything.data.nodes_synthetic > 0 &&
+    everything.data.nodes_synthetic < everything.data.nodes;
+  // Beside real machines, made-up ones are counted apart and sum to nothing.
+  const real = useQuery({ ...fleetSummaryQuery(REAL), enabled: isMixed });
+  const query = isMixed ? real : everything;
+  const scope = isMixed ? REAL : {};
   const fleet = query.data;
   if (!fleet) {
     return query.isError ? (
@@ -44,10 +62,15 @@ export function OverviewPage() {
     <>
       <PageHeader
         title="Overview"
-        headline={fleetHeadline(fleet)}
+        headline={
+          <>
+            {fleetHeadline(fleet)}{" "}
+            <Synthetic count={everything.data?.nodes_synthetic ?? 0} isApart={isMixed} />
+          </>
+        }
         actions={<LinkButton to="/nodes">Choose a node to plan</LinkButton>}
       />
-      <FleetStats fleet={fleet} />
+      <FleetStats fleet={fleet} scope={scope} />
       <Stack gap="md">
         <QuestionCard
           title="What does the fleet's memory do?"
@@ -65,13 +88,39 @@ export function OverviewPage() {
             ]}
           />
         </QuestionCard>
-        <Problems fleet={fleet} />
+        <div className={classes.pair}>
+          <ProblemsCard fleet={fleet} scope={scope} />
+          <ChangesCard />
+        </div>
+        <Suspense fallback={<CardSkeleton height={300} />}>
+          <MachinesCard parts={fleet.parts} scope={scope} />
+        </Suspense>
       </Stack>
     </>
   );
 }
 
-function FleetStats({ fleet }: { fleet: FleetSummary }) {
+/** How many nodes are made up, and whether the figures count them. */
+function Synthetic({ count, isApart }: { count: number; isApart: boolean }) {
+  if (count === 0) return null;
+  const words = `${formatCount(count)} synthetic ${count === 1 ? "node" : "nodes"}`;
+  return (
+    <>
+      {isApart ? (
+        <>
+          <TextLink to="/nodes" search={{ synthetic: true }}>
+            {words}
+          </TextLink>{" "}
+          are not counted.
+        </>
+      ) : (
+        "All of them are synthetic: they describe no real machine."
+      )}
+    </>
+  );
+}
+
+function FleetStats({ fleet, scope }: { fleet: FleetSummary; scope: NodeSelection }) {
   const { memory } = fleet;
   const withPlan = fleet.nodes - (fleet.plan_states.none ?? 0);
   return (
@@ -80,11 +129,13 @@ function FleetStats({ fleet }: { fleet: FleetSummary }) {
         label="Nodes"
         value={formatCount(fleet.nodes)}
         note={
-          fleet.nodes_synthetic > 0
-            ? `${formatCount(fleet.nodes_synthetic)} of them synthetic`
-            : fleet.nodes_stale > 0
-              ? `${formatCount(fleet.nodes_stale)} do not report`
-              : undefined
+          fleet.nodes_stale > 0 ? (
+            <TextLink to="/nodes" search={{ ...scope, stale: true }}>
+              {formatCount(fleet.nodes_stale)} do not report
+            </TextLink>
+          ) : (
+            "all report"
+          )
         }
       />
       <Stat label="Memory" value={<Bytes value={memory.mem_total_bytes} />} />
@@ -93,57 +144,37 @@ function FleetStats({ fleet }: { fleet: FleetSummary }) {
         value={<Bytes value={memory.pool_bytes} />}
         note={`${formatShare(memory.pool_bytes / memory.mem_total_bytes)} of memory`}
       />
-      <Stat label="Idle in pools" value={<Bytes value={memory.pool_idle_bytes} />} />
+      <Stat
+        label="Idle in pools"
+        value={<Bytes value={memory.pool_idle_bytes} />}
+        note={
+          memory.pool_bytes > 0
+            ? `${formatShare(memory.pool_idle_bytes / memory.pool_bytes)} of the pools`
+            : undefined
+        }
+      />
       <Stat
         label="Measured"
-        value={`${formatCount(fleet.nodes_measured)} of ${formatCount(fleet.nodes)}`}
-        note={`${formatCount(fleet.nodes_fractured)} fractured`}
+        value={formatShare(fleet.nodes_measured / fleet.nodes)}
+        note={
+          fleet.nodes_fractured > 0 ? (
+            <TextLink to="/nodes" search={{ ...scope, finding: "fractured_guest" }}>
+              {formatCount(fleet.nodes_fractured)} fractured
+            </TextLink>
+          ) : (
+            "none fractured"
+          )
+        }
       />
       <Stat
         label="Plan in force"
         value={formatCount(withPlan)}
-        note={`${formatCount(fleet.plan_states.short ?? 0)} short of it`}
+        note={
+          <TextLink to="/nodes" search={{ ...scope, plan_state: "short" }}>
+            {formatCount(fleet.plan_states.short ?? 0)} short of it
+          </TextLink>
+        }
       />
     </Stats>
-  );
-}
-
-const RANK: Record<string, number> = { wrong: 0, attention: 1, unknown: 2, ok: 3 };
-
-/** The fleet's findings, the worst first, then by the number of nodes. */
-function Problems({ fleet }: { fleet: FleetSummary }) {
-  const findings = [...fleet.findings].sort(
-    (a, b) => (RANK[a.state] ?? 4) - (RANK[b.state] ?? 4) || b.nodes - a.nodes,
-  );
-  return (
-    <QuestionCard title="Which nodes need a look?" description={<Updated fleet={fleet} />}>
-      {findings.length === 0 ? (
-        <StateText>No check found anything in the latest reports. A plan checks a node in full.</StateText>
-      ) : (
-        <ul className={classes.findings}>
-          {findings.map(({ code, state, title, nodes, oldest_since: since }) => (
-            <li key={`${code}:${state}`}>
-              <StateBadge state={state as State} />
-              <span>{title}</span>
-              <span className="hp-num">
-                {formatCount(nodes)} {nodes === 1 ? "node" : "nodes"}
-              </span>
-              <span className="hp-dim hp-small">
-                since <When iso={since} />
-              </span>
-            </li>
-          ))}
-        </ul>
-      )}
-    </QuestionCard>
-  );
-}
-
-function Updated({ fleet }: { fleet: FleetSummary }) {
-  if (!fleet.updated_at) return null;
-  return (
-    <>
-      Last report <When iso={fleet.updated_at} />.
-    </>
   );
 }

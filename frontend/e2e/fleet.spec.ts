@@ -1,0 +1,112 @@
+import { expect, signIn, test } from "./fixtures";
+import { HugeplanServer } from "./hugeplan-server";
+
+/** Enough that no list of the API holds them in one answer. */
+const NODES = 1200;
+
+let server: HugeplanServer;
+
+test.beforeAll(async () => {
+  test.setTimeout(240_000);
+  server = await HugeplanServer.start();
+  await server.seed(NODES);
+});
+
+test.afterAll(async () => {
+  await server?.stop();
+});
+
+test.beforeEach(async ({ page }) => {
+  await signIn(page, await server.loginLink());
+});
+
+test("the overview counts every node, and leads from a finding to its nodes", async ({ page }) => {
+  await page.goto(`${server.url}/`);
+  await expect(page.getByText(/of 1,200 nodes/)).toBeVisible();
+  await expect(page.getByText(/All of them are synthetic/)).toBeVisible();
+  const problems = page.getByRole("region", { name: "Which nodes need a look?" });
+  const nodes = problems.getByRole("link", { name: /^[\d,]+ nodes?$/ }).first();
+  const count = (await nodes.textContent())?.split(" ")[0];
+  await nodes.click();
+  await expect(page).toHaveURL(/finding=/);
+  await expect(page.getByText(`${count} of 1,200 nodes match`)).toBeVisible();
+});
+
+test("all nodes are scrolled through with few rows in the document, to the very last", async ({ page }) => {
+  await page.goto(`${server.url}/nodes`);
+  const table = page.getByRole("table");
+  await expect(table).toHaveAttribute("aria-rowcount", String(NODES + 1));
+  await expect(page.getByRole("row")).not.toHaveCount(0);
+  const box = page.getByRole("region", { name: "Nodes" });
+  await box.evaluate((element) => element.scrollTo({ top: element.scrollHeight }));
+  const last = page.locator(`tr[aria-rowindex="${NODES + 1}"]`);
+  await expect(last.getByRole("link")).toBeVisible();
+  expect(await page.getByRole("row").count()).toBeLessThan(80);
+});
+
+test("the server sorts and filters, and the address keeps it", async ({ page }) => {
+  await page.goto(`${server.url}/nodes`);
+  await page.getByRole("button", { name: "Idle" }).click();
+  await expect(page).toHaveURL(/sort=pool_idle_bytes/);
+  await expect(page.getByRole("columnheader", { name: "Idle" })).toHaveAttribute("aria-sort", "descending");
+  const first = page.locator('tr[aria-rowindex="2"]').getByRole("rowheader");
+  // The old order stays, dimmed, until the new one is there.
+  await expect(page.locator('[data-stale="false"]')).toBeVisible();
+  await expect(first).not.toContainText("loading");
+  const name = await first.getByRole("link").textContent();
+  await page.reload();
+  await expect(first.getByRole("link")).toHaveText(name ?? "");
+  await page.getByLabel("Search by name").fill(name ?? "");
+  await expect(page.getByText("1 of 1,200 nodes match")).toBeVisible();
+  await expect(page.getByRole("row")).toHaveCount(2);
+});
+
+test("columns are chosen into the address, and the CSV has what is selected", async ({ page }) => {
+  await page.goto(`${server.url}/nodes?machine_type=no-such-machine`);
+  await expect(page.getByText("Nothing matches")).toBeVisible();
+  await page.getByRole("button", { name: "Clear filters" }).click();
+  await page.getByRole("button", { name: "Columns" }).click();
+  await page.getByRole("menuitemcheckbox", { name: "Labels" }).click();
+  await expect(page.getByRole("columnheader", { name: "Labels" })).toBeVisible();
+  await expect(page).toHaveURL(/columns=/);
+  await page.keyboard.press("Escape");
+  await page.goto(`${server.url}/nodes?finding=pool_idle`);
+  const headline = await page.getByText(/of 1,200 nodes match/).textContent();
+  const download = page.waitForEvent("download");
+  await page.getByRole("link", { name: "CSV" }).click();
+  const stream = await (await download).createReadStream();
+  let text = "";
+  for await (const part of stream) text += String(part);
+  expect(text.trim().split("\n").length - 1).toBe(Number(headline?.split(" ")[0]?.replace(",", "")));
+});
+
+test("like nodes are one group, and a group leads to its nodes", async ({ page }) => {
+  await page.goto(`${server.url}/nodes?view=groups`);
+  const count = page.getByRole("region", { name: "Groups of like nodes" }).getByRole("link").first();
+  const nodes = await count.textContent();
+  await count.click();
+  await expect(page.getByText(`${nodes} of 1,200 nodes match`)).toBeVisible();
+});
+
+test("a fleet plan is begun from a selection, left, found again, and read", async ({ page }) => {
+  await server.saveScenario("orders", "8GB");
+  await page.goto(`${server.url}/nodes?finding=pool_idle`);
+  const nodes = (await page.getByRole("link", { name: /^Fleet plan for/ }).textContent())?.match(
+    /[\d,]+/,
+  )?.[0];
+  await page.getByRole("link", { name: /^Fleet plan for/ }).click();
+  await expect(page.getByText(/with the finding pool_idle/)).toBeVisible();
+  await page.getByLabel("Saved scenario").click();
+  await page.getByRole("option", { name: "orders" }).click();
+  await page.getByLabel("Name of the plan").fill("spring");
+  await page.getByRole("button", { name: `Plan ${nodes} nodes` }).click();
+  await expect(page.getByRole("heading", { level: 1, name: "spring" })).toBeVisible();
+  await page.getByRole("link", { name: "Overview" }).click();
+  await page.getByRole("link", { name: "Fleet plan", exact: true }).click();
+  await page.getByRole("link", { name: "spring" }).click();
+  await expect(page.getByText(/the plans reserve/)).toBeVisible({ timeout: 60_000 });
+  const bar = page.getByRole("button", { name: /node/, pressed: false }).first();
+  await bar.click();
+  await expect(page).toHaveURL(/group=/);
+  await expect(page.getByRole("region", { name: "Nodes of the plan" }).getByRole("row")).not.toHaveCount(1);
+});

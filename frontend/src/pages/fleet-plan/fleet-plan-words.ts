@@ -1,0 +1,29 @@
+import type { FleetPlanJob } from "@/api/types";
+import { formatCount, formatPages } from "@/lib/units";
+
+/** How far a job is, as a share of 1 and in words. */
+export function progressWords(job: Pick<FleetPlanJob, "status" | "nodes_done" | "nodes_total">) {
+  const { nodes_done: done, nodes_total: total } = job;
+  return {
+    share: total > 0 ? done / total : 0,
+    text: `${formatCount(done)} of ${formatCount(total)} nodes planned`,
+  };
+}
+
+/** The pools of a group's nodes, summed over their NUMA nodes, by page size. */
+export function formatPoolList(pools: readonly Record<string, unknown>[]): string {
+  const pages = new Map<number, number>();
+  for (const { page_bytes: size, pages: count } of pools)
+    if (typeof size === "number" && typeof count === "number")
+      pages.set(size, (pages.get(size) ?? 0) + count);
+  if (pages.size === 0) return "no huge pages";
+  return [...pages].map(([size, count]) => formatPages(count, size)).join(", ");
+}
+
+export const STATUS = {
+  queued: { state: "unknown", text: "Waiting" },
+  running: { state: "unknown", text: "Running" },
+  done: { state: "ok", text: "Done" },
+  failed: { state: "wrong", text: "Failed" },
+  cancelled: { state: "attention", text: "Cancelled" },
+} as const;

@@ -1,0 +1,115 @@
+import { Button } from "@mantine/core";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { fleetPlanNodesQuery } from "@/api/fleet/lists";
+import type { FleetPlanNode } from "@/api/types";
+import { StateBadge } from "@/components/ui/badges";
+import { DenseValues } from "@/components/ui/hint";
+import { TableSkeleton } from "@/components/ui/skeletons";
+import { ErrorState, NothingMatches } from "@/components/ui/states";
+import { Table } from "@/components/ui/table";
+import { TableScroll } from "@/components/ui/table-scroll";
+import { TextLink } from "@/components/ui/text-link";
+import { Bytes, Unknown } from "@/components/ui/values";
+import { formatCount } from "@/lib/units";
+import type { FleetPlanResultSearch } from "@/search";
+
+/** Reasons per row. */
+const SHOWN = 2;
+
+const LOOKS = { wrong: "wrong", attention: "attention", fine: "ok" } as const;
+
+interface PlanNodesProps {
+  jobId: string;
+  search: FleetPlanResultSearch;
+  onClear: () => void;
+}
+
+/** The nodes of a plan in the server's order: wrong, attention, then the rest by name. */
+export function PlanNodes({ jobId, search, onClear }: PlanNodesProps) {
+  const query = useInfiniteQuery(fleetPlanNodesQuery(jobId, search));
+  const nodes = query.data?.pages.flatMap(({ items }) => items);
+  if (!nodes)
+    return query.isError ? (
+      <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+    ) : (
+      <TableSkeleton rows={6} />
+    );
+  if (nodes.length === 0) return <NothingMatches what="node" onClear={onClear} />;
+  return (
+    <div style={query.isPlaceholderData ? { opacity: 0.55 } : undefined}>
+      <TableScroll label="Nodes of the plan" minWidth={720}>
+        <DenseValues>
+          <Table verticalSpacing={6}>
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>Node</Table.Th>
+                <Table.Th>State</Table.Th>
+                <Table.Th>Why</Table.Th>
+                <Table.Th className="hp-num">Reserved</Table.Th>
+                <Table.Th className="hp-num">Left free</Table.Th>
+                <Table.Th className="hp-num">Pages missing now</Table.Th>
+                <Table.Th className="hp-num">Pages too many</Table.Th>
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {nodes.map((node) => (
+                <Line key={node.node_id} node={node} />
+              ))}
+            </Table.Tbody>
+          </Table>
+        </DenseValues>
+      </TableScroll>
+      {query.isFetchNextPageError && <ErrorState error={query.error} bare />}
+      {query.hasNextPage && (
+        <Button
+          variant="default"
+          mt="sm"
+          onClick={() => void query.fetchNextPage()}
+          loading={query.isFetchingNextPage}
+        >
+          Show 100 more
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function Line({ node }: { node: FleetPlanNode }) {
+  return (
+    <Table.Tr>
+      <Table.Th scope="row">
+        <TextLink to="/planner" search={{ node: node.node_id }} title={node.name} className="hp-name">
+          {node.name}
+        </TextLink>
+      </Table.Th>
+      <Table.Td>
+        <StateBadge
+          state={LOOKS[node.severity]}
+          text={node.severity === "wrong" && node.fits === false ? "Does not fit" : undefined}
+        />
+      </Table.Td>
+      <Table.Td className="hp-small">
+        {node.exceptions.slice(0, SHOWN).map((text) => (
+          <div key={text}>{text}</div>
+        ))}
+        {node.exceptions.length > SHOWN && (
+          <div className="hp-dim" title={node.exceptions.slice(SHOWN).join("\n")}>
+            and {node.exceptions.length - SHOWN} more, on the node's plan and in the CSV
+          </div>
+        )}
+      </Table.Td>
+      <Table.Td className="hp-num">
+        <Bytes value={node.locked_bytes} />
+      </Table.Td>
+      <Table.Td className="hp-num">
+        <Bytes value={node.free_bytes} />
+      </Table.Td>
+      <Table.Td className="hp-num">{pages(node.missing_pages)}</Table.Td>
+      <Table.Td className="hp-num">{pages(node.idle_pages)}</Table.Td>
+    </Table.Tr>
+  );
+}
+
+function pages(count: number | null) {
+  return count === null ? <Unknown /> : formatCount(count);
+}

@@ -1,0 +1,170 @@
+import type { ReactNode } from "react";
+import type { NodeSummary } from "@/api/types";
+import { PageSizeBadge, StateBadge } from "@/components/ui/badges";
+import { Bytes, Known, Unknown, When } from "@/components/ui/values";
+import { formatCount, formatShare } from "@/lib/units";
+import type { NodesSearch } from "@/search";
+
+export interface NodeColumn {
+  key: string;
+  label: string;
+  /** The server's word for this order. */
+  sort?: NonNullable<NodesSearch["sort"]>;
+  /** Sorted from the largest down first: what a reader looks for in a column of sizes. */
+  largestFirst?: boolean;
+  widthRem: number;
+  isNumber?: boolean;
+  /** Shown on a telephone too. */
+  decisive?: boolean;
+  render: (node: NodeSummary) => ReactNode;
+}
+
+const PLAN_WORDS = { match: "As planned", short: "Too few", idle: "Too many", drifted: "Drifted" };
+const PLAN_LOOKS = { match: "ok", short: "wrong", idle: "attention", drifted: "attention" } as const;
+
+/** What a table of nodes can show beside the name. */
+export const NODE_COLUMNS: readonly NodeColumn[] = [
+  {
+    key: "findings",
+    label: "Problems",
+    sort: "findings",
+    largestFirst: true,
+    widthRem: 9.5,
+    decisive: true,
+    render: (node) => <Problems node={node} />,
+  },
+  {
+    key: "machine_type",
+    label: "Machine type",
+    widthRem: 14,
+    render: ({ machine_type: type }) => <Known value={type?.replaceAll(/\((?:R|TM)\)/g, "")} />,
+  },
+  {
+    key: "mem_total_bytes",
+    label: "Memory",
+    sort: "mem_total_bytes",
+    largestFirst: true,
+    widthRem: 6,
+    isNumber: true,
+    render: (node) => <Bytes value={node.mem_total_bytes} />,
+  },
+  {
+    key: "mem_available_bytes",
+    label: "Available",
+    sort: "mem_available_bytes",
+    widthRem: 6,
+    isNumber: true,
+    render: (node) => <Bytes value={node.mem_available_bytes} />,
+  },
+  {
+    key: "pools",
+    label: "Pools",
+    widthRem: 9,
+    render: (node) => <Pools node={node} />,
+  },
+  {
+    key: "pool_bytes",
+    label: "In pools",
+    sort: "pool_bytes",
+    largestFirst: true,
+    widthRem: 6,
+    isNumber: true,
+    render: (node) => <Bytes value={node.pool_bytes} />,
+  },
+  {
+    key: "pool_idle_bytes",
+    label: "Idle",
+    sort: "pool_idle_bytes",
+    largestFirst: true,
+    widthRem: 6,
+    isNumber: true,
+    decisive: true,
+    render: (node) => <Bytes value={node.pool_idle_bytes} />,
+  },
+  {
+    key: "pool_idle_share",
+    label: "Idle share",
+    widthRem: 6,
+    isNumber: true,
+    render: ({ pool_bytes: pool, pool_idle_bytes: idle }) =>
+      pool === 0 ? "" : pool === null || idle === null ? <Unknown /> : formatShare(idle / pool),
+  },
+  {
+    key: "effective_granule_bytes",
+    label: "2 MiB entry covers",
+    widthRem: 7.5,
+    isNumber: true,
+    render: (node) => <Bytes value={node.effective_granule_bytes} />,
+  },
+  {
+    key: "plan_state",
+    label: "Plan in force",
+    widthRem: 7.5,
+    render: ({ plan_state: state }) =>
+      state ? (
+        <StateBadge state={PLAN_LOOKS[state]} text={PLAN_WORDS[state]} />
+      ) : (
+        <span className="hp-dim">none</span>
+      ),
+  },
+  {
+    key: "numa_node_count",
+    label: "NUMA nodes",
+    widthRem: 6,
+    isNumber: true,
+    render: (node) => formatCount(node.numa_node_count),
+  },
+  { key: "architecture", label: "Architecture", widthRem: 7, render: (node) => node.architecture },
+  {
+    key: "labels",
+    label: "Labels",
+    widthRem: 16,
+    render: ({ labels }) =>
+      Object.entries(labels)
+        .map(([key, value]) => (value ? `${key}=${value}` : key))
+        .join(", "),
+  },
+  {
+    key: "last_report_at",
+    label: "Last report",
+    sort: "last_report_at",
+    widthRem: 8.5,
+    isNumber: true,
+    render: (node) => <When iso={node.last_report_at} />,
+  },
+];
+
+const USUAL = ["findings", "machine_type", "mem_total_bytes", "pools", "pool_idle_bytes", "plan_state"];
+
+/** The columns that are wished, in the table's order; a word that is no column is left out. */
+export function chosenColumns(wanted: readonly string[] | undefined): NodeColumn[] {
+  const keys = new Set(wanted ?? USUAL);
+  return NODE_COLUMNS.filter(({ key }) => keys.has(key));
+}
+
+/** The wished columns after one was added or taken away; undefined when they are the usual ones. */
+export function toggleColumn(wanted: readonly string[] | undefined, key: string): string[] | undefined {
+  const shown = chosenColumns(wanted).map((column) => column.key);
+  const keys = NODE_COLUMNS.map((column) => column.key).filter(
+    (column) => shown.includes(column) !== (column === key),
+  );
+  return keys.join() === USUAL.join() ? undefined : keys;
+}
+
+function Problems({ node }: { node: NodeSummary }) {
+  const { findings_wrong: wrong, findings_attention: attention } = node;
+  if (wrong > 0) return <StateBadge state="wrong" text={`${wrong} wrong`} />;
+  if (attention > 0) return <StateBadge state="attention" text={`${attention} attention`} />;
+  if (node.stale) return <StateBadge state="unknown" text="Not reporting" />;
+  return <span className="hp-dim">none found</span>;
+}
+
+function Pools({ node }: { node: NodeSummary }) {
+  const filled = node.pools.filter((pool) => pool.nr_hugepages > 0);
+  if (filled.length === 0) return <span className="hp-dim">none</span>;
+  return filled.map((pool) => (
+    <span key={pool.page_bytes} style={{ marginRight: 8 }}>
+      <PageSizeBadge pageBytes={pool.page_bytes} kind="hugetlb" /> {formatCount(pool.nr_hugepages)}
+    </span>
+  ));
+}

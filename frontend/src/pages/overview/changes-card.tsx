@@ -1,0 +1,63 @@
+import { Skeleton } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { recentEventsQuery } from "@/api/fleet";
+import { QueryView } from "@/components/ui/query-view";
+import { QuestionCard } from "@/components/ui/question-card";
+import { StateText } from "@/components/ui/states";
+import { TextLink } from "@/components/ui/text-link";
+import { When } from "@/components/ui/values";
+import { type Change, groupChanges } from "./changes";
+import classes from "./overview-page.module.css";
+
+const SHOWN = 8;
+
+/** What changed within a day, newest first; the same change on many nodes is one line. */
+export function ChangesCard() {
+  const query = useQuery(recentEventsQuery());
+  return (
+    <QuestionCard title="What changed since yesterday?">
+      <QueryView query={query} skeleton={<Skeleton height={180} />}>
+        {({ items, next_cursor: more }) => {
+          const changes = groupChanges(items);
+          if (changes.length === 0) return <StateText>Nothing: no finding opened or closed.</StateText>;
+          return (
+            <>
+              <ul className={classes.changes}>
+                {changes.slice(0, SHOWN).map((change) => (
+                  <Line key={change.key} change={change} />
+                ))}
+              </ul>
+              {(changes.length > SHOWN || more) && (
+                <StateText>
+                  <a href="/api/v1/events/history.csv" download>
+                    All changes as CSV
+                  </a>
+                </StateText>
+              )}
+            </>
+          );
+        }}
+      </QueryView>
+    </QuestionCard>
+  );
+}
+
+function Line({ change: { text, nodeId, nodeName, count, at } }: { change: Change }) {
+  return (
+    <li>
+      <span>
+        {nodeId && nodeName && count === 1 ? (
+          <TextLink to="/nodes/$nodeId" params={{ nodeId }} className="hp-anywhere">
+            {nodeName}
+          </TextLink>
+        ) : null}
+        {nodeId && count === 1 ? ": " : ""}
+        {text}
+        {count > 1 && <strong> on {count} nodes</strong>}
+      </span>
+      <span className="hp-dim hp-small hp-nowrap">
+        <When iso={at} />
+      </span>
+    </li>
+  );
+}

@@ -1,0 +1,35 @@
+import { expect, it } from "vitest";
+import type { FleetEvent } from "@/api/types";
+import { groupChanges } from "./changes";
+
+const event = (over: Partial<FleetEvent>): FleetEvent => ({
+  id: 1,
+  at: "2026-11-22T09:00:00Z",
+  kind: "finding_opened",
+  node_id: "a",
+  node_name: "db-1",
+  code: "pool_idle",
+  subject: "2 MiB pool",
+  state: "attention",
+  previous_state: null,
+  text: "A large part of the pool is idle",
+  ...over,
+});
+
+it("says once what changed on many nodes, and counts a node once", () => {
+  const changes = groupChanges([
+    event({ id: 9, node_id: "c", at: "2026-11-22T09:09:00Z" }),
+    event({ id: 8, kind: "finding_closed", node_id: "c" }),
+    event({ id: 7, node_id: "b" }),
+    event({ id: 6, node_id: "b", subject: "1 GiB pool" }),
+  ]);
+  expect(changes.map(({ count, at }) => [count, at])).toEqual([
+    [2, "2026-11-22T09:09:00Z"],
+    [1, "2026-11-22T09:00:00Z"],
+  ]);
+});
+
+it("keeps changes without a code apart by their text", () => {
+  const plain = { code: null, state: null, kind: "plan_in_force_set" as const };
+  expect(groupChanges([event({ ...plain, text: "one" }), event({ ...plain, text: "two" })])).toHaveLength(2);
+});

@@ -1,0 +1,35 @@
+import type { FleetEvent } from "@/api/types";
+
+export interface Change {
+  key: string;
+  text: string;
+  count: number;
+  /** The newest of them. */
+  at: string;
+  nodeId: string | null;
+  nodeName: string | null;
+}
+
+/** Events that say the same of several nodes as one change, in the order of the newest of each. */
+export function groupChanges(events: readonly FleetEvent[]): Change[] {
+  const groups = new Map<string, Change & { nodes: Set<string> }>();
+  for (const event of events) {
+    const key = [event.kind, event.code, event.state, event.code ? "" : event.text].join("\u0000");
+    const found = groups.get(key);
+    const node = event.node_id ?? String(event.id);
+    if (found) {
+      found.nodes.add(node);
+      continue;
+    }
+    groups.set(key, {
+      key,
+      text: event.text,
+      count: 1,
+      at: event.at,
+      nodeId: event.node_id,
+      nodeName: event.node_name,
+      nodes: new Set([node]),
+    });
+  }
+  return [...groups.values()].map(({ nodes, ...change }) => ({ ...change, count: nodes.size }));
+}
