@@ -110,6 +110,10 @@ validate: setup agent ## Predict what huge pages save a PostgreSQL here, measure
 	@$(BIN)/hugeplan backtest | tail -n 1
 	@cd backend && ../$(BIN)/python -m validate $(VALIDATE) || test $$? -eq 77
 
+.PHONY: validate-matrix
+validate-matrix: setup agent ## The same for rows of 128 B, 8 KB, 16 KB and 1 to 64 clients, resumable (VALIDATE="--parts 1")
+	@cd backend && ../$(BIN)/python -m validate.matrix $(VALIDATE) || test $$? -eq 77
+
 .PHONY: chaos
 chaos: setup ## Kill the server and PostgreSQL at random under load, and look for lost or doubled reports (CHAOS="--server-kills 5")
 	@cd backend && ../$(BIN)/python tools/chaos.py $(CHAOS)
