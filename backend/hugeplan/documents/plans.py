@@ -55,7 +55,7 @@ def _mend(document: JsonObject, error: ValidationError) -> bool:
         holder: Any = document
         for part in path:
             # A union's location names its member, which is no key of the document.
-            if (isinstance(holder, dict) and part in holder) or (isinstance(holder, list) and isinstance(part, int)):
+            if (isinstance(holder, list) and isinstance(part, int)) or (isinstance(holder, dict) and part in holder):
                 holder = holder[part]
         if not isinstance(holder, dict):
             return False
