@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -55,8 +55,11 @@ def _mend(document: JsonObject, error: ValidationError) -> bool:
         holder: Any = document
         for part in path:
             # A union's location names its member, which is no key of the document.
-            if (isinstance(holder, list) and isinstance(part, int)) or (isinstance(holder, dict) and part in holder):
-                holder = holder[part]
+            leads_on = (
+                isinstance(part, int) if isinstance(holder, list) else isinstance(holder, dict) and part in holder
+            )
+            if leads_on:
+                holder = cast("Any", holder)[part]
         if not isinstance(holder, dict):
             return False
         if found["type"] in _MISSING and last not in holder:
