@@ -66,7 +66,7 @@ test("columns are chosen into the address, and the CSV has what is selected", as
   await expect(page.getByText("Nothing matches")).toBeVisible();
   await page.getByRole("button", { name: "Clear filters" }).click();
   await page.getByRole("button", { name: "Columns" }).click();
-  await page.getByRole("menuitemcheckbox", { name: "Labels" }).click();
+  await page.getByRole("menuitem", { name: "Show Labels" }).click();
   await expect(page.getByRole("columnheader", { name: "Labels" })).toBeVisible();
   await expect(page).toHaveURL(/columns=/);
   await page.keyboard.press("Escape");
@@ -96,7 +96,7 @@ test("a fleet plan is begun from a selection, left, found again, and read", asyn
   )?.[0];
   await page.getByRole("link", { name: /^Fleet plan for/ }).click();
   await expect(page.getByText(/with the finding pool_idle/)).toBeVisible();
-  await page.getByLabel("Saved scenario").click();
+  await page.getByRole("combobox", { name: "Saved scenario" }).click();
   await page.getByRole("option", { name: "orders" }).click();
   await page.getByLabel("Name of the plan").fill("spring");
   await page.getByRole("button", { name: `Plan ${nodes} nodes` }).click();

@@ -177,8 +177,7 @@ function Actions({ search, selection, onChange }: ActionsProps) {
             {NODE_COLUMNS.map(({ key, label }) => (
               <Menu.Item
                 key={key}
-                role="menuitemcheckbox"
-                aria-checked={shown.has(key)}
+                aria-label={`${shown.has(key) ? "Hide" : "Show"} ${label}`}
                 leftSection={
                   <span style={{ display: "flex", width: 18, opacity: shown.has(key) ? 1 : 0 }}>
                     <CheckIcon />
