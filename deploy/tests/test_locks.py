@@ -54,7 +54,9 @@ def test_no_lock_names_a_registry(lock: Path) -> None:
 
 def test_the_development_lock_is_in_step_with_the_pyproject_files() -> None:
     pins = dict(PIN.findall((HOUSE / "deploy/python/development.txt").read_text()))
-    stale = {name: version for name, version in declared().items() if pins.get(name) != version}
+    # The two packages of this tree are built here: no index has them.
+    others = {name: version for name, version in declared().items() if not name.startswith("hugeplan")}
+    stale = {name: version for name, version in others.items() if pins.get(name) != version}
     assert not stale, f"run `make lock`: the lock differs from {stale}"
 
 
