@@ -5,6 +5,7 @@ import { useState } from "react";
 import { nodesQuery } from "@/api/nodes";
 import { asApiError } from "@/api/problem";
 import type { NodeDetail, NodeSummary } from "@/api/types";
+import { SyntheticBadge } from "@/components/ui/badges";
 import { formatBytes } from "@/lib/units";
 
 const INLINE = "inline";
@@ -34,18 +35,24 @@ export function NodeSelect({ nodeId, node, onNode }: NodeSelectProps) {
   const others = found.filter(({ value }) => value !== nodeId);
   const missing = nodeId !== null && !chosen ? [{ value: nodeId, label: "Loading the node" }] : [];
   return (
-    <Select
-      label="Node"
-      searchable
-      allowDeselect={false}
-      value={nodeId ?? INLINE}
-      onChange={(value) => onNode(value === INLINE ? null : value)}
-      onSearchChange={setText}
-      filter={({ options }) => options}
-      data={[...(chosen ? [chosen] : missing), ...others, { value: INLINE, label: "Describe a node here" }]}
-      description={query.data?.pages[0]?.next_cursor ? "Type a part of the name to find others." : undefined}
-      error={query.isError ? asApiError(query.error).title : undefined}
-      nothingFoundMessage="No node has such a name"
-    />
+    <>
+      <Select
+        label="Node"
+        searchable
+        allowDeselect={false}
+        value={nodeId ?? INLINE}
+        onChange={(value) => onNode(value === INLINE ? null : value)}
+        onSearchChange={setText}
+        filter={({ options }) => options}
+        data={[...(chosen ? [chosen] : missing), ...others, { value: INLINE, label: "Describe a node here" }]}
+        description={
+          query.data?.pages[0]?.next_cursor ? "Type a part of the name to find others." : undefined
+        }
+        error={query.isError ? asApiError(query.error).title : undefined}
+        nothingFoundMessage="No node has such a name"
+      />
+      {/* The field cuts a long name, and with it the word. */}
+      {node?.synthetic && <SyntheticBadge />}
+    </>
   );
 }

@@ -42,6 +42,7 @@ export function PrintSheet({ plan, artifacts, title, version, node, isStale }: P
       <header>
         <h1>
           {title} on {plan.node}
+          {node?.synthetic ? " (synthetic node)" : ""}
         </h1>
         <p>
           {version === null ? "Unsaved inputs" : `Version ${version}`}, {formatAbsolute(now.toISOString())}
