@@ -73,7 +73,7 @@ test("columns are chosen into the address, and the CSV has what is selected", as
   await page.goto(`${server.url}/nodes?finding=pool_idle`);
   const headline = await page.getByText(/of 1,200 nodes match/).textContent();
   const download = page.waitForEvent("download");
-  await page.getByRole("link", { name: "CSV" }).click();
+  await page.getByRole("button", { name: "CSV" }).click();
   const stream = await (await download).createReadStream();
   let text = "";
   for await (const part of stream) text += String(part);

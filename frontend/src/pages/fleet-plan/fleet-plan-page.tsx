@@ -8,6 +8,7 @@ import { csvPath } from "@/api/nodes";
 import { useMayPlan } from "@/api/session";
 import type { FleetPlanDetail, FleetPlanSummary } from "@/api/types";
 import { StateBadge } from "@/components/ui/badges";
+import { CsvButton } from "@/components/ui/csv-button";
 import { SearchIcon } from "@/components/ui/icons";
 import { PageHeader } from "@/components/ui/page-header";
 import { QuestionCard } from "@/components/ui/question-card";
@@ -48,9 +49,11 @@ export function FleetPlanPage() {
         headline={job.summary ? headline(job.summary) : undefined}
         actions={
           job.summary && (
-            <Button component="a" variant="default" download href={`/api/v1/fleet/plans/${job.id}/nodes.csv`}>
-              CSV of all nodes
-            </Button>
+            <CsvButton
+              name="fleet-plan"
+              path={`/api/v1/fleet/plans/${job.id}/nodes.csv`}
+              label="CSV of all nodes"
+            />
           )
         }
       />
@@ -200,19 +203,14 @@ function Filters({ search, jobId, onChange }: FiltersProps) {
           onChange({ severity: (value ?? undefined) as FleetPlanResultSearch["severity"] })
         }
       />
-      <Button
-        component="a"
-        variant="default"
-        size="sm"
-        download
-        href={csvPath(`/api/v1/fleet/plans/${jobId}/nodes.csv`, {
+      <CsvButton
+        name="fleet-plan"
+        path={csvPath(`/api/v1/fleet/plans/${jobId}/nodes.csv`, {
           severity: search.severity,
           group_number: search.group,
           q: search.q,
         })}
-      >
-        CSV
-      </Button>
+      />
     </Group>
   );
 }

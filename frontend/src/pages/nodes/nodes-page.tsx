@@ -5,6 +5,7 @@ import { useCallback } from "react";
 import { fleetSummaryQuery } from "@/api/fleet";
 import { csvPath, nodeListQuery, selectedNodesQuery } from "@/api/nodes";
 import { AddNode } from "@/components/ui/add-node";
+import { CsvButton } from "@/components/ui/csv-button";
 import { CheckIcon } from "@/components/ui/icons";
 import { LinkButton } from "@/components/ui/link-button";
 import { PageHeader } from "@/components/ui/page-header";
@@ -191,19 +192,14 @@ function Actions({ search, selection, onChange }: ActionsProps) {
           </Menu.Dropdown>
         </Menu>
       )}
-      <Button
-        component="a"
-        variant="default"
-        size="sm"
-        download
-        href={
+      <CsvButton
+        name={isGroups ? "groups" : "nodes"}
+        path={
           isGroups
             ? csvPath("/api/v1/fleet/groups.csv", { ...selection })
             : csvPath("/api/v1/nodes.csv", { ...nodeListQuery(search) })
         }
-      >
-        CSV
-      </Button>
+      />
     </Group>
   );
 }
