@@ -2,13 +2,15 @@ import { Alert, VisuallyHidden } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useEffect, useMemo, useReducer, useRef, useState } from "react";
+import { memo, useCallback, useDeferredValue, useEffect, useMemo, useReducer, useRef, useState } from "react";
 import { enginesQuery } from "@/api/engines";
 import { nodeQuery, nodeScenarioQuery } from "@/api/nodes";
+import type { PreviewInput } from "@/api/plans";
 import { asApiError } from "@/api/problem";
 import { scenarioQuery } from "@/api/scenarios";
 import { useMayPlan } from "@/api/session";
-import type { EngineInfo, NodeDetail, Scenario } from "@/api/types";
+import type { EngineInfo, NodeDetail, PlanPreview, Scenario } from "@/api/types";
+import type { ResizePool } from "@/components/memory-map/memory-map";
 import { PageHeader } from "@/components/ui/page-header";
 import { PageSkeleton } from "@/components/ui/skeletons";
 import { ErrorState } from "@/components/ui/states";
@@ -149,11 +151,56 @@ function Planner({ engines, stored, running }: PlannerProps) {
   const input = useMemo(() => ({ nodeId, scenario }), [nodeId, scenario]);
   const live = useLivePlan(input);
   const [comparing, setComparing] = useState(false);
-  const problem = live.error ? asApiError(live.error) : null;
-  const errors = new FieldErrors(problem?.fieldErrors ?? []);
+  const problem = useMemo(() => (live.error ? asApiError(live.error) : null), [live.error]);
+  const errors = useMemo(() => new FieldErrors(problem?.fieldErrors ?? []), [problem]);
   const elsewhere = errors.without(inputPaths(form.databases, form.tenants.length));
   const detail: NodeDetail | undefined = nodeId === null ? undefined : node.data;
   const plan = live.shown?.plan ?? null;
+  const now: Late = useMemo(
+    () => ({
+      shown: live.shown,
+      input: live.input,
+      isStale: live.isStale,
+      hasProblem: live.error !== null,
+      form,
+      engines,
+      node: detail,
+      nodeId,
+      base,
+      isDirty,
+      comparing,
+    }),
+    [
+      live.shown,
+      live.input,
+      live.isStale,
+      live.error,
+      form,
+      engines,
+      detail,
+      nodeId,
+      base,
+      isDirty,
+      comparing,
+    ],
+  );
+  const late = useDeferredValue(now);
+  // What the memoised parts call: the newest of each, so that a change of one does not draw the others again.
+  const newest = useRef({ form, plan, setForm, chooseNode });
+  newest.current = { form, plan, setForm, chooseNode };
+  const changeForm = useCallback((change: PlannerForm | ((newest: PlannerForm) => PlannerForm)) => {
+    const { form: old, setForm: set } = newest.current;
+    set(typeof change === "function" ? change(old) : change);
+  }, []);
+  const changeNode = useCallback((id: string | null) => void newest.current.chooseNode(id), []);
+  const resizePool: ResizePool = useCallback(
+    (pageBytes, delta) => {
+      const current = newest.current;
+      const resized = current.plan && resizedPool(current.form, current.plan, engines, pageBytes, delta);
+      if (resized) current.setForm(resized);
+    },
+    [engines],
+  );
   return (
     <>
       <div className={classes.screen}>
@@ -206,9 +253,9 @@ function Planner({ engines, stored, running }: PlannerProps) {
               nodeId={nodeId}
               node={detail}
               errors={errors}
-              plan={plan}
-              onForm={setForm}
-              onNode={(id) => void chooseNode(id)}
+              plan={late.shown?.plan ?? null}
+              onForm={changeForm}
+              onNode={changeNode}
             />
           </div>
           <div className={classes.right} aria-busy={live.isWorking}>
@@ -229,49 +276,74 @@ function Planner({ engines, stored, running }: PlannerProps) {
                 />
               )}
             </div>
-            <div className={classes.pictures}>
-              {comparing && plan && (
-                <CompareCard
-                  plan={plan}
-                  base={base}
-                  isDirty={isDirty}
-                  nodeId={nodeId}
-                  inForce={detail?.plan_in_force ?? null}
-                />
-              )}
-              <PlanResult
-                shown={live.shown}
-                isStale={live.isStale}
-                hasProblem={problem !== null}
-                node={detail}
-                input={live.input}
-                tables={tablesGiven(form)}
-                workingSets={workingSetsGiven(form)}
-                canResizePool={(pageBytes) =>
-                  plan !== null && resizedPool(form, plan, engines, pageBytes, GIB) !== null
-                }
-                onResizePool={(pageBytes, delta) => {
-                  const resized = plan && resizedPool(form, plan, engines, pageBytes, delta);
-                  if (resized) setForm(resized);
-                }}
-              />
-            </div>
+            <Pictures {...late} onResizePool={resizePool} />
           </div>
         </div>
       </div>
-      {plan && live.shown && (
-        <PrintSheet
-          plan={plan}
-          artifacts={live.shown.artifacts}
-          title={base?.name ?? "Unsaved scenario"}
-          version={base && !isDirty ? base.version : null}
-          node={detail}
-          isStale={live.isStale}
-        />
-      )}
+      <Paper {...late} />
     </>
   );
 }
+
+/** What follows the answer: drawn after the answer is on screen, and given up for a newer one. */
+interface Late {
+  shown: PlanPreview | null;
+  input: PreviewInput;
+  isStale: boolean;
+  hasProblem: boolean;
+  form: PlannerForm;
+  engines: readonly EngineInfo[];
+  node: NodeDetail | undefined;
+  nodeId: string | null;
+  base: Scenario | null;
+  isDirty: boolean;
+  comparing: boolean;
+}
+
+const Pictures = memo(function Pictures({ onResizePool, ...late }: Late & { onResizePool: ResizePool }) {
+  const plan = late.shown?.plan ?? null;
+  return (
+    <div className={classes.pictures}>
+      {late.comparing && plan && (
+        <CompareCard
+          plan={plan}
+          base={late.base}
+          isDirty={late.isDirty}
+          nodeId={late.nodeId}
+          inForce={late.node?.plan_in_force ?? null}
+        />
+      )}
+      <PlanResult
+        shown={late.shown}
+        isStale={late.isStale}
+        hasProblem={late.hasProblem}
+        node={late.node}
+        input={late.input}
+        tables={tablesGiven(late.form)}
+        workingSets={workingSetsGiven(late.form)}
+        canResizePool={(pageBytes) =>
+          plan !== null && resizedPool(late.form, plan, late.engines, pageBytes, GIB) !== null
+        }
+        onResizePool={onResizePool}
+      />
+    </div>
+  );
+});
+
+const Paper = memo(function Paper(late: Late) {
+  const { shown, base, isDirty } = late;
+  if (!shown?.plan) return null;
+  return (
+    <PrintSheet
+      plan={shown.plan}
+      artifacts={shown.artifacts}
+      title={base?.name ?? "Unsaved scenario"}
+      version={base && !isDirty ? base.version : null}
+      node={late.node}
+      isStale={late.isStale}
+    />
+  );
+});
 
 /** The databases that a table of throughput was pasted for. */
 function tablesGiven(form: PlannerForm): string[] {

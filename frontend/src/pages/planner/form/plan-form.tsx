@@ -1,6 +1,6 @@
 import { Button, Modal, Stack, Textarea } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { useState } from "react";
+import { memo, useState } from "react";
 import type { EngineInfo, NodeDetail, Plan } from "@/api/types";
 import { PlusIcon } from "@/components/ui/icons";
 import { StateText } from "@/components/ui/states";
@@ -31,23 +31,31 @@ interface PlanFormProps {
   node: NodeDetail | undefined;
   errors: FieldErrors;
   plan: Plan | null;
-  onForm: (form: PlannerForm) => void;
+  /** A change of the newest form: a part that was not drawn again must not bring back an old one. */
+  onForm: (change: PlannerForm | ((newest: PlannerForm) => PlannerForm)) => void;
   onNode: (id: string | null) => void;
 }
 
 /** Every input of a plan: the node, its databases, its other workloads, and the policy. */
-export function PlanForm(props: PlanFormProps) {
+export const PlanForm = memo(function PlanForm(props: PlanFormProps) {
   const { form, nodeId, node, errors, onForm, onNode } = props;
   const numaNodes = node?.numa_node_count ?? 1;
   return (
     <div className={classes.inputs}>
       <NodeInputs nodeId={nodeId} node={node} form={form} errors={errors} onNode={onNode} onChange={onForm} />
       <DatabaseGroup {...props} numaNodes={numaNodes} />
-      <TenantGroup {...props} numaNodes={numaNodes} />
+      <TenantGroup
+        tenants={form.tenants}
+        exclude={form.exclude}
+        errors={errors}
+        plan={props.plan}
+        numaNodes={numaNodes}
+        onForm={onForm}
+      />
       <PolicyInputs form={form} errors={errors} onChange={onForm} />
     </div>
   );
-}
+});
 
 function replaceAt<T>(items: readonly T[], index: number, item: T): T[] {
   return items.map((other, position) => (position === index ? item : other));
@@ -95,9 +103,13 @@ function DatabaseGroup({ engines, form, node, errors, plan, numaNodes, onForm }:
   );
 }
 
-function TenantGroup({ form, errors, plan, numaNodes, onForm }: GroupProps) {
+type TenantGroupProps = Pick<GroupProps, "errors" | "plan" | "numaNodes" | "onForm"> &
+  Pick<PlannerForm, "tenants" | "exclude">;
+
+const TenantGroup = memo(function TenantGroup(props: TenantGroupProps) {
+  const { tenants, exclude, errors, plan, numaNodes, onForm } = props;
   const [pasting, paste] = useDisclosure(false);
-  const set = (tenants: PlannerForm["tenants"]) => onForm({ ...form, tenants });
+  const set = (changed: PlannerForm["tenants"]) => onForm((form) => ({ ...form, tenants: changed }));
   return (
     <section className={classes.group} aria-labelledby="planner-tenants">
       <h2 className={classes.legend} id="planner-tenants">
@@ -111,7 +123,7 @@ function TenantGroup({ form, errors, plan, numaNodes, onForm }: GroupProps) {
             size="compact-sm"
             leftSection={<PlusIcon />}
             aria-label="Add a workload"
-            onClick={() => set([...form.tenants, newTenant(form.tenants)])}
+            onClick={() => set([...tenants, newTenant(tenants)])}
           >
             Add
           </Button>
@@ -119,10 +131,10 @@ function TenantGroup({ form, errors, plan, numaNodes, onForm }: GroupProps) {
       </h2>
       <ObservedWorkloads
         plan={plan}
-        exclude={form.exclude ?? []}
-        onExclude={(names) => onForm({ ...form, exclude: names.length > 0 ? names : undefined })}
+        exclude={exclude ?? []}
+        onExclude={(names) => onForm((form) => ({ ...form, exclude: names.length > 0 ? names : undefined }))}
       />
-      {form.tenants.map((tenant, index) => (
+      {tenants.map((tenant, index) => (
         <TenantInputs
           // biome-ignore lint/suspicious/noArrayIndexKey: names are edited, so the position is the identity
           key={index}
@@ -130,21 +142,21 @@ function TenantGroup({ form, errors, plan, numaNodes, onForm }: GroupProps) {
           index={index}
           numaNodes={numaNodes}
           errors={errors}
-          onChange={(changed) => set(replaceAt(form.tenants, index, changed))}
-          onRemove={() => set(form.tenants.filter((_, position) => position !== index))}
+          onChange={(changed) => set(replaceAt(tenants, index, changed))}
+          onRemove={() => set(tenants.filter((_, position) => position !== index))}
         />
       ))}
       <PastePods
         opened={pasting}
         onClose={paste.close}
-        onPods={(tenants) => {
-          set([...form.tenants, ...tenants]);
+        onPods={(pods) => {
+          set([...tenants, ...pods]);
           paste.close();
         }}
       />
     </section>
   );
-}
+});
 
 interface PastePodsProps {
   opened: boolean;
