@@ -53,6 +53,9 @@ it("puts what is wrong first, for the whole fleet and not for a page of it", () 
   expect(plain(fleetHeadline({ ...fleet, nodes_attention: 2 }))).toMatch(
     /^2 of 10,000 nodes need attention;/,
   );
+  expect(plain(fleetHeadline({ ...fleet, nodes: 1, nodes_attention: 1 }))).toMatch(
+    /^1 of 1 node needs attention;/,
+  );
 });
 
 it("does not say idle where nothing is reserved or all is used", () => {

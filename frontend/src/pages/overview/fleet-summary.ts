@@ -94,7 +94,7 @@ export function fleetHeadline(fleet: InFigures): string {
     fleet.nodes_wrong > 0
       ? `${formatCount(fleet.nodes_wrong)} of ${nodes(fleet.nodes)} ${fleet.nodes_wrong === 1 ? "has" : "have"} a problem to fix${kinds ? `, with ${kinds}` : ""}`
       : fleet.nodes_attention > 0
-        ? `${formatCount(fleet.nodes_attention)} of ${nodes(fleet.nodes)} need attention`
+        ? `${formatCount(fleet.nodes_attention)} of ${nodes(fleet.nodes)} ${fleet.nodes_attention === 1 ? "needs" : "need"} attention`
         : `No check found a problem on ${nodes(fleet.nodes)}`;
   const lying =
     pools === 0
