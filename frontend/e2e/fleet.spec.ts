@@ -105,7 +105,8 @@ test("a fleet plan is begun from a selection, left, found again, and read", asyn
   await page.getByRole("link", { name: "Fleet plan", exact: true }).click();
   await page.getByRole("link", { name: "spring" }).click();
   await expect(page.getByText(/the plans reserve/)).toBeVisible({ timeout: 60_000 });
-  const bar = page.getByRole("button", { name: /node/, pressed: false }).first();
+  const bars = page.getByRole("region", { name: "How many nodes get which pools?" });
+  const bar = bars.getByRole("button", { name: /node/, pressed: false }).first();
   await bar.click();
   await expect(page).toHaveURL(/group=/);
   await expect(page.getByRole("region", { name: "Nodes of the plan" }).getByRole("row")).not.toHaveCount(1);

@@ -48,7 +48,9 @@ test.describe
       test.setTimeout(240_000);
       await server.runAgent();
       await signIn(page, await server.loginLink());
-      await page.getByRole("link", { name: "Nodes" }).click();
+      await page.getByRole("link", { name: "Nodes", exact: true }).click();
+      // The overview has rows with links of its own.
+      await expect(page.getByRole("heading", { level: 1, name: "Nodes" })).toBeVisible();
       const row = page.getByRole("row").nth(1);
       await expect(row).toContainText("GiB");
       await row.getByRole("link").click();

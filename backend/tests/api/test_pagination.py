@@ -18,7 +18,11 @@ def test_name_and_id_come_back(name: str, number: UUID) -> None:
     assert decode_cursor(encode_cursor(name, str(number)), str, UUID) == (name, number)
 
 
-@given(moment=st.datetimes(timezones=st.just(UTC)), number=st.uuids())
+# Hypothesis takes bounds without a zone. Times that no clock shows are refused, see refuse_absurd_time.
+TIMES = st.datetimes(datetime(2000, 1, 1), datetime(2199, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001
+
+
+@given(moment=TIMES, number=st.uuids())
 def test_time_and_id_come_back(moment: datetime, number: UUID) -> None:
     cursor = encode_cursor(moment.isoformat(), str(number))
     assert decode_time_cursor(cursor) == (moment, number)
