@@ -68,8 +68,8 @@ class FleetMetrics(Collector):
         by_code = GaugeMetricFamily(
             "hugeplan_fleet_finding_nodes", "Nodes with a finding, by its code and state.", labels=("code", "state")
         )
-        for code, state, _, nodes, _ in findings:
-            by_code.add_metric((code, state), nodes)
+        for found in findings:
+            by_code.add_metric((found.code, found.state), found.nodes)
         pages = GaugeMetricFamily("hugeplan_fleet_pool_pages", "Pages in pools.", labels=("page_bytes",))
         free = GaugeMetricFamily("hugeplan_fleet_pool_free_pages", "Free pages in pools.", labels=("page_bytes",))
         for pool in pools:

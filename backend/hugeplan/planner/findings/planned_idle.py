@@ -22,6 +22,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         if pool.slack_pages:
             sizes.setdefault(pool.page_bytes, []).append(pool)
     for page_bytes, pools in sorted(sizes.items()):
+        if not any(pool.demand_pages for pool in pools):
+            continue  # pages that no planned database asked for: the finding on idle pools speaks of them
         bound = any(p.demand.error_pages for _, p in inputs.with_pool if p.demand.page_bytes == page_bytes)
         pages = sum(max(0, pool.slack_pages - bound) for pool in pools)
         idle, demand = pages * page_bytes, sum(pool.demand_pages for pool in pools) * page_bytes
