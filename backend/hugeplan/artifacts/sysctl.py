@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from hugeplan.artifacts.base import Artifact, all_of, one_line, pages_by_size, previous_pages
+from hugeplan.artifacts.kernel_command_line import wants_hvo
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.pages import page_label
 
 PATH = "/etc/sysctl.d/60-hugeplan.conf"
+#: Since Linux 5.19 (Documentation/admin-guide/sysctl/vm.rst); a node where it reads 0 has it.
+_HVO = "vm.hugetlb_optimize_vmemmap"
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
@@ -23,6 +26,12 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     if by_node is None and not engines:
         return
     lines = [f"# {PATH}: {one_line(plan.node)}; apply with: sysctl --load={PATH}"]
+    hvo = by_node is not None and wants_hvo(plan, request)
+    if hvo:
+        lines += [
+            "# Before the count: only pages that are allocated later give their struct pages back.",
+            f"{_HVO} = 1",
+        ]
     if by_node is not None:
         lines += _pool_lines(by_node, default, several=len(request.node.numa) > 1)
     for name, value, instance in engines:
@@ -34,6 +43,9 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     if by_node is not None:
         checks.insert(0, f'test "$(sysctl -n vm.nr_hugepages)" -eq {sum(by_node.values())}')
         undo += _rollback(plan, request, default)
+    if hvo:
+        checks.append(f'test "$(sysctl -n {_HVO})" -eq 1')
+        undo.append(f"sysctl -w {_HVO}=0")
     yield Artifact(
         kind="sysctl",
         filename="60-hugeplan.conf",
