@@ -126,7 +126,12 @@ def find_engine() -> Engine:
         raise RigError("podman-compose is not installed in this virtual environment")
     environment = _podman_environment()
     engine = Engine("podman", ("podman",), (str(podman_compose),), environment, stand_ins=True)
-    _make_stand_ins(engine)
+    try:
+        _make_stand_ins(engine)
+        engine.run("run", "--rm", f"docker.io/library/{PYTHON}", "true")
+    except AssertionError as error:
+        reason = " ".join(str(error).splitlines()[-1:])
+        raise RigError(f"no Docker engine answers, and podman cannot run a container here: {reason}") from error
     return engine
 
 
