@@ -97,6 +97,24 @@ class TestKubelet:
         }
         assert found["config_source"] == "file, command line"
 
+    def test_files_of_the_drop_in_folder_are_merged_in_the_order_of_their_names(self, machine: Machine) -> None:
+        host = machine("kubernetes-v2")
+        pid = collect_all(host).sample["kubelet"]["pid"]
+        line = host.path(f"proc/{pid}/cmdline")
+        line.write_bytes(line.read_bytes().rstrip(b"\0") + b"\0--config-dir=/etc/kubernetes/kubelet.conf.d\0")
+        folder = host.path("etc/kubernetes/kubelet.conf.d")
+        folder.mkdir(parents=True)
+        head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+        (folder / "20-first.conf").write_text(head + "maxPods: 10\nevictionHard:\n  memory.available: 1Gi\n")
+        (folder / "60-hugeplan.conf").write_text(head + "evictionSoft:\n  memory.available: 2Gi\n")
+        (folder / "90-other.yaml").write_text(head + "failSwapOn: true\n")
+        found = collect_all(host).sample["kubelet"]
+        assert found["config"]["evictionHard"] == {"memory.available": "1Gi", "nodefs.available": "10%"}
+        assert found["config"]["evictionSoft"] == {"memory.available": "2Gi"}
+        assert found["config"]["maxPods"] == "200", "the command line wins"
+        assert "failSwapOn" not in found["config"], "only names that end with .conf"
+        assert found["config_source"] == "file, config-dir, command line"
+
     def test_no_kubelet_is_known(self, machine: Machine) -> None:
         seen = collect_all(machine("kubernetes-v1"))
         assert seen.sample["kubelet"] is None

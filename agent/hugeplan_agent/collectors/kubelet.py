@@ -63,6 +63,18 @@ def read_config(text: str) -> dict[str, Any] | None:
     return {name: document[name] for name in FIELDS if document.get(name) is not None}
 
 
+def merged(config: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
+    """A configuration with a drop-in over it: tables are merged key by key, all else is replaced.
+
+    Source: pkg/kubelet/kubeletconfig, the JSON merge patch (RFC 7386) of files of --config-dir in the order of names.
+    """
+    both = dict(config)
+    for name, value in later.items():
+        old = both.get(name)
+        both[name] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+    return both
+
+
 def config_of_flags(pairs: list[tuple[str, str | None]]) -> dict[str, Any]:
     """The same fields from the command line, whose flags win over the file."""
     return {FLAGS[name]: value for name, value in pairs if name in FLAGS and value is not None}
@@ -109,11 +121,14 @@ def collect(host: Host) -> Fragment:
         config, source = read_config(text), "file"
         if config is None:
             notes.append("its configuration file is not understood")
+    dropped = _drop_ins(host, process, options.get("config-dir"), notes)
+    for fields in dropped:
+        config = merged(config or {}, fields)
+    if dropped:
+        source = f"{source}, config-dir" if source else "config-dir"
     flags = config_of_flags(pairs)
     if flags:
-        config, source = {**(config or {}), **flags}, "file, command line" if config is not None else "command line"
-    if options.get("config-dir"):
-        notes.append("files of --config-dir are not read")
+        config, source = {**(config or {}), **flags}, f"{source}, command line" if source else "command line"
     state = _read(host, process, f"{options.get('root-dir') or DEFAULT_FOLDER}/memory_manager_state", [])
     capacity = parse_memory_state(state) if state else None
     return Fragment(
@@ -131,6 +146,29 @@ def collect(host: Host) -> Fragment:
         },
         note="; ".join(notes) or None,
     )
+
+
+def _drop_ins(host: Host, process: Process, folder: str | None, notes: list[str]) -> list[dict[str, Any]]:
+    """The fields of each file of ``--config-dir`` that ends with .conf, in the order of names."""
+    if folder is None:
+        return []
+    top = f"proc/{process.pid}/root"
+    try:
+        names = host.names_inside(top, folder) or host.names(folder.lstrip("/"))
+    except NoData:
+        return []
+    except OSError as error:
+        notes.append(f"{folder}: {(error.strerror or 'not readable').lower()}")
+        return []
+    found = []
+    for name in names:
+        text = _read(host, process, f"{folder}/{name}", notes) if name.endswith(".conf") else None
+        config = None if text is None else read_config(text)
+        if config is not None:
+            found.append(config)
+        elif text is not None:
+            notes.append(f"{name} is not understood")
+    return found
 
 
 def _read(host: Host, process: Process, path: str, notes: list[str]) -> str | None:
