@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hugeplan_agent.collectors import buddyinfo, clone_hints, collect_all, kubelet, pressure, watermarks
+from hugeplan_agent.collectors import (
+    buddyinfo,
+    clone_hints,
+    collect_all,
+    kubelet,
+    kubernetes_node,
+    pressure,
+    watermarks,
+)
 from hugeplan_agent.collectors.boot import parse_boot_time
 from hugeplan_agent.collectors.cgroup_tree import parse_membership
 from hugeplan_agent.collectors.engines import mysql, postgresql
@@ -79,6 +87,33 @@ def test_watermarks_are_summed_over_zones() -> None:
 def test_boot_time() -> None:
     assert parse_boot_time("cpu 1\nbtime 1764000000\n") == 1_764_000_000
     assert parse_boot_time("") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("65536000Ki", 65_536_000 << 10),
+        ("8Gi", 8 << 30),
+        ("0", 0),
+        ("128M", 128_000_000),
+        ("2k", 2000),
+        ("1Ei", 1 << 60),
+        ("", None),
+        ("1930m", None),
+        ("1.5Gi", None),
+        ("-1", None),
+        (None, None),
+    ],
+)
+def test_quantities_of_an_api_server(text: object, expected: object) -> None:
+    assert kubernetes_node.quantity_bytes(text) == expected
+
+
+def test_resources_are_memory_and_huge_pages() -> None:
+    table = {"cpu": "8", "memory": "1Gi", "hugepages-2Mi": "4Mi", "pods": "110", "hugepages-1Gi": "rubbish"}
+    assert kubernetes_node.resources(table) == {"memory": 1 << 30, "hugepages-2Mi": 4 << 20}
+    assert kubernetes_node.resources({"cpu": "8"}) is None
+    assert kubernetes_node.resources("rubbish") is None
 
 
 class TestKubelet:

@@ -6,8 +6,10 @@ The kubelet reads the pools when it starts and never again, so its start time te
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
+from hugeplan_agent.collectors import kubernetes_node
 from hugeplan_agent.collectors.boot import boot_seconds, moment
 from hugeplan_agent.collectors.engines.base import option_pairs
 from hugeplan_agent.collectors.process_table import Process, clock_ticks_per_second, table_of
@@ -131,21 +133,41 @@ def collect(host: Host) -> Fragment:
         config, source = {**(config or {}), **flags}, f"{source}, command line" if source else "command line"
     state = _read(host, process, f"{options.get('root-dir') or DEFAULT_FOLDER}/memory_manager_state", [])
     capacity = parse_memory_state(state) if state else None
+    known: dict[str, Any] = {
+        "version": None,
+        "capacity": capacity,
+        "allocatable": None,
+        "resources_source": "memory_manager_state" if capacity else None,
+    }
+    if kubernetes_node.is_offered(os.environ):
+        known.update(_from_api(notes))
     return Fragment(
         sample={
             "kubelet": {
                 "pid": process.pid,
                 "started_at": started_at(host, process),
-                "version": None,
-                "capacity": capacity,
-                "allocatable": None,
-                "resources_source": "memory_manager_state" if capacity else None,
+                **known,
                 "config": config,
                 "config_source": source,
             }
         },
         note="; ".join(notes) or None,
     )
+
+
+def _from_api(notes: list[str]) -> dict[str, Any]:
+    """Capacity, allocatable and version from the API server; nothing when it does not tell."""
+    try:
+        status = kubernetes_node.node_status(os.environ)
+    except kubernetes_node.NotToldError as error:
+        notes.append(str(error)[:200])
+        return {}
+    capacity = kubernetes_node.resources(status.get("capacity"))
+    if capacity is None:
+        return {}
+    version = (status.get("nodeInfo") or {}).get("kubeletVersion")
+    allocatable = kubernetes_node.resources(status.get("allocatable"))
+    return {"version": version, "capacity": capacity, "allocatable": allocatable, "resources_source": "api"}
 
 
 def _drop_ins(host: Host, process: Process, folder: str | None, notes: list[str]) -> list[dict[str, Any]]:
