@@ -111,7 +111,7 @@ class Lab:
             pytest.skip(f"another program on this machine took {hugetlb.used()} pages of the pool")
         return status == "on"
 
-    def skip_beside_strangers(self) -> None:
+    def skip_if_others_hold_pages(self) -> None:
         """SKIP where a server that is not ours took pages: one with ``huge_pages = try`` does so by itself."""
         own = int(self.query("SHOW shared_memory_size_in_huge_pages"))
         if hugetlb.used() > own:
@@ -203,7 +203,7 @@ def test_from_the_first_answer_to_a_server_on_exactly_the_planned_pages(lab: Lab
     (resources,) = (yaml.safe_load(path.read_text())["resources"] for path in files.glob("pg-*-resources.yaml"))
     lab.run_pod("huge_pages=on", limits={name: size for name, size in resources["limits"].items() if name != "memory"})
     assert lab.query("SHOW huge_pages_status") == "on"
-    lab.skip_beside_strangers()
+    lab.skip_if_others_hold_pages()
     assert hugetlb.used() == instance["pages"] == int(lab.query("SHOW shared_memory_size_in_huge_pages"))
 
     # The kubelet reports what the plan said it would.
@@ -255,7 +255,7 @@ def test_the_stateful_set_patch_and_the_kubelet_configuration_do_what_the_plan_s
         (patch,) = files.glob("*-statefulset-patch.yaml")
         lab.cluster.kubectl("patch", "statefulset", name, "--type", "strategic", "--patch-file", str(patch))
         lab.node.wait_for("PostgreSQL on huge pages", lab.runs_on_huge_pages)
-        lab.skip_beside_strangers()
+        lab.skip_if_others_hold_pages()
         assert hugetlb.used() == planned["instances"][0]["pages"] <= pool["planned_pages"]
 
         # The kubelet reads the drop-in as it was meant, and offers what the plan says it offers.
@@ -300,7 +300,7 @@ def test_a_pool_that_shrank_under_a_running_server_is_found(lab: Lab) -> None:
     lab.run_pod("huge_pages=try", limits={"hugepages-2Mi": "660Mi"})
     assert lab.query("SHOW huge_pages_status") == "on"
     assert lab.findings() == {}
-    lab.skip_beside_strangers()
+    lab.skip_if_others_hold_pages()
     used = hugetlb.used()
     assert used < 330
     lab.node.stop_kubelet()
