@@ -182,7 +182,9 @@ def test_what_the_agent_may_not_read_is_refused(control_plane: ControlPlane) -> 
     assert refused.value.status == 403
 
 
-def test_the_agent_reads_its_node_under_its_own_rights(control_plane: ControlPlane, tmp_path: Path) -> None:
+def test_the_agent_reads_its_node_under_its_own_rights(
+    control_plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     control_plane.kubectl("create", "namespace", "reading")
     control_plane.kubectl(
         "apply", "--server-side", "-n", "reading", "-f", "-", text=render({"agent": {"kubernetesApi": True}}, "reading")
@@ -190,6 +192,7 @@ def test_the_agent_reads_its_node_under_its_own_rights(control_plane: ControlPla
     capacity = {"cpu": "8", "memory": "65536000Ki", "hugepages-2Mi": "8Gi", "hugepages-1Gi": "0", "pods": "110"}
     allocatable = capacity | {"memory": "57147392Ki"}
     control_plane.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "read-me"}})
+    request.addfinalizer(lambda: control_plane.kubectl("delete", "node", "read-me"))
     status = {"status": {"capacity": capacity, "allocatable": allocatable}}
     control_plane.kubectl(
         "patch", "node", "read-me", "--subresource=status", "--type=merge", "--patch", json.dumps(status)

@@ -82,7 +82,7 @@ def test_the_resource_is_accepted_and_its_cluster_recognised(cluster: ControlPla
     finally:
         cluster.kubectl("delete", f"{kind}s.{group}", "-n", "db", "--all")
         cluster.kubectl("delete", "pods", "-n", "db", "--all", "--grace-period=0", "--force")
-    (worker,) = document["nodes"]
+    (worker,) = [one for one in document["nodes"] if one["name"] == "worker-1"]
     (found,) = worker["databases"]
     assert (found["operator"], found["engine"], found["version"]) == (sample.operator, sample.engine, sample.version)
     assert sample.resource["metadata"]["name"] in found["source"]
