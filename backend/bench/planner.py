@@ -24,8 +24,12 @@ from hugeplan.planner.model import (
     GIB,
     MIB,
     DatabaseInstance,
+    Meminfo,
+    MemoryHistory,
     NodeFacts,
+    NodeSample,
     NumaNode,
+    ObservedUnit,
     PlanRequest,
     Reservations,
     Tenant,
@@ -142,6 +146,53 @@ def many_plans() -> Iterator[dict[str, object]]:
     yield figure(name, seconds, FLEET_BUDGET_SECONDS)
 
 
+def observed_fleet(count: int) -> list[PlanRequest]:
+    """Observed nodes, each with a sample object and a name of its own, of a hundred contents: like machines, idle."""
+    requests = []
+    for i, base in zip(range(count), itertools.cycle([request(shift) for shift in range(0, 20 * 64, 64)])):
+        kind = i % 100
+        total = base.node.mem_total_bytes
+        memory = Meminfo(
+            mem_total_bytes=total, mem_free_bytes=total - (60 + kind) * GIB, mem_available_bytes=total // 2,
+            buffers_bytes=GIB, cached_bytes=20 * GIB, s_reclaimable_bytes=GIB, s_unreclaim_bytes=2 * GIB,
+            kernel_stack_bytes=64 * MIB, page_tables_bytes=256 * MIB, percpu_bytes=64 * MIB,
+            anon_pages_bytes=(20 + kind) * GIB, shmem_bytes=GIB,
+        )  # fmt: skip
+        units = tuple(
+            ObservedUnit(key=f"u{k}", kind="pod", name=f"pod-{k}", source="cgroup_v2", ordinary_bytes=GIB + k)
+            for k in range(12)
+        )
+        times = tuple(float(1500 * k) for k in range(400))
+        history = MemoryHistory(times_seconds=times, used_bytes=tuple((20 + kind) * GIB + k for k in range(400)))
+        sample = NodeSample(taken_at_seconds=float(i), memory=memory, units=units, ordinary_history=history)
+        requests.append(replace(base, node=replace(base.node, name=f"o{i}"), sample=sample, tenants=()))
+    return requests
+
+
+def many_observed_plans() -> Iterator[dict[str, object]]:
+    """The same number of nodes, observed."""
+    requests = observed_fleet(FLEET_NODES)
+    found = plan_fleet(requests)
+    seconds = [timed(partial(plan_fleet, requests)) for _ in range(3)]
+    name = f"{FLEET_NODES} observed nodes of like contents ({len(found.groups)} groups, {found.plans_computed} plans)"
+    yield figure(name, seconds, FLEET_BUDGET_SECONDS)
+
+
+def infeasible_plan() -> Iterator[dict[str, object]]:
+    """A plan that does not fit, with what would: a pool of a size never seen before."""
+    plan(oversized(0))
+    seconds = [timed(partial(plan, oversized(round_ + 1))) for round_ in range(ROUNDS // 4)]
+    yield figure("one plan that does not fit, with the largest pool that does", seconds, None)
+
+
+def oversized(shift: int) -> PlanRequest:
+    """The request of the budget with one buffer pool above the node's memory."""
+    base = request(shift)
+    first, *rest = base.databases
+    first = replace(first, numa_node=None, settings={**first.settings, "shared_buffers": f"{400_000 + 37 * shift}MB"})
+    return replace(base, databases=(first, *rest))
+
+
 def timed(call: Callable[[], object]) -> tuple[float, float]:
     """Wall and processor seconds of one call. The second one shows what a busy machine added to the first."""
     wall, cpu = time.perf_counter(), time.process_time()
@@ -167,7 +218,7 @@ def figure(name: str, seconds: list[tuple[float, float]], budget: float | None) 
 def main() -> int:
     """Print every figure; 1 when a budget was missed by processor time."""
     missed = False
-    for item in itertools.chain(one_plan(), many_plans()):
+    for item in itertools.chain(one_plan(), infeasible_plan(), many_plans(), many_observed_plans()):
         budget = item["budget_seconds"]
         missed = missed or (isinstance(budget, float) and float(str(item["cpu_seconds"])) > budget)
         sys.stdout.write(json.dumps(item) + "\n")

@@ -12,7 +12,7 @@ from hugeplan.artifacts.base import Restart
 from hugeplan.cli.plan_text import table, wrapped
 from hugeplan.planner.model import Finding, Gain, Plan, State
 from hugeplan.planner.pages import page_label
-from hugeplan.planner.units import format_bytes
+from hugeplan.planner.units import format_bytes, format_chance
 
 #: Findings that fit before a reader stops reading.
 MOST_FINDINGS = 5
@@ -99,16 +99,13 @@ def _risk(plan: Plan) -> str:
     risk = plan.risk
     if risk.probability is None:
         return f"Risk unknown: {risk.basis}."
-    likely, high = 100 * risk.probability.likely, 100 * risk.probability.high
+    likely, high = format_chance(risk.probability.likely), format_chance(risk.probability.high)
     verdict = {
         True: "within the accepted",
         False: "above the accepted",
         None: "which may be more than the accepted",
     }[risk.meets_policy]
-    return (
-        f"Risk that ordinary memory runs out: {_chance(likely)} % likely, up to {_chance(high)} %,"
-        f" {verdict} {100 * risk.policy:g} %."
-    )
+    return f"Risk that ordinary memory runs out: {likely} likely, up to {high}, {verdict} {format_chance(risk.policy)}."
 
 
 def _change(plan: Plan) -> list[str]:
@@ -141,10 +138,6 @@ def _change(plan: Plan) -> list[str]:
 def _signed(percent: float) -> str:
     """A percentage with its sign; what rounds to nothing is +0.0."""
     return f"{round(percent, 1) + 0.0:+.1f}"
-
-
-def _chance(percent: float) -> str:
-    return f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
 
 
 def _count(pages: int | None) -> str:

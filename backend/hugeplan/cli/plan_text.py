@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from hugeplan.artifacts import Artifact
 from hugeplan.planner.model import LedgerKind, Plan, Range, State
 from hugeplan.planner.pages import page_label
-from hugeplan.planner.units import format_bytes
+from hugeplan.planner.units import format_bytes, format_chance
 
 #: Columns of the text; tables are narrower, sentences are wrapped.
 WIDTH = 120
@@ -211,8 +211,8 @@ def _risk(plan: Plan) -> list[str]:
         p = risk.probability
         verdict = {True: "within", False: "above", None: "not surely within"}[risk.meets_policy]
         lines = [
-            f"Ordinary memory runs out with probability {p.likely:.2g} ({p.low:.2g} to {p.high:.2g}),"
-            f" {verdict} the policy of {risk.policy:g}: {risk.basis}."
+            f"Ordinary memory runs out: {format_chance(p.likely)} likely ({format_chance(p.low)} to"
+            f" {format_chance(p.high)}), {verdict} the accepted {format_chance(risk.policy)}: {risk.basis}."
         ]
     for item in plan.forecasts:
         days = item.days_until_full

@@ -5,6 +5,9 @@ never takes an option away, and the difference of two candidates' scores moves o
 So when the least and the most memory of a group lead to the same pools and the same verdict on risk (choices are
 made within the risk where any choice allows it), every node between has these pools too;
 else the group is halved. Each group keeps the whole plan of its smallest node; each node its own free memory.
+
+An observed node starts from its own workloads. Observed nodes share a plan where all that a plan reads of them is
+equal, whatever their names and the time of their samples; what differs in one byte is planned by itself.
 """
 
 from __future__ import annotations
@@ -92,8 +95,9 @@ def plan_fleet(requests: Sequence[PlanRequest], progress: Progress = _silent) ->
     work = _Work(requests=requests, groups=[], group_of=[-1] * len(requests), progress=progress)
     shapes: dict[Hashable, list[int]] = {}
     frozen: dict[int, Hashable] = {}
+    alike = _Alike()
     for index, request in enumerate(requests):
-        shapes.setdefault(_shape(request, frozen), []).append(index)
+        shapes.setdefault((_shape(request, frozen), alike.number(request)), []).append(index)
     for number, members in enumerate(shapes.values()):
         members.sort(key=lambda i: (requests[i].node.mem_total_bytes, i))
         _solve(work, members, number)
@@ -158,8 +162,6 @@ def _shape(request: PlanRequest, frozen: dict[int, Hashable]) -> Hashable:
     node = request.node
     standing = tuple(numa.pools for numa in node.numa) if request.policy.reserve_at == "runtime" else None
     in_use = tuple((key, state.kept) for key, state in sorted(pool_states(node, request.sample).items()) if state.kept)
-    # An observed node starts from its own workloads: it shares a plan with nobody.
-    observed = id(request) if request.sample is not None and request.sample.memory is not None else None
     return (
         node.arch,
         node.base_page_bytes,
@@ -172,13 +174,46 @@ def _shape(request: PlanRequest, frozen: dict[int, Hashable]) -> Hashable:
         node.kernel_used_bytes is None,
         standing,
         in_use,
-        observed,
         _frozen(node.hardware, frozen),
         _frozen(request.reservations, frozen),
         _frozen(request.tenants, frozen),
         _frozen(request.databases, frozen),
         _frozen(request.policy, frozen),
     )
+
+
+def _is_observed(request: PlanRequest) -> bool:
+    return request.sample is not None and request.sample.memory is not None
+
+
+class _Alike:
+    """Observed requests by what a plan reads of them, so that equal ones have the same number.
+
+    Samples hold mappings and long histories: they are sorted into bins by their meminfo, and compared only there.
+    """
+
+    def __init__(self) -> None:
+        self._bins: dict[Hashable, list[tuple[int, PlanRequest]]] = {}
+        self._count = 0
+
+    def number(self, request: PlanRequest) -> int | None:
+        """The number of the first request like this one; None for a node that was not observed."""
+        if not _is_observed(request):
+            return None
+        assert request.sample is not None
+        found = self._bins.setdefault((request.sample.memory, request.node.numa), [])
+        bare = _without_identity(request)
+        for number, other in found:
+            if other == bare:
+                return number
+        self._count += 1
+        found.append((self._count, bare))
+        return self._count
+
+
+def _without_identity(request: PlanRequest) -> PlanRequest:
+    assert request.sample is not None
+    return replace(request, node=replace(request.node, name=""), sample=replace(request.sample, taken_at_seconds=None))
 
 
 def _frozen(part: object, known: dict[int, Hashable]) -> Hashable:
@@ -191,7 +226,8 @@ def _frozen(part: object, known: dict[int, Hashable]) -> Hashable:
 
 def _line(request: PlanRequest, group: FleetGroup, number: int) -> FleetNode:
     node, found = request.node, group.plan
-    free = free_bytes(found.ledger) if node.name == found.node else _free(request, found)
+    own = node.name == found.node or _is_observed(request)
+    free = free_bytes(found.ledger) if own else _free(request, found)
     planned = {(p.numa_node, p.page_bytes): p.pages for p in found.pools if p.pages}
     missing, idle = _drift(node, planned)
     return FleetNode(

@@ -122,7 +122,7 @@ def _place_all(
             demand, chosen[i].instance_candidates.instance.numa_node, inputs.node, inputs.policy, by_node
         )
         for numa_id, pages in placement.pages.items():
-            by_node[numa_id] -= pages * placement.page_bytes + placement.slack_bytes.get(numa_id, 0)
+            by_node[numa_id] -= pages * placement.page_bytes + placement.spare_bytes(numa_id)
         if demand is chosen[i].candidate.demand:
             placements[i] = placement
         else:

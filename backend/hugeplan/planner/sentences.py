@@ -8,7 +8,7 @@ from hugeplan.planner.choice.candidates import TIE_POINTS, Candidate, InstanceCa
 from hugeplan.planner.choice.pool_sizes import SizedPool
 from hugeplan.planner.model import InstancePlan, NodeFacts, PoolPlan, Risk, Shortfall
 from hugeplan.planner.pages import page_label
-from hugeplan.planner.units import format_bytes
+from hugeplan.planner.units import format_bytes, format_chance
 
 
 def headline(
@@ -26,12 +26,16 @@ def headline(
         fits = "" if best is None else f"; the largest {best.setting} that fits is {format_bytes(best.pool_bytes or 0)}"
         return f"Does not fit {node.name}: {format_bytes(shortfall.shortfall_bytes)} short{where}{fits}."
     if wanted and risk.meets_policy is False and risk.probability is not None:
-        chance = f"{100 * risk.probability.likely:.2g} %, above the accepted {100 * risk.policy:g} %"
+        chance = f"{format_chance(risk.probability.likely)}, above the accepted {format_chance(risk.policy)}"
         return f"{_reserve(node, wanted)} But the risk that ordinary memory runs out is then {chance}."
     if wanted:
         return _reserve(node, wanted)
     if not instances:
         return f"Reserve no huge pages on {node.name}: no database is described."
+    if all(instance.runner_up is None for instance in instances):
+        one = "its database" if len(instances) == 1 else "none of its databases"
+        verb = "does not use any as it is set" if len(instances) == 1 else "uses any as it is set"
+        return f"Reserve no huge pages on {node.name}: {one} {verb}."
     return f"Reserve no huge pages on {node.name}: no instance is better off with a pool."
 
 
@@ -126,8 +130,13 @@ def _why_count(chosen: Candidate) -> str:
     )
     return (
         f"{demand.pages:,} pages hold {format_bytes(demand.segment_bytes)} in {how},"
-        f" {format_bytes(demand.waste_bytes)} of the last page{'s' if mappings > 1 else ''} stay empty.{besides}"
+        f" {_empty(demand.waste_bytes, mappings)}.{besides}"
     )
+
+
+def _empty(waste_bytes: int, mappings: int) -> str:
+    last = "last pages" if mappings > 1 else "last page"
+    return f"{format_bytes(waste_bytes)} of the {last} stay empty" if waste_bytes else f"no part of the {last} is empty"
 
 
 def _why_not(chosen: Candidate, other: Candidate) -> str:

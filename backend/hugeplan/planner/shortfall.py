@@ -28,8 +28,9 @@ from hugeplan.planner.units import format_bytes
 #: Bytes that a plan of the request misses, 0 where it fits. Raises PlannerError for what cannot be planned.
 Missing = Callable[[PlanRequest], int]
 
-#: Sizes tried between the pool that is asked for and none: the answer is exact to a 256th of it.
-_HALVINGS = 8
+#: Steps in which a pool that fits is named: coarse ones from ``_COARSE_FROM_BYTES`` on.
+_COARSE_FROM_BYTES = 8 * GIB
+_COARSE_BYTES, _FINE_BYTES = GIB // 2, 64 * MIB
 
 
 def missing_bytes(ledger: Ledger, pools: Sequence[PoolPlan], request: PlanRequest) -> int:
@@ -128,39 +129,71 @@ def _as_chosen(request: PlanRequest, instances: Sequence[InstancePlan]) -> PlanR
 def _largest_pool(
     request: PlanRequest, instance: DatabaseInstance, planned: InstancePlan, missing: Missing
 ) -> FitOption | None:
-    """The largest buffer pool of one instance with which the plan fits, by bisection; None where none does."""
+    """The largest buffer pool of one instance with which the plan fits; None where none does.
+
+    In whole halves of a GiB from 8 GiB on, else in whole 64 MiB.
+    """
     engine = engine_named(instance.engine)
     setting, asked = engine.pool_setting, planned.demand.pool_bytes
     if setting is None or not asked:
         return None
     fixed = replace(instance, pool_min_bytes=None, pool_max_bytes=None)
-    unit = GIB // 2 if asked >= 8 * GIB else 64 * MIB
-    low, high = 0, max(1, asked // unit)
-    for _ in range(_HALVINGS):
-        if high - low <= 1:
-            break
-        middle = (low + high) // 2
-        if _fits(request, with_pool(fixed, middle * unit), missing):
-            low = middle
-        else:
-            high = middle
-    if not low:
+
+    def lacks(pool_bytes: int) -> int:
+        return _lacks(request, with_pool(fixed, pool_bytes), missing)
+
+    least = min(asked, request.node.mem_total_bytes)
+    found = largest_that_fits(lacks, least, _COARSE_BYTES) if least >= _COARSE_FROM_BYTES else 0
+    if found < _COARSE_FROM_BYTES:
+        below = found + _COARSE_BYTES if found else _COARSE_FROM_BYTES
+        found = largest_that_fits(lacks, min(least, below), _FINE_BYTES)
+    if not found:
         return None
-    sized = with_pool(fixed, low * unit)
-    value = sized.settings[setting]
+    value = with_pool(fixed, found).settings[setting]
     return FitOption(
         kind="pool",
-        text=f"The largest {setting} of {instance.name} that fits is {format_bytes(low * unit)}.",
+        text=f"The largest {setting} of {instance.name} that fits is {format_bytes(found)}.",
         instance=instance.name,
         setting=setting,
         value=value,
-        pool_bytes=low * unit,
+        pool_bytes=found,
     )
 
 
+def largest_that_fits(lacks: Callable[[int], int], asked: int, unit: int) -> int:
+    """The largest multiple of ``unit``, at most ``asked``, for which ``lacks`` is 0; 0 where there is none.
+
+    What lacks falls by about a byte per byte of pool: the size is taken down by what lacks until it fits, then up in
+    steps that double, and what is between the last two is halved. A handful of plans instead of one per halving.
+    """
+    high = asked // unit + 1  # in units; does not fit, or is more than was asked
+    low = 0
+    at = high - 1
+    while at > low:
+        short = lacks(at * unit)
+        if not short:
+            low = at
+            break
+        high = at
+        at = min(at - 1, at - short // unit)
+    step = 1
+    while low and high - low > 1:
+        at = min(low + step, (low + high) // 2) if low + step >= high else low + step
+        if lacks(at * unit):
+            high = at
+        else:
+            low, step = at, 2 * step
+    return low * unit
+
+
 def _fits(request: PlanRequest, changed: DatabaseInstance, missing: Missing) -> bool:
+    return _lacks(request, changed, missing) == 0
+
+
+def _lacks(request: PlanRequest, changed: DatabaseInstance, missing: Missing) -> int:
+    """Bytes that a plan with this instance instead misses; as much as the node has for what cannot be planned."""
     databases = tuple(changed if d.name == changed.name else d for d in request.databases)
     try:
-        return missing(replace(request, databases=databases)) == 0
+        return missing(replace(request, databases=databases))
     except PlannerError:
-        return False
+        return request.node.mem_total_bytes

@@ -165,11 +165,22 @@ def parse_fraction(text: str | float, field: str) -> float:
     except ValueError as error:
         raise UnitError(field, text, expected) from error
     if isinstance(text, bool) or not 0 <= value <= 1:
-        raise UnitError(field, text, expected)
+        mistyped = not isinstance(text, bool) and 1 < value <= 100
+        hint = f"; {raw} means {100 * value:g} %; did you mean {value / 100:g}?" if mistyped else ""
+        raise UnitError(field, text, f"{expected}{hint}")
     return value
 
 
 # --- printing -----------------------------------------------------------------------------------
+
+
+def format_chance(probability: float) -> str:
+    """A probability in per cent with two digits: ``1 %``, ``0.25 %``, ``88 %``. Only 0 and 1 print as 0 and 100 %."""
+    percent = 100.0 * probability
+    if 99.5 <= percent < 100.0:
+        return "more than 99 %"
+    return f"{percent:.0f} %" if percent >= 10.0 else f"{percent:.2g} %"
+
 
 _STEPS: Final = (("PiB", 2**50), ("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 

@@ -322,9 +322,16 @@ def _benefit_points(document: WorkloadDocument, where: str) -> tuple[BenefitPoin
 def _policy(document: PolicyDocument) -> Policy:
     return Policy(
         slack_fraction=document.slack,
-        slack_min_pages=document.slack_min_pages,
+        slack_min_pages=_least_slack_pages(document),
         risk=document.risk,
         allowed_page_bytes=None if document.page_sizes is None else tuple(sorted(set(document.page_sizes))),
         reserve_at=document.reserve_at,
         free_margin_bytes=document.free_margin,
     )
+
+
+def _least_slack_pages(document: PolicyDocument) -> int:
+    """As written, else the policy's default; none where the scenario asks for no slack at all."""
+    if document.slack_min_pages is not None:
+        return document.slack_min_pages
+    return Policy().slack_min_pages if document.slack else 0

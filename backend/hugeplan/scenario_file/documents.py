@@ -164,7 +164,7 @@ class PolicyDocument(Document):
     """The reader's choices."""
 
     slack: Share = 0.01
-    slack_min_pages: Annotated[int, Field(ge=0, le=10_000, strict=True)] = 2
+    slack_min_pages: Annotated[int, Field(ge=0, le=10_000, strict=True)] | None = None
     risk: Share = 0.01
     page_sizes: Annotated[list[PageSize], Field(max_length=8)] | None = None
     reserve_at: Literal["boot", "runtime"] = "boot"

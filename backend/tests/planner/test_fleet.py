@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,8 +17,13 @@ from hugeplan.planner.model import (
     GIB,
     MIB,
     DatabaseInstance,
+    Meminfo,
+    MemoryHistory,
     NodeFacts,
+    NodeSample,
     NumaNode,
+    ObservedUnit,
+    ObservedWorkloads,
     PlanRequest,
     Policy,
     Pool,
@@ -38,6 +44,24 @@ TENANTS = (
     Tenant(name="cache", kind="page_cache", request_bytes=GIB),
 )
 RANGED = dataclasses.replace(PG, pool_min_bytes=GIB, pool_max_bytes=6 * GIB)
+
+
+def observed(number: int, *, anon_gib: int = 20, unit_bytes: int = 3 * GIB) -> PlanRequest:
+    """A node that reports, with objects of its own; numbers differ in name and time of the sample only."""
+    memory = Meminfo(
+        mem_total_bytes=64 * GIB, mem_free_bytes=20 * GIB, mem_available_bytes=38 * GIB, buffers_bytes=GIB,
+        cached_bytes=18 * GIB, s_reclaimable_bytes=GIB, s_unreclaim_bytes=GIB, kernel_stack_bytes=64 * MIB,
+        page_tables_bytes=128 * MIB, percpu_bytes=0, anon_pages_bytes=anon_gib * GIB, shmem_bytes=0,
+    )  # fmt: skip
+    times = tuple(float(600 * k) for k in range(400))
+    sample = NodeSample(
+        taken_at_seconds=1000.0 + number,
+        memory=memory,
+        units=(ObservedUnit(key="app", kind="service", name="app", source="cgroup_v2", ordinary_bytes=unit_bytes),),
+        ordinary_history=MemoryHistory(times_seconds=times, used_bytes=tuple(19 * GIB + k for k in range(400))),
+    )
+    node = NodeFacts(name=f"o{number}", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB),), cpus=16)
+    return PlanRequest(node=node, databases=(PG,), sample=sample)
 
 
 @st.composite
@@ -119,6 +143,32 @@ class TestFleet:
         assert len(fleet.groups) == 1
         assert fleet.plans_computed <= 3
         assert len({line.free_bytes for line in fleet.nodes}) > 100
+
+    def test_observed_nodes_share_a_plan_where_all_that_it_reads_is_equal(self) -> None:
+        """Three kinds of observed nodes, each many times with samples of their own, and each kind a byte apart."""
+        requests = [observed(i, anon_gib=20 + i % 3, unit_bytes=3 * GIB + i % 2) for i in range(60)]
+        fleet = plan_fleet(requests)
+        assert fleet.plans_computed == len(fleet.groups) == 6
+        for request, line in zip(requests, fleet.nodes, strict=True):
+            own = plan(request)
+            assert line.free_bytes == free_bytes(own.ledger)
+            assert own.pools == fleet.groups[line.group].plan.pools
+            assert own.ledger == fleet.groups[line.group].plan.ledger
+            assert line.fits is own.feasible
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"observed": ObservedWorkloads(exclude=("app",))},
+            {"policy": Policy(risk=0.02)},
+            {"tenants": (Tenant(name="app", request_bytes=GIB),)},
+        ],
+    )
+    def test_what_the_user_asks_for_keeps_observed_nodes_apart(self, change: dict[str, Any]) -> None:
+        same, other = observed(0), dataclasses.replace(observed(1), **change)
+        fleet = plan_fleet([same, other, observed(2)])
+        assert [line.group for line in fleet.nodes].count(fleet.nodes[0].group) == 2
+        assert fleet.nodes[1].free_bytes == free_bytes(plan(other).ledger)
 
     def test_drift_is_counted(self) -> None:
         pools = (

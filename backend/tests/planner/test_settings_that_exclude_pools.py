@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from hugeplan.planner.demand import engine_named
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import GIB, DatabaseInstance, NodeFacts, NumaNode, Plan, PlanRequest, Policy, Workload
+from hugeplan.planner.model import (
+    GIB,
+    DatabaseInstance,
+    NodeFacts,
+    NumaNode,
+    Plan,
+    PlanRequest,
+    Policy,
+    State,
+    Workload,
+)
 from hugeplan.planner.plan import plan
+from hugeplan.planner.units import parse_fraction
 
 NODE = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB),), kernel_used_bytes=GIB)
 
@@ -96,3 +108,43 @@ def test_transaction_buffers_end_at_what_the_server_uses() -> None:
 
     assert segment(65_536) > segment(32_768)
     assert segment(131_072) == segment(65_536)
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings", "page_bytes", "why"),
+    [
+        ("oracle", {"sga_target": "9G", "use_large_pages": "ONLY"}, 0, "The plan gives it none"),
+        ("oracle", {"sga_target": "9G", "use_large_pages": "ONLY", "memory_target": "12G"}, None, "memory_target"),
+        ("oracle", {"sga_target": "90G", "use_large_pages": "ONLY"}, None, "The plan gives it none"),
+        ("oracle", {"sga_target": "90G", "use_large_pages": "ONLY"}, 2 << 20, "no memory for all that the plan holds"),
+        ("postgresql", {"shared_buffers": "9GB", "huge_pages": "on"}, 0, "The plan gives it none"),
+    ],
+)
+def test_an_engine_that_insists_on_huge_pages_and_gets_none_will_not_start(
+    engine: str, settings: dict[str, str], page_bytes: int | None, why: str
+) -> None:
+    found = planned(DatabaseInstance(name="db", engine=engine, settings=settings, page_bytes=page_bytes))
+    (finding,) = [f for f in found.findings if f.code == "will_not_start"]
+    assert finding.state is State.WRONG
+    assert "It will not start" in finding.title
+    assert why in finding.reason
+    easier = {"huge_pages": "try"} if engine == "postgresql" else {"use_large_pages": "TRUE"}
+    relaxed = planned(DatabaseInstance(name="db", engine=engine, settings=settings | easier, page_bytes=page_bytes))
+    assert not [f for f in relaxed.findings if f.code == "will_not_start"]
+
+
+@pytest.mark.parametrize(("written", "hint"), [("200%", "did you mean 0.02"), ("7", "did you mean 0.07"), ("-1", "")])
+def test_a_share_above_one_is_refused_with_a_hint(written: str, hint: str) -> None:
+    with pytest.raises(PlannerError, match="from 0 to 1") as error:
+        parse_fraction(written, "policy.slack")
+    assert hint in str(error.value)
+    assert ("did you mean" in str(error.value)) is bool(hint)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [("pgsql", "postgresql"), ("Percona Server", "mysql"), ("percona-server", "mysql"), ("SQL Server", "sqlserver"),
+     ("SAP HANA", "hana"), ("sap_hana", "hana"), ("Oracle Database", "oracle"), ("MARIA_DB", "mariadb")],
+)  # fmt: skip
+def test_names_with_blanks_and_hyphens_are_the_same_engine(written: str, name: str) -> None:
+    assert engine_named(written).name == name

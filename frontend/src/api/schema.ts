@@ -4540,11 +4540,8 @@ export interface components {
              * @default 0.01
              */
             slack: number | string;
-            /**
-             * Slack Min Pages
-             * @default 2
-             */
-            slack_min_pages: number;
+            /** Slack Min Pages */
+            slack_min_pages?: number | null;
             /**
              * Risk
              * @description a share such as 1% or 0.01
@@ -5497,7 +5494,6 @@ export interface components {
             /**
              * @default {
              *       "slack": 0.01,
-             *       "slack_min_pages": 2,
              *       "risk": 0.01,
              *       "reserve_at": "boot"
              *     }

@@ -128,7 +128,7 @@ def instance_candidates(
     weigh_gains: bool = True,
 ) -> InstanceCandidates:
     """All candidates of one instance. PlannerErrors name the setting or the page size that cannot be used."""
-    weighing = _Weighing(node, policy, context, weigh_gains)
+    weighing = _weighing(node, policy, context, weigh_gains)
     return _with_gains(weighing, [_prepared(weighing, instance)])[0]
 
 
@@ -178,6 +178,21 @@ class _Weighing:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Weighing) and self.content == other.content
+
+
+_latest: list[_Weighing] = []
+
+
+def _weighing(node: NodeFacts, policy: Policy, context: DemandContext, weigh_gains: bool) -> _Weighing:
+    """The same object while one node is planned again and again: its hash reads all of the node's curves."""
+    for known in _latest:
+        if known.node is node and known.policy is policy and known.weigh_gains is weigh_gains:
+            if known.context == context:
+                return known
+            break
+    made = _Weighing(node, policy, context, weigh_gains)
+    _latest[:] = [made, *_latest[:1]]
+    return made
 
 
 _REMEMBERED_MAX = 1024

@@ -12,12 +12,13 @@ benefits that are not concave are solved by dynamic programming instead. Both ar
 from __future__ import annotations
 
 import heapq
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hugeplan.planner.choice.integer_program import Row, best_selection
 
 #: Combinations of page sizes up to which the best is found by looking at all of them.
 EXHAUSTIVE_LIMIT = 4096
@@ -59,7 +60,7 @@ class OptionSet:
 class Selection:
     """Chosen option by instance. ``fits`` False: no combination fits, the smallest one is returned.
 
-    ``exact`` False: there were too many combinations to prove that none is better.
+    ``exact`` False: it is not proven that none is better.
     """
 
     chosen: tuple[int, ...]
@@ -72,7 +73,8 @@ def select(sets: Sequence[OptionSet], budgets: Budgets) -> Selection:
     """One option per instance, the highest sum of scores that fits the budgets.
 
     Each instance's best option is taken when all of them fit together. Else every combination is weighed while
-    there are at most EXHAUSTIVE_LIMIT of them, beyond that options are given up by least score per byte saved.
+    there are at most EXHAUSTIVE_LIMIT of them; beyond that an integer program finds the best. Only where that is not
+    solved in time are options given up by least score per byte saved.
     """
     best = tuple(max(range(len(s.options)), key=lambda i: (s.options[i].score, -i)) for s in sets)
     if _fits(sets, best, budgets):
@@ -81,12 +83,57 @@ def select(sets: Sequence[OptionSet], budgets: Budgets) -> Selection:
     for s in sets:
         combinations *= len(s.options)
     if combinations <= EXHAUSTIVE_LIMIT:
-        fitting = [c for c in itertools.product(*(range(len(s.options)) for s in sets)) if _fits(sets, c, budgets)]
-        if fitting:
-            chosen = max(fitting, key=lambda c: _score(sets, c))
+        chosen = _best_of_all(sets, budgets)
+        if chosen is not None:
             return Selection(chosen, _score(sets, chosen), fits=True, exact=True)
         return _smallest(sets, exact=True)
-    return _give_up_least(sets, best, budgets)
+    return _by_integer_program(sets, best, budgets)
+
+
+def _best_of_all(sets: Sequence[OptionSet], budgets: Budgets) -> tuple[int, ...] | None:
+    """The first of the best combinations that fit; None where none does. What is over budget is not gone into."""
+    found: tuple[float, tuple[int, ...]] | None = None
+    left = budgets.limits()
+
+    def descend(index: int, score: float, chosen: tuple[int, ...]) -> None:
+        nonlocal found
+        if index == len(sets):
+            if found is None or score > found[0]:
+                found = (score, chosen)
+            return
+        numa_node = sets[index].numa_node
+        for i, option in enumerate(sets[index].options):
+            cost = option.cost
+            if cost > left[None] or (numa_node is not None and cost > left[numa_node]):
+                continue
+            left[None] -= cost
+            if numa_node is not None:
+                left[numa_node] -= cost
+            descend(index + 1, score + option.score, (*chosen, i))
+            left[None] += cost
+            if numa_node is not None:
+                left[numa_node] += cost
+
+    descend(0, 0.0, ())
+    return None if found is None else found[1]
+
+
+def _by_integer_program(sets: Sequence[OptionSet], best: Sequence[int], budgets: Budgets) -> Selection:
+    """The best of all combinations where it is found and proven, else what giving up options leads to."""
+    rows = [
+        Row(frozenset(i for i, s in enumerate(sets) if key is None or s.numa_node == key), limit)
+        for key, limit in budgets.limits().items()
+    ]
+    scores, costs = ([[getattr(o, part) for o in s.options] for s in sets] for part in ("score", "cost"))
+    found = best_selection(scores, costs, rows)
+    if found.chosen is None and found.proven:
+        return _smallest(sets, exact=True)
+    given_up = _give_up_least(sets, best, budgets)
+    # The solver counts in floating point: what it calls fitting is counted again in bytes.
+    if found.chosen is None or not _fits(sets, found.chosen, budgets):
+        return given_up
+    solved = Selection(found.chosen, _score(sets, found.chosen), fits=True, exact=found.proven)
+    return solved if solved.exact or not given_up.fits or solved.score >= given_up.score else given_up
 
 
 def _score(sets: Sequence[OptionSet], chosen: Sequence[int]) -> float:

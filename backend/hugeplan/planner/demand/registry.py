@@ -28,16 +28,24 @@ _TABLE: Final = (
 #: Engines by name.
 ENGINES: Final[Mapping[str, Engine]] = MappingProxyType({engine.name: engine for engine in _TABLE})
 
-_ALIASES: Final[Mapping[str, str]] = {alias: engine.name for engine in _TABLE for alias in engine.aliases}
+#: What people write between the words of a name: "SQL Server", sql_server and sql-server are one.
+_BETWEEN_WORDS: Final = str.maketrans("", "", " -_")
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().translate(_BETWEEN_WORDS)
+
+
+_BY_ANY_NAME: Final[Mapping[str, Engine]] = {
+    _plain(name): engine for engine in _TABLE for name in (engine.name, engine.title, *engine.aliases)
+}
 
 
 def engine_named(name: str) -> Engine:
-    """The engine of a name or an alias, in any case."""
-    key = name.strip().lower()
-    key = _ALIASES.get(key, key)
-    engine = ENGINES.get(key)
+    """The engine of a name, its title or an alias, in any case and with any blanks, hyphens or underscores."""
+    engine = ENGINES.get(name) or _BY_ANY_NAME.get(_plain(name))
     if engine is None:
-        raise UnknownEngineError("engine", name, f"one of {', '.join(ENGINES)}{closest_hint(key, ENGINES)}")
+        raise UnknownEngineError("engine", name, f"one of {', '.join(ENGINES)}{closest_hint(_plain(name), ENGINES)}")
     return engine
 
 

@@ -17,6 +17,7 @@ from hugeplan.planner.findings import (
     invisible_pool,
     kubelet_restart,
     memlock,
+    no_start,
     numa_balance,
     overcommit,
     page_cache,
@@ -41,6 +42,7 @@ from hugeplan.planner.model import Finding, State
 
 CHECKS: tuple[Check, ...] = (
     fit.check,
+    no_start.check,
     risk_policy.check,
     page_size_available.check,
     provider_cap.check,

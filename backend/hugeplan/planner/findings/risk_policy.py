@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, given, ok, unknown, wrong
 from hugeplan.planner.model import Finding
+from hugeplan.planner.units import format_chance
 
 CODE = "risk_above_policy"
 _FIX = "Shrink a pool, move a tenant, lower limits, or accept a higher policy.risk."
@@ -24,27 +25,29 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         )
         return
     p = risk.probability
-    evidence = (computed("probability", f"{p.likely:.2g} ({p.low:.2g} to {p.high:.2g})"), given("policy", risk.policy))
+    likely, low, high = (format_chance(share) for share in (p.likely, p.low, p.high))
+    accepted = format_chance(risk.policy)
+    evidence = (computed("probability", f"{likely} ({low} to {high})"), given("policy", accepted))
     if risk.meets_policy:
         yield ok(
             CODE,
             name,
             "Ordinary memory is safe enough by the policy",
-            f"At most {p.high:.2g}, the policy allows {risk.policy:g}.",
+            f"At most {high}, the policy accepts {accepted}.",
             evidence=evidence,
         )
     elif risk.meets_policy is None:
-        reason = f"Likely {p.likely:.2g}, but up to {p.high:.2g}: the policy of {risk.policy:g} is not surely met."
+        reason = f"Likely {likely}, but up to {high}: whether that is within the accepted {accepted} is not sure."
         yield attention(
             CODE, name, "Ordinary memory may run out more often than the policy allows", reason, _FIX, evidence=evidence
         )
     else:
-        reason = f"Likely {p.likely:.2g}, above the policy of {risk.policy:g}: no plan with these pools meets it."
+        reason = f"Likely {likely}, above the accepted {accepted}: no plan with these pools meets it."
         worst = max(risk.numa_nodes, key=lambda node: node.probability.likely, default=None)
         if worst is not None and worst.probability.likely > risk.policy:
             reason += (
-                f" NUMA node {worst.numa_node} alone runs out with {worst.probability.likely:.2g}: what is bound to it"
-                " cannot use the others."
+                f" NUMA node {worst.numa_node} alone runs out with {format_chance(worst.probability.likely)}: what is"
+                " bound to it cannot use the others."
             )
         yield wrong(
             CODE, name, "Ordinary memory runs out more often than the policy allows", reason, _FIX, evidence=evidence

@@ -292,11 +292,11 @@ def _is_described(instance: DatabaseInstance) -> bool:
 
 
 def _gain(node: NodeFacts, instance: DatabaseInstance, case: _Case, found: Saving) -> Gain:
-    saving = found.ns
     page_bytes, profile, scenarios = case.page_bytes, case.profile, case.scenarios
     virtualised = node.hardware is None or node.hardware.virtualised is not False
     rate = instance.workload.operations_per_second_per_busy_core
     cost_source = Source.GIVEN if rate else Source.ASSUMED
+    saving = found.ns if rate is None else _within_operation(found.ns, profile.operation_ns.likely, virtualised)
     speedup, basis = _speedup(saving, profile.operation_ns, cost_source, virtualised)
     published = band_of(engine_named(instance.engine).published, instance.workload.operation_class)
     fractured = len(scenarios) == 1 and scenarios[0].granule_bytes < page_bytes
@@ -314,13 +314,36 @@ def _gain(node: NodeFacts, instance: DatabaseInstance, case: _Case, found: Savin
         saving_ns_per_operation=saving,
         speedup=speedup,
         page_tables_bytes=_tables(node, instance, case.demand, page_bytes),
-        confidence=_confidence(scenarios, _is_described(instance), basis.source, speedup),
+        confidence=Confidence.LOW
+        if saving.likely < found.ns.likely
+        else _confidence(scenarios, _is_described(instance), basis.source, speedup),
         inputs=inputs,
         statement=_statement(
             page_bytes, saving, speedup, profile, basis, fractured=fractured, known=len(scenarios) == 1
-        ),
+        )
+        + _contradiction(found.ns, saving, profile.operation_ns.likely),
         published=published,
     )
+
+
+def _within_operation(saving: Range, cost_ns: float, virtualised: bool) -> Range:
+    """The saving, bounded by the share of a given operation that translation can be."""
+    most = cost_ns * (1.0 - 1.0 / _bound(virtualised))
+    return Range(min(saving.low, most), min(saving.likely, most), min(saving.high, most))
+
+
+def _contradiction(modelled: Range, bounded: Range, cost_ns: float) -> str:
+    """What to check where the model would save more than the given operation can have cost; nothing where it fits."""
+    if bounded.likely >= modelled.likely:
+        return ""
+    return (
+        f" The model alone would save {_whole_ns(modelled.likely)} ns of an operation that is said to cost"
+        f" {_whole_ns(cost_ns)} ns: check operations_per_second_per_busy_core and the operation."
+    )
+
+
+def _bound(virtualised: bool) -> float:
+    return NESTED_BOUND if virtualised else NATIVE_BOUND
 
 
 def _speedup(saving: Range, cost_ns: Range, source: Source, virtualised: bool) -> tuple[Range, Term]:
@@ -329,7 +352,7 @@ def _speedup(saving: Range, cost_ns: Range, source: Source, virtualised: bool) -
     Cost and saving are uncertain independently of each other: their effects add in quadrature, and the range never
     leaves what their bounds allow together. Never above what translation alone can give.
     """
-    bound = NESTED_BOUND if virtualised else NATIVE_BOUND
+    bound = _bound(virtualised)
 
     def of(ns: float, cost: float) -> float:
         return cost / (cost - min(ns, cost * (1.0 - 1.0 / bound)))

@@ -21,24 +21,29 @@ LEAST_SLACK_PAGE_BYTES_MAX = 32 * MIB
 
 @dataclass(frozen=True, slots=True)
 class NumaPlacement:
-    """Pages of one instance on each NUMA node, and its slack before rounding (bytes on each node)."""
+    """Pages of one instance on each NUMA node, and its slack before rounding (bytes on each node).
+
+    ``uncertain_on``: the NUMA node whose pool needs a page more for the error bound of the instance's rule.
+    """
 
     page_bytes: int
     pages: Mapping[int, int]
     slack_bytes: Mapping[int, int]
+    uncertain_on: int | None = None
+
+    def spare_bytes(self, numa_node: int) -> int:
+        """What one NUMA node holds beside the demand: slack, or a page for the error bound."""
+        return max(self.slack_bytes.get(numa_node, 0), self.page_bytes if numa_node == self.uncertain_on else 0)
 
 
 def slack_bytes(demand: Demand, policy: Policy) -> int:
-    """Slack that one instance asks for: the policy's share of its segments, or a page for its rule's error bound.
+    """Slack that one instance asks for: the policy's share of its segments.
 
-    A single mapping's rounding waste counts as slack, because growth of the mapping fills it first. An error bound is
-    not slack: it would lock a page per chunk of 1 GiB (the finding ``count_uncertain`` names what may be short).
+    A single mapping's rounding waste counts as slack, because growth of the mapping fills it first.
     """
-    page_bytes = demand.page_bytes
     share = int(demand.segment_bytes * policy.slack_fraction)
     single = len(demand.segments) == 1 and demand.segments[0].count == 1
-    beyond_waste = max(0, share - demand.waste_bytes) if single else share
-    return max(beyond_waste, page_bytes if demand.error_pages else 0)
+    return max(0, share - demand.waste_bytes) if single else share
 
 
 def least_slack_pages(page_bytes: int, policy: Policy) -> int:
@@ -46,15 +51,20 @@ def least_slack_pages(page_bytes: int, policy: Policy) -> int:
     return policy.slack_min_pages if page_bytes <= LEAST_SLACK_PAGE_BYTES_MAX else 0
 
 
-def pool_slack_pages(slack: int, page_bytes: int, policy: Policy) -> int:
-    """Slack of a pool with demand: bytes rounded up to whole pages, at least the policy's least."""
-    return max(ceil_pages(slack, page_bytes), least_slack_pages(page_bytes, policy))
+def pool_slack_pages(slack: int, page_bytes: int, policy: Policy, *, uncertain: bool) -> int:
+    """Slack of a pool with demand: bytes rounded up to whole pages, at least the policy's least.
+
+    An error bound is not slack: it would lock a page per chunk of 1 GiB. The pool gets at least one page for the
+    bounds of all its rules together, and the finding ``count_uncertain`` names what may be short.
+    """
+    return max(ceil_pages(slack, page_bytes), least_slack_pages(page_bytes, policy), int(uncertain))
 
 
 def most_slack_pages(demand: Demand, nodes: int, policy: Policy) -> int:
     """The most slack that one instance can add to the pools of ``nodes`` NUMA nodes, rounding included."""
     least = least_slack_pages(demand.page_bytes, policy)
-    return max(ceil_pages(slack_bytes(demand, policy), demand.page_bytes) + nodes - 1, least * nodes)
+    share = ceil_pages(slack_bytes(demand, policy), demand.page_bytes)
+    return max(share + nodes - 1 if share else 0, least * nodes, int(demand.error_pages > 0))
 
 
 def spread_pages(pages: int, page_bytes: int, numa: Sequence[NumaNode], room: Mapping[int, int]) -> dict[int, int]:
@@ -85,15 +95,16 @@ def place_pages(
     """Where the pages of one instance go; ``room`` is each NUMA node's memory not yet bound."""
     slack = slack_bytes(demand, policy)
     if numa_node is not None:
-        return NumaPlacement(demand.page_bytes, {numa_node: demand.pages}, {numa_node: slack})
+        uncertain_on = numa_node if demand.error_pages else None
+        return NumaPlacement(demand.page_bytes, {numa_node: demand.pages}, {numa_node: slack}, uncertain_on)
     held = most_slack_pages(demand, 1, policy) * demand.page_bytes
     without_slack = {i: size - held for i, size in room.items()}
     pages = spread_pages(demand.pages, demand.page_bytes, node.numa, without_slack)
     shares = {i: slack * count // demand.pages if demand.pages else 0 for i, count in pages.items()}
+    most = max(pages, key=lambda i: pages[i])
     if demand.pages:
-        most = max(pages, key=lambda i: pages[i])
         shares[most] += slack - sum(shares.values())
-    return NumaPlacement(demand.page_bytes, pages, shares)
+    return NumaPlacement(demand.page_bytes, pages, shares, most if demand.error_pages else None)
 
 
 def held_pages(in_use: PagesInUse, own_demand: Mapping[int, int]) -> dict[PoolKey, int]:
@@ -128,6 +139,7 @@ def pool_plans(
     """
     demand: dict[tuple[int, int], int] = {}
     slack: dict[tuple[int, int], int] = {}
+    uncertain = {(item.uncertain_on, item.page_bytes) for item in placed}
     for item in placed:
         for numa_id, pages in item.pages.items():
             key = (numa_id, item.page_bytes)
@@ -142,7 +154,7 @@ def pool_plans(
     for numa_id, page_bytes in sorted(keys):
         key = (numa_id, page_bytes)
         wanted, others = demand.get(key, 0), held.get(key, 0)
-        extra = pool_slack_pages(slack[key], page_bytes, policy) if wanted else 0
+        extra = pool_slack_pages(slack[key], page_bytes, policy, uncertain=key in uncertain) if wanted else 0
         if keep_present:
             extra = present.get(key, 0) - others
         elif in_use.own_pages is None and key in in_use.pools:
@@ -173,9 +185,7 @@ def _explanation(demand: int, held: int, slack: int, page_bytes: int, policy: Po
         (
             Term("demand", f"{demand} pages", Source.COMPUTED),
             *others,
-            Term(
-                "slack", f"{slack} bytes: {policy.slack_fraction:.4g} of the segments or the rules' error", Source.GIVEN
-            ),
+            Term("slack", f"{slack} bytes: {policy.slack_fraction:.4g} of the segments", Source.GIVEN),
             Term("least slack", f"{least} pages", Source.GIVEN),
         ),
         "policy of the scenario; the demand's own rule is with each instance",

@@ -81,6 +81,7 @@ def trend(history: MemoryHistory) -> Trend | None:
     )
 
 
+@lru_cache(maxsize=64)
 def _buckets(history: MemoryHistory) -> tuple[Floats, Floats]:
     """Days since the first point and median bytes of each filled bucket, times strictly rising."""
     days = (np.asarray(history.times_seconds, dtype=np.float64) - history.times_seconds[0]) / SECONDS_PER_DAY
@@ -90,11 +91,11 @@ def _buckets(history: MemoryHistory) -> tuple[Floats, Floats]:
     index = np.minimum((days / span * count).astype(np.int64), count - 1)
     filled = np.unique(index)
     starts = np.searchsorted(index, filled)
-    ends = np.append(starts[1:], len(index))
-    return (
-        np.asarray([np.mean(days[a:b]) for a, b in zip(starts, ends, strict=True)]),
-        np.asarray([np.median(used[a:b]) for a, b in zip(starts, ends, strict=True)]),
-    )
+    sizes = np.diff(np.append(starts, len(index)))
+    # Sorted by bucket and then by size: the median is the middle of each bucket, or the mean of its two middle ones.
+    ordered = used[np.lexsort((used, index))]
+    medians = (ordered[starts + (sizes - 1) // 2] + ordered[starts + sizes // 2]) / 2.0
+    return np.add.reduceat(days, starts) / sizes, medians
 
 
 def _interval(slopes: Floats, count: int, residuals: Floats) -> tuple[float, float]:

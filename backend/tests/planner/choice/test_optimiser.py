@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hugeplan.planner.choice import optimiser
 from hugeplan.planner.choice.optimiser import Ask, Budgets, Option, OptionSet, allocate, is_concave, select
 
 NODES = (0, 1)
@@ -95,9 +98,44 @@ class TestSelect:
         else:
             assert found.score == best
 
-    def test_many_instances_still_fit(self) -> None:
-        sets = [OptionSet((Option(10, 5.0), Option(1, float(-i)))) for i in range(30)]
-        found = select(sets, Budgets({}, 100))
-        assert found.fits
-        assert not found.exact
-        assert sum(s.options[i].cost for s, i in zip(sets, found.chosen, strict=True)) <= 100
+    @given(
+        st.lists(option_sets, min_size=1, max_size=4),
+        st.builds(lambda a, b, t: Budgets({0: a, 1: b}, t), *(st.integers(0, 30) for _ in range(3))),
+    )
+    @settings(max_examples=60, deadline=None)
+    def test_the_integer_program_equals_brute_force(self, sets: list[OptionSet], budgets: Budgets) -> None:
+        """The same small instances, with no combination looked at one by one; sizes as large as a node's memory."""
+        unit = 3 * 2**30 + 4096
+        sets = [OptionSet(tuple(Option(o.cost * unit, o.score) for o in s.options), s.numa_node) for s in sets]
+        budgets = Budgets({i: size * unit for i, size in budgets.by_node.items()}, budgets.total * unit)
+        expected = select(sets, budgets)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(optimiser, "EXHAUSTIVE_LIMIT", 0)
+            found = select(sets, budgets)
+        assert (found.fits, found.score, found.exact) == (expected.fits, expected.score, True)
+
+    def test_many_instances_are_chosen_as_well_as_by_dynamic_programming(self) -> None:
+        """40 instances of 3 options on one node: 10^19 combinations; the oracle counts every sum of costs."""
+        rng = random.Random(5)
+        sets = [
+            OptionSet(tuple(Option(rng.randrange(1, 40), round(rng.uniform(-3, 30), 3)) for _ in range(3)))
+            for _ in range(40)
+        ]
+        for total in (300, 500, 700):
+            table: dict[int, float] = {0: 0.0}
+            for s in sets:
+                nxt: dict[int, float] = {}
+                for used, score in table.items():
+                    for o in s.options:
+                        if used + o.cost <= total:
+                            nxt[used + o.cost] = max(nxt.get(used + o.cost, -1e9), score + o.score)
+                table = nxt
+            unit = 2**30
+            scaled = [OptionSet(tuple(Option(o.cost * unit, o.score) for o in s.options)) for s in sets]
+            found = select(scaled, Budgets({}, total * unit))
+            assert found.exact
+            if table:
+                assert found.fits
+                assert found.score == pytest.approx(max(table.values()), abs=1e-6)
+            else:
+                assert not found.fits

@@ -85,6 +85,10 @@ def oracle(**fields: object) -> DatabaseInstance:
     return replace(instance, **fields)
 
 
+def mysql_database() -> DatabaseInstance:
+    return DatabaseInstance(name="shop", engine="mysql", settings={"innodb_buffer_pool_size": "4G"})
+
+
 def mariadb(**fields: object) -> DatabaseInstance:
     settings = {"innodb_buffer_pool_size": "4G", "large_pages": "ON"}
     instance = DatabaseInstance(name="blog", engine="mariadb", version="11.8.6", settings=settings)
@@ -152,7 +156,7 @@ CASES = (
         "risk_above_policy",
         LOOK,
         request(tenants=(Tenant(name="x", count=20, request_bytes=GIB, limit_bytes=int(1.32 * GIB)),)),
-        "not surely met",
+        "is not sure",
     ),
     Case("page_size_not_available", OK, request()),
     Case("page_size_not_available", WRONG, request(node(), SETTINGS_1G, policy=RUNTIME), "contiguous memory"),
@@ -331,6 +335,15 @@ CASES = (
     Case("fractured_guest", OK, request(node(hardware=hardware(2 * MIB)))),
     Case("fractured_guest", LOOK, request(node(hardware=hardware(4096))), "covers 4K of a 2M page"),
     Case("rounding_waste", OK, request()),
+    Case(
+        "rounding_waste",
+        LOOK,
+        request(node(default_huge_page_bytes=GIB), replace(mysql_database(), page_bytes=None)),
+        "can use only the default size, 1G",
+    ),
+    Case("will_not_start", OK, request(BIG, with_settings(huge_pages="on"))),
+    Case("will_not_start", None, request(BIG, with_settings(huge_pages="try"))),
+    Case("will_not_start", WRONG, request(BIG, replace(with_settings(huge_pages="on"), page_bytes=0)), "gives it none"),
     Case("rounding_waste", LOOK, request(node(), SETTINGS_1G), "of its pages stay empty"),
     Case("count_uncertain", OK, request()),
     Case(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -19,6 +21,7 @@ from hugeplan.planner.model import (
     State,
 )
 from hugeplan.planner.plan import plan
+from hugeplan.scenario_file import load, to_request
 
 
 def node(pages: int, page_bytes: int = 2 * MIB, **facts: object) -> NodeFacts:
@@ -97,3 +100,50 @@ def test_thp_findings_agree_with_the_engines_own_advice(engine: str, version: st
     database = DatabaseInstance(name="db", engine=engine, version=version)
     found = finding("thp_always", node(0, thp_enabled=mode), database)
     assert found.state is state
+
+
+@pytest.mark.parametrize("page_bytes", [2 * MIB, GIB])
+@pytest.mark.parametrize(
+    ("engine", "version", "settings"),
+    [
+        ("postgresql", "17", {"shared_buffers": "9GB"}),
+        ("postgresql", "12", {"shared_buffers": "9GB"}),
+        ("mysql", "8.0", {"innodb_buffer_pool_size": "11G"}),
+        ("mariadb", "11.4", {"innodb_buffer_pool_size": "7G"}),
+        ("oracle", "19c", {"sga_target": "9G"}),
+        ("jvm", "21", {"Xmx": "9g"}),
+    ],
+)
+def test_slack_of_nothing_is_at_most_a_page_per_pool_for_the_rules_error(
+    engine: str, version: str, settings: dict[str, str], page_bytes: int
+) -> None:
+    """Two instances share the pool, so that their bounds are not added up either."""
+    databases = [
+        {"name": name, "engine": engine, "version": version, "settings": settings, "page_size": page_bytes}
+        for name in ("a", "b")
+    ]
+    node = {"name": "n", "arch": "x86_64", "memory": "1TiB", "cpus": 16}
+    document = {"schema_version": 1, "node": node, "databases": databases, "policy": {"slack": 0}}
+    found = plan(to_request(load(json.dumps(document), "scenario")))
+    assert sum(pool.pages for pool in found.pools) > 0
+    uncertain = any(instance.demand.error_pages for instance in found.instances)
+    for pool in found.pools:
+        at_most = uncertain and pool.page_bytes == page_bytes
+        assert pool.slack_pages == int(at_most)
+    assert not [f for f in found.findings if f.code == "planned_idle" and f.state is not State.OK]
+
+
+@pytest.mark.parametrize(("pool", "cpus"), [("40G", 16), ("9G", 4), ("200G", 64)])
+def test_mysql_on_a_default_of_1g_names_both_fixes_and_the_first_one_helps(pool: str, cpus: int) -> None:
+    where = replace(node(0), cpus=cpus, default_huge_page_bytes=GIB, numa=(NumaNode(id=0, mem_total_bytes=512 * GIB),))
+    database = DatabaseInstance(name="shop", engine="mysql", settings={"innodb_buffer_pool_size": pool})
+    found = finding("rounding_waste", where, database)
+    assert found.state is State.ATTENTION
+    assert "default_hugepagesz=2M" in (found.fix or "")
+    chunk = re.search(r"innodb_buffer_pool_chunk_size = (\d+M)", found.fix or "")
+    assert chunk
+    settings = {**database.settings, "innodb_buffer_pool_chunk_size": chunk[1]}
+    mended = plan(PlanRequest(node=where, databases=(replace(database, settings=settings, page_bytes=GIB),)))
+    demand = mended.instances[0].demand
+    assert 20 * demand.waste_bytes < demand.pages * GIB
+    assert next(f for f in mended.findings if f.code == "rounding_waste").state is State.OK

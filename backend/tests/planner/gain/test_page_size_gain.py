@@ -151,6 +151,18 @@ def test_the_percentage_is_the_saving_over_the_given_cost() -> None:
     assert gain.confidence is Confidence.HIGH
 
 
+@pytest.mark.parametrize("rate", [2_000_000.0, 30_000_000.0])
+def test_an_operation_that_is_shorter_than_its_saving_bounds_it_and_says_so(rate: float) -> None:
+    gain = gain_of(hardware(), replace(KEY_LOOKUP, operations_per_second_per_busy_core=rate))
+    cost = 1e9 / rate
+    assert gain.speedup is not None
+    assert gain.saving_ns_per_operation.high < cost
+    assert gain.speedup.likely == pytest.approx(cost / (cost - gain.saving_ns_per_operation.likely))
+    assert gain.confidence is Confidence.LOW
+    assert "check operations_per_second_per_busy_core" in gain.statement
+    assert "check operations" not in gain_of(hardware(), KEY_LOOKUP).statement
+
+
 def test_a_dearer_operation_gains_some_more_ns_and_a_smaller_share() -> None:
     """The longer an operation takes, the more of its page-table lines neighbours replace before the next one."""
     cheap = gain_of(hardware(), KEY_LOOKUP)

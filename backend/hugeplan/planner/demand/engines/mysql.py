@@ -7,7 +7,7 @@ chunk that does not get its pages falls back to base pages alone, with a warning
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -183,6 +183,10 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         pool.chunks,
     )
     huge = page_bytes > context.base_page_bytes
+
+    def refit(chunk_bytes: int) -> InnodbPool:
+        return pool_of({**values, "innodb_buffer_pool_chunk_size": chunk_bytes}, version, context.cpus)
+
     parts = DemandParts(
         segments=(segment,),
         default_version=DEFAULT_VERSION,
@@ -190,8 +194,8 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         remarks=Remarks(
             error_pages=_error_pages(pool, page_bytes, version, values, metadata),
             settings=(_LARGE_PAGES_ON,),
-            fits=fit_suggestions(pool, page_bytes, descriptor, metadata),
-            notes=_notes(pool, values, page_bytes, context, (descriptor, metadata)),
+            fits=fit_suggestions(pool, refit, page_bytes, (descriptor, metadata)),
+            notes=_notes(pool, values, page_bytes, context, _two_ways(pool, refit, page_bytes, (descriptor, metadata))),
         )
         if huge
         else Remarks(),
@@ -244,15 +248,20 @@ def fitting_chunk_bytes(
 
 
 def fit_suggestions(
-    pool: InnodbPool, page_bytes: int, descriptor_bytes: int = DESCRIPTOR_BYTES, metadata_bytes: int = _METADATA_BYTES
+    pool: InnodbPool, refit: Callable[[int], InnodbPool], page_bytes: int, header: tuple[int, int]
 ) -> tuple[FitSuggestion, ...]:
-    """innodb_buffer_pool_chunk_size that fills whole pages, when it wastes less than today's."""
+    """innodb_buffer_pool_chunk_size that fills whole pages, when it wastes less than today's.
+
+    ``refit`` gives the pool that the same settings make with another chunk size: the server rounds the pool anew and
+    may choose other instances. ``header``: bytes of a descriptor, bytes of metadata per chunk.
+    """
+    descriptor_bytes, metadata_bytes = header
     chunk = fitting_chunk_bytes(
         max(pool.chunk_bytes, page_bytes), pool.page_size_bytes, page_bytes, descriptor_bytes, metadata_bytes
     )
     if chunk is None or chunk == pool.chunk_bytes:
         return ()
-    fitted = aligned_pool(pool.pool_bytes, min(chunk, pool.pool_bytes), pool.instances, pool.page_size_bytes)
+    fitted = refit(chunk)
     before, after = (_waste_bytes(p, page_bytes, descriptor_bytes, metadata_bytes) for p in (pool, fitted))
     if fitted.chunk_bytes != chunk or before - after < max(page_bytes, pool.pool_bytes // 100):
         return ()
@@ -291,10 +300,15 @@ def _explanation(pool: InnodbPool, descriptor_bytes: int, mapping_bytes: int, pa
     )
 
 
-def _two_ways(pool: InnodbPool, page_bytes: int, descriptor_bytes: int, metadata_bytes: int) -> str:
-    """How to stop small chunks from taking a large page each: larger chunks, or a smaller default page size."""
-    fitting = fitting_chunk_bytes(page_bytes, pool.page_size_bytes, page_bytes, descriptor_bytes, metadata_bytes)
-    larger = "a larger size" if fitting is None else format_mysql_bytes(fitting)
+def _two_ways(pool: InnodbPool, refit: Callable[[int], InnodbPool], page_bytes: int, header: tuple[int, int]) -> str:
+    """How to stop small chunks from taking a large page each: larger chunks, or a smaller default page size.
+
+    A chunk that the server would cut again, because the pool is too small for it, is not advised.
+    """
+    fitting = fitting_chunk_bytes(page_bytes, pool.page_size_bytes, page_bytes, *header)
+    if fitting is None or refit(fitting).chunk_bytes != fitting:
+        return "Boot with default_hugepagesz=2M."
+    larger = format_mysql_bytes(fitting)
     return f"Set innodb_buffer_pool_chunk_size = {larger}, or boot with default_hugepagesz=2M."
 
 
@@ -303,10 +317,9 @@ def _notes(
     values: Mapping[str, Value],
     page_bytes: int,
     context: DemandContext,
-    header: tuple[int, int],
+    larger_chunks: str,
 ) -> tuple[str, ...]:
-    """What to know beside the count; ``header``: bytes of a descriptor, bytes of metadata per chunk."""
-    descriptor_bytes, metadata_bytes = header
+    """What to know beside the count; ``larger_chunks`` says how to fill large pages."""
     notes = []
     if not values.get("large_pages", False):
         notes.append("large_pages is OFF by default; without it no huge page is used.")
@@ -319,7 +332,7 @@ def _notes(
         times = pool.chunks * ceil_pages(pool.chunk_bytes, page_bytes) * page_bytes / pool.pool_bytes
         notes.append(
             f"Each {format_bytes(pool.chunk_bytes)} chunk takes a whole {page_label(page_bytes)} page: "
-            f"{times:.3g} times the pool. {_two_ways(pool, page_bytes, descriptor_bytes, metadata_bytes)}"
+            f"{times:.3g} times the pool. {larger_chunks}"
         )
     if pool.chunks > 1000:
         notes.append(f"{pool.chunks} chunks; the manual advises at most 1000.")
@@ -383,6 +396,6 @@ ENGINE: Final = Engine(
     pool_setting="innodb_buffer_pool_size",
     accesses=innodb_key_lookup,
     ruled_out=ruled_out,
-    aliases=("percona",),
+    aliases=("percona", "percona server"),
     summary="The InnoDB buffer pool, one mapping a chunk, on the default huge page size only.",
 )

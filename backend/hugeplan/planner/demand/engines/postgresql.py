@@ -447,6 +447,6 @@ ENGINE: Final = Engine(
     published={"key_lookup": PGBENCH, "oltp": HAMMERDB},
     refusal=("huge_pages", "on"),
     format_size=format_postgresql_bytes,
-    aliases=("postgres", "pg"),
+    aliases=("postgres", "pg", "pgsql"),
     summary="One shared memory segment of shared_buffers and 2 to 12 % more.",
 )

@@ -124,6 +124,21 @@ def test_1g_chunks_spill_into_a_second_page() -> None:
     assert fitted.waste_bytes == result.fits[0].waste_after_bytes
 
 
+@pytest.mark.parametrize("version", ["8.0", "8.4"])
+@pytest.mark.parametrize(("pool", "chunk"), [("17G", "1008M"), ("7G", "128M"), ("100G", "1G"), ("5G", "2G")])
+def test_an_advised_chunk_leads_to_the_waste_that_was_promised(version: str, pool: str, chunk: str) -> None:
+    """The server rounds the pool anew with the new chunk, and may choose other instances."""
+    values = {"innodb_buffer_pool_size": pool, "innodb_buffer_pool_chunk_size": chunk}
+    context = DemandContext(default_huge_page_bytes=GIB, cpus=16)
+    result = demand(version, GIB, context, **values)
+    for fit in result.fits:
+        mended = demand(version, GIB, context, **{**values, fit.setting: fit.value})
+        assert mended.waste_bytes == fit.waste_after_bytes
+        assert not mended.fits
+    advised = " ".join(result.notes)
+    assert ("innodb_buffer_pool_chunk_size =" in advised) <= bool(result.fits)
+
+
 def test_1000m_is_the_largest_chunk_of_one_1g_page_and_999m_with_any_releases_descriptors() -> None:
     assert rules.fitting_chunk_bytes(GIB, 16 * KIB, GIB) == 999 * MIB
     assert rules.chunk_pages(999 * MIB, 16 * KIB, GIB, 400) == 1

@@ -1,0 +1,62 @@
+"""The selection of one option per instance as an integer program, for more combinations than can be looked at.
+
+SciPy is imported when the first such plan needs it: its import costs more than most plans (docs/adr/0019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+#: Costs are solved in GiB: the solver's tolerance of 1e-6 is then about a KiB.
+_UNIT_BYTES = float(2**30)
+TIME_LIMIT_SECONDS = 2.0
+
+_OPTIMAL, _INFEASIBLE = 0, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One budget: the instances that it holds, by position, and its bytes."""
+
+    members: frozenset[int]
+    limit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Chosen option per instance, None where nothing fits or nothing was found; ``proven``: no answer is better."""
+
+    chosen: tuple[int, ...] | None
+    proven: bool
+
+
+def best_selection(scores: Sequence[Sequence[float]], costs: Sequence[Sequence[int]], rows: Sequence[Row]) -> Answer:
+    """One option per instance with the highest sum of scores within all budgets, by branch and bound (HiGHS).
+
+    ``scores`` and ``costs`` (bytes) are by instance and option.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415 - see the module's text
+    from scipy.sparse import csr_array  # noqa: PLC0415
+
+    owners = np.array([i for i, options in enumerate(costs) for _ in options])
+    cost = np.array([c for options in costs for c in options], dtype=np.float64) / _UNIT_BYTES
+    variables = np.arange(len(owners))
+    one_each = csr_array((np.ones(len(owners)), (owners, variables)), shape=(len(costs), len(owners)))
+    held = np.array([[cost[k] if int(owners[k]) in row.members else 0.0 for k in variables] for row in rows])
+    limits = np.array([row.limit_bytes / _UNIT_BYTES for row in rows])
+    found = milp(
+        -np.array([s for options in scores for s in options], dtype=np.float64),
+        integrality=np.ones(len(owners)),
+        bounds=Bounds(0, 1),
+        constraints=[LinearConstraint(one_each, 1, 1), LinearConstraint(held, -np.inf, limits)],
+        options={"mip_rel_gap": 0.0, "time_limit": TIME_LIMIT_SECONDS},
+    )
+    if found.x is None:
+        return Answer(None, proven=found.status == _INFEASIBLE)
+    starts = np.concatenate(([0], np.cumsum([len(options) for options in costs])))
+    chosen = tuple(int(np.argmax(found.x[a:b])) for a, b in pairwise(starts.tolist()))
+    return Answer(chosen, proven=found.status == _OPTIMAL)

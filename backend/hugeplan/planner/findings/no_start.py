@@ -1,0 +1,47 @@
+"""Does an instance that insists on huge pages get them? If not, it does not start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hugeplan.planner.demand import OnShortage, engine_named
+from hugeplan.planner.findings.base import FindingInputs, given, ok, wrong
+from hugeplan.planner.memory.ledger import free_bytes_by_node
+from hugeplan.planner.model import Finding
+from hugeplan.planner.pages import counted_pages
+
+CODE = "will_not_start"
+
+
+def check(inputs: FindingInputs) -> Iterable[Finding]:
+    """One finding for each instance that refuses base pages."""
+    short = any(free < 0 for free in free_bytes_by_node(inputs.ledger).values())
+    for instance, planned in zip(inputs.request.databases, inputs.instances, strict=True):
+        engine = engine_named(planned.engine)
+        insists = inputs.pool_uses[instance.name].on_shortage is OnShortage.REFUSE
+        if not insists or engine.refusal is None:
+            continue
+        setting, refusing = engine.refusal
+        value = instance.settings.get(setting, refusing)
+        if planned.page_bytes is not None and not short:
+            reason = f"{setting} = {value} accepts huge pages only, and the plan holds them all."
+            yield ok(CODE, instance.name, "The plan holds the pages without which it does not start", reason)
+            continue
+        if planned.page_bytes is not None:
+            pages = counted_pages(planned.demand.pages, planned.demand.page_bytes)
+            why = f"It needs {pages}, and the node has no memory for all that the plan holds."
+            fix = f"Make the plan fit, or change {setting}."
+        elif (excluded := engine.ruled_out(instance)) is not None:
+            why = f"It gets none: {excluded}."
+            fix = f"Change what excludes huge pages, or change {setting}."
+        else:
+            why = "The plan gives it none."
+            fix = f"Let the planner choose its page size and make room for it, or change {setting}."
+        yield wrong(
+            CODE,
+            instance.name,
+            f"It will not start: {setting} = {value} accepts huge pages only",
+            why,
+            fix,
+            evidence=(given(setting, value),),
+        )
