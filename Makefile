@@ -1,4 +1,4 @@
-# hugeplan: every command of the house. `make` alone lists them.
+# hugeplan: every command of this repository. `make` alone lists them.
 # A stamp file stands beside what it vouches for, so a second run does only what has changed.
 
 SHELL := /bin/bash

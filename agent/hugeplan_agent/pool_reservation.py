@@ -4,7 +4,7 @@ Everything in this project that writes a pool (``tlbbench --reserve``, the page 
 so under one lock and through one journal, ``journal`` in the folder that ``agent/tlbbench/src/reserve.h`` names:
 
 * The owner holds an exclusive ``flock`` on the file. Others wait, or go on without pages.
-* The former count is in the file before a pool is written. After ``SIGKILL`` the lock is free and the file is there:
+* The previous count is in the file before a pool is written. After ``SIGKILL`` the lock is free and the file is there:
   the next owner, or the next start of tlbbench, gives the pages back first.
 * Pools are put back by difference: what others added meanwhile stays.
 

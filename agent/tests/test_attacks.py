@@ -71,7 +71,7 @@ def test_random_kills_lose_nothing_and_store_nothing_twice(node: Node, server: M
     assert len(server.stored) >= KILLS // 10, "the kills left room for some work"
     assert max(server.created.values()) == 1, "the server made each report once"
     leftovers = list(node.spool.rglob(".*.tmp"))
-    assert leftovers == [], "half-written files are cleared away"
+    assert leftovers == [], "half-written files are removed"
 
 
 class Nursery:
@@ -118,7 +118,7 @@ def waiting_ids(node: Node) -> list[str]:
 
 
 def test_an_outage_is_made_up_for_in_order(node: Node, server: MisbehavingServer) -> None:
-    """Ten minutes without a server at one sample a minute, told by a clock thirty times as fast as the real one."""
+    """Ten minutes without a server at one sample per minute, told by a clock thirty times as fast as the real one."""
     outage_seconds, interval_seconds = 20.0, 2.0
     server.away = True
     process = node.start("run", "--interval", f"{interval_seconds:g}s")

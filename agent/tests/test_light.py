@@ -39,7 +39,7 @@ def peak_rss_bytes(pid: int) -> int:
 
 
 def test_memory_and_processor_time_on_this_machine(node: Node, server: MisbehavingServer) -> None:
-    """Observes this machine, whose processes are whatever runs here. One cycle a second stands for one a minute."""
+    """Observes this machine, whose processes are whatever runs here. One cycle per second stands for one per minute."""
     process = node.start("daemon", "--interval", "1s")
     server.wait_for_attempts(3, 60)
     before = processor_seconds(process.pid)

@@ -340,7 +340,7 @@ def _pg_settings(server: Server) -> list[list[str]]:
 
 
 def settings(servers: Path, work: Path) -> None:
-    """Print the rows of hugeplan/planner/demand/engines/postgresql_settings.py."""
+    """Print hugeplan/planner/demand/engines/postgresql_settings.csv."""
     seen: dict[tuple[str, ...], list[int]] = {}
     for server in sorted(installed(servers, work), key=lambda s: int(s.version.split(".")[0])):
         if server.version not in FITTED.values() or server.label != "zonky":
@@ -348,14 +348,17 @@ def settings(servers: Path, work: Path) -> None:
         for name, kind, unit, minimum, maximum, default, choices, context in _pg_settings(server):
             if context == "internal" and name != "wal_segment_size":
                 continue
-            letter = "e" if kind == "enum" else kind[0]
             shown = "" if kind == "string" else default
             plain = choices.strip("{}").replace('"', "")
-            seen.setdefault((name, letter, unit, minimum, maximum, shown, plain), []).append(
+            seen.setdefault((name, kind, unit, minimum, maximum, shown, plain), []).append(
                 int(server.version.split(".")[0])
             )
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    table.writerow(
+        ("name", "vartype", "unit", "min_val", "max_val", "boot_val", "enumvals", "first_version", "last_version")
+    )
     for key, majors in sorted(seen.items(), key=lambda item: (item[0][0].lower(), item[1])):
-        print("|".join((*key, f"{majors[0]}-{majors[-1]}")))
+        table.writerow((*key, majors[0], majors[-1]))
 
 
 def main() -> None:

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _end(number: int, _frame: object) -> None:
-    """Ends as by an exception: servers are stopped and the pool gets its former count back."""
+    """Ends as by an exception: servers are stopped and the pool gets its previous count back."""
     sys.exit(128 + number)
 
 

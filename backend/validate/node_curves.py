@@ -17,7 +17,7 @@ EXCLUSIVE = ("nice", "-n", "-20")
 
 
 class CurvesError(Exception):
-    """No curves could be had; the message says why."""
+    """No curves are available; the message says why."""
 
 
 def measure_curves(tlbbench: Path, save_to: Path, *, max_memory_bytes: int, profile: str) -> HardwareFacts:

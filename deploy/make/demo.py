@@ -32,7 +32,7 @@ SAMPLE_INTERVAL = "30s"
 POLL_SECONDS = 0.1
 RESTARTS = 5
 RESTART_WINDOW_SECONDS = 120.0
-"""More restarts than this within this time, and the demo ends: something is wrong that starting again does not mend."""
+"""More restarts than this within this time, and the demo ends: something is wrong that a new start does not repair."""
 READY = re.compile(r"^ready (\S+)", re.MULTILINE)
 MOST_SYNTHETIC = 100_000
 PR_SET_PDEATHSIG = 1

@@ -1,4 +1,4 @@
-"""Runs every static check of the house: `make check`. All run; the exit status is 1 when one found something."""
+"""Runs every static check of this repository: `make check`. All run; the exit status is 1 when one found something."""
 
 from __future__ import annotations
 

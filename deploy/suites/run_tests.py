@@ -1,4 +1,4 @@
-"""Runs every test suite of the house and sums them: `make test`.
+"""Runs every test suite of this repository and sums them: `make test`.
 
 Each suite runs even if an earlier one failed. A suite that cannot run here is skipped with its reason, and is never
 counted as passed. The last line printed is exactly `N passed, N failed, N skipped`;
@@ -189,7 +189,7 @@ def judge(suite: Suite, status: int | None, output: str, junit: Path) -> SuiteRe
 
 
 def suite_environment() -> dict[str, str]:
-    """The environment of every suite: this house's tools first, and none of the user's own hugeplan settings."""
+    """The environment of every suite: this repository's tools first, and none of the user's own hugeplan settings."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("HUGEPLAN_") or name in KEPT_SETTINGS
     }
@@ -218,7 +218,7 @@ def report(results: Mapping[str, tuple[SuiteResult, float]]) -> SuiteResult:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Run the test suites of the house.")
+    parser = argparse.ArgumentParser(description="Run the test suites of this repository.")
     parser.add_argument("--state-dir", type=Path, default=HOUSE / ".state")
     parser.add_argument("suites", nargs="*", help=f"only these: {', '.join(suite.name for suite in SUITES)}")
     arguments = parser.parse_args()

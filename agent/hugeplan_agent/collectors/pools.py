@@ -26,7 +26,7 @@ def _pools_below(host: Host, folder: str, names: tuple[str, ...]) -> list[dict[s
 
 
 def global_pools(host: Host) -> list[dict[str, Any]]:
-    """One entry a page size. Raises NoData on a kernel without hugetlb pages."""
+    """One entry per page size. Raises NoData on a kernel without hugetlb pages."""
     return _pools_below(
         host,
         GLOBAL,

@@ -1,4 +1,4 @@
-"""Settings of the running kernel that a plan of huge pages looks at, by the kernel's names."""
+"""Settings of the running kernel that a plan of huge pages uses, by the kernel's names."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ int main(int argc, char **argv)
         (void)mprotect(dropped, 1u << 20, PROT_NONE);
         (void)mprotect(dropped, 1u << 20, PROT_READ | PROT_WRITE);
         memset(dropped, 1, 1u << 20);
-        /* One line a page at a random line; or every line. */
+        /* One line per page at a random line; or every line. */
         char *first = NULL, *previous = NULL;
         for (size_t i = 0; i < count; i++) {
             char *node = base + (size_t)order[i] * step + (step > LINE ? draw() % (step / LINE) * LINE : 0);

@@ -192,7 +192,7 @@ part_tidy() {
     has clang-tidy || { skip "tidy" "clang-tidy is not installed"; return; }
     [ -f "$builds/native/compile_commands.json" ] || build native '' gcc || return
     local output=$builds/tidy.log
-    # One process a core, one file a process: the tool is slow, and with several files its va_list check errs.
+    # One process per core, one file per process: the tool is slow, and with several files its va_list check errs.
     if find "$home/src" -name '*.c' -print0 | xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p "$builds/native" \
         >"$output" 2>/dev/null; then
         pass "tidy clang-tidy finds nothing"

@@ -164,7 +164,7 @@ BREAK_EVEN = {
     "saved_bytes_per_connection": 524288,
     "rounding_bytes": 0,
     "idle_pool_bytes": 0,
-    "text": "2M pages save 512 KiB a connection",
+    "text": "2M pages save 512 KiB per connection",
 }
 DELTA = {
     "backing": "2M",

@@ -126,7 +126,7 @@ def run_chase(program: str, key: Key, kind: str, page_bytes: int) -> tuple[float
 
 
 def compare_point(program: str, document: dict[str, Any], points: dict[Key, Point]) -> None:
-    """Chases every page size of a document that has one point a curve."""
+    """Chases every page size of a document that has one point per curve."""
     for curve in document["latency"]["curves"]:
         if not curve["points"]:
             print(f"{curve['name']}: {curve['status']}: {curve['reason']}", flush=True)
@@ -192,7 +192,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--layouts", default=",".join(LAYOUTS), help="for tlbbench --curves")
     parser.add_argument("--max-memory", help="for tlbbench: what all page sizes may take at once")
     parser.add_argument("--page-sizes", help="for tlbbench: for example 4K,THP,2M,1G")
-    parser.add_argument("--time-limit", default="12", help="for tlbbench, seconds a point (default: 12)")
+    parser.add_argument("--time-limit", default="12", help="for tlbbench, seconds per point (default: 12)")
     parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)), help="core for both sides")
     parser.add_argument("--json", dest="json_path", help="file for all rounds; what it already holds counts too")
     arguments = parser.parse_args()

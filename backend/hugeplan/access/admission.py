@@ -2,7 +2,7 @@
 
 A credential that was good a moment ago is remembered, so that judging it needs no database; the handler asks the
 database again, in its own transaction, so that a revoked one ends at once. What is not remembered is looked up, a few
-at a time, and only while its address has not guessed too often: of a flood of forged credentials, one a second
+at a time, and only while its address has not guessed too often: of a flood of forged credentials, one per second
 reaches a statement.
 """
 

@@ -61,7 +61,7 @@ async def replace_token(database: Database, name: str, role: Role) -> str:
         now = datetime.now(UTC)
         machines = await repository.machines_of_named(session, name, role.value)
         await repository.revoke_named(session, name, role.value, now)
-        # Who starts the demo owns the database: the machine that the former token was bound to may bind the new one.
+        # Who starts the demo owns the database: the machine that the previous token was bound to may bind the new one.
         for machine_id in machines:
             plain = machine_id.partition(CLONE_MARK)[0]
             await repository.approve_enrolment(session, plain, name, now, now + APPROVAL)

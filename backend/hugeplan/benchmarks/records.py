@@ -14,6 +14,7 @@ from hugeplan.api.schemas import JsonObject
 from hugeplan.documents.tlbbench import Geometry, TlbbenchDocument
 from hugeplan.hardware.wins import cases_of_run
 from hugeplan.planner.evaluation.win_matrix import TIE, WinCase, fastest, winner
+from hugeplan.planner.model import MIB
 
 COMPLETE, PRESENT, ABSENT = 2, 1, 0
 
@@ -112,6 +113,6 @@ def granule_of_2m(geometry: Geometry | None) -> int | None:
     """What one TLB entry covers with 2 MiB pages: from hugetlb pages if measured, else from THP."""
     if geometry is None:
         return None
-    candidates = [g for g in geometry.effective_granule if g.page_bytes == 2 * 1024**2 and g.granule_bytes]
+    candidates = [g for g in geometry.effective_granule if g.page_bytes == 2 * MIB and g.granule_bytes]
     candidates.sort(key=lambda granule: granule.backing_kind != "hugetlb")
     return candidates[0].granule_bytes if candidates else None

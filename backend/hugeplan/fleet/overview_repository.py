@@ -13,6 +13,7 @@ from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 from hugeplan.db.models import NodeFindingRow, NodeRow, NodeStateRow, PlanInForceRow, RunRow, RunWinsRow
 from hugeplan.db.session import ReadSession
 from hugeplan.fleet.selector import NodeSelector, conditions
+from hugeplan.planner.model import MIB
 
 MAX_PARTS = 200
 
@@ -32,7 +33,7 @@ async def totals(session: ReadSession, selector: NodeSelector, stale_before: dat
         func.count().filter(NodeRow.last_report_at < stale_before).label("nodes_stale"),
         func.count().filter(NodeRow.findings_wrong > 0).label("nodes_wrong"),
         func.count().filter(NodeRow.findings_attention > 0).label("nodes_attention"),
-        func.count().filter(NodeRow.effective_granule_bytes < 2 * 1024**2).label("nodes_fractured"),
+        func.count().filter(NodeRow.effective_granule_bytes < 2 * MIB).label("nodes_fractured"),
         func.count().filter(NodeRow.latest_run_id.is_not(None)).label("nodes_measured"),
         func.count().filter(unknown).label("nodes_unknown"),
         _bytes(NodeRow.mem_total_bytes).label("mem_total_bytes"),

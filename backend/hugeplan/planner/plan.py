@@ -47,7 +47,7 @@ from hugeplan.planner.sentences import headline, why_instance
 from hugeplan.planner.shortfall import missing_bytes, shortfall_of
 from hugeplan.planner.units import format_bytes
 
-#: Parts of the ledger that the risk looks at instead of taking them as planned.
+#: Parts of the ledger whose own history the risk uses in place of the planned amount.
 _GIVES_WAY = (LedgerKind.TENANTS, LedgerKind.PAGE_CACHE, LedgerKind.RECLAIMABLE)
 
 

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-MIB: Final = 1024**2
-GIB: Final = 1024**3
+from hugeplan.planner.model import GIB, MIB
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,11 @@ from hugeplan.fleet.ingest.in_force import SavedPlans
 from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.fleet.ingest.node_update import Node
 from hugeplan.fleet.ingest.statements import NODE_COLUMNS
+from hugeplan.planner.model import MIB
 from hugeplan.seed.fleet import Machine, SyntheticNode, nodes
 from hugeplan.seed.runs import synthetic_run
 
-_PAGE_2M = 2 * 1024**2
+_PAGE_2M = 2 * MIB
 _JSON_COLUMNS = frozenset(
     {"labels", "pools", "spool", "inventory", "sample", "processes", "collectors", "findings", "measured", "sections"}
 )

@@ -126,7 +126,7 @@ def test_killed_at_random_moments_it_leaves_the_old_or_the_new_pool_and_says_whi
         tries.wait_for_the_guard()
         assert main(["apply", "--status", "--root", str(node)]) == 0
         words = capsys.readouterr().out
-        # Ended before its first word in the journal, which is the former run's still: nothing was changed.
+        # Ended before its first word in the journal, which is still the previous run's: nothing was changed.
         says = words.partition(":")[0] if f"({name})" in words else "old"
         tries.check(tries.counts() == {"old": old, "new": wanted}.get(says), (kill, words, old, wanted))
         journal = json.loads((node / "var/lib/hugeplan/apply.json").read_text())

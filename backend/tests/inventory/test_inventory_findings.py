@@ -1,4 +1,4 @@
-"""Findings about a cluster as it is. Each fault has its opposite: mended, the finding is gone."""
+"""Findings about a cluster as it is. Each fault has its opposite: without the fault the finding is gone."""
 
 from __future__ import annotations
 

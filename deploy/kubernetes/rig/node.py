@@ -192,14 +192,14 @@ class Node:
         self.start_kubelet()
 
     def _is_ready_since(self, started: float) -> bool:
-        """Ready, reported after ``started``: the API server still holds the former kubelet's words."""
+        """Ready, reported after ``started``: the API server still holds the previous kubelet's words."""
         nodes = {one["metadata"]["name"]: one for one in self.cluster.get("/api/v1/nodes")["items"]}
         conditions = nodes.get(self.name, {}).get("status", {}).get("conditions") or ()
         ready = next((one for one in conditions if one["type"] == "Ready"), None)
         if ready is None or ready["status"] != "True":
             return False
         beat = time.mktime(time.strptime(ready["lastHeartbeatTime"], "%Y-%m-%dT%H:%M:%SZ")) - time.timezone
-        # Heartbeats are whole seconds: one in the second of the start may be the former kubelet's.
+        # Heartbeats are whole seconds: one in the second of the start may be the previous kubelet's.
         return beat > int(started)
 
     def status(self) -> dict[str, Any]:

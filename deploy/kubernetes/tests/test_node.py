@@ -304,7 +304,7 @@ def test_a_pool_that_shrank_under_a_running_server_is_found(lab: Lab) -> None:
     used = hugetlb.used()
     assert used < 330
     lab.node.stop_kubelet()
-    # The kernel keeps what is in use, and the kubelet counts it anew before it looks at its pods.
+    # The kernel keeps what is in use, and the kubelet counts it anew before it reads its pods.
     assert hugetlb.reserve(0) == used
     lab.node.start_kubelet()
     assert kib(lab.node.status()["capacity"]["hugepages-2Mi"]) == used * PAGE_KIB

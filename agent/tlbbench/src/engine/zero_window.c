@@ -9,7 +9,7 @@
 
 enum {
     LINE_BYTES = 64,
-    /* A cycle starts at any of so many pages: which pages share a set, and their entries a line, differs by that. */
+    /* A cycle starts at any of so many pages: which pages share a set, and their entries per line, differs by that. */
     START_PAGES = 2048,
     LINE_STEP = 37, /* odd, so that pages in a row fall into cache sets far apart and all lines are used */
 };

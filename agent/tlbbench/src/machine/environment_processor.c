@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    /* The first CPU's block is enough; the file grows by more than 1 KiB a CPU. POWER names the machine in the last
+    /* The first CPU's block is enough; the file grows by more than 1 KiB per CPU. POWER names the machine in the last
      * lines, after all CPUs. */
     CPUINFO_BYTES = 1 << 20,
     CELL_BYTES = 16,            /* more than a device tree's cell has */

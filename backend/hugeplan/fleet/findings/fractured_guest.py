@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.fleet.findings.base import NodeFinding, Observed, attention
+from hugeplan.planner.model import MIB
 from hugeplan.planner.units import format_bytes
 
 CODE = "fractured_guest"
-_PAGE_2M = 2 * 1024**2
+_PAGE_2M = 2 * MIB
 
 
 def check(observed: Observed) -> Iterable[NodeFinding]:

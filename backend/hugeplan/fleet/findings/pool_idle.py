@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.fleet.findings.base import NodeFinding, Observed, attention, idle_pages_by_size, pages_by_size
+from hugeplan.planner.model import GIB
 from hugeplan.planner.units import format_bytes
 
 CODE = "pool_idle"
-LEAST_IDLE_BYTES = 1024**3
+LEAST_IDLE_BYTES = GIB
 LEAST_IDLE_FRACTION = 0.2
 
 

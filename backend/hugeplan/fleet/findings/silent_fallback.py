@@ -9,10 +9,11 @@ from hugeplan.fleet.findings.base import NodeFinding, Observed, idle_pages_by_si
 from hugeplan.fleet.observation import observed_database
 from hugeplan.planner.findings.container_limits import FIX, REFUSES
 from hugeplan.planner.findings.container_limits import silent_fallback as refused_by_limit
+from hugeplan.planner.model import MIB
 from hugeplan.planner.units import format_bytes
 
 CODE = "silent_fallback"
-_LEAST_SEGMENT_BYTES = 64 * 1024**2
+_LEAST_SEGMENT_BYTES = 64 * MIB
 
 
 def check(observed: Observed) -> Iterable[NodeFinding]:

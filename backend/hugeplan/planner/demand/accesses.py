@@ -7,7 +7,7 @@ to an item that was not used lately costs a TLB miss and a page walk. Accesses t
 (the second half of an 8 KiB block) are *near*: their page-table entry lies in the cache line just read.
 
 PostgreSQL's figures were checked against a real server by clearing and reading the referenced bits of a backend's
-pages around a known number of lookups (docs/model.md has the counts).
+pages around a known number of lookups (docs/model-results.md has the counts).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ of their time hides behind other reads. Assumed."""
 
 CLIENT_OPERATION_NS = Range(8_000.0, 20_000.0, 60_000.0)
 """CPU time of a client's short operation on one core, assumed where no throughput is given: a PostgreSQL key lookup by
-prepared statement took 21 microseconds with its client (docs/model.md)."""
+prepared statement took 21 microseconds with its client (docs/model-results.md)."""
 
 SERVER_OPERATION_NS = Range(2_000.0, 4_000.0, 10_000.0)
 """The same for one step of a loop inside the server; PostgreSQL's took 4 to 5.5 microseconds."""

@@ -26,7 +26,7 @@ from hugeplan.planner.model import (
     Source,
     Term,
 )
-from hugeplan.planner.pages import ceil_pages, page_label
+from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, floor_to_multiple, page_label
 from hugeplan.planner.units import format_bytes, format_mysql_bytes
 
 
@@ -229,6 +229,30 @@ def equal_mappings(name: str, size_bytes: int, count: int, page_bytes: int, refe
         reference=reference,
     )
     return whole_mapping(name, size_bytes, page_bytes, explanation, count)
+
+
+def whole_page_fits(
+    setting: str, what: str, size_bytes: int, page_bytes: int, format_size: Callable[[int], str]
+) -> tuple[FitSuggestion, ...]:
+    """Values of ``setting`` that leave no part of the last page of one mapping empty: the next below, the next above.
+
+    Nothing where ``size_bytes`` is whole pages already. ``what`` names the mapping in the reason.
+    """
+    shrunk, grown = floor_to_multiple(size_bytes, page_bytes), ceil_to_multiple(size_bytes, page_bytes)
+    if shrunk == grown:
+        return ()
+    return tuple(
+        FitSuggestion(
+            setting=setting,
+            value=format_size(size),
+            direction=direction,
+            waste_before_bytes=grown - size_bytes,
+            waste_after_bytes=0,
+            reason=f"The {what} then fills whole pages of {page_label(page_bytes)}.",
+        )
+        for direction, size in (("shrink", shrunk), ("grow", grown))
+        if size
+    )
 
 
 def given(name: str, value: int, *, is_bytes: bool = True) -> Term:

@@ -21,13 +21,14 @@ class Dialect:
     """How an engine writes its settings: its name, its size reader and printer, and how it spells names.
 
     ``without_a_rule``: settings that the engine has and that change nothing here; their values are not read.
+    It is a function, because the names are read from a file when a setting without a rule is first met.
     """
 
     engine: str
     parse_bytes: Callable[[str | int, str], int]
     format_bytes: Callable[[int], str]
     canonical_name: Callable[[str], str] = str.strip
-    without_a_rule: frozenset[str] = frozenset()
+    without_a_rule: Callable[[], frozenset[str]] = frozenset
 
 
 class SettingTable:
@@ -53,7 +54,7 @@ class SettingTable:
             spec = self._by_name.get(name)
             if spec is not None:
                 values[name] = read_value(spec, text, self._dialect)
-            elif name not in self._dialect.without_a_rule:
+            elif name not in self._dialect.without_a_rule():
                 hint = closest_hint(name, self._by_name)
                 raise UnknownSettingError(
                     f"settings.{given_name}", given_name, f"a setting of {self._dialect.engine}{hint}"

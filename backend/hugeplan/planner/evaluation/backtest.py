@@ -39,7 +39,7 @@ rounding, which no source states."""
 
 # Assumed where the source does not say. A read-only lookup by a client costs a core 10 to 40 us (client and server on
 # one machine); an in-memory row read over local messages 0.3 to 5 us. A line of memory takes 80 to 150 ns, and rows
-# stream at 5 to 20 bytes a ns.
+# stream at 5 to 20 bytes per ns.
 CLIENT_LOOKUP_NS = Range(10_000.0, 20_000.0, 40_000.0)
 MESSAGE_NS = Range(0.0, 1_000.0, 5_000.0)
 LINE_NS = Range(80.0, 100.0, 150.0)
@@ -190,7 +190,7 @@ def _saving(profile: AccessProfile, hardware: HardwareFacts, page_bytes: int, pr
 def _uniform_reads(
     footprint_bytes: float, operation_ns: Range, *, exposed: Range, near: float = 0.0, item_bytes: float = 64.0
 ) -> AccessProfile:
-    """A loop that does nothing but read uniform random places, one an operation."""
+    """A loop that does nothing but read uniform random places, one per operation."""
     region = AccessRegion("read", footprint_bytes, max(1.0, footprint_bytes / item_bytes), item_bytes, 1.0, near)
     return AccessProfile((region,), 0.0, 0.0, 0.0, (1.0, 1.0), (), operation_ns, exposed)
 

@@ -10,7 +10,7 @@ A walk's references are the leaf entry and, in a guest whose host maps small pag
 page table. What is in the cache follows from Che's approximation: data lines, page-table lines, the lines read in
 between, and neighbours' lines in proportion to time. The two prices are a least-squares fit; the cache's size and the
 neighbours' rate are searched. Source: sheet sections 2, 4 and 10; the place of time and neighbours: measured
-(docs/model.md).
+(docs/model-results.md).
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from hugeplan.planner.gain.translation import CACHE_LINE_BYTES, Floats, characteristic_times, lru_misses
-from hugeplan.planner.model import PressurePoint
+from hugeplan.planner.model import MIB, PressurePoint
 
-MIB = 1 << 20
 FOREIGN_LINES = 1e15
 """Items of the class that stands for lines never read again: so many that none of them is ever found."""
 
 POINTS_MIN = 6
-CANDIDATE_CACHE_BYTES = tuple(2.0**k * MIB for k in np.arange(1.0, 8.01, 0.5))
+CANDIDATE_CACHE_BYTES = tuple(int(2.0**k * MIB) for k in np.arange(1.0, 8.01, 0.5))
 CANDIDATE_FOREIGN_LINES_PER_NS = (0.0, *(0.001 * 500.0 ** (k / 13.0) for k in range(15)))
 _PLACEMENT_NS = 3.0
 """Error of a point that its own scatter does not show: where the kernel happened to place pages."""

@@ -15,12 +15,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from hugeplan.planner.gain.pressure_fit import PressureFit, Walker, fit_pressure, nested_line_bytes
+from hugeplan.planner.gain.pressure_fit import (
+    CANDIDATE_CACHE_BYTES,
+    PressureFit,
+    Walker,
+    fit_pressure,
+    nested_line_bytes,
+)
 from hugeplan.planner.gain.translation import CACHE_LINE_BYTES, page_table_cache, uniform_miss
 from hugeplan.planner.memory.page_tables import leaf_entry_bytes
-from hugeplan.planner.model import Confidence, HardwareFacts, LatencyCurve, Range, Source, Term
-
-MIB = 1 << 20
+from hugeplan.planner.model import MIB, Confidence, HardwareFacts, LatencyCurve, Range, Source, Term
 
 # Assumed where nothing is measured: (low, likely, high). Server parts of the catalogue's years lie inside.
 ASSUMED_L1_ENTRIES = (32.0, 64.0, 96.0)
@@ -33,14 +37,14 @@ ASSUMED_L1_MISS_NS = Range(1.5, 2.3, 3.0)
 ASSUMED_L2_BYTES = 1 * MIB
 ASSUMED_CACHE_BYTES = 32 * MIB
 ASSUMED_FOREIGN_LINES_PER_NS = {True: Range(0.0, 0.02, 0.15), False: Range(0.0, 0.002, 0.02)}
-"""Lines a ns that neighbours bring into the shared last-level cache: in a guest (True), on bare metal. 0.1 a ns, that
-is 6 GB/s, was measured in a guest on a shared host (docs/model.md); of other nodes nothing is known."""
+"""Lines per ns that neighbours bring into the shared last-level cache: in a guest (True), on bare metal. 0.1 per ns, that
+is 6 GB/s, was measured in a guest on a shared host (docs/model-results.md); of other nodes nothing is known."""
 
 POOR_FIT = 2.5
 """Residual of a pressure fit, in errors of its points, from which on its confidence is not high."""
 
 MEASURED_MEMORY_SHARE = 0.3
-"""Neighbours' traffic moves memory's latency too: one node's fits gave 113 to 199 ns within an hour (docs/model.md)."""
+"""Neighbours move memory latency too: fits of one node gave 113 to 199 ns within an hour (docs/model-results.md)."""
 
 MEASURED_FOREIGN_FACTORS = (0.4, 2.5)
 """Neighbours come and go: their rate while a database runs may be this much below or above the measured one."""
@@ -48,8 +52,6 @@ MEASURED_FOREIGN_FACTORS = (0.4, 2.5)
 MEASURED_CACHE_FACTORS = (0.125, 2.0)
 """A chase has the cache to itself. An engine shares it with its own code and rows, and on a shared host with
 neighbours: page tables may keep as little as an eighth of what the chase's did. Assumed, on the safe side."""
-
-CANDIDATE_CACHE_BYTES = tuple(int(2**k * MIB) for k in np.arange(1.0, 8.01, 0.5))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Huge page words of a kernel command line, as a finding looks at them: pools of the next boot, and what is ignored.
+"""Huge page words of a kernel command line, as a finding reads them: pools of the next boot, and what is ignored.
 
 The replay itself, by kernel version, is in :mod:`kernel_replay`; the linter has its rules and fixes.
 """

@@ -86,7 +86,7 @@ def aks_kube_reserved_bytes(mem_bytes: int) -> int:
 
 
 def eks_kube_reserved_bytes(max_pods: int) -> int:
-    """EKS (AL2) kube-reserved memory: 11 MiB a pod + 255 MiB. 17 pods -> 442 MiB.
+    """EKS (AL2) kube-reserved memory: 11 MiB per pod + 255 MiB. 17 pods -> 442 MiB.
 
     Source: amazon-eks-ami bootstrap.sh.
     """

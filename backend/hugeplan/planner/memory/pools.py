@@ -193,7 +193,7 @@ def _explanation(demand: int, held: int, slack: int, page_bytes: int, policy: Po
 
 
 def present_pages(node: NodeFacts) -> dict[tuple[int, int], int]:
-    """Pages that stand today by (NUMA node, page size); nothing for nodes whose pools are unknown."""
+    """Allocated pages today by (NUMA node, page size); nothing for nodes whose pools are unknown."""
     return {(n.id, pool.page_bytes): pool.nr_hugepages for n in node.numa for pool in n.pools or ()}
 
 

@@ -205,7 +205,7 @@ def points_from_workload(
     read_ns: float,
     steps: int = 24,
 ) -> tuple[BenefitPoint, ...]:
-    """A table made from a description instead of a measurement: throughput per core in operations a second.
+    """A table made from a description instead of a measurement: throughput per core in operations per second.
 
     ``X(B) = 1e9 / (cpu + miss(B) * read)``, miss from Che's approximation over blocks of Zipf popularity ``zipf_s``.
     One block an operation. The result is an assumption and must be shown as one.

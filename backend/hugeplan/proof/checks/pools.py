@@ -22,7 +22,7 @@ def subject_of(pool: PoolPlan) -> str:
 
 
 def real_pages(observed: Observation, pool: PoolPlan) -> int | None:
-    """Pages that stand without those lent beyond the count; None: unknown. A size that is not there has none."""
+    """Allocated pages less those lent beyond the count; None: unknown. A size that is not there has none."""
     found = observed.pool(pool.numa_node, pool.page_bytes)
     if found is None:
         return 0 if observed.knows("pools") else None

@@ -136,7 +136,7 @@ def test_memory_that_takes_no_huge_page_is_left_out_of_what_is_sized() -> None:
 
 @pytest.mark.parametrize("memory_gib", range(17, 31))
 def test_chunks_of_mysql_are_counted_whole(memory_gib: int) -> None:
-    """Eight instances of 128 MiB chunks make stairs of 1 GiB; the pool ends on the last stair that fits."""
+    """Eight instances of 128 MiB chunks make steps of 1 GiB; the pool ends on the last step that fits."""
     sized = DatabaseInstance(name="my", engine="mysql", version="8.0", pool_min_bytes=GIB, pool_max_bytes=20 * GIB)
     node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=memory_gib * GIB),))
     tenant = Tenant(name="app", request_bytes=4 * GIB, limit_bytes=6 * GIB)

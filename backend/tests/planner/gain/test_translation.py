@@ -136,7 +136,7 @@ def test_oracle_6_guest_on_4k_host() -> None:
 
 
 def test_oracle_7_wide_rows_dilute_the_gain() -> None:
-    streaming_ns = 16384 / 10.0  # 10 GB/s is 10 bytes a ns
+    streaming_ns = 16384 / 10.0  # 10 GB/s is 10 bytes per ns
     walk_4k = LATENCIES.memory_ns + LATENCIES.l3_ns + L2_HIT_PENALTY_NS
     walk_2m = LATENCIES.l3_ns + L2_HIT_PENALTY_NS
     assert (round(walk_4k, 2), round(walk_2m, 2)) == (127.33, 27.33)

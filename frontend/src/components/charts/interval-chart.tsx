@@ -33,7 +33,7 @@ interface IntervalChartProps {
   format: (value: number, range: IntervalRange) => string;
   /** The two ends, where they are not just two values. */
   formatInterval?: (range: IntervalRange) => string;
-  /** One line a row, for long lists. */
+  /** One line per row, for long lists. */
   compact?: boolean;
 }
 

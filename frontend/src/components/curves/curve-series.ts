@@ -11,7 +11,7 @@ import { formatBytes } from "@/lib/units";
 
 /** What the layouts of a curve are called for a reader. */
 const LAYOUTS: Record<string, string> = {
-  line_per_page: "One line a page",
+  line_per_page: "One line per page",
   random_64b: "Random",
   packed: "Packed",
 };

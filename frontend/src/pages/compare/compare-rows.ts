@@ -56,7 +56,7 @@ function hasPoints(curve: RunCurve | null): curve is RunCurve {
   return curve?.points.some((point) => point.ns_p50 !== null) ?? false;
 }
 
-/** One line a run and backing. The hue is the page size's; the marker tells the runs apart. */
+/** One line per run and backing. The hue is the page size's; the marker tells the runs apart. */
 export function comparedSeries(
   comparison: RunComparison,
   layout: string,

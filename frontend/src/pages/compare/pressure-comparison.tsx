@@ -39,7 +39,7 @@ export function comparedBackings(comparison: RunComparison, footprint: number): 
   );
 }
 
-/** One line a run and page size, over one footprint. */
+/** One line per run and page size, over one footprint. */
 export function comparedPressure(
   comparison: RunComparison,
   footprint: number,

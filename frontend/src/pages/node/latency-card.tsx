@@ -21,7 +21,7 @@ interface LatencyCardProps {
   basePageBytes: number;
 }
 
-/** Latency over footprint, one line a page size. */
+/** Latency over footprint, one line per page size. */
 export function LatencyCard({ run, levels, basePageBytes }: LatencyCardProps) {
   const layouts = layoutsOf(run.curves);
   const [chosen, setChosen] = useState<string | null>(null);

@@ -47,13 +47,13 @@ describe("rowsPivot", () => {
     expect(one && changeToBase(one, "2M")).toBeNull();
   });
   it("names the backing with the best median", () => {
-    expect(rowsFinding(pivot)).toBe("2M pages read +37% rows a second against 4K, in the median of 1 case.");
+    expect(rowsFinding(pivot)).toBe("2M pages read +37% rows per second against 4K, in the median of 1 case.");
     const thp = (workers: number, rate: number) => [
       measurement({ workers }),
       measurement({ workers, backing: "THP", page_bytes: 2 ** 21, rows_per_second: rate }),
     ];
     expect(rowsFinding(rowsPivot([...thp(1, 1200), ...thp(2, 1300), ...thp(4, 12_000)]))).toBe(
-      "THP reads +30% rows a second against 4K, in the median of 3 cases.",
+      "THP reads +30% rows per second against 4K, in the median of 3 cases.",
     );
     expect(rowsFinding(rowsPivot([measurement({})]))).toBe(
       "How many rows per second does each page size read?",

@@ -99,5 +99,5 @@ export function rowsFinding(pivot: RowsPivot): string {
   const [best] = changes;
   if (!best) return "How many rows per second does each page size read?";
   const cases = `in the median of ${formatCount(best.count)} ${best.count === 1 ? "case" : "cases"}`;
-  return `${best.backing === "THP" ? "THP reads" : `${best.backing} pages read`} ${formatPercentChange(best.change)} rows a second against 4K, ${cases}.`;
+  return `${best.backing === "THP" ? "THP reads" : `${best.backing} pages read`} ${formatPercentChange(best.change)} rows per second against 4K, ${cases}.`;
 }

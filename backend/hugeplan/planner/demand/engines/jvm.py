@@ -25,6 +25,7 @@ from hugeplan.planner.demand.base import (
     build_demand,
     equal_mappings,
     require_version,
+    whole_page_fits,
 )
 from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer
 from hugeplan.planner.errors import PlannerError
@@ -39,7 +40,7 @@ from hugeplan.planner.model import (
     Range,
     SettingAdvice,
 )
-from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages, floor_to_multiple, page_label
+from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages
 from hugeplan.planner.units import format_mysql_bytes, parse_jvm_bytes
 
 VERSIONS: Final = ("25", "24", "23", "22", "21", "20", "19", "18", "17", "11", "8")
@@ -231,24 +232,9 @@ def _advice(page_bytes: int, heap_bytes: int) -> tuple[SettingAdvice, ...]:
 
 
 def _fits(heap_bytes: int, page_bytes: int) -> tuple[FitSuggestion, ...]:
-    waste = ceil_to_multiple(heap_bytes, page_bytes) - heap_bytes
-    if waste == 0 or page_bytes < 16 * MIB:
+    if page_bytes < 16 * MIB:
         return ()
-    grown, shrunk = ceil_to_multiple(heap_bytes, page_bytes), floor_to_multiple(heap_bytes, page_bytes)
-    reason = f"The heap then fills whole pages of {page_label(page_bytes)}."
-    options = (("shrink", shrunk), ("grow", grown))
-    return tuple(
-        FitSuggestion(
-            setting="Xmx",
-            value=format_mysql_bytes(size).lower(),
-            direction=direction,
-            waste_before_bytes=waste,
-            waste_after_bytes=0,
-            reason=reason,
-        )
-        for direction, size in options
-        if size
-    )
+    return whole_page_fits("Xmx", "heap", heap_bytes, page_bytes, lambda size: format_mysql_bytes(size).lower())
 
 
 def _notes(collector: str, also: tuple[tuple[int, int], ...], page_bytes: int) -> tuple[str, ...]:

@@ -26,9 +26,10 @@ from hugeplan.planner.demand.base import (
     build_demand,
     equal_mappings,
     require_version,
+    whole_page_fits,
 )
+from hugeplan.planner.demand.data_files import option_names
 from hugeplan.planner.demand.engines.innodb_accesses import innodb_key_lookup
-from hugeplan.planner.demand.engines.mariadb_variables import VARIABLES
 from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer, underscored
 from hugeplan.planner.model import (
     KIB,
@@ -210,25 +211,9 @@ def _error_pages(mappings: tuple[LargeMapping, ...], page_bytes: int) -> int:
 
 def fit_suggestions(pool: LargeMapping, page_bytes: int) -> tuple[FitSuggestion, ...]:
     """innodb_buffer_pool_size in whole pages, down and up, where one mapping leaves a part of its last page empty."""
-    waste = ceil_to_multiple(pool.size_bytes, page_bytes) - pool.size_bytes
-    if pool.count > 1 or page_bytes <= _EXTENT_BYTES or waste == 0:
+    if pool.count > 1 or page_bytes <= _EXTENT_BYTES:
         return ()
-    options = (
-        ("shrink", floor_to_multiple(pool.size_bytes, page_bytes)),
-        ("grow", ceil_to_multiple(pool.size_bytes, page_bytes)),
-    )
-    return tuple(
-        FitSuggestion(
-            setting="innodb_buffer_pool_size",
-            value=format_mysql_bytes(size),
-            direction=direction,
-            waste_before_bytes=waste,
-            waste_after_bytes=0,
-            reason=f"The pool then fills whole pages of {page_label(page_bytes)}.",
-        )
-        for direction, size in options
-        if size
-    )
+    return whole_page_fits("innodb_buffer_pool_size", "pool", pool.size_bytes, page_bytes, format_mysql_bytes)
 
 
 def _advice(page_bytes: int) -> tuple[SettingAdvice, ...]:
@@ -316,7 +301,14 @@ SETTINGS: Final = (
     settings.count("innodb_buffer_pool_instances", "Ignored since 10.5.", minimum=0, maximum=64, matters=False),
 )
 _TABLE: Final = SettingTable(
-    SETTINGS, Dialect("MariaDB", parse_mysql_bytes, format_mysql_bytes, underscored, VARIABLES)
+    SETTINGS,
+    Dialect(
+        "MariaDB",
+        parse_mysql_bytes,
+        format_mysql_bytes,
+        underscored,
+        without_a_rule=lambda: option_names("mariadb_options.txt"),
+    ),
 )
 
 ENGINE: Final = Engine(

@@ -25,8 +25,8 @@ from hugeplan.planner.demand.base import (
     require_version,
     whole_mapping,
 )
+from hugeplan.planner.demand.data_files import option_names
 from hugeplan.planner.demand.engines.innodb_accesses import innodb_key_lookup
-from hugeplan.planner.demand.engines.mysql_variables import VARIABLES
 from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer, underscored
 from hugeplan.planner.errors import SettingValueError
 from hugeplan.planner.model import (
@@ -383,7 +383,16 @@ SETTINGS: Final = (
         matters=False,
     ),
 )
-_TABLE: Final = SettingTable(SETTINGS, Dialect("MySQL", parse_mysql_bytes, format_mysql_bytes, underscored, VARIABLES))
+_TABLE: Final = SettingTable(
+    SETTINGS,
+    Dialect(
+        "MySQL",
+        parse_mysql_bytes,
+        format_mysql_bytes,
+        underscored,
+        without_a_rule=lambda: option_names("mysql_options.txt"),
+    ),
+)
 
 ENGINE: Final = Engine(
     name="mysql",
@@ -397,5 +406,5 @@ ENGINE: Final = Engine(
     accesses=innodb_key_lookup,
     ruled_out=ruled_out,
     aliases=("percona", "percona server"),
-    summary="The InnoDB buffer pool, one mapping a chunk, on the default huge page size only.",
+    summary="The InnoDB buffer pool, one mapping per chunk, on the default huge page size only.",
 )

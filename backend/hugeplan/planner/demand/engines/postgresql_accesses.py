@@ -1,7 +1,7 @@
 """What a primary-key lookup in PostgreSQL accesses in shared memory, block by block.
 
 The counts were checked on a real server by clearing and reading the referenced bits of a backend's pages
-(docs/model.md).
+(docs/model-results.md).
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ PG_INDEX_ROW_BYTES = 16 + 4  # nbtree tuple of an 8-byte key, and its line point
 PG_LEAF_FILL, PG_INNER_FILL = 0.90, 0.70  # nbtree defaults at build time
 PG_TUPLE_OVERHEAD_BYTES = 24 + 8 + 4  # heap tuple header, an 8-byte key, line pointer
 PG_TOAST_THRESHOLD_BYTES, PG_TOAST_CHUNK_BYTES = 2000, 1996
-PG_LEAF_LINES = 16.0  # a binary search's; leaf and heap together were 23 lines in a traced server (docs/model.md)
+PG_LEAF_LINES = (
+    16.0  # a binary search's; leaf and heap together were 23 lines in a traced server (docs/model-results.md)
+)
 PG_PRIVATE_LINES = {False: 680.0, True: 290.0}  # of a client's lookup, of a step inside the server; traced as above
 PG_WARM_PAGES, PG_PRIVATE_PAGES = 30.0, 420.0  # counted on PostgreSQL 15 with referenced bits
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from hugeplan.planner.demand.base import SettingKind, SettingSpec, closest_hint, parse_boolean, parse_enum
-from hugeplan.planner.demand.engines.postgresql_settings import ROWS
+from hugeplan.planner.demand.data_files import data_file
 from hugeplan.planner.errors import SettingValueError, UnknownSettingError
 from hugeplan.planner.units import format_postgresql_bytes, parse_postgresql_bytes, parse_whole_number
 
@@ -20,8 +21,8 @@ _TIME_UNITS_MS: Final[Mapping[str, float]] = {
 }  # fmt: skip
 
 _KINDS: Final = {
-    "b": SettingKind.BOOLEAN, "i": SettingKind.INTEGER, "r": SettingKind.REAL,
-    "e": SettingKind.ENUM, "s": SettingKind.TEXT,
+    "bool": SettingKind.BOOLEAN, "integer": SettingKind.INTEGER, "real": SettingKind.REAL,
+    "enum": SettingKind.ENUM, "string": SettingKind.TEXT,
 }  # fmt: skip
 
 #: Choices that only builds with a library list: liburing, LZ4, Zstandard. The listed servers were built without them.
@@ -47,8 +48,8 @@ OLDER_SETTINGS: Final = frozenset(
 SUMMARIES: Final[Mapping[str, str]] = {
     "shared_buffers": "The buffer pool.",
     "max_connections": "Client connections; each reserves shared memory for its process.",
-    "max_locks_per_transaction": "Size of the lock table, in locks a process.",
-    "max_pred_locks_per_transaction": "Size of the predicate lock table, in locks a process.",
+    "max_locks_per_transaction": "Size of the lock table, in locks per process.",
+    "max_pred_locks_per_transaction": "Size of the predicate lock table, in locks per process.",
     "max_prepared_transactions": "Slots for two-phase transactions.",
     "max_worker_processes": "Background workers.",
     "autovacuum_max_workers": "Autovacuum workers; before 18 they reserve shared memory.",
@@ -116,14 +117,27 @@ class GucRow:
 
 @lru_cache(maxsize=1)
 def _rows() -> tuple[GucRow, ...]:
-    rows = []
-    for line in ROWS.splitlines():
-        name, kind, unit, minimum, maximum, default, choices, versions = line.split("|")
-        first, last = versions.split("-")
-        choice_list = tuple(c for c in choices.replace('"', "").split(",") if c)
-        choice_list += BUILD_CHOICES.get(name, ())
-        rows.append(GucRow(name, _KINDS[kind], unit, minimum, maximum, default, choice_list, int(first), int(last)))
-    return tuple(rows)
+    """Every setting of 15 to 18 that a configuration file may hold, and ``wal_segment_size``, chosen at initdb.
+
+    The file is made by ``backend/tools/postgresql_oracle.py settings`` from pg_settings of 15.19, 16.15, 17.11 and
+    18.6, and has that view's columns, with the first and the last version that list the row as it is.
+    """
+    return tuple(_row(row) for row in csv.DictReader(data_file("postgresql_settings.csv").splitlines()))
+
+
+def _row(row: Mapping[str, str]) -> GucRow:
+    listed = tuple(choice for choice in row["enumvals"].split(",") if choice)
+    return GucRow(
+        name=row["name"],
+        kind=_KINDS[row["vartype"]],
+        unit=row["unit"],
+        minimum=row["min_val"],
+        maximum=row["max_val"],
+        default=row["boot_val"],
+        choices=listed + BUILD_CHOICES.get(row["name"], ()),
+        first=int(row["first_version"]),
+        last=int(row["last_version"]),
+    )
 
 
 @lru_cache(maxsize=8)

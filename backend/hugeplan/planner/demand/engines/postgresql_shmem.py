@@ -275,7 +275,7 @@ def slru_total_bytes(major: int, settings: ShmemSettings) -> int:
 
 
 def known_assigned_xids_bytes(major: int, settings: ShmemSettings) -> int:
-    """The standby's transaction ids, 65 a process, 5 bytes each (``ProcArrayShmemSize``, procarray.c)."""
+    """The standby's transaction ids, 65 per process, 5 bytes each (``ProcArrayShmemSize``, procarray.c)."""
     if not settings.hot_standby:
         return 0
     return 65 * (max_backends(major, settings) + settings.max_prepared_transactions) * 5
@@ -324,7 +324,7 @@ def io_uring_bytes(major: int, settings: ShmemSettings) -> int:
 
 
 def fast_path_lock_bytes(major: int, settings: ShmemSettings) -> int:
-    """Fast-path lock slots since 18, in groups of 16 a process (``FastPathLockShmemSize``, proc.c)."""
+    """Fast-path lock slots since 18, in groups of 16 per process (``FastPathLockShmemSize``, proc.c)."""
     if major < 18:
         return 0
     processes = max_backends(major, settings) + LAYOUTS[major].status_slots + settings.max_prepared_transactions
