@@ -5,8 +5,8 @@ Three sums meet here, all of the kubelet's (v1.34):
 * allocatable = max(0, capacity - kubeReserved - systemReserved - evictionHard) - pools
   (pkg/kubelet/nodestatus/setters.go). It lacks the pool already, so evictionHard stays as it is: raised by the pool it
   would take the pool from the pods a second time.
-* memory.available, which eviction compares with its threshold, counts the pool as free (kubernetes#137984) unless HugepageAwareEviction is
-  on. evictionSoft is corrected instead: it evicts at the same level and is subtracted nowhere
+* memory.available, which eviction compares with its threshold, counts the pool as free (kubernetes#137984) unless
+  HugepageAwareEviction is on. evictionSoft is corrected instead: it evicts at the same level and is subtracted nowhere
   (pkg/kubelet/cm/node_container_manager_linux.go takes the hard thresholds alone).
 * reservedMemory over all NUMA nodes = kubeReserved + systemReserved + evictionHard, to the byte
   (pkg/kubelet/cm/memorymanager/memory_manager.go validateReservedMemory).

@@ -45,7 +45,11 @@ class RunCurve(Curve):
 
 
 class RunDetail(Run):
-    """A run with everything it measured. ``geometry`` and ``scatter`` leave their curves to ``curves``."""
+    """A run with everything it measured. ``geometry`` and ``scatter`` leave their curves to ``curves``.
+
+    ``scatter_loses_from_lines``: the fewest hot lines from which on the size of ``scatter.crossing`` was slower than
+    base pages at every measured count up to the confirmed one; null without a confirmed crossing.
+    """
 
     environment: Environment | None
     geometry: Geometry | None
@@ -54,6 +58,7 @@ class RunDetail(Run):
     pressure: Pressure | None
     rows: Rows | None
     scatter: Scatter | None
+    scatter_loses_from_lines: int | None
 
 
 class ComparedCurve(ResponseModel):

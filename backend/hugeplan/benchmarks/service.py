@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -11,15 +10,13 @@ import msgspec
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
 from hugeplan.api.problems import FieldProblem, NotFoundError, invalid_input
 from hugeplan.benchmarks import repository
+from hugeplan.benchmarks.scatter import beside_backing, loses_from_lines
 from hugeplan.benchmarks.schemas import ComparedCurve, Run, RunComparison, RunCurve, RunDetail, RunSection
 from hugeplan.db.models import RunRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.decoding import changed, decode
 from hugeplan.documents.kept import unpack
 from hugeplan.documents.tlbbench import Curve, Geometry, TlbbenchDocument, curves_of
-
-#: How tlbbench (scatter.c) names a scatter curve: "scatter 4K, one line in each 2M".
-_BESIDE = re.compile(r"one line in each (\w+)$")
 
 
 def _run(row: RunRow, node_name: str) -> Run:
@@ -36,12 +33,6 @@ def _run(row: RunRow, node_name: str) -> Run:
         bad_reason=row.bad_reason,
         sections=[RunSection(name=s["name"], status=s["status"], reason=s.get("reason")) for s in row.sections],
     )
-
-
-def beside_backing(section: str, name: str) -> str | None:
-    """The backing that a scatter curve is measured beside; tlbbench gives it in the curve's name alone."""
-    found = _BESIDE.search(name) if section == "scatter" else None
-    return found[1] if found else None
 
 
 def document_of(row: RunRow) -> TlbbenchDocument:
@@ -89,6 +80,7 @@ async def get_run(session: ReadSession, run_id: UUID) -> RunDetail:
         "pressure": latency.pressure if latency else None,
         "rows": document.rows,
         "scatter": changed(document.scatter, curves=[]) if document.scatter else None,
+        "scatter_loses_from_lines": loses_from_lines(document.scatter),
     }
     detail = RunDetail.model_validate(_run(row, node_name).model_dump() | msgspec.to_builtins(rest))
     detail.curves = [_curve(section, curve) for section, curve in curves_of(document)]

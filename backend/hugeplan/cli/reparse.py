@@ -1,4 +1,4 @@
-"""``hugeplan reparse``: today's parsers over the stored runs of HUGEPLAN_DATABASE_URL, while the service runs."""
+"""``hugeplan reparse``: today's parsers over stored runs and unread reports, while the service runs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(_: argparse.Namespace) -> int:
-    """Read every stored run again."""
+    """Read every stored run again, and the reports that an earlier version could not read."""
     done = asyncio.run(_reparse())
-    print(f"{done.runs} runs of {done.nodes} nodes read again, {done.unreadable} not readable", flush=True)
+    words = f"{done.runs} runs of {done.nodes} nodes read again, {done.reports} unread reports read"
+    print(f"{words}, {done.unreadable} not readable", flush=True)
     return 0
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 
 from hugeplan.access.dependencies import Viewer
 from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.documents.bounds import MAX_BYTES
 from hugeplan.evidence import service
-from hugeplan.evidence.schemas import Backtest, Evidence
+from hugeplan.evidence.schemas import Backtest, Evidence, PublishedPoolShape
 
 router = APIRouter(tags=["evidence"], route_class=GuardedRoute)
 
@@ -16,6 +19,16 @@ router = APIRouter(tags=["evidence"], route_class=GuardedRoute)
 async def evidence_list(_: Viewer) -> Evidence:
     """Published results of page sizes, with their sources."""
     return service.evidence()
+
+
+@router.get("/evidence/pool-shape")
+async def pool_shape_get(
+    _: Viewer,
+    pool_bytes: Annotated[int | None, Query(ge=1, le=MAX_BYTES)] = None,
+    working_set_bytes: Annotated[int | None, Query(ge=1, le=MAX_BYTES)] = None,
+) -> PublishedPoolShape:
+    """What published series say of throughput by buffer pool size, and of one pool where its working set is given."""
+    return service.published_pool_shape(pool_bytes, working_set_bytes)
 
 
 @router.get("/evidence/backtest")

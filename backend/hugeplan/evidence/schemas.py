@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hugeplan.api.schemas import ResponseModel
+from hugeplan.planner.model import Range
 
 
 class PublishedResult(ResponseModel):
@@ -42,6 +43,28 @@ class PredictedRange(ResponseModel):
     low: float
     likely: float
     high: float
+
+
+class PoolShapePoint(ResponseModel):
+    """Shares of the best throughput that published series reached at one share of the working set."""
+
+    share: float
+    reached: Range
+
+
+class PublishedPoolShape(ResponseModel):
+    """Throughput by buffer pool size, as published series have it, without their units: shares of the best throughput
+    over shares of the working set. ``knee``: the shares at which the series reach 95 % of their best.
+
+    ``here`` and ``one_more_gib`` are shares of the best throughput for the pool that was asked for. They are null
+    without a pool and its working set, and where no series has so small a pool.
+    """
+
+    series: int
+    band: list[PoolShapePoint]
+    knee: Range
+    here: Range | None
+    one_more_gib: Range | None
 
 
 class BacktestRow(ResponseModel):

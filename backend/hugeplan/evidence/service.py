@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from dataclasses import asdict
 from functools import cache
 
 from hugeplan.evidence.backtest_inputs import run_backtest
 from hugeplan.evidence.published import published_results
-from hugeplan.evidence.schemas import Backtest, BacktestRow, Evidence, PublishedResult
+from hugeplan.evidence.schemas import (
+    Backtest,
+    BacktestRow,
+    Evidence,
+    PoolShapePoint,
+    PublishedPoolShape,
+    PublishedResult,
+)
 from hugeplan.planner.evaluation.backtest import counts, counts_by_group
+from hugeplan.planner.evaluation.pool_shapes import PoolSeries, PoolShape, pool_shape
+from hugeplan.planner.units import parse_iec_bytes
 
 
 @cache
@@ -19,6 +29,37 @@ def evidence() -> Evidence:
     fields = PublishedResult.model_fields.keys()
     items = [PublishedResult.model_validate({name: row[name] for name in fields}) for row in document["items"]]
     return Evidence(about=document["about"], items=items, not_found=document["not_found"])
+
+
+@cache
+def _pool_shape() -> PoolShape:
+    """The shape of the published series over buffer pool sizes: rows that differ in the pool alone belong together."""
+    points: dict[tuple[object, ...], dict[int, float]] = defaultdict(dict)
+    for item in published_results()["items"]:
+        if item["kind"] == "database_block_size" and item["buffer_pool"]:
+            pool_bytes = parse_iec_bytes(item["buffer_pool"].replace(" ", ""), "buffer_pool")
+            for value, block in ((item["value_a"], item["page_size_a"]), (item["value_b"], item["page_size_b"])):
+                if isinstance(value, int | float):
+                    points[item["source"], item["workload"], block][pool_bytes] = float(value)
+    shape = pool_shape([PoolSeries(tuple(sorted(one.items()))) for one in points.values()])
+    assert shape is not None, "published_results.json holds series over buffer pool sizes"
+    return shape
+
+
+def published_pool_shape(pool_bytes: int | None, working_set_bytes: int | None) -> PublishedPoolShape:
+    """The published shape, and one pool on it where its working set is known."""
+    shape = _pool_shape()
+    here, more = None, None
+    if pool_bytes is not None and working_set_bytes is not None:
+        here = shape.at(pool_bytes / working_set_bytes)
+        more = shape.one_more_gib(pool_bytes, working_set_bytes)
+    return PublishedPoolShape(
+        series=shape.series,
+        band=[PoolShapePoint(share=point.share, reached=point.reached) for point in shape.band],
+        knee=shape.knee,
+        here=here,
+        one_more_gib=more,
+    )
 
 
 async def backtest() -> Backtest:

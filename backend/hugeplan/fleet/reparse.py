@@ -1,31 +1,39 @@
-"""Running today's parsers over stored documents: after an upgrade, in batches, while reports go on coming in."""
+"""Running today's parsers over stored runs and unread reports: after an upgrade, in batches, while reports come in."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import msgspec
+import psycopg
 from sqlalchemy import delete, insert, select
 
+from hugeplan.api.problems import InvalidInputError
 from hugeplan.benchmarks.records import wins_records
-from hugeplan.db.models import NodeRow, RunRow, RunWinsRow
+from hugeplan.db.models import NodeRow, ReportDocumentRow, ReportRow, RunRow, RunWinsRow
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.documents.decoding import decode
 from hugeplan.documents.kept import unpack
 from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.fleet import service
+from hugeplan.fleet.ingest import incoming
+from hugeplan.fleet.ingest.writer import store_kept
 
 BATCH = 20
 
 
 @dataclass(slots=True)
 class Reparsed:
-    """What was done. ``unreadable`` are runs that today's parser refuses; they stay as they are."""
+    """What was done. ``unreadable`` are runs and reports that today's parser refuses; they stay as they are.
+
+    ``reports`` were kept unread, because they are of a schema that only a later version reads, and are read now.
+    """
 
     nodes: int = 0
     runs: int = 0
+    reports: int = 0
     unreadable: int = 0
 
 
@@ -49,6 +57,7 @@ async def reparse(database: Database, say: Callable[[Reparsed], None] = lambda _
 
 
 async def _node(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
+    await _unread_reports(session, node_id, done)
     rows = await session.execute(select(RunRow.id, RunRow.document).where(RunRow.node_id == node_id))
     for run_id, kept in rows.all():
         try:
@@ -63,3 +72,28 @@ async def _node(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
         done.runs += 1
     await service.measure_again(session, node_id)
     done.nodes += 1
+
+
+async def _unread_reports(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
+    """Store the reports that an earlier version kept unread, oldest first, as if they arrived at their time."""
+    found = await session.execute(
+        select(ReportDocumentRow, NodeRow.machine_id)
+        .join(ReportRow, (ReportRow.node_id == node_id) & (ReportRow.report_id == ReportDocumentRow.report_id))
+        .join(NodeRow, NodeRow.id == node_id)
+        .where(ReportDocumentRow.node_id == node_id, ReportDocumentRow.received_at == ReportRow.received_at)
+        .where(ReportRow.state == "newer_schema", ReportRow.schema_version <= incoming.SCHEMA_VERSION)
+        .order_by(ReportDocumentRow.received_at)
+    )
+    for kept, machine_id in found.tuples().all():
+        raw = unpack(kept.document)
+        try:
+            read = incoming.read_report(raw, msgspec.json.decode(raw), token_id=UUID(int=0), now=kept.received_at)
+        except InvalidInputError:
+            done.unreadable += 1
+            continue
+        for table in (ReportRow, ReportDocumentRow):
+            await session.execute(delete(table).where(table.node_id == node_id, table.report_id == kept.report_id))
+        connection = (await (await session.connection()).get_raw_connection()).driver_connection
+        assert isinstance(connection, psycopg.AsyncConnection)
+        await store_kept(connection, replace(read, machine_id=machine_id))
+        done.reports += 1

@@ -134,10 +134,18 @@ class GeometrySummary(ResponseModel):
     disagreements: list[Disagreement]
 
 
+class BootPool(ResponseModel):
+    """Pages of one size that the kernel command line reserves at boot, over all NUMA nodes."""
+
+    page_bytes: int
+    pages: int
+
+
 class NodeDetail(NodeSummary):
     """Everything the newest report says of a node. ``facts`` is the node as the planner takes it;
-    it is null, with ``facts_unknown_because``, when the report lacks what the planner needs. ``unread_reports`` are
-    kept until a later version of the service can read them.
+    it is null, with ``facts_unknown_because``, when the report lacks what the planner needs. ``boot_pools`` is the
+    kernel command line as this kernel reads it; null when it is not known. ``unread_reports`` are kept until a later
+    version of the service can read them.
     """
 
     first_report_at: datetime
@@ -148,6 +156,7 @@ class NodeDetail(NodeSummary):
     geometry: GeometrySummary | None
     facts: NodeFacts | None
     facts_unknown_because: str | None
+    boot_pools: list[BootPool] | None
     findings: list[NodeFinding]
     spool: SpoolSummary | None
     clock_ahead_seconds: float | None

@@ -21,6 +21,7 @@ from hugeplan.fleet.facts import IncompleteReportError, node_facts
 from hugeplan.fleet.hardware_state import MeasuredState, chosen_parts, rebuilt
 from hugeplan.fleet.observation import node_sample
 from hugeplan.fleet.schemas import (
+    BootPool,
     LatestSample,
     NodeDetail,
     NodeProcesses,
@@ -29,7 +30,9 @@ from hugeplan.fleet.schemas import (
     SampleRow,
 )
 from hugeplan.fleet.selector import STALE_AFTER, NodeSelector
+from hugeplan.planner.memory.kernel_parameters import boot_pools
 from hugeplan.planner.model import MemoryHistory, NodeFacts, NodeSample
+from hugeplan.planner.pages import usual_default_size
 from hugeplan.proof import Observation
 
 HISTORY = timedelta(days=7)
@@ -164,6 +167,22 @@ async def get_observation(session: ReadSession, node_id: UUID) -> tuple[datetime
     return row.last_report_at, Observation(state.inventory, state.sample)
 
 
+def boot_pools_of(facts: NodeFacts) -> list[BootPool] | None:
+    """What the kernel command line reserves at boot, by page size; None when the line is not known."""
+    if facts.kernel_command_line is None:
+        return None
+    sizes = facts.huge_page_sizes_bytes
+    found = boot_pools(
+        facts.kernel_command_line,
+        sizes,
+        usual_default_size(facts.base_page_bytes, sizes),
+        tuple(numa.id for numa in facts.numa),
+        kernel_release=facts.kernel_release,
+        arch=facts.arch,
+    )
+    return [BootPool(page_bytes=size, pages=sum(by_node.values())) for size, by_node in sorted(found.pools.items())]
+
+
 async def get_node(session: ReadSession, node_id: UUID) -> NodeDetail:
     """A node with its newest report, geometry and facts."""
     row, state = await _with_state(session, node_id)
@@ -186,6 +205,7 @@ async def get_node(session: ReadSession, node_id: UUID) -> NodeDetail:
             "geometry": measured.geometry,
             "facts": facts,
             "facts_unknown_because": unknown,
+            "boot_pools": None if facts is None else boot_pools_of(facts),
             "findings": state.findings,
             "spool": row.spool,
             "clock_ahead_seconds": row.clock_ahead_seconds,

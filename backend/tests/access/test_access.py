@@ -91,6 +91,7 @@ RIGHTS: dict[tuple[str, str], set[Role]] = {
     ("GET", "/api/v1/plans/{plan_id}/artifacts/{kind}"): READERS,
     ("GET", "/api/v1/evidence"): READERS,
     ("GET", "/api/v1/evidence/backtest"): READERS,
+    ("GET", "/api/v1/evidence/pool-shape"): READERS,
     ("GET", "/api/v1/catalogue/tlb"): READERS,
     ("GET", "/api/v1/engines"): READERS,
     ("GET", "/api/v1/session"): EVERYONE,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import httpx
 
+from hugeplan.planner.model import GIB
+
 
 async def test_evidence_has_every_published_result(viewer: httpx.AsyncClient) -> None:
     answer = (await viewer.get("/api/v1/evidence")).json()
@@ -19,3 +21,17 @@ async def test_backtest_has_a_row_for_every_result(viewer: httpx.AsyncClient) ->
     assert sum(backtest["counts"].values()) == len(backtest["items"])
     for row in backtest["items"]:
         assert (row["predicted_percent"] is None) == (row["status"] in {"no_inputs"}) or row["reason"]
+
+
+async def test_a_pool_stands_on_the_published_shape_where_its_working_set_is_given(viewer: httpx.AsyncClient) -> None:
+    address = "/api/v1/evidence/pool-shape"
+    alone = (await viewer.get(address)).json()
+    assert alone["series"] >= 4
+    assert alone["here"] is alone["one_more_gib"] is None
+    reached = [point["reached"]["likely"] for point in alone["band"]]
+    assert reached == sorted(reached)
+    placed = (await viewer.get(address, params={"pool_bytes": 20 * GIB, "working_set_bytes": 40 * GIB})).json()
+    assert 0 < placed["here"]["low"] <= placed["here"]["likely"] <= placed["here"]["high"] <= 1
+    assert placed["one_more_gib"]["high"] < 0.1
+    wrong = await viewer.get(address, params={"pool_bytes": 0})
+    assert wrong.status_code == 422

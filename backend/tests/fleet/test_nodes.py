@@ -7,11 +7,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
+import pytest
+from sqlalchemy import event, text
 from support.reports import GIB, MIB, curve, report, run
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
-from hugeplan.benchmarks.service import beside_backing
+from hugeplan.benchmarks.scatter import beside_backing, loses_from_lines
+from hugeplan.documents.decoding import convert
+from hugeplan.documents.tlbbench import Scatter
+from hugeplan.fleet.reparse import reparse
 
 NODES = "/api/v1/nodes"
 
@@ -125,6 +130,38 @@ class TestDetail:
         assert [c["backing"] for c in hardware["curves"]] == ["4K", "2M"]
         assert [point["saving_ns"] for point in hardware["pressure"]] == [107.0]
         assert [g["granule_bytes"] for g in hardware["granules"]] == [2 * MIB, 4096]
+
+    async def test_no_read_of_a_node_parses_a_run(self, service: Service, planner: httpx.AsyncClient) -> None:
+        """Its run's document was validated three times by each read of the node, and twice by each preview."""
+        receipt = await post(service, report(run=run()))
+        path = f"{NODES}/{receipt['node_id']}"
+        before = (await planner.get(path)).json()
+        async with service.database.write() as session:
+            await session.execute(text("UPDATE runs SET document = 'no document'"))
+        assert (await planner.get(path)).json() == before
+        preview = {"node_id": receipt["node_id"], "scenario": {"databases": []}}
+        answer = await planner.post("/api/v1/plans/preview", json=preview)
+        assert answer.status_code == 200, answer.text
+        assert (await reparse(service.database)).unreadable == 1
+
+    @pytest.mark.parametrize(
+        ("line", "expected"),
+        [
+            (None, None),
+            ("quiet splash", []),
+            ("hugepages=128", [(2 * MIB, 128)]),
+            ("ro hugepagesz=1G hugepages=4 hugepagesz=2M hugepages=512", [(2 * MIB, 512), (GIB, 4)]),
+            ("hugepages=2 default_hugepagesz=1G", [(GIB, 2)]),
+            ("hugepagesz=2M hugepages=0:100", [(2 * MIB, 100)]),
+            ("hugepages=lots", []),
+        ],
+    )
+    async def test_what_the_command_line_reserves_at_boot(
+        self, service: Service, viewer: httpx.AsyncClient, line: str | None, expected: list[tuple[int, int]] | None
+    ) -> None:
+        receipt = await post(service, report(inventory={"kernel_command_line": line}))
+        found = (await viewer.get(f"{NODES}/{receipt['node_id']}")).json()["boot_pools"]
+        assert (None if found is None else [(pool["page_bytes"], pool["pages"]) for pool in found]) == expected
 
     async def test_facts_without_a_run(self, service: Service, viewer: httpx.AsyncClient) -> None:
         receipt = await post(service, report())
@@ -324,7 +361,60 @@ class TestRuns:
         assert_problem(await viewer.get(url, params={"run": [one, str(uuid.uuid4())]}), 404, "not-found")
 
 
+def test_a_size_loses_from_the_first_count_that_lost_at_every_point_not_from_the_confirmed_one() -> None:
+    def scatter(huge_ns: list[float | None], **crossing: Any) -> Scatter:
+        named = {"x_name": "hot_lines", "status": "ok"}
+        points = [{"x": x, "ns_p50": ns} for x, ns in zip((64, 128, 181, 256), huge_ns, strict=True)]
+        base = [{"x": x, "ns_p50": 4.0} for x in (64, 128, 181, 256)]
+        curves = [
+            named | {"name": "scatter 4K, one line in each 1G", "backing": "4K", "points": base},
+            named | {"name": "scatter 1G, one line in each 1G", "backing": "1G", "points": points},
+        ]
+        return convert(Scatter, {"crossing": {"backing": "1G"} | crossing, "curves": curves})
+
+    assert loses_from_lines(scatter([5.0, 3.0, 6.0, 9.0], hot_lines=256)) == 181
+    assert loses_from_lines(scatter([5.0, None, 6.0, 9.0], hot_lines=256)) == 181
+    assert loses_from_lines(scatter([5.0, 5.0, 6.0, 9.0], hot_lines=181)) == 64
+    assert loses_from_lines(scatter([5.0, 5.0, 6.0, 9.0], status="not_reached")) is None
+    assert loses_from_lines(None) is None
+
+
 def test_a_scatter_curve_names_the_size_it_is_measured_beside() -> None:
     assert beside_backing("scatter", "scatter 4K, one line in each 2M") == "2M"
     assert beside_backing("scatter", "scatter 4K") is None
     assert beside_backing("latency", "latency 4K, one line in each 2M") is None
+
+
+async def test_every_statement_about_runs_and_samples_uses_an_index(
+    service: Service, viewer: httpx.AsyncClient
+) -> None:
+    """Curves used to be filtered by a column that no index leads on."""
+    receipts = [await post(service, report(run=run(started_at=f"2026-11-20T1{n}:00:00Z"))) for n in range(2)]
+    node, runs = receipts[0]["node_id"], [receipt["run_id"] for receipt in receipts]
+    seen: list[tuple[str, Any]] = []
+
+    def note(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> None:
+        seen.append((statement, parameters))
+
+    engine = service.database.engine
+    event.listen(engine.sync_engine, "before_cursor_execute", note)
+    try:
+        for path in (
+            f"{NODES}/{node}",
+            f"{NODES}/{node}/runs",
+            f"{NODES}/{node}/samples",
+            f"{NODES}/{node}/processes",
+            f"/api/v1/runs/{runs[0]}",
+            f"/api/v1/runs/compare?run={runs[0]}&run={runs[1]}",
+        ):
+            assert (await viewer.get(path)).status_code == 200, path
+    finally:
+        event.remove(engine.sync_engine, "before_cursor_execute", note)
+    asked = [(statement, given) for statement, given in seen if "runs" in statement or "samples" in statement]
+    assert len(asked) >= 4
+    async with engine.connect() as connection:
+        await connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+        for statement, given in asked:
+            plan = await connection.exec_driver_sql(f"EXPLAIN {statement}", given)
+            lines = [row[0] for row in plan]
+            assert not [line for line in lines if "Seq Scan" in line], (statement, lines)

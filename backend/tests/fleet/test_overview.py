@@ -16,6 +16,7 @@ from support.reports import GIB, MIB, report, run
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
+from hugeplan.fleet.ingest import incoming
 from hugeplan.fleet.reparse import reparse
 
 NODES = "/api/v1/nodes"
@@ -286,6 +287,24 @@ class TestReparse:
             assert (done.nodes, done.runs, done.unreadable) == (1, 1, 0)
         assert (await viewer.get(f"{NODES}/{node_id}")).json()["facts"] == before
         assert (await viewer.get(f"{FLEET}/page-size-wins")).json() == wins
+
+    async def test_a_report_kept_unread_is_read_after_the_upgrade(
+        self, service: Service, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """To a service that reads no form yet, today's report is one of a newer schema."""
+        node_id = (await post(service, 1))["node_id"]
+        with monkeypatch.context() as before_the_upgrade:
+            before_the_upgrade.setattr(incoming, "SCHEMA_VERSION", 0)
+            later = await post(service, 1, node_name="renamed", run=run())
+        assert later["state"] == "newer_schema"
+        seen = (await viewer.get(f"{NODES}/{node_id}")).json()
+        assert (seen["name"], seen["unread_reports"], seen["latest_run_id"]) == ("n1", 1, None)
+        done = await reparse(service.database)
+        assert (done.reports, done.runs, done.unreadable) == (1, 1, 0)
+        seen = (await viewer.get(f"{NODES}/{node_id}")).json()
+        assert (seen["name"], seen["unread_reports"]) == ("renamed", 0)
+        assert seen["latest_run_id"] is not None
+        assert (await reparse(service.database)).reports == 0
 
 
 class TestNewerSchema:

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from support.reports import MACHINE_ID, report, run
 from support.service import Service, assert_problem, fields_of
 
@@ -106,6 +106,22 @@ class TestStoring:
         assert {answer.status_code for answer in answers} == {201}
         assert len({answer.json()["node_id"] for answer in answers}) == 1
         assert (await counts(service))["samples"] == 10
+
+    async def test_a_known_machine_is_never_inserted_again(self, service: Service, agent: httpx.AsyncClient) -> None:
+        """Every report used to try the insert of the whole node first, and to update it after the conflict."""
+        assert (await agent.post(URL, json=report())).status_code == 201
+        refuse = (
+            "CREATE FUNCTION refuse_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'inserted'; END $$",
+            "CREATE TRIGGER refuse_insert BEFORE INSERT ON nodes FOR EACH ROW EXECUTE FUNCTION refuse_insert()",
+        )
+        try:
+            async with service.database.write() as session:
+                for statement in refuse:
+                    await session.execute(text(statement))
+            assert (await agent.post(URL, json=report())).status_code == 201
+        finally:
+            async with service.database.write() as session:
+                await session.execute(text("DROP FUNCTION IF EXISTS refuse_insert CASCADE"))
 
     async def test_document_is_kept_byte_for_byte(self, service: Service, agent: httpx.AsyncClient) -> None:
         document = report() | {"zulu": 1, "alpha": [1.0, 1e3, "é"], "extension": {"kept": None}}

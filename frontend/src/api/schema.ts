@@ -1120,6 +1120,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/evidence/pool-shape": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Pool Shape Get
+         * @description What published series say of throughput by buffer pool size, and of one pool where its working set is given.
+         */
+        get: operations["pool_shape_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/evidence/backtest": {
         parameters: {
             query?: never;
@@ -1674,6 +1694,16 @@ export interface components {
             pool_bytes: number;
             /** Throughput */
             throughput: number;
+        };
+        /**
+         * BootPool
+         * @description Pages of one size that the kernel command line reserves at boot, over all NUMA nodes.
+         */
+        BootPool: {
+            /** Page Bytes */
+            page_bytes: number;
+            /** Pages */
+            pages: number;
         };
         /**
          * BreakEven
@@ -3520,8 +3550,9 @@ export interface components {
         /**
          * NodeDetail
          * @description Everything the newest report says of a node. ``facts`` is the node as the planner takes it;
-         *     it is null, with ``facts_unknown_because``, when the report lacks what the planner needs. ``unread_reports`` are
-         *     kept until a later version of the service can read them.
+         *     it is null, with ``facts_unknown_because``, when the report lacks what the planner needs. ``boot_pools`` is the
+         *     kernel command line as this kernel reads it; null when it is not known. ``unread_reports`` are kept until a later
+         *     version of the service can read them.
          */
         NodeDetail: {
             /**
@@ -3593,6 +3624,8 @@ export interface components {
             facts: components["schemas"]["NodeFacts"] | null;
             /** Facts Unknown Because */
             facts_unknown_because: string | null;
+            /** Boot Pools */
+            boot_pools: components["schemas"]["BootPool"][] | null;
             /** Findings */
             findings: components["schemas"]["NodeFinding"][];
             spool: components["schemas"]["SpoolSummary"] | null;
@@ -4688,6 +4721,15 @@ export interface components {
             max: number | string;
         };
         /**
+         * PoolShapePoint
+         * @description Shares of the best throughput that published series reached at one share of the working set.
+         */
+        PoolShapePoint: {
+            /** Share */
+            share: number;
+            reached: components["schemas"]["Range"];
+        };
+        /**
          * PoolSummary
          * @description One page size's pool over the whole node, in pages; ``free_hugepages`` null is unknown.
          */
@@ -4899,6 +4941,23 @@ export interface components {
             percent: components["schemas"]["Range"];
             /** Source */
             source: string;
+        };
+        /**
+         * PublishedPoolShape
+         * @description Throughput by buffer pool size, as published series have it, without their units: shares of the best throughput
+         *     over shares of the working set. ``knee``: the shares at which the series reach 95 % of their best.
+         *
+         *     ``here`` and ``one_more_gib`` are shares of the best throughput for the pool that was asked for. They are null
+         *     without a pool and its working set, and where no series has so small a pool.
+         */
+        PublishedPoolShape: {
+            /** Series */
+            series: number;
+            /** Band */
+            band: components["schemas"]["PoolShapePoint"][];
+            knee: components["schemas"]["Range"];
+            here: components["schemas"]["Range"] | null;
+            one_more_gib: components["schemas"]["Range"] | null;
         };
         /**
          * PublishedResult
@@ -5200,6 +5259,9 @@ export interface components {
         /**
          * RunDetail
          * @description A run with everything it measured. ``geometry`` and ``scatter`` leave their curves to ``curves``.
+         *
+         *     ``scatter_loses_from_lines``: the fewest hot lines from which on the size of ``scatter.crossing`` was slower than
+         *     base pages at every measured count up to the confirmed one; null without a confirmed crossing.
          */
         RunDetail: {
             /**
@@ -5242,6 +5304,8 @@ export interface components {
             pressure: components["schemas"]["Pressure"] | null;
             rows: components["schemas"]["Rows"] | null;
             scatter: components["schemas"]["Scatter"] | null;
+            /** Scatter Loses From Lines */
+            scatter_loses_from_lines: number | null;
         };
         /**
          * RunMark
@@ -10540,6 +10604,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Evidence"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pool_shape_get: {
+        parameters: {
+            query?: {
+                pool_bytes?: number | null;
+                working_set_bytes?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublishedPoolShape"];
                 };
             };
             /** @description An error, as problem+json */

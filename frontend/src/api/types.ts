@@ -52,6 +52,7 @@ export type EngineInfo = Schemas["EngineInfo"];
 export type EngineSetting = Schemas["EngineSetting"];
 export type Evidence = Schemas["Evidence"];
 export type PublishedResult = Schemas["PublishedResult"];
+export type PublishedPoolShape = Schemas["PublishedPoolShape"];
 export type Backtest = Schemas["Backtest"];
 export type BacktestRow = Schemas["BacktestRow"];
 

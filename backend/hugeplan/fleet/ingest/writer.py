@@ -169,6 +169,18 @@ class ReportWriter:
             return [work.answers[index] for index in range(len(batch))]
 
 
+async def store_kept(connection: AsyncConnection[Any], kept: Incoming) -> None:
+    """Store a report that an earlier version kept unread, in the caller's transaction. Its node is there already.
+
+    Its token was checked when it arrived, and may be revoked since.
+    """
+    batch = _Batch(connection, [kept], SavedPlans(), checked={kept.token_id: kept.machine_id})
+    await batch.write()
+    answer = batch.answers[0]
+    if isinstance(answer, Exception):
+        raise answer
+
+
 def _may_pass(error: Exception) -> bool:
     """Whether the next attempt may go well at once: a deadlock or a serialisation failure."""
     return isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure)
@@ -192,9 +204,17 @@ def _json(rows: Any) -> str:
 
 
 class _Batch:
-    """One batch in one transaction."""
+    """One batch in one transaction. ``checked``: machines by token where the tokens were checked before."""
 
-    def __init__(self, connection: AsyncConnection[Any], incoming: Sequence[Incoming], plans: SavedPlans) -> None:
+    def __init__(
+        self,
+        connection: AsyncConnection[Any],
+        incoming: Sequence[Incoming],
+        plans: SavedPlans,
+        *,
+        checked: dict[UUID, str | None] | None = None,
+    ) -> None:
+        self._checked = checked
         self._connection = connection
         self._plans = plans
         self._incoming = incoming
@@ -212,7 +232,7 @@ class _Batch:
         """Write everything. False when a new node turned out to be made by another process in this moment."""
         self._start()
         tokens, seen = await self._read()
-        bound = dict(tokens)
+        bound = dict(tokens if self._checked is None else self._checked)
         for index, incoming in enumerate(self._incoming):
             self.answers[index] = self._take(incoming, bound, seen)
         if not self._stored:

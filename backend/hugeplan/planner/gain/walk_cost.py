@@ -37,8 +37,9 @@ ASSUMED_L1_MISS_NS = Range(1.5, 2.3, 3.0)
 ASSUMED_L2_BYTES = 1 * MIB
 ASSUMED_CACHE_BYTES = 32 * MIB
 ASSUMED_FOREIGN_LINES_PER_NS = {True: Range(0.0, 0.02, 0.15), False: Range(0.0, 0.002, 0.02)}
-"""Lines per ns that neighbours bring into the shared last-level cache: in a guest (True), on bare metal. 0.1 per ns, that
-is 6 GB/s, was measured in a guest on a shared host (docs/model-results.md); of other nodes nothing is known."""
+"""Lines per ns that neighbours bring into the shared last-level cache: in a guest (True), on bare metal.
+0.1 per ns, that is 6 GB/s, was measured in a guest on a shared host (docs/model-results.md); of other nodes nothing is
+known."""
 
 POOR_FIT = 2.5
 """Residual of a pressure fit, in errors of its points, from which on its confidence is not high."""

@@ -23,7 +23,7 @@ ADDRESS_BITS = 48
 
 # Entries per table, leaf level upwards, where a table is not simply one base page of entries.
 # POWER9 radix (Linux arch/powerpc, book3s/64/radix-{4k,64k}.h): index bits 5/9/9/13 and 9/9/9/13.
-# IBM Z (Principles of Operation, dynamic address translation): 256-entry page tables, above them 2048 entries per table.
+# IBM Z (Principles of Operation, dynamic address translation): 256-entry page tables, 2048 entries in those above.
 _FANOUTS: dict[tuple[str, int], tuple[int, ...]] = {
     ("ppc64le", 64 * 1024): (32, 512, 512, 8192),
     ("ppc64le", 4 * 1024): (512, 512, 512, 8192),

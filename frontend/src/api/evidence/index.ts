@@ -1,9 +1,10 @@
-import { queryOptions } from "@tanstack/react-query";
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { client, unwrap } from "../client";
 
 export const evidenceKeys = {
   published: ["evidence", "published"] as const,
   backtest: ["evidence", "backtest"] as const,
+  poolShape: ["evidence", "pool-shape"] as const,
 };
 
 export function evidenceQuery() {
@@ -11,6 +12,17 @@ export function evidenceQuery() {
     queryKey: evidenceKeys.published,
     queryFn: () => unwrap(client.GET("/api/v1/evidence")),
     staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+/** The published shape of throughput over buffer pool size, and one pool on it where its working set is known. */
+export function poolShapeQuery(poolBytes: number, workingSetBytes: number | null) {
+  const query = workingSetBytes === null ? {} : { pool_bytes: poolBytes, working_set_bytes: workingSetBytes };
+  return queryOptions({
+    queryKey: [...evidenceKeys.poolShape, query] as const,
+    queryFn: () => unwrap(client.GET("/api/v1/evidence/pool-shape", { params: { query } })),
+    staleTime: Number.POSITIVE_INFINITY,
+    placeholderData: keepPreviousData,
   });
 }
 

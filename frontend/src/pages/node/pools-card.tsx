@@ -6,16 +6,16 @@ import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, Known } from "@/components/ui/values";
 import { formatBytes, formatCount, formatPages } from "@/lib/units";
-import { type PoolRow, pagesAskedAtBoot, poolRows } from "./pool-rows";
+import { type PoolRow, poolRows } from "./pool-rows";
 
-/** Pools per NUMA node: asked, given, used, idle. */
+/** Pools per NUMA node: requested at boot, allocated, used, free. */
 export function PoolsCard({ node }: { node: NodeDetail }) {
   const rows = poolRows(node.sample);
-  const asked = pagesAskedAtBoot(node.inventory.kernel_command_line, node.inventory.default_huge_page_bytes);
+  const asked = node.boot_pools;
   return (
     <QuestionCard
       title={poolsTitle(rows)}
-      description="Asked is what the kernel command line asks for on the whole node; a pool can also be set while the node runs."
+      description="Requested at boot is what the kernel command line reserves on the whole node. A pool can also be set while the node runs."
     >
       {rows.length === 0 ? (
         <StateText>The report lists no pool. The kernel may be built without huge pages.</StateText>
@@ -26,10 +26,10 @@ export function PoolsCard({ node }: { node: NodeDetail }) {
               <Table.Tr>
                 <Table.Th>Page size</Table.Th>
                 <Table.Th className="hp-num">NUMA node</Table.Th>
-                <Table.Th className="hp-num">Asked at boot (pages in all)</Table.Th>
-                <Table.Th className="hp-num">Given (pages)</Table.Th>
+                <Table.Th className="hp-num">Requested at boot (all NUMA nodes)</Table.Th>
+                <Table.Th className="hp-num">Allocated (pages)</Table.Th>
                 <Table.Th className="hp-num">Used (pages)</Table.Th>
-                <Table.Th className="hp-num">Idle (pages)</Table.Th>
+                <Table.Th className="hp-num">Free (pages)</Table.Th>
                 <Table.Th className="hp-num">Surplus (pages)</Table.Th>
                 <Table.Th className="hp-num">Size</Table.Th>
               </Table.Tr>
@@ -47,23 +47,26 @@ export function PoolsCard({ node }: { node: NodeDetail }) {
                       rowSpan={rows.filter((other) => other.pageBytes === row.pageBytes).length}
                     >
                       <Known
-                        value={asked && formatCount(asked.get(row.pageBytes) ?? 0)}
+                        value={
+                          asked &&
+                          formatCount(asked.find((pool) => pool.page_bytes === row.pageBytes)?.pages ?? 0)
+                        }
                         why="The report has no kernel command line."
                       />
                     </Table.Td>
                   )}
-                  <Table.Td className="hp-num">{formatCount(row.given)}</Table.Td>
+                  <Table.Td className="hp-num">{formatCount(row.allocated)}</Table.Td>
                   <Table.Td className="hp-num">
                     <Known value={row.used === null ? null : formatCount(row.used)} />
                   </Table.Td>
                   <Table.Td className="hp-num">
-                    <Known value={row.idle === null ? null : formatCount(row.idle)} />
+                    <Known value={row.free === null ? null : formatCount(row.free)} />
                   </Table.Td>
                   <Table.Td className="hp-num">
                     <Known value={row.surplus === null ? null : formatCount(row.surplus)} />
                   </Table.Td>
                   <Table.Td className="hp-num">
-                    <Bytes value={row.given * row.pageBytes} />
+                    <Bytes value={row.allocated * row.pageBytes} />
                   </Table.Td>
                 </Table.Tr>
               ))}
@@ -76,15 +79,15 @@ export function PoolsCard({ node }: { node: NodeDetail }) {
 }
 
 function poolsTitle(rows: readonly PoolRow[]): string {
-  const given = rows.filter((row) => row.given > 0);
+  const given = rows.filter((row) => row.allocated > 0);
   if (given.length === 0) return "No huge pages are reserved on this node.";
-  const idle = given.filter((row) => row.idle !== null && row.idle === row.given);
+  const idle = given.filter((row) => row.free !== null && row.free === row.allocated);
   const first = idle[0];
   if (first)
-    return `${formatPages(first.given, first.pageBytes)} on NUMA node ${first.numaNode} are reserved and nothing uses them.`;
-  const unknown = given.some((row) => row.idle === null);
+    return `${formatPages(first.allocated, first.pageBytes)} on NUMA node ${first.numaNode} are reserved and nothing uses them.`;
+  const unknown = given.some((row) => row.free === null);
   if (unknown) return "How much of the pools is used is not known.";
-  const idleBytes = given.reduce((sum, row) => sum + (row.idle ?? 0) * row.pageBytes, 0);
+  const idleBytes = given.reduce((sum, row) => sum + (row.free ?? 0) * row.pageBytes, 0);
   return idleBytes === 0
     ? "Every reserved huge page is used."
     : `${formatBytes(idleBytes)} of the pools is idle.`;

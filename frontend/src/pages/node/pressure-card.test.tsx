@@ -75,6 +75,7 @@ const run = (pressure: Pressure | null): RunDetail => ({
   pressure,
   rows: null,
   scatter: null,
+  scatter_loses_from_lines: null,
 });
 
 const card = (pressure: Pressure | null) =>

@@ -47,7 +47,9 @@ describe("rowsPivot", () => {
     expect(one && changeToBase(one, "2M")).toBeNull();
   });
   it("names the backing with the best median", () => {
-    expect(rowsFinding(pivot)).toBe("2M pages read +37% rows per second against 4K, in the median of 1 case.");
+    expect(rowsFinding(pivot)).toBe(
+      "2M pages read +37% rows per second against 4K, in the median of 1 case.",
+    );
     const thp = (workers: number, rate: number) => [
       measurement({ workers }),
       measurement({ workers, backing: "THP", page_bytes: 2 ** 21, rows_per_second: rate }),

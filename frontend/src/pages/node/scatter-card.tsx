@@ -53,31 +53,12 @@ export function scatterSeries(curve: RunCurve, key: string): ChartSeries {
   };
 }
 
-/**
- * The fewest hot lines from which on this size was slower at every measured count up to the confirmed one: a crossing is
- * confirmed at few counts, and the size may have lost before.
- */
-export function firstLoss(curves: readonly RunCurve[], backing: string, confirmed: number): number {
-  const huge = curves.find((curve) => curve.backing === backing);
-  const base = curves.find((curve) => curveBacking(curve) === "base" && curve.beside_backing === backing);
-  const baseAt = new Map(base?.points.map(({ x, ns_p50 }) => [x, ns_p50]));
-  let first = confirmed;
-  for (const { x, ns_p50: ns } of [...(huge?.points ?? [])].sort((a, b) => b.x - a.x)) {
-    const other = baseAt.get(x);
-    if (x > confirmed) continue;
-    if (ns === null || other == null || ns <= other) break;
-    first = x;
-  }
-  return first;
-}
-
 function scatterFinding(run: RunDetail): string {
   const crossing = run.scatter?.crossing;
-  if (crossing?.hot_lines != null) {
-    const curves = run.curves.filter((curve) => curve.section === "scatter");
-    const backing = crossing.backing;
-    const first = backing ? firstLoss(curves, backing, crossing.hot_lines) : crossing.hot_lines;
-    return `From ${formatCount(first)} scattered hot lines on, ${backing ? `${backing} pages` : "huge pages"} are slower than base pages.`;
+  const first = run.scatter_loses_from_lines;
+  if (first !== null) {
+    const pages = crossing?.backing ? `${crossing.backing} pages` : "huge pages";
+    return `From ${formatCount(first)} scattered hot lines on, ${pages} are slower than base pages.`;
   }
   if (crossing?.status === "not_reached" && crossing.tested_max !== null) {
     return `Huge pages were not slower up to ${formatCount(crossing.tested_max)} scattered hot lines.`;

@@ -1,12 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useMemo } from "react";
-import { evidenceQuery } from "@/api/evidence";
+import { lazy, Suspense } from "react";
+import { poolShapeQuery } from "@/api/evidence";
 import { loadChunk } from "@/api/problem";
 import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, StateText } from "@/components/ui/states";
 import { formatBytes, formatShare } from "@/lib/units";
-import { placedPool, publishedShape } from "./published-shape";
 
 // The chart library is large: the figures are there first.
 const PublishedShapeChart = lazy(() => loadChunk(() => import("./published-shape-chart")));
@@ -23,35 +22,32 @@ function between(low: number, high: number): string {
   return from === to ? from : `${from} to ${to}`;
 }
 
-/** What more buffer pool brings where nobody measured it: the shapes that others published, marked as such. */
+/** What more buffer pool brings where it was not measured: the shape that others published, marked as such. */
 export function PublishedShapeCard({ name, poolBytes, workingSetBytes }: PublishedShapeCardProps) {
-  const evidence = useQuery(evidenceQuery());
-  const shape = useMemo(() => evidence.data && publishedShape(evidence.data.items), [evidence.data]);
-  if (evidence.isPending) return <CardSkeleton height={240} />;
-  if (evidence.isError)
+  const query = useQuery(poolShapeQuery(poolBytes, workingSetBytes));
+  if (query.isPending) return <CardSkeleton height={240} />;
+  if (query.isError)
     return (
       <QuestionCard title={`What would more buffer pool bring ${name}?`}>
-        <ErrorState error={evidence.error} onRetry={() => void evidence.refetch()} bare />
+        <ErrorState error={query.error} onRetry={() => void query.refetch()} bare />
       </QuestionCard>
     );
-  if (!shape) return null;
-  const placed = workingSetBytes === null ? null : placedPool(shape, poolBytes, workingSetBytes);
-  const knee = workingSetBytes ?? 1;
-  const [low, high] = shape.knee;
-  const title = !placed
-    ? `What would more buffer pool bring ${name}? Give its working set to see.`
-    : placed.here
-      ? `With ${formatBytes(poolBytes)} others reached ${between(placed.here.low, placed.here.high)} of their best.`
-      : `${formatBytes(poolBytes)} of buffer pool is a smaller share of the working set than anyone published.`;
+  const { here, knee, one_more_gib: oneMoreGib, series } = query.data;
+  const title =
+    workingSetBytes === null
+      ? `What would more buffer pool bring ${name}? Give its working set to see.`
+      : here
+        ? `With ${formatBytes(poolBytes)} others reached ${between(here.low, here.high)} of their best.`
+        : `${formatBytes(poolBytes)} of buffer pool is a smaller share of the working set than anyone published.`;
   return (
     <QuestionCard
       title={title}
-      description={`Assumed: the shape of ${shape.shapes.length} published series, not this workload. Paste your own sizes and throughputs under the database to replace it.`}
+      description={`Assumed: the shape of ${series} published series, not this workload. Paste your own sizes and throughputs under the database to replace it.`}
     >
       <Suspense fallback={<CardSkeleton height={240} />}>
         <PublishedShapeChart
           name={name}
-          shape={shape}
+          shape={query.data}
           poolBytes={poolBytes}
           workingSetBytes={workingSetBytes}
         />
@@ -59,12 +55,10 @@ export function PublishedShapeCard({ name, poolBytes, workingSetBytes }: Publish
       <StateText>
         95% of the best took{" "}
         {workingSetBytes === null
-          ? `${between(low, high)} of the working set`
-          : `${formatBytes(low * knee)} to ${formatBytes(high * knee)}`}
-        .{" "}
-        {placed?.oneMoreGib &&
-          `One GiB more brought ${between(Math.max(0, placed.oneMoreGib.low), Math.max(0, placed.oneMoreGib.high))} of the best.`}{" "}
-        The pool that reached 99% is taken to hold the working set.
+          ? `${between(knee.low, knee.high)} of the working set`
+          : `${formatBytes(knee.low * workingSetBytes)} to ${formatBytes(knee.high * workingSetBytes)}`}
+        . {oneMoreGib && `One GiB more brought ${between(oneMoreGib.low, oneMoreGib.high)} of the best.`} The
+        pool that reached 99% is assumed to hold the working set.
       </StateText>
     </QuestionCard>
   );

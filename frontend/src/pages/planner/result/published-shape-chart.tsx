@@ -1,8 +1,8 @@
+import type { PublishedPoolShape } from "@/api/types";
 import type { ChartReference, ChartSeries } from "@/components/charts/chart-types";
 import { LineChart } from "@/components/charts/line-chart";
 import { formatBytes, formatShare } from "@/lib/units";
 import { token } from "@/theme/tokens";
-import type { PublishedShape } from "./published-shape";
 
 const SERIES: readonly ChartSeries[] = [
   {
@@ -17,7 +17,7 @@ const SERIES: readonly ChartSeries[] = [
 
 interface PublishedShapeChartProps {
   name: string;
-  shape: PublishedShape;
+  shape: PublishedPoolShape;
   poolBytes: number;
   /** Null: the sizes cannot be placed, and the axis is the share of the working set. */
   workingSetBytes: number | null;
@@ -31,21 +31,21 @@ export default function PublishedShapeChart({
   workingSetBytes,
 }: PublishedShapeChartProps) {
   const scale = workingSetBytes ?? 1;
-  const references: ChartReference[] = shape.knee
-    .filter((share, index) => index === 0 || share !== shape.knee[0])
-    .map((share, index) => ({
+  const references: ChartReference[] = [...new Set([shape.knee.low, shape.knee.high])].map(
+    (share, index) => ({
       x: share * scale,
       label: index === 0 ? "95% at best here" : "95% at worst here",
-    }));
+    }),
+  );
   if (workingSetBytes !== null)
     references.push({ x: poolBytes, label: `planned ${formatBytes(poolBytes)}`, color: token("accent") });
   return (
     <LineChart
       title={`Published throughput by buffer pool size, for ${name}`}
-      rows={shape.band.map(({ share, low, middle, high }) => ({
+      rows={shape.band.map(({ share, reached }) => ({
         x: share * scale,
-        values: { published: middle },
-        ranges: { published: [low, high] },
+        values: { published: reached.likely },
+        ranges: { published: [reached.low, reached.high] },
       }))}
       series={SERIES}
       xAxis={{
