@@ -21,7 +21,7 @@ const FULL_FORM = {
 
 /** Every page, and a heading or text that shows that its content has arrived. */
 const PAGES: { name: string; path: (fleet: Fleet) => string; arrived: RegExp }[] = [
-  { name: "overview", path: () => "/", arrived: /Which nodes need a look/ },
+  { name: "overview", path: () => "/", arrived: /Which nodes need attention/ },
   { name: "nodes", path: () => "/nodes", arrived: /Which node do you want to plan/ },
   { name: "node", path: ({ guestId }) => `/nodes/${guestId}`, arrived: /What is this machine/ },
   { name: "node with pools", path: ({ numaId }) => `/nodes/${numaId}`, arrived: /What is this machine/ },

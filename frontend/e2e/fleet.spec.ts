@@ -24,7 +24,7 @@ test("the overview counts every node, and leads from a finding to its nodes", as
   await page.goto(`${server.url}/`);
   await expect(page.getByText(/of 1,200 nodes/)).toBeVisible();
   await expect(page.getByText(/All of them are synthetic/)).toBeVisible();
-  const problems = page.getByRole("region", { name: "Which nodes need a look?" });
+  const problems = page.getByRole("region", { name: "Which nodes need attention?" });
   const nodes = problems.getByRole("link", { name: /^[\d,]+ nodes?$/ }).first();
   const count = (await nodes.textContent())?.split(" ")[0];
   await nodes.click();

@@ -1,7 +1,7 @@
 import { expect, type Fleet, test } from "./fixtures";
 
 const PAGES: { name: string; path: (fleet: Fleet) => string; arrived: RegExp }[] = [
-  { name: "overview", path: () => "/", arrived: /Which nodes need a look/ },
+  { name: "overview", path: () => "/", arrived: /Which nodes need attention/ },
   { name: "nodes", path: () => "/nodes", arrived: /Which node do you want to plan/ },
   { name: "node", path: ({ guestId }) => `/nodes/${guestId}`, arrived: /other lines between two accesses/ },
   {

@@ -71,7 +71,7 @@ test.describe("states", () => {
     await expect(page.getByRole("row")).toHaveCount(3);
     const menu = page.getByRole("navigation", { name: "Main" });
     await menu.getByRole("link", { name: "Overview" }).click();
-    await expect(page.getByText("Which nodes need a look?")).toBeVisible();
+    await expect(page.getByText("Which nodes need attention?")).toBeVisible();
     await context.setOffline(true);
     // What was loaded counts as fresh for some seconds; only then is the server asked again.
     await expect(async () => {

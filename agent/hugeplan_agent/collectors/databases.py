@@ -37,7 +37,7 @@ def segments_of(host: Host, one: Found) -> tuple[list[dict[str, Any]], str | Non
 
 
 def _status_of_counters(one: Found) -> tuple[str | None, str | None]:
-    """Without a look at its mappings: huge pages that it has touched, by /proc/PID/status."""
+    """Without reading its mappings: huge pages that it has touched, by /proc/PID/status."""
     counts = [process.hugetlb_bytes for process in one.members]
     if any(counts):
         return "on", "status"

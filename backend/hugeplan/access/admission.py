@@ -34,7 +34,7 @@ LOOKUPS_AT_A_TIME = 2
 MAX_REMEMBERED = 50_000
 NEWCOMERS_PER_MINUTE = 60
 UNKNOWN_COOKIE_SECONDS = 30.0
-"""How long a cookie that no session has is answered without a look: a browser asks on after its session has ended."""
+"""How long a cookie without a session is answered without a database query: a browser asks on after its session."""
 
 
 @dataclass(frozen=True, slots=True)

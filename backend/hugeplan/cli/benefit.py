@@ -70,7 +70,7 @@ def _document(curve: BenefitCurve, sizes: list[int], worth: float | None) -> dic
 
 
 def _per_gib(curve: BenefitCurve, size: int) -> float:
-    """What one GiB more brings; past the largest measured pool nothing is promised."""
+    """What one GiB more brings; past the largest measured pool no gain is predicted."""
     return 0.0 if size > curve.last_bytes else curve.marginal_per_gib(size)
 
 

@@ -66,7 +66,7 @@ def _headline(answer: FleetAnswer) -> list[str]:
     lines.append(f"{read}, {_count(len(databases), 'database')}{f' ({kinds})' if kinds else ''}.")
     present = sum(sum((node.present_bytes or {}).values()) for node in answer.nodes)
     idle = sum(
-        pages * size for node in answer.nodes if node.present_bytes for size, pages in _not_promised(node).items()
+        pages * size for node in answer.nodes if node.present_bytes for size, pages in _outside_limits(node).items()
     )
     if present:
         lines.append(f"Reserved today: {format_bytes(present)}, of which no pod may use {format_bytes(idle)}.")
@@ -78,12 +78,12 @@ def _headline(answer: FleetAnswer) -> list[str]:
     return lines
 
 
-def _not_promised(node: NodeAnswer) -> dict[int, int]:
+def _outside_limits(node: NodeAnswer) -> dict[int, int]:
     """Pages that no pod's limit covers, by page size."""
     found = {}
     for size, held in (node.present_bytes or {}).items():
-        promised = sum(user.limit_bytes.get(size, 0) for user in node.node.huge_page_users)
-        found[size] = max(0, held - promised) // size
+        limited = sum(user.limit_bytes.get(size, 0) for user in node.node.huge_page_users)
+        found[size] = max(0, held - limited) // size
     return found
 
 

@@ -115,7 +115,7 @@ def _why_size(p: InstanceCandidates, chosen: Candidate) -> str:
     if p.instance.page_bytes is not None:
         return f"{page_label(chosen.page_bytes)} is what the scenario asks for."
     if chosen.obstacle:
-        return f"No size can be had: {chosen.obstacle}."
+        return f"No size is available: {chosen.obstacle}."
     if not chosen.is_pool:
         return "No pool: the gain does not pay for one, or no pool fits."
     return f"{page_label(chosen.page_bytes)}: {chosen.sentence()}."

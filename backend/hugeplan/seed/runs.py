@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hugeplan.hardware import catalogue
-from hugeplan.seed.fleet import GIB, MIB, Machine
+from hugeplan.planner.model import GIB, MIB
+from hugeplan.seed.fleet import Machine
 
 PROFILE: Final = "synthetic"
 _SIZES: Final = (("4K", "base", 4096), ("2M", "hugetlb", 2 * MIB), ("1G", "hugetlb", GIB))

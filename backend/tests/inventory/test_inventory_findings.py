@@ -123,7 +123,7 @@ class TestFallback:
 
     def test_try_without_pages_falls_back_and_on_does_not_start(self) -> None:
         (one,) = named(answered(node("a"), postgres("pg-0", "a", SETTINGS)), self.CODE)
-        assert (one.state, "without a word" in one.title) == (State.ATTENTION, True)
+        assert (one.state, "silently" in one.title) == (State.ATTENTION, True)
         (one,) = named(answered(node("a"), postgres("pg-0", "a", {**SETTINGS, "huge_pages": "on"})), self.CODE)
         assert (one.state, one.title) == (State.WRONG, "It will not start here")
 

@@ -208,7 +208,7 @@ def test_the_plan_uses_the_history_for_its_risk(inventory: Inventory) -> None:
     short = [one for one in worker.findings if one.code == "huge_pages_limit_below_segment"]
     assert [one.state for one in short] == [State.WRONG]
     assert "Bus error" not in short[0].reason
-    # 1,500 of 2,048 pages are free and 10 of them promised: what is in use stays.
+    # 1,500 of 2,048 pages are free and 10 of them reserved: what is in use stays.
     assert worker.planned_bytes[2 * MIB] >= (2048 - 1500) * 2 * MIB
 
 

@@ -20,7 +20,7 @@ def count(name: str = "nr_hugepages") -> int:
 
 
 def used() -> int:
-    """Pages that are mapped or promised to a mapping: nr - free + resv."""
+    """Pages that are mapped or reserved by a mapping: nr - free + resv."""
     return count() - count("free_hugepages") + count("resv_hugepages")
 
 

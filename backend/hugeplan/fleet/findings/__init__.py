@@ -1,7 +1,7 @@
 """What is wrong with a node by its newest report: one file per rule, one row per rule.
 
 The planner's findings judge a plan; these judge what is there, on every report, so they read a report and nothing else.
-A rule yields only what needs a look: a node without findings has none stored. A code that the planner has too means
+A rule yields only what needs attention: a node without findings has none stored. A code that the planner has too means
 the same there.
 """
 

@@ -1,4 +1,4 @@
-"""A database runs on base pages without a word: a container's limit refused its segment, or it started too early."""
+"""A database silently runs on base pages: a container's limit refused its segment, or it started too early."""
 
 from __future__ import annotations
 
@@ -55,6 +55,6 @@ def _of_limit(observed: Observed, database: Database) -> NodeFinding | None:
         database.key,
         f"It fell back to base pages: its limit is {format_bytes(short.limit.limit_bytes)}",
         f"The reservation limit of the cgroup {short.limit.cgroup_path} is below the segment of "
-        f"{format_bytes(short.segment_bytes)}, so {database.engine} runs on base pages without a word.",
+        f"{format_bytes(short.segment_bytes)}, so {database.engine} silently runs on base pages.",
         FIX + notice,
     )

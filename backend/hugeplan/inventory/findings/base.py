@@ -44,7 +44,7 @@ class NodeNow:
         """Bytes in pools by page size, without empty ones."""
         return {size: held for size, held in (self.node.pool_bytes or {}).items() if held}
 
-    def promised_bytes(self, page_bytes: int) -> int:
+    def limited_bytes(self, page_bytes: int) -> int:
         """The sum of the pods' limits at a page size."""
         return sum(user.limit_bytes.get(page_bytes, 0) for user in self.node.huge_page_users)
 

@@ -21,7 +21,7 @@ def check(now: NodeNow) -> Iterable[Finding]:
         if not database.wants_pages or demand is None:
             continue
         held = now.node.pool_bytes.get(demand.page_bytes, 0)
-        others = now.promised_bytes(demand.page_bytes) - _own(database, demand.page_bytes)
+        others = now.limited_bytes(demand.page_bytes) - _own(database, demand.page_bytes)
         left = max(0, held - others)
         if left >= database.needed_bytes:
             continue
@@ -42,7 +42,7 @@ def check(now: NodeNow) -> Iterable[Finding]:
                 CODE,
                 State.ATTENTION,
                 database.found.subject,
-                "It falls back to base pages without a word",
+                "It silently falls back to base pages",
                 f"{shortage} Its settings try huge pages and do without.",
                 fix=f"Reserve {demand.pages:,} pages of {label} on {now.name}, then let the engine insist on them.",
             )

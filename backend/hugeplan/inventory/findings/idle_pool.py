@@ -15,11 +15,11 @@ CODE = "idle_pool"
 def check(now: NodeNow) -> Iterable[Finding]:
     """One finding per pool whose pages exceed the limits of all pods on the node."""
     for size, held in now.pool_bytes.items():
-        promised = now.promised_bytes(size)
-        idle = held - promised
+        limited = now.limited_bytes(size)
+        idle = held - limited
         if idle < size:
             continue
-        whose = "no pod has a limit for them" if not promised else f"pods may use {format_bytes(promised)} of them"
+        whose = "no pod has a limit for them" if not limited else f"pods may use {format_bytes(limited)} of them"
         yield finding(
             CODE,
             State.ATTENTION,
@@ -29,5 +29,5 @@ def check(now: NodeNow) -> Iterable[Finding]:
             " Processes outside pods are not seen here.",
             fix="Give the databases a limit for these pages, or reserve fewer.",
             reserved=format_bytes(held),
-            promised=format_bytes(promised),
+            limits=format_bytes(limited),
         )

@@ -17,18 +17,18 @@ def check(now: NodeNow) -> Iterable[Finding]:
     if now.node.pool_bytes is None:
         return
     for size in sorted({size for user in now.node.huge_page_users for size in user.limit_bytes}):
-        held, promised = now.node.pool_bytes.get(size, 0), now.promised_bytes(size)
-        if promised <= held:
+        held, limited = now.node.pool_bytes.get(size, 0), now.limited_bytes(size)
+        if limited <= held:
             continue
         users = ", ".join(user.subject for user in now.node.huge_page_users if user.limit_bytes.get(size))
         yield finding(
             CODE,
             State.WRONG,
             now.name,
-            f"Its pods were promised {format_bytes(promised - held)} of {page_label(size)} pages that it does not have",
-            f"The limits of {users} sum to {format_bytes(promised)}, the node reports {format_bytes(held)}:"
+            f"Its pods have limits for {format_bytes(limited - held)} of {page_label(size)} pages too many",
+            f"The limits of {users} sum to {format_bytes(limited)}, the node reports {format_bytes(held)}:"
             " the pool was made smaller after they were scheduled. What starts last finds too few pages.",
-            fix=f"Reserve {promised // size:,} pages of {page_label(size)} and restart the kubelet.",
+            fix=f"Reserve {limited // size:,} pages of {page_label(size)} and restart the kubelet.",
             reserved=format_bytes(held),
-            promised=format_bytes(promised),
+            limits=format_bytes(limited),
         )

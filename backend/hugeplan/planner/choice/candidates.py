@@ -1,4 +1,4 @@
-"""Candidates: each page size an instance could use, its cost in memory, whether it can be had, and its score.
+"""Candidates: each page size an instance could use, its cost in memory, whether it is available, and its score.
 
 A score of 1 is one per cent of the instance's throughput times its weight, or one per cent of the node's memory. Its
 part for operation stands for the operational cost of a pool: it has to be kept in step with the settings, and gigantic
@@ -450,6 +450,6 @@ def obstacle(node: NodeFacts, engine: Engine, policy: Policy, demand: Demand, *,
     if size == GIB and cma >= demand.pages * size:
         return None
     return (
-        f"{label} pages after boot need contiguous memory: {have} of {demand.pages} stand,"
+        f"{label} pages after boot need contiguous memory: {have} of {demand.pages} are allocated,"
         f" and hugetlb_cma holds {format_bytes(cma)}"
     )

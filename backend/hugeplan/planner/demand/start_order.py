@@ -2,7 +2,7 @@
 
 The kernel sets the pages of a mapping aside when it is made, and refuses the mapping when too few are free. So the
 engine that starts first gets its pages, and what the later ones do depends on the engine: try another size, start on
-base pages without a word, or not start. Engines differ in which pools they try; each says so in its ``pool_use``.
+base pages silently, or not start. Engines differ in which pools they try; each says so in its ``pool_use``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Findings: one file a check, one row a check. A check says ok, attention, wrong or unknown, with reason and fix."""
+"""Findings: one file and one row per check. A check says ok, attention, wrong or unknown, with reason and fix."""
 
 from __future__ import annotations
 

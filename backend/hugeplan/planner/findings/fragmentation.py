@@ -1,4 +1,4 @@
-"""Can the missing pages be had now? Free blocks of the page size on each NUMA node, when reserving at runtime."""
+"""Are the missing pages available now? Free blocks of the page size on each NUMA node, when reserving at runtime."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             yield unknown(
                 CODE,
                 subject,
-                f"Whether {missing:,} pages can be had now is not known",
+                f"Whether {missing:,} pages are available now is not known",
                 "Free blocks of this size are not known (/proc/buddyinfo).",
                 _FIX,
             )
@@ -53,7 +53,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             yield attention(
                 CODE,
                 subject,
-                f"Only {free:,} of {missing:,} missing pages can be had at once",
+                f"Only {free:,} of {missing:,} missing pages are available at once",
                 reason,
                 _FIX,
                 evidence=evidence,
@@ -63,7 +63,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             yield ok(
                 CODE,
                 subject,
-                f"The {missing:,} missing pages can be had now",
+                f"The {missing:,} missing pages are available now",
                 f"{free:,} free blocks for {missing:,} pages.",
                 evidence=evidence,
             )

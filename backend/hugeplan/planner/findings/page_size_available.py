@@ -1,4 +1,4 @@
-"""Can the chosen page size be had on this node at all?"""
+"""Is the chosen page size available on this node at all?"""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                 fix,
             )
         else:
-            yield ok(CODE, instance.name, f"{label} pages can be had", f"{label} can be had here.")
+            yield ok(CODE, instance.name, f"{label} pages are available", f"{label} pages are available here.")

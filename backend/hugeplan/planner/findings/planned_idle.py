@@ -34,7 +34,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             yield attention(
                 CODE,
                 f"{label} pool",
-                f"{format_bytes(idle)} of slack will lie idle",
+                f"{format_bytes(idle)} of slack will be idle",
                 f"The slack is {counted_pages(pages, page_bytes)}, {100 * idle / demand:.0f} % of the demand.",
                 "Lower policy.slack or policy.slack_min_pages, or plan a smaller page size.",
                 evidence=evidence,

@@ -53,7 +53,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     room = regular_room_bytes(inputs.node.mem_total_bytes, inputs.net_memory.locked_bytes)
     reserved = inputs.reserved.kube.bytes + inputs.reserved.system.bytes
     if limits is None:
-        reason = "A pod has no memory limit: nothing stops it from taking what the others were promised."
+        reason = "A pod has no memory limit: nothing stops it from taking what the others requested."
         yield attention(
             CODE,
             name,

@@ -13,7 +13,7 @@ CODE = "pool_idle"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
-    """One finding for each pool that others hold, has more pages than planned, or lies idle; else one for the node."""
+    """One finding for each pool that others hold, has more pages than planned, or is idle; else one for the node."""
     found = [finding for pool in inputs.pools for finding in _of_pool(inputs, pool)]
     if any(numa.pools is None for numa in inputs.node.numa):
         yield unknown(
@@ -49,7 +49,7 @@ def _of_pool(inputs: FindingInputs, pool: PoolPlan) -> Iterable[Finding]:
         yield attention(
             CODE,
             subject,
-            f"{pool.slack_pages:,} reserved pages lie idle",
+            f"{pool.slack_pages:,} reserved pages are idle",
             f"{pool.slack_pages:,} pages of {label} ({size}) are free, and nobody has reserved them.",
             "Describe the database that they are meant for, or release them.",
             evidence=(measured("present", pool.present_pages), measured("idle", pool.slack_pages)),

@@ -60,7 +60,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
 def _consequences(inputs: FindingInputs, page_bytes: int) -> Iterable[str]:
     """What each engine does with the pages that are there, where they cannot hold all its mappings."""
     present = sum(p.present_pages or 0 for p in inputs.pools if p.page_bytes == page_bytes)
-    idle = f"all {present:,} pages ({format_bytes(present * page_bytes)}) lie idle"
+    idle = f"all {present:,} pages ({format_bytes(present * page_bytes)}) are idle"
     for instance, planned in inputs.with_pool:
         demand = planned.demand
         if demand.page_bytes != page_bytes or demand.pages <= present:

@@ -1,4 +1,4 @@
-"""Would the engine fall back without a word, or did a container's limit make it? huge_pages = try hides both."""
+"""Would the engine silently fall back, or did a container's limit make it? huge_pages = try hides both."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What buffer pool is worth: benefit in points (per cent of the instance's best) over pool sizes.
 
 Measured throughput comes first: the curve fitted to the reader's table where it describes it well, else straight
-lines over the table's upper hull; nothing more is promised past its last size. Without a table, the share of accesses
+lines over the table's upper hull; no more is predicted past its last size. Without a table, the share of accesses
 that a pool of that size can serve, from working set and skew. Else a stated guess of falling returns.
 """
 

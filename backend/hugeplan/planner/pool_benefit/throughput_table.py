@@ -2,7 +2,7 @@
 
 Tables come out of spreadsheets, wikis and benchmark logs: split by comma, semicolon, tab, bars or blanks, with or
 without a heading, quotes, a byte order mark, decimal commas. What could be read in two ways is refused, never guessed:
-a wrong point would move the curve without a word.
+a wrong point would move the curve silently.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Did the kernel give every pool what the plan asks for, per NUMA node; is anything lent beyond it; is it idle?"""
+"""Did the kernel give every pool what the plan asks for, per NUMA node; has it surplus pages; is it idle?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def subject_of(pool: PoolPlan) -> str:
 
 
 def real_pages(observed: Observation, pool: PoolPlan) -> int | None:
-    """Allocated pages less those lent beyond the count; None: unknown. A size that is not there has none."""
+    """Allocated pages without surplus pages; None: unknown. A size that is not there has none."""
     found = observed.pool(pool.numa_node, pool.page_bytes)
     if found is None:
         return 0 if observed.knows("pools") else None
@@ -42,7 +42,7 @@ def check_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
                 COUNT,
                 subject,
                 f"The kernel gave {real} of {pool.pages} pages",
-                f"{planned} are planned, {real} stand: {format_bytes((pool.pages - real) * pool.page_bytes)} "
+                f"{planned} are planned, {real} are allocated: {format_bytes((pool.pages - real) * pool.page_bytes)} "
                 "are missing.",
                 "hugeplan apply grows it step by step; a reboot with the command line is sure.",
                 evidence=(measured("nr_hugepages", real),),
@@ -51,8 +51,8 @@ def check_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
             yield attention(
                 COUNT,
                 subject,
-                f"{real - pool.pages} pages more than planned stand",
-                f"{planned} are planned, {real} stand: nobody else can use the difference.",
+                f"{real - pool.pages} more pages than planned are allocated",
+                f"{planned} are planned, {real} are allocated: nobody else can use the difference.",
                 "Find who reserves them (hugeplan lint /proc/cmdline /etc/sysctl.d/*.conf), or plan again.",
                 evidence=(measured("nr_hugepages", real),),
             )
@@ -61,7 +61,7 @@ def check_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
                 COUNT,
                 subject,
                 "The pool is as planned",
-                f"{planned} stand.",
+                f"{planned} are allocated.",
                 evidence=(measured("nr_hugepages", real),),
             )
 
@@ -75,7 +75,7 @@ def check_overcommit(plan: Plan, observed: Observation) -> Iterable[Finding]:
             yield unknown(
                 OVERCOMMIT,
                 subject,
-                "Whether pages are lent beyond the pool is not known",
+                "Whether the pool has surplus pages is not known",
                 "nr_overcommit_hugepages was not read.",
             )
         elif over or (found or {}).get("surplus_hugepages"):
@@ -83,12 +83,12 @@ def check_overcommit(plan: Plan, observed: Observation) -> Iterable[Finding]:
             yield attention(
                 OVERCOMMIT,
                 subject,
-                f"The kernel may lend {over} pages beyond the pool",
-                f"nr_overcommit_hugepages is {over}, {lent} are lent now: a pool that is too small goes unnoticed.",
+                f"The kernel may take {over} pages beyond the pool",
+                f"nr_overcommit_hugepages is {over}, {lent} surplus pages are in use now: a short pool goes unnoticed.",
                 "Set nr_overcommit_hugepages to 0 and reserve what is needed.",
             )
         else:
-            yield ok(OVERCOMMIT, subject, "No page is lent beyond the pool", "nr_overcommit_hugepages is 0.")
+            yield ok(OVERCOMMIT, subject, "No page can be taken beyond the pool", "nr_overcommit_hugepages is 0.")
 
 
 def check_idle(plan: Plan, observed: Observation) -> Iterable[Finding]:

@@ -71,7 +71,7 @@ def request_of(seed: int) -> PlanRequest:
 
 
 def holds(found: Plan, request: PlanRequest) -> bool:
-    """In memory on every NUMA node, within the risk, on page sizes that can be had."""
+    """In memory on every NUMA node, within the risk, on page sizes that are available."""
     fits = all(free_bytes(found.ledger, numa.id) >= 0 for numa in request.node.numa)
     had = all(f.state is not State.WRONG for f in found.findings if f.code == "page_size_not_available")
     return fits and had and found.risk.meets_policy is not False

@@ -70,11 +70,11 @@ describe("nodeParts", () => {
     expect(bytes(unsplit, "kernel")).toBe(312 * MIB);
     expect(bytes(unsplit, "page_cache")).toBe(4 * GIB);
   });
-  it("splits a pool into used, promised and idle", () => {
+  it("splits a pool into used, reserved and idle", () => {
     const fills = nodeParts(memory, [pool]).find(({ key }) => key.startsWith("pool"))?.fills ?? [];
     expect(fills.map(({ label, bytes }) => [label, bytes / (2 * MIB)])).toEqual([
       ["Used", 512],
-      ["Promised to mappings", 100],
+      ["Reserved by mappings", 100],
       ["Idle", 412],
     ]);
   });

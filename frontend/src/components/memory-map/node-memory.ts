@@ -11,7 +11,7 @@ interface PoolState {
   resv_hugepages: number | null;
 }
 
-/** One pool as a part: used, promised to mappings, and idle inside it. */
+/** One pool as a part: used, reserved by mappings, and idle inside it. */
 function poolPart(pool: PoolState): MapPart {
   const bytes = pool.nr_hugepages * pool.page_bytes;
   const base = {
@@ -24,14 +24,14 @@ function poolPart(pool: PoolState): MapPart {
     pageBytes: pool.page_bytes,
   };
   if (pool.free_hugepages === null) return { ...base, detail: "How much of it is used is unknown." };
-  const promised = Math.min(pool.resv_hugepages ?? 0, pool.free_hugepages) * pool.page_bytes;
+  const reserved = Math.min(pool.resv_hugepages ?? 0, pool.free_hugepages) * pool.page_bytes;
   const free = pool.free_hugepages * pool.page_bytes;
   return {
     ...base,
     fills: [
       { label: "Used", bytes: bytes - free, look: "used" },
-      { label: "Promised to mappings", bytes: promised, look: "reserved" },
-      { label: "Idle", bytes: free - promised, look: "idle" },
+      { label: "Reserved by mappings", bytes: reserved, look: "reserved" },
+      { label: "Idle", bytes: free - reserved, look: "idle" },
     ].filter((fill) => fill.bytes > 0) as MapPart["fills"],
   };
 }

@@ -149,7 +149,7 @@ function Results({ job, summary }: { job: FleetPlanDetail; summary: FleetPlanSum
       <div className={classes.stack}>
         <GroupsCard jobId={job.id} nodes={summary.nodes} chosen={search.group} onChoose={set} />
         <QuestionCard
-          title="Which nodes need a look?"
+          title="Which nodes need attention?"
           description={
             <>
               What the plan wants beside what each node has now, exceptions first. Planned{" "}

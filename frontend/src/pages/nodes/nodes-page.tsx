@@ -206,6 +206,6 @@ function Actions({ search, selection, onChange }: ActionsProps) {
 
 function headline(found: number, all: number, idleBytes: number): string {
   const nodes = `${formatCount(all)} ${all === 1 ? "node" : "nodes"}`;
-  const idle = idleBytes > 0 ? ` ${formatBytes(idleBytes)} of huge pages lie idle on them.` : "";
+  const idle = idleBytes > 0 ? ` ${formatBytes(idleBytes)} of huge pages are idle on them.` : "";
   return found === all ? `${nodes} in the fleet.${idle}` : `${formatCount(found)} of ${nodes} match.${idle}`;
 }

@@ -33,7 +33,7 @@ const fleet = {
 };
 const plain = (text: string) => text.replaceAll("\u00a0", " ");
 
-it("divides all of the memory, and says what of a pool lies idle", () => {
+it("divides all of the memory, and says what of a pool is idle", () => {
   const parts = fleetParts(fleet);
   expect(parts.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(640 * GIB);
   expect(parts.map(({ key, bytes }) => [key, bytes / GIB])).toEqual([
@@ -48,7 +48,7 @@ it("divides all of the memory, and says what of a pool lies idle", () => {
 
 it("puts what is wrong first, for the whole fleet and not for a page of it", () => {
   expect(plain(fleetHeadline({ ...fleet, nodes_wrong: 38, silent_fallbacks: 9, time_bombs: 1 }))).toBe(
-    "38 of 10,000 nodes have a problem to fix, with 1 time bomb and 9 silent fallbacks; 40 GiB of huge pages lie idle.",
+    "38 of 10,000 nodes have a problem to fix, with 1 time bomb and 9 silent fallbacks; 40 GiB of huge pages are idle.",
   );
   expect(plain(fleetHeadline({ ...fleet, nodes_attention: 2 }))).toMatch(
     /^2 of 10,000 nodes need attention;/,

@@ -84,7 +84,7 @@ export function fleetParts({ memory, pools }: InFigures): MapPart[] {
 
 const nodes = (count: number) => `${formatCount(count)} ${count === 1 ? "node" : "nodes"}`;
 
-/** The first line of the overview: what is wrong and what lies idle, in words with a number. */
+/** The first line of the overview: what is wrong and what is idle, in words with a number. */
 export function fleetHeadline(fleet: InFigures): string {
   const { pool_bytes: pools, pool_idle_bytes: idle } = fleet.memory;
   const bombs = fleet.time_bombs > 0 && counted(fleet.time_bombs, "time bomb");
@@ -100,7 +100,7 @@ export function fleetHeadline(fleet: InFigures): string {
     pools === 0
       ? "no huge pages are reserved"
       : idle > 0
-        ? `${formatBytes(idle)} of huge pages lie idle`
+        ? `${formatBytes(idle)} of huge pages are idle`
         : `all ${formatBytes(pools)} of huge pages are in use`;
   return `${found}; ${lying}.`;
 }

@@ -18,12 +18,12 @@ const COSTS_POOL = new Set([
   "surplus_pages",
 ]);
 
-/** The fleet's findings in the server's order: the worst first, then by the memory that lies idle, then by nodes. */
+/** The fleet's findings in the server's order: the worst first, then by the memory that is idle, then by nodes. */
 export function ProblemsCard({ fleet, scope }: { fleet: FleetSummary; scope: NodeSelection }) {
   const { findings, updated_at: updatedAt } = fleet;
   return (
     <QuestionCard
-      title="Which nodes need a look?"
+      title="Which nodes need attention?"
       description={
         updatedAt && (
           <>
