@@ -89,17 +89,17 @@ class Settings(BaseSettings):
     ] = 1_000_000
 
     requests_per_minute: Annotated[
-        int, Field(ge=1, le=10**6, description="Requests a minute that one credential may make on one process.")
+        int, Field(ge=1, le=10**6, description="Requests per minute that one credential may make on one process.")
     ] = 1200
     logins_per_minute: Annotated[
-        int, Field(ge=1, le=10**4, description="Failed credentials a minute from one address on one process.")
+        int, Field(ge=1, le=10**4, description="Failed credentials per minute from one address on one process.")
     ] = 20
     refusals_per_minute: Annotated[
         int,
         Field(
             ge=1,
             le=10**6,
-            description="Errors a minute that one address without a valid credential gets at once on one process.",
+            description="Errors per minute that one address without a valid credential gets at once on one process.",
         ),
     ] = 300
     refusal_delay_seconds: Annotated[

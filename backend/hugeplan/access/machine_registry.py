@@ -13,7 +13,7 @@ from hugeplan.db.session import Database
 
 MAX_REMEMBERED = 50_000
 REMEMBERED_SECONDS = 600.0
-"""After this a machine is looked at again, so that it learns of clones that another process has met."""
+"""After this a machine is checked again, so that clones that another process has met are known."""
 
 _Key = tuple[UUID, str, str | None, tuple[str, ...] | None]
 

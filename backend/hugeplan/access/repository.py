@@ -217,7 +217,7 @@ async def machines_with(session: ReadSession, machine_id: str) -> Sequence[Machi
 async def approve_enrolment(
     session: WriteSession, machine_id: str, approved_by: str, now: datetime, expires_at: datetime
 ) -> None:
-    """Keep a yes; a later one takes its place."""
+    """Keep an approval; a later one replaces it."""
     values = {"approved_by": approved_by, "created_at": now, "expires_at": expires_at}
     statement = insert(EnrolmentApproval).values(machine_id=machine_id, **values)
     await session.execute(statement.on_conflict_do_update(index_elements=["machine_id"], set_=values))

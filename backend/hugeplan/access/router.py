@@ -202,7 +202,7 @@ async def tokens_revoke(_: Admin, session: Writes, token_id: UUID) -> TokenRevok
 
 @router.post("/tokens/{token_id}/rotate", status_code=201)
 async def tokens_rotate(request: Request, _: Admin, session: Writes, token_id: UUID, body: TokenRotate) -> TokenCreated:
-    """A new secret with the same rights; the old one stays good for a while, so that nothing stands still."""
+    """A new secret with the same rights; the old one stays good for a while, so that nothing is interrupted."""
     made = await service.rotate_token(session, token_id, body.overlap_seconds)
     audit.note(request, replaced_by=str(made.id))
     return made
@@ -218,7 +218,7 @@ async def own_token_rotate(request: Request, actor: CurrentActor, session: Write
 
 @router.post("/enrolments", status_code=201)
 async def enrolments_create(request: Request, actor: Enroller, session: Writes, body: EnrolmentRequest) -> TokenCreated:
-    """Mint the agent token of one machine; needs an enrolment token, and for a known machine its own or a yes."""
+    """Mint the agent token of one machine. A machine that is known needs its own token, too, or an approval."""
     made = await service.enrol(session, actor, body)
     audit.note(request, kind="machine", subject=made.machine_id, token_id=str(made.id))
     return made

@@ -95,14 +95,14 @@ class EnrolmentRequest(RequestModel):
 
 
 class EnrolmentApprovalCreate(RequestModel):
-    """An administrator's yes to one new enrolment of a known machine, or to one unbound token that reports for it."""
+    """Approval of one new enrolment of a known machine, or of one unbound token that reports for it."""
 
     machine_id: MachineId
     expires_in_seconds: Annotated[int, Field(ge=60, le=30 * 86400)] = 86400
 
 
 class EnrolmentApproval(ResponseModel):
-    """A yes that was not used yet."""
+    """An approval that was not used yet."""
 
     machine_id: str
     approved_by: str

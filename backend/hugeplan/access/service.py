@@ -199,7 +199,7 @@ async def revoke_token(session: WriteSession, token_id: UUID) -> TokenRevoked:
 
 
 async def rotate_token(session: WriteSession, token_id: UUID, overlap_seconds: int) -> TokenCreated:
-    """A new secret with the same rights. The old one stays good for the overlap, so that nothing stands still."""
+    """A new secret with the same rights. The old one stays good for the overlap, so that nothing is interrupted."""
     now = datetime.now(UTC)
     old = await repository.usable_token(session, token_id, now)
     if old is None or old.oidc_subject is not None:
@@ -253,14 +253,14 @@ async def _require_yes(
     if await repository.use_approval(session, body.machine_id, now):
         return
     raise ConflictError(
-        "This machine has enrolled before. Send its own agent token as current_token, or let an administrator say yes"
-        " (POST /api/v1/enrolments/approvals). A clone of another machine needs a machine id of its own.",
+        "This machine has enrolled before. Send its own agent token as current_token, or let an administrator approve"
+        " it (POST /api/v1/enrolments/approvals). A clone of another machine needs a machine id of its own.",
         [FieldProblem(field="machine_id", value=body.machine_id, expected="a machine that has not enrolled before")],
     )
 
 
 async def approve_enrolment(session: WriteSession, actor: Actor, body: EnrolmentApprovalCreate) -> EnrolmentApproval:
-    """An administrator's yes to one enrolment of a known machine."""
+    """An administrator's approval of one enrolment of a known machine."""
     now = datetime.now(UTC)
     expires_at = now + timedelta(seconds=body.expires_in_seconds)
     await repository.approve_enrolment(session, body.machine_id, actor.name, now, expires_at)
@@ -281,7 +281,7 @@ async def admit_machine(session: WriteSession, token_id: UUID, machine_id: str, 
         if is_known and not await repository.use_approval(session, machine_id, now):
             raise ForbiddenError(
                 "This agent token is bound to no machine, and the machine is known already. Use its own token, enrol"
-                " it, or let an administrator say yes (POST /api/v1/enrolments/approvals).",
+                " it, or let an administrator approve it (POST /api/v1/enrolments/approvals).",
                 [FieldProblem(field="machine_id", value=machine_id, expected="a machine that is not known yet")],
             )
     elif bound.partition(machines.CLONE_MARK)[0] != machine_id and bound != machine_id:

@@ -72,7 +72,7 @@ def _headline(answer: FleetAnswer) -> list[str]:
         lines.append(f"Reserved today: {format_bytes(present)}, of which no pod may use {format_bytes(idle)}.")
     states = Counter(finding.state for finding in answer.all_findings)
     lines.append(
-        f"Findings: {states[State.WRONG]:,} wrong, {states[State.ATTENTION]:,} to look at,"
+        f"Findings: {states[State.WRONG]:,} wrong, {states[State.ATTENTION]:,} need attention,"
         f" {states[State.UNKNOWN]:,} that this source cannot answer."
     )
     return lines

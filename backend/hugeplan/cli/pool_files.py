@@ -48,7 +48,7 @@ class PoolFiles:
         return self._number(path) if path.exists() else 0
 
     def write(self, numa_node: int, page_bytes: int, pages: int) -> int:
-        """Ask for ``pages``; the count that stands afterwards, which may be another."""
+        """Ask for ``pages``; the count that is allocated afterwards, which may be another."""
         path = self.folder(numa_node, page_bytes) / "nr_hugepages"
         try:
             path.write_text(f"{pages}\n", encoding="ascii")
@@ -57,7 +57,7 @@ class PoolFiles:
         return self.counts(numa_node, page_bytes).pages
 
     def compact(self) -> None:
-        """Ask the kernel to move pages together; a kernel without compaction has no such file."""
+        """Ask the kernel to compact memory; a kernel without compaction has no such file."""
         path = self.root / "proc/sys/vm/compact_memory"
         if path.exists():
             try:

@@ -48,7 +48,7 @@ class FleetMetrics(Collector):
         yield from self._found
 
     async def refresh(self) -> None:
-        """Look again when the last look is too old."""
+        """Check again when the last check is too old."""
         async with self._one_at_a_time:
             if time.monotonic() < self._until:
                 return

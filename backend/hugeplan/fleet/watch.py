@@ -72,7 +72,7 @@ async def mark_stale(database: Database, now: datetime) -> int:
 
 
 async def watch_forever(database: Database) -> None:
-    """Look until cancelled. A database that is away is asked again."""
+    """Check until cancelled. A database that is away is asked again."""
     while True:
         try:
             while await mark_stale(database, datetime.now(UTC)) == _BATCH:

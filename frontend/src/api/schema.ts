@@ -1403,7 +1403,7 @@ export interface paths {
         put?: never;
         /**
          * Tokens Rotate
-         * @description A new secret with the same rights; the old one stays good for a while, so that nothing stands still.
+         * @description A new secret with the same rights; the old one stays good for a while, so that nothing is interrupted.
          */
         post: operations["tokens_rotate"];
         delete?: never;
@@ -1443,7 +1443,7 @@ export interface paths {
         put?: never;
         /**
          * Enrolments Create
-         * @description Mint the agent token of one machine; needs an enrolment token, and for a known machine its own or a yes.
+         * @description Mint the agent token of one machine. A machine that is known needs its own token, too, or an approval.
          */
         post: operations["enrolments_create"];
         delete?: never;
@@ -2267,7 +2267,7 @@ export interface components {
         };
         /**
          * EnrolmentApproval
-         * @description A yes that was not used yet.
+         * @description An approval that was not used yet.
          */
         EnrolmentApproval: {
             /** Machine Id */
@@ -2282,7 +2282,7 @@ export interface components {
         };
         /**
          * EnrolmentApprovalCreate
-         * @description An administrator's yes to one new enrolment of a known machine, or to one unbound token that reports for it.
+         * @description Approval of one new enrolment of a known machine, or of one unbound token that reports for it.
          */
         EnrolmentApprovalCreate: {
             /** Machine Id */
