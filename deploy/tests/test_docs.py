@@ -50,3 +50,24 @@ def test_help_lists_every_command_of_the_makefile() -> None:
     phony = re.findall(r"^\.PHONY: (\S+)", (HOUSE / "Makefile").read_text(), re.MULTILINE)
     with_help = re.findall(r"^([a-z-]+):.*## ", (HOUSE / "Makefile").read_text(), re.MULTILINE)
     assert phony == with_help
+
+
+def _words(page: Path) -> int:
+    return len(page.read_text().split())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
+def test_lines_wrap_at_120_columns(page: Path) -> None:
+    """Rows of tables and pictures cannot be wrapped."""
+    lines = page.read_text().splitlines()
+    assert [line for line in lines if len(line) > 120 and not line.startswith(("|", "!["))] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
+def test_a_page_of_more_than_1500_words_begins_with_a_summary(page: Path) -> None:
+    headings = re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
+    assert _words(page) <= 1500 or headings[0] == "Summary"
+
+
+def test_the_method_page_explains_in_fewer_than_2000_words() -> None:
+    assert _words(HOUSE / "docs/method.md") < 2000

@@ -84,7 +84,7 @@ async def _unread_reports(session: WriteSession, node_id: UUID, done: Reparsed) 
         .where(ReportRow.state == "newer_schema", ReportRow.schema_version <= incoming.SCHEMA_VERSION)
         .order_by(ReportDocumentRow.received_at)
     )
-    for kept, machine_id in found.tuples().all():
+    for kept, machine_id in found.all():
         raw = unpack(kept.document)
         try:
             read = incoming.read_report(raw, msgspec.json.decode(raw), token_id=UUID(int=0), now=kept.received_at)
