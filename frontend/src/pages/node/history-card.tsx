@@ -86,7 +86,7 @@ function timeAxis(rows: readonly ChartRow[]): ChartAxis {
   };
 }
 
-/** How memory has moved from sample to sample. */
+/** How memory use has changed from sample to sample. */
 export function HistoryCard({ nodeId }: { nodeId: string }) {
   const query = useQuery(nodeSamplesQuery(nodeId));
   return (
@@ -95,7 +95,7 @@ export function HistoryCard({ nodeId }: { nodeId: string }) {
         const rows = historyRows(items);
         return (
           <QuestionCard
-            title="How has memory moved?"
+            title="How has memory use changed?"
             description={`${items.length} ${items.length === 1 ? "sample" : "samples"} from the agent.`}
           >
             {rows.length < 2 ? (

@@ -77,7 +77,7 @@ function Measured({ pressure, backings, run, baseShort }: MeasuredProps) {
   return (
     <QuestionCard
       title={pressureReading(points, backing) ?? QUESTION}
-      description="One read timed alone after other cache lines were read. In a chase the page tables stay cached; in a database they leave the caches between two uses, and a walk waits for memory."
+      description="One read timed alone after other cache lines were read. In a pointer chase the page tables stay cached; in a database they leave the caches between two uses, and a walk waits for memory."
       actions={
         <Group gap={8}>
           {linesBesideWait(points) !== null && (

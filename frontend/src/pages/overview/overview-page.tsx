@@ -73,7 +73,7 @@ export function OverviewPage() {
       <FleetStats fleet={fleet} scope={scope} />
       <Stack gap="md">
         <QuestionCard
-          title="What does the fleet's memory do?"
+          title="How is the fleet's memory used?"
           description="Pool pages cannot be used for anything else, whether a database holds them or not. The pale part of a pool is idle."
         >
           <MemoryMap

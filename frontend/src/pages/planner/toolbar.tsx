@@ -292,7 +292,7 @@ function DeleteScenario({ scenario }: { scenario: Scenario }) {
         title={`Delete ${scenario.name}?`}
       >
         <Stack gap="sm">
-          <StateText>The scenario and its saved plans are gone for good.</StateText>
+          <StateText>The scenario and its saved plans are deleted for good.</StateText>
           {remove.isError && <ErrorState error={remove.error} bare />}
           <Group gap="xs">
             <Button variant="default" onClick={ask.close} data-autofocus>

@@ -50,7 +50,7 @@ export function ApplyCard({ artifacts, fits, withheld, input }: ApplyCardProps) 
   const forced = useQuery({ ...planPreviewQuery(input, { force: true }), enabled: !fits && shownAnyway });
   if (!fits && (!shownAnyway || !forced.data)) {
     return (
-      <QuestionCard title="This plan is not to be applied: it does not fit the node.">
+      <QuestionCard title="Do not apply this plan: it does not fit the node.">
         <StateText>
           {withheld ?? ""} Change the plan first. Files that would be applied as they are can take the node
           down.

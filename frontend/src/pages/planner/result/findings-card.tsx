@@ -11,7 +11,7 @@ export function FindingsCard({ plan }: { plan: Plan }) {
   const fine = plan.findings.filter(({ state }) => state === "ok");
   return (
     <QuestionCard title={findingsTitle(plan)}>
-      {plan.findings.length === 0 && <StateText>No check had anything to look at.</StateText>}
+      {plan.findings.length === 0 && <StateText>No check applies to this plan.</StateText>}
       {open.length > 0 && <Findings findings={open} />}
       {unknown.length > 0 && (
         <Disclosure

@@ -15,7 +15,7 @@ export function ForecastsCard({ plan }: { plan: Plan }) {
     <QuestionCard
       title={
         soonest === null
-          ? "How long will the headroom last? It cannot be said yet."
+          ? "How long will the headroom last? Not known yet."
           : `The headroom is likely gone in ${formatCount(soonest)} days.`
       }
     >

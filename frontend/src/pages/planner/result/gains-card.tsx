@@ -114,7 +114,7 @@ function gainsTitle(plan: Plan): string {
 /** Nanoseconds and where each figure comes from. */
 function Statements({ gains }: { gains: readonly Gain[] }) {
   return (
-    <Disclosure label="How these numbers come about">
+    <Disclosure label="How these numbers are computed">
       <List size="sm" spacing={6}>
         {gains.map((gain) => (
           <List.Item key={gain.backing}>

@@ -98,7 +98,7 @@ function withMissing(parts: readonly MapPart[]): MapPart[] {
           look: "missing",
           bytes: -part.bytes,
           color: token("state-wrong"),
-          detail: "More is asked for than the node has.",
+          detail: "The plan needs more than the node has.",
         }
       : part,
   );

@@ -54,7 +54,7 @@ export function benefitTitle(name: string, benefit: PoolBenefit): string {
   const pool = formatBytes(benefit.pool_bytes);
   if (benefit.extrapolated)
     return `${pool} of buffer pool lie outside what was measured for ${name}: about ${reached} of the best throughput.`;
-  return `With ${pool} of buffer pool ${name} reaches ${reached} of the best measured throughput; 95% take ${formatBytes(benefit.knee_95_bytes)}.`;
+  return `With ${pool} of buffer pool ${name} reaches ${reached} of the best measured throughput; 95% needs ${formatBytes(benefit.knee_95_bytes)}.`;
 }
 
 function Benefit({ name, benefit }: { name: string; benefit: PoolBenefit }) {
@@ -74,10 +74,10 @@ function Benefit({ name, benefit }: { name: string; benefit: PoolBenefit }) {
           {formatThroughput(benefit.marginal_per_gib)} (
           {formatShare(benefit.marginal_per_gib / best(benefit))} of the best)
         </Figure>
-        <Figure name="99% of the best take" source="computed">
+        <Figure name="Pool for 99% of the best" source="computed">
           <Bytes value={benefit.knee_99_bytes} />
         </Figure>
-        <Figure name="The curve is off by" source="computed">
+        <Figure name="Error of the curve" source="computed">
           {formatShare(benefit.error_fraction)} of the best
         </Figure>
       </dl>
