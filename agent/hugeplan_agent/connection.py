@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 MAX_ANSWER_BYTES = 256 * 1024
-PROXY_PORT = 3128
 IDLE_ERRORS = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ConnectionAbortedError)
 """What a kept connection answers with when the server closed it meanwhile: the request is sent again on a new one."""
 

@@ -22,7 +22,6 @@ from hugeplan.planner.model import HardwareFacts
 
 #: The form of what is kept. `hugeplan reparse` makes it again where it is older.
 HARDWARE_VERSION: Final = 1
-PARTS: Final = ("geometry", "latency", "pressure")
 
 
 class RankedRun(Protocol):

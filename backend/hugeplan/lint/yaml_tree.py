@@ -41,11 +41,6 @@ class Tree:
         return int(self.node.start_mark.column)
 
     @property
-    def is_mapping(self) -> bool:
-        """Whether this is a mapping."""
-        return isinstance(self.node, yaml.MappingNode)
-
-    @property
     def is_flow(self) -> bool:
         """Whether a mapping or sequence is written in braces or brackets."""
         return bool(getattr(self.node, "flow_style", False))

@@ -76,13 +76,6 @@ class WorkloadError(PlannerError):
     """A workload description that cannot be used."""
 
 
-def require_range(field: str, value: int, low: int, high: int, unit: str = "") -> int:
-    """``value`` if low <= value <= high, else a PlannerError that names the range."""
-    if not low <= value <= high:
-        raise PlannerError(field, value, f"{low} to {high}{' ' + unit if unit else ''}")
-    return value
-
-
 def require_finite(field: str, value: float, expected: str) -> float:
     """``value`` if it is a finite number, else a PlannerError."""
     if not math.isfinite(value):

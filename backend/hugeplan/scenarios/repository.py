@@ -126,8 +126,3 @@ async def list_versions(session: ReadSession, scenario_id: UUID, *, before: int 
     if before is not None:
         statement = statement.where(ScenarioVersionRow.version < before)
     return (await session.scalars(statement.order_by(ScenarioVersionRow.version.desc()).limit(limit))).all()
-
-
-async def get_version(session: ReadSession, scenario_id: UUID, version: int) -> ScenarioVersionRow | None:
-    """A version of a scenario."""
-    return await session.get(ScenarioVersionRow, (scenario_id, version))

@@ -11,7 +11,6 @@ import {
   formatNsWithin,
   formatPages,
   formatPercentChange,
-  formatRatio,
   formatRelative,
   formatScore,
   formatShare,
@@ -26,7 +25,6 @@ describe("golden vectors", () => {
   const formatters = {
     bytes: formatBytes,
     ns: formatNs,
-    ratio: formatRatio,
     percent_change: formatPercentChange,
     share: formatShare,
     duration: formatDuration,

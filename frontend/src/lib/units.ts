@@ -121,13 +121,6 @@ export function formatThroughput(value: Maybe<number>): string {
   return value.toLocaleString("en-US", { maximumSignificantDigits: 3 });
 }
 
-/** A ratio: 1.16 -> "×1.16"; with a third decimal where two would hide that it is not one. */
-export function formatRatio(ratio: Maybe<number>): string {
-  if (isUnknown(ratio)) return UNKNOWN;
-  const digits = ratio !== 1 && Math.abs(ratio - 1) < 0.005 ? 3 : 2;
-  return `${TIMES}${ratio.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
-}
-
 /** A change as a signed percentage: 0.162 -> "+16%"; below 10% with one decimal. */
 export function formatPercentChange(fraction: Maybe<number>): string {
   if (isUnknown(fraction)) return UNKNOWN;

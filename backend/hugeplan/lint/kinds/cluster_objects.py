@@ -8,7 +8,7 @@ from typing import Final
 from hugeplan.lint.kernel.check import check_words, has_huge_page_words
 from hugeplan.lint.kinds import tuned_conf
 from hugeplan.lint.kinds.quantities import check_name, read_quantities
-from hugeplan.lint.model import GIB, MIB, Context, Edit, Notes, PoolFact, Reading, attention, wrong
+from hugeplan.lint.model import GIB, MIB, Context, Edit, Notes, PoolFact, Reading, wrong
 from hugeplan.lint.yaml_tree import Tree
 from hugeplan.planner.memory.kernel_words import words_of
 from hugeplan.planner.pages import counted_pages
@@ -50,12 +50,6 @@ AKS_FIELD: Final = wrong(
     "aks-no-huge-pages",
     "AKS linuxOSConfig has transparent huge pages and some sysctls, but neither nr_hugepages nor kernel arguments.",
     "AKS documentation, Customize node configuration",
-)
-MACHINE_ORDER: Final = attention(
-    "machineconfig-split",
-    "Kernel arguments of several MachineConfigs are joined in an order of their own: "
-    "keep huge page words in one element.",
-    "openshift/machine-config-operator docs, MachineConfig kernelArguments",
 )
 _NFD_OPS: Final = (
     "In",

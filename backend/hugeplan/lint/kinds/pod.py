@@ -67,11 +67,6 @@ NOT_MOUNTED: Final = attention(
     "kubernetes docs, Manage HugePages",
 )
 MOUNT_WITHOUT_VOLUME: Final = wrong("mount-without-volume", "Each volumeMount names a volume of the pod.", _VALIDATION)
-EPHEMERAL_SIZE: Final = attention(
-    "volume-needed-nowhere",
-    "MAP_HUGETLB and shmget need no volume: a volume is for programs that open files on hugetlbfs.",
-    "kernel Documentation/admin-guide/mm/hugetlbpage.rst",
-)
 
 
 def detects(document: Tree) -> bool:

@@ -13,9 +13,6 @@ KIND: Final = "systemd_unit"
 SHELL: Final = wrong(
     "unit-redirection", "ExecStart= is no shell: > and && need /bin/sh -c.", "systemd.service(5), Command Lines"
 )
-ABSOLUTE: Final = wrong(
-    "unit-relative-command", "The first word of ExecStart= is searched in a fixed path only.", "systemd.service(5)"
-)
 ONESHOT: Final = attention(
     "unit-not-oneshot",
     "A unit that writes and ends is Type=oneshot, so that units ordered after it wait for the pages.",

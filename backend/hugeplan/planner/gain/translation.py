@@ -163,11 +163,6 @@ def _characteristic_time(popularity: Floats, counts: Floats, entries: float) -> 
     return float(characteristic_times(popularity[np.newaxis], counts[np.newaxis], np.array([[entries]]))[0, 0])
 
 
-def uniform_che(pages: int, entries: float) -> CheResult:
-    """Che's approximation for equally popular pages, without a vector: one class of ``pages`` items."""
-    return che(np.array([1.0 / pages]), entries, np.array([float(pages)]))
-
-
 @lru_cache(maxsize=256)
 def zipf_hit(pages: int, s: float, entries: float) -> float:
     """Hit rate of ``pages`` Zipf-popular pages in an LRU of ``entries``; above 20,000 pages tail ranks are grouped.
