@@ -172,7 +172,7 @@ def _check(document: Any, limits: JsonLimits) -> None:
             if len(value) > limits.items:
                 _refuse(_path(place), f"{len(value)} elements", f"at most {limits.items} elements")
             if isinstance(value, _Repeated):
-                _refuse(_path((place, value.key)), None, "a key that stands once in its object")
+                _refuse(_path((place, value.key)), None, "a key that occurs once in its object")
             members = value.items() if isinstance(value, dict) else enumerate(value)
             for key, member in members:
                 if isinstance(key, str):

@@ -45,11 +45,11 @@ exit status:
   2  wrong input, not root, or not confirmed; nothing was changed
   3  the planned pools stand; whether a database uses them could not be observed, for instance because it does not run
   4  the planned pools stand; verify found something else wrong
-  5  the previous counts could not be restored in full; the journal and the message say what stands
+  5  the previous counts could not be restored in full; the journal and the message say which counts are allocated
 
 The journal is /var/lib/hugeplan/apply.json. A run that is killed is rolled back by its guard process; where that is
-killed too, the next run rolls back first. --status says where the node stands. The run-time part alone is done: counts
-do not survive a reboot, for that install one of the plan's files (hugeplan artifacts).
+killed too, the next run rolls back first. --status says in which state the node is. Only the run-time
+part is done: counts do not survive a reboot. For that install one of the plan's files (hugeplan artifacts).
 """
 
 
@@ -169,7 +169,7 @@ def _apply(document: PlanDocument, root: Path, arguments: argparse.Namespace) ->
 
 def _confirmed() -> bool:
     if not sys.stdin.isatty():
-        sys.stderr.write("hugeplan apply: nobody can be asked here; give --yes\n")
+        sys.stderr.write("hugeplan apply: there is no terminal to confirm on; give --yes\n")
         return False
     return input("Write these counts? [y/N] ").strip().lower() in {"y", "yes"}
 

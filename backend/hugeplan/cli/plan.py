@@ -212,7 +212,7 @@ def _count(text: str | None, field: str, most: int) -> int | None:
 
 
 def parse_tenant(text: str) -> Tenant:
-    """``app:6GiB x 4`` as four copies that request 6 GiB each."""
+    """``app:6GiB x 4`` as four replicas that request 6 GiB each."""
     found = _TENANT.match(text.strip())
     if found is None:
         raise PlannerError("--tenant", text, "NAME:SIZE or NAME:SIZE x COUNT, such as app:6GiB x 4")

@@ -13,7 +13,7 @@ from hugeplan.planner.pages import huge_page_sizes, usual_default_size
 
 
 class Severity(StrEnum):
-    """``wrong``: the file does not do what it says. ``attention``: it works, but somebody should look."""
+    """``wrong``: the file does not do what it says. ``attention``: it works, but needs attention."""
 
     WRONG = "wrong"
     ATTENTION = "attention"
@@ -35,7 +35,7 @@ def wrong(rule_id: str, sentence: str, source: str) -> Rule:
 
 
 def attention(rule_id: str, sentence: str, source: str) -> Rule:
-    """A rule whose breach somebody should look at."""
+    """A rule whose breach needs attention."""
     return Rule(rule_id, Severity.ATTENTION, sentence, source)
 
 

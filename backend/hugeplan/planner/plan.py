@@ -251,7 +251,7 @@ def _difference(
 
 
 def _is_constant(tenant: Tenant) -> bool:
-    """An observed unit that stands at one value: its changes over time are in everything else."""
+    """An observed unit with one value: its changes over time are in everything else."""
     return tenant.observed is not None and tenant.history is not None and len(set(tenant.history.used_bytes)) == 1
 
 

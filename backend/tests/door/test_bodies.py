@@ -143,7 +143,7 @@ class TestKnownClients:
     def test_repeated_keys_are_refused(self, admin: httpx.Client, text: str) -> None:
         answer = admin.post(PREVIEW, content=text, headers=JSON)
         assert answer.status_code == 422
-        assert answer.json()["errors"][0]["expected"] == "a key that stands once in its object"
+        assert answer.json()["errors"][0]["expected"] == "a key that occurs once in its object"
 
     def test_colons_and_escapes_in_text_are_no_repeated_keys(self, admin: httpx.Client) -> None:
         text = '{"name": "a:b\\u003a::", "scenario": {"schema_version": 1, "node": {"name": "{\\"a\\":1,\\"a\\":2}"}}}'

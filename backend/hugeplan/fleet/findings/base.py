@@ -54,7 +54,7 @@ def wrong(code: str, subject: str, title: str, reason: str, fix: str) -> NodeFin
 
 
 def attention(code: str, subject: str, title: str, reason: str, fix: str) -> NodeFinding:
-    """Works, but somebody should look."""
+    """Works, but needs attention."""
     return NodeFinding(code=code, subject=subject, state="attention", title=title, reason=reason, fix=fix)
 
 

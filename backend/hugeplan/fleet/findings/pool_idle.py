@@ -1,4 +1,4 @@
-"""A large part of a pool that nothing uses: memory that nobody else on the node can have."""
+"""A large part of a pool that nothing uses: memory that nothing else on the node can use."""
 
 from __future__ import annotations
 

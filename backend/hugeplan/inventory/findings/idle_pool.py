@@ -1,4 +1,4 @@
-"""Reserved pages that no pod may use: taken from everybody and given to nobody."""
+"""Reserved pages that no pod may use: taken from the node and used by nothing."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _KNOWN: Final = (
 _THP: Final = ("always", "madvise", "never")
 _SWITCH: Final = ("on", "off", "1", "0", "y", "n", "Y", "N", "true", "false")
 _BY_VERDICT: Final[Mapping[Verdict, tuple[Rule, str]]] = {
-    Verdict.AFTER_DASHES: (rules.AFTER_DASHES, "stands behind --, so the kernel does not read it"),
+    Verdict.AFTER_DASHES: (rules.AFTER_DASHES, "is after --, so the kernel does not read it"),
     Verdict.DROPPED_LIMIT: (rules.TOO_MANY, "is one huge page word too many for Linux 6.15 and later, and is dropped"),
     Verdict.NO_VALUE: (rules.NO_VALUE, "has no value, so it does nothing"),
     Verdict.SIZE_UNSUPPORTED: (rules.SIZE_UNSUPPORTED, "is not a huge page size of this machine"),
@@ -185,7 +185,7 @@ def _swapped_pairs(words: Sequence[Word], boot: Boot, notes: Notes, edits: tuple
                 rules.WRONG_TARGET,
                 word.start,
                 word.text,
-                f"{word.text} stands behind {last_size.text}, but the kernel reserves pages of "
+                f"{word.text} is after {last_size.text}, but the kernel reserves pages of "
                 f"{page_label(step.target_bytes or boot.default_page_bytes)} with it.",
                 "Write default_hugepagesz= first, then each hugepagesz= followed by one hugepages=.",
                 *edits,

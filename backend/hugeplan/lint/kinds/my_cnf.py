@@ -18,7 +18,7 @@ _SERVER_SECTIONS: Final = ("mysqld", "server", "mariadb", "mariadbd", "galera")
 
 SECTION: Final = wrong(
     "mycnf-section",
-    "The server reads [mysqld], [server] and [mariadb]; what stands elsewhere is for clients.",
+    "The server reads [mysqld], [server] and [mariadb]; what is elsewhere is for clients.",
     "MySQL Reference Manual, Using Option Files",
 )
 SWITCH: Final = wrong("mycnf-large-pages-value", "large_pages takes ON or OFF.", _MANUAL)
@@ -99,7 +99,7 @@ def check_my_cnf(
                 SECTION,
                 offset + pair.key_start,
                 pair.line.text.strip(),
-                f"{pair.key} stands in [{pair.section}], which the server does not read.",
+                f"{pair.key} is in [{pair.section}], which the server does not read.",
                 "Move it to [mysqld].",
                 *_moved(text, pair, offset),
             )

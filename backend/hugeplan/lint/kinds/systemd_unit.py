@@ -19,7 +19,7 @@ ONESHOT: Final = attention(
     "systemd.service(5)",
 )
 LIMIT: Final = wrong("unit-limit-value", "LimitMEMLOCK= takes bytes with K, M, G or T, or infinity.", "systemd.exec(5)")
-SECTION: Final = wrong("unit-section", "LimitMEMLOCK= stands in [Service].", "systemd.exec(5)")
+SECTION: Final = wrong("unit-section", "LimitMEMLOCK= belongs in [Service].", "systemd.exec(5)")
 DIRECTORY: Final = wrong(
     "unit-size-directory", "A pool's directory is hugepages-<kB>kB.", "Documentation/admin-guide/mm/hugetlbpage.rst"
 )

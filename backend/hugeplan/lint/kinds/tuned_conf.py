@@ -13,7 +13,7 @@ from hugeplan.planner.memory.kernel_words import Word, words_of
 
 KIND: Final = "tuned_conf"
 SECTION: Final = wrong(
-    "tuned-section", "sysctls stand in [sysctl], kernel arguments in [bootloader].", "tuned-profiles(7)"
+    "tuned-section", "sysctls belong in [sysctl], kernel arguments in [bootloader].", "tuned-profiles(7)"
 )
 CMDLINE: Final = wrong(
     "tuned-cmdline-operator",
@@ -75,14 +75,14 @@ def check(text: str, notes: Notes, context: Context) -> None:
                 )
         elif pair.section != "sysctl" and pair.key.startswith("vm."):
             notes.problem(
-                SECTION, pair.key_start, pair.key, f"{pair.key} stands in [{pair.section}].", "Move it to [sysctl]."
+                SECTION, pair.key_start, pair.key, f"{pair.key} is in [{pair.section}].", "Move it to [sysctl]."
             )
         elif pair.section != "bootloader" and re.match(r"(default_)?hugepages", pair.key):
             notes.problem(
                 SECTION,
                 pair.key_start,
                 pair.key,
-                f"{pair.key} stands in [{pair.section}].",
+                f"{pair.key} is in [{pair.section}].",
                 "Write it in [bootloader] as cmdline_hugepages=+....",
             )
     _sysctls(text, notes, context)

@@ -1,7 +1,7 @@
 """Candidates: each page size an instance could use, its cost in memory, whether it is available, and its score.
 
 A score of 1 is one per cent of the instance's throughput times its weight, or one per cent of the node's memory. Its
-part for operation stands for the operational cost of a pool: it has to be kept in step with the settings, and gigantic
+part for operation is the operational cost of a pool: it has to be kept in step with the settings, and gigantic
 pages come at boot only. That cost is small on purpose: it only decides ties, and they go to 2M.
 """
 

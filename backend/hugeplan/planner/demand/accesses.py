@@ -156,7 +156,7 @@ def generic_lookup(instance: DatabaseInstance, demand: Demand) -> AccessProfile:
     popularity = int(items) if data.zipf_s > 0 else None
     near = min(item, 65536.0) / 4096.0
     region = AccessRegion("row", items * item, items, item, 2.0, near if item > 4096 else 0.0, 2.0, popularity)
-    term = Term("cold touches per lookup", "2", Source.ASSUMED, "no rule for this engine")
+    term = Term("cold accesses per lookup", "2", Source.ASSUMED, "no rule for this engine")
     return AccessProfile((region,), 5.0, 300.0, data.zipf_s, (0.5, 4.0), (*data.inputs, term), data.operation_ns)
 
 

@@ -1,4 +1,4 @@
-"""Published gains by class of workload: evidence that stands beside a prediction, never in place of it.
+"""Published gains by class of workload: evidence beside a prediction, never in place of it.
 
 Ranges are what was published, widened to "no gain" at the low end, because gains near nothing and small losses are
 published too (sheet section 7). An engine's own bands are on its row (:class:`Engine.published`).

@@ -261,7 +261,7 @@ def _rows_1g(inputs: Mapping[str, Any], hardware: HardwareFacts) -> Range:
 
 
 def _lookup(inputs: Mapping[str, Any], hardware: HardwareFacts) -> Range:
-    """Primary-key lookups by a client, PostgreSQL's touches, cost of an operation assumed."""
+    """Primary-key lookups by a client, PostgreSQL's accesses, cost of an operation assumed."""
     page_bytes, pool = inputs["large_page_bytes"], inputs["pool_bytes"]
     workload = Workload(row_bytes=inputs["row_bytes"], working_set_bytes=inputs["working_set_bytes"])
     demand = Demand(

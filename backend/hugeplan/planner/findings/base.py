@@ -88,7 +88,7 @@ def ok(code: str, subject: str, title: str, reason: str, *, evidence: tuple[Term
 def attention(
     code: str, subject: str, title: str, reason: str, fix: str, *, evidence: tuple[Term, ...] = ()
 ) -> Finding:
-    """Works, but somebody should look."""
+    """Works, but needs attention."""
     return Finding(
         code=code, state=State.ATTENTION, subject=subject, title=title, reason=reason, fix=fix, evidence=evidence
     )

@@ -41,7 +41,7 @@ def _of_pool(inputs: FindingInputs, pool: PoolPlan) -> Iterable[Finding]:
             subject,
             f"{more:,} reserved pages are not needed",
             f"{more:,} pages of {label} ({format_bytes(more * pool.page_bytes)}) are reserved beyond the plan.",
-            f"Set nr_hugepages to {pool.pages}: these pages are free and nobody has reserved them.",
+            f"Set nr_hugepages to {pool.pages}: these pages are free and not reserved.",
             evidence=(computed("planned", pool.pages), measured("present", pool.present_pages)),
         )
     elif not inputs.request.databases and pool.slack_pages:
@@ -50,7 +50,7 @@ def _of_pool(inputs: FindingInputs, pool: PoolPlan) -> Iterable[Finding]:
             CODE,
             subject,
             f"{pool.slack_pages:,} reserved pages are idle",
-            f"{pool.slack_pages:,} pages of {label} ({size}) are free, and nobody has reserved them.",
+            f"{pool.slack_pages:,} pages of {label} ({size}) are free and not reserved.",
             "Describe the database that they are meant for, or release them.",
             evidence=(measured("present", pool.present_pages), measured("idle", pool.slack_pages)),
         )

@@ -22,11 +22,11 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             yield unknown(
                 CODE,
                 database.key,
-                "Whether a limit stands below its huge pages is not known",
+                "Whether a limit is below its huge pages is not known",
                 "The hugetlb limits of its cgroup are not known.",
             )
         elif short is None:
-            yield ok(CODE, database.key, "No limit stands below its huge pages", "It may touch all that it has mapped.")
+            yield ok(CODE, database.key, "No limit is below its huge pages", "It may touch all that it has mapped.")
         else:
             limit = format_bytes(short.limit.limit_bytes)
             left = "an unknown amount" if short.room_bytes is None else format_bytes(short.room_bytes)

@@ -339,7 +339,7 @@ def speedup_from_saving(operation_ns: float, saving_ns: float) -> float:
     return operation_ns / (operation_ns - saving_ns)
 
 
-# --- several classes of touches at once -----------------------------------------------------------
+# --- several classes of accesses at once -----------------------------------------------------------
 
 
 def class_hits(items: Sequence[float], references: Sequence[float], capacity: float) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ from hugeplan.planner.memory.kernel_replay import Verdict, replay
 from hugeplan.planner.memory.kernel_words import words_of
 
 _REASONS: Final[Mapping[Verdict, str]] = {
-    Verdict.AFTER_DASHES: "it stands behind --, where the kernel does not read",
+    Verdict.AFTER_DASHES: "it is after --, where the kernel does not read",
     Verdict.DROPPED_LIMIT: "Linux 6.15 and later keep a limited number of these words",
     Verdict.NO_VALUE: "it has no value",
     Verdict.SIZE_UNSUPPORTED: "the processor or kernel does not have this size",

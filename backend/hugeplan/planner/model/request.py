@@ -28,7 +28,7 @@ class Reservations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenant:
-    """A co-located consumer of ordinary memory. ``count`` identical copies; per-copy figures in bytes.
+    """A co-located consumer of ordinary memory. ``count`` identical replicas; figures per replica in bytes.
 
     ``observed`` says how a tenant that the plan derived from the sample was measured; None for a described one.
     """

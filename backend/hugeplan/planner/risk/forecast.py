@@ -112,7 +112,7 @@ def _interval(slopes: Floats, count: int, residuals: Floats) -> tuple[float, flo
 
 
 def forecast(tenant: Tenant, headroom_bytes: int) -> Forecast:
-    """Growth of all copies of a tenant, and days until ``headroom_bytes`` is gone if the others stand still."""
+    """Growth of all replicas of a tenant, and days until ``headroom_bytes`` is gone if the others do not grow."""
     history = tenant.history
     reason = "no history" if history is None else why_no_trend(history)
     if history is None or reason is not None:

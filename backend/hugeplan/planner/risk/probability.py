@@ -51,14 +51,14 @@ class CopyUse:
 
 @dataclass(frozen=True, slots=True)
 class TenantDemand:
-    """The tenants' summed demand: tail probabilities and quantiles for independent and for joint copies."""
+    """The tenants' summed demand: tail probabilities and quantiles, for independent and fully correlated replicas."""
 
     tenants: tuple[tuple[Tenant, CopyUse], ...]
     unknown: tuple[str, ...]
     fewest_points: int | None
 
     def probability_above(self, room_bytes: float) -> Range:
-        """P(demand > room): independent and joint copies, widened for the shortness of the history."""
+        """P(demand > room): independent and fully correlated replicas, widened for the shortness of the history."""
         independent = _independent_tail(self.tenants, room_bytes)
         joint = _joint_tail(self.tenants, room_bytes)
         low, high = min(independent, joint), max(independent, joint)
@@ -72,7 +72,7 @@ class TenantDemand:
         return Range(low, likely, high)
 
     def quantile_bytes(self, probability: float) -> int:
-        """Demand that is exceeded with at most ``probability`` when copies move together (the safe side)."""
+        """Demand that is exceeded with at most ``probability`` when replicas are fully correlated (the safe side)."""
         at = np.linspace(0.0, 1.0, _QUANTILES + 1)  # as :func:`_joint_tail` sees it, so that both agree
         return int(np.ceil(np.interp(1.0 - probability, at, _joint_quantiles(self.tenants, at)))) + 1
 
@@ -142,7 +142,7 @@ def _stands(tenant: Tenant, use: CopyUse) -> bool:
 
 
 def tenant_bytes(tenant: Tenant, probability: float) -> int | None:
-    """What the ledger sets aside for all copies: the history's (1 - probability) quantile, else request, else limit."""
+    """Set aside in the ledger for all replicas: the history's (1 - probability) quantile, else request, else limit."""
     if tenant.history is not None and tenant.history.used_bytes:
         use = _from_history(tenant)
         return tenant.count * int(np.ceil(np.quantile(use.values, 1.0 - probability, method="higher")))
@@ -207,8 +207,8 @@ def risk_of(
         probability=found,
         policy=policy.risk,
         meets_policy=meets,
-        basis=f"tenants against {format_bytes(room_bytes)} of room; {basis}; copies independent to moving together"
-        f"{bound}",
+        basis=f"tenants against {format_bytes(room_bytes)} of room; {basis}; "
+        f"from independent to fully correlated replicas{bound}",
         numa_nodes=nodes,
     )
 
@@ -250,7 +250,7 @@ def _together(whole: Range, nodes: Sequence[NumaRisk]) -> Range:
 
 
 def _independent_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: float) -> float:
-    """P(sum > room) with every copy drawn on its own: the sums' spectrum is the product of the copies' spectra."""
+    """P(sum > room) with every replica drawn on its own: the sums' spectrum is the product of the replicas' spectra."""
     base = float(sum(tenant.count * use.values[0] for tenant, use in tenants))
     span = float(sum(tenant.count * (use.values[-1] - use.values[0]) for tenant, use in tenants))
     if room_bytes < base:
@@ -287,7 +287,7 @@ def _measured_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: float)
 
 
 def _joint_quantiles(tenants: Sequence[tuple[Tenant, CopyUse]], at: Floats) -> Floats:
-    """Quantiles of the sum when every copy stands at its own quantile of the same order."""
+    """Quantiles of the sum when every replica is at its own quantile of the same order."""
     total = np.zeros(len(at))
     for tenant, use in tenants:
         ranks = at * (len(use.values) - 1)  # the values are sorted: linear interpolation between order statistics
@@ -296,7 +296,7 @@ def _joint_quantiles(tenants: Sequence[tuple[Tenant, CopyUse]], at: Floats) -> F
 
 
 def _joint_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: float) -> float:
-    """P(sum > room) with all copies moving together."""
+    """P(sum > room) with fully correlated replicas."""
     at = np.linspace(0.0, 1.0, _QUANTILES + 1)
     sums = _joint_quantiles(tenants, at)
     if room_bytes >= sums[-1]:

@@ -17,5 +17,5 @@ def block_engine_key_lookup(instance: DatabaseInstance, demand: Demand) -> Acces
         AccessRegion("block header", blocks * 200.0, blocks, 200.0, 2.0),
         AccessRegion("block", blocks * block, blocks, block, 2.0, 0.75, 8.0, popularity),
     )
-    term = Term("cold touches per lookup", "6", Source.ASSUMED, "hash bucket, header and block of leaf and row")
+    term = Term("cold accesses per lookup", "6", Source.ASSUMED, "hash bucket, header and block of leaf and row")
     return AccessProfile(regions, 20.0, 400.0, data.zipf_s, (0.5, 1.5), (*data.inputs, term), data.operation_ns)

@@ -29,5 +29,5 @@ def innodb_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessProfi
             AccessRegion("inner descriptor", blocks * descriptor, inner, descriptor, 2.0),
             AccessRegion("inner page", blocks * block, inner, block, 1.0, 2.0, 12.0),
         ]
-    term = Term("cold touches per lookup", "3 to 5", Source.ASSUMED, "InnoDB buffer pool and page layout")
+    term = Term("cold accesses per lookup", "3 to 5", Source.ASSUMED, "InnoDB buffer pool and page layout")
     return AccessProfile(tuple(regions), 20.0, 400.0, data.zipf_s, (0.5, 1.5), (*data.inputs, term), data.operation_ns)

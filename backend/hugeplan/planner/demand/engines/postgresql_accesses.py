@@ -108,7 +108,7 @@ def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessP
         private_pages=PG_PRIVATE_PAGES,
         zipf_s=data.zipf_s,
         uncertainty=(0.85, 1.2),  # counted pages were 10 to 18 % above these
-        inputs=(*data.inputs, Term("cold touches per lookup", "8 to 11", Source.COMPUTED, reference)),
+        inputs=(*data.inputs, Term("cold accesses per lookup", "8 to 11", Source.COMPUTED, reference)),
         operation_ns=data.operation_ns,
         private_lines=PG_PRIVATE_LINES[instance.workload.operation_class == "nested_loop"],
     )
