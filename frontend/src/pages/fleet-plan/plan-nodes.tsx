@@ -36,7 +36,7 @@ export function PlanNodes({ jobId, search, onClear }: PlanNodesProps) {
     );
   if (nodes.length === 0) return <NothingMatches what="node" onClear={onClear} />;
   return (
-    <div style={query.isPlaceholderData ? { opacity: 0.55 } : undefined}>
+    <div className="hp-stale" data-stale={query.isPlaceholderData}>
       <TableScroll label="Nodes of the plan" minWidth={720}>
         <DenseValues>
           <Table verticalSpacing={6}>

@@ -163,7 +163,7 @@ function Pools({ node }: { node: NodeSummary }) {
   const filled = node.pools.filter((pool) => pool.nr_hugepages > 0);
   if (filled.length === 0) return <span className="hp-dim">none</span>;
   return filled.map((pool) => (
-    <span key={pool.page_bytes} style={{ marginRight: 8 }}>
+    <span key={pool.page_bytes} className="hp-item">
       <PageSizeBadge pageBytes={pool.page_bytes} kind="hugetlb" /> {formatCount(pool.nr_hugepages)}
     </span>
   ));

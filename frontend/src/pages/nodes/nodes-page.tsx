@@ -116,7 +116,7 @@ function NodeList({ search, total, isFiltered, onChange, onClear }: NodeListProp
   const count =
     hasNextPage && !query.isPlaceholderData ? Math.max(total ?? 0, nodes.length + 1) : nodes.length;
   return (
-    <div data-stale={query.isPlaceholderData} style={query.isPlaceholderData ? { opacity: 0.55 } : undefined}>
+    <div className="hp-stale" data-stale={query.isPlaceholderData}>
       <NodeTable
         nodes={nodes}
         total={count}
@@ -180,7 +180,7 @@ function Actions({ search, selection, onChange }: ActionsProps) {
                 key={key}
                 aria-label={`${shown.has(key) ? "Hide" : "Show"} ${label}`}
                 leftSection={
-                  <span style={{ display: "flex", width: 18, opacity: shown.has(key) ? 1 : 0 }}>
+                  <span className="hp-check-mark" data-shown={shown.has(key)}>
                     <CheckIcon />
                   </span>
                 }
