@@ -209,7 +209,7 @@ def _risk(plan: Plan) -> list[str]:
         lines = [f"Whether ordinary memory runs out cannot be said: {risk.basis}."]
     else:
         p = risk.probability
-        verdict = {True: "within", False: "above", None: "not surely within"}[risk.meets_policy]
+        verdict = {True: "within", False: "above", None: "possibly above"}[risk.meets_policy]
         lines = [
             f"Ordinary memory runs out: {format_chance(p.likely)} likely ({format_chance(p.low)} to"
             f" {format_chance(p.high)}), {verdict} the accepted {format_chance(risk.policy)}: {risk.basis}."

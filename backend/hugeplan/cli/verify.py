@@ -17,10 +17,10 @@ from hugeplan.proof import Observation, Verdict, verify
 from hugeplan.proof.verdict import Outcome
 
 EXIT_UNDECIDED: Final = 3
-_MARKS: Final = {State.OK: "ok", State.ATTENTION: "LOOK", State.WRONG: "WRONG", State.UNKNOWN: "?"}
+_MARKS: Final = {State.OK: "ok", State.ATTENTION: "attention", State.WRONG: "WRONG", State.UNKNOWN: "?"}
 _EPILOG: Final = """\
 exit status: 0 the plan is in force, 1 something is wrong, 3 something essential could not be observed (a pool, or the
-pages of a planned database that does not run or may not be looked into), 2 wrong input
+pages of a planned database that does not run or may not be read), 2 wrong input
 
 Run it as root, so that the mappings of the databases can be read. Nothing is changed.
 """
@@ -56,11 +56,11 @@ def verdict_text(plan: Plan, found: Verdict) -> str:
     """One line per check, with reason and fix where something is to be done."""
     lines = []
     for finding in found.findings:
-        lines.append(f"{_MARKS[finding.state]:>5}  {finding.subject}: {finding.title}")
+        lines.append(f"{_MARKS[finding.state]:>9}  {finding.subject}: {finding.title}")
         if finding.state is not State.OK:
-            lines.append(f"       {finding.reason}")
+            lines.append(f"           {finding.reason}")
             if finding.fix:
-                lines.append(f"       fix: {finding.fix}")
+                lines.append(f"           fix: {finding.fix}")
     said = {
         Outcome.IN_FORCE: f"The plan of {plan.node} is in force.",
         Outcome.NOT_IN_FORCE: f"The plan of {plan.node} is not in force.",

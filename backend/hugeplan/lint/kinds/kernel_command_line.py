@@ -25,6 +25,9 @@ _WORD: Final = re.compile(
     r"(?<![\w./-])(?:default_)?huge_?pages?_?\w*\s*=|(?<![\w./-])transparent_hugepage\w*=|hugetlb_\w+="
 )
 
+#: Words of nearly every boot: a line with one of them is a command line, also without a huge page word.
+_BOOT_WORD: Final = re.compile(r"(?:^|\s)(?:BOOT_IMAGE|root|rdinit|init|console|panic|initrd)=")
+
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
@@ -33,7 +36,7 @@ class _Segment:
 
 
 def detects(source: Source) -> bool:
-    """A GRUB or boot loader file, or lines of words with huge page parameters among them."""
+    """A GRUB or boot loader file, a line with words of a boot, or lines with huge page parameters among their words."""
     text = source.text
     if _ASSIGNMENT.search(text) or _GRUBBY.search(text):
         return True
@@ -42,6 +45,8 @@ def detects(source: Source) -> bool:
     ):
         return True
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if len(lines) == 1 and " " in lines[0].strip() and _BOOT_WORD.search(lines[0]):
+        return True
     return 0 < len(lines) <= 3 and bool(_WORD.search(text) or ("nr_hugepages" in text and " " in lines[0].strip()))
 
 
