@@ -25,7 +25,7 @@ MIN_FREE_BYTES = 128 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Check:
-    """One line: what was looked at, how it is, and in words why or what would help."""
+    """One line: what was checked, how it is, and in words why or what would help."""
 
     state: str
     subject: str
@@ -54,7 +54,7 @@ def _collectors(config: Config) -> Iterator[Check]:
         yield Check(
             NOTE,
             "permission",
-            "other users' processes cannot be looked into: settings and mappings of databases stay unknown;"
+            "other users' processes cannot be read: settings and mappings of databases stay unknown;"
             " root or CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH would help",
         )
 

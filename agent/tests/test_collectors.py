@@ -103,7 +103,7 @@ class TestTwoSockets:
         backend = seen.sample["processes"][1]
         assert backend["pss_bytes"] is None
         note = next(result["reason"] for result in seen.results if result["name"] == "processes")
-        assert note.endswith("processes may not be looked into by this user")
+        assert note.endswith("processes may not be read by this user")
 
 
 class TestSixtyFourKibPages:
@@ -224,7 +224,7 @@ def test_processes_past_the_time_limit_stay_unknown(machine: Machine, monkeypatc
     fragment = processes.collect(machine("xeon-two-sockets"))
     assert [process["pss_bytes"] for process in fragment.sample["processes"]] == [None, None]
     assert fragment.note is not None
-    assert "processes were not looked into" in fragment.note
+    assert "processes were not read" in fragment.note
 
 
 def test_shares_read_earlier_are_kept_with_their_age(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

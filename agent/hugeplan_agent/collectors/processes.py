@@ -80,7 +80,7 @@ def collect(host: Host) -> Fragment:
     ]
     notes = [
         f"{left_out} smaller processes are left out" if left_out else "",
-        f"{table.late} processes were not looked into: the time for it is used up" if table.late else "",
-        f"{table.unreadable} processes may not be looked into by this user" if table.unreadable else "",
+        f"{table.late} processes were not read: the time for it is used up" if table.late else "",
+        f"{table.unreadable} processes may not be read by this user" if table.unreadable else "",
     ]
     return Fragment(sample={"processes": entries}, note="; ".join(filter(None, notes)) or None)

@@ -76,7 +76,7 @@ def read_flag(word: str) -> tuple[str, str] | None:
 
 
 def product_of(arguments: list[str]) -> str | None:
-    """A known server by its main class. No other argument is looked at."""
+    """A known server by its main class. No other argument is read."""
     for word in arguments:
         name = word.rpartition("/")[2] if word.endswith(".jar") else word
         for pattern, product in PRODUCTS:

@@ -82,7 +82,7 @@ def sections_of(engine: str) -> re.Pattern[str]:
 
 def _read_file(server: Server, settings: Settings, path: str, wanted: re.Pattern[str], left: list[int]) -> None:
     if left[0] <= 0:
-        settings.missing("more configuration files than are looked at")
+        settings.missing("more configuration files than are read")
         return
     left[0] -= 1
     text = server.try_read(path, settings)

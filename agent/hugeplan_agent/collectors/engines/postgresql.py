@@ -140,7 +140,7 @@ def _read_files(server: Server, settings: Settings, config_file: str, folder: st
 def _read_file(server: Server, settings: Settings, path: str, *, must_exist: bool, left: list[int]) -> None:
     """One file and what it includes, in the order in which the server reads them."""
     if left[0] <= 0:
-        settings.missing("more configuration files than are looked at")
+        settings.missing("more configuration files than are read")
         return
     left[0] -= 1
     text = server.try_read(path, settings, must_exist=must_exist)

@@ -27,7 +27,7 @@ from hugeplan.planner.units import format_bytes
 #: Steps that the widest range is cut into at most: 256 steps of a 12 GiB range are 48 MiB each.
 MAX_STEPS = 256
 
-#: Where the cost of a pool is looked at to tell an even rise from steps, as shares of its range.
+#: Where the cost of a pool is sampled to tell an even rise from steps, as shares of its range.
 _PROBES: Final = (0.13, 0.38, 0.71)
 #: Sizes at which the cost of a pool that rises in steps is worked out.
 _STAIRS_SEEN: Final = 64

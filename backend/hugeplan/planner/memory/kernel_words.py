@@ -47,7 +47,7 @@ def words_of(line: str, offset: int = 0) -> list[Word]:
 
 
 def memparse(text: str) -> int:
-    """Bytes as memparse() reads them: digits with an optional K, M, G ...; what follows is not looked at."""
+    """Bytes as memparse() reads them: digits with an optional K, M, G ...; what follows is not read."""
     match = _MEMPARSE.match(text)
     if match is None or not match[1]:
         return 0

@@ -37,7 +37,7 @@ def _postgresql_block_lookup(name: str, blocks: float, data: DataSet, times: flo
     buffers = data.pool_bytes / PG_BLOCK
     buckets = _next_power_of_two(buffers + PG_PARTITIONS)
     used = max(1.0, min(buffers, data.working_set_bytes / PG_BLOCK))
-    chain = 1.0 + used / buckets / 2.0  # entries looked at in a successful search of a chained table
+    chain = 1.0 + used / buckets / 2.0  # entries compared in a successful search of a chained table
     share = min(1.0, blocks / used)
     entries_span = used * PG_HASH_ENTRY_BYTES
     descriptors_span = used * PG_DESCRIPTOR_BYTES
