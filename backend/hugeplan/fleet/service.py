@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
@@ -271,12 +272,18 @@ async def get_processes(session: ReadSession, node_id: UUID) -> NodeProcesses:
 
 
 async def measure_again(session: WriteSession, node_id: UUID) -> None:
-    """Conclude anew from the good runs of a node: after one was deleted or marked, or parsers have changed."""
+    """Conclude anew from the good runs of a node: after one was deleted or marked, or parsers have changed.
+
+    A run that today's parser refuses is passed over; the next best one takes its place.
+    """
     await repository.lock_node(session, node_id)
-    runs = await repository.good_runs(session, node_id)
-    wanted = {part.run_id for part in chosen_parts(runs).values()}
-    kept = await repository.run_documents(session, node_id, sorted(wanted))
-    documents = {run_id: decode(TlbbenchDocument, document) for run_id, document in kept.items()}
+    runs = list(await repository.good_runs(session, node_id))
+    documents: dict[UUID, TlbbenchDocument] = {}
+    while wanted := {part.run_id for part in chosen_parts(runs).values()} - documents.keys():
+        for run_id, kept in (await repository.run_documents(session, node_id, sorted(wanted))).items():
+            with suppress(ValueError):
+                documents[run_id] = decode(TlbbenchDocument, kept)
+        runs = [run for run in runs if run.id not in wanted or run.id in documents]
     measured = rebuilt(runs, documents)
     await repository.set_measured(session, node_id, msgspec.to_builtins(measured))
     latest = measured.latest.run_id if measured.latest else None
