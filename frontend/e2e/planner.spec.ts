@@ -1,9 +1,12 @@
 import { expect, signIn, test } from "./fixtures";
+import { measureWhatIf, quantile } from "./what-if";
 
-interface Watched {
-  /** From the key to the painted number. */
-  whatIfMs: Promise<number>;
-}
+/** A plan is painted within this time of the key, in 95 of 100 keys, on a machine that does nothing else. */
+const WHAT_IF_MS = 100;
+/** A machine whose yardstick is slower than this does something else as well. */
+const QUIET_YARDSTICK_MS = 25;
+/** How many times the yardstick a plan may take, at the median. */
+const MOST_YARDSTICKS = 8;
 
 test.describe("the planner", () => {
   test("marks a wrong input beside it, keeps the last plan, and recovers", async ({
@@ -195,42 +198,30 @@ test.describe("the planner", () => {
     await expect(planned.first()).toBeVisible();
   });
 
-  test("follows a slider: 40 steps, each to its painted number", async ({ signedIn: page, fleet }) => {
+  test("follows a slider: 100 steps, each to its painted number", async ({ signedIn: page, fleet }) => {
     await page.goto(`${fleet.server.url}/planner?node=${fleet.numaId}`);
-    // From here on each step of the slider changes the number of pages.
-    await page.getByRole("textbox", { name: "shared_buffers" }).fill("4GB");
-    const headline = page.getByTestId("plan-headline");
-    await expect(headline).toHaveText(/Reserve [23],\d\d\d pages of 2M/);
-    const slider = page.getByRole("slider", { name: "Try another shared_buffers" });
-    await slider.focus();
-    const waits: number[] = [];
-    for (let step = 0; step < 40; step += 1) {
-      // The watch stands before the key is pressed: from the event's own time stamp to the frame that shows the number.
-      await page.evaluate(() => {
-        const shown = document.querySelector('[data-testid="plan-headline"]') as HTMLElement;
-        const before = shown.textContent;
-        (window as unknown as Watched).whatIfMs = new Promise((done) => {
-          let from = Number.NaN;
-          document.addEventListener("keydown", (event) => (from = event.timeStamp), {
-            once: true,
-            capture: true,
-          });
-          const watch = new MutationObserver(() => {
-            if (shown.textContent === before) return;
-            watch.disconnect();
-            requestAnimationFrame(() => done(performance.now() - from));
-          });
-          watch.observe(shown, { childList: true, characterData: true, subtree: true });
-        });
-      });
-      await page.keyboard.press("ArrowRight");
-      waits.push(await page.evaluate(() => (window as unknown as Watched).whatIfMs));
+    const answersMs: number[] = [];
+    const yardsticksMs: number[] = [];
+    // Another slack each time, so that no plan was asked for before.
+    for (const slack of ["1%", "1.5%", "2%", "2.5%"]) {
+      await page.getByRole("textbox", { name: "Slack per pool" }).fill(slack);
+      // From here on each step of the slider changes the number of pages.
+      await page.getByRole("textbox", { name: "shared_buffers" }).fill("4GB");
+      await expect(page.getByTestId("plan-headline")).toHaveText(/Reserve [23],\d\d\d pages of 2M/);
+      await expect(page.locator("[aria-busy=true]")).toHaveCount(0);
+      const block = await measureWhatIf(page, "Try another shared_buffers", 25);
+      answersMs.push(...block.answersMs);
+      yardsticksMs.push(...block.yardsticksMs);
     }
-    waits.sort((a, b) => a - b);
-    const p95 = waits[Math.floor(waits.length * 0.95)] ?? Number.POSITIVE_INFINITY;
-    console.log(`what-if: p50 ${waits[20]?.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms of 100 ms`);
-    // The bar is 100 ms and is not met: p95 was 260 ms on two cores that other work shared. This bound is a guard.
-    expect(p95).toBeLessThan(Number(process.env.HUGEPLAN_WHAT_IF_MS ?? 1000));
+    const [p50, p95] = [quantile(answersMs, 0.5), quantile(answersMs, 0.95)];
+    const [leastP50, leastP95] = [quantile(yardsticksMs, 0.5), quantile(yardsticksMs, 0.95)];
+    console.log(
+      `what-if: p50 ${p50.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms of ${WHAT_IF_MS} ms; ` +
+        `yardstick: p50 ${leastP50.toFixed(0)} ms, p95 ${leastP95.toFixed(0)} ms`,
+    );
+    // Beside other work everything takes longer, and a key that only asks for /healthz as well: then the ratio counts.
+    if (leastP95 <= QUIET_YARDSTICK_MS) expect(p95).toBeLessThan(WHAT_IF_MS);
+    expect(p50 / leastP50).toBeLessThan(MOST_YARDSTICKS);
   });
 
   test("prints one page to sign, without the form", async ({ signedIn: page, fleet }) => {

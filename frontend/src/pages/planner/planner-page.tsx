@@ -1,8 +1,8 @@
 import { Alert, VisuallyHidden } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
-import { memo, useCallback, useDeferredValue, useEffect, useMemo, useReducer, useRef, useState } from "react";
+import { useSearch } from "@tanstack/react-router";
+import { memo, startTransition, useCallback, useEffect, useMemo, useReducer, useRef, useState } from "react";
 import { enginesQuery } from "@/api/engines";
 import { nodeQuery, nodeScenarioQuery } from "@/api/nodes";
 import type { PreviewInput } from "@/api/plans";
@@ -31,13 +31,14 @@ import {
   undo,
 } from "./form/draft";
 import { PlanForm } from "./form/plan-form";
-import { inputPaths, type PlannerForm, readForm, toScenario } from "./form/planner-form";
+import { type ChangeForm, inputPaths, type PlannerForm, readForm, toScenario } from "./form/planner-form";
 import { resizedPool, settingBytes } from "./form/pool-size";
 import classes from "./planner-page.module.css";
-import { Answer } from "./result/answer";
+import { Answer, type UseFit } from "./result/answer";
 import { PlanProblems, PlanResult } from "./result/plan-result";
 import { PrintSheet } from "./result/print-sheet";
-import { Toolbar } from "./toolbar";
+import { Toolbar, type ToolbarProps } from "./toolbar";
+import { useAddress } from "./use-address";
 import { useLivePlan } from "./use-live-plan";
 
 /** Databases and other workloads in, a plan out. Waits for what the form starts from, then hands over. */
@@ -65,8 +66,11 @@ export function PlannerPage() {
   );
 }
 
+/** What leads from one draft to the next: of the newest draft, as a part of the page may not have been drawn since. */
+type DraftChange = (newest: Draft) => Draft;
+
 type HistoryAction =
-  | { kind: "edit"; draft: Draft }
+  | { kind: "edit"; change: DraftChange; atMs: number }
   | { kind: "undo" }
   | { kind: "redo" }
   | { kind: "load"; draft: Draft };
@@ -75,14 +79,13 @@ function step(history: DraftHistory, action: HistoryAction): DraftHistory {
   if (action.kind === "undo") return undo(history);
   if (action.kind === "redo") return redo(history);
   if (action.kind === "load") return startHistory(action.draft);
-  return edit(history, action.draft, performance.now());
+  return edit(history, action.change(history.present), action.atMs);
 }
 
-/** The draft with its history. What is not saved stands in the address, so that reload, back and a link keep it. */
+/** The draft with its history, from the address or from what is saved. */
 function useDraft(base: Draft | null, running: Record<string, unknown> | null) {
   const search = useSearch({ from: "/app/planner" });
-  const navigate = useNavigate({ from: "/planner" });
-  const [history, dispatch] = useReducer(step, null, () =>
+  return useReducer(step, null, () =>
     startHistory(
       base && search.form === undefined
         ? base
@@ -95,20 +98,6 @@ function useDraft(base: Draft | null, running: Record<string, unknown> | null) {
           ),
     ),
   );
-  const { form, nodeId } = history.present;
-  const isDirty = base === null || !sameDraft(history.present, base);
-  useEffect(() => {
-    void navigate({
-      search: (old) => ({
-        ...old,
-        node: isDirty ? (nodeId ?? undefined) : undefined,
-        form: isDirty ? form : undefined,
-      }),
-      replace: true,
-      resetScroll: false,
-    });
-  }, [form, nodeId, isDirty, navigate]);
-  return { history, dispatch, isDirty };
 }
 
 interface PlannerProps {
@@ -119,123 +108,113 @@ interface PlannerProps {
 }
 
 /** Chooses a node: its databases are asked for first, so that the form changes once. */
-function useChooseNode(draft: Draft, setDraft: (draft: Draft) => void) {
+function useChooseNode(changeDraft: (change: DraftChange) => void) {
   const queries = useQueryClient();
-  const newest = useRef<{ draft: Draft; id: string | null }>({ draft, id: draft.nodeId });
-  newest.current.draft = draft;
-  return async (id: string | null) => {
-    newest.current.id = id;
-    // Without an answer the node is chosen all the same: why it cannot be planned is said with the plan.
-    const running = id === null ? null : await queries.fetchQuery(nodeScenarioQuery(id)).catch(() => null);
-    if (newest.current.id === id) setDraft(draftOnNode(newest.current.draft, id, running));
-  };
+  const newest = useRef<string | null>(null);
+  return useCallback(
+    async (id: string | null) => {
+      newest.current = id;
+      // Without an answer the node is chosen all the same: why it cannot be planned is said with the plan.
+      const running = id === null ? null : await queries.fetchQuery(nodeScenarioQuery(id)).catch(() => null);
+      if (newest.current === id) changeDraft((draft) => draftOnNode(draft, id, running));
+    },
+    [queries, changeDraft],
+  );
 }
 
 function Planner({ engines, stored, running }: PlannerProps) {
   // The version that the form was read from or last saved as; the server may have a newer one.
   const [base, setBase] = useState(stored);
   const read = useMemo(() => (base ? savedDraft(base) : null), [base]);
-  const { history, dispatch, isDirty } = useDraft(read?.draft ?? null, running);
-  const { form, nodeId } = history.present;
+  const [history, dispatch] = useDraft(read?.draft ?? null, running);
+  const draft = history.present;
+  const { form, nodeId } = draft;
+  const isDirty = read === null || !sameDraft(draft, read.draft);
+  const address = useAddress(draft, isDirty);
   const mayPlan = useMayPlan();
-  const setDraft = (draft: Draft) => dispatch({ kind: "edit", draft });
-  const setForm = (changed: PlannerForm) => setDraft({ form: changed, nodeId });
-  const chooseNode = useChooseNode(history.present, setDraft);
+  // None of these ever changes: a part of the page is drawn again for what it shows, not for what it calls.
+  const changeDraft = useCallback(
+    (change: DraftChange) => dispatch({ kind: "edit", change, atMs: performance.now() }),
+    [dispatch],
+  );
+  const changeForm: ChangeForm = useCallback(
+    (change) => changeDraft((old) => ({ ...old, form: change(old.form) })),
+    [changeDraft],
+  );
+  const chooseNode = useChooseNode(changeDraft);
+  const changeNode = useCallback((id: string | null) => void chooseNode(id), [chooseNode]);
+  const useFit: UseFit = useCallback(
+    (instance, setting, value) => changeForm((old) => withSetting(old, instance, setting, value)),
+    [changeForm],
+  );
+  const goBack = useCallback(() => dispatch({ kind: "undo" }), [dispatch]);
+  const goForth = useCallback(() => dispatch({ kind: "redo" }), [dispatch]);
+  const load = useCallback(
+    (version: Scenario) => {
+      setBase(version);
+      dispatch({ kind: "load", draft: savedDraft(version).draft });
+    },
+    [dispatch],
+  );
+  const startAnew = useCallback(
+    () => changeDraft(() => ({ form: readForm(undefined), nodeId: null })),
+    [changeDraft],
+  );
   useHotkeys([
-    ["mod+Z", () => dispatch({ kind: "undo" })],
-    ["mod+shift+Z", () => dispatch({ kind: "redo" })],
-    ["mod+Y", () => dispatch({ kind: "redo" })],
+    ["mod+Z", goBack],
+    ["mod+shift+Z", goForth],
+    ["mod+Y", goForth],
   ]);
   const node = useQuery({ ...nodeQuery(nodeId ?? ""), enabled: nodeId !== null });
+  const detail: NodeDetail | undefined = nodeId === null ? undefined : node.data;
   const scenario = useMemo(() => toScenario(form, nodeId !== null), [form, nodeId]);
   const input = useMemo(() => ({ nodeId, scenario }), [nodeId, scenario]);
   const live = useLivePlan(input);
+  const plan = live.shown?.plan ?? null;
   const [comparing, setComparing] = useState(false);
+  const compare = useCallback(() => setComparing((before) => !before), []);
   const problem = useMemo(() => (live.error ? asApiError(live.error) : null), [live.error]);
   const errors = useMemo(() => new FieldErrors(problem?.fieldErrors ?? []), [problem]);
-  const elsewhere = errors.without(inputPaths(form.databases, form.tenants.length));
-  const detail: NodeDetail | undefined = nodeId === null ? undefined : node.data;
-  const plan = live.shown?.plan ?? null;
-  const now: Late = useMemo(
-    () => ({
-      shown: live.shown,
-      input: live.input,
-      isStale: live.isStale,
-      hasProblem: live.error !== null,
-      form,
-      engines,
-      node: detail,
-      nodeId,
-      base,
-      isDirty,
-      comparing,
-    }),
-    [
-      live.shown,
-      live.input,
-      live.isStale,
-      live.error,
-      form,
-      engines,
-      detail,
-      nodeId,
-      base,
-      isDirty,
-      comparing,
-    ],
+  const elsewhere = useMemo(
+    () => errors.without(inputPaths(form.databases, form.tenants.length)),
+    [errors, form.databases, form.tenants.length],
   );
-  const late = useDeferredValue(now);
-  // What the memoised parts call: the newest of each, so that a change of one does not draw the others again.
-  const newest = useRef({ form, plan, setForm, chooseNode });
-  newest.current = { form, plan, setForm, chooseNode };
-  const changeForm = useCallback((change: PlannerForm | ((newest: PlannerForm) => PlannerForm)) => {
-    const { form: old, setForm: set } = newest.current;
-    set(typeof change === "function" ? change(old) : change);
-  }, []);
-  const changeNode = useCallback((id: string | null) => void newest.current.chooseNode(id), []);
+  const newest = useRef({ draft, scenario, plan });
+  newest.current = { draft, scenario, plan };
+  const current = useCallback(() => newest.current, []);
   const resizePool: ResizePool = useCallback(
     (pageBytes, delta) => {
-      const current = newest.current;
-      const resized = current.plan && resizedPool(current.form, current.plan, engines, pageBytes, delta);
-      if (resized) current.setForm(resized);
+      const { plan: shown } = newest.current;
+      if (shown) changeForm((old) => resizedPool(old, shown, engines, pageBytes, delta) ?? old);
     },
-    [engines],
+    [engines, changeForm],
   );
+  const { shown, input: answeredInput } = live;
+  const pictured: Pictured = useMemo(
+    () => ({ shown, input: answeredInput, form, node: detail, nodeId }),
+    [shown, answeredInput, form, detail, nodeId],
+  );
+  const late = useSettled(pictured);
+  const isLate = live.isStale || late.shown !== shown;
   return (
     <>
       <div className={classes.screen}>
-        <PageHeader
-          title={base ? base.name : "Planner"}
-          crumbs={
-            base
-              ? [
-                  <TextLink key="planner" to="/planner" search={{}} reloadDocument={false}>
-                    Planner
-                  </TextLink>,
-                ]
-              : undefined
-          }
-          actions={
-            <Toolbar
-              base={base}
-              stored={stored}
-              isDirty={isDirty}
-              mayPlan={mayPlan}
-              draft={history.present}
-              scenario={scenario}
-              canUndo={history.past.length > 0}
-              canRedo={history.future.length > 0}
-              onUndo={() => dispatch({ kind: "undo" })}
-              onRedo={() => dispatch({ kind: "redo" })}
-              onSaved={setBase}
-              onLoad={(scenarioNow) => {
-                setBase(scenarioNow);
-                dispatch({ kind: "load", draft: savedDraft(scenarioNow).draft });
-              }}
-              isComparing={comparing}
-              onCompare={() => setComparing(!comparing)}
-            />
-          }
+        <Head
+          base={base}
+          stored={stored}
+          isDirty={isDirty}
+          mayPlan={mayPlan}
+          current={current}
+          address={address}
+          canUndo={history.past.length > 0}
+          canRedo={history.future.length > 0}
+          onUndo={goBack}
+          onRedo={goForth}
+          onSaved={setBase}
+          onLoad={load}
+          onNew={startAnew}
+          isComparing={comparing}
+          onCompare={compare}
         />
         {(read?.notShown.length ?? 0) > 0 && (
           <Alert color="yellow" variant="light" mb="md" title="This scenario holds more than the form shows">
@@ -243,7 +222,7 @@ function Planner({ engines, stored, running }: PlannerProps) {
           </Alert>
         )}
         <VisuallyHidden role="status">
-          {plan && !live.isStale && !problem ? `The plan is up to date: ${plan.headline}` : ""}
+          {late.shown && !isLate && !problem ? `The plan is up to date: ${late.shown.plan.headline}` : ""}
         </VisuallyHidden>
         <div className={classes.layout}>
           <div className={classes.form} id="planner-form">
@@ -266,84 +245,125 @@ function Planner({ engines, stored, running }: PlannerProps) {
                 hasPlan={plan !== null}
                 onRetry={live.retry}
               />
-              {plan && (
-                <Answer
-                  plan={plan}
-                  isStale={live.isStale}
-                  onUseFit={(instance, setting, value) =>
-                    setForm(withSetting(form, instance, setting, value))
-                  }
+              {plan && <Answer plan={plan} isStale={live.isStale} onUseFit={useFit} />}
+            </div>
+            <div className={classes.pictures} data-stale={isLate && late.shown !== null}>
+              {comparing && late.shown && (
+                <CompareCard
+                  plan={late.shown.plan}
+                  base={base}
+                  isDirty={isDirty}
+                  nodeId={late.nodeId}
+                  inForce={late.node?.plan_in_force ?? null}
                 />
               )}
+              <Pictures
+                late={late}
+                engines={engines}
+                hasProblem={problem !== null}
+                onResizePool={resizePool}
+              />
             </div>
-            <Pictures {...late} onResizePool={resizePool} />
           </div>
         </div>
       </div>
-      <Paper {...late} />
+      <Paper late={late} isStale={isLate} base={base} isDirty={isDirty} />
     </>
   );
 }
 
-/** What follows the answer: drawn after the answer is on screen, and given up for a newer one. */
-interface Late {
-  shown: PlanPreview | null;
-  input: PreviewInput;
-  isStale: boolean;
-  hasProblem: boolean;
-  form: PlannerForm;
-  engines: readonly EngineInfo[];
-  node: NodeDetail | undefined;
-  nodeId: string | null;
-  base: Scenario | null;
-  isDirty: boolean;
-  comparing: boolean;
-}
-
-const Pictures = memo(function Pictures({ onResizePool, ...late }: Late & { onResizePool: ResizePool }) {
-  const plan = late.shown?.plan ?? null;
+const Head = memo(function Head(props: ToolbarProps) {
+  const { base } = props;
   return (
-    <div className={classes.pictures}>
-      {late.comparing && plan && (
-        <CompareCard
-          plan={plan}
-          base={late.base}
-          isDirty={late.isDirty}
-          nodeId={late.nodeId}
-          inForce={late.node?.plan_in_force ?? null}
-        />
-      )}
-      <PlanResult
-        shown={late.shown}
-        isStale={late.isStale}
-        hasProblem={late.hasProblem}
-        node={late.node}
-        input={late.input}
-        tables={tablesGiven(late.form)}
-        workingSets={workingSetsGiven(late.form)}
-        canResizePool={(pageBytes) =>
-          plan !== null && resizedPool(late.form, plan, late.engines, pageBytes, GIB) !== null
-        }
-        onResizePool={onResizePool}
-      />
-    </div>
-  );
-});
-
-const Paper = memo(function Paper(late: Late) {
-  const { shown, base, isDirty } = late;
-  if (!shown?.plan) return null;
-  return (
-    <PrintSheet
-      plan={shown.plan}
-      artifacts={shown.artifacts}
-      title={base?.name ?? "Unsaved scenario"}
-      version={base && !isDirty ? base.version : null}
-      node={late.node}
-      isStale={late.isStale}
+    <PageHeader
+      title={base ? base.name : "Planner"}
+      crumbs={
+        base
+          ? [
+              <TextLink key="planner" to="/planner" search={{}} reloadDocument={false}>
+                Planner
+              </TextLink>,
+            ]
+          : undefined
+      }
+      actions={<Toolbar {...props} />}
     />
   );
 });
+
+/** What follows the answer, each part with what it belongs to. */
+interface Pictured {
+  shown: PlanPreview | null;
+  input: PreviewInput;
+  form: PlannerForm;
+  node: NodeDetail | undefined;
+  nodeId: string | null;
+}
+
+/** As long as the edits follow each other faster than this, only the answer follows them. */
+const SETTLED_AFTER_MS = 150;
+
+/**
+ * The newest that the pictures show. They take longer to draw than the answer may take, so they wait for a pause in the
+ * edits; what was never drawn, and another node, do not wait.
+ */
+function useSettled(now: Pictured): Pictured {
+  const [settled, settle] = useState(now);
+  const isPart = settled.shown !== null && now.shown !== null && settled.nodeId === now.nodeId;
+  useEffect(() => {
+    if (now === settled) return;
+    const timer = setTimeout(() => startTransition(() => settle(now)), isPart ? SETTLED_AFTER_MS : 0);
+    return () => clearTimeout(timer);
+  }, [now, settled, isPart]);
+  return settled.nodeId === now.nodeId ? settled : now;
+}
+
+interface PicturesProps {
+  late: Pictured;
+  engines: readonly EngineInfo[];
+  hasProblem: boolean;
+  onResizePool: ResizePool;
+}
+
+const Pictures = memo(function Pictures({ late, engines, hasProblem, onResizePool }: PicturesProps) {
+  const plan = late.shown?.plan ?? null;
+  return (
+    <PlanResult
+      shown={late.shown}
+      hasProblem={hasProblem}
+      node={late.node}
+      input={late.input}
+      tables={tablesGiven(late.form)}
+      workingSets={workingSetsGiven(late.form)}
+      canResizePool={(pageBytes) =>
+        plan !== null && resizedPool(late.form, plan, engines, pageBytes, GIB) !== null
+      }
+      onResizePool={onResizePool}
+    />
+  );
+});
+
+interface PaperProps {
+  late: Pictured;
+  isStale: boolean;
+  base: Scenario | null;
+  isDirty: boolean;
+}
+
+/** What is printed. Its mark of being out of date is outside of what is drawn for it. */
+function Paper({ late, isStale, base, isDirty }: PaperProps) {
+  if (!late.shown?.plan) return null;
+  return (
+    <PrintSheet
+      plan={late.shown.plan}
+      artifacts={late.shown.artifacts}
+      title={base?.name ?? "Unsaved scenario"}
+      version={base && !isDirty ? base.version : null}
+      node={late.node}
+      isStale={isStale}
+    />
+  );
+}
 
 /** The databases that a table of throughput was pasted for. */
 function tablesGiven(form: PlannerForm): string[] {

@@ -1,5 +1,5 @@
-import { ActionIcon, Button, CopyButton, Group, Menu, Modal, Stack, Text, TextInput } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
+import { ActionIcon, Button, Group, Menu, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { useClipboard, useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
@@ -14,15 +14,17 @@ import { NAME_CHARACTERS } from "@/search";
 import type { Draft } from "./form/draft";
 import classes from "./toolbar.module.css";
 
-interface ToolbarProps {
+export interface ToolbarProps {
   /** The version that the form rests on; null for a scenario that was never saved. */
   base: Scenario | null;
   /** The newest version that the server is known to have. */
   stored: Scenario | null;
   isDirty: boolean;
   mayPlan: boolean;
-  draft: Draft;
-  scenario: Record<string, unknown>;
+  /** What stands in the form when it is asked for: the toolbar is not drawn anew for each key. */
+  current: () => { draft: Draft; scenario: Record<string, unknown> };
+  /** The address with everything that stands in the form. */
+  address: () => string;
   canUndo: boolean;
   canRedo: boolean;
   onUndo: () => void;
@@ -30,18 +32,22 @@ interface ToolbarProps {
   onSaved: (scenario: Scenario) => void;
   /** Gives up the edits for the version given. */
   onLoad: (scenario: Scenario) => void;
+  /** Empties the form of a scenario that was never saved. */
+  onNew: () => void;
   isComparing: boolean;
   onCompare: () => void;
 }
 
 /** What can be done with the scenario as a whole. Who may not save sees no control for it. */
 export function Toolbar(props: ToolbarProps) {
-  const { base, isDirty, mayPlan, draft, scenario, onSaved } = props;
+  const { base, isDirty, mayPlan, current, onSaved } = props;
   const navigate = useNavigate({ from: "/planner" });
   const save = useSaveScenario();
+  const clipboard = useClipboard({ timeout: 1500 });
   const [asking, ask] = useDisclosure(false);
   const replace = (version: number) => {
     if (!base) return;
+    const { draft, scenario } = current();
     save.mutate(
       { name: base.name, nodeId: draft.nodeId, scenario, replace: { id: base.id, version } },
       { onSuccess: onSaved },
@@ -52,17 +58,13 @@ export function Toolbar(props: ToolbarProps) {
       <Group gap="xs" justify="flex-end">
         <DirtyMark base={base} isDirty={isDirty} />
         <Steps {...props} />
-        <OpenMenu />
+        <OpenMenu base={base} onNew={props.onNew} />
         <Button variant="default" size="sm" aria-pressed={props.isComparing} onClick={props.onCompare}>
           Compare
         </Button>
-        <CopyButton value={window.location.href} timeout={1500}>
-          {({ copied, copy }) => (
-            <Button variant="default" size="sm" onClick={copy}>
-              {copied ? "Link copied" : "Share"}
-            </Button>
-          )}
-        </CopyButton>
+        <Button variant="default" size="sm" onClick={() => clipboard.copy(props.address())}>
+          {clipboard.copied ? "Link copied" : "Share"}
+        </Button>
         <Button variant="default" size="sm" onClick={() => window.print()}>
           Print
         </Button>
@@ -89,8 +91,7 @@ export function Toolbar(props: ToolbarProps) {
       <SaveAs
         opened={asking}
         onClose={ask.close}
-        draft={draft}
-        scenario={scenario}
+        current={current}
         suggestion={base ? `${base.name} (copy)` : ""}
         onSaved={(saved) => void navigate({ search: { saved: saved.id } })}
       />
@@ -136,7 +137,7 @@ function Steps({ canUndo, canRedo, onUndo, onRedo }: ToolbarProps) {
   );
 }
 
-function OpenMenu() {
+function OpenMenu({ base, onNew }: Pick<ToolbarProps, "base" | "onNew">) {
   const navigate = useNavigate({ from: "/planner" });
   const list = useQuery(scenariosQuery());
   const now = useNow();
@@ -149,7 +150,7 @@ function OpenMenu() {
         </Button>
       </Menu.Target>
       <Menu.Dropdown mah={360} className={classes.menu}>
-        <Menu.Item onClick={() => void navigate({ search: {} })}>New scenario</Menu.Item>
+        <Menu.Item onClick={() => (base ? void navigate({ search: {} }) : onNew())}>New scenario</Menu.Item>
         <Menu.Divider />
         {list.isError && <ErrorState error={list.error} onRetry={() => void list.refetch()} bare />}
         {list.data && items.length === 0 && <Menu.Label>No scenario is saved yet.</Menu.Label>}
@@ -231,17 +232,17 @@ function NewerVersion({ base, stored, isDirty, onLoad }: ToolbarProps) {
 interface SaveAsProps {
   opened: boolean;
   onClose: () => void;
-  draft: Draft;
-  scenario: Record<string, unknown>;
+  current: ToolbarProps["current"];
   suggestion: string;
   onSaved: (scenario: Scenario) => void;
 }
 
-function SaveAs({ opened, onClose, draft, scenario, suggestion, onSaved }: SaveAsProps) {
+function SaveAs({ opened, onClose, current, suggestion, onSaved }: SaveAsProps) {
   const save = useSaveScenario();
   const [name, setName] = useState<string | null>(null);
   const submit = (event: FormEvent) => {
     event.preventDefault();
+    const { draft, scenario } = current();
     save.mutate(
       { name: (name ?? suggestion).trim(), nodeId: draft.nodeId, scenario },
       {

@@ -1,16 +1,21 @@
 import { ActionIcon, NativeSelect, Select, Textarea, TextInput } from "@mantine/core";
-import type { EngineInfo, EngineSetting, InstancePlan, Plan } from "@/api/types";
+import { memo, useCallback, useMemo } from "react";
+import type { EngineInfo, EngineSetting, InstancePlan } from "@/api/types";
 import { SourceBadge } from "@/components/ui/badges";
 import { Disclosure } from "@/components/ui/disclosure";
 import { TrashIcon } from "@/components/ui/icons";
 import type { FieldErrors } from "@/lib/field-errors";
 import { formatBytes, GIB, KIB, MIB } from "@/lib/units";
 import { splitSettings } from "./engine-settings";
+import { ChoiceField, TextField } from "./fields";
 import { NumaNodeInput } from "./numa-node-input";
 import { type DatabaseForm, TABLE_CHARACTERS } from "./planner-form";
 import classes from "./planner-form.module.css";
 import { settingBytes, settingText, sizeSuffix, sizeToStep, stepToSize } from "./pool-size";
 import { WhatIfSlider } from "./what-if-slider";
+
+/** A change of the newest state of one database. */
+export type ChangeDatabase = (index: number, change: (newest: DatabaseForm) => Partial<DatabaseForm>) => void;
 
 interface DatabaseInputsProps {
   database: DatabaseForm;
@@ -19,13 +24,26 @@ interface DatabaseInputsProps {
   hugePageSizes: readonly number[];
   numaNodes: number;
   errors: FieldErrors;
-  plan: Plan | null;
+  /** What the last plan said of this database: the size that holds while its field is empty. */
+  planned: InstancePlan | undefined;
   /** The node's memory: no pool is larger. */
   memoryBytes: number;
   kubernetes: boolean;
-  onChange: (database: DatabaseForm) => void;
-  onRemove: () => void;
+  onChange: ChangeDatabase;
+  onRemove: (index: number) => void;
 }
+
+/** The inputs that are one text of the database. */
+type DatabaseText =
+  | "name"
+  | "version"
+  | "page_size"
+  | "numa_node"
+  | "connections"
+  | "pool_min"
+  | "pool_max"
+  | "pod_hugepages_limit";
+type SetText = (field: DatabaseText, value: string) => void;
 
 /** A size as a scenario writes it: no space, so that it can be pasted anywhere. */
 function plainSize(bytes: number): string {
@@ -34,35 +52,28 @@ function plainSize(bytes: number): string {
 }
 
 /** One database instance: engine, its settings as the engine spells them, and what it does. */
-export function DatabaseInputs(props: DatabaseInputsProps) {
+export const DatabaseInputs = memo(function DatabaseInputs(props: DatabaseInputsProps) {
   const { database, index, engines, errors, onChange, onRemove } = props;
   const engine = engines.find(({ name }) => name === database.engine);
   const at = (field: string) => errors.at(`databases.${index}.${field}`);
-  const set = (change: Partial<DatabaseForm>) => onChange({ ...database, ...change });
+  const setText: SetText = useCallback(
+    (field, value) => onChange(index, () => ({ [field]: value })),
+    [onChange, index],
+  );
+  const setEngine = useCallback(
+    (name: string) =>
+      onChange(index, () => ({ engine: name, version: undefined, settings: {}, runs_as: undefined })),
+    [onChange, index],
+  );
   return (
     <fieldset className={classes.item} aria-label={`Database ${database.name || index + 1}`}>
       <div className={classes.head}>
-        <TextInput
-          label="Name"
-          value={database.name}
-          onChange={(event) => set({ name: event.currentTarget.value })}
-          error={at("name")}
-        />
-        <Select
-          label="Engine"
-          searchable
-          allowDeselect={false}
-          data={engines.map(({ name, title }) => ({ value: name, label: title }))}
-          value={database.engine || null}
-          onChange={(value) =>
-            value && set({ engine: value, version: undefined, settings: {}, runs_as: undefined })
-          }
-          error={at("engine")}
-        />
+        <TextField field="name" label="Name" value={database.name} onValue={setText} error={at("name")} />
+        <EngineField engines={engines} value={database.engine} onEngine={setEngine} error={at("engine")} />
         <ActionIcon
           variant="subtle"
           className={classes.remove}
-          onClick={onRemove}
+          onClick={() => onRemove(index)}
           aria-label={`Remove the database ${database.name}`}
         >
           <TrashIcon />
@@ -75,129 +86,206 @@ export function DatabaseInputs(props: DatabaseInputsProps) {
         </div>
       )}
       <SettingInputs {...props} engine={engine} />
-      <div className={classes.pair}>
-        <NativeSelect
-          label="Version"
-          data={[
-            { value: "", label: engine?.versions[0] ? `Newest (${engine.versions[0]})` : "Default" },
-            ...(engine?.versions ?? []).map((version) => ({ value: version, label: version })),
-          ]}
-          value={database.version ?? ""}
-          onChange={(event) => set({ version: event.currentTarget.value })}
-          error={at("version")}
-        />
-        <NativeSelect
-          label="Page size"
-          data={[
-            { value: "", label: "Automatic" },
-            { value: "none", label: "No huge pages" },
-            ...props.hugePageSizes.map((size) => ({ value: plainSize(size), label: formatBytes(size) })),
-          ]}
-          value={database.page_size ?? ""}
-          onChange={(event) => set({ page_size: event.currentTarget.value })}
-          error={at("page_size")}
-        />
-      </div>
+      <Choices
+        engine={engine}
+        hugePageSizes={props.hugePageSizes}
+        version={database.version}
+        versionError={at("version")}
+        pageSize={database.page_size}
+        pageSizeError={at("page_size")}
+        setText={setText}
+      />
       <NumaNodeInput
         count={props.numaNodes}
         value={database.numa_node}
-        onChange={(value) => set({ numa_node: value })}
+        onValue={setText}
         error={at("numa_node")}
       />
-      <WorkloadInputs {...props} />
+      <WorkloadInputs
+        index={index}
+        workload={database.workload}
+        connections={database.connections}
+        pool_min={database.pool_min}
+        pool_max={database.pool_max}
+        pod_hugepages_limit={database.pod_hugepages_limit}
+        kubernetes={props.kubernetes}
+        errors={errors}
+        setText={setText}
+        onChange={onChange}
+      />
     </fieldset>
   );
+});
+
+interface EngineFieldProps {
+  engines: readonly EngineInfo[];
+  value: string;
+  error: string | undefined;
+  onEngine: (name: string) => void;
 }
+
+const EngineField = memo(function EngineField({ engines, value, error, onEngine }: EngineFieldProps) {
+  return (
+    <Select
+      label="Engine"
+      searchable
+      allowDeselect={false}
+      data={engines.map(({ name, title }) => ({ value: name, label: title }))}
+      value={value || null}
+      onChange={(chosen) => chosen && onEngine(chosen)}
+      error={error}
+    />
+  );
+});
+
+interface ChoicesProps {
+  engine: EngineInfo | undefined;
+  hugePageSizes: readonly number[];
+  version: string | undefined;
+  versionError: string | undefined;
+  pageSize: string | undefined;
+  pageSizeError: string | undefined;
+  setText: SetText;
+}
+
+const Choices = memo(function Choices({ engine, hugePageSizes, setText, ...given }: ChoicesProps) {
+  return (
+    <div className={classes.pair}>
+      <ChoiceField
+        field="version"
+        label="Version"
+        data={[
+          { value: "", label: engine?.versions[0] ? `Newest (${engine.versions[0]})` : "Default" },
+          ...(engine?.versions ?? []).map((version) => ({ value: version, label: version })),
+        ]}
+        value={given.version ?? ""}
+        onValue={setText}
+        error={given.versionError}
+      />
+      <ChoiceField
+        field="page_size"
+        label="Page size"
+        data={[
+          { value: "", label: "Automatic" },
+          { value: "none", label: "No huge pages" },
+          ...hugePageSizes.map((size) => ({ value: plainSize(size), label: formatBytes(size) })),
+        ]}
+        value={given.pageSize ?? ""}
+        onValue={setText}
+        error={given.pageSizeError}
+      />
+    </div>
+  );
+});
 
 function SettingInputs(props: DatabaseInputsProps & { engine: EngineInfo | undefined }) {
   const { database, index, engine, errors, onChange } = props;
-  const { shown, addable } = splitSettings(engine, database.settings);
-  const setSetting = (name: string, value: string) =>
-    onChange({ ...database, settings: { ...database.settings, [name]: value } });
+  // Which settings are shown depends on their names alone, so that a value costs its own field only.
+  const names = Object.keys(database.settings).join("\n");
+  const { shown, addable } = useMemo(() => splitSettings(engine, names.split("\n")), [engine, names]);
+  const setSetting = useCallback(
+    (name: string, value: string) =>
+      onChange(index, (newest) => ({ settings: { ...newest.settings, [name]: value } })),
+    [onChange, index],
+  );
   return (
     <div className={classes.stack}>
       {shown.map((setting) => (
-        <div key={setting.name}>
-          <SettingInput
-            setting={setting}
-            value={database.settings[setting.name] ?? ""}
-            onChange={(value) => setSetting(setting.name, value)}
-            error={errors.at(`databases.${index}.settings.${setting.name}`)}
-          />
-          <SettingSlider
-            setting={setting}
-            isPool={setting.name === engine?.pool_setting}
-            value={database.settings[setting.name] ?? ""}
-            planned={props.plan?.instances.find(({ name }) => name === database.name.trim())}
-            memoryBytes={props.memoryBytes}
-            suffix={sizeSuffix(engine)}
-            onChange={(value) => setSetting(setting.name, value)}
-          />
-        </div>
-      ))}
-      {addable.length > 0 && (
-        <Select
-          aria-label="Add a setting"
-          placeholder="Add a setting"
-          searchable
-          limit={60}
-          size="xs"
-          value={null}
-          data={addable.map(({ name }) => name)}
-          onChange={(name) => name && setSetting(name, "")}
-          nothingFoundMessage="No such setting"
+        <Setting
+          key={setting.name}
+          setting={setting}
+          engine={engine}
+          value={database.settings[setting.name] ?? ""}
+          planned={database.settings[setting.name] ? undefined : props.planned}
+          memoryBytes={props.memoryBytes}
+          error={errors.at(`databases.${index}.settings.${setting.name}`)}
+          onValue={setSetting}
         />
-      )}
+      ))}
+      {addable.length > 0 && <AddSetting addable={addable} onValue={setSetting} />}
     </div>
   );
 }
 
-interface SettingSliderProps {
-  setting: EngineSetting;
-  isPool: boolean;
-  value: string;
-  /** What the last plan said of this database: the size that holds while the field is empty. */
-  planned: InstancePlan | undefined;
-  memoryBytes: number;
-  suffix: string;
-  onChange: (value: string) => void;
+interface AddSettingProps {
+  addable: readonly EngineSetting[];
+  onValue: (name: string, value: string) => void;
 }
 
+const AddSetting = memo(function AddSetting({ addable, onValue }: AddSettingProps) {
+  return (
+    <Select
+      aria-label="Add a setting"
+      placeholder="Add a setting"
+      searchable
+      limit={60}
+      size="xs"
+      value={null}
+      data={addable.map(({ name }) => name)}
+      onChange={(name) => name && onValue(name, "")}
+      nothingFoundMessage="No such setting"
+    />
+  );
+});
+
+interface SettingProps {
+  setting: EngineSetting;
+  engine: EngineInfo | undefined;
+  value: string;
+  /** What the last plan said of this database, while the field is empty. */
+  planned: InstancePlan | undefined;
+  memoryBytes: number;
+  error: string | undefined;
+  onValue: (name: string, value: string) => void;
+}
+
+const Setting = memo(function Setting(props: SettingProps) {
+  const { setting, value, error, onValue } = props;
+  return (
+    <div>
+      <SettingInput setting={setting} value={value} onValue={onValue} error={error} />
+      <SettingSlider {...props} />
+    </div>
+  );
+});
+
 const MOST_CONNECTIONS = 2000;
+const FEWEST_BYTES = 128 * MIB;
+const stepText = (step: number) => formatBytes(stepToSize(step));
 
 /** The pool's size and the connections can be tried out by hand. */
-function SettingSlider({
-  setting,
-  isPool,
-  value,
-  planned,
-  memoryBytes,
-  suffix,
-  onChange,
-}: SettingSliderProps) {
-  if (isPool && setting.kind === "bytes") {
+function SettingSlider({ setting, engine, value, planned, memoryBytes, onValue }: SettingProps) {
+  const suffix = sizeSuffix(engine);
+  const setSize = useCallback(
+    (name: string, step: number) => onValue(name, settingText(stepToSize(step), suffix)),
+    [onValue, suffix],
+  );
+  const setCount = useCallback((name: string, count: number) => onValue(name, String(count)), [onValue]);
+  if (setting.name === engine?.pool_setting && setting.kind === "bytes") {
     const now = settingBytes(value, setting.unit_bytes) ?? planned?.demand.pool_bytes;
     return (
       <WhatIfSlider
+        field={setting.name}
         label={`Try another ${setting.name}`}
-        min={sizeToStep(128 * MIB)}
+        min={sizeToStep(FEWEST_BYTES)}
         max={sizeToStep(memoryBytes)}
-        value={sizeToStep(now ?? 128 * MIB)}
-        format={(step) => formatBytes(stepToSize(step))}
-        onChange={(step) => onChange(settingText(stepToSize(step), suffix))}
+        value={sizeToStep(now ?? FEWEST_BYTES)}
+        format={stepText}
+        onValue={setSize}
       />
     );
   }
   if (setting.name !== "max_connections") return null;
   return (
     <WhatIfSlider
+      field={setting.name}
       label="Try another max_connections"
       min={10}
       max={MOST_CONNECTIONS}
       step={10}
       value={Number(value) || planned?.demand.connections || 100}
-      format={(count) => String(count)}
-      onChange={(count) => onChange(String(count))}
+      format={String}
+      onValue={setCount}
     />
   );
 }
@@ -206,11 +294,11 @@ interface SettingInputProps {
   setting: EngineSetting;
   value: string;
   error: string | undefined;
-  onChange: (value: string) => void;
+  onValue: (name: string, value: string) => void;
 }
 
 /** One setting, verbatim; a list where the engine knows the words. */
-function SettingInput({ setting, value, error, onChange }: SettingInputProps) {
+function SettingInput({ setting, value, error, onValue }: SettingInputProps) {
   const common = {
     label: <span className="hp-mono">{setting.name}</span>,
     description: setting.summary || undefined,
@@ -230,7 +318,7 @@ function SettingInput({ setting, value, error, onChange }: SettingInputProps) {
       <NativeSelect
         {...common}
         data={[{ value: "", label: byDefault }, ...setting.choices, ...(isListed ? [] : [value])]}
-        onChange={(event) => onChange(event.currentTarget.value)}
+        onChange={(event) => onValue(setting.name, event.currentTarget.value)}
       />
     );
   }
@@ -238,23 +326,36 @@ function SettingInput({ setting, value, error, onChange }: SettingInputProps) {
     <TextInput
       {...common}
       placeholder={byDefault}
-      onChange={(event) => onChange(event.currentTarget.value)}
+      onChange={(event) => onValue(setting.name, event.currentTarget.value)}
       spellCheck={false}
       autoComplete="off"
     />
   );
 }
 
-function WorkloadInputs({ database, index, errors, kubernetes, onChange }: DatabaseInputsProps) {
+type WorkloadForm = NonNullable<DatabaseForm["workload"]>;
+
+type WorkloadInputsProps = Pick<
+  DatabaseForm,
+  "workload" | "connections" | "pool_min" | "pool_max" | "pod_hugepages_limit"
+> &
+  Pick<DatabaseInputsProps, "index" | "errors" | "kubernetes" | "onChange"> & { setText: SetText };
+
+const WorkloadInputs = memo(function WorkloadInputs(props: WorkloadInputsProps) {
+  const { index, errors, kubernetes, setText, onChange, workload = {}, ...database } = props;
   const at = (field: string) => errors.at(`databases.${index}.${field}`);
-  const workload = database.workload ?? {};
-  const set = (change: Partial<DatabaseForm>) => onChange({ ...database, ...change });
-  const input = (field: keyof typeof workload, label: string, placeholder: string) => (
-    <TextInput
+  const set = useCallback(
+    (field: keyof WorkloadForm, value: string) =>
+      onChange(index, (newest) => ({ workload: { ...newest.workload, [field]: value } })),
+    [onChange, index],
+  );
+  const input = (field: keyof WorkloadForm, label: string, placeholder: string) => (
+    <TextField
+      field={field}
       label={label}
       placeholder={placeholder}
       value={workload[field] ?? ""}
-      onChange={(event) => set({ workload: { ...workload, [field]: event.currentTarget.value } })}
+      onValue={set}
       error={at(`workload.${field}`)}
     />
   );
@@ -262,31 +363,34 @@ function WorkloadInputs({ database, index, errors, kubernetes, onChange }: Datab
     <Disclosure label="Connections, workload and pool range">
       <div className={classes.stack}>
         <div className={classes.pair}>
-          <TextInput
+          <TextField
+            field="connections"
             label="Connections"
             description="Open at peak"
             placeholder="from the settings"
             value={database.connections ?? ""}
-            onChange={(event) => set({ connections: event.currentTarget.value })}
+            onValue={setText}
             error={at("connections")}
           />
           {input("active_connections", "Active at once", "unknown")}
         </div>
         <div className={classes.pair}>
-          <TextInput
+          <TextField
+            field="pool_min"
             label="Smallest pool"
             description="Lets the planner choose"
             placeholder="not a range"
             value={database.pool_min ?? ""}
-            onChange={(event) => set({ pool_min: event.currentTarget.value })}
+            onValue={setText}
             error={at("pool_range.min") ?? at("pool_range")}
           />
-          <TextInput
+          <TextField
+            field="pool_max"
             label="Largest pool"
             description="within this range"
             placeholder="such as 16GiB"
             value={database.pool_max ?? ""}
-            onChange={(event) => set({ pool_max: event.currentTarget.value })}
+            onValue={setText}
             error={at("pool_range.max")}
           />
         </div>
@@ -309,19 +413,20 @@ function WorkloadInputs({ database, index, errors, kubernetes, onChange }: Datab
           maxLength={TABLE_CHARACTERS}
           spellCheck={false}
           value={workload.benefit_table ?? ""}
-          onChange={(event) => set({ workload: { ...workload, benefit_table: event.currentTarget.value } })}
+          onChange={(event) => set("benefit_table", event.currentTarget.value)}
           error={at("workload.benefit_table")}
         />
         {kubernetes && (
-          <TextInput
+          <TextField
+            field="pod_hugepages_limit"
             label="Pod's hugepages limit"
             placeholder="such as 9Gi"
             value={database.pod_hugepages_limit ?? ""}
-            onChange={(event) => set({ pod_hugepages_limit: event.currentTarget.value })}
+            onValue={setText}
             error={at("pod_hugepages_limit")}
           />
         )}
       </div>
     </Disclosure>
   );
-}
+});

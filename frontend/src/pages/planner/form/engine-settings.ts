@@ -10,18 +10,20 @@ const FIRST = new Set([
 ]);
 const MOST_FIRST = 4;
 
-/** Splits an engine's settings into those shown at once, those the form already holds, and the rest to add. */
+/** Splits an engine's settings into those shown at once, those the form already holds (`given`), and the rest to add. */
 export function splitSettings(
   engine: EngineInfo | undefined,
-  given: Readonly<Record<string, string>>,
+  given: readonly string[],
 ): { shown: EngineSetting[]; addable: EngineSetting[] } {
-  const all = unique(engine?.settings ?? []).filter((setting) => setting.matters || setting.name in given);
+  const all = unique(engine?.settings ?? []).filter(
+    (setting) => setting.matters || given.includes(setting.name),
+  );
   const pool = all.filter(({ name }) => name === engine?.pool_setting);
   const first = [...pool, ...all.filter(({ name }) => FIRST.has(name) && name !== engine?.pool_setting)];
   const base = (first.length > 0 ? first : all).slice(0, MOST_FIRST);
   const names = new Set(base.map(({ name }) => name));
-  const extra = Object.keys(given)
-    .filter((name) => !names.has(name))
+  const extra = given
+    .filter((name) => name !== "" && !names.has(name))
     .map((name) => all.find((setting) => setting.name === name) ?? unknownSetting(name));
   const shown = [...base, ...extra];
   const taken = new Set(shown.map(({ name }) => name));

@@ -1,8 +1,10 @@
-import { NativeSelect, Switch, TextInput } from "@mantine/core";
+import { Switch } from "@mantine/core";
+import { memo, useCallback } from "react";
 import type { NodeDetail } from "@/api/types";
 import type { FieldErrors } from "@/lib/field-errors";
+import { ChoiceField, TextField } from "./fields";
 import { NodeSelect } from "./node-select";
-import type { PlannerForm } from "./planner-form";
+import type { ChangeForm, PlannerForm } from "./planner-form";
 import classes from "./planner-form.module.css";
 import { WhatIfSlider } from "./what-if-slider";
 
@@ -11,16 +13,21 @@ const ARCHITECTURES = ["x86_64", "aarch64", "ppc64le", "riscv64", "s390x"];
 interface NodeInputsProps {
   nodeId: string | null;
   node: NodeDetail | undefined;
-  form: PlannerForm;
+  form: PlannerForm["node"];
+  reservations: PlannerForm["reservations"];
   errors: FieldErrors;
   onNode: (id: string | null) => void;
-  onChange: (form: PlannerForm) => void;
+  onForm: ChangeForm;
 }
 
 /** Which node: one of the fleet, or one described here. */
-export function NodeInputs({ nodeId, node, form, errors, onNode, onChange }: NodeInputsProps) {
-  const setNode = (change: Partial<PlannerForm["node"]>) =>
-    onChange({ ...form, node: { ...form.node, ...change } });
+export const NodeInputs = memo(function NodeInputs(props: NodeInputsProps) {
+  const { nodeId, node, form, reservations, errors, onNode, onForm } = props;
+  const set = useCallback(
+    (field: keyof PlannerForm["node"], value: string) =>
+      onForm((old) => ({ ...old, node: { ...old.node, [field]: value } })),
+    [onForm],
+  );
   return (
     <section className={classes.group} aria-labelledby="planner-node">
       <h2 className={classes.legend} id="planner-node">
@@ -30,34 +37,37 @@ export function NodeInputs({ nodeId, node, form, errors, onNode, onChange }: Nod
       {nodeId === null && (
         <>
           <div className={classes.pair}>
-            <TextInput
+            <TextField
+              field="memory"
               label="Memory"
               placeholder="64GiB"
-              value={form.node.memory ?? ""}
-              onChange={(event) => setNode({ memory: event.currentTarget.value })}
+              value={form.memory ?? ""}
+              onValue={set}
               error={errors.at("node.memory")}
             />
-            <TextInput
+            <TextField
+              field="cpus"
               label="CPUs"
               placeholder="unknown"
-              value={form.node.cpus ?? ""}
-              onChange={(event) => setNode({ cpus: event.currentTarget.value })}
+              value={form.cpus ?? ""}
+              onValue={set}
               error={errors.at("node.cpus")}
             />
           </div>
-          <NativeSelect
+          <ChoiceField
+            field="arch"
             label="Architecture"
             data={ARCHITECTURES}
-            value={form.node.arch ?? "x86_64"}
-            onChange={(event) => setNode({ arch: event.currentTarget.value })}
+            value={form.arch ?? "x86_64"}
+            onValue={set}
             error={errors.at("node.arch")}
           />
         </>
       )}
-      <ReservationInputs form={form} errors={errors} onChange={onChange} />
+      <ReservationInputs reservations={reservations} errors={errors} onForm={onForm} />
     </section>
   );
-}
+});
 
 const PROVIDERS = [
   { value: "", label: "None or own" },
@@ -66,20 +76,26 @@ const PROVIDERS = [
   { value: "aks", label: "AKS" },
 ];
 
+type ReservationText = "provider" | "kube_reserved" | "system_reserved" | "eviction_hard" | "max_pods";
+
 function ReservationInputs({
-  form,
+  reservations,
   errors,
-  onChange,
-}: Pick<NodeInputsProps, "form" | "errors" | "onChange">) {
-  const { reservations } = form;
-  const set = (change: Partial<PlannerForm["reservations"]>) =>
-    onChange({ ...form, reservations: { ...reservations, ...change } });
-  const text = (field: "kube_reserved" | "system_reserved" | "eviction_hard" | "max_pods", label: string) => (
-    <TextInput
+  onForm,
+}: Pick<NodeInputsProps, "reservations" | "errors" | "onForm">) {
+  const set = useCallback(
+    (change: Partial<PlannerForm["reservations"]>) =>
+      onForm((old) => ({ ...old, reservations: { ...old.reservations, ...change } })),
+    [onForm],
+  );
+  const setText = useCallback((field: ReservationText, value: string) => set({ [field]: value }), [set]);
+  const text = (field: Exclude<ReservationText, "provider">, label: string) => (
+    <TextField
+      field={field}
       label={label}
       placeholder="default"
       value={reservations[field] ?? ""}
-      onChange={(event) => set({ [field]: event.currentTarget.value })}
+      onValue={setText}
       error={errors.at(`reservations.${field}`)}
     />
   );
@@ -93,11 +109,12 @@ function ReservationInputs({
       {reservations.kubernetes ? (
         <>
           <div className={classes.pair}>
-            <NativeSelect
+            <ChoiceField
+              field="provider"
               label="Provider"
               data={PROVIDERS}
               value={reservations.provider ?? ""}
-              onChange={(event) => set({ provider: event.currentTarget.value })}
+              onValue={setText}
               error={errors.at("reservations.provider")}
             />
             {text("max_pods", "Max pods")}
@@ -129,32 +146,44 @@ export function shareToPercent(text: string | undefined): number | null {
 
 const DEFAULT_PERCENT = 1;
 
+interface PolicyInputsProps {
+  policy: PlannerForm["policy"];
+  errors: FieldErrors;
+  onForm: ChangeForm;
+}
+
+const asPercent = (percent: number) => `${percent}%`;
+
 /** The reader's choices: slack, accepted risk, and when to reserve. */
-export function PolicyInputs({
-  form,
-  errors,
-  onChange,
-}: Pick<NodeInputsProps, "form" | "errors" | "onChange">) {
-  const { policy } = form;
-  const set = (change: Partial<PlannerForm["policy"]>) =>
-    onChange({ ...form, policy: { ...policy, ...change } });
+export const PolicyInputs = memo(function PolicyInputs({ policy, errors, onForm }: PolicyInputsProps) {
+  const set = useCallback(
+    (field: keyof PlannerForm["policy"], value: string) =>
+      onForm((old) => ({ ...old, policy: { ...old.policy, [field]: value } })),
+    [onForm],
+  );
+  const setPercent = useCallback(
+    (field: "slack" | "risk", percent: number) => set(field, asPercent(percent)),
+    [set],
+  );
   const share = (field: "slack" | "risk", label: string, most: number) => (
     <div>
-      <TextInput
+      <TextField
+        field={field}
         label={label}
         placeholder={`${DEFAULT_PERCENT}%`}
         value={policy[field] ?? ""}
-        onChange={(event) => set({ [field]: event.currentTarget.value })}
+        onValue={set}
         error={errors.at(`policy.${field}`)}
       />
       <WhatIfSlider
+        field={field}
         label={label}
         min={0}
         max={most}
         step={0.25}
         value={shareToPercent(policy[field]) ?? DEFAULT_PERCENT}
-        format={(percent) => `${percent}%`}
-        onChange={(percent) => set({ [field]: `${percent}%` })}
+        format={asPercent}
+        onValue={setPercent}
       />
     </div>
   );
@@ -168,21 +197,23 @@ export function PolicyInputs({
         {share("risk", "Accepted risk", 10)}
       </div>
       <div className={classes.pair}>
-        <TextInput
+        <TextField
+          field="free_margin"
           label="Keep free"
           placeholder="default"
           value={policy.free_margin ?? ""}
-          onChange={(event) => set({ free_margin: event.currentTarget.value })}
+          onValue={set}
           error={errors.at("policy.free_margin")}
         />
-        <NativeSelect
+        <ChoiceField
+          field="reserve_at"
           label="Reserve"
           data={RESERVE_AT}
           value={policy.reserve_at ?? ""}
-          onChange={(event) => set({ reserve_at: event.currentTarget.value })}
+          onValue={set}
           error={errors.at("policy.reserve_at")}
         />
       </div>
     </section>
   );
-}
+});

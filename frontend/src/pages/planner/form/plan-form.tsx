@@ -1,15 +1,15 @@
 import { Button, Modal, Stack, Textarea } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { memo, useState } from "react";
+import { memo, useCallback, useMemo, useState } from "react";
 import type { EngineInfo, NodeDetail, Plan } from "@/api/types";
 import { PlusIcon } from "@/components/ui/icons";
 import { StateText } from "@/components/ui/states";
 import type { FieldErrors } from "@/lib/field-errors";
 import { GIB, MIB } from "@/lib/units";
-import { DatabaseInputs } from "./database-inputs";
+import { type ChangeDatabase, DatabaseInputs } from "./database-inputs";
 import { NodeInputs, PolicyInputs } from "./node-inputs";
 import { ObservedWorkloads } from "./observed-workloads";
-import { newDatabase, newTenant, type PlannerForm } from "./planner-form";
+import { type ChangeForm, newDatabase, newTenant, type PlannerForm } from "./planner-form";
 import classes from "./planner-form.module.css";
 import { podsToTenants } from "./pods";
 import { settingBytes } from "./pool-size";
@@ -31,43 +31,87 @@ interface PlanFormProps {
   node: NodeDetail | undefined;
   errors: FieldErrors;
   plan: Plan | null;
-  /** A change of the newest form: a part that was not drawn again must not bring back an old one. */
-  onForm: (change: PlannerForm | ((newest: PlannerForm) => PlannerForm)) => void;
+  onForm: ChangeForm;
   onNode: (id: string | null) => void;
 }
 
 /** Every input of a plan: the node, its databases, its other workloads, and the policy. */
 export const PlanForm = memo(function PlanForm(props: PlanFormProps) {
-  const { form, nodeId, node, errors, onForm, onNode } = props;
+  const { engines, form, nodeId, node, errors, plan, onForm, onNode } = props;
   const numaNodes = node?.numa_node_count ?? 1;
+  const described = settingBytes(form.node.memory, 1);
   return (
     <div className={classes.inputs}>
-      <NodeInputs nodeId={nodeId} node={node} form={form} errors={errors} onNode={onNode} onChange={onForm} />
-      <DatabaseGroup {...props} numaNodes={numaNodes} />
+      <NodeInputs
+        nodeId={nodeId}
+        node={node}
+        form={form.node}
+        reservations={form.reservations}
+        errors={errors}
+        onNode={onNode}
+        onForm={onForm}
+      />
+      <DatabaseGroup
+        engines={engines}
+        databases={form.databases}
+        hugePageSizes={usePageSizes(node, form.node.arch)}
+        memoryBytes={node?.mem_total_bytes ?? described ?? DEFAULT_NODE_BYTES}
+        kubernetes={form.reservations.kubernetes ?? false}
+        numaNodes={numaNodes}
+        errors={errors}
+        plan={plan}
+        onForm={onForm}
+      />
       <TenantGroup
         tenants={form.tenants}
         exclude={form.exclude}
         errors={errors}
-        plan={props.plan}
+        plan={plan}
         numaNodes={numaNodes}
         onForm={onForm}
       />
-      <PolicyInputs form={form} errors={errors} onChange={onForm} />
+      <PolicyInputs policy={form.policy} errors={errors} onForm={onForm} />
     </div>
   );
 });
 
-function replaceAt<T>(items: readonly T[], index: number, item: T): T[] {
-  return items.map((other, position) => (position === index ? item : other));
+/** The huge page sizes of a node, or of an architecture where no node is chosen. */
+function usePageSizes(node: NodeDetail | undefined, described: string | undefined): readonly number[] {
+  return useMemo(() => {
+    const sizes = node ? node.pools.map((pool) => pool.page_bytes) : [];
+    if (sizes.length > 0) return sizes;
+    return HUGE_PAGE_SIZES[node?.architecture ?? (described || "x86_64")] ?? [2 * MIB, GIB];
+  }, [node, described]);
 }
 
-type GroupProps = PlanFormProps & { numaNodes: number };
+type DatabaseGroupProps = Pick<PlanFormProps, "engines" | "errors" | "plan" | "onForm"> &
+  Pick<PlannerForm, "databases"> & {
+    hugePageSizes: readonly number[];
+    memoryBytes: number;
+    kubernetes: boolean;
+    numaNodes: number;
+  };
 
-function DatabaseGroup({ engines, form, node, errors, plan, numaNodes, onForm }: GroupProps) {
-  const set = (databases: PlannerForm["databases"]) => onForm({ ...form, databases });
-  const arch = node?.architecture ?? (form.node.arch || "x86_64");
-  const sizes = node ? node.pools.map((pool) => pool.page_bytes) : [];
-  const described = settingBytes(form.node.memory, 1);
+const DatabaseGroup = memo(function DatabaseGroup(props: DatabaseGroupProps) {
+  const { databases, plan, onForm, ...shared } = props;
+  const change: ChangeDatabase = useCallback(
+    (index, of) =>
+      onForm((form) => ({
+        ...form,
+        databases: form.databases.map((database, position) =>
+          position === index ? { ...database, ...of(database) } : database,
+        ),
+      })),
+    [onForm],
+  );
+  const remove = useCallback(
+    (index: number) =>
+      onForm((form) => ({
+        ...form,
+        databases: form.databases.filter((_, position) => position !== index),
+      })),
+    [onForm],
+  );
   return (
     <section className={classes.group} aria-labelledby="planner-databases">
       <h2 className={classes.legend} id="planner-databases">
@@ -77,39 +121,49 @@ function DatabaseGroup({ engines, form, node, errors, plan, numaNodes, onForm }:
           size="compact-sm"
           leftSection={<PlusIcon />}
           aria-label="Add a database"
-          onClick={() => set([...form.databases, newDatabase(form.databases)])}
+          onClick={() =>
+            onForm((form) => ({ ...form, databases: [...form.databases, newDatabase(form.databases)] }))
+          }
         >
           Add
         </Button>
       </h2>
-      {form.databases.map((database, index) => (
+      {databases.map((database, index) => (
         <DatabaseInputs
           // biome-ignore lint/suspicious/noArrayIndexKey: names are edited, so the position is the identity
           key={index}
           database={database}
           index={index}
-          engines={engines}
-          hugePageSizes={sizes.length > 0 ? sizes : (HUGE_PAGE_SIZES[arch] ?? [2 * MIB, GIB])}
-          numaNodes={numaNodes}
-          errors={errors}
-          plan={plan}
-          memoryBytes={node?.mem_total_bytes ?? described ?? DEFAULT_NODE_BYTES}
-          kubernetes={form.reservations.kubernetes ?? false}
-          onChange={(changed) => set(replaceAt(form.databases, index, changed))}
-          onRemove={() => set(form.databases.filter((_, position) => position !== index))}
+          planned={plan?.instances.find(({ name }) => name === database.name.trim())}
+          {...shared}
+          onChange={change}
+          onRemove={remove}
         />
       ))}
     </section>
   );
-}
+});
 
-type TenantGroupProps = Pick<GroupProps, "errors" | "plan" | "numaNodes" | "onForm"> &
-  Pick<PlannerForm, "tenants" | "exclude">;
+type TenantGroupProps = Pick<PlanFormProps, "errors" | "plan" | "onForm"> &
+  Pick<PlannerForm, "tenants" | "exclude"> & { numaNodes: number };
 
 const TenantGroup = memo(function TenantGroup(props: TenantGroupProps) {
   const { tenants, exclude, errors, plan, numaNodes, onForm } = props;
   const [pasting, paste] = useDisclosure(false);
-  const set = (changed: PlannerForm["tenants"]) => onForm((form) => ({ ...form, tenants: changed }));
+  const set = useCallback(
+    (changed: (old: PlannerForm["tenants"]) => PlannerForm["tenants"]) =>
+      onForm((form) => ({ ...form, tenants: changed(form.tenants) })),
+    [onForm],
+  );
+  const change = useCallback(
+    (index: number, of: Partial<PlannerForm["tenants"][number]>) =>
+      set((old) => old.map((tenant, position) => (position === index ? { ...tenant, ...of } : tenant))),
+    [set],
+  );
+  const remove = useCallback(
+    (index: number) => set((old) => old.filter((_, position) => position !== index)),
+    [set],
+  );
   return (
     <section className={classes.group} aria-labelledby="planner-tenants">
       <h2 className={classes.legend} id="planner-tenants">
@@ -123,7 +177,7 @@ const TenantGroup = memo(function TenantGroup(props: TenantGroupProps) {
             size="compact-sm"
             leftSection={<PlusIcon />}
             aria-label="Add a workload"
-            onClick={() => set([...tenants, newTenant(tenants)])}
+            onClick={() => set((old) => [...old, newTenant(old)])}
           >
             Add
           </Button>
@@ -142,15 +196,15 @@ const TenantGroup = memo(function TenantGroup(props: TenantGroupProps) {
           index={index}
           numaNodes={numaNodes}
           errors={errors}
-          onChange={(changed) => set(replaceAt(tenants, index, changed))}
-          onRemove={() => set(tenants.filter((_, position) => position !== index))}
+          onChange={change}
+          onRemove={remove}
         />
       ))}
       <PastePods
         opened={pasting}
         onClose={paste.close}
         onPods={(pods) => {
-          set([...tenants, ...pods]);
+          set((old) => [...old, ...pods]);
           paste.close();
         }}
       />

@@ -71,6 +71,8 @@ const plannerForm = z.object({
 });
 
 export type PlannerForm = z.infer<typeof plannerForm>;
+/** A change of the newest form: a part of the page that was not drawn again must not bring back an old one. */
+export type ChangeForm = (change: (newest: PlannerForm) => PlannerForm) => void;
 export type DatabaseForm = z.infer<typeof databaseForm>;
 export type TenantForm = z.infer<typeof tenantForm>;
 

@@ -1,17 +1,21 @@
-import { ActionIcon, NativeSelect, TextInput } from "@mantine/core";
+import { ActionIcon } from "@mantine/core";
+import { memo, useCallback } from "react";
 import { TrashIcon } from "@/components/ui/icons";
 import type { FieldErrors } from "@/lib/field-errors";
+import { ChoiceField, TextField } from "./fields";
 import { NumaNodeInput } from "./numa-node-input";
 import type { TenantForm } from "./planner-form";
 import classes from "./planner-form.module.css";
+
+type TenantField = keyof TenantForm;
 
 interface TenantInputsProps {
   tenant: TenantForm;
   index: number;
   numaNodes: number;
   errors: FieldErrors;
-  onChange: (tenant: TenantForm) => void;
-  onRemove: () => void;
+  onChange: (index: number, change: Partial<TenantForm>) => void;
+  onRemove: (index: number) => void;
 }
 
 const KINDS = [
@@ -21,14 +25,20 @@ const KINDS = [
 ];
 
 /** One co-located consumer of ordinary memory. */
-export function TenantInputs({ tenant, index, numaNodes, errors, onChange, onRemove }: TenantInputsProps) {
+export const TenantInputs = memo(function TenantInputs(props: TenantInputsProps) {
+  const { tenant, index, numaNodes, errors, onChange, onRemove } = props;
   const at = (field: string) => errors.at(`tenants.${index}.${field}`);
+  const set = useCallback(
+    (field: TenantField, value: string) => onChange(index, { [field]: value }),
+    [onChange, index],
+  );
   const text = (field: "name" | "count" | "request" | "limit", label: string, placeholder: string) => (
-    <TextInput
+    <TextField
+      field={field}
       label={label}
       placeholder={placeholder}
       value={tenant[field]}
-      onChange={(event) => onChange({ ...tenant, [field]: event.currentTarget.value })}
+      onValue={set}
       error={at(field)}
     />
   );
@@ -36,17 +46,18 @@ export function TenantInputs({ tenant, index, numaNodes, errors, onChange, onRem
     <fieldset className={classes.item} aria-label={`Tenant ${tenant.name || index + 1}`}>
       <div className={classes.head}>
         {text("name", "Name", "app")}
-        <NativeSelect
+        <ChoiceField
+          field="kind"
           label="Kind"
           data={KINDS}
           value={tenant.kind}
-          onChange={(event) => onChange({ ...tenant, kind: event.currentTarget.value as TenantForm["kind"] })}
+          onValue={set}
           error={at("kind")}
         />
         <ActionIcon
           variant="subtle"
           className={classes.remove}
-          onClick={onRemove}
+          onClick={() => onRemove(index)}
           aria-label={`Remove the tenant ${tenant.name}`}
         >
           <TrashIcon />
@@ -57,12 +68,7 @@ export function TenantInputs({ tenant, index, numaNodes, errors, onChange, onRem
         {text("request", "Request", "6Gi")}
         {text("limit", "Limit", "8Gi")}
       </div>
-      <NumaNodeInput
-        count={numaNodes}
-        value={tenant.numa_node}
-        onChange={(value) => onChange({ ...tenant, numa_node: value })}
-        error={at("numa_node")}
-      />
+      <NumaNodeInput count={numaNodes} value={tenant.numa_node} onValue={set} error={at("numa_node")} />
     </fieldset>
   );
-}
+});

@@ -1,7 +1,10 @@
 import { Slider } from "@mantine/core";
+import { memo, type ReactNode } from "react";
 import classes from "./what-if-slider.module.css";
 
-interface WhatIfSliderProps {
+interface WhatIfSliderProps<Field extends string> {
+  /** What it moves. */
+  field: Field;
   label: string;
   min: number;
   max: number;
@@ -10,20 +13,22 @@ interface WhatIfSliderProps {
   format: (value: number) => string;
   /** Places worth knowing, such as what runs today. */
   marks?: readonly { value: number; label: string }[];
-  onChange: (value: number) => void;
+  onValue: (field: Field, value: number) => void;
 }
 
-/** A slider beside the field that it moves: every movement is an edit, and the answer follows it. */
-export function WhatIfSlider({
+const NO_MARKS: readonly { value: number; label: string }[] = [];
+
+function PlainSlider<Field extends string>({
+  field,
   label,
   min,
   max,
   step = 1,
   value,
   format,
-  marks = [],
-  onChange,
-}: WhatIfSliderProps) {
+  marks = NO_MARKS,
+  onValue,
+}: WhatIfSliderProps<Field>) {
   return (
     <Slider
       className={classes.slider}
@@ -37,9 +42,14 @@ export function WhatIfSlider({
       marks={marks
         .filter(({ value: at }) => at >= min && at <= max)
         .map(({ value: at, label: text }) => ({ value: at, label: text }))}
-      onChange={onChange}
+      onChange={(moved) => onValue(field, moved)}
       thumbLabel={label}
       thumbValueText={format}
     />
   );
 }
+
+/** A slider beside the field that it moves: every movement is an edit, and the answer follows it. */
+export const WhatIfSlider = memo(PlainSlider) as <Field extends string>(
+  props: WhatIfSliderProps<Field>,
+) => ReactNode;

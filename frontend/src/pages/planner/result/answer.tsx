@@ -1,4 +1,5 @@
 import { Button } from "@mantine/core";
+import { memo } from "react";
 import type { Gain, Plan } from "@/api/types";
 import { RangeBar } from "@/components/charts/range-bar";
 import { StateBadge } from "@/components/ui/badges";
@@ -34,6 +35,15 @@ export function Answer({ plan, isStale, onUseFit }: AnswerProps) {
       data-state={planState(plan)}
       data-stale={isStale}
     >
+      <AnswerLines plan={plan} onUseFit={onUseFit} />
+    </section>
+  );
+}
+
+/** Apart from the frame, so that an answer that grows old is dimmed and not drawn again. */
+const AnswerLines = memo(function AnswerLines({ plan, onUseFit }: Pick<AnswerProps, "plan" | "onUseFit">) {
+  return (
+    <>
       <p className={classes.headline} data-testid="plan-headline">
         {plan.headline}
       </p>
@@ -52,9 +62,9 @@ export function Answer({ plan, isStale, onUseFit }: AnswerProps) {
           <Certainty plan={plan} />
         </Cell>
       </dl>
-    </section>
+    </>
   );
-}
+});
 
 function Cell({ name, children }: { name: string; children: React.ReactNode }) {
   return (

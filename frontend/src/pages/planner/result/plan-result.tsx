@@ -45,7 +45,6 @@ export function PlanProblems({ problem, unplaced, hasPlan, onRetry }: PlanProble
 
 interface PlanResultProps {
   shown: PlanPreview | null;
-  isStale: boolean;
   hasProblem: boolean;
   node: NodeDetail | undefined;
   /** What the plan was asked with. */
@@ -61,7 +60,6 @@ interface PlanResultProps {
 /** The pictures beneath the answer. */
 export function PlanResult({
   shown,
-  isStale,
   hasProblem,
   node,
   input,
@@ -81,7 +79,7 @@ export function PlanResult({
   }
   const { plan, artifacts } = shown;
   return (
-    <div className={classes.result} data-stale={isStale}>
+    <div className={classes.result}>
       <LedgerCard plan={plan} node={node} onResize={onResizePool} canResize={canResizePool} />
       <GainsCard plan={plan} />
       <PoolBenefitCard plan={plan} tables={tables} workingSets={workingSets} />

@@ -1,0 +1,31 @@
+import { NativeSelect, type NativeSelectProps, TextInput, type TextInputProps } from "@mantine/core";
+import { memo, type ReactNode } from "react";
+
+/**
+ * Fields that are drawn again for their own value only: a key costs the one field that it changes. They say which field
+ * changed, so that one function serves all fields of a group.
+ */
+interface Named<Field extends string> {
+  field: Field;
+  onValue: (field: Field, value: string) => void;
+}
+
+type TextFieldProps<Field extends string> = Omit<TextInputProps, "onChange"> & Named<Field>;
+
+function PlainTextField<Field extends string>({ field, onValue, ...input }: TextFieldProps<Field>) {
+  return <TextInput {...input} onChange={(event) => onValue(field, event.currentTarget.value)} />;
+}
+
+export const TextField = memo(PlainTextField) as <Field extends string>(
+  props: TextFieldProps<Field>,
+) => ReactNode;
+
+type ChoiceFieldProps<Field extends string> = Omit<NativeSelectProps, "onChange"> & Named<Field>;
+
+function PlainChoiceField<Field extends string>({ field, onValue, ...input }: ChoiceFieldProps<Field>) {
+  return <NativeSelect {...input} onChange={(event) => onValue(field, event.currentTarget.value)} />;
+}
+
+export const ChoiceField = memo(PlainChoiceField) as <Field extends string>(
+  props: ChoiceFieldProps<Field>,
+) => ReactNode;
