@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol
 
 from fastapi import Depends, Request
-from fastapi.responses import Response
+from fastapi.responses import Response, StreamingResponse
+
+from hugeplan.api.pagination import MAX_LIMIT, Page
+from hugeplan.api.schemas import ResponseModel
+from hugeplan.db.session import Database, ReadSession
 
 
 class CsvResponse(Response):
@@ -17,12 +22,61 @@ class CsvResponse(Response):
     media_type = "text/csv"
 
 
-async def _is_csv(request: Request) -> bool:
-    return request.url.path.endswith(".csv")
+Rows = Callable[[Any], Iterable[dict[str, Any]]]
 
 
-#: A handler with two routes, the list's and the same with .csv, asks which of them was taken.
-AsCsv = Annotated[bool, Depends(_is_csv)]
+class ListPage(Protocol):
+    """A list with its conditions: gives the page after a cursor."""
+
+    def __call__(self, session: ReadSession, /, *, limit: int, cursor: str | None) -> Awaitable[Page[Any]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CsvAnswer:
+    """What a request for CSV gets: every row of the list, or the one page that ``limit`` or ``cursor`` asks for."""
+
+    database: Database
+    is_one_page: bool
+
+    def of(self, name: str, columns: Sequence[str], first: Page[Any], more: ListPage, rows_of: Rows) -> Response:
+        """``first`` and, from ``more``, all pages after it. ``rows_of`` gives the rows of one item of a page."""
+        rows = (row for item in first.items for row in rows_of(item))
+        if self.is_one_page or first.next_cursor is None:
+            return csv_response(name, columns, rows, first.next_cursor)
+        parts = self._parts(columns, rows, first.next_cursor, more, rows_of)
+        return StreamingResponse(parts, media_type=CsvResponse.media_type, headers=_headers(name))
+
+    async def _parts(
+        self,
+        columns: Sequence[str],
+        rows: Iterable[dict[str, Any]],
+        cursor: str | None,
+        more: ListPage,
+        rows_of: Rows,
+    ) -> AsyncIterator[str]:
+        yield _lines([columns]) + _lines(_cells(columns, rows))
+        # A transaction of its own: the request's ends before its answer.
+        async with self.database.read() as session:
+            while cursor is not None:
+                page = await more(session, limit=MAX_LIMIT, cursor=cursor)
+                yield _lines(_cells(columns, (row for item in page.items for row in rows_of(item))))
+                cursor = page.next_cursor
+
+
+def json_row(item: ResponseModel) -> list[dict[str, Any]]:
+    """An item as one row, its values as in JSON."""
+    return [item.model_dump(mode="json")]
+
+
+async def _csv_answer(request: Request) -> CsvAnswer | None:
+    if not request.url.path.endswith(".csv"):
+        return None
+    is_one_page = not {"limit", "cursor"}.isdisjoint(request.query_params)
+    return CsvAnswer(database=request.app.state.database, is_one_page=is_one_page)
+
+
+#: A handler with two routes, the list's and the same with .csv, asks which of them was taken: None is the list's.
+AsCsv = Annotated[CsvAnswer | None, Depends(_csv_answer)]
 # A spreadsheet takes a cell that begins with one of these for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -31,15 +85,24 @@ def csv_response(
     name: str, columns: Sequence[str], rows: Iterable[dict[str, Any]], next_cursor: str | None
 ) -> Response:
     """The columns of the rows as CSV. The next page's cursor is in the header X-Next-Cursor."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow([_cell(row.get(column)) for column in columns])
-    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+    headers = _headers(name)
     if next_cursor is not None:
         headers["X-Next-Cursor"] = next_cursor
-    return CsvResponse(text.getvalue(), headers=headers)
+    return CsvResponse(_lines([columns]) + _lines(_cells(columns, rows)), headers=headers)
+
+
+def _headers(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+
+
+def _cells(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> Iterable[list[Any]]:
+    return ([_cell(row.get(column)) for column in columns] for row in rows)
+
+
+def _lines(rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
 
 
 def _cell(value: Any) -> Any:

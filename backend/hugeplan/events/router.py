@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from hugeplan.access.dependencies import Admin, Viewer
 from hugeplan.access.guarded_route import GuardedRoute
-from hugeplan.api.csv_response import AsCsv, CsvResponse, csv_response
+from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.api.schemas import Moment, Word
@@ -74,12 +75,10 @@ async def events_list(
     as_csv: AsCsv,
 ) -> Any:
     """Past changes, newest first."""
-    page = await service.list_events(
-        session, kinds=kinds, node_id=node_id, code=code, since=since, limit=limit, cursor=cursor
-    )
+    listed = partial(service.list_events, kinds=kinds, node_id=node_id, code=code, since=since)
+    page = await listed(session, limit=limit, cursor=cursor)
     if as_csv:
-        rows = [item.model_dump(mode="json") for item in page.items]
-        return csv_response("events", list(FleetEvent.model_fields), rows, page.next_cursor)
+        return as_csv.of("events", list(FleetEvent.model_fields), page, listed, json_row)
     return page
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
 from hugeplan.access.dependencies import Viewer
 from hugeplan.access.guarded_route import GuardedRoute
-from hugeplan.api.csv_response import AsCsv, CsvResponse, csv_response
+from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import Reads
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.api.schemas import Word
@@ -44,16 +45,17 @@ async def fleet_drift_list(
     as_csv: AsCsv,
 ) -> Any:
     """Nodes beside their plan in force, pool by pool."""
-    page = await overview.drift(session, selector, matching=matching, limit=limit, cursor=cursor)
+    listed = partial(overview.drift, selector=selector, matching=matching)
+    page = await listed(session, limit=limit, cursor=cursor)
     if not as_csv:
         return page
-    rows = [
-        {"node_id": item.node_id, "node_name": item.node_name, "since": item.since, **pool.model_dump()}
-        for item in page.items
-        for pool in item.pools
-    ]
     columns = ["node_id", "node_name", "numa_node", "page_bytes", "planned_pages", "actual_pages", "state", "since"]
-    return csv_response("drift", columns, rows, page.next_cursor)
+    return as_csv.of("drift", columns, page, listed, _pool_rows)
+
+
+def _pool_rows(item: NodeDrift) -> list[dict[str, Any]]:
+    node = {"node_id": item.node_id, "node_name": item.node_name, "since": item.since}
+    return [node | pool.model_dump() for pool in item.pools]
 
 
 @router.get("/page-size-wins")
@@ -79,8 +81,8 @@ async def fleet_groups_list(
     as_csv: AsCsv,
 ) -> Any:
     """Groups of like nodes, the largest first."""
-    page = await overview.groups(session, selector, limit=limit, cursor=cursor)
+    listed = partial(overview.groups, selector=selector)
+    page = await listed(session, limit=limit, cursor=cursor)
     if as_csv:
-        rows = [item.model_dump(mode="json") for item in page.items]
-        return csv_response("groups", list(NodeGroup.model_fields), rows, page.next_cursor)
+        return as_csv.of("groups", list(NodeGroup.model_fields), page, listed, json_row)
     return page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from hugeplan.access.dependencies import Admin, AdmittedAgent, Planner, Viewer, forget_credential
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.body import RawJson
-from hugeplan.api.csv_response import AsCsv, CsvResponse, csv_response
+from hugeplan.api.csv_response import AsCsv, CsvResponse, csv_response, json_row
 from hugeplan.api.dependencies import CurrentMetrics, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.api.problems import UnauthenticatedError
@@ -72,10 +73,10 @@ async def nodes_list(
     as_csv: AsCsv,
 ) -> Any:
     """Nodes, by name unless ``sort`` says otherwise."""
-    page = await service.list_nodes(session, selector, sort=sort, descending=descending, limit=limit, cursor=cursor)
+    listed = partial(service.list_nodes, selector=selector, sort=sort, descending=descending)
+    page = await listed(session, limit=limit, cursor=cursor)
     if as_csv:
-        rows = [item.model_dump(mode="json") for item in page.items]
-        return csv_response("nodes", list(NodeSummary.model_fields), rows, page.next_cursor)
+        return as_csv.of("nodes", list(NodeSummary.model_fields), page, listed, json_row)
     # The page's model is what FastAPI would check again, field by field: at 500 nodes that is most of the time.
     return Response(page.model_dump_json(), media_type="application/json")
 

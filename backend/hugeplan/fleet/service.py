@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 
 import msgspec
@@ -150,6 +150,24 @@ async def get_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts, Nod
     sample = convert(Sample, state.sample)
     history = await _ordinary_history(session, node_id, sample.taken_at)
     return facts, node_sample(convert(Inventory, state.inventory), sample, processes, history)
+
+
+#: Providers by the label that only their nodes carry; an agent may also say it in the label ``provider``.
+_PROVIDER_LABELS: Final = {
+    "cloud.google.com/gke-nodepool": "gke",
+    "eks.amazonaws.com/nodegroup": "eks",
+    "kubernetes.azure.com/cluster": "aks",
+}
+_PROVIDERS: Final = frozenset(_PROVIDER_LABELS.values())
+
+
+async def get_cluster(session: ReadSession, node_id: UUID) -> tuple[bool, str | None]:
+    """Whether a kubelet runs on the node, from its newest report or its provider; the provider, None: not known."""
+    row, state = await _with_state(session, node_id)
+    named = row.labels.get("provider", "").lower()
+    own = (provider for label, provider in _PROVIDER_LABELS.items() if label in row.labels)
+    provider = named if named in _PROVIDERS else next(own, None)
+    return provider is not None or convert(Sample, state.sample).kubelet is not None, provider
 
 
 async def _ordinary_history(session: ReadSession, node_id: UUID, until: datetime) -> MemoryHistory | None:

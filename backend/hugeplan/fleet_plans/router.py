@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from hugeplan.access.dependencies import Planner, Viewer
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.body import RawJson
-from hugeplan.api.csv_response import AsCsv, CsvResponse, csv_response
+from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import CurrentDatabase, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.fleet_plans import service
@@ -112,16 +113,8 @@ async def fleet_plan_nodes_list(
     as_csv: AsCsv,
 ) -> Any:
     """Nodes of a fleet plan, exceptions first."""
-    page = await service.list_nodes(
-        session,
-        job_id,
-        severity=severity,
-        group_number=group_number,
-        search=q,
-        limit=limit,
-        cursor=cursor,
-    )
+    listed = partial(service.list_nodes, job_id=job_id, severity=severity, group_number=group_number, search=q)
+    page = await listed(session, limit=limit, cursor=cursor)
     if as_csv:
-        rows = [item.model_dump(mode="json") for item in page.items]
-        return csv_response("fleet-plan", list(FleetPlanNode.model_fields), rows, page.next_cursor)
+        return as_csv.of("fleet-plan", list(FleetPlanNode.model_fields), page, listed, json_row)
     return page

@@ -45,7 +45,7 @@ from hugeplan.planner.observation.databases import as_it_runs
 from hugeplan.planner.plan import plan
 from hugeplan.proof import verify
 from hugeplan.scenario_file import ScenarioDocument, ScenarioFileError, load, to_request
-from hugeplan.scenario_file.documents import DatabaseDocument, WorkloadDocument
+from hugeplan.scenario_file.documents import DatabaseDocument, ReservationsDocument, WorkloadDocument
 from hugeplan.scenario_file.yaml_lines import parse_text
 from hugeplan.scenarios import plan_difference, repository
 from hugeplan.scenarios.schemas import (
@@ -113,10 +113,13 @@ async def preview(session: ReadSession, body: PlanPreviewRequest) -> PlanPreview
 
 
 async def scenario_of_node(session: ReadSession, node_id: UUID) -> JsonObject:
-    """The first scenario of a node: its databases as they run today. Workloads come from the sample by themselves."""
+    """The first scenario of a node: its databases as they run today, and whether a kubelet runs there. Workloads come
+    from the sample by themselves."""
     facts, sample = await fleet.get_facts(session, node_id)
+    kubernetes, provider = await fleet.get_cluster(session, node_id)
     databases = as_it_runs(sample, DemandContext.of_node(facts))
     document = ScenarioDocument(
+        reservations=ReservationsDocument.model_validate({"kubernetes": kubernetes, "provider": provider}),
         databases=[
             DatabaseDocument(
                 name=database.name,
@@ -127,7 +130,7 @@ async def scenario_of_node(session: ReadSession, node_id: UUID) -> JsonObject:
                 runs_as=database.runs_as,
             )
             for database in databases
-        ]
+        ],
     )
     return document.model_dump(mode="json", exclude_defaults=True)
 

@@ -162,6 +162,26 @@ class TestLists:
         assert row["name"] == "'=cmd()"
         assert row["mem_total_bytes"] == str(64 * GIB)
 
+    async def test_csv_holds_every_row_unless_a_page_is_asked_for(
+        self, service: Service, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # Three pages after the first: more than one round in the part that is streamed.
+        monkeypatch.setattr("hugeplan.api.csv_response.MAX_LIMIT", 5)
+        for number in range(62):
+            await post(service, number)
+        everything = await viewer.get(f"{NODES}.csv", params={"sort": "mem_total_bytes"})
+        rows = list(csv.DictReader(io.StringIO(everything.text)))
+        assert len({row["id"] for row in rows}) == len(rows) == 62
+        assert "X-Next-Cursor" not in everything.headers
+        assert 'filename="nodes.csv"' in everything.headers["content-disposition"]
+        page = await viewer.get(f"{NODES}.csv", params={"limit": 7})
+        assert len(list(csv.DictReader(io.StringIO(page.text)))) == 7
+        rest = await viewer.get(f"{NODES}.csv", params={"cursor": page.headers["X-Next-Cursor"], "limit": 500})
+        assert len(list(csv.DictReader(io.StringIO(rest.text)))) == 55
+        changes = await viewer.get("/api/v1/events/history.csv", params={"kind": "node_added"})
+        added = list(csv.DictReader(io.StringIO(changes.text)))
+        assert len({row["node_id"] for row in added}) == len(added) == 62
+
     async def test_nul_in_a_filter_is_422(self, viewer: httpx.AsyncClient) -> None:
         for query in ({"label": "a\0b"}, {"machine_type": "\0"}, {"q": "\0"}):
             assert_problem(await viewer.get(NODES, params=query), 422, "invalid-input")

@@ -112,6 +112,26 @@ async def test_files_of_a_plan_that_does_not_fit_are_held_back(service: Service,
     assert all("WARNING: Does not fit db-7" in item["content"] + item["summary"] for item in forced["items"])
 
 
+async def test_a_node_with_a_kubelet_is_planned_as_one_of_kubernetes(
+    service: Service, planner: httpx.AsyncClient
+) -> None:
+    node_id = await stored(service, example())
+    scenario = (await planner.get(f"/api/v1/nodes/{node_id}/scenario")).json()
+    assert scenario["reservations"] == {"kubernetes": True}
+    answer = await planner.put(f"/api/v1/nodes/{node_id}/labels", json={"labels": {"provider": "gke"}})
+    assert answer.status_code == 200, answer.text
+    scenario = (await planner.get(f"/api/v1/nodes/{node_id}/scenario")).json()
+    assert scenario["reservations"] == {"kubernetes": True, "provider": "gke"}
+    answer = await planner.post(PREVIEW, json={"node_id": node_id, "scenario": scenario})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["plan"]["kubernetes"] is not None
+    bare = example(1)
+    bare["machine_id"] = "0" * 31 + "7"
+    bare["sample"]["kubelet"] = None
+    other_id = await stored(service, bare)
+    assert "reservations" not in (await planner.get(f"/api/v1/nodes/{other_id}/scenario")).json()
+
+
 async def test_files_are_compared_with_the_plan_in_force_of_the_node(
     service: Service, planner: httpx.AsyncClient
 ) -> None:

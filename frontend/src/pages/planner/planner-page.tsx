@@ -24,7 +24,6 @@ import {
   draftOnNode,
   edit,
   redo,
-  sameDraft,
   savedDraft,
   startHistory,
   startingDraft,
@@ -122,14 +121,30 @@ function useChooseNode(changeDraft: (change: DraftChange) => void) {
   );
 }
 
+/** Whether saving would change something: of the documents, as two forms may say the same. */
+function useIsDirty(scenario: object, nodeId: string | null, base: Scenario | null): boolean {
+  const asSaved = useMemo(() => {
+    if (base === null) return null;
+    const { draft } = savedDraft(base);
+    return JSON.stringify(toScenario(draft.form, draft.nodeId !== null, base.scenario));
+  }, [base]);
+  return useMemo(
+    () => base === null || base.node_id !== nodeId || JSON.stringify(scenario) !== asSaved,
+    [base, nodeId, scenario, asSaved],
+  );
+}
+
 function Planner({ engines, stored, running }: PlannerProps) {
   // The version that the form was read from or last saved as; the server may have a newer one.
   const [base, setBase] = useState(stored);
+  // What the form has no input for is taken over from here; saving does not change it.
+  const [source, setSource] = useState(stored?.scenario);
   const read = useMemo(() => (base ? savedDraft(base) : null), [base]);
   const [history, dispatch] = useDraft(read?.draft ?? null, running);
   const draft = history.present;
   const { form, nodeId } = draft;
-  const isDirty = read === null || !sameDraft(draft, read.draft);
+  const scenario = useMemo(() => toScenario(form, nodeId !== null, source), [form, nodeId, source]);
+  const isDirty = useIsDirty(scenario, nodeId, base);
   const address = useAddress(draft, isDirty);
   const mayPlan = useMayPlan();
   // None of these ever changes: a part of the page is drawn again for what it shows, not for what it calls.
@@ -152,6 +167,7 @@ function Planner({ engines, stored, running }: PlannerProps) {
   const load = useCallback(
     (version: Scenario) => {
       setBase(version);
+      setSource(version.scenario);
       dispatch({ kind: "load", draft: savedDraft(version).draft });
     },
     [dispatch],
@@ -167,7 +183,6 @@ function Planner({ engines, stored, running }: PlannerProps) {
   ]);
   const node = useQuery({ ...nodeQuery(nodeId ?? ""), enabled: nodeId !== null });
   const detail: NodeDetail | undefined = nodeId === null ? undefined : node.data;
-  const scenario = useMemo(() => toScenario(form, nodeId !== null), [form, nodeId]);
   const input = useMemo(() => ({ nodeId, scenario }), [nodeId, scenario]);
   const live = useLivePlan(input);
   const plan = live.shown?.plan ?? null;

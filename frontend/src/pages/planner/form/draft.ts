@@ -82,16 +82,27 @@ export function draftOnNode(
   const { databases } = draft.form;
   const typed = databases.filter(({ runs_as }) => runs_as === undefined);
   const kept = areUntouched(databases) ? [] : typed;
-  const brought = running ? fromScenario(running).form.databases : [];
+  const observed = running ? fromScenario(running).form : null;
+  const brought = observed?.databases ?? [];
   const next = [...brought, ...kept.filter(({ name }) => !brought.some((other) => other.name === name))];
   return {
     nodeId,
     form: {
       ...draft.form,
       databases: next.length > 0 || databases.length === 0 ? next : initialForm().databases,
+      reservations: reservationsOnNode(draft.form.reservations, observed?.reservations),
       exclude: undefined,
     },
   };
+}
+
+/** What the node says of its kubelet takes the place of what another node said; what somebody typed stays. */
+function reservationsOnNode(
+  old: PlannerForm["reservations"],
+  observed: PlannerForm["reservations"] | undefined,
+): PlannerForm["reservations"] {
+  const typed = old.from_node ? {} : old;
+  return observed?.kubernetes && !typed.kubernetes ? { ...typed, ...observed, from_node: true } : typed;
 }
 
 /** What the page starts with: what stands in the address first, so that a reload or a shared link loses no edit. */

@@ -85,7 +85,7 @@ function ReservationInputs({
 }: Pick<NodeInputsProps, "reservations" | "errors" | "onForm">) {
   const set = useCallback(
     (change: Partial<PlannerForm["reservations"]>) =>
-      onForm((old) => ({ ...old, reservations: { ...old.reservations, ...change } })),
+      onForm((old) => ({ ...old, reservations: { ...old.reservations, ...change, from_node: undefined } })),
     [onForm],
   );
   const setText = useCallback((field: ReservationText, value: string) => set({ [field]: value }), [set]);

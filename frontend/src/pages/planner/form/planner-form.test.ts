@@ -88,13 +88,65 @@ describe("fromScenario", () => {
     expect(notShown).toEqual([]);
     expect(toScenario(form, false)).toEqual(scenario);
   });
-  it("names what the form cannot show instead of losing it silently", () => {
-    const { notShown } = fromScenario({
+  it("loses nothing that it has no input for, whatever is renamed, removed or edited", () => {
+    const scenario = {
       schema_version: 1,
-      databases: [{ name: "a", engine: "postgresql", pool_range: { min: "4GiB", max: "16GiB" }, weight: 2 }],
+      node: { name: "db-7", memory: "64GiB", thp: "madvise", numa_nodes: [{ id: 0, memory: "64GiB" }] },
+      reservations: { kubernetes: true, provider: "gke", memory_manager_static: true },
       policy: { slack: 0.02, page_sizes: ["2MiB"] },
+      observed: { workloads: "ignore" },
+      tenants: [
+        { name: "gone", kind: "pod", request: "1Gi", limit: "1Gi" },
+        {
+          name: "api",
+          kind: "pod",
+          count: 2,
+          request: "1Gi",
+          limit: "1Gi",
+          history: { times: [1], used: [2] },
+        },
+      ],
+      databases: [
+        {
+          name: "a",
+          engine: "postgresql",
+          runs_as: "postgresql@container:7",
+          stateful_set: "shop/orders-db",
+          container: "postgres",
+          weight: 2,
+          workload: { row_bytes: 200, zipf_s: 0.9 },
+        },
+        { name: "b", engine: "mysql", container: "mysql" },
+      ],
+    };
+    const { form, notShown } = fromScenario(scenario);
+    expect(notShown).toEqual([]);
+    const edited = {
+      ...form,
+      tenants: form.tenants.slice(1),
+      databases: form.databases.map((database) =>
+        database.name === "a" ? { ...database, name: "renamed" } : database,
+      ),
+    };
+    // Through the address and back.
+    const saved = toScenario(readForm(JSON.parse(JSON.stringify(edited))), false, scenario);
+    expect(saved).toMatchObject({
+      ...scenario,
+      policy: { slack: "0.02", page_sizes: ["2MiB"] },
+      tenants: [{ ...scenario.tenants[1] }],
+      databases: [{ ...scenario.databases[0], name: "renamed" }, scenario.databases[1]],
     });
-    expect(notShown).toEqual(["databases[0].weight", "policy.page_sizes[0]"]);
+  });
+  it("takes the rest of the reservations over only with the switch that they belong to", () => {
+    const scenario = {
+      schema_version: 1,
+      reservations: { kubernetes: true, hugepage_aware_eviction: false },
+      databases: [],
+    };
+    const { form } = fromScenario(scenario);
+    expect(toScenario(form, true, scenario).reservations).toEqual(scenario.reservations);
+    const off = { ...form, reservations: { ...form.reservations, kubernetes: false } };
+    expect(toScenario(off, true, scenario)).not.toHaveProperty("reservations");
   });
 });
 

@@ -19,8 +19,12 @@ const workloadForm = z.partial(
   }),
 );
 
+/** The name that something had in the scenario it came from: what the form does not show is found there. */
+const origin = z.catch(z.optional(text), undefined);
+
 const databaseForm = z.object({
   name: text,
+  origin,
   engine: text,
   version: z.optional(text),
   settings: z.catch(z.record(z.string(), text), {}),
@@ -38,6 +42,7 @@ const databaseForm = z.object({
 
 const tenantForm = z.object({
   name: text,
+  origin,
   kind: z.catch(z.enum(["pod", "service", "page_cache"]), "pod"),
   count: text,
   request: text,
@@ -55,6 +60,8 @@ const reservationsForm = z.partial(
     system_reserved: text,
     eviction_hard: text,
     max_pods: text,
+    /** True while these are what the chosen node reported, and nobody changed them. */
+    from_node: flag,
   }),
 );
 
@@ -139,81 +146,158 @@ function decimalNumber(value: string | undefined): number | string | undefined {
 
 const trimmed = (value: string | undefined) => value?.trim() || undefined;
 
-function databaseDocument(database: DatabaseForm, hasNode: boolean): Json {
+/** What the form has an input for; everything else of a scenario is taken over as it is. */
+const SHOWN = {
+  scenario: ["schema_version", "node", "reservations", "policy", "observed", "tenants", "databases"],
+  node: ["arch", "memory", "cpus"],
+  database: [
+    "name",
+    "engine",
+    "version",
+    "settings",
+    "connections",
+    "page_size",
+    "pool_range",
+    "numa_node",
+    "pod_hugepages_limit",
+    "runs_as",
+    "workload",
+  ],
+  workload: [
+    "row_bytes",
+    "working_set",
+    "active_connections",
+    "operations_per_second_per_busy_core",
+    "benefit_table",
+  ],
+  tenant: ["name", "kind", "count", "request", "limit", "numa_node"],
+  reservations: ["kubernetes", "provider", "kube_reserved", "system_reserved", "eviction_hard", "max_pods"],
+  policy: ["slack", "risk", "reserve_at", "free_margin"],
+  observed: ["exclude"],
+} as const;
+
+/** The parts of `source` that the form has no input for. */
+function notInForm(source: unknown, part: keyof typeof SHOWN): Json {
+  const shown: readonly string[] = SHOWN[part];
+  return Object.fromEntries(Object.entries(record(source)).filter(([key]) => !shown.includes(key)));
+}
+
+function records(value: unknown): Json[] {
+  return Array.isArray(value) ? value.map(record) : [];
+}
+
+/** Where an entry of the form comes from, by the name it had there. */
+function sourceOf(entry: { name: string; origin?: string | undefined }, list: unknown): Json {
+  const entries = records(list);
+  const named = (name: string | undefined) => entries.find((other) => other.name === name);
+  return (entry.origin === undefined ? undefined : named(entry.origin)) ?? named(entry.name.trim()) ?? {};
+}
+
+function databaseDocument(database: DatabaseForm, hasNode: boolean, source: Json): Json {
   const workload = database.workload ?? {};
-  return filled({
-    name: database.name.trim(),
-    engine: database.engine,
-    version: trimmed(database.version),
-    settings: filled(
-      Object.fromEntries(Object.entries(database.settings).map(([name, value]) => [name, value.trim()])),
-    ),
-    connections: wholeNumber(database.connections),
-    page_size: trimmed(database.page_size),
-    pool_range: filled({ min: trimmed(database.pool_min), max: trimmed(database.pool_max) }),
-    numa_node: wholeNumber(database.numa_node),
-    pod_hugepages_limit: trimmed(database.pod_hugepages_limit),
-    runs_as: hasNode ? trimmed(database.runs_as) : undefined,
-    workload: filled({
-      row_bytes: wholeNumber(workload.row_bytes),
-      working_set: trimmed(workload.working_set),
-      active_connections: wholeNumber(workload.active_connections),
-      operations_per_second_per_busy_core: decimalNumber(workload.operations_per_second_per_busy_core),
-      benefit_table: trimmed(workload.benefit_table),
-    }),
-  });
-}
-
-function tenantDocument(tenant: TenantForm): Json {
-  return filled({
-    name: tenant.name.trim(),
-    kind: tenant.kind,
-    count: wholeNumber(tenant.count),
-    request: trimmed(tenant.request),
-    limit: trimmed(tenant.limit),
-    numa_node: wholeNumber(tenant.numa_node),
-  });
-}
-
-function reservationsDocument(form: PlannerForm["reservations"]): Json {
-  const system = trimmed(form.system_reserved);
-  if (!form.kubernetes) return filled({ system_reserved: system });
-  return filled({
-    kubernetes: true,
-    provider: trimmed(form.provider),
-    kube_reserved: trimmed(form.kube_reserved),
-    system_reserved: system,
-    eviction_hard: trimmed(form.eviction_hard),
-    max_pods: wholeNumber(form.max_pods),
-  });
-}
-
-/** The scenario document of a form. With a node of the fleet its facts come from the server, else from the form. */
-export function toScenario(form: PlannerForm, hasNode: boolean): Json {
   return {
+    ...filled({
+      name: database.name.trim(),
+      engine: database.engine,
+      version: trimmed(database.version),
+      settings: filled(
+        Object.fromEntries(Object.entries(database.settings).map(([name, value]) => [name, value.trim()])),
+      ),
+      connections: wholeNumber(database.connections),
+      page_size: trimmed(database.page_size),
+      pool_range: filled({ min: trimmed(database.pool_min), max: trimmed(database.pool_max) }),
+      numa_node: wholeNumber(database.numa_node),
+      pod_hugepages_limit: trimmed(database.pod_hugepages_limit),
+      // It names a server of the node's sample; a scenario that says it without a node keeps it.
+      runs_as: hasNode || database.runs_as === source.runs_as ? trimmed(database.runs_as) : undefined,
+      workload: {
+        ...notInForm(source.workload, "workload"),
+        ...filled({
+          row_bytes: wholeNumber(workload.row_bytes),
+          working_set: trimmed(workload.working_set),
+          active_connections: wholeNumber(workload.active_connections),
+          operations_per_second_per_busy_core: decimalNumber(workload.operations_per_second_per_busy_core),
+          benefit_table: trimmed(workload.benefit_table),
+        }),
+      },
+    }),
+    ...notInForm(source, "database"),
+  };
+}
+
+function tenantDocument(tenant: TenantForm, source: Json): Json {
+  return {
+    ...filled({
+      name: tenant.name.trim(),
+      kind: tenant.kind,
+      count: wholeNumber(tenant.count),
+      request: trimmed(tenant.request),
+      limit: trimmed(tenant.limit),
+      numa_node: wholeNumber(tenant.numa_node),
+    }),
+    ...notInForm(source, "tenant"),
+  };
+}
+
+function reservationsDocument(form: PlannerForm["reservations"], source: unknown): Json {
+  const system = trimmed(form.system_reserved);
+  // The rest of a Kubernetes node's reservations goes with the switch.
+  const rest = form.kubernetes === (record(source).kubernetes === true) ? source : undefined;
+  if (!form.kubernetes) return { ...filled({ system_reserved: system }), ...notInForm(rest, "reservations") };
+  return {
+    ...filled({
+      kubernetes: true,
+      provider: trimmed(form.provider),
+      kube_reserved: trimmed(form.kube_reserved),
+      system_reserved: system,
+      eviction_hard: trimmed(form.eviction_hard),
+      max_pods: wholeNumber(form.max_pods),
+    }),
+    ...notInForm(rest, "reservations"),
+  };
+}
+
+/**
+ * The scenario document of a form. With a node of the fleet its facts come from the server, else from the form. What the
+ * form has no input for is taken over from `source`, the scenario that the form was read from.
+ */
+export function toScenario(form: PlannerForm, hasNode: boolean, source: Json = {}): Json {
+  return {
+    ...notInForm(source, "scenario"),
     schema_version: 1,
     ...(hasNode
       ? {}
       : {
-          node: filled({
+          node: {
             name: "node",
-            arch: trimmed(form.node.arch),
-            memory: trimmed(form.node.memory),
-            cpus: wholeNumber(form.node.cpus),
-          }),
+            ...notInForm(source.node, "node"),
+            ...filled({
+              arch: trimmed(form.node.arch),
+              memory: trimmed(form.node.memory),
+              cpus: wholeNumber(form.node.cpus),
+            }),
+          },
         }),
     ...filled({
-      reservations: reservationsDocument(form.reservations),
-      policy: filled({
-        slack: trimmed(form.policy.slack),
-        risk: trimmed(form.policy.risk),
-        reserve_at: trimmed(form.policy.reserve_at),
-        free_margin: trimmed(form.policy.free_margin),
-      }),
+      reservations: reservationsDocument(form.reservations, source.reservations),
+      policy: {
+        ...notInForm(source.policy, "policy"),
+        ...filled({
+          slack: trimmed(form.policy.slack),
+          risk: trimmed(form.policy.risk),
+          reserve_at: trimmed(form.policy.reserve_at),
+          free_margin: trimmed(form.policy.free_margin),
+        }),
+      },
+      observed: {
+        ...notInForm(source.observed, "observed"),
+        ...(form.exclude?.length ? { exclude: form.exclude } : {}),
+      },
     }),
-    ...(hasNode && form.exclude?.length ? { observed: { exclude: form.exclude } } : {}),
-    tenants: form.tenants.map(tenantDocument),
-    databases: form.databases.map((database) => databaseDocument(database, hasNode)),
+    tenants: form.tenants.map((tenant) => tenantDocument(tenant, sourceOf(tenant, source.tenants))),
+    databases: form.databases.map((database) =>
+      databaseDocument(database, hasNode, sourceOf(database, source.databases)),
+    ),
   };
 }
 
@@ -234,25 +318,26 @@ function excludedOf(observed: unknown): string[] | undefined {
   return Array.isArray(exclude) && exclude.length > 0 ? exclude.map(asText) : undefined;
 }
 
-/** The form of a saved scenario. Parts that the form does not show would be lost, so they are named. */
+/** The form of a saved scenario. What of it would be lost when it is saved again is named. */
 export function fromScenario(scenario: Json): { form: PlannerForm; notShown: string[] } {
-  const list = (value: unknown) => (Array.isArray(value) ? value.map(record) : []);
   const reservations = record(scenario.reservations);
   const candidate = {
     node: texts(scenario.node),
-    databases: list(scenario.databases).map((database) => ({
+    databases: records(scenario.databases).map((database) => ({
       ...texts(database),
+      origin: asText(database.name),
       pool_min: asText(record(database.pool_range).min),
       pool_max: asText(record(database.pool_range).max),
       settings: texts(database.settings),
       workload: texts(database.workload),
     })),
-    tenants: list(scenario.tenants).map((tenant) => ({
+    tenants: records(scenario.tenants).map((tenant) => ({
       count: "1",
       request: "",
       limit: "",
       kind: "pod",
       ...texts(tenant),
+      origin: asText(tenant.name),
     })),
     reservations: { ...texts(reservations), kubernetes: reservations.kubernetes === true },
     policy: texts(scenario.policy),
@@ -261,7 +346,10 @@ export function fromScenario(scenario: Json): { form: PlannerForm; notShown: str
   const form = readForm(candidate);
   return {
     form,
-    notShown: lostPaths(scenario, toScenario(form, scenario.node === undefined || scenario.node === null)),
+    notShown: lostPaths(
+      scenario,
+      toScenario(form, scenario.node === undefined || scenario.node === null, scenario),
+    ),
   };
 }
 
