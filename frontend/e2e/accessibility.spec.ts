@@ -19,6 +19,10 @@ const FULL_FORM = {
   tenants: [{ name: "app", kind: "pod", count: "20", request: "6Gi", limit: "8Gi", numa_node: "1" }],
 };
 
+const TOO_LARGE = {
+  databases: [{ name: "main", engine: "postgresql", settings: { shared_buffers: "9000GB" } }],
+};
+
 /** Every page, and a heading or text that shows that its content has arrived. */
 const PAGES: { name: string; path: (fleet: Fleet) => string; arrived: RegExp }[] = [
   { name: "overview", path: () => "/", arrived: /Which nodes need attention/ },
@@ -35,6 +39,18 @@ const PAGES: { name: string; path: (fleet: Fleet) => string; arrived: RegExp }[]
     name: "planner with a table and a bound tenant",
     path: ({ numaId }) => `/planner?node=${numaId}&form=${encodeURIComponent(JSON.stringify(FULL_FORM))}`,
     arrived: /of the best measured throughput/,
+  },
+  { name: "groups of like nodes", path: () => "/nodes?view=groups", arrived: /such as/ },
+  { name: "fleet plans", path: () => "/fleet-plans", arrived: /Which plans are there/ },
+  {
+    name: "planner without a node, its risk unknown",
+    path: () => "/planner",
+    arrived: /What does each database need/,
+  },
+  {
+    name: "planner, does not fit",
+    path: ({ numaId }) => `/planner?node=${numaId}&form=${encodeURIComponent(JSON.stringify(TOO_LARGE))}`,
+    arrived: /Does not fit/,
   },
   { name: "evidence", path: () => "/evidence", arrived: /What have others published/ },
   { name: "settings", path: () => "/settings", arrived: /Who may connect/ },
@@ -65,6 +81,68 @@ for (const colorScheme of ["light", "dark"] as const) {
         expect(await violations(page)).toEqual([]);
       });
     }
+
+    test("a fleet plan that has ended", async ({ signedIn: page, fleet }) => {
+      const id = await fleet.server.startFleetPlan("axe");
+      await page.goto(`${fleet.server.url}/fleet-plans/${id}`);
+      await expect(page.getByRole("region", { name: "Nodes of the plan" })).toBeVisible();
+      expect(await violations(page)).toEqual([]);
+    });
+
+    test("planner with a wrong input", async ({ signedIn: page, fleet, watch }) => {
+      watch.expectErrors(/422/);
+      await page.goto(`${fleet.server.url}/planner?node=${fleet.numaId}`);
+      await page.getByRole("textbox", { name: "shared_buffers" }).fill("8 bananas");
+      await expect(page.getByRole("alert")).toContainText("one input is not valid");
+      expect(await violations(page)).toEqual([]);
+    });
+
+    test("planner for a viewer", async ({ page, fleet, watch }) => {
+      watch.expectErrors(/401/);
+      await page.goto(`${fleet.server.url}/login`);
+      await page.getByLabel("Token").fill(await fleet.server.newToken(`reader-${colorScheme}`, "viewer"));
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();
+      await page.goto(`${fleet.server.url}/planner?node=${fleet.numaId}`);
+      await expect(page.getByText("Your role may try plans and not save them.")).toBeVisible();
+      await expect(page.getByTestId("plan-headline")).toBeVisible();
+      expect(await violations(page)).toEqual([]);
+    });
+
+    test("planner with unsaved changes, then with a conflict, compared", async ({
+      signedIn: page,
+      fleet,
+      watch,
+    }) => {
+      watch.expectErrors(/412/);
+      const id = await fleet.server.saveScenario(`axe ${colorScheme}`, "8GB");
+      await page.goto(`${fleet.server.url}/planner?saved=${id}`);
+      await page.getByRole("textbox", { name: "shared_buffers" }).fill("9GB");
+      await page.getByRole("button", { name: "Compare" }).click();
+      await expect(page.getByText("Unsaved changes, kept in the address")).toBeVisible();
+      await expect(page.getByRole("region", { name: "Plans side by side" })).toBeVisible();
+      expect(await violations(page)).toEqual([]);
+      // Another reader saves in between.
+      const status = await page.evaluate(async (scenarioId) => {
+        const url = `/api/v1/scenarios/${scenarioId}`;
+        const session = await (await fetch("/api/v1/session")).json();
+        const { name, node_id, scenario } = await (await fetch(url)).json();
+        const answer = await fetch(url, {
+          method: "PUT",
+          headers: {
+            "Content-Type": "application/json",
+            "If-Match": '"1"',
+            "X-CSRF-Token": session.csrf_token,
+          },
+          body: JSON.stringify({ name, node_id, scenario }),
+        });
+        return answer.status;
+      }, id);
+      expect(status).toBeLessThan(300);
+      await page.getByRole("button", { name: "Save", exact: true }).click();
+      await expect(page.getByText(/somebody changed this scenario since you opened it/)).toBeVisible();
+      expect(await violations(page)).toEqual([]);
+    });
 
     test("login", async ({ page, fleet, watch }) => {
       watch.expectErrors(/401/);

@@ -34,7 +34,8 @@ test.describe("a decision", () => {
     await expect(buffers).not.toHaveValue(running);
     await expect(headline).not.toHaveText(before ?? "");
     await expect(page.getByRole("region", { name: "The answer" })).toHaveAttribute("data-stale", "false");
-    // The files are those of what the answer says.
+    // The files are those of what the answer says, and cannot be taken before.
+    await expect(page.getByTestId("plan-pictures")).toHaveAttribute("data-stale", "false");
     const pages = /([\d,]+) pages of 2M/.exec((await headline.textContent()) ?? "")?.[1]?.replaceAll(",", "");
     expect(pages).toBeDefined();
     await page.getByRole("combobox", { name: "Another way to apply it" }).selectOption({ label: "sysctl" });
@@ -58,6 +59,23 @@ test.describe("a decision", () => {
     await expect(page.getByText("Do not apply these files as they are.")).toBeVisible();
     await expect(page.getByRole("tab").first()).toBeVisible();
     expect(asked).toContain(true);
+  });
+
+  test("hands out no file of an older answer", async ({ page }) => {
+    await page.goto(`${server.url}/planner?node=${nodeId}`);
+    await expect(page.getByRole("tab").first()).toBeVisible();
+    let answer = () => {};
+    const held = new Promise<void>((done) => (answer = done));
+    await page.route("**/api/v1/plans/preview", async (route) => {
+      await held;
+      await route.continue().catch(() => undefined);
+    });
+    await page.getByRole("textbox", { name: "shared_buffers" }).fill("3GB");
+    await expect(page.getByTestId("plan-pictures")).toHaveAttribute("data-stale", "true");
+    await expect(page.locator("[inert]").getByText("Download").first()).toBeVisible();
+    answer();
+    await expect(page.getByTestId("plan-pictures")).toHaveAttribute("data-stale", "false");
+    await expect(page.locator("[inert]")).toHaveCount(0);
   });
 
   test("shows published shapes, marked as such, where nobody measured the benefit", async ({ page }) => {

@@ -160,14 +160,29 @@ export class HugeplanServer {
     return String(receipt.node_id);
   }
 
-  /** A saved scenario with one PostgreSQL. */
-  async saveScenario(name: string, sharedBuffers: string): Promise<void> {
+  /** A saved scenario with one PostgreSQL, and its id. */
+  async saveScenario(name: string, sharedBuffers: string): Promise<string> {
     const scenario = {
       schema_version: 1,
       node: { name: "any", arch: "x86_64", memory: "128GiB" },
       databases: [{ name, engine: "postgresql", settings: { shared_buffers: sharedBuffers } }],
     };
-    await this.post("/api/v1/scenarios", await this.token("admin"), JSON.stringify({ name, scenario }));
+    const made = await this.post(
+      "/api/v1/scenarios",
+      await this.token("admin"),
+      JSON.stringify({ name, scenario }),
+    );
+    return String(made.id);
+  }
+
+  /** A fleet plan of all nodes, and its id. */
+  async startFleetPlan(name: string): Promise<string> {
+    const scenario = {
+      schema_version: 1,
+      databases: [{ name, engine: "postgresql", settings: { shared_buffers: "8GB" } }],
+    };
+    const body = JSON.stringify({ name, selector: {}, scenario });
+    return String((await this.post("/api/v1/fleet/plan", await this.token("admin"), body)).id);
   }
 
   private async post(path: string, token: string, body: string): Promise<Record<string, unknown>> {

@@ -10,6 +10,18 @@ const PAGES: { name: string; path: (fleet: Fleet) => string; arrived: RegExp }[]
     arrived: /What does each database need/,
   },
   { name: "planner without a node", path: () => "/planner", arrived: /What does each database need/ },
+  { name: "groups of like nodes", path: () => "/nodes?view=groups", arrived: /such as/ },
+  { name: "fleet plans", path: () => "/fleet-plans", arrived: /Which plans are there/ },
+  {
+    name: "planner, does not fit",
+    path: ({ numaId }) =>
+      `/planner?node=${numaId}&form=${encodeURIComponent(
+        JSON.stringify({
+          databases: [{ name: "main", engine: "postgresql", settings: { shared_buffers: "9000GB" } }],
+        }),
+      )}`,
+    arrived: /Does not fit/,
+  },
   { name: "evidence", path: () => "/evidence", arrived: /What have others published/ },
   { name: "settings", path: () => "/settings", arrived: /Who may connect/ },
 ];

@@ -1,7 +1,8 @@
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
 import type { NodeSelection } from "@/search";
 import { client, unwrap } from "../client";
-import type { FleetPlanRequest } from "../types";
+import type { FleetPlanJob, FleetPlanRequest } from "../types";
 
 const REFRESH_MS = 30_000;
 const DAY_MS = 86_400_000;
@@ -49,13 +50,35 @@ export function hasEnded(status: string): boolean {
   return ENDED.has(status);
 }
 
-/** A fleet plan; while it runs it is asked for every second, so that it is found as it stands after a page was left. */
+/** A fleet plan. While it runs, `useFleetPlanProgress` brings what is new of it; asking again is for lost streams. */
 export function fleetPlanQuery(id: string) {
   return queryOptions({
     queryKey: fleetKeys.plan(id),
     queryFn: () => unwrap(client.GET("/api/v1/fleet/plans/{job_id}", { params: { path: { job_id: id } } })),
-    refetchInterval: ({ state }) => (state.data && hasEnded(state.data.status) ? false : 1_000),
+    refetchInterval: ({ state }) => (state.data && hasEnded(state.data.status) ? false : REFRESH_MS),
   });
+}
+
+/**
+ * Follows a fleet plan as the server gets on with it. The browser opens a stream that was lost again by itself; each one
+ * begins with how the plan stands.
+ */
+export function useFleetPlanProgress(id: string, isUnderWay: boolean): void {
+  const queries = useQueryClient();
+  useEffect(() => {
+    if (!isUnderWay) return;
+    const stream = new EventSource(`/api/v1/fleet/plans/${encodeURIComponent(id)}/progress`);
+    stream.addEventListener("progress", ({ data }) => {
+      const job = JSON.parse(data) as FleetPlanJob;
+      queries.setQueryData(fleetPlanQuery(id).queryKey, (old) => old && { ...old, ...job });
+    });
+    stream.addEventListener("end", () => {
+      stream.close();
+      // With its results, and the list with its new state.
+      void queries.invalidateQueries({ queryKey: fleetKeys.plans });
+    });
+    return () => stream.close();
+  }, [id, isUnderWay, queries]);
 }
 
 export function useStartFleetPlan() {

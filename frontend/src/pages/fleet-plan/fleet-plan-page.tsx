@@ -3,7 +3,7 @@ import { useDebouncedCallback } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
-import { fleetPlanQuery, hasEnded, useCancelFleetPlan } from "@/api/fleet";
+import { fleetPlanQuery, hasEnded, useCancelFleetPlan, useFleetPlanProgress } from "@/api/fleet";
 import { csvPath } from "@/api/nodes";
 import { useMayPlan } from "@/api/session";
 import type { FleetPlanDetail, FleetPlanSummary } from "@/api/types";
@@ -30,6 +30,7 @@ export function FleetPlanPage() {
   const { jobId } = useParams({ from: "/app/fleet-plans/$jobId" });
   const query = useQuery(fleetPlanQuery(jobId));
   const job = query.data;
+  useFleetPlanProgress(jobId, job !== undefined && !hasEnded(job.status));
   if (!job)
     return query.isError ? (
       <ErrorState error={query.error} onRetry={() => void query.refetch()} />

@@ -1,9 +1,9 @@
-import { Button } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { fleetPlanNodesQuery } from "@/api/fleet/lists";
 import type { FleetPlanNode } from "@/api/types";
 import { StateBadge } from "@/components/ui/badges";
 import { DenseValues } from "@/components/ui/hint";
+import { MoreRows } from "@/components/ui/more-rows";
 import { TableSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, NothingMatches } from "@/components/ui/states";
 import { Table } from "@/components/ui/table";
@@ -59,17 +59,7 @@ export function PlanNodes({ jobId, search, onClear }: PlanNodesProps) {
           </Table>
         </DenseValues>
       </TableScroll>
-      {query.isFetchNextPageError && <ErrorState error={query.error} bare />}
-      {query.hasNextPage && (
-        <Button
-          variant="default"
-          mt="sm"
-          onClick={() => void query.fetchNextPage()}
-          loading={query.isFetchingNextPage}
-        >
-          Show 100 more
-        </Button>
-      )}
+      <MoreRows query={query} what="nodes" />
     </div>
   );
 }

@@ -1,9 +1,9 @@
-import { Button } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { nodeGroupsQuery } from "@/api/fleet/lists";
 import type { NodeGroup } from "@/api/types";
 import { PageSizeBadge } from "@/components/ui/badges";
 import { DenseValues } from "@/components/ui/hint";
+import { MoreRows } from "@/components/ui/more-rows";
 import { TableSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, NothingMatches } from "@/components/ui/states";
 import { Table } from "@/components/ui/table";
@@ -54,17 +54,7 @@ export function NodeGroups({ selection, onClear }: NodeGroupsProps) {
           </Table>
         </DenseValues>
       </TableScroll>
-      {query.isFetchNextPageError && <ErrorState error={query.error} bare />}
-      {query.hasNextPage && (
-        <Button
-          variant="default"
-          className="hp-start"
-          onClick={() => void query.fetchNextPage()}
-          loading={query.isFetchingNextPage}
-        >
-          Show more groups
-        </Button>
-      )}
+      <MoreRows query={query} what="groups" />
     </>
   );
 }

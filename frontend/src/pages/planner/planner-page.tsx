@@ -34,7 +34,7 @@ import { type ChangeForm, inputPaths, type PlannerForm, readForm, toScenario } f
 import { resizedPool, settingBytes } from "./form/pool-size";
 import classes from "./planner-page.module.css";
 import { Answer, type UseFit } from "./result/answer";
-import { PlanProblems, PlanResult } from "./result/plan-result";
+import { OutOfDate, PlanProblems, PlanResult } from "./result/plan-result";
 import { PrintSheet } from "./result/print-sheet";
 import { Toolbar, type ToolbarProps } from "./toolbar";
 import { useAddress } from "./use-address";
@@ -262,7 +262,11 @@ function Planner({ engines, stored, running }: PlannerProps) {
               />
               {plan && <Answer plan={plan} isStale={live.isStale} onUseFit={useFit} />}
             </div>
-            <div className={classes.pictures} data-stale={isLate && late.shown !== null}>
+            <div
+              className={classes.pictures}
+              data-testid="plan-pictures"
+              data-stale={isLate && late.shown !== null}
+            >
               {comparing && late.shown && (
                 <CompareCard
                   plan={late.shown.plan}
@@ -272,12 +276,14 @@ function Planner({ engines, stored, running }: PlannerProps) {
                   inForce={late.node?.plan_in_force ?? null}
                 />
               )}
-              <Pictures
-                late={late}
-                engines={engines}
-                hasProblem={problem !== null}
-                onResizePool={resizePool}
-              />
+              <OutOfDate value={isLate}>
+                <Pictures
+                  late={late}
+                  engines={engines}
+                  hasProblem={problem !== null}
+                  onResizePool={resizePool}
+                />
+              </OutOfDate>
             </div>
           </div>
         </div>

@@ -38,20 +38,35 @@ export interface ToolbarProps {
   onCompare: () => void;
 }
 
+/** What a scenario is saved under a name for. */
+type SaveFor = "itself" | "the fleet";
+
 /** What can be done with the scenario as a whole. Who may not save sees no control for it. */
 export function Toolbar(props: ToolbarProps) {
   const { base, isDirty, mayPlan, current, onSaved } = props;
   const navigate = useNavigate({ from: "/planner" });
   const save = useSaveScenario();
   const clipboard = useClipboard({ timeout: 1500 });
-  const [asking, ask] = useDisclosure(false);
-  const replace = (version: number) => {
+  const [asked, ask] = useState<SaveFor | null>(null);
+  const saveAs = () => ask("itself");
+  const replace = (version: number, then = onSaved) => {
     if (!base) return;
     const { draft, scenario } = current();
     save.mutate(
       { name: base.name, nodeId: draft.nodeId, scenario, replace: { id: base.id, version } },
-      { onSuccess: onSaved },
+      { onSuccess: then },
     );
+  };
+  const openFleetPlan = ({ id }: Scenario) => void navigate({ to: "/fleet-plans", search: { saved: id } });
+  // A fleet plan is made of a saved scenario, so that it can be told later what was planned.
+  const planFleet = () => {
+    if (!base) ask("the fleet");
+    else if (!isDirty) openFleetPlan(base);
+    else
+      replace(base.version, (saved) => {
+        onSaved(saved);
+        openFleetPlan(saved);
+      });
   };
   return (
     <div className={classes.bar}>
@@ -68,16 +83,21 @@ export function Toolbar(props: ToolbarProps) {
         <Button variant="default" size="sm" onClick={() => window.print()}>
           Print
         </Button>
+        {mayPlan && (
+          <Button variant="default" size="sm" onClick={planFleet}>
+            Plan the fleet
+          </Button>
+        )}
         {mayPlan && base && <DeleteScenario scenario={base} />}
         {mayPlan && base && (
-          <Button variant="default" size="sm" onClick={ask.open}>
+          <Button variant="default" size="sm" onClick={saveAs}>
             Save as
           </Button>
         )}
         {mayPlan && (
           <Button
             size="sm"
-            onClick={() => (base ? replace(base.version) : ask.open())}
+            onClick={() => (base ? replace(base.version) : saveAs())}
             loading={save.isPending}
             disabled={base !== null && !isDirty}
           >
@@ -86,14 +106,17 @@ export function Toolbar(props: ToolbarProps) {
         )}
       </Group>
       {!mayPlan && <Text className={classes.note}>Your role may try plans and not save them.</Text>}
-      {save.isError && <SaveFailed {...props} error={save.error} onOverwrite={replace} onSaveAs={ask.open} />}
+      {save.isError && <SaveFailed {...props} error={save.error} onOverwrite={replace} onSaveAs={saveAs} />}
       {!save.isError && <NewerVersion {...props} />}
       <SaveAs
-        opened={asking}
-        onClose={ask.close}
+        opened={asked !== null}
+        why={asked === "the fleet" ? "A fleet plan is made of a saved scenario." : undefined}
+        onClose={() => ask(null)}
         current={current}
         suggestion={base ? `${base.name} (copy)` : ""}
-        onSaved={(saved) => void navigate({ search: { saved: saved.id } })}
+        onSaved={(saved) =>
+          asked === "the fleet" ? openFleetPlan(saved) : void navigate({ search: { saved: saved.id } })
+        }
       />
     </div>
   );
@@ -231,13 +254,15 @@ function NewerVersion({ base, stored, isDirty, onLoad }: ToolbarProps) {
 
 interface SaveAsProps {
   opened: boolean;
+  /** Why it has to be saved, where that was not what was asked for. */
+  why: string | undefined;
   onClose: () => void;
   current: ToolbarProps["current"];
   suggestion: string;
   onSaved: (scenario: Scenario) => void;
 }
 
-function SaveAs({ opened, onClose, current, suggestion, onSaved }: SaveAsProps) {
+function SaveAs({ opened, why, onClose, current, suggestion, onSaved }: SaveAsProps) {
   const save = useSaveScenario();
   const [name, setName] = useState<string | null>(null);
   const submit = (event: FormEvent) => {
@@ -247,8 +272,8 @@ function SaveAs({ opened, onClose, current, suggestion, onSaved }: SaveAsProps) 
       { name: (name ?? suggestion).trim(), nodeId: draft.nodeId, scenario },
       {
         onSuccess: (saved) => {
-          onClose();
           onSaved(saved);
+          onClose();
         },
       },
     );
@@ -265,7 +290,7 @@ function SaveAs({ opened, onClose, current, suggestion, onSaved }: SaveAsProps) 
             required
             data-autofocus
           />
-          <StateText>The inputs are saved. The plan is computed from them each time.</StateText>
+          <StateText>{why} The inputs are saved. The plan is computed from them each time.</StateText>
           {save.isError && <ErrorState error={save.error} bare />}
           <Button type="submit" loading={save.isPending}>
             Save

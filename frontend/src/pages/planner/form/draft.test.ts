@@ -88,6 +88,19 @@ describe("draftOnNode", () => {
     expect(names(draftOnNode(first, "n2", {}))).toEqual(["main"]);
     expect(names(draftOnNode(draftOnNode(draft(""), "n1", running), "n2", null))).toEqual(["main"]);
   });
+  it("plans a node with a kubelet as one of Kubernetes, and the next one as that one is", () => {
+    const gke = { ...running, reservations: { kubernetes: true, provider: "gke" } };
+    const first = draftOnNode({ form: initialForm(), nodeId: null }, "n1", gke);
+    expect(toScenario(first.form, true).reservations).toEqual({ kubernetes: true, provider: "gke" });
+    const second = draftOnNode(first, "n2", running);
+    expect(toScenario(second.form, true)).not.toHaveProperty("reservations");
+    // What somebody typed stays.
+    const typed = { ...first, form: { ...first.form, reservations: { kubernetes: true, max_pods: "32" } } };
+    expect(toScenario(draftOnNode(typed, "n2", running).form, true).reservations).toEqual({
+      kubernetes: true,
+      max_pods: 32,
+    });
+  });
   it("leaves out what was excluded on the node before: names mean nothing on another one", () => {
     const excluded = { nodeId: "n1", form: { ...initialForm(), exclude: ["kafka"] } };
     expect(draftOnNode(excluded, "n2", running).form.exclude).toBeUndefined();

@@ -1,3 +1,4 @@
+import { createContext, type ReactNode, useContext } from "react";
 import type { PreviewInput } from "@/api/plans";
 import type { ApiError, FieldError } from "@/api/problem";
 import type { NodeDetail, PlanPreview } from "@/api/types";
@@ -43,6 +44,14 @@ export function PlanProblems({ problem, unplaced, hasPlan, onRetry }: PlanProble
   );
 }
 
+/** Whether the pictures are those of an older answer. A context, so that they are not drawn again to be told so. */
+export const OutOfDate = createContext(false);
+
+/** Nobody takes the files of an older answer away. */
+function WhileUpToDate({ children }: { children: ReactNode }) {
+  return <div inert={useContext(OutOfDate)}>{children}</div>;
+}
+
 interface PlanResultProps {
   shown: PlanPreview | null;
   hasProblem: boolean;
@@ -85,7 +94,14 @@ export function PlanResult({
       <PoolBenefitCard plan={plan} tables={tables} workingSets={workingSets} />
       <RiskCard plan={plan} />
       <FindingsCard plan={plan} />
-      <ApplyCard artifacts={artifacts} fits={fits(plan)} withheld={shown.artifacts_withheld} input={input} />
+      <WhileUpToDate>
+        <ApplyCard
+          artifacts={artifacts}
+          fits={fits(plan)}
+          withheld={shown.artifacts_withheld}
+          input={input}
+        />
+      </WhileUpToDate>
       <InstancesCard plan={plan} />
       <ForecastsCard plan={plan} />
       <KubernetesCard plan={plan} />
