@@ -74,6 +74,10 @@ export function FleetPlanPage() {
   );
 }
 
+function nodesWords(count: number): string {
+  return `${formatCount(count)} ${count === 1 ? "node" : "nodes"}`;
+}
+
 function headline(summary: FleetPlanSummary): string {
   const {
     nodes,
@@ -83,9 +87,11 @@ function headline(summary: FleetPlanSummary): string {
   } = summary;
   const fits =
     notFitting > 0
-      ? `It does not fit on ${formatCount(notFitting)} of ${formatCount(nodes)} nodes`
-      : `It fits on all ${formatCount(nodes)} nodes`;
-  return `${fits}; the plans reserve ${formatBytes(locked)}, and ${formatCount(missing)} nodes lack pages of theirs today.`;
+      ? `It does not fit on ${formatCount(notFitting)} of ${nodesWords(nodes)}`
+      : nodes === 1
+        ? "It fits on the one node"
+        : `It fits on all ${nodesWords(nodes)}`;
+  return `${fits}; the plans reserve ${formatBytes(locked)}, and ${nodesWords(missing)} ${missing === 1 ? "lacks" : "lack"} planned pages today.`;
 }
 
 function Progress({ job }: { job: FleetPlanDetail }) {
@@ -143,8 +149,8 @@ function Results({ job, summary }: { job: FleetPlanDetail; summary: FleetPlanSum
         />
         <Stat
           label="Planned"
-          value={`${formatCount(summary.nodes)} nodes`}
-          note={`${formatCount(summary.plans_computed)} plans in ${formatDuration(summary.seconds)}`}
+          value={nodesWords(summary.nodes)}
+          note={`${formatCount(summary.plans_computed)} ${summary.plans_computed === 1 ? "plan" : "plans"} in ${formatDuration(summary.seconds)}`}
         />
       </Stats>
       <div className={classes.stack}>
