@@ -161,11 +161,15 @@ export class HugeplanServer {
   }
 
   /** A saved scenario with one PostgreSQL, and its id. */
-  async saveScenario(name: string, sharedBuffers: string): Promise<string> {
+  async saveScenario(
+    name: string,
+    sharedBuffers: string,
+    database: Record<string, unknown> = {},
+  ): Promise<string> {
     const scenario = {
       schema_version: 1,
       node: { name: "any", arch: "x86_64", memory: "128GiB" },
-      databases: [{ name, engine: "postgresql", settings: { shared_buffers: sharedBuffers } }],
+      databases: [{ name, engine: "postgresql", settings: { shared_buffers: sharedBuffers }, ...database }],
     };
     const made = await this.post(
       "/api/v1/scenarios",
@@ -173,6 +177,15 @@ export class HugeplanServer {
       JSON.stringify({ name, scenario }),
     );
     return String(made.id);
+  }
+
+  /** Forgets a node, so that other tests find the fleet as it was. */
+  async deleteNode(id: string): Promise<void> {
+    const answer = await fetch(`${this.url}/api/v1/nodes/${id}`, {
+      method: "DELETE",
+      headers: { Authorization: `Bearer ${await this.token("admin")}` },
+    });
+    if (!answer.ok) throw new Error(`deleting a node answered ${answer.status}: ${await answer.text()}`);
   }
 
   /** A fleet plan of all nodes, and its id. */

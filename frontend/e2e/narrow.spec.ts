@@ -36,4 +36,23 @@ test.describe("on a telephone no page is wider than its screen", () => {
       await expect(page.locator("html")).toHaveJSProperty("scrollWidth", 390);
     });
   }
+
+  test("a node whose name has 200 characters", async ({ signedIn: page, fleet }) => {
+    const id = await fleet.server.sendReport("guest", {
+      report_id: "5b0e4a52-7f0c-4f0e-8a53-00000000c0de",
+      machine_id: "0123456789abcdef0123456789abc0de",
+      node_name: `db-${"long-".repeat(39)}ab`,
+    });
+    try {
+      for (const path of ["/", "/nodes", `/nodes/${id}`, `/planner?node=${id}`]) {
+        await page.goto(fleet.server.url + path);
+        await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+        if (path !== "/") await expect(page.getByText(/long-long/).first()).toBeAttached();
+        await expect(page.getByRole("status", { name: "Loading" })).toHaveCount(0);
+        await expect(page.locator("html")).toHaveJSProperty("scrollWidth", 390);
+      }
+    } finally {
+      await fleet.server.deleteNode(id);
+    }
+  });
 });

@@ -184,6 +184,53 @@ test.describe("the planner", () => {
     await second.close();
   });
 
+  test("keeps an edit that is left right after the key, by a link and back", async ({
+    signedIn: page,
+    fleet,
+  }) => {
+    await page.goto(`${fleet.server.url}/planner`);
+    await page.getByRole("textbox", { name: "shared_buffers" }).fill("9GB");
+    await page.getByRole("link", { name: "Settings" }).click();
+    await expect(page.getByRole("heading", { level: 1, name: "Settings" })).toBeVisible();
+    await page.goBack();
+    await expect(page.getByRole("textbox", { name: "shared_buffers" })).toHaveValue("9GB");
+  });
+
+  test("saves a scenario with all that the form has no input for", async ({ signedIn: page, fleet }) => {
+    const id = await fleet.server.saveScenario("whole", "8GB", {
+      stateful_set: "shop/orders-db",
+      container: "postgres",
+      weight: 2,
+    });
+    await page.goto(`${fleet.server.url}/planner?saved=${id}`);
+    await expect(page.getByText("Saved, version 1.")).toBeVisible();
+    await expect(page.getByText(/Saving from here would drop/)).toHaveCount(0);
+    await page
+      .getByRole("group", { name: "Database whole" })
+      .getByLabel("Name", { exact: true })
+      .fill("renamed");
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await expect(page.getByText("Saved, version 2.")).toBeVisible();
+    const database = await page.evaluate(async (scenarioId) => {
+      const saved = await (await fetch(`/api/v1/scenarios/${scenarioId}`)).json();
+      return saved.scenario.databases[0];
+    }, id);
+    expect(database).toMatchObject({
+      name: "renamed",
+      stateful_set: "shop/orders-db",
+      container: "postgres",
+      weight: 2,
+    });
+  });
+
+  test("announces the answer in one line, not the whole page", async ({ signedIn: page, fleet }) => {
+    await page.goto(`${fleet.server.url}/planner?node=${fleet.numaId}`);
+    const announced = page.getByRole("status").filter({ hasText: "The plan is up to date" });
+    await expect(announced).toHaveText(/Reserve .* pages/);
+    const live = page.locator("[aria-live], [role=status], [role=alert], [role=log]");
+    await expect(live.filter({ has: page.locator("table, figure, section, h2") })).toHaveCount(0);
+  });
+
   test("never shows the plan of one node beside another", async ({ signedIn: page, fleet }) => {
     await page.goto(`${fleet.server.url}/planner?node=${fleet.guestId}`);
     const planned = page.getByRole("group", { name: /^Planned memory of/ });
