@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     )
     once.add_argument("--dry-run", action="store_true", help="print the report and send nothing")
 
-    observe = commands.add_parser("observe", help="print what this node looks like; nothing is sent or kept")
+    observe = commands.add_parser("observe", help="print the report of this node; nothing is sent or kept")
     add_options(observe, (*SPOOL_OPTIONS[:1], *NODE_OPTIONS))
 
     for name, words in (
@@ -66,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="check what works here and say what would help")
     add_options(doctor, (*SEND_OPTIONS, *SPOOL_OPTIONS, *NODE_OPTIONS))
 
-    spool = commands.add_parser("spool", help="look at the waiting reports")
+    spool = commands.add_parser("spool", help="show the waiting reports")
     actions = spool.add_subparsers(dest="action", required=True, metavar="ACTION")
     status = actions.add_parser("status", help="count waiting, refused and dropped reports")
     add_options(status, SPOOL_OPTIONS)

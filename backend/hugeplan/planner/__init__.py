@@ -1,5 +1,7 @@
 """The pure core: facts of a node, its workloads and its databases in, one plan out. No I/O, no clock, no state.
 
+The only files that it reads are data files of its own package (``demand/data_files``).
+
 A tour, in the order of the pipeline (each package uses only those above it; `.importlinter` holds that):
 
 1. ``model``         what goes in (node, sample, scenario) and what comes out (plan); ``units``, ``pages``, ``errors``.
