@@ -1,4 +1,4 @@
-import { Skeleton } from "@mantine/core";
+import { Anchor, Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { recentEventsQuery } from "@/api/fleet";
 import { QueryView } from "@/components/ui/query-view";
@@ -29,9 +29,9 @@ export function ChangesCard() {
               </ul>
               {(changes.length > SHOWN || more) && (
                 <StateText>
-                  <a href="/api/v1/events/history.csv" download>
+                  <Anchor href="/api/v1/events/history.csv" download inherit>
                     All changes as CSV
-                  </a>
+                  </Anchor>
                 </StateText>
               )}
             </>

@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Anchor, Button } from "@mantine/core";
 import { memo } from "react";
 import type { Gain, Plan } from "@/api/types";
 import { RangeBar } from "@/components/charts/range-bar";
@@ -255,9 +255,9 @@ function Certainty({ plan }: { plan: Plan }) {
         {assumed.length > 0 &&
           `Assumed: ${assumed.slice(0, 2).join(", ")}${assumed.length > 2 ? " and more" : ""}. `}
         {unknowns > 0 && `${unknowns} ${unknowns === 1 ? "input is" : "inputs are"} unknown. `}
-        <a href="#inputs" className="hp-anchor">
+        <Anchor href="#inputs" inherit>
           What it rests on
-        </a>
+        </Anchor>
       </dd>
     </>
   );
