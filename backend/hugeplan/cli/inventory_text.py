@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hugeplan.cli.plan_text import table, wrapped
 from hugeplan.inventory.answer import FleetAnswer, NodeAnswer
+from hugeplan.inventory.findings.short_limit import left_idle_bytes
 from hugeplan.inventory.model import FoundDatabase
+from hugeplan.inventory.now import node_now
 from hugeplan.planner.demand import engine_named
 from hugeplan.planner.model import Finding, State
 from hugeplan.planner.pages import page_label
@@ -68,7 +70,13 @@ def _headline(answer: FleetAnswer) -> list[str]:
     idle = sum(
         pages * size for node in answer.nodes if node.present_bytes for size, pages in _outside_limits(node).items()
     )
-    if present:
+    fallen = sum(sum(left_idle_bytes(node_now(node.node)).values()) for node in answer.nodes)
+    if present and fallen:
+        lines.append(
+            f"Reserved today: {format_bytes(present)}, of which {format_bytes(idle + fallen)} lie idle: no pod may use"
+            f" {format_bytes(idle)}, and databases whose limit is too small leave {format_bytes(fallen)}."
+        )
+    elif present:
         lines.append(f"Reserved today: {format_bytes(present)}, of which no pod may use {format_bytes(idle)}.")
     states = Counter(finding.state for finding in answer.all_findings)
     lines.append(

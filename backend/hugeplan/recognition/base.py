@@ -143,6 +143,7 @@ class Recognised:
     ``engine`` is a name of the planner's registry. ``source`` says what gave it away; ``sources`` says, per setting,
     where its value was read. ``confidence`` is high where an operator's label or a server's command says so, medium
     for a known image, low for a name alone. ``complete`` is False when more settings lie where the input cannot see.
+    ``limits_in``: where the operator takes the container's limits from; None where that is the pod's own template.
     """
 
     engine: str
@@ -154,6 +155,7 @@ class Recognised:
     confidence: Confidence
     complete: bool
     operator: str | None = None
+    limits_in: str | None = None
     cluster: str | None = None
     unknown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -185,6 +187,7 @@ class Operator:
     the pod, from its labels; empty when the pod is not the operator's. ``containers`` are the names of the engine's
     container. ``read`` gets the resource and the pod. ``resources`` are (group, kind).
     Without ``labels_suffice`` the labels are too common to tell: the pod is the operator's only with its resource.
+    ``limits_in`` is the field of the resource from which the engine's container gets its limits.
     """
 
     name: str
@@ -196,6 +199,7 @@ class Operator:
     defaults: Callable[[PodView], Reading] = lambda _: NOTHING
     resources: tuple[tuple[str, str], ...] = ()
     labels_suffice: bool = True
+    limits_in: str | None = None
 
 
 def inside(resource: Mapping[str, Any] | None, *path: str) -> Any:

@@ -86,9 +86,19 @@ def _of_operator(
         confidence=Confidence.HIGH,
         complete=bool(seen) and not reading.unknown,
         operator=operator.name,
+        limits_in=_limits_in(operator, named),
         cluster=named,
         unknown=tuple(unknown),
     )
+
+
+def _limits_in(operator: Operator, cluster: str | None) -> str | None:
+    """The field in words: an edit of the pod itself is undone by the operator."""
+    if operator.limits_in is None:
+        return None
+    kind = operator.resources[0][1] if operator.resources else "resource"
+    name = f" {cluster}" if cluster else ""
+    return f"{operator.limits_in} of {kind}{name} ({operator.name})"
 
 
 def _of_containers(pod: PodView) -> Iterator[Recognised]:
@@ -125,6 +135,7 @@ def _recognised(
     operator: str | None,
     cluster: str | None,
     unknown: tuple[str, ...],
+    limits_in: str | None = None,
 ) -> Recognised:
     image = parse_image(container.image)
     version = reading.version or row.version_of_image(image.name, image.tag or "")
@@ -137,6 +148,7 @@ def _recognised(
         source=source,
         confidence=confidence,
         complete=complete,
+        limits_in=limits_in,
         operator=operator,
         cluster=cluster,
         unknown=unknown if version or row.engine == "jvm" else (*unknown, "version: the image's tag does not say it"),

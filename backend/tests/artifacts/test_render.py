@@ -192,3 +192,23 @@ def test_names_stay_inside_comments(name: str) -> None:
 
 def test_no_pool_no_files() -> None:
     assert rendered(request_of())[1] == {}
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings", "has_file"),
+    [
+        ("postgresql", {"shared_buffers": "8GB", "huge_pages": "off"}, False),
+        ("postgresql", {"shared_buffers": "8GB", "huge_pages": "on"}, False),
+        ("postgresql", {"shared_buffers": "8GB", "huge_pages": "try"}, True),
+        ("postgresql", {"shared_buffers": "8GB"}, True),
+        ("mysql", {"innodb_buffer_pool_size": "8G", "large_pages": "1"}, False),
+        ("mysql", {"innodb_buffer_pool_size": "8G"}, True),
+    ],
+)
+def test_an_engine_has_a_file_only_where_a_setting_changes(
+    engine: str, settings: dict[str, str], has_file: bool
+) -> None:
+    node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB),), kernel_used_bytes=GIB)
+    request = PlanRequest(node=node, databases=(DatabaseInstance(name="db", engine=engine, settings=settings),))
+    kinds = {item.kind for item in render(plan(request), request)}
+    assert bool(kinds & {"postgresql_conf", "my_cnf"}) is has_file

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from support.kubernetes_objects import container, listing, node, pod, postgres
 
+from hugeplan.cli.inventory_text import inventory_text
 from hugeplan.inventory.answer import FleetAnswer, answer
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.planner.model import GIB, MIB, Finding, State
@@ -84,6 +85,47 @@ class TestShortLimit:
         assert f"{needed // 2 - 512:,} pages short" in one.title
         enough = postgres("pg-0", "a", SETTINGS, limits={"memory": "4Gi", "hugepages-2Mi": f"{needed}Mi"})
         assert named(answered(node("a", pools={"2Mi": "4Gi"}), enough), self.CODE) == []
+
+    @pytest.mark.parametrize(
+        ("labels", "where"),
+        [
+            ({"cnpg.io/cluster": "orders"}, "spec.resources of Cluster orders (CloudNativePG)"),
+            (
+                {
+                    "postgres-operator.crunchydata.com/cluster": "hippo",
+                    "postgres-operator.crunchydata.com/instance": "hippo-a",
+                },
+                "spec.instances[].resources of PostgresCluster hippo (Crunchy PGO)",
+            ),
+        ],
+    )
+    def test_the_operators_field_is_named_because_an_edit_of_the_pod_is_undone(
+        self, labels: dict[str, str], where: str
+    ) -> None:
+        limits = {"memory": "4Gi", "hugepages-2Mi": "64Mi"}
+        name = "database" if "crunchy" in where.lower() else "postgres"
+        one = container(name, "postgres:16", args=["postgres", "-c", "shared_buffers=1GB"], limits=limits)
+        (found,) = named(answered(node("a", pools={"2Mi": "4Gi"}), pod("pg-0", "a", one, labels=labels)), self.CODE)
+        assert where in (found.fix or "")
+
+    def test_the_pages_that_databases_with_a_short_limit_leave_idle_are_summed_over_the_nodes(self) -> None:
+        limits = {"memory": "4Gi", "hugepages-2Mi": "1Gi"}
+        items = [
+            item
+            for name in ("a", "b", "c")
+            for item in (
+                node(name, pools={"2Mi": "4Gi"}),
+                postgres(f"pg-{name}", name, {"shared_buffers": "1060MB"}, limits=limits),
+            )
+        ]
+        text = inventory_text(answered(*items), verbose=False)
+        short = needed_mib(node("a"), postgres("pg-0", "a", {"shared_buffers": "1060MB"})) // 2 - 512
+        assert f"{short} pages short" in text
+        assert "Reserved today: 12 GiB, of which 12 GiB lie idle" in text
+        enough = {"memory": "4Gi", "hugepages-2Mi": "2Gi"}
+        mended = [i if i["kind"] == "Node" else postgres(i["metadata"]["name"], i["spec"]["nodeName"],
+                  {"shared_buffers": "1060MB"}, limits=enough) for i in items]  # fmt: skip
+        assert "of which no pod may use 6 GiB" in inventory_text(answered(*mended), verbose=False)
 
     def test_older_kubelets_may_be_a_time_bomb(self) -> None:
         short = postgres("pg-0", "a", SETTINGS, limits={"memory": "4Gi", "hugepages-2Mi": "1Gi"})

@@ -16,15 +16,30 @@ FREE_FALLS = "grep -E '^HugePages_(Total|Free|Rsvd)' /proc/meminfo  # free must 
 def per_instance(
     kind: str, engines: Iterable[str], plan: Plan, request: PlanRequest, write: Write
 ) -> Iterable[Artifact]:
-    """One file for each instance of these engines with settings to write, with a pool or without."""
+    """One file for each instance of these engines with a setting to change, with a pool or without."""
     wanted = set(engines)
     pairs = zip(request.databases, plan.instances, strict=True)
     found = [(instance, planned) for instance, planned in pairs if planned.engine in wanted]
     kinds = unique_kinds(kind, (planned.name for _, planned in found))
     for own_kind, (instance, planned) in zip(kinds, found, strict=True):
         advice = settings_to_write(instance, planned)
-        if advice:
+        if any(_changes(instance, item) for item in advice):
             yield write(own_kind, instance, planned, advice)
+
+
+_SAME = {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}
+
+
+def _changes(instance: DatabaseInstance, advice: SettingAdvice) -> bool:
+    """Whether the instance is not said to run with this value already."""
+    given = {name.lower().lstrip("-"): value for name, value in instance.settings.items()}
+    now = given.get(advice.name.lower().lstrip("-"))
+    return now is None or _plain(now) != _plain(advice.value)
+
+
+def _plain(value: str) -> str:
+    text = value.strip().strip("'\"").lower()
+    return _SAME.get(text, text)
 
 
 def settings_to_write(instance: DatabaseInstance, planned: InstancePlan) -> tuple[SettingAdvice, ...]:

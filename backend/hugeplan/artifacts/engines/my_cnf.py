@@ -46,7 +46,9 @@ def _file(
         path=f"{folder}/{name}",
         media_type="text/plain",
         content="\n".join([head, section, *lines, ""]),
-        summary=f"Puts the buffer pool of {one_line(planned.name)} on its planned pages.",
+        summary=f"Puts the buffer pool of {one_line(planned.name)} on its planned pages."
+        if planned.page_bytes is not None
+        else f"Keeps {one_line(planned.name)} on base pages, as planned.",
         install=f"install -D -m 0644 {name} {folder}/{name}\nsystemctl restart {service}",
         verify=all_of(checks),
         rollback=f"rm -f {folder}/{name}\nsystemctl restart {service}",

@@ -41,7 +41,9 @@ def _write(kind: str, instance: DatabaseInstance, planned: InstancePlan, advice:
                 "",
             ]
         ),
-        summary=f"Puts the shared memory of {one_line(planned.name)} on its planned pages.",
+        summary=f"Puts the shared memory of {one_line(planned.name)} on its planned pages."
+        if planned.page_bytes is not None
+        else f"Keeps {one_line(planned.name)} on base pages, as planned.",
         install=(
             f'install -D -m 0600 -o postgres {name} "$PGDATA/conf.d/{name}"\n'
             'grep -q "include_dir.*conf.d" "$PGDATA/postgresql.conf" || echo "include_dir = \'conf.d\'" >> '

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hugeplan.inventory.model import FoundDatabase, FoundNode
 from hugeplan.planner.model import Demand, Finding, Source, State, Term
+from hugeplan.recognition.base import Recognised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,12 @@ class NodeNow:
     def limited_bytes(self, page_bytes: int) -> int:
         """The sum of the pods' limits at a page size."""
         return sum(user.limit_bytes.get(page_bytes, 0) for user in self.node.huge_page_users)
+
+
+def limits_stand(recognised: Recognised) -> str:
+    """Where the container's limits are written, so that nothing undoes the edit: ``of container db, in ...``."""
+    where = f", in {recognised.limits_in}" if recognised.limits_in else ""
+    return f"of container {recognised.container}{where}"
 
 
 Check = Callable[[NodeNow], Iterable[Finding]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.inventory.findings.base import NodeNow, finding
+from hugeplan.inventory.findings.base import NodeNow, finding, limits_stand
 from hugeplan.inventory.findings.kubelets import described, limits_reservations
 from hugeplan.planner.model import Finding, State
 from hugeplan.planner.pages import kubernetes_resource_name
@@ -43,6 +43,6 @@ def check(now: NodeNow) -> Iterable[Finding]:
             "It may use none of the node's huge pages",
             f"Node {now.name} has huge pages reserved and the container has no huge page limit, so its limit is 0."
             f" {what}",
-            fix=f"Set {resource}: {size} as request and limit of container {found.recognised.container}.",
+            fix=f"Set {resource}: {size} as request and limit {limits_stand(found.recognised)}.",
             needed=size,
         )

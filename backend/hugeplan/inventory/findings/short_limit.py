@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.inventory.findings.base import NodeNow, finding
+from hugeplan.inventory.findings.base import NodeNow, finding, limits_stand
 from hugeplan.inventory.findings.kubelets import described, limits_reservations
 from hugeplan.planner.model import Finding, State
 from hugeplan.planner.pages import kubernetes_resource_name
@@ -40,8 +40,26 @@ def check(now: NodeNow) -> Iterable[Finding]:
             found.subject,
             f"Its huge page limit is {short:,} pages short of its segment",
             f"The segment takes {demand.pages:,} pages, the limit allows {limit // demand.page_bytes:,}. {what}",
-            fix=f"Set {resource}: {format_kubernetes_bytes(database.needed_bytes)} as request and limit of container"
-            f" {found.recognised.container}.",
+            fix=f"Set {resource}: {format_kubernetes_bytes(database.needed_bytes)} as request and limit"
+            f" {limits_stand(found.recognised)}.",
             limit=format_kubernetes_bytes(limit),
             needed=format_kubernetes_bytes(database.needed_bytes),
         )
+
+
+def left_idle_bytes(now: NodeNow) -> dict[int, int]:
+    """Bytes of huge pages, by size, that limits promise to databases that take none of them.
+
+    A database of one mapping falls back, or does not start, as a whole. Counted only where the kubelet is known to
+    limit reservations.
+    """
+    found: dict[int, int] = {}
+    for database in now.databases:
+        demand, limits = database.demand, database.found.huge_pages_limit_bytes or {}
+        if not database.wants_pages or demand is None or not limits_reservations(now.node):
+            continue
+        limit = limits.get(demand.page_bytes, 0)
+        whole = database.refuses_start or sum(segment.count for segment in demand.segments) == 1
+        if whole and 0 < limit < database.needed_bytes:
+            found[demand.page_bytes] = found.get(demand.page_bytes, 0) + limit
+    return found

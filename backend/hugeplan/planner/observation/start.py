@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hugeplan.planner.demand import DemandContext
-from hugeplan.planner.model import NodeFacts, NodeSample, ObservedTenant, PlanRequest
+from hugeplan.planner.model import DatabaseInstance, NodeFacts, NodeSample, ObservedTenant, PlanRequest
 from hugeplan.planner.observation.databases import Match, Matches, match_databases, pages_of
 from hugeplan.planner.observation.parts import NodeParts, node_parts
 from hugeplan.planner.observation.pools import PoolKey, PoolState, pool_states
@@ -61,9 +61,21 @@ def started(request: PlanRequest) -> tuple[PlanRequest, Start | None]:
         matched=matches.matched,
         notes=(*parts.notes, *found.notes, *matches.notes),
     )
+    request = replace(request, databases=_with_clients(request.databases, matches.matched))
     if request.observed.include:
         request = replace(request, tenants=(*found.tenants, *request.tenants))
     return replace(request, sample=_with_instances(sample, matches.matched)), start
+
+
+def _with_clients(databases: Sequence[DatabaseInstance], matched: Sequence[Match]) -> tuple[DatabaseInstance, ...]:
+    """Databases whose workload does not say how many clients work, with those that the running server had."""
+    clients = {match.instance: match.database.clients for match in matched if match.database.clients}
+    return tuple(
+        replace(database, workload=replace(database.workload, active_connections=clients[database.name]))
+        if database.name in clients and database.workload.active_connections is None
+        else database
+        for database in databases
+    )
 
 
 def _with_instances(sample: NodeSample, matched: Sequence[Match]) -> NodeSample:

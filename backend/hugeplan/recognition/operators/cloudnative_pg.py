@@ -56,4 +56,5 @@ OPERATOR = Operator(
     read=read,
     defaults=defaults,
     resources=_GROUPS,
+    limits_in="spec.resources",
 )

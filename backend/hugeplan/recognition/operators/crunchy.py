@@ -45,4 +45,5 @@ OPERATOR = Operator(
     containers=frozenset({"database"}),
     read=read,
     resources=(_GROUP,),
+    limits_in="spec.instances[].resources",
 )

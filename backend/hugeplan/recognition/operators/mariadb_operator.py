@@ -36,4 +36,5 @@ OPERATOR = Operator(
     containers=frozenset({"mariadb"}),
     read=read,
     resources=(_GROUP,),
+    limits_in="spec.resources",
 )

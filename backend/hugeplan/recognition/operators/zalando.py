@@ -53,4 +53,5 @@ OPERATOR = Operator(
     read=read,
     defaults=defaults,
     resources=(_GROUP,),
+    limits_in="spec.resources",
 )

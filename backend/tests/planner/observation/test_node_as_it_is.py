@@ -36,6 +36,7 @@ from hugeplan.planner.model import (
     Pool,
     ProcessMemory,
     Tenant,
+    Workload,
 )
 from hugeplan.planner.observation.workloads import EVERYTHING_ELSE, LISTED_UNITS
 from hugeplan.planner.plan import plan
@@ -495,3 +496,26 @@ def test_no_free_memory_known_is_no_observation() -> None:
     found = plan(PlanRequest(node=node_of(), sample=blind, databases=(postgresql(),)))
     assert found.now is None
     assert found.risk.probability is None
+
+
+@pytest.mark.parametrize(
+    ("clients", "said", "expected"), [(7, None, 7), (7, 12, 12), (0, None, None), (None, None, None)]
+)
+def test_a_running_server_says_how_many_clients_work_where_the_scenario_does_not(
+    clients: int | None, said: int | None, expected: int | None
+) -> None:
+    running = ObservedDatabase(key="pg@1", engine="postgres", clients=clients, private_bytes=GIB, shared_bytes=8 * GIB)
+    database = DatabaseInstance(
+        name="main",
+        engine="postgresql",
+        settings={"shared_buffers": "8GB", "max_connections": "400"},
+        workload=Workload(active_connections=said),
+    )
+    node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=128 * GIB),), cpus=16)
+    request = PlanRequest(node=node, databases=(database,), sample=sample_of(databases=(running,)))
+    found, stated = plan(request), replace(database, workload=Workload(active_connections=expected))
+    assert found.gains == plan(replace(request, databases=(stated,))).gains
+    assert found.ledger == plan(replace(request, databases=(stated,))).ledger
+    if expected is not None and said is None:
+        silent = replace(request, sample=sample_of(databases=(replace(running, clients=None),)))
+        assert found.instances[0].page_tables_base_bytes < plan(silent).instances[0].page_tables_base_bytes
