@@ -61,9 +61,10 @@ def _headline(answer: FleetAnswer) -> list[str]:
         verb = "does not fit" if len(misfits) == 1 else "do not fit"
         first += f" {_count(len(misfits), 'node')} {verb}: {names}{', ...' if len(misfits) > _SUBJECTS else ''}."
     lines = [first]
-    lines += [
-        f"  {node.node.facts.name}: {node.plan.headline}" for node in misfits[:_SUBJECTS] if node.plan is not None
-    ]
+    for node in misfits[:_SUBJECTS]:
+        if node.plan is not None and node.plan.shortfall is not None:
+            lines.append(f"  {node.node.facts.name}: {node.plan.headline}")
+            lines += [f"    {option.text}" for option in node.plan.shortfall.options if option.kind == "node"]
     read = f"Read: {_count(len(answer.nodes), 'node')}, {_count(answer.inventory.pods, 'pod')}"
     lines.append(f"{read}, {_count(len(databases), 'database')}{f' ({kinds})' if kinds else ''}.")
     present = sum(sum((node.present_bytes or {}).values()) for node in answer.nodes)

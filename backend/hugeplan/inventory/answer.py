@@ -15,6 +15,7 @@ from hugeplan.inventory.now import node_now
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.ledger import free_bytes
 from hugeplan.planner.model import DatabaseInstance, Finding, Plan, PlanRequest, Policy, State
+from hugeplan.planner.other_node import MOST_TRIED, with_other_node
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.plan import plan
 from hugeplan.planner.units import format_iec_bytes
@@ -92,9 +93,42 @@ def answer(inventory: Inventory, policy: Policy | None = None) -> FleetAnswer:
     chosen = Policy() if policy is None else policy
     return FleetAnswer(
         inventory=inventory,
-        nodes=tuple(_node_answer(node, chosen) for node in inventory.nodes),
+        nodes=_with_other_nodes([_node_answer(node, chosen) for node in inventory.nodes]),
         findings=findings_of_inventory(inventory),
     )
+
+
+def _with_other_nodes(nodes: Sequence[NodeAnswer]) -> tuple[NodeAnswer, ...]:
+    """Nodes that do not fit with another node that takes a database, the one with the most free memory first."""
+    if all(node.fits is not False for node in nodes):
+        return tuple(nodes)
+    open_nodes = (node for node in nodes if node.fits is not False and node.not_planned_because is None)
+    candidates = sorted(open_nodes, key=_room_bytes, reverse=True)
+    return tuple(
+        node
+        if node.fits is not False or node.plan is None
+        else replace(
+            node,
+            plan=with_other_node(
+                node.plan,
+                node.request,
+                [other.request for other in candidates if _alike(node, other)][:MOST_TRIED],
+            ),
+        )
+        for node in nodes
+    )
+
+
+def _room_bytes(node: NodeAnswer) -> int:
+    """Free memory under the plan; of a node without one what its pods do not request."""
+    if node.free_bytes is not None:
+        return node.free_bytes
+    requested = sum((t.request_bytes or 0) * t.count for t in node.request.tenants)
+    return node.node.facts.mem_total_bytes - requested
+
+
+def _alike(node: NodeAnswer, other: NodeAnswer) -> bool:
+    return node.node.facts.arch == other.node.facts.arch
 
 
 def request_of(node: FoundNode, policy: Policy) -> PlanRequest:

@@ -21,6 +21,7 @@ from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, pag
 from hugeplan.api.problems import (
     ConflictError,
     FieldProblem,
+    InvalidInputError,
     NotFoundError,
     PlanDoesNotFitError,
     PreconditionFailedError,
@@ -38,10 +39,12 @@ from hugeplan.documents.plans import SCHEMA_VERSION, dump_plan, read_plan
 from hugeplan.fleet import edits
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.overview_schemas import PlanInForceWrite
+from hugeplan.fleet.selector import NodeSelector
 from hugeplan.hardware.catalogue import complete
 from hugeplan.planner.demand import DemandContext
-from hugeplan.planner.model import PlanRequest
+from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.observation.databases import as_it_runs
+from hugeplan.planner.other_node import MOST_TRIED, with_other_node
 from hugeplan.planner.plan import plan
 from hugeplan.proof import verify
 from hugeplan.scenario_file import ScenarioDocument, ScenarioFileError, load, to_request
@@ -93,8 +96,7 @@ def _refuse_unbounded_work(request: PlanRequest) -> None:
         raise invalid_input([FieldProblem(field="scenario", value=str(cells), expected=expected)])
 
 
-def _compute(request: PlanRequest, *, force: bool = False) -> PlanPreview:
-    computed = plan(request)
+def _files_of(computed: Plan, request: PlanRequest, *, force: bool = False) -> PlanPreview:
     artifacts = [PlanArtifact.model_validate(artifact) for artifact in render(computed, request, force=force)]
     return PlanPreview(plan=computed, artifacts=artifacts, artifacts_withheld=None if force else withheld(computed))
 
@@ -103,8 +105,35 @@ async def compute(
     session: ReadSession, node_id: UUID | None, document: ScenarioDocument, *, force: bool = False
 ) -> PlanPreview:
     """The plan of a scenario and its files. The arithmetic runs beside the event loop, not on it."""
-    request = await _request_for(session, node_id, document)
-    return await anyio.to_thread.run_sync(partial(_compute, request, force=force))
+    return await _computed(session, node_id, await _request_for(session, node_id, document), force=force)
+
+
+async def _computed(session: ReadSession, node_id: UUID | None, request: PlanRequest, *, force: bool) -> PlanPreview:
+    found = await anyio.to_thread.run_sync(plan, request)
+    if found.shortfall is not None:
+        others = await _other_nodes(session, node_id, request)
+        found = await anyio.to_thread.run_sync(with_other_node, found, request, others)
+    return await anyio.to_thread.run_sync(partial(_files_of, found, request, force=force))
+
+
+async def _other_nodes(session: ReadSession, node_id: UUID | None, request: PlanRequest) -> list[PlanRequest]:
+    """The nodes of the fleet with the most available memory, as they run: where a database may move to."""
+    synthetic = node_id is not None and (await fleet.require_node(session, node_id)).synthetic
+    selector = NodeSelector(synthetic=synthetic, stale=False)
+    page = await fleet.list_nodes(
+        session, selector, sort="mem_available_bytes", descending=True, limit=MOST_TRIED + 1, cursor=None
+    )
+    others = []
+    for item in page.items:
+        if item.id == node_id:
+            continue
+        try:
+            facts, sample = await fleet.get_facts(session, item.id)
+        except InvalidInputError:  # its report lacks what a plan needs
+            continue
+        if facts.arch == request.node.arch:
+            others.append(PlanRequest(node=facts, policy=request.policy, sample=sample))
+    return others
 
 
 async def preview(session: ReadSession, body: PlanPreviewRequest) -> PlanPreview:
@@ -400,7 +429,7 @@ async def create_plan(session: WriteSession, scenario_id: UUID, *, by: str) -> S
     scenario, _ = await _stored(session, scenario_id)
     document = ScenarioDocument.model_validate(scenario.document)
     request = await _request_for(session, scenario.node_id, document)
-    computed = await anyio.to_thread.run_sync(partial(_compute, request, force=True))
+    computed = await _computed(session, scenario.node_id, request, force=True)
     row = PlanRow(
         id=uuid.uuid4(),
         scenario_id=scenario.id,

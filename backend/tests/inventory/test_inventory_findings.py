@@ -248,3 +248,17 @@ def test_what_the_source_cannot_tell_is_unknown_in_the_plan() -> None:
     assert all(gain.confidence.value == "low" for gain in with_pages)
     states = {finding.code: finding.state for finding in one.plan.findings}
     assert states["fractured_guest"] is State.UNKNOWN
+
+
+def test_a_node_that_does_not_fit_names_another_one_that_takes_the_database() -> None:
+    """The empty node of 260 GiB, not the one of 130 GiB; nothing where the processor is of another architecture."""
+    huge = postgres("pg-0", "a", {"shared_buffers": "90GB"})
+    nodes = [node("a"), node("b", memory_kib=130 * 2**20), node("c", memory_kib=260 * 2**20)]
+    text = inventory_text(answered(*nodes, huge), verbose=False)
+    assert "pg-0 fits on c: " in text.splitlines()[2]
+    (misfit,) = answered(*nodes, huge).does_not_fit
+    assert misfit.plan is not None
+    assert misfit.plan.shortfall is not None
+    assert [option.node for option in misfit.plan.shortfall.options if option.kind == "node"] == ["c"]
+    foreign = [node("a"), node("c", memory_kib=260 * 2**20, arch="arm64")]
+    assert " fits on " not in inventory_text(answered(*foreign, huge), verbose=False)

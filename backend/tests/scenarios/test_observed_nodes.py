@@ -132,6 +132,35 @@ async def test_a_node_with_a_kubelet_is_planned_as_one_of_kubernetes(
     assert "reservations" not in (await planner.get(f"/api/v1/nodes/{other_id}/scenario")).json()
 
 
+async def test_another_node_of_the_fleet_is_offered_where_the_database_fits(
+    service: Service, planner: httpx.AsyncClient
+) -> None:
+    node_id = await stored(service, example())
+    small = example(1) | {"machine_id": "1" * 32, "node_name": "db-small"}
+    large = example(2) | {"machine_id": "2" * 32, "node_name": "db-large"}
+    large["sample"] = json.loads(json.dumps(large["sample"]))
+    large["sample"]["memory"] |= {
+        name: large["sample"]["memory"][name] + 512 * 2**30
+        for name in ("mem_total_bytes", "mem_free_bytes", "mem_available_bytes")
+    }
+    for numa in large["sample"].get("numa") or []:
+        numa["mem_total_bytes"] += 512 * 2**30 // len(large["sample"]["numa"])
+    settings = {"shared_buffers": "110GB"}
+    database = {"name": "main", "engine": "postgresql", "version": "17", "settings": settings}
+    body = {"node_id": node_id, "scenario": {"databases": [database]}}
+    alone = (await planner.post(PREVIEW, json=body)).json()["plan"]
+    assert not [option for option in alone["shortfall"]["options"] if option["kind"] == "node"]
+    for document in (small, large):
+        await stored(service, document | {"created_at": datetime.now(UTC).isoformat()})
+    plan = (await planner.post(PREVIEW, json=body)).json()["plan"]
+    (offer,) = [option for option in plan["shortfall"]["options"] if option["kind"] == "node"]
+    assert (offer["instance"], offer["node"]) == ("main", "db-large")
+    assert offer["text"].startswith("main fits on db-large: ")
+    large_id = next(n["id"] for n in (await planner.get("/api/v1/nodes")).json()["items"] if n["name"] == "db-large")
+    there = (await planner.post(PREVIEW, json=body | {"node_id": large_id})).json()["plan"]
+    assert there["feasible"] is True
+
+
 async def test_files_are_compared_with_the_plan_in_force_of_the_node(
     service: Service, planner: httpx.AsyncClient
 ) -> None:

@@ -2386,7 +2386,9 @@ export interface components {
         };
         /**
          * FitOption
-         * @description One change that makes a plan fit: ``kind`` is pool, page_size or workloads. ``text`` is a whole sentence.
+         * @description One change that makes a plan fit: ``kind`` is pool, page_size, numa_node or node. ``text`` is a whole sentence.
+         *
+         *     ``node``: the other node on which the instance fits.
          */
         FitOption: {
             /** Kind */
@@ -2403,6 +2405,8 @@ export interface components {
             pool_bytes: number | null;
             /** Page Bytes */
             page_bytes: number | null;
+            /** Node */
+            node: string | null;
         };
         /**
          * FitSuggestion

@@ -275,7 +275,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitOption:
-    """One change that makes a plan fit: ``kind`` is pool, page_size or workloads. ``text`` is a whole sentence."""
+    """One change that makes a plan fit: ``kind`` is pool, page_size, numa_node or node. ``text`` is a whole sentence.
+
+    ``node``: the other node on which the instance fits.
+    """
 
     kind: str
     text: str
@@ -284,6 +287,7 @@ class FitOption:
     value: str | None = None
     pool_bytes: int | None = None
     page_bytes: int | None = None
+    node: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

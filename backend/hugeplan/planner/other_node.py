@@ -1,0 +1,63 @@
+"""When a plan does not fit: another node on which one of its databases does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.memory.ledger import available_bytes
+from hugeplan.planner.model import DatabaseInstance, FitOption, Plan, PlanRequest
+from hugeplan.planner.plan import plan
+from hugeplan.planner.units import format_bytes
+
+#: Nodes that are tried; each is a plan of its own.
+MOST_TRIED = 3
+
+
+def with_other_node(found: Plan, request: PlanRequest, others: Sequence[PlanRequest]) -> Plan:
+    """The plan, and where it does not fit the first move that helps: a database that leaves, and a node that takes it.
+
+    ``others`` are requests of other nodes as they stand, the most promising first; the first MOST_TRIED are tried.
+    A move is offered only when what stays fits here and the whole plan of the other node fits, within its risk.
+    """
+    if found.shortfall is None:
+        return found
+    order = sorted(zip(request.databases, found.instances, strict=True), key=lambda pair: -pair[1].demand.segment_bytes)
+    for instance, _ in order:
+        left = tuple(d for d in request.databases if d.name != instance.name)
+        if not _fits(replace(request, databases=left)):
+            continue
+        for other in others[:MOST_TRIED]:
+            option = _move(instance, other)
+            if option is not None:
+                shortfall = replace(found.shortfall, options=(*found.shortfall.options, option))
+                return replace(found, shortfall=shortfall)
+        return found
+    return found
+
+
+def _fits(request: PlanRequest) -> bool:
+    try:
+        return plan(request).feasible
+    except PlannerError:
+        return False
+
+
+def _move(instance: DatabaseInstance, other: PlanRequest) -> FitOption | None:
+    taken = {database.name for database in other.databases}
+    name = instance.name if instance.name not in taken else f"{instance.name} (moved)"
+    moved = replace(instance, name=name, numa_node=None, runs_as=None)
+    try:
+        there = plan(replace(other, databases=(*other.databases, moved)))
+    except PlannerError:
+        return None
+    if not there.feasible or there.risk.meets_policy is False:
+        return None
+    free = format_bytes(available_bytes(there.ledger))
+    return FitOption(
+        kind="node",
+        text=f"{instance.name} fits on {there.node}: {free} stay available there.",
+        instance=instance.name,
+        node=there.node,
+    )
