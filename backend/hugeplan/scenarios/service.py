@@ -42,7 +42,7 @@ from hugeplan.fleet.overview_schemas import PlanInForceWrite
 from hugeplan.fleet.selector import NodeSelector
 from hugeplan.hardware.catalogue import complete
 from hugeplan.planner.demand import DemandContext
-from hugeplan.planner.model import Plan, PlanRequest
+from hugeplan.planner.model import Plan, PlanRequest, Reservations
 from hugeplan.planner.observation.databases import as_it_runs
 from hugeplan.planner.other_node import MOST_TRIED, with_other_node
 from hugeplan.planner.plan import plan
@@ -129,10 +129,12 @@ async def _other_nodes(session: ReadSession, node_id: UUID | None, request: Plan
             continue
         try:
             facts, sample = await fleet.get_facts(session, item.id)
+            kubernetes, provider = await fleet.get_cluster(session, item.id)
         except InvalidInputError:  # its report lacks what a plan needs
             continue
         if facts.arch == request.node.arch:
-            others.append(PlanRequest(node=facts, policy=request.policy, sample=sample))
+            reservations = Reservations(kubernetes=kubernetes, provider=provider)
+            others.append(PlanRequest(node=facts, reservations=reservations, policy=request.policy, sample=sample))
     return others
 
 
