@@ -20,7 +20,7 @@ const FULL_FORM = {
 };
 
 const TOO_LARGE = {
-  databases: [{ name: "main", engine: "postgresql", settings: { shared_buffers: "9000GB" } }],
+  databases: [{ name: "main", engine: "postgresql", settings: { shared_buffers: "900GB" } }],
 };
 
 /** Every page, and a heading or text that shows that its content has arrived. */

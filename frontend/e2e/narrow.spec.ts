@@ -17,7 +17,7 @@ const PAGES: { name: string; path: (fleet: Fleet) => string; arrived: RegExp }[]
     path: ({ numaId }) =>
       `/planner?node=${numaId}&form=${encodeURIComponent(
         JSON.stringify({
-          databases: [{ name: "main", engine: "postgresql", settings: { shared_buffers: "9000GB" } }],
+          databases: [{ name: "main", engine: "postgresql", settings: { shared_buffers: "900GB" } }],
         }),
       )}`,
     arrived: /Does not fit/,
