@@ -70,7 +70,7 @@ export function Toolbar(props: ToolbarProps) {
   };
   return (
     <div className={classes.bar}>
-      <Group gap="xs" justify="flex-end">
+      <Group gap={6} justify="flex-end" className={classes.buttons}>
         <DirtyMark base={base} isDirty={isDirty} />
         <Steps {...props} />
         <OpenMenu base={base} onNew={props.onNew} />
