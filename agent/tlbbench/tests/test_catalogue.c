@@ -56,7 +56,6 @@ static void levels_have_a_source(struct harness *h)
         }
     }
     CHECK(found);
-    CHECK_U64(entry->l2_hit_cycles, 7);
     tlb_levels_free(&list);
 }
 

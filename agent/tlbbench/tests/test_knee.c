@@ -156,15 +156,15 @@ static void ways_of_simulated_processors(struct harness *h)
 /* --- sweeps recorded on an Emerald Rapids KVM guest (peer-results.md, own probe, medians) ----------------------- */
 
 static const struct knee_point EMERALD_RAPIDS[] = {
-    {64, 1.683, 0},   {88, 1.684, 0},   {92, 1.688, 0},   {96, 1.683, 0},   {98, 1.952, 0},   {100, 2.162, 0},
-    {104, 2.443, 0},  {112, 3.485, 0},  {128, 4.045, 0},  {256, 4.051, 0},  {512, 4.046, 0},  {1024, 4.046, 0},
-    {1536, 4.073, 0}, {1792, 4.581, 0}, {1920, 4.646, 0}, {1984, 5.170, 0}, {2048, 5.630, 0},
+    {64, 1.683}, {88, 1.684}, {92, 1.688}, {96, 1.683}, {98, 1.952}, {100, 2.162},
+    {104, 2.443}, {112, 3.485}, {128, 4.045}, {256, 4.051}, {512, 4.046}, {1024, 4.046},
+    {1536, 4.073}, {1792, 4.581}, {1920, 4.646}, {1984, 5.170}, {2048, 5.630},
 };
 /* Longer cycles were recorded over 256 frames, whose data no longer fits the first-level cache. */
 static const struct knee_point EMERALD_RAPIDS_LONG[] = {
-    {1984, 9.526, 0},  {2016, 9.346, 0},  {2048, 9.245, 0},   {2080, 9.303, 0},  {2112, 9.158, 0},
-    {2176, 9.896, 0},  {2304, 11.625, 0}, {2560, 14.589, 0},  {3072, 16.146, 0}, {4096, 16.931, 0},
-    {6144, 18.339, 0}, {8192, 19.218, 0}, {16384, 20.690, 0},
+    {1984, 9.526}, {2016, 9.346}, {2048, 9.245}, {2080, 9.303}, {2112, 9.158},
+    {2176, 9.896}, {2304, 11.625}, {2560, 14.589}, {3072, 16.146}, {4096, 16.931},
+    {6144, 18.339}, {8192, 19.218}, {16384, 20.690},
 };
 enum {
     RECORDED = sizeof(EMERALD_RAPIDS) / sizeof(EMERALD_RAPIDS[0]),
@@ -210,21 +210,21 @@ static void recorded_second_level(struct harness *h)
 static void recorded_ways(struct harness *h)
 {
     static const struct knee_point stride_2[] = {
-        {8, 1.669, 0},  {16, 1.669, 0}, {24, 1.669, 0}, {32, 1.669, 0}, {40, 1.654, 0}, {44, 1.669, 0}, {46, 1.669, 0},
-        {48, 1.669, 0}, {50, 2.070, 0}, {52, 2.421, 0}, {56, 3.224, 0}, {64, 4.030, 0}, {72, 4.022, 0}, {80, 4.020, 0}};
-    static const struct knee_point stride_4[] = {{8, 1.669, 0},  {16, 1.669, 0}, {20, 1.671, 0}, {22, 1.669, 0},
-                                                 {24, 1.694, 0}, {26, 2.464, 0}, {28, 2.873, 0}, {32, 4.036, 0},
-                                                 {40, 4.031, 0}, {44, 4.036, 0}};
-    static const struct knee_point stride_8[] = {{3, 1.669, 0},  {4, 1.669, 0},  {5, 1.669, 0},  {6, 1.655, 0},
-                                                 {7, 1.669, 0},  {8, 1.672, 0},  {9, 1.669, 0},  {10, 1.669, 0},
-                                                 {11, 1.669, 0}, {12, 1.669, 0}, {13, 2.419, 0}, {14, 2.946, 0},
-                                                 {16, 4.030, 0}, {24, 4.029, 0}, {32, 4.029, 0}};
-    static const struct knee_point stride_16[] = {{3, 1.669, 0}, {4, 1.669, 0}, {5, 1.669, 0}, {6, 1.669, 0},
-                                                  {7, 3.067, 0}, {8, 4.030, 0}, {9, 4.039, 0}, {10, 4.033, 0}};
-    static const struct knee_point stride_32[] = {{3, 1.669, 0}, {4, 1.686, 0}, {5, 1.669, 0}, {6, 1.669, 0},
-                                                  {7, 2.881, 0}, {8, 4.044, 0}, {9, 4.047, 0}, {10, 4.032, 0}};
-    static const struct knee_point stride_64[] = {{3, 1.669, 0}, {4, 1.662, 0}, {5, 1.669, 0}, {6, 1.669, 0},
-                                                  {7, 2.985, 0}, {8, 4.028, 0}, {9, 4.028, 0}, {10, 4.026, 0}};
+        {8, 1.669}, {16, 1.669}, {24, 1.669}, {32, 1.669}, {40, 1.654}, {44, 1.669}, {46, 1.669},
+        {48, 1.669}, {50, 2.070}, {52, 2.421}, {56, 3.224}, {64, 4.030}, {72, 4.022}, {80, 4.020}};
+    static const struct knee_point stride_4[] = {{8, 1.669}, {16, 1.669}, {20, 1.671}, {22, 1.669},
+                                                 {24, 1.694}, {26, 2.464}, {28, 2.873}, {32, 4.036},
+                                                 {40, 4.031}, {44, 4.036}};
+    static const struct knee_point stride_8[] = {{3, 1.669}, {4, 1.669}, {5, 1.669}, {6, 1.655},
+                                                 {7, 1.669}, {8, 1.672}, {9, 1.669}, {10, 1.669},
+                                                 {11, 1.669}, {12, 1.669}, {13, 2.419}, {14, 2.946},
+                                                 {16, 4.030}, {24, 4.029}, {32, 4.029}};
+    static const struct knee_point stride_16[] = {{3, 1.669}, {4, 1.669}, {5, 1.669}, {6, 1.669},
+                                                  {7, 3.067}, {8, 4.030}, {9, 4.039}, {10, 4.033}};
+    static const struct knee_point stride_32[] = {{3, 1.669}, {4, 1.686}, {5, 1.669}, {6, 1.669},
+                                                  {7, 2.881}, {8, 4.044}, {9, 4.047}, {10, 4.032}};
+    static const struct knee_point stride_64[] = {{3, 1.669}, {4, 1.662}, {5, 1.669}, {6, 1.669},
+                                                  {7, 2.985}, {8, 4.028}, {9, 4.028}, {10, 4.026}};
     const uint64_t capacity[] = {96,
                                  KNEE_OF(stride_2),
                                  KNEE_OF(stride_4),
@@ -247,7 +247,7 @@ static void flat_sweep_has_no_knee(struct harness *h)
     struct knee_point points[20];
 
     for (unsigned index = 0; index < 20; index++)
-        points[index] = (struct knee_point){index + 1, 1.0 + 0.001 * (index % 3), 0.002};
+        points[index] = (struct knee_point){index + 1, 1.0 + 0.001 * (index % 3)};
     CHECK(knee_find(points, 20).verdict == KNEE_NONE);
     CHECK(knee_find_interval(points, 20, 1).verdict == KNEE_NONE);
 }
@@ -257,7 +257,7 @@ static void single_outlier_is_no_knee(struct harness *h)
     struct knee_point points[20];
 
     for (unsigned index = 0; index < 20; index++)
-        points[index] = (struct knee_point){index + 1, index == 9 ? 3.0 : index < 15 ? 1.0 : 2.0, 0.002};
+        points[index] = (struct knee_point){index + 1, index == 9 ? 3.0 : index < 15 ? 1.0 : 2.0};
     struct knee knee = knee_find(points, 20);
 
     CHECK(knee.verdict == KNEE_FOUND);
@@ -270,7 +270,7 @@ static void chaos_is_unclear(struct harness *h)
     struct knee_point points[10];
 
     for (unsigned index = 0; index < 10; index++)
-        points[index] = (struct knee_point){index + 1, levels[index], 0.3};
+        points[index] = (struct knee_point){index + 1, levels[index]};
     CHECK(knee_find(points, 10).verdict == KNEE_UNCLEAR);
     CHECK(knee_find_interval(points, 10, 1).verdict == KNEE_UNCLEAR);
     CHECK(knee_find(points, 2).verdict == KNEE_UNCLEAR);

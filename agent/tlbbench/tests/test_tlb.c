@@ -82,9 +82,9 @@ static void sources_that_differ_are_found(struct harness *h)
     struct disagreement *found = NULL;
 
     CHECK_U64(disagreements(levels, 4, &found), 1);
-    CHECK_U64(found[0].cpuid, 64);
-    CHECK_U64(found[0].catalogue, 96);
-    CHECK_U64(found[0].measured, 96);
+    CHECK_U64(found[0].entries[SOURCE_CPUID], 64);
+    CHECK_U64(found[0].entries[SOURCE_CATALOGUE], 96);
+    CHECK_U64(found[0].entries[SOURCE_MEASURED], 96);
     CHECK_TEXT(found[0].text, "L1 data 4K entries: cpuid says 64, catalogue says 96, measured says 96");
     free(found);
 }

@@ -157,5 +157,5 @@ struct knee_point sim_point(const struct sim_processor *processor, uint64_t page
     ns *= 1 + noise->spread * sim_normal(rng);
     if (rng_unit(rng) < noise->outlier_share)
         ns *= 2;
-    return (struct knee_point){.pages = pages, .ns = ns, .mad = 0.67 * noise->spread * ns};
+    return (struct knee_point){.pages = pages, .ns = ns};
 }

@@ -91,15 +91,12 @@ def render(catalogue: dict[str, Any]) -> str:
             lines += ["};", ""]
     lines.append("static const struct catalogue_entry catalogue[] = {")
     for entry, name in zip(catalogue["entries"], names, strict=True):
-        penalty = entry["penalties"]["l2_hit_cycles"] if entry["penalties"] else 0
-        walkers = entry["walkers"]["count"] if entry["walkers"] else 0
         lines += [
             f"    {{.id = {text(entry['id'])}, .uarch = {text(entry['uarch'])}, "
             f".products = {text(', '.join(entry['products']) or None)},",
             f"     {match(entry)},",
             f"     .structures = {name or 'NULL'}, .structure_count = {len(entry['levels'])},",
-            f"     .l2_hit_cycles = {penalty}, .walkers = {walkers}, .confidence = {CONFIDENCES[entry['confidence']]},",
-            f"     .source = {text(entry['sources'][0]['source'])}}},",
+            f"     .confidence = {CONFIDENCES[entry['confidence']]}}},",
         ]
     lines += ["};", ""]
     return "\n".join(lines)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 
-#include <math.h>
-#include <sched.h>
-#include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #define NS_PER_SECOND 1000000000u

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clocks, the noise guard around a timed batch, the core clock, and the choice of the core to measure on. */
-#ifndef TLBBENCH_TIMING_H
-#define TLBBENCH_TIMING_H
+/* Clocks and deadlines. */
+#ifndef TLBBENCH_CLOCK_H
+#define TLBBENCH_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 /* CLOCK_MONOTONIC_RAW in nanoseconds: not slewed by time daemons. */
 uint64_t clock_now_ns(void);

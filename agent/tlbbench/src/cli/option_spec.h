@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of options: what options.c matches, what the help prints, and the readers of the values. */
+/* The table of options: what command_line.c matches, what the help prints, and the readers of the values. */
 #ifndef TLBBENCH_OPTION_SPEC_H
 #define TLBBENCH_OPTION_SPEC_H
 

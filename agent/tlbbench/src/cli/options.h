@@ -5,15 +5,11 @@
 
 #include "base/parse.h"
 #include "latency/result.h"
-#include "machine/environment.h"
 #include "rows/result.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-
-struct environment;
 
 enum command_id {
     COMMAND_INFO,

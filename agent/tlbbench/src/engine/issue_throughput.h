@@ -7,8 +7,8 @@
  * undisturbed where the width was within 12 % of its best, and 0.00 to 0.02 where it was a third lower; such spells
  * last from microseconds to seconds.
  */
-#ifndef TLBBENCH_CORE_WIDTH_H
-#define TLBBENCH_CORE_WIDTH_H
+#ifndef TLBBENCH_ISSUE_THROUGHPUT_H
+#define TLBBENCH_ISSUE_THROUGHPUT_H
 
 #include <stdbool.h>
 #include <stdint.h>

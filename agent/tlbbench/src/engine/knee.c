@@ -16,7 +16,6 @@ enum {
 
 /* A rise below 5 % is within what placement and frequency do to a latency on a quiet core. */
 #define RISE_SHARE 0.05
-#define RISE_MADS 3.0 /* two standard deviations of normal noise */
 /* Points of one plateau that differ by more than this are no plateau. */
 #define PLATEAU_SPREAD 0.10
 /* A second level is worth a name when missing it costs at least this much more than hitting it. */
@@ -28,31 +27,22 @@ enum {
  * (tests/test_knee.c). */
 #define ESTIMATE_SHARE 0.15
 
-static double point_mad(const struct knee_point *point)
-{
-    return isnan(point->mad) ? 0 : point->mad;
-}
-
 /* Level of the plateau at the head of the sweep, or NAN when its points disagree. */
-static double plateau_level(const struct knee_point *points, size_t count, double *tolerance)
+static double plateau_level(const struct knee_point *points, size_t count)
 {
     size_t looked = count < PLATEAU_MEDIAN_POINTS ? count : PLATEAU_MEDIAN_POINTS;
     double levels[PLATEAU_MEDIAN_POINTS];
-    double mads[PLATEAU_MEDIAN_POINTS];
     size_t near = 0;
 
     if (looked < PLATEAU_POINTS)
         return NAN;
-    for (size_t index = 0; index < looked; index++) {
+    for (size_t index = 0; index < looked; index++)
         levels[index] = points[index].ns;
-        mads[index] = point_mad(&points[index]);
-    }
     statistics_sort(levels, looked);
     double level = levels[(looked - 1) / 2];
 
     for (size_t index = 0; index < looked; index++)
         near += fabs(levels[index] - level) <= PLATEAU_SPREAD * level ? 1 : 0;
-    *tolerance = fmax(RISE_MADS * statistics_median(mads, looked), RISE_SHARE * level);
     return near >= PLATEAU_POINTS ? level : NAN;
 }
 
@@ -73,12 +63,11 @@ static size_t first_lasting_rise(const struct knee_point *points, size_t count, 
 struct knee knee_find(const struct knee_point *points, size_t count)
 {
     struct knee knee = {.verdict = KNEE_UNCLEAR, .plateau_ns = NAN};
-    double tolerance = 0;
-    double level = plateau_level(points, count, &tolerance);
+    double level = plateau_level(points, count);
 
     if (isnan(level))
         return knee;
-    size_t risen = first_lasting_rise(points, count, level + tolerance);
+    size_t risen = first_lasting_rise(points, count, (1 + RISE_SHARE) * level);
 
     knee.plateau_ns = level;
     if (risen == count) {
@@ -125,18 +114,17 @@ struct knee_interval knee_find_interval(const struct knee_point *points, size_t 
 {
     struct knee_interval found = {.verdict = KNEE_UNCLEAR, .plateau_ns = NAN, .top_ns = NAN};
     size_t first = 0;
-    double tolerance = 0;
 
     while (first < count && points[first].pages < from_pages)
         first++;
     const struct knee_point *rest = points + first;
     size_t rest_count = count - first;
-    double level = plateau_level(rest, rest_count, &tolerance);
+    double level = plateau_level(rest, rest_count);
 
     if (isnan(level))
         return found;
     found.plateau_ns = level;
-    size_t risen = first_lasting_rise(rest, rest_count, level + tolerance);
+    size_t risen = first_lasting_rise(rest, rest_count, (1 + RISE_SHARE) * level);
 
     if (risen == rest_count) {
         found.verdict = KNEE_NONE;

@@ -11,8 +11,7 @@
 
 struct knee_point {
     uint64_t pages;
-    double ns;  /* median */
-    double mad; /* of the median's batches; NAN counts as 0 */
+    double ns;
 };
 
 enum knee_verdict {
@@ -29,8 +28,8 @@ struct knee {
     uint64_t next_pages; /* the next point of the sweep, which has risen; the knee lies in between */
 };
 
-/* `points` ascend in pages. A point has risen when it is above the plateau by max(3 MAD, 5 %); a rise counts when it
- * lasts for the two points after it too (or to the end), so that one disturbed point is no knee. */
+/* `points` ascend in pages. A point has risen when it is 5 % above the plateau; a rise counts when it lasts for the two
+ * points after it too (or to the end), so that one disturbed point is no knee. */
 struct knee knee_find(const struct knee_point *points, size_t count);
 
 /* A softer knee over a known plateau, read as an interval: where the rise starts, where it is half done, and the best

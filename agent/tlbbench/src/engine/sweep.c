@@ -78,7 +78,7 @@ static bool await_idle_sibling(struct sweep *sweep, const struct sweep_effort *e
 static void time_side(struct sweep *sweep, struct sweep_samples *samples, struct chase chase, uint64_t pages,
                       const struct sweep_effort *effort)
 {
-    if (!await_idle_sibling(sweep, effort) && samples_answer(samples))
+    if (!await_idle_sibling(sweep, effort) && samples_all(samples) >= SWEEP_SAMPLES_MIN)
         return;
     long switches = warm_up(&chase, pages);
 
@@ -127,22 +127,15 @@ static bool lacks_samples(const struct sweep_cell *cell, size_t batches, bool co
     return samples_all(&cell->view) < batches || (control && samples_all(&cell->packed) < batches);
 }
 
-/* True when the point's figures come from a shared core. */
-static bool is_contended(const struct sweep_cell *cell, bool control)
+/* Without a control that side has no batches, and lacks none. */
+static bool lacks_idle(const struct sweep_cell *cell, size_t wanted)
 {
-    return (cell->view.count < SWEEP_IDLE_MIN && cell->view.contended_count > 0) ||
-           (control && cell->packed.count < SWEEP_IDLE_MIN && cell->packed.contended_count > 0);
-}
-
-static bool lacks_idle(const struct sweep_cell *cell, const struct sweep_effort *effort)
-{
-    return samples_lack_idle(&cell->view, effort->idle_wanted) ||
-           (effort->control && samples_lack_idle(&cell->packed, effort->idle_wanted));
+    return samples_lack_idle(&cell->view, wanted) || samples_lack_idle(&cell->packed, wanted);
 }
 
 bool sweep_is_contended_at(const struct sweep_cell *cell)
 {
-    return is_contended(cell, true);
+    return lacks_idle(cell, SWEEP_IDLE_MIN);
 }
 
 bool sweep_is_contended_past(const struct sweep *sweep, uint64_t pages)
@@ -153,7 +146,7 @@ bool sweep_is_contended_past(const struct sweep *sweep, uint64_t pages)
         const struct sweep_cell *cell = &sweep->cells[index];
 
         if (cell->pages > pages) {
-            if (is_contended(cell, true))
+            if (sweep_is_contended_at(cell))
                 return true;
             looked++;
         }
@@ -210,8 +203,7 @@ double sweep_dropped_share(const struct sweep *sweep)
     size_t dropped = 0;
 
     for (size_t index = 0; index < sweep->count; index++) {
-        kept += sweep->cells[index].view.count + sweep->cells[index].view.contended_count;
-        kept += sweep->cells[index].packed.count + sweep->cells[index].packed.contended_count;
+        kept += samples_all(&sweep->cells[index].view) + samples_all(&sweep->cells[index].packed);
         dropped += sweep->cells[index].view.dropped + sweep->cells[index].packed.dropped;
     }
     return kept + dropped > 0 ? (double)dropped / (double)(kept + dropped) : 0;
@@ -269,8 +261,8 @@ static void choose_cells(struct round *round, size_t first_cell, unsigned number
         bool lacking = number < planned + EXTRA_ROUNDS && lacks_samples(cell, samples_needed(effort), effort->control);
 
         risen += samples_best(&cell->view) > risen_ns ? 1 : 0;
-        bool waits = patient && (lacks_idle(cell, effort) ||
-                                 (risen > 0 && risen <= RISE_POINTS && is_contended(cell, effort->control)));
+        bool waits = patient && (lacks_idle(cell, effort->idle_wanted) ||
+                                 (risen > 0 && risen <= RISE_POINTS && sweep_is_contended_at(cell)));
 
         if (number < effort->rounds || uncertain || lacking || waits)
             round->cells[round->count++] = (uint32_t)index;

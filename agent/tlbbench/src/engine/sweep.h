@@ -77,7 +77,7 @@ bool sweep_is_uncertain(const struct sweep *sweep);
  * intervals, and still right ones; -1 and noisy where too few points are left for that. */
 int sweep_give_up_points(struct sweep *sweep, size_t batches, bool control, struct verdict *verdict);
 
-/* True when a point has only figures of a core that a SMT sibling shared. */
+/* True when a point (or its control) has only figures of a core that a SMT sibling shared. */
 bool sweep_is_contended_at(const struct sweep_cell *cell);
 
 /* The same of one of the first points longer than `pages`: a knee there may be one of the sibling's making. */

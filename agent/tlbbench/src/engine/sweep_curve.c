@@ -1,28 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/sweep_curve.h"
 
-#include "base/statistics.h"
-
-#include <math.h>
 #include <stdlib.h>
 
-static double chosen(const struct point_stats *stats, enum sweep_statistic statistic)
-{
-    return statistic == SWEEP_MEDIAN ? stats->ns_p50 : stats->ns_min;
-}
-
-size_t sweep_knee_points(const struct sweep *sweep, enum sweep_statistic statistic, double hit_ns,
-                         struct knee_point points[SWEEP_POINTS_MAX])
+size_t sweep_knee_points(const struct sweep *sweep, double hit_ns, struct knee_point points[SWEEP_POINTS_MAX])
 {
     for (size_t index = 0; index < sweep->count; index++) {
         const struct sweep_cell *cell = &sweep->cells[index];
-        double control_ns = cell->packed.stats.batches > 0 ? chosen(&cell->packed.stats, statistic) - hit_ns : 0;
+        double control_ns = cell->packed.stats.batches > 0 ? cell->packed.stats.ns_min - hit_ns : 0;
 
-        points[index] = (struct knee_point){
-            .pages = cell->pages,
-            .ns = chosen(&cell->view.stats, statistic) - control_ns,
-            .mad = statistic == SWEEP_MEDIAN ? cell->view.stats.ns_mad : 0,
-        };
+        points[index] = (struct knee_point){.pages = cell->pages, .ns = cell->view.stats.ns_min - control_ns};
     }
     return sweep->count;
 }

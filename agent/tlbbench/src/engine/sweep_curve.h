@@ -10,14 +10,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Which statistic of a point stands for it. Replacement that is not exact LRU loses entries to some access permutations
- * and to other work on the core; the minimum over many orders is what the structure can hold. */
-enum sweep_statistic { SWEEP_MEDIAN, SWEEP_MINIMUM };
-
 /* Points as the knee functions want them: the control subtracted and `hit_ns` (an L1 hit) added back where there is a
- * control. Returns the number of points stored. */
-size_t sweep_knee_points(const struct sweep *sweep, enum sweep_statistic statistic, double hit_ns,
-                         struct knee_point points[SWEEP_POINTS_MAX]);
+ * control. The minimum stands for a point: replacement that is not exact LRU loses entries to some access permutations
+ * and to other work on the core, and the best of many permutations is what the structure can hold. Returns the number
+ * of points stored. */
+size_t sweep_knee_points(const struct sweep *sweep, double hit_ns, struct knee_point points[SWEEP_POINTS_MAX]);
 
 /* Copies one side of the sweep into a curve. Returns 0, or -1 when memory ran out. */
 int sweep_to_curve(const struct sweep *sweep, bool packed, struct curve *curve);

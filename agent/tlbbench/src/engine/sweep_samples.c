@@ -10,12 +10,6 @@
 /* Of a stolen round, batches above the point's best by more than this go. */
 #define STOLEN_EXCESS_SHARE 0.05
 
-/* Enough for a first answer, where nothing better is to be had. */
-bool samples_answer(const struct sweep_samples *samples)
-{
-    return samples->count + samples->contended_count >= SWEEP_SAMPLES_MIN;
-}
-
 void samples_keep(struct sweep_samples *samples, double ns, bool alone)
 {
     if (alone && samples->count < SWEEP_SAMPLES_MAX)

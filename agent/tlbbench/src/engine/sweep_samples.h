@@ -29,8 +29,7 @@ struct sweep_samples {
 
 void samples_keep(struct sweep_samples *samples, double ns, bool alone);
 
-/* True when there is enough for a first answer, under SMT contention or not. */
-bool samples_answer(const struct sweep_samples *samples);
+/* Batches kept, under SMT contention or not. */
 size_t samples_all(const struct sweep_samples *samples);
 bool samples_lack_idle(const struct sweep_samples *samples, size_t wanted);
 bool samples_are_uncertain(const struct sweep_samples *samples);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forgetting what the TLBs hold, so that a measurement does not depend on the one before it. */
-#ifndef TLBBENCH_TRANSLATIONS_H
-#define TLBBENCH_TRANSLATIONS_H
+#ifndef TLBBENCH_TLB_FLUSH_H
+#define TLBBENCH_TLB_FLUSH_H
 
 /* Drops this process's translations from the TLBs of the core, as far as the kernel can be made to: always on x86-64;
  * elsewhere where it gives up single pages for so large a range. */

@@ -96,7 +96,7 @@ static int64_t find_parts_knee(struct geometry_work *work, const struct arena *a
     if (sweep_measure(work->sweep, &source, &effort, work->session, verdict) != 0)
         return -1;
     geometry_keep_curve(work, name, &arena->backing, false, "part_per_line", verdict);
-    size_t count = sweep_knee_points(work->sweep, SWEEP_MINIMUM, work->l1_hit_ns, points);
+    size_t count = sweep_knee_points(work->sweep, work->l1_hit_ns, points);
     struct knee knee = knee_find(points, count);
 
     if (knee.verdict == KNEE_UNCLEAR) {

@@ -114,7 +114,7 @@ static struct knee measure_fine(struct geometry_work *work, struct window *windo
         sweep_add_point(work->sweep, pages);
     if (sweep_measure(work->sweep, &source, &effort, work->session, verdict) != 0)
         return (struct knee){.verdict = KNEE_UNCLEAR};
-    return geometry_read_knee(work, SWEEP_MINIMUM);
+    return geometry_read_knee(work);
 }
 
 /* How many passes found this knee, to `pages` pages. */
@@ -213,12 +213,12 @@ static int measure_coarse(struct geometry_work *work, struct window *window, str
     struct sweep_source source = sweep_of_window(window);
     int status = sweep_measure(work->sweep, &source, &effort, work->session, verdict);
 
-    *coarse = geometry_read_knee(work, SWEEP_MINIMUM);
+    *coarse = geometry_read_knee(work);
     if (status == 0 && coarse->verdict == KNEE_FOUND && sweep_is_contended_past(work->sweep, coarse->pages)) {
         work->part_end = deadline_after(SMT_PATIENCE * deadline_remaining_seconds(work->session->deadline));
         effort = geometry_effort(work, COARSE_SHARE);
         status = sweep_measure(work->sweep, &source, &effort, work->session, verdict);
-        *coarse = geometry_read_knee(work, SWEEP_MINIMUM);
+        *coarse = geometry_read_knee(work);
     }
     return status;
 }

@@ -184,7 +184,7 @@ static bool rise_is_over(const struct geometry_work *work, const struct level_sw
 {
     const struct sweep *sweep = work->sweep;
     struct knee_point points[SWEEP_POINTS_MAX];
-    size_t count = sweep_knee_points(sweep, SWEEP_MINIMUM, sweep_hit_ns(sweep), points);
+    size_t count = sweep_knee_points(sweep, sweep_hit_ns(sweep), points);
     struct knee_interval found = knee_find_interval(points, count, level_sweep->from);
 
     if (found.verdict != KNEE_FOUND || points[count - 1].ns - found.plateau_ns < level_sweep->rise_min_ns)
@@ -341,7 +341,7 @@ int geometry_measure_hit(struct geometry_work *work, const struct backing *backi
     if (sweep_mappings(work, &hit, 1, verdict) != 0)
         return -1;
     keep_curves(work, &hit, "second-level hit", verdict);
-    size_t count = sweep_knee_points(work->sweep, SWEEP_MINIMUM, work->first.plateau_ns, points);
+    size_t count = sweep_knee_points(work->sweep, work->first.plateau_ns, points);
     struct knee_interval found = knee_find_interval(points, count, hit.from);
 
     if (judge_sweep(work, &hit, &found, verdict) != 0)
@@ -373,7 +373,7 @@ int geometry_measure_second_level(struct geometry_work *work, const struct backi
     geometry_watch_core(work);
     keep_curves(work, &level_sweep, "second level", verdict);
     double base_ns = over_zeroes ? sweep_hit_ns(work->sweep) : first->plateau_ns;
-    size_t count = sweep_knee_points(work->sweep, SWEEP_MINIMUM, base_ns, points);
+    size_t count = sweep_knee_points(work->sweep, base_ns, points);
     struct knee_interval found = knee_find_interval(points, count, level_sweep.from);
 
     if (judge_sweep(work, &level_sweep, &found, verdict) != 0)

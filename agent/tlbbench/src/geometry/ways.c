@@ -48,7 +48,7 @@ static int measure_capacity(struct geometry_work *work, unsigned doublings, doub
     effort.batch_seconds /= 2;
     add_ways_points(work->sweep, work->l1_entries, doublings);
     int status = sweep_measure(work->sweep, &source, &effort, work->session, verdict);
-    struct knee knee = geometry_read_knee(work, SWEEP_MINIMUM);
+    struct knee knee = geometry_read_knee(work);
 
     window_close(&window);
     if (status == 0 && knee.verdict == KNEE_FOUND && knee.pages > work->capacity[doublings])

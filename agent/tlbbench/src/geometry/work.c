@@ -44,11 +44,11 @@ int geometry_open_window(const struct geometry_work *work, const struct backing 
     return 0;
 }
 
-struct knee geometry_read_knee(const struct geometry_work *work, enum sweep_statistic statistic)
+struct knee geometry_read_knee(const struct geometry_work *work)
 {
     struct knee_point points[SWEEP_POINTS_MAX];
 
-    return knee_find(points, sweep_knee_points(work->sweep, statistic, work->l1_hit_ns, points));
+    return knee_find(points, sweep_knee_points(work->sweep, work->l1_hit_ns, points));
 }
 
 void geometry_add_points(struct sweep *sweep, double from, double to)

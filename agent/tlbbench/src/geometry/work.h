@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps of geometry_measure(), each in its file. Not for other modules. */
-#ifndef TLBBENCH_GEOMETRY_STEPS_H
-#define TLBBENCH_GEOMETRY_STEPS_H
+#ifndef TLBBENCH_GEOMETRY_WORK_H
+#define TLBBENCH_GEOMETRY_WORK_H
 
 #include "base/clock.h"
 #include "base/verdict.h"
@@ -62,7 +62,7 @@ void geometry_note_hit(struct geometry_work *work, double ns);
 int geometry_open_window(const struct geometry_work *work, const struct backing *backing, uint64_t stride_pages,
                          size_t pages_max, struct window *window, struct verdict *verdict);
 
-struct knee geometry_read_knee(const struct geometry_work *work, enum sweep_statistic statistic);
+struct knee geometry_read_knee(const struct geometry_work *work);
 
 /* Points from `from` to `to`, six to a doubling. */
 void geometry_add_points(struct sweep *sweep, double from, double to);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The working state of latency_measure_curves(): one series per backing, one cell per layout and footprint. Not for
- * others.
- */
+/* The working state of latency_measure(): one series per backing, one cell per layout and footprint. Not for others. */
 #ifndef TLBBENCH_LATENCY_SERIES_H
 #define TLBBENCH_LATENCY_SERIES_H
 

@@ -7,11 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Size of the data or unified cache of the highest level up to `level_max`; 0 when the kernel lists none. */
-static uint64_t read_cache_bytes(int64_t level_max)
+uint64_t cache_last_level_bytes(void)
 {
     enum { CACHE_INDEXES = 8 };
-    uint64_t bytes = 0;
+    uint64_t bytes = 32u << 20;
     int64_t best = 0;
 
     for (int index = 0; index < CACHE_INDEXES; index++) {
@@ -29,17 +28,10 @@ static uint64_t read_cache_bytes(int64_t level_max)
             continue;
         (void)snprintf(path, sizeof(path), "%s/type", directory);
         (void)tree_read_line("", path, text, sizeof(text)); /* absent = not one of instructions */
-        if (level > best && level <= level_max && size > 0 && strcmp(text, "Instruction") != 0) {
+        if (level > best && size > 0 && strcmp(text, "Instruction") != 0) {
             best = level;
             bytes = size;
         }
     }
     return bytes;
-}
-
-uint64_t cache_last_level_bytes(void)
-{
-    uint64_t bytes = read_cache_bytes(9);
-
-    return bytes > 0 ? bytes : 32u << 20;
 }

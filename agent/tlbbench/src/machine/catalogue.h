@@ -24,10 +24,7 @@ struct catalogue_entry {
     bool is_power;
     const struct tlb_structure *structures;
     size_t structure_count; /* 0 = nothing published: measure */
-    unsigned l2_hit_cycles; /* penalty over an L1 hit; 0 = unknown */
-    unsigned walkers;       /* 0 = unknown */
     enum confidence confidence;
-    const char *source; /* the first of them; tlb_catalogue.json lists all */
 };
 
 /* Each returns NULL when the processor is not in the catalogue. */

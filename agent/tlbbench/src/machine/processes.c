@@ -78,10 +78,8 @@ static void add_process(const char *name, void *context)
         return;
     process.pid = (int)pid;
     (void)snprintf(path, sizeof(path), "/proc/%d/status", process.pid);
-    if (tree_read(reading->root, path, text, sizeof(text)) < 0) {
-        reading->list->vanished++;
-        return;
-    }
+    if (tree_read(reading->root, path, text, sizeof(text)) < 0)
+        return; /* it has ended meanwhile */
     process_status_parse(text, &process);
     if (process.is_kernel_thread)
         return;

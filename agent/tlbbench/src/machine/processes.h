@@ -22,7 +22,6 @@ struct process_pages {
 struct process_list {
     struct process_pages *items;
     size_t count;
-    size_t vanished; /* processes that ended while they were read */
 };
 
 /* Reads /proc below `root`, sorted by pid, kernel threads left out. Returns 0, or -1 when memory ran out or /proc is

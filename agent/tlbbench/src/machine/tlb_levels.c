@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOURCES = SOURCE_DEVICE_TREE + 1 };
-
 /* A measured interval is widened by this before it contradicts a table: the knee's own definition (plateau + 5 %). */
 #define AGREEMENT_MARGIN 0.05
 
@@ -153,22 +151,22 @@ static bool claims_agree(struct claim a, struct claim b)
     return a.min * (1 - a_slack) <= b.max * (1 + b_slack) && b.min * (1 - b_slack) <= a.max * (1 + a_slack);
 }
 
-static bool all_agree(const struct claim claims[SOURCES])
+static bool all_agree(const struct claim claims[SOURCE_COUNT])
 {
-    for (int a = 0; a < SOURCES; a++)
-        for (int b = a + 1; b < SOURCES; b++)
+    for (int a = 0; a < SOURCE_COUNT; a++)
+        for (int b = a + 1; b < SOURCE_COUNT; b++)
             if (!claims_agree(claims[a], claims[b]))
                 return false;
     return true;
 }
 
-static void describe(struct disagreement *d, const struct claim claims[SOURCES])
+static void describe(struct disagreement *d, const struct claim claims[SOURCE_COUNT])
 {
     const char *separator = ":";
     char page[PAGE_TEXT_BYTES];
 
     (void)snprintf(d->text, sizeof(d->text), "L%u data %s entries", d->level, page_text(d->page_bytes, page));
-    for (int s = 0; s < SOURCES; s++) {
+    for (int s = 0; s < SOURCE_COUNT; s++) {
         if (claims[s].entries == 0)
             continue;
         text_append(d->text, sizeof(d->text), "%s %s says %u", separator, fact_source_name((enum fact_source)s),
@@ -215,11 +213,11 @@ int tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreem
     *count = 0;
     for (size_t i = 0; i < levels->count; i++) {
         const struct tlb_level *item = &levels->items[i];
-        struct claim claims[SOURCES];
+        struct claim claims[SOURCE_COUNT];
 
         if (!on_data_side(item->kind) || already_found(*found, *count, item))
             continue;
-        for (int s = 0; s < SOURCES; s++)
+        for (int s = 0; s < SOURCE_COUNT; s++)
             claims[s] = claim_of(levels, item, s);
         if (all_agree(claims))
             continue;
@@ -231,11 +229,8 @@ int tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreem
         memset(d, 0, sizeof(*d));
         d->level = item->level;
         d->page_bytes = item->page_bytes;
-        d->field = "entries";
-        d->cpuid = claims[SOURCE_CPUID].entries;
-        d->catalogue = claims[SOURCE_CATALOGUE].entries;
-        d->measured = claims[SOURCE_MEASURED].entries;
-        d->device_tree = claims[SOURCE_DEVICE_TREE].entries;
+        for (int s = 0; s < SOURCE_COUNT; s++)
+            d->entries[s] = claims[s].entries;
         describe(d, claims);
         explain(d, levels);
     }

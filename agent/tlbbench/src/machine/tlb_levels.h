@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of TLB levels (results.h) from several sources: collecting them, comparing them, writing them. */
-#ifndef TLBBENCH_TLB_H
-#define TLBBENCH_TLB_H
+/* Lists of TLB levels from several sources: collecting and comparing them. */
+#ifndef TLBBENCH_TLB_LEVELS_H
+#define TLBBENCH_TLB_LEVELS_H
 
 #include "base/verdict.h"
 
@@ -11,7 +11,7 @@
 enum tlb_kind { TLB_DATA, TLB_INSTRUCTION, TLB_UNIFIED, TLB_LOAD, TLB_STORE };
 const char *tlb_kind_name(enum tlb_kind kind);
 
-enum fact_source { SOURCE_CPUID, SOURCE_CATALOGUE, SOURCE_MEASURED, SOURCE_DEVICE_TREE };
+enum fact_source { SOURCE_CPUID, SOURCE_CATALOGUE, SOURCE_MEASURED, SOURCE_DEVICE_TREE, SOURCE_COUNT };
 const char *fact_source_name(enum fact_source source);
 
 enum confidence { CONFIDENCE_LOW, CONFIDENCE_MEDIUM, CONFIDENCE_HIGH };
@@ -42,8 +42,7 @@ struct tlb_level_list {
 struct disagreement {
     unsigned level;
     uint64_t page_bytes;
-    const char *field;                                /* "entries", "ways" */
-    unsigned cpuid, catalogue, measured, device_tree; /* 0 = this source says nothing */
+    unsigned entries[SOURCE_COUNT]; /* by enum fact_source; 0 = this source says nothing */
     char text[REASON_BYTES];
 };
 

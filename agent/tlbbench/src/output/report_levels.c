@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOURCES = SOURCE_DEVICE_TREE + 1, CELL_BYTES = 48 };
+enum { CELL_BYTES = 48 };
 
 static const uint64_t SIZE_4M = UINT64_C(4) << 20;
 
@@ -22,13 +22,13 @@ struct row {
     uint64_t page_bytes;
     enum side side;
     bool disputed;
-    const struct tlb_level *cells[SOURCES];
+    const struct tlb_level *cells[SOURCE_COUNT];
 };
 
 struct table {
     struct row *rows;
     size_t count;
-    bool has[SOURCES];
+    bool has[SOURCE_COUNT];
     bool any_low, any_disputed;
 };
 
@@ -175,7 +175,7 @@ static const char *kind_text(const struct row *row)
 static void print_rows(FILE *out, const struct table *table)
 {
     char page[PAGE_TEXT_BYTES];
-    char line[CELL_BYTES * SOURCES];
+    char line[CELL_BYTES * SOURCE_COUNT];
 
     line[0] = '\0';
     text_append(line, sizeof(line), "  level page  kind   ");

@@ -70,12 +70,6 @@ void tlb_structures_to_json(const struct tlb_structure *structures, size_t count
     json_end_array(j);
 }
 
-static void claim_to_json(struct json *j, enum fact_source source, unsigned entries)
-{
-    if (entries != 0)
-        json_u64(j, fact_source_name(source), entries);
-}
-
 void tlb_disagreements_to_json(const struct disagreement *found, size_t count, struct json *j, const char *key)
 {
     json_begin_array(j, key);
@@ -85,12 +79,11 @@ void tlb_disagreements_to_json(const struct disagreement *found, size_t count, s
         json_begin_object(j, NULL);
         json_u64(j, "level", d->level);
         json_u64(j, "page_bytes", d->page_bytes);
-        json_string(j, "field", d->field);
+        json_string(j, "field", "entries");
         json_begin_object(j, "values");
-        claim_to_json(j, SOURCE_CPUID, d->cpuid);
-        claim_to_json(j, SOURCE_CATALOGUE, d->catalogue);
-        claim_to_json(j, SOURCE_MEASURED, d->measured);
-        claim_to_json(j, SOURCE_DEVICE_TREE, d->device_tree);
+        for (int source = 0; source < SOURCE_COUNT; source++)
+            if (d->entries[source] != 0)
+                json_u64(j, fact_source_name((enum fact_source)source), d->entries[source]);
         json_end_object(j);
         json_string(j, "text", d->text);
         json_end_object(j);

@@ -61,7 +61,7 @@ void probe_warm_up(struct probe *probe, uint64_t lines, double seconds)
     uint64_t unchecked = 0;
 
     for (uint64_t done = 0; done < lines; done += each) {
-        uint64_t line = probe_next_line(&probe->access, probe->lines);
+        uint64_t line = rng_below(&probe->access, probe->lines);
 
         (void)*(const volatile uint64_t *)(probe->base + line * PROBE_LINE_BYTES);
         (void)probe_read_lines(probe->region, &probe->between, probe->lines_between);
@@ -92,7 +92,7 @@ static struct part time_part(struct probe *probe, uint64_t accesses, uint64_t in
     /* The compiler cannot know that it is zero, so each address waits for the load before it. */
     __asm__ volatile("" : "+r"(zero));
     for (uint64_t done = 0; done < accesses; done++) {
-        uint64_t line = probe_next_line(&probe->access, probe->lines);
+        uint64_t line = rng_below(&probe->access, probe->lines);
         const char *address = probe->base + line * PROBE_LINE_BYTES + carried;
         uint64_t start = counter_read();
         uint64_t value = *(const volatile uint64_t *)address;

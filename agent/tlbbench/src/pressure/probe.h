@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Single random accesses, timed alone, with other cache lines read between them: what a walk costs a program whose
- * page-table lines do not stay in the caches. The loops; latency_pressure.c decides what to measure. */
-#ifndef TLBBENCH_PRESSURE_H
-#define TLBBENCH_PRESSURE_H
+ * page-table lines do not stay in the caches. The loops; pressure.c decides what to measure. */
+#ifndef TLBBENCH_PRESSURE_PROBE_H
+#define TLBBENCH_PRESSURE_PROBE_H
 
 #include "base/rng.h"
 #include "engine/counter.h"
@@ -33,13 +33,6 @@ struct probe {
     struct rng access;   /* the same seed visits the same lines, whatever the backing */
     struct rng between;
 };
-
-/* A random line of `lines`. The generator counts through all 2^64 states, so it has no short cycle, and the high bits
- * of its mixed output choose, so no line is preferred. */
-static inline uint64_t probe_next_line(struct rng *rng, uint64_t lines)
-{
-    return rng_below(rng, lines);
-}
 
 /* Reads `count` lines: pages at random, PROBE_LINES_PER_PAGE different lines of each. Returns the sum of their first
  * words, so that no read can be left out. */

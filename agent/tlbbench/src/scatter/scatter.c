@@ -212,7 +212,7 @@ static size_t cost_points(const struct sweep *sweep, struct scatter_point points
 {
     struct knee_point costs[SWEEP_POINTS_MAX];
     /* The best over all places: what disturbs only adds. */
-    size_t count = sweep_knee_points(sweep, SWEEP_MINIMUM, 0, costs);
+    size_t count = sweep_knee_points(sweep, 0, costs);
 
     for (size_t index = 0; index < count; index++) {
         /* The control is subtracted; an L1 hit is put back so that 5 % of nothing is not requested. */
