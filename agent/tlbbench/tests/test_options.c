@@ -33,7 +33,7 @@ static void defaults(struct harness *h)
     char line[] = "run";
 
     CHECK(parse(&options, line, error) == OPTIONS_OK);
-    CHECK(options.command == COMMAND_RUN && options.profile == PROFILE_QUICK && options.output == OUTPUT_AUTO);
+    CHECK(options.command == COMMAND_RUN && options.profile == PROFILE_QUICK && !options.json && !options.text);
     CHECK_U64(options.seed, 1);
     CHECK_I64(options.numa_node, -1);
     CHECK(options_want_page_size(&options, 4096) && options_want_page_size(&options, UINT64_C(1) << 30));

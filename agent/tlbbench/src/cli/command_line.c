@@ -111,13 +111,13 @@ static enum options_status read_option(struct options *options, int argc, char *
     if (note_given(given, spec, error) != OPTIONS_OK)
         return OPTIONS_ERROR;
     if (spec->value == NULL)
-        return value == NULL && spec->read(options, "") ? OPTIONS_OK : fail(error, spec->name, value, "no value");
+        return value == NULL && option_read(spec, options, "") ? OPTIONS_OK : fail(error, spec->name, value, "no value");
     if (value == NULL) {
         if (*index + 1 >= argc)
             return fail(error, spec->name, "", spec->range);
         value = argv[++*index];
     }
-    return spec->read(options, value) ? OPTIONS_OK : fail(error, spec->name, value, spec->range);
+    return option_read(spec, options, value) ? OPTIONS_OK : fail(error, spec->name, value, spec->range);
 }
 
 static enum options_status read_command(struct options *options, const char *text, char error[OPTIONS_ERROR_BYTES])

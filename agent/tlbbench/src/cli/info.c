@@ -125,7 +125,7 @@ static int print(const struct observation *o, FILE *out, char error[OPTIONS_ERRO
     status = known_tlbs_read(&known, o->environment);
     if (status != 0)
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left");
-    else if ((o->options->output == OUTPUT_JSON ? print_json : print_text)(o, &known, out) != 0) {
+    else if ((o->options->json ? print_json : print_text)(o, &known, out) != 0) {
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));
         status = -1;
     }

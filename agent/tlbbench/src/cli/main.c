@@ -96,8 +96,7 @@ int main(int argc, char **argv)
     case OPTIONS_OK:
         break;
     }
-    if (options.output == OUTPUT_AUTO)
-        options.output = isatty(STDOUT_FILENO) ? OUTPUT_TEXT : OUTPUT_JSON;
+    options.json = options.json || (!options.text && !isatty(STDOUT_FILENO));
     recover(&options);
     if (options.command == COMMAND_INFO || options.command == COMMAND_DECODE)
         return observe(&options);

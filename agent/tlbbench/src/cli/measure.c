@@ -78,7 +78,7 @@ static int measure_in(const struct options *options, struct environment *environ
     } else {
         double seconds = (double)(clock_now_ns() - start_ns) / 1e9;
 
-        status = options->output == OUTPUT_JSON
+        status = options->json
                      ? print_document(options, environment, &result, started_at, seconds, out)
                      : print_report(environment, &result, out);
         if (status != 0)

@@ -5,6 +5,7 @@
 #include "latency/result.h"
 #include "rows/result.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* Limits that no machine of today reaches; they stop a slip of the finger, not a use. */
@@ -20,74 +21,40 @@
 #define MAX_WORKERS 1024
 #define MAX_NUMA_NODE 1023 /* MAX_NUMNODES of Linux is 1 << 10 */
 
-/* Calls `read` for every item of a comma-separated list; false when one is refused or there are none. */
-static bool read_list(struct options *options, const char *value, bool (*read)(struct options *, const char *))
-{
-    char item[64];
-
-    for (;;) {
-        size_t length = strcspn(value, ",");
-
-        if (length == 0 || length >= sizeof(item))
-            return false;
-        memcpy(item, value, length);
-        item[length] = '\0';
-        if (!read(options, item))
-            return false;
-        if (value[length] == '\0')
-            return true;
-        value += length + 1;
-    }
-}
-
-static bool read_json(struct options *options, const char *value)
-{
-    (void)value;
-    options->output = OUTPUT_JSON;
-    return true;
-}
-
-static bool read_text(struct options *options, const char *value)
-{
-    (void)value;
-    options->output = OUTPUT_TEXT;
-    return true;
-}
-
 static bool read_profile(struct options *options, const char *value)
 {
     options->profile = strcmp(value, "full") == 0 ? PROFILE_FULL : PROFILE_QUICK;
     return strcmp(value, "full") == 0 || strcmp(value, "quick") == 0;
 }
 
-static bool read_page_size(struct options *options, const char *item)
+static bool read_progress(struct options *options, const char *value)
 {
-    uint64_t bytes = 0;
+    static const char *const names[] = {
+        [PROGRESS_AUTO] = "auto", [PROGRESS_ALWAYS] = "always", [PROGRESS_NEVER] = "never"};
 
-    if (strcmp(item, "thp") == 0 || strcmp(item, "THP") == 0) {
-        bool is_first = !options->thp;
-
-        options->thp = true;
-        return is_first;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(value, names[i]) == 0) {
+            options->progress = (enum option_progress)i;
+            return true;
+        }
     }
-    if (!parse_size(item, &bytes) || bytes < MIN_PAGE_BYTES || bytes > MAX_PAGE_BYTES || (bytes & (bytes - 1)) != 0)
-        return false;
-    if (options->page_size_count == OPTIONS_MAX_LIST ||
-        (options->page_size_count > 0 && options_want_page_size(options, bytes)))
-        return false;
-    options->page_sizes[options->page_size_count++] = bytes;
-    return true;
+    return false;
 }
 
-static bool read_page_sizes(struct options *options, const char *value)
+/* A size in bytes between two others. */
+static bool read_size(const char *value, uint64_t least, uint64_t most, uint64_t *bytes)
 {
-    return read_list(options, value, read_page_size);
+    return parse_size(value, bytes) && *bytes >= least && *bytes <= most;
 }
 
 static bool read_max_memory(struct options *options, const char *value)
 {
-    return parse_size(value, &options->max_memory_bytes) && options->max_memory_bytes >= MIN_MEMORY_BYTES &&
-           options->max_memory_bytes <= MAX_MEMORY_BYTES;
+    return read_size(value, MIN_MEMORY_BYTES, MAX_MEMORY_BYTES, &options->max_memory_bytes);
+}
+
+static bool read_segment(struct options *options, const char *value)
+{
+    return read_size(value, MIN_MEMORY_BYTES, MAX_MEMORY_BYTES, &options->rows.segment_bytes);
 }
 
 static bool read_time_limit(struct options *options, const char *value)
@@ -117,92 +84,71 @@ static bool read_seed(struct options *options, const char *value)
     return parse_u64(value, &options->seed);
 }
 
-static bool read_reserve(struct options *options, const char *value)
-{
-    (void)value;
-    options->reserve = true;
-    return true;
-}
-
-static bool read_keep_priority(struct options *options, const char *value)
-{
-    (void)value;
-    options->keep_priority = true;
-    return true;
-}
-
-static bool read_progress(struct options *options, const char *value)
-{
-    static const char *const names[] = {
-        [PROGRESS_AUTO] = "auto", [PROGRESS_ALWAYS] = "always", [PROGRESS_NEVER] = "never"};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(value, names[i]) == 0) {
-            options->progress = (enum option_progress)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool read_processes(struct options *options, const char *value)
-{
-    (void)value;
-    options->processes = true;
-    return true;
-}
-
-static bool read_registers(struct options *options, const char *value)
-{
-    (void)value;
-    options->registers = true;
-    return true;
-}
-
 static bool read_root(struct options *options, const char *value)
 {
     options->root = value;
     return value[0] != '\0';
 }
 
+/* --- items of lists --------------------------------------------------------------------------------------------- */
+
+/* Appends the number; false when it is in the list already or there is no room. */
+static bool add_number(uint64_t list[OPTIONS_MAX_LIST], size_t *count, uint64_t number)
+{
+    for (size_t i = 0; i < *count; i++)
+        if (list[i] == number)
+            return false;
+    if (*count == OPTIONS_MAX_LIST)
+        return false;
+    list[(*count)++] = number;
+    return true;
+}
+
+static bool read_page_size(struct options *options, const char *item)
+{
+    uint64_t bytes = 0;
+
+    if (strcmp(item, "thp") == 0 || strcmp(item, "THP") == 0) {
+        bool is_first = !options->thp;
+
+        options->thp = true;
+        return is_first;
+    }
+    return read_size(item, MIN_PAGE_BYTES, MAX_PAGE_BYTES, &bytes) && (bytes & (bytes - 1)) == 0 &&
+           add_number(options->page_sizes, &options->page_size_count, bytes);
+}
+
 static bool read_row_width(struct options *options, const char *item)
 {
     uint64_t bytes = 0;
 
-    if (!parse_size(item, &bytes) || bytes < MIN_ROW_BYTES || bytes > MAX_ROW_BYTES || bytes % 8 != 0)
-        return false;
-    for (size_t i = 0; i < options->rows.row_bytes_count; i++)
-        if (options->rows.row_bytes[i] == bytes)
-            return false;
-    if (options->rows.row_bytes_count == OPTIONS_MAX_LIST)
-        return false;
-    options->rows.row_bytes[options->rows.row_bytes_count++] = bytes;
-    return true;
-}
-
-static bool read_row_bytes(struct options *options, const char *value)
-{
-    return read_list(options, value, read_row_width);
+    return read_size(item, MIN_ROW_BYTES, MAX_ROW_BYTES, &bytes) && bytes % 8 == 0 &&
+           add_number(options->rows.row_bytes, &options->rows.row_bytes_count, bytes);
 }
 
 static bool read_worker_count(struct options *options, const char *item)
 {
     uint64_t workers = 0;
 
-    if (!parse_u64(item, &workers) || workers < 1 || workers > MAX_WORKERS)
-        return false;
-    for (size_t i = 0; i < options->rows.workers_count; i++)
-        if (options->rows.workers[i] == workers)
-            return false;
-    if (options->rows.workers_count == OPTIONS_MAX_LIST)
-        return false;
-    options->rows.workers[options->rows.workers_count++] = (unsigned)workers;
-    return true;
+    return parse_u64(item, &workers) && workers >= 1 && workers <= MAX_WORKERS &&
+           add_number(options->rows.workers, &options->rows.workers_count, workers);
 }
 
-static bool read_workers(struct options *options, const char *value)
+/* Kept rising. */
+static bool read_footprint(struct options *options, const char *item)
 {
-    return read_list(options, value, read_worker_count);
+    uint64_t *list = options->latency.footprints;
+    size_t *count = &options->latency.footprint_count;
+    uint64_t bytes = 0;
+
+    if (!read_size(item, MIN_FOOTPRINT_BYTES, MAX_MEMORY_BYTES, &bytes) || bytes % MIN_FOOTPRINT_BYTES != 0 ||
+        !add_number(list, count, bytes))
+        return false;
+    for (size_t at = *count - 1; at > 0 && list[at - 1] > bytes; at--) {
+        list[at] = list[at - 1];
+        list[at - 1] = bytes;
+    }
+    return true;
 }
 
 /* Adds the bit of the name found in `names`; false when it is not there or is in the set already. */
@@ -226,21 +172,11 @@ static bool read_mode(struct options *options, const char *item)
     return add_named(&options->rows.modes, names, sizeof(names) / sizeof(names[0]), item);
 }
 
-static bool read_modes(struct options *options, const char *value)
-{
-    return read_list(options, value, read_mode);
-}
-
 static bool read_key(struct options *options, const char *item)
 {
     const char *const names[] = {row_keys_name(KEYS_UNIFORM), row_keys_name(KEYS_ZIPF)};
 
     return add_named(&options->rows.keys, names, sizeof(names) / sizeof(names[0]), item);
-}
-
-static bool read_keys(struct options *options, const char *value)
-{
-    return read_list(options, value, read_key);
 }
 
 static bool read_read(struct options *options, const char *item)
@@ -249,44 +185,6 @@ static bool read_read(struct options *options, const char *item)
                                  row_read_name(READ_INDEX_THEN_ROW)};
 
     return add_named(&options->rows.reads, names, sizeof(names) / sizeof(names[0]), item);
-}
-
-static bool read_reads(struct options *options, const char *value)
-{
-    return read_list(options, value, read_read);
-}
-
-static bool read_segment(struct options *options, const char *value)
-{
-    return parse_size(value, &options->rows.segment_bytes) && options->rows.segment_bytes >= MIN_MEMORY_BYTES &&
-           options->rows.segment_bytes <= MAX_MEMORY_BYTES;
-}
-
-/* Kept rising. */
-static bool read_footprint(struct options *options, const char *item)
-{
-    uint64_t bytes = 0;
-    size_t place = 0;
-
-    if (!parse_size(item, &bytes) || bytes < MIN_FOOTPRINT_BYTES || bytes > MAX_MEMORY_BYTES ||
-        bytes % MIN_FOOTPRINT_BYTES != 0)
-        return false;
-    while (place < options->latency.footprint_count && options->latency.footprints[place] < bytes)
-        place++;
-    if (place < options->latency.footprint_count && options->latency.footprints[place] == bytes)
-        return false;
-    if (options->latency.footprint_count == OPTIONS_MAX_LIST)
-        return false;
-    memmove(&options->latency.footprints[place + 1], &options->latency.footprints[place],
-            (options->latency.footprint_count - place) * sizeof(options->latency.footprints[0]));
-    options->latency.footprints[place] = bytes;
-    options->latency.footprint_count++;
-    return true;
-}
-
-static bool read_footprints(struct options *options, const char *value)
-{
-    return read_list(options, value, read_footprint);
 }
 
 static bool read_curve(struct options *options, const char *item)
@@ -298,51 +196,83 @@ static bool read_curve(struct options *options, const char *item)
     return add_named(&options->latency.curves, names, LATENCY_CURVE_COUNT, item);
 }
 
-static bool read_curves(struct options *options, const char *value)
-{
-    return read_list(options, value, read_curve);
-}
+/* --- the table -------------------------------------------------------------------------------------------------- */
+
+#define FLAG(member) NULL, false, offsetof(struct options, member)
+#define WHOLE(read) read, false, 0
+#define EACH(read) read, true, 0
 
 const struct option_spec option_specs[] = {
     {"--json", NULL, FOR_ALL, NULL, "print the JSON document (the default when standard output is no terminal)",
-     read_json},
-    {"--text", NULL, FOR_ALL, NULL, "print the readable report (the default on a terminal)", read_text},
-    {"--profile", "NAME", FOR_MEASURING, "quick or full", "how much to measure (default: quick)", read_profile},
+     FLAG(json)},
+    {"--text", NULL, FOR_ALL, NULL, "print the readable report (the default on a terminal)", FLAG(text)},
+    {"--profile", "NAME", FOR_MEASURING, "quick or full", "how much to measure (default: quick)", WHOLE(read_profile)},
     {"--page-sizes", "LIST", FOR_MEASURING,
      "powers of two from 4K to 16G, and thp, separated by commas, at most 16, none twice",
-     "page sizes to measure (default: all that the machine has)", read_page_sizes},
+     "page sizes to measure (default: all that the machine has)", EACH(read_page_size)},
     {"--max-memory", "SIZE", FOR_MEASURING, "1M to 64T, a whole number of bytes, K, M, G or T",
-     "most memory to use (default: 25 % of MemAvailable, less in a cgroup)", read_max_memory},
-    {"--time-limit", "SECONDS", FOR_MEASURING, "0.1 to 3600", "stop measuring after this time", read_time_limit},
+     "most memory to use (default: 25 % of MemAvailable, less in a cgroup)", WHOLE(read_max_memory)},
+    {"--time-limit", "SECONDS", FOR_MEASURING, "0.1 to 3600", "stop measuring after this time", WHOLE(read_time_limit)},
     {"--cpus", "LIST", FOR_MEASURING, "CPU numbers such as 0-3,8", "CPUs to measure on (default: those allowed)",
-     read_cpus},
-    {"--numa-node", "N", FOR_MEASURING, "0 to 1023", "NUMA node to take memory from", read_numa_node},
-    {"--seed", "N", FOR_MEASURING, "0 to 18446744073709551615", "seed of all random orders (default: 1)", read_seed},
+     WHOLE(read_cpus)},
+    {"--numa-node", "N", FOR_MEASURING, "0 to 1023", "NUMA node to take memory from", WHOLE(read_numa_node)},
+    {"--seed", "N", FOR_MEASURING, "0 to 18446744073709551615", "seed of all random orders (default: 1)",
+     WHOLE(read_seed)},
     {"--reserve", NULL, FOR_MEASURING, NULL,
      "reserve huge pages for the measurement and restore the previous nr_hugepages at the end (needs root)",
-     read_reserve},
-    {"--keep-priority", NULL, FOR_MEASURING, NULL, "do not lower the priority (nice, SCHED_BATCH)", read_keep_priority},
+     FLAG(reserve)},
+    {"--keep-priority", NULL, FOR_MEASURING, NULL, "do not lower the priority (nice, SCHED_BATCH)",
+     FLAG(keep_priority)},
     {"--progress", "WHEN", FOR_MEASURING, "auto, always or never",
-     "progress lines on standard error (default: auto, when it is a terminal)", read_progress},
+     "progress lines on standard error (default: auto, when it is a terminal)", WHOLE(read_progress)},
     {"--row-bytes", "LIST", FOR_ROWS, "multiples of 8 from 16 to 1M, separated by commas, at most 16, none twice",
-     "row widths (default: 128,8K,16K)", read_row_bytes},
+     "row widths (default: 128,8K,16K)", EACH(read_row_width)},
     {"--workers", "LIST", FOR_ROWS, "1 to 1024, separated by commas, at most 16, none twice",
-     "numbers of concurrent workers (default: those of the profile)", read_workers},
-    {"--mode", "LIST", FOR_ROWS, "threads, processes, none twice", "kinds of workers (default: both)", read_modes},
-    {"--keys", "LIST", FOR_ROWS, "uniform, zipf, none twice", "distributions of the keys (default: both)", read_keys},
+     "numbers of concurrent workers (default: those of the profile)", EACH(read_worker_count)},
+    {"--mode", "LIST", FOR_ROWS, "threads, processes, none twice", "kinds of workers (default: both)", EACH(read_mode)},
+    {"--keys", "LIST", FOR_ROWS, "uniform, zipf, none twice", "distributions of the keys (default: both)",
+     EACH(read_key)},
     {"--read", "LIST", FOR_ROWS, "header, row, index_then_row, none twice", "what is read per row (default: all)",
-     read_reads},
+     EACH(read_read)},
     {"--segment", "SIZE", FOR_ROWS, "1M to 64T, a whole number of bytes, K, M, G or T",
-     "bytes of the shared segment (default: as large as allowed)", read_segment},
+     "bytes of the shared segment (default: as large as allowed)", WHOLE(read_segment)},
     {"--footprints", "LIST", FOR_LATENCY, "multiples of 64K up to 64T, separated by commas, at most 16, none twice",
-     "footprints of the curves (default: those of the profile)", read_footprints},
+     "footprints of the curves (default: those of the profile)", EACH(read_footprint)},
     {"--curves", "LIST", FOR_LATENCY, "line_per_page, random_64b, packed, pressure, none twice",
-     "what is measured (default: all)", read_curves},
+     "what is measured (default: all)", EACH(read_curve)},
     {"--root", "DIR", FOR(COMMAND_INFO), "a directory that holds proc and sys",
-     "read a captured tree instead of the running system", read_root},
-    {"--processes", NULL, FOR(COMMAND_INFO), NULL, "add the page use of every process", read_processes},
+     "read a captured tree instead of the running system", WHOLE(read_root)},
+    {"--processes", NULL, FOR(COMMAND_INFO), NULL, "add the page use of every process", FLAG(processes)},
     {"--registers", NULL, FOR(COMMAND_INFO), NULL, "print only the CPUID registers, in the layout that decode reads",
-     read_registers},
+     FLAG(registers)},
 };
 
 const size_t option_spec_count = sizeof(option_specs) / sizeof(option_specs[0]);
+
+/* Reads every item of a comma-separated list; false when one is refused or there are none. */
+static bool read_list(const struct option_spec *spec, struct options *options, const char *value)
+{
+    char item[64];
+
+    for (;;) {
+        size_t length = strcspn(value, ",");
+
+        if (length == 0 || length >= sizeof(item))
+            return false;
+        memcpy(item, value, length);
+        item[length] = '\0';
+        if (!spec->read(options, item))
+            return false;
+        if (value[length] == '\0')
+            return true;
+        value += length + 1;
+    }
+}
+
+bool option_read(const struct option_spec *spec, struct options *options, const char *value)
+{
+    if (spec->value != NULL)
+        return spec->is_list ? read_list(spec, options, value) : spec->read(options, value);
+    *(bool *)((char *)options + spec->flag) = true;
+    return true;
+}

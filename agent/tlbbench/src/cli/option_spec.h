@@ -18,10 +18,15 @@ struct option_spec {
     unsigned commands;
     const char *range; /* the valid values, for the error message and the help */
     const char *help;
-    bool (*read)(struct options *options, const char *value);
+    bool (*read)(struct options *options, const char *value); /* NULL for a flag */
+    bool is_list; /* separated by commas: `read` gets each item */
+    size_t flag;  /* offset of the bool that a flag sets */
 };
 
 extern const struct option_spec option_specs[];
 extern const size_t option_spec_count;
+
+/* Stores the value that was given for the option. Returns false when it is not valid. */
+bool option_read(const struct option_spec *spec, struct options *options, const char *value);
 
 #endif

@@ -22,7 +22,6 @@ enum command_id {
     COMMAND_COUNT,
 };
 
-enum option_output { OUTPUT_AUTO, OUTPUT_JSON, OUTPUT_TEXT };
 enum option_profile { PROFILE_QUICK, PROFILE_FULL };
 enum option_progress { PROGRESS_AUTO, PROGRESS_ALWAYS, PROGRESS_NEVER };
 
@@ -33,7 +32,7 @@ enum {
 
 struct options {
     enum command_id command;
-    enum option_output output;
+    bool json, text; /* what to print; neither: by where standard output goes */
     enum option_profile profile;
     enum option_progress progress;
     /* Page sizes to measure, base pages among them. page_size_count 0 and !thp_only = every size and THP. */

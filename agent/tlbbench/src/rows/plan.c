@@ -8,8 +8,8 @@
 enum { SPECS_MAX = 4096 };
 
 static const uint64_t DEFAULT_ROW_BYTES[] = {128, 8192, 16384};
-static const unsigned FULL_WORKERS[] = {1, 2, 4, 8, 16, 32, 64, 128};
-static const unsigned QUICK_WORKERS[] = {1, 8, 64};
+static const uint64_t FULL_WORKERS[] = {1, 2, 4, 8, 16, 32, 64, 128};
+static const uint64_t QUICK_WORKERS[] = {1, 8, 64};
 
 static void add_spec(const struct rows_request *request, struct rows_spec spec, struct rows_specs *specs)
 {
@@ -36,7 +36,7 @@ static bool is_in_profile(const struct rows_request *request, bool full, const s
 
 int rows_plan(const struct rows_request *request, bool full, struct rows_specs *specs)
 {
-    const unsigned *workers = request->workers_count > 0 ? request->workers : full ? FULL_WORKERS : QUICK_WORKERS;
+    const uint64_t *workers = request->workers_count > 0 ? request->workers : full ? FULL_WORKERS : QUICK_WORKERS;
     size_t worker_steps = request->workers_count > 0 ? request->workers_count
                           : full                     ? sizeof(FULL_WORKERS) / sizeof(FULL_WORKERS[0])
                                                      : sizeof(QUICK_WORKERS) / sizeof(QUICK_WORKERS[0]);
@@ -52,7 +52,7 @@ int rows_plan(const struct rows_request *request, bool full, struct rows_specs *
         for (size_t step = 0; step < worker_steps; step++) {
             for (unsigned combination = 0; combination < 12; combination++) {
                 struct rows_spec spec = {.row_bytes = widths[width],
-                                         .workers = workers[step],
+                                         .workers = (unsigned)workers[step],
                                          .mode = combination % 2,
                                          .keys = combination / 2 % 2,
                                          .read = combination / 4};

@@ -56,7 +56,7 @@ enum {
 struct rows_request {
     uint64_t row_bytes[ROWS_LIST_MAX];
     size_t row_bytes_count; /* 0 = 128, 8192 and 16384 */
-    unsigned workers[ROWS_LIST_MAX];
+    uint64_t workers[ROWS_LIST_MAX];
     size_t workers_count;   /* 0 = those of the profile */
     unsigned modes;         /* SET_BIT(enum row_mode) */
     unsigned keys;          /* SET_BIT(enum row_keys) */
