@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"
+#include "base/units.h"
 #include "base/verdict.h"
 #include "engine/counter.h"
 #include "harness.h"
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <time.h>
 
-#define MIB (UINT64_C(1) << 20)
 #define P2M (UINT64_C(2) << 20)
 #define P1G (UINT64_C(1) << 30)
 
@@ -55,7 +55,7 @@ static void all_lines_between_are_read(struct harness *h)
     if (base == NULL)
         abort();
     memset(base, 0, pieces * PROBE_PIECE_BYTES);
-    for (uint64_t at = 0; at < pieces * PROBE_PIECE_BYTES; at += PROBE_LINE_BYTES)
+    for (uint64_t at = 0; at < pieces * PROBE_PIECE_BYTES; at += CACHE_LINE_BYTES)
         base[at] = 1;
     for (size_t index = 0; index < sizeof(counts) / sizeof(counts[0]); index++)
         CHECK_U64(probe_read_lines(&region, &rng, counts[index]) & 0xffff, counts[index]);
@@ -72,8 +72,8 @@ static void lines_of_a_page_differ(struct harness *h)
     if (page == NULL)
         abort();
     memset(page, 0, PROBE_PIECE_BYTES);
-    for (unsigned line = 0; line < PROBE_PIECE_BYTES / PROBE_LINE_BYTES; line++)
-        page[line * PROBE_LINE_BYTES / sizeof(*page)] = UINT64_C(1) << line;
+    for (unsigned line = 0; line < PROBE_PIECE_BYTES / CACHE_LINE_BYTES; line++)
+        page[line * CACHE_LINE_BYTES / sizeof(*page)] = UINT64_C(1) << line;
     for (unsigned draw = 0; draw < 100; draw++) {
         uint64_t sum = probe_read_lines(&region, &rng, PROBE_LINES_PER_PAGE);
 
@@ -121,7 +121,7 @@ static void far_accesses_take_longer(struct harness *h)
     struct probe_region region = {base, 64 * MIB / PROBE_PIECE_BYTES};
     struct probe near = {.base = base, .lines = NEAR_LINES, .region = &region, .access = rng_new(1, 1)};
     struct probe far = {.base = base,
-                        .lines = 64 * MIB / PROBE_LINE_BYTES,
+                        .lines = 64 * MIB / CACHE_LINE_BYTES,
                         .region = &region,
                         .lines_between = 64,
                         .access = rng_new(1, 2),

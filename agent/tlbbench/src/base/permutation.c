@@ -12,6 +12,13 @@ void permutation_shuffle(uint32_t *order, size_t count, struct rng *rng)
     }
 }
 
+void permutation_fill(uint32_t *order, size_t count, struct rng *rng)
+{
+    for (size_t index = 0; index < count; index++)
+        order[index] = (uint32_t)index;
+    permutation_shuffle(order, count, rng);
+}
+
 struct permutation permutation_new(uint64_t count, uint64_t seed)
 {
     struct rng rng = rng_new(seed, count);

@@ -8,9 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Shuffles `order` (0 .. count - 1 in any order before) evenly: the cycle visits order[0], order[1], ... and returns.
- */
+/* Shuffles `order` evenly. */
 void permutation_shuffle(uint32_t *order, size_t count, struct rng *rng);
+
+/* Fills `order` with 0 .. count - 1 at random. */
+void permutation_fill(uint32_t *order, size_t count, struct rng *rng);
 
 /*
  * A permutation of 0 .. count - 1 without a table, for cycles of millions of nodes: the memory beside the measured area

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/info.h"
 
+#include "base/clock.h"
 #include "base/verdict.h"
 #include "cli/command_line.h"
 #include "machine/cpuid.h"
@@ -58,42 +59,32 @@ static void known_tlbs_to_json(const struct known_tlbs *known, struct json *j)
     json_end_object(j);
 }
 
-static double seconds_since(const struct timespec *start)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - start->tv_sec) + 1e-9 * (double)(now.tv_nsec - start->tv_nsec);
-}
-
 struct observation {
     const struct options *options;
     const struct environment *environment;
     const struct process_list *processes;
-    struct timespec started_at, start;
+    struct timespec started_at;
+    uint64_t start_ns;
 };
 
 static int print_json(const struct observation *o, const struct known_tlbs *known, FILE *out)
 {
-    double seconds = seconds_since(&o->start);
-    struct section_result section = {
-        .name = command_name(o->options->command), .verdict = {STATUS_OK, ""}, .duration_seconds = seconds};
-    struct document document = {.command = command_name(o->options->command),
+    struct section_result section = {.name = command_name(o->options->command),
+                                     .verdict = {STATUS_OK, ""},
+                                     .duration_seconds = (double)(clock_now_ns() - o->start_ns) / 1e9};
+    struct document document = {.command = section.name,
                                 .seed = o->options->seed,
                                 .environment = o->environment,
                                 .processes = o->processes,
                                 .sections = &section,
                                 .section_count = 1,
                                 .started_at = o->started_at,
-                                .duration_seconds = seconds,
-                                .exit_status = 0};
+                                .start_ns = o->start_ns};
     struct json j;
 
-    json_init(&j, out);
-    document_begin(&document, &j);
+    document_begin(&document, out, &j);
     known_tlbs_to_json(known, &j);
-    json_end_object(&j);
-    return json_finish(&j);
+    return document_end(&j);
 }
 
 static int print_text(const struct observation *o, const struct known_tlbs *known, FILE *out)
@@ -117,20 +108,18 @@ static int print(const struct observation *o, FILE *out, char error[OPTIONS_ERRO
 
     if (o->options->registers) {
         cpuid_write(&o->environment->cpuid, out);
-        if (fflush(out) == 0)
-            return 0;
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));
-        return -1;
-    }
-    status = known_tlbs_read(&known, o->environment);
-    if (status != 0)
+        status = fflush(out);
+    } else if (known_tlbs_read(&known, o->environment) != 0) {
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left");
-    else if ((o->options->json ? print_json : print_text)(o, &known, out) != 0) {
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));
-        status = -1;
+        known_tlbs_free(&known);
+        return -1;
+    } else {
+        status = (o->options->json ? print_json : print_text)(o, &known, out);
+        known_tlbs_free(&known);
     }
-    known_tlbs_free(&known);
-    return status;
+    if (status != 0)
+        (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));
+    return status != 0 ? -1 : 0;
 }
 
 /* Starts the clock and returns the environment to fill, which the caller frees; NULL with `error` when memory ran out.
@@ -143,7 +132,7 @@ static struct environment *begin(struct observation *o, const struct options *op
     o->options = options;
     o->environment = environment;
     (void)clock_gettime(CLOCK_REALTIME, &o->started_at);
-    (void)clock_gettime(CLOCK_MONOTONIC, &o->start);
+    o->start_ns = clock_now_ns();
     if (environment == NULL)
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left");
     return environment;

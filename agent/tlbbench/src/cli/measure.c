@@ -20,26 +20,21 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-static int print_document(const struct options *options, const struct environment *environment,
-                          const struct run_result *result, struct timespec started_at, double duration_seconds,
+/* The caller fills in when it started. */
+static int print_document(const struct options *options, const struct run_result *result, struct document *document,
                           FILE *out)
 {
-    struct document document = {.command = command_name(options->command),
-                                .profile = options->profile == PROFILE_FULL ? "full" : "quick",
-                                .seed = options->seed,
-                                .environment = environment,
-                                .sections = result->sections,
-                                .section_count = result->section_count,
-                                .started_at = started_at,
-                                .duration_seconds = duration_seconds,
-                                .exit_status = result->exit_status};
     struct json j;
 
-    json_init(&j, out);
-    document_begin(&document, &j);
+    document->command = command_name(options->command);
+    document->profile = options->profile == PROFILE_FULL ? "full" : "quick";
+    document->seed = options->seed;
+    document->sections = result->sections;
+    document->section_count = result->section_count;
+    document->exit_status = result->exit_status;
+    document_begin(document, out, &j);
     run_to_json(&j, result);
-    json_end_object(&j);
-    return json_finish(&j);
+    return document_end(&j);
 }
 
 static int print_report(const struct environment *environment, const struct run_result *result, FILE *out)
@@ -59,11 +54,10 @@ static FILE *progress_stream(const struct options *options)
 static int measure_in(const struct options *options, struct environment *environment, FILE *out,
                       char error[OPTIONS_ERROR_BYTES])
 {
-    struct timespec started_at = {0};
-    uint64_t start_ns = clock_now_ns();
+    struct document document = {.environment = environment, .start_ns = clock_now_ns()};
     struct run_result result;
 
-    (void)clock_gettime(CLOCK_REALTIME, &started_at);
+    (void)clock_gettime(CLOCK_REALTIME, &document.started_at);
     if (environment_read(environment, "") != 0) {
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "/proc and /sys cannot be read");
         return EXIT_FAILED;
@@ -76,11 +70,8 @@ static int measure_in(const struct options *options, struct environment *environ
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left for the result");
         status = EXIT_FAILED;
     } else {
-        double seconds = (double)(clock_now_ns() - start_ns) / 1e9;
-
-        status = options->json
-                     ? print_document(options, environment, &result, started_at, seconds, out)
-                     : print_report(environment, &result, out);
+        status = options->json ? print_document(options, &result, &document, out)
+                               : print_report(environment, &result, out);
         if (status != 0)
             (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));
         status = status != 0 ? EXIT_FAILED : result.exit_status;

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/signals.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "base/verdict.h"
 #include "cli/progress.h"
 #include "cli/sections.h"
@@ -33,9 +34,9 @@
 enum { LOW_PRIORITY_NICE = 5 };
 
 /* Reserved for each size at most: what the largest footprint of the profile needs. */
-#define RESERVE_QUICK_BYTES (1ull << 30)
-#define RESERVE_FULL_BYTES (4ull << 30)
-#define RESERVE_FEW_BYTES (4ull << 20) /* geometry and scatter map the same few pages many times */
+#define RESERVE_QUICK_BYTES GIB
+#define RESERVE_FULL_BYTES (4 * GIB)
+#define RESERVE_FEW_BYTES (4 * MIB) /* geometry and scatter map the same few pages many times */
 
 /* --- sections -------------------------------------------------------------------------------------------------- */
 

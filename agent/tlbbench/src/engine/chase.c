@@ -3,6 +3,8 @@
 
 #include "engine/guard.h"
 
+#include <string.h>
+
 #define FOLLOW_ONCE position = *(void *const *)position
 #define FOLLOW_EIGHT                                                                                                   \
     do {                                                                                                               \
@@ -15,6 +17,16 @@
         FOLLOW_ONCE;                                                                                                   \
         FOLLOW_ONCE;                                                                                                   \
     } while (0)
+
+struct chase chase_link(chase_slot *slot, const void *context, const uint32_t *order, size_t count)
+{
+    for (size_t step = 0; step < count; step++) {
+        char *next = slot(context, order[step + 1 == count ? 0 : step + 1]);
+
+        memcpy(slot(context, order[step]), &next, sizeof(next));
+    }
+    return (struct chase){.position = slot(context, order[0])};
+}
 
 static void walk_table(struct chase *chase, uint64_t accesses)
 {

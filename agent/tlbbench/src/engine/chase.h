@@ -17,6 +17,10 @@ struct chase {
     const char *base;
 };
 
+/* Links the slots order[0] -> order[1] -> ... -> order[0], each with room for a pointer. Returns the start. */
+typedef char *chase_slot(const void *context, size_t index);
+struct chase chase_link(chase_slot *slot, const void *context, const uint32_t *order, size_t count);
+
 /* Makes `accesses` loads, rounded up to a multiple of CHASE_UNROLL. */
 enum { CHASE_UNROLL = 32 };
 void chase_walk(struct chase *chase, uint64_t accesses);

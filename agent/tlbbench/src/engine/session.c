@@ -2,6 +2,7 @@
 #include "engine/session.h"
 
 #include "base/signals.h"
+#include "base/units.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,18 +30,16 @@ void session_report_progress(const struct session *session, double fraction)
 bool session_allows(const struct session *session, const struct backing *backing, uint64_t mapped_bytes, uint64_t bytes,
                     struct verdict *verdict)
 {
-    unsigned long long mib = 1ull << 20;
-
     if (mapped_bytes <= session->memory_bytes && bytes <= session->memory_bytes - mapped_bytes)
         return true;
     if (backing->page_bytes > session->memory_bytes) {
         verdict_set(verdict, STATUS_MEMORY_LIMIT, "one %s page exceeds the memory budget of %llu MiB", backing->name,
-                    (unsigned long long)session->memory_bytes / mib);
+                    (unsigned long long)session->memory_bytes / MIB);
     } else {
         verdict_set(verdict, STATUS_MEMORY_LIMIT,
                     "%llu MiB in %s pages exceed the memory budget: %llu MiB, of which %llu MiB are mapped",
-                    (unsigned long long)bytes / mib, backing->name, (unsigned long long)session->memory_bytes / mib,
-                    (unsigned long long)mapped_bytes / mib);
+                    (unsigned long long)bytes / MIB, backing->name, (unsigned long long)session->memory_bytes / MIB,
+                    (unsigned long long)mapped_bytes / MIB);
     }
     return false;
 }

@@ -3,6 +3,7 @@
 
 #include "base/permutation.h"
 #include "base/signals.h"
+#include "base/units.h"
 #include "memory/backing.h"
 
 #include <errno.h>
@@ -12,16 +13,14 @@
 #include <unistd.h>
 
 enum {
-    LINE_BYTES = 64, /* x86-64, most Arm servers; POWER's 128 halves the lines used, which harms nothing */
     WORD_BYTES = 8,
-    LINE_STEP = 37, /* odd, so that pages in a row fall into cache sets far apart and all lines are used */
-    CONTROL_FRAMES =
-        16, /* pages of the packed view in one group: below every first-level data TLB in the catalogue (40 up) */
+    /* Pages of the packed view in one group: below every first-level data TLB in the catalogue (40 up). */
+    CONTROL_FRAMES = 16,
 };
 
 static size_t lines_per_frame(const struct window *window)
 {
-    return (size_t)(window->base_bytes / LINE_BYTES);
+    return (size_t)(window->base_bytes / CACHE_LINE_BYTES);
 }
 
 static size_t slots_per_frame(const struct window *window)
@@ -50,9 +49,9 @@ static size_t slot_offset(const struct window *window, size_t page)
 
     if (window->slots == WINDOW_SLOTS_SHARED)
         return slot * WORD_BYTES;
-    size_t line = (slot * LINE_STEP + frame_of_page(window, page) * window->salt) % lines;
+    size_t line = (slot * CACHE_LINE_STEP + frame_of_page(window, page) * window->salt) % lines;
 
-    return line * LINE_BYTES + slot / lines * WORD_BYTES;
+    return line * CACHE_LINE_BYTES + slot / lines * WORD_BYTES;
 }
 
 static char *packed_slot(const struct window *window, size_t page)
@@ -167,9 +166,7 @@ static void draw_salt(struct window *window, struct rng *rng)
 void *window_link_view(struct window *window, size_t pages, struct rng *rng, uint32_t *order)
 {
     draw_salt(window, rng);
-    for (size_t page = 0; page < pages; page++)
-        order[page] = (uint32_t)page;
-    permutation_shuffle(order, pages, rng);
+    permutation_fill(order, pages, rng);
     return link_cycle(window, order, pages, view_slot);
 }
 

@@ -2,16 +2,15 @@
 #include "engine/zero_window.h"
 
 #include "base/permutation.h"
+#include "base/units.h"
 #include "memory/backing.h"
 
 #include <errno.h>
 #include <sys/mman.h>
 
 enum {
-    LINE_BYTES = 64,
     /* A cycle starts at any of so many pages: which pages share a set, and their entries per line, differs by that. */
     START_PAGES = 2048,
-    LINE_STEP = 37, /* odd, so that pages in a row fall into cache sets far apart and all lines are used */
 };
 
 static size_t mapped_bytes(uint64_t page_bytes, size_t pages_max)
@@ -44,18 +43,16 @@ void zero_window_close(struct zero_window *view)
 struct chase zero_window_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order)
 {
     const struct zero_window *view = context;
-    uint64_t lines = view->page_bytes / LINE_BYTES;
+    uint64_t lines = view->page_bytes / CACHE_LINE_BYTES;
     uint64_t salt = rng_below(rng, lines);
     uint64_t start = rng_below(rng, START_PAGES);
 
-    for (size_t page = 0; page < pages; page++)
-        order[page] = (uint32_t)page;
-    permutation_shuffle(order, pages, rng);
+    permutation_fill(order, pages, rng);
     for (size_t step = 0; step < pages; step++) {
         uint64_t page = order[step];
-        uint64_t line = (page * LINE_STEP + page / lines * salt) % lines;
+        uint64_t line = (page * CACHE_LINE_STEP + page / lines * salt) % lines;
 
-        order[step] = (uint32_t)((packed ? 0 : page * view->page_bytes) + line * LINE_BYTES);
+        order[step] = (uint32_t)((packed ? 0 : page * view->page_bytes) + line * CACHE_LINE_BYTES);
     }
     return (struct chase){.offsets = order, .count = pages, .base = view->base + start * view->page_bytes};
 }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/permutation.h"
 #include "base/rng.h"
+#include "base/units.h"
 #include "engine/chase.h"
 #include "engine/knee.h"
 #include "engine/session.h"
@@ -28,10 +29,8 @@
 #include <sys/mman.h>
 
 enum {
-    LINE_BYTES = 64,
-    AREA_BYTES =
-        4 << 20,      /* with 96 entries it tells effective page sizes up to 32 KiB apart and stays far below 16 MiB */
-    WIDE_PARTS = 512, /* parts of a 1G page that are looked at, 2 MiB apart: more than any first level holds */
+    AREA_BYTES = 4 << 20, /* with 96 entries it tells page sizes up to 32 KiB apart; far below the least budget */
+    WIDE_PARTS = 512,     /* parts of a 1G page that are looked at, 2 MiB apart: more than any first level holds */
     COLOURS = 64,
     ZEROED_SOON_BYTES = 64 << 20,
 };
@@ -51,28 +50,23 @@ struct parts {
 };
 
 /* Parts in a row use lines in a row, so that the lines spread over all sets of the first-level cache. */
-static char *part_line(const struct parts *parts, size_t part)
+static char *part_line(const void *context, size_t part)
 {
-    return parts->base + part * parts->part_bytes + (part * 37 + part / COLOURS) % COLOURS * LINE_BYTES;
+    const struct parts *parts = context;
+
+    return parts->base + part * parts->part_bytes +
+           (part * CACHE_LINE_STEP + part / COLOURS) % COLOURS * CACHE_LINE_BYTES;
+}
+
+static char *packed_line(const void *context, size_t part)
+{
+    return ((const struct parts *)context)->base + part * CACHE_LINE_BYTES;
 }
 
 static struct chase link_parts(void *context, bool packed, size_t count, struct rng *rng, uint32_t *order)
 {
-    const struct parts *parts = context;
-
-    for (size_t part = 0; part < count; part++)
-        order[part] = (uint32_t)part;
-    permutation_shuffle(order, count, rng);
-    for (size_t step = 0; step < count; step++) {
-        size_t from = order[step];
-        size_t to = order[step + 1 == count ? 0 : step + 1];
-        char *line = packed ? parts->base + from * LINE_BYTES : part_line(parts, from);
-        char *next = packed ? parts->base + to * LINE_BYTES : part_line(parts, to);
-
-        memcpy(line, &next, sizeof(next));
-    }
-    return (struct chase){.position =
-                              packed ? parts->base + (size_t)order[0] * LINE_BYTES : part_line(parts, order[0])};
+    permutation_fill(order, count, rng);
+    return chase_link(packed ? packed_line : part_line, context, order, count);
 }
 
 /* Measures the sweep over the parts. Returns the number of parts at the knee, 0 when there is none; negative on
@@ -159,7 +153,7 @@ static uint64_t measure_huge(struct geometry_work *work, const struct arena *are
                              struct verdict *verdict)
 {
     uint64_t base = work->session->base_page_bytes;
-    uint64_t middle = 2u << 20;
+    uint64_t middle = 2 * MIB;
     size_t parts = (size_t)((arena->bytes < AREA_BYTES ? arena->bytes : AREA_BYTES) / base);
     char name[64];
 

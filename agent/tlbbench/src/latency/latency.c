@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/permutation.h"
 #include "base/rng.h"
+#include "base/units.h"
 #include "base/verdict.h"
 #include "engine/tlb_flush.h"
 #include "latency/series.h"
@@ -16,7 +17,6 @@
 #include <string.h>
 
 enum {
-    LINE_BYTES = 64,
     POINTS_MIN = 4,             /* of every plan, however slow the machine is */
     PLACED_NODES_MAX = 1 << 14, /* cycles up to this length are linked anew, at another place, for every batch */
     QUICK_SLOW_POINTS = 10, /* of a plan at most: cycles that a last-level cache may hold or not take laps to settle */
@@ -154,13 +154,11 @@ static int measure_placement(struct latency_run *run, const struct placement *pl
     size_t point = placed->point;
     uint64_t seed = placed->seed;
     uint64_t footprint = run->plan.footprints[point];
-    uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? LINE_BYTES : run->session->base_page_bytes;
+    uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? CACHE_LINE_BYTES : run->session->base_page_bytes;
     uint64_t offset = seed % common_places(run, layout, point) * footprint;
     uint32_t order[SESSION_BACKINGS_MAX];
 
-    for (uint32_t index = 0; index < run->series_count; index++)
-        order[index] = index;
-    permutation_shuffle(order, run->series_count, rng);
+    permutation_fill(order, run->series_count, rng);
     for (size_t step = 0; step < run->series_count; step++) {
         struct latency_series *series = &run->series[order[step]];
         const struct arena *arena = &run->arenas[order[step]];
@@ -177,7 +175,7 @@ static int measure_placement(struct latency_run *run, const struct placement *pl
             /* A cycle within a shared cache has two steady states: fast laps keep its lines, in slow ones the
              * neighbours replace them before they are used again. Like any program that runs for long it starts in the
              * cache, and leaves it only where it cannot stay. */
-            if (nodes * LINE_BYTES <= run->cache_bytes)
+            if (nodes * CACHE_LINE_BYTES <= run->cache_bytes)
                 latency_visit(base, footprint, run->session->base_page_bytes, layout, seed);
             latency_measure_cell(&series->cells[layout][point], &run->plan, placed->batches, start, nodes);
         }
@@ -190,7 +188,7 @@ static int measure_placement(struct latency_run *run, const struct placement *pl
 static int measure_point(struct latency_run *run, enum latency_curve layout, size_t point, unsigned round,
                          struct rng *rng, struct verdict *verdict)
 {
-    uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? LINE_BYTES : run->session->base_page_bytes;
+    uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? CACHE_LINE_BYTES : run->session->base_page_bytes;
     bool is_short = run->plan.footprints[point] / node_bytes <= PLACED_NODES_MAX;
     unsigned placements = is_short ? run->plan.batches : 1;
     size_t first[SESSION_BACKINGS_MAX] = {0};

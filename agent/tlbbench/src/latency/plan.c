@@ -2,6 +2,7 @@
 /* Which footprints are measured on which backing, and what is mapped at once. */
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/units.h"
 #include "base/verdict.h"
 #include "engine/session.h"
 #include "latency/result.h"
@@ -16,9 +17,6 @@ enum {
     FOOTPRINT_MIN_BYTES = 64 << 10,
     PROBE_BYTES = 16 << 20,
 };
-
-#define GIB (1ull << 30)
-#define MIB (1ull << 20)
 
 /* Linking every line of 4 GiB takes ten seconds, of every page size in every round: only where there is this much time.
  */

@@ -2,13 +2,15 @@
 /* The TLB descriptors of CPUID leaf 2: Intel SDM volume 2A, CPUID leaf 02H, "Encoding of CPUID Leaf 2 Descriptors". */
 #include "machine/cpuid_descriptor.h"
 
+#include "base/units.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#define P4K UINT64_C(4096)
-#define P2M (UINT64_C(2) << 20)
-#define P4M (UINT64_C(4) << 20)
-#define P1G (UINT64_C(1) << 30)
+#define P4K (4 * KIB)
+#define P2M (2 * MIB)
+#define P4M (4 * MIB)
+#define P1G GIB
 
 struct descriptor {
     unsigned char code;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine/cpuid_tlb.h"
 
+#include "base/units.h"
 #include "machine/cpuid_descriptor.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
-#define P4K UINT64_C(4096)
-#define P2M (UINT64_C(2) << 20)
-#define P4M (UINT64_C(4) << 20)
-#define P1G (UINT64_C(1) << 30)
+#define P4K (4 * KIB)
+#define P2M (2 * MIB)
+#define P4M (4 * MIB)
+#define P1G GIB
 
 /* Family of Zen 5, the first whose CPUID counts L2 TLB entries in units of 32 (L2TlbSizeX32). */
 #define FAMILY_ZEN5 0x1A
@@ -22,17 +23,6 @@ static void add(struct cpuid_tlb *tlb, const struct tlb_structure *structure)
 {
     if (tlb->structure_count < CPUID_TLB_MAX_STRUCTURES)
         tlb->structures[tlb->structure_count++] = *structure;
-}
-
-__attribute__((format(printf, 3, 4))) static void conclude(struct cpuid_tlb *tlb, enum status status,
-                                                           const char *format, ...)
-{
-    va_list arguments;
-
-    tlb->verdict.status = status;
-    va_start(arguments, format);
-    (void)vsnprintf(tlb->verdict.reason, sizeof(tlb->verdict.reason), format, arguments);
-    va_end(arguments);
 }
 
 /* --- Intel: leaf 0x18 (deterministic address translation parameters) and leaf 2 --- */
@@ -117,9 +107,9 @@ static void decode_intel(const struct cpuid_dump *dump, struct cpuid_tlb *tlb)
             add(tlb, &structures[k]);
     }
     if (tlb->structure_count == 0)
-        conclude(tlb, STATUS_CPUID_HIDDEN, "%s",
-                 points_to_leaf_18 ? "leaf 2 points to leaf 0x18, which is zero or absent"
-                                   : "leaves 2 and 0x18 describe no TLB");
+        verdict_set(&tlb->verdict, STATUS_CPUID_HIDDEN, "%s",
+                    points_to_leaf_18 ? "leaf 2 points to leaf 0x18, which is zero or absent"
+                                      : "leaves 2 and 0x18 describe no TLB");
 }
 
 /* --- AMD and Hygon: leaves 0x80000005, 0x80000006 and 0x80000019 (APM volume 3, appendix E) --- */
@@ -216,20 +206,22 @@ static void decode_amd(const struct cpuid_dump *dump, const struct cpuid_identit
         decode_amd_coded(tlb, "80000019:ebx", huge->ebx, P1G, 2);
     }
     if (tlb->structure_count == 0)
-        conclude(tlb, STATUS_CPUID_HIDDEN, "leaves 0x80000005, 0x80000006 and 0x80000019 are zero or absent");
+        verdict_set(&tlb->verdict, STATUS_CPUID_HIDDEN,
+                    "leaves 0x80000005, 0x80000006 and 0x80000019 are zero or absent");
 }
 
 void cpuid_tlb_decode(const struct cpuid_dump *dump, const struct cpuid_identity *identity, struct cpuid_tlb *tlb)
 {
     memset(tlb, 0, sizeof(*tlb));
     if (!identity->known)
-        conclude(tlb, STATUS_UNSUPPORTED, "there are no CPUID registers of leaves 0 and 1");
+        verdict_set(&tlb->verdict, STATUS_UNSUPPORTED, "there are no CPUID registers of leaves 0 and 1");
     else if (strcmp(identity->vendor, "GenuineIntel") == 0)
         decode_intel(dump, tlb);
     else if (strcmp(identity->vendor, "AuthenticAMD") == 0 || strcmp(identity->vendor, "HygonGenuine") == 0)
         decode_amd(dump, identity, tlb);
     else
-        conclude(tlb, STATUS_UNSUPPORTED, "how '%s' describes TLBs in CPUID is not known here", identity->vendor);
+        verdict_set(&tlb->verdict, STATUS_UNSUPPORTED, "how '%s' describes TLBs in CPUID is not known here",
+                    identity->vendor);
 }
 
 static int add_silent_1g(struct tlb_level_list *levels)

@@ -8,7 +8,14 @@
 void verdict_to_json(const struct verdict *verdict, struct json *j)
 {
     json_string(j, "status", status_name(verdict->status));
-    json_string(j, "reason", verdict->reason[0] != '\0' ? verdict->reason : NULL);
+    json_text_or_null(j, "reason", verdict->reason);
+}
+
+void backing_to_json(struct json *j, const char *name, enum backing_kind kind, uint64_t page_bytes)
+{
+    json_string(j, "backing", name);
+    json_string(j, "backing_kind", backing_kind_name(kind));
+    json_u64(j, "page_bytes", page_bytes);
 }
 
 static void point_to_json(struct json *j, const struct curve_point *point)
@@ -34,9 +41,7 @@ void curves_to_json(struct json *j, const struct curve_list *curves)
         json_begin_object(j, NULL);
         json_string(j, "name", curve->name);
         json_string(j, "x_name", curve->x_name);
-        json_string(j, "backing", curve->backing);
-        json_string(j, "backing_kind", backing_kind_name(curve->kind));
-        json_u64(j, "page_bytes", curve->page_bytes);
+        backing_to_json(j, curve->backing, curve->kind, curve->page_bytes);
         json_string(j, "layout", curve->layout);
         json_double(j, "granted_fraction", curve->granted_fraction);
         verdict_to_json(&curve->verdict, j);

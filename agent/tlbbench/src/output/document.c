@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "output/document.h"
 
+#include "base/clock.h"
 #include "machine/cpuid.h"
 #include "machine/cpuid_tlb.h"
 #include "output/to_json.h"
@@ -38,13 +39,14 @@ static void cpuid_to_json(const struct environment *environment, struct json *j)
     json_end_object(j);
 }
 
-void document_begin(const struct document *d, struct json *j)
+void document_begin(const struct document *d, FILE *out, struct json *j)
 {
     char started[32] = "";
     struct tm utc;
 
     if (gmtime_r(&d->started_at.tv_sec, &utc) != NULL)
         (void)strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    json_init(j, out);
     json_begin_object(j, NULL);
     json_u64(j, "schema_version", DOCUMENT_SCHEMA_VERSION);
     json_begin_object(j, "tool");
@@ -55,7 +57,7 @@ void document_begin(const struct document *d, struct json *j)
     json_string(j, "profile", d->profile);
     json_u64(j, "seed", d->seed);
     json_string(j, "started_at", started);
-    json_double(j, "duration_seconds", d->duration_seconds);
+    json_double(j, "duration_seconds", (double)(clock_now_ns() - d->start_ns) / 1e9);
     json_i64(j, "exit_status", d->exit_status);
     sections_to_json(d, j);
     json_begin_object(j, "environment");
@@ -64,4 +66,10 @@ void document_begin(const struct document *d, struct json *j)
     if (d->processes != NULL)
         processes_to_json(d->processes, j, "processes");
     json_end_object(j);
+}
+
+int document_end(struct json *j)
+{
+    json_end_object(j);
+    return json_finish(j);
 }

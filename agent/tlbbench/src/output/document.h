@@ -8,6 +8,7 @@
 #include "output/json.h"
 #include "output/run_result.h"
 
+#include <stdio.h>
 #include <time.h>
 
 #define DOCUMENT_SCHEMA_VERSION 1
@@ -21,12 +22,14 @@ struct document {
     const struct section_result *sections;
     size_t section_count;
     struct timespec started_at; /* CLOCK_REALTIME */
-    double duration_seconds;
+    uint64_t start_ns;          /* of clock_now_ns() */
     int exit_status;
 };
 
-/* Begins the document's object and writes all members but the sections' results, which the caller adds before
- * json_end_object() and json_finish(). */
-void document_begin(const struct document *document, struct json *j);
+/* Begins the document on `out` with all members but the sections' results, which the caller adds. */
+void document_begin(const struct document *document, FILE *out, struct json *j);
+
+/* Ends it. Returns 0, or -1 when it could not be written. */
+int document_end(struct json *j);
 
 #endif

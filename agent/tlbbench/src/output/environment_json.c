@@ -3,28 +3,15 @@
 #include "output/json.h"
 #include "output/to_json.h"
 
-static void text_or_null(struct json *j, const char *key, const char *text)
-{
-    json_string(j, key, text[0] != '\0' ? text : NULL);
-}
-
-static void size_or_null(struct json *j, const char *key, uint64_t bytes)
-{
-    if (bytes == 0)
-        json_null(j, key);
-    else
-        json_u64(j, key, bytes);
-}
-
 static void processor_to_json(const struct processor *p, struct json *j)
 {
     json_begin_object(j, "processor");
-    text_or_null(j, "architecture", p->architecture);
-    text_or_null(j, "vendor", p->vendor);
+    json_text_or_null(j, "architecture", p->architecture);
+    json_text_or_null(j, "vendor", p->vendor);
     json_i64_or_null(j, "family", p->family);
     json_i64_or_null(j, "model", p->model);
     json_i64_or_null(j, "stepping", p->stepping);
-    text_or_null(j, "brand", p->brand);
+    json_text_or_null(j, "brand", p->brand);
     json_i64_or_null(j, "midr", p->midr);
     json_i64_or_null(j, "pvr", p->pvr);
     json_i64_or_null(j, "cpus_online", p->cpus_online);
@@ -40,7 +27,7 @@ static void hypervisor_to_json(const struct hypervisor *h, struct json *j)
         json_null(j, "present");
     else
         json_bool(j, "present", h->state == HYPERVISOR_PRESENT);
-    text_or_null(j, "name", h->name);
+    json_text_or_null(j, "name", h->name);
     json_end_object(j);
 }
 
@@ -69,7 +56,7 @@ static void pool_to_json(const struct pool *pool, struct json *j)
 static void pools_to_json(const struct environment *e, struct json *j)
 {
     json_begin_object(j, "huge_pages");
-    size_or_null(j, "default_bytes", e->default_huge_bytes);
+    json_u64_or_null(j, "default_bytes", e->default_huge_bytes, 0);
     json_begin_array(j, "sizes");
     for (size_t i = 0; i < e->pool_count; i++)
         pool_to_json(&e->pools[i], j);
@@ -114,16 +101,16 @@ void environment_to_json(const struct environment *e, struct json *j)
     processor_to_json(&e->processor, j);
     hypervisor_to_json(&e->hypervisor, j);
     json_begin_object(j, "kernel");
-    text_or_null(j, "release", e->kernel_release);
-    text_or_null(j, "command_line", e->kernel_command_line);
+    json_text_or_null(j, "release", e->kernel_release);
+    json_text_or_null(j, "command_line", e->kernel_command_line);
     json_end_object(j);
-    size_or_null(j, "base_page_bytes", e->base_page_bytes);
+    json_u64_or_null(j, "base_page_bytes", e->base_page_bytes, 0);
     pools_to_json(e, j);
     json_begin_object(j, "thp");
-    text_or_null(j, "enabled", e->thp.enabled);
-    text_or_null(j, "defrag", e->thp.defrag);
-    text_or_null(j, "shmem_enabled", e->thp.shmem_enabled);
-    size_or_null(j, "page_bytes", e->thp_bytes);
+    json_text_or_null(j, "enabled", e->thp.enabled);
+    json_text_or_null(j, "defrag", e->thp.defrag);
+    json_text_or_null(j, "shmem_enabled", e->thp.shmem_enabled);
+    json_u64_or_null(j, "page_bytes", e->thp_bytes, 0);
     json_end_object(j);
     nodes_to_json(e, j);
     memory_to_json(&e->memory, j);

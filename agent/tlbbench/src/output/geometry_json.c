@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "geometry/result.h"
-#include "memory/backing.h"
 #include "output/json.h"
 #include "output/to_json.h"
-
-#include <math.h>
 
 static void penalties_to_json(struct json *j, const struct geometry_result *result)
 {
@@ -31,13 +28,8 @@ static void granules_to_json(struct json *j, const struct geometry_result *resul
         const struct effective_page *effective_page = &result->effective_pages[index];
 
         json_begin_object(j, NULL);
-        json_string(j, "backing", effective_page->backing);
-        json_string(j, "backing_kind", backing_kind_name(effective_page->kind));
-        json_u64(j, "page_bytes", effective_page->page_bytes);
-        if (effective_page->entry_bytes > 0)
-            json_u64(j, "granule_bytes", effective_page->entry_bytes);
-        else
-            json_null(j, "granule_bytes");
+        backing_to_json(j, effective_page->backing, effective_page->kind, effective_page->page_bytes);
+        json_u64_or_null(j, "granule_bytes", effective_page->entry_bytes, 0);
         verdict_to_json(&effective_page->verdict, j);
         json_end_object(j);
     }
@@ -51,7 +43,7 @@ void geometry_to_json(struct json *j, const char *key, const struct geometry_res
     json_string(j, "method", alias_method_name(result->method));
     json_double(j, "alias_cost_ns", result->alias_cost_ns);
     json_bool(j, "coalescing_seen", result->coalescing_seen);
-    json_string(j, "coalescing", result->coalescing[0] == '\0' ? NULL : result->coalescing);
+    json_text_or_null(j, "coalescing", result->coalescing);
     json_double(j, "core_alone_fraction", result->core_alone_fraction);
     tlb_levels_to_json(&result->levels, j, "levels");
     granules_to_json(j, result);

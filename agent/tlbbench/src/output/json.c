@@ -249,6 +249,19 @@ void json_null(struct json *j, const char *key)
     put(j, "null");
 }
 
+void json_u64_or_null(struct json *j, const char *key, uint64_t value, uint64_t unknown)
+{
+    if (value == unknown)
+        json_null(j, key);
+    else
+        json_u64(j, key, value);
+}
+
+void json_text_or_null(struct json *j, const char *key, const char *text)
+{
+    json_string(j, key, text[0] != '\0' ? text : NULL);
+}
+
 void json_i64_or_null(struct json *j, const char *key, int64_t value)
 {
     if (value < 0)

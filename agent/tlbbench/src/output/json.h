@@ -48,7 +48,9 @@ void json_duration(struct json *j, const char *key, double value);
 void json_bool(struct json *j, const char *key, bool value);
 void json_null(struct json *j, const char *key);
 
-/* Writes a count where a negative value means unknown, which is null in the document. */
+/* Writes null where the value is unknown: a negative count; that very number; an empty text. */
 void json_i64_or_null(struct json *j, const char *key, int64_t value);
+void json_u64_or_null(struct json *j, const char *key, uint64_t value, uint64_t unknown);
+void json_text_or_null(struct json *j, const char *key, const char *text);
 
 #endif

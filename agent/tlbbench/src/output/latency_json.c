@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "latency/result.h"
-#include "memory/backing.h"
 #include "output/json.h"
 #include "output/to_json.h"
 #include "pressure/probe.h"
@@ -11,16 +10,14 @@ static void pressure_to_json(struct json *j, const char *key, const struct press
     json_begin_object(j, key);
     verdict_to_json(&result->verdict, j);
     json_u64(j, "region_bytes", result->region_bytes);
-    json_string(j, "region_backing", result->region_backing[0] == '\0' ? NULL : result->region_backing);
+    json_text_or_null(j, "region_backing", result->region_backing);
     json_u64(j, "lines_per_page", PROBE_LINES_PER_PAGE);
     json_begin_array(j, "points");
     for (size_t index = 0; index < result->point_count; index++) {
         const struct pressure_point *point = &result->points[index];
 
         json_begin_object(j, NULL);
-        json_string(j, "backing", point->backing);
-        json_string(j, "backing_kind", backing_kind_name(point->kind));
-        json_u64(j, "page_bytes", point->page_bytes);
+        backing_to_json(j, point->backing, point->kind, point->page_bytes);
         json_u64(j, "footprint_bytes", point->footprint_bytes);
         json_u64(j, "lines_between", point->lines_between);
         json_u64(j, "wait_ns", point->wait_ns);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The TLB table: one line for each level and page size, the sources beside each other. */
 #include "base/text.h"
+#include "base/units.h"
 #include "machine/environment.h"
 #include "machine/tlb_levels.h"
 #include "output/report.h"
@@ -11,8 +12,6 @@
 #include <string.h>
 
 enum { CELL_BYTES = 48 };
-
-static const uint64_t SIZE_4M = UINT64_C(4) << 20;
 
 /* Loads and data of both kinds are one side; a source may call the same structure data, load or unified. */
 enum side { SIDE_DATA, SIDE_STORE, SIDE_INSTRUCTION };
@@ -95,7 +94,7 @@ static int by_row(const void *a, const void *b)
 static bool kernel_has(const struct environment *e, uint64_t page_bytes)
 {
     if (e->base_page_bytes == 0 || e->pool_count == 0)
-        return page_bytes != SIZE_4M; /* unknown: all but 4M, which no 64-bit kernel maps */
+        return page_bytes != 4 * MIB; /* unknown: all but 4M, which no 64-bit kernel maps */
     return page_bytes == e->base_page_bytes || page_bytes == e->thp_bytes || environment_pool(e, page_bytes) != NULL;
 }
 

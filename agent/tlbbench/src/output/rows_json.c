@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "memory/backing.h"
 #include "output/json.h"
 #include "output/to_json.h"
 #include "rows/result.h"
-
-static void bytes_or_null(struct json *j, const char *key, uint64_t bytes)
-{
-    if (bytes == UINT64_MAX)
-        json_null(j, key);
-    else
-        json_u64(j, key, bytes);
-}
 
 static void measurement_to_json(struct json *j, const struct row_measurement *measurement)
 {
@@ -20,16 +11,14 @@ static void measurement_to_json(struct json *j, const struct row_measurement *me
     json_string(j, "read", row_read_name(measurement->read));
     json_u64(j, "workers", measurement->workers);
     json_string(j, "mode", row_mode_name(measurement->mode));
-    json_string(j, "backing", measurement->backing);
-    json_string(j, "backing_kind", backing_kind_name(measurement->kind));
-    json_u64(j, "page_bytes", measurement->page_bytes);
+    backing_to_json(j, measurement->backing, measurement->kind, measurement->page_bytes);
     json_u64(j, "segment_bytes", measurement->segment_bytes);
     json_double(j, "rows_per_second", measurement->rows_per_second);
     json_double(j, "ns_p50", measurement->ns_p50);
     json_double(j, "ns_p90", measurement->ns_p90);
     json_double(j, "ns_p99", measurement->ns_p99);
-    bytes_or_null(j, "vm_pte_bytes_per_process", measurement->vm_pte_bytes_per_process);
-    bytes_or_null(j, "vm_pte_bytes_total", measurement->vm_pte_bytes_total);
+    json_u64_or_null(j, "vm_pte_bytes_per_process", measurement->vm_pte_bytes_per_process, UINT64_MAX);
+    json_u64_or_null(j, "vm_pte_bytes_total", measurement->vm_pte_bytes_total, UINT64_MAX);
     json_double(j, "first_touch_seconds", measurement->first_touch_seconds);
     json_double(j, "first_touch_cpu_seconds", measurement->first_touch_cpu_seconds);
     verdict_to_json(&measurement->verdict, j);
@@ -55,7 +44,7 @@ void rows_to_json(struct json *j, const char *key, const struct rows_result *res
         json_i64_or_null(j, "connections_per_idle_page", item->connections_per_idle_page);
         json_u64(j, "rounding_bytes", item->rounding_bytes);
         json_u64(j, "idle_pool_bytes", item->idle_pool_bytes);
-        bytes_or_null(j, "saved_bytes_per_connection", item->saved_bytes_per_connection);
+        json_u64_or_null(j, "saved_bytes_per_connection", item->saved_bytes_per_connection, UINT64_MAX);
         json_string(j, "text", item->text);
         json_end_object(j);
     }

@@ -15,24 +15,19 @@ static void ways_to_json(int ways, int ways_max, struct json *j)
         json_i64(j, "ways_max", ways_max);
 }
 
-static void entries_to_json(struct json *j, const char *key, unsigned entries)
-{
-    json_i64_or_null(j, key, entries == TLB_ENTRIES_UNKNOWN ? -1 : (int64_t)entries);
-}
-
 static void level_to_json(const struct tlb_level *level, struct json *j)
 {
     json_begin_object(j, NULL);
     json_u64(j, "level", level->level);
     json_string(j, "kind", tlb_kind_name(level->kind));
     json_u64(j, "page_bytes", level->page_bytes);
-    entries_to_json(j, "entries", level->entries);
-    entries_to_json(j, "entries_min", level->entries_min);
-    entries_to_json(j, "entries_max", level->entries_max);
+    json_u64_or_null(j, "entries", level->entries, TLB_ENTRIES_UNKNOWN);
+    json_u64_or_null(j, "entries_min", level->entries_min, TLB_ENTRIES_UNKNOWN);
+    json_u64_or_null(j, "entries_max", level->entries_max, TLB_ENTRIES_UNKNOWN);
     ways_to_json(level->ways, level->ways_max, j);
     json_string(j, "source", fact_source_name(level->source));
     json_string(j, "confidence", confidence_name(level->confidence));
-    json_string(j, "note", level->note[0] != '\0' ? level->note : NULL);
+    json_text_or_null(j, "note", level->note);
     json_end_object(j);
 }
 
@@ -55,14 +50,14 @@ void tlb_structures_to_json(const struct tlb_structure *structures, size_t count
         const struct tlb_structure *s = &structures[i];
 
         json_begin_object(j, NULL);
-        json_string(j, "origin", s->origin[0] != '\0' ? s->origin : NULL);
+        json_text_or_null(j, "origin", s->origin);
         json_u64(j, "level", s->level);
         json_string(j, "kind", tlb_kind_name(s->kind));
         json_begin_array(j, "page_bytes");
         for (size_t p = 0; p < s->page_count; p++)
             json_u64(j, NULL, s->page_bytes[p]);
         json_end_array(j);
-        entries_to_json(j, "entries", s->entries);
+        json_u64_or_null(j, "entries", s->entries, TLB_ENTRIES_UNKNOWN);
         ways_to_json(s->ways, s->ways_max, j);
         json_string(j, "note", s->note);
         json_end_object(j);

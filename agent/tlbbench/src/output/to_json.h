@@ -10,6 +10,7 @@
 #include "machine/environment.h"
 #include "machine/processes.h"
 #include "machine/tlb_levels.h"
+#include "memory/backing.h"
 #include "memory/reserve.h"
 #include "output/json.h"
 #include "output/run_result.h"
@@ -19,6 +20,9 @@
 
 /* Writes `status` and `reason`. */
 void verdict_to_json(const struct verdict *verdict, struct json *j);
+
+/* Writes `backing`, `backing_kind` and `page_bytes`. */
+void backing_to_json(struct json *j, const char *name, enum backing_kind kind, uint64_t page_bytes);
 
 /* Writes the array `curves`. */
 void curves_to_json(struct json *j, const struct curve_list *curves);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/units.h"
 #include "pressure/probe.h"
 #include "pressure/series.h"
-
-#define MIB (1ull << 20)
-#define GIB (1ull << 30)
 
 #define REGION_BYTES (512 * MIB)
 #define REGION_MAX_BYTES GIB
@@ -64,7 +62,7 @@ struct pressure_plan pressure_make_plan(bool full, uint64_t memory_bytes, uint64
         .mappings = full ? 3 : 1,
         .passes = full ? 4 : 6,
         .accesses = full ? 8000 : 5000,
-        .warm_lines = (uint64_t)(WARM_CACHES * (double)last_cache_bytes) / PROBE_LINE_BYTES,
+        .warm_lines = (uint64_t)(WARM_CACHES * (double)last_cache_bytes) / CACHE_LINE_BYTES,
     };
 
     for (size_t index = 0; index < PRESSURE_FOOTPRINTS && plan.region_bytes > 0; index++)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/permutation.h"
 #include "base/rng.h"
+#include "base/units.h"
 #include "base/verdict.h"
 #include "engine/counter.h"
 #include "machine/caches.h"
@@ -16,8 +17,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define MIB (1ull << 20)
 
 /* Part of the time left that may go into touching one mapping. Memory that the host has not given yet takes ten times
  * as long as other memory, and only touching it tells. */
@@ -121,7 +120,7 @@ static bool measure_batch(struct pressure_run *run, const struct arena *arena, s
     double seconds = depth->weight * batch_seconds(run);
     struct probe probe = {
         .base = arena->base,
-        .lines = pressure_footprint(point.footprint) / PROBE_LINE_BYTES,
+        .lines = pressure_footprint(point.footprint) / CACHE_LINE_BYTES,
         .region = &run->region,
         .lines_between = depth->lines_between,
         .wait_ticks = (uint64_t)(depth->wait_ns * run->scale.ticks_per_ns),

@@ -4,11 +4,11 @@
 #include "base/clock.h"
 #include "base/signals.h"
 #include "base/statistics.h"
+#include "base/units.h"
 #include "engine/guard.h"
 
 enum {
-    LINES_IN_PIECE = PROBE_PIECE_BYTES / PROBE_LINE_BYTES,
-    LINE_STRIDE = 37,     /* odd, so it visits all lines of a piece; not a neighbour, which would be prefetched */
+    LINES_IN_PIECE = PROBE_PIECE_BYTES / CACHE_LINE_BYTES,
     PART_LINES = 1 << 13, /* read in the first part, before its pace is known */
     WARM_CHECK_LINES = 1 << 14,
     ACCESSES_MIN = 300, /* of a batch that counts */
@@ -37,9 +37,9 @@ uint64_t probe_read_lines(const struct probe_region *region, struct rng *rng, un
         unsigned lines = left < PROBE_LINES_PER_PAGE ? left : PROBE_LINES_PER_PAGE;
 
         for (unsigned line = 0; line < lines; line++) {
-            size_t at = (first + line * LINE_STRIDE) % LINES_IN_PIECE;
+            size_t at = (first + line * CACHE_LINE_STEP) % LINES_IN_PIECE;
 
-            sum += *(const volatile uint64_t *)(page + at * PROBE_LINE_BYTES);
+            sum += *(const volatile uint64_t *)(page + at * CACHE_LINE_BYTES);
         }
     }
     return sum;
@@ -63,7 +63,7 @@ void probe_warm_up(struct probe *probe, uint64_t lines, double seconds)
     for (uint64_t done = 0; done < lines; done += each) {
         uint64_t line = rng_below(&probe->access, probe->lines);
 
-        (void)*(const volatile uint64_t *)(probe->base + line * PROBE_LINE_BYTES);
+        (void)*(const volatile uint64_t *)(probe->base + line * CACHE_LINE_BYTES);
         (void)probe_read_lines(probe->region, &probe->between, probe->lines_between);
         wait_ticks(probe->wait_ticks);
         unchecked += each;
@@ -93,7 +93,7 @@ static struct part time_part(struct probe *probe, uint64_t accesses, uint64_t in
     __asm__ volatile("" : "+r"(zero));
     for (uint64_t done = 0; done < accesses; done++) {
         uint64_t line = rng_below(&probe->access, probe->lines);
-        const char *address = probe->base + line * PROBE_LINE_BYTES + carried;
+        const char *address = probe->base + line * CACHE_LINE_BYTES + carried;
         uint64_t start = counter_read();
         uint64_t value = *(const volatile uint64_t *)address;
 

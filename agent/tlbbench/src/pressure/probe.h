@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 enum {
-    PROBE_LINE_BYTES = 64,
     PROBE_PIECE_BYTES = 4096, /* a base page of most machines; on others a part of one */
     PROBE_LINES_PER_PAGE = 16,
 };

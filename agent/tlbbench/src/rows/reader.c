@@ -4,12 +4,12 @@
 #include "base/clock.h"
 #include "base/permutation.h"
 #include "base/rng.h"
+#include "base/units.h"
 #include "rows/zipf.h"
 
 #include <math.h>
 
 enum {
-    LINE_BYTES = 64,
     INDEX_ENTRY_BYTES = 8,
     BATCH_ROWS = 32, /* between two readings of the clock: its 20 ns vanish */
 };
@@ -90,7 +90,7 @@ static uint64_t read_row(struct reader *reader, uint64_t carry)
     uint64_t sum = load(row);
 
     if (reader->read != READ_HEADER)
-        for (uint64_t offset = LINE_BYTES; offset < reader->row_bytes; offset += LINE_BYTES)
+        for (uint64_t offset = CACHE_LINE_BYTES; offset < reader->row_bytes; offset += CACHE_LINE_BYTES)
             sum += load(row + offset);
     return sum;
 }

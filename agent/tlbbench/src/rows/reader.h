@@ -22,12 +22,12 @@ enum {
     ROWS_WORKERS_MAX = 1024,
     ROWS_BUCKETS_PER_OCTAVE = 16, /* neighbouring buckets differ by 4.4 % */
     ROWS_BUCKETS = 40 * ROWS_BUCKETS_PER_OCTAVE,
-    ROWS_CACHE_LINE_BYTES = 128, /* the largest here (POWER, and the pair prefetched on x86) */
+    ROWS_LINE_PAIR_BYTES = 128, /* the largest here (POWER, and the pair prefetched on x86) */
 };
 
 /* One worker's counters, on lines of its own, in memory shared with forked workers. */
 struct rows_counters {
-    _Alignas(ROWS_CACHE_LINE_BYTES) uint64_t rows;
+    _Alignas(ROWS_LINE_PAIR_BYTES) uint64_t rows;
     uint64_t page_table_bytes; /* growth by touching the segment; UINT64_MAX = unknown */
     double first_touch_seconds, first_touch_cpu_seconds;
     bool touched; /* false in the end: the worker died on the way */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/permutation.h"
 #include "base/rng.h"
+#include "base/units.h"
 #include "base/verdict.h"
 #include "engine/steal.h"
 #include "memory/backing.h"
@@ -25,8 +26,8 @@ enum {
     SEGMENT_MIN_BYTES = 16 << 20, /* smaller segments fit a last-level cache slice and TLB of any page size */
 };
 
-#define QUICK_SEGMENT_BYTES (256ull << 20)
-#define FULL_SEGMENT_BYTES (512ull << 20)
+#define QUICK_SEGMENT_BYTES (256 * MIB)
+#define FULL_SEGMENT_BYTES (512 * MIB)
 /* Time of a measurement; more where workers share a core, so that every one of them gets its turn. */
 #define QUICK_SECONDS 0.06
 #define FULL_SECONDS 0.08
@@ -135,21 +136,20 @@ static bool fits(const struct rows_run *run, const struct rows_segment *segment,
 {
     uint64_t memory_bytes = run->session->memory_bytes;
     uint64_t table_bytes = PTE_BYTES * (segment->mapped_bytes / run->session->base_page_bytes) * spec->workers;
-    unsigned long long mib = 1ull << 20;
 
     if (rows_count(segment->bytes, spec->row_bytes) < ROWS_MIN) {
         verdict_set(verdict, STATUS_MEMORY_LIMIT,
                     "a segment of %llu MiB, as the memory allows, does not hold %d rows of %llu bytes",
-                    (unsigned long long)segment->bytes / mib, ROWS_MIN, (unsigned long long)spec->row_bytes);
+                    (unsigned long long)segment->bytes / MIB, ROWS_MIN, (unsigned long long)spec->row_bytes);
         return false;
     }
     if (spec->mode == MODE_PROCESSES && segment->backing.kind == BACKING_BASE &&
         run->result->peak_mapped_bytes + table_bytes > memory_bytes) {
         verdict_set(verdict, STATUS_MEMORY_LIMIT,
                     "page tables of %u processes take %llu MiB, %llu of %llu MiB are left beside the segments",
-                    spec->workers, (unsigned long long)table_bytes / mib,
-                    (unsigned long long)(memory_bytes - run->result->peak_mapped_bytes) / mib,
-                    (unsigned long long)memory_bytes / mib);
+                    spec->workers, (unsigned long long)table_bytes / MIB,
+                    (unsigned long long)(memory_bytes - run->result->peak_mapped_bytes) / MIB,
+                    (unsigned long long)memory_bytes / MIB);
         return false;
     }
     return true;

@@ -30,7 +30,7 @@ enum {
 
 /* Shared by all workers of a measurement, also by forked ones. */
 struct control {
-    _Alignas(ROWS_CACHE_LINE_BYTES) atomic_bool stop;
+    _Alignas(ROWS_LINE_PAIR_BYTES) atomic_bool stop;
     struct rows_counters counters[];
 };
 

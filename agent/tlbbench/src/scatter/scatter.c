@@ -3,6 +3,7 @@
 
 #include "base/permutation.h"
 #include "base/rng.h"
+#include "base/units.h"
 #include "engine/chase.h"
 #include "engine/knee.h"
 #include "engine/sweep.h"
@@ -18,9 +19,8 @@
 #include <sys/mman.h>
 
 enum {
-    LINE_BYTES = 64,
     PART_BYTES = 4096,
-    LINES_PER_PART = PART_BYTES / LINE_BYTES,
+    LINES_PER_PART = PART_BYTES / CACHE_LINE_BYTES,
     HOT_LINES_MIN = 4,
     HOT_LINES_MAX = 16384,
     QUICK_THP_PAGES = 256, /* transparent huge pages cannot be mapped twice, so these cost memory */
@@ -31,7 +31,7 @@ enum {
     CONFIRMATIONS = 2, /* of a crossing: both sides again at other places; what stands in none was luck */
 };
 
-#define PLACES_BYTES (64ull << 30) /* of addresses over which the places of a window are drawn */
+#define PLACES_BYTES (64 * GIB) /* of addresses over which the places of a window are drawn */
 
 #define SWEEP_STEP 1.414213562 /* square root of 2 */
 /* Less than this share of a hot line's cost is a tie, and less than this share of the first point's: a quarter of an L1
@@ -165,30 +165,25 @@ static int measure_aliased(struct scatter_run *run, const struct backing *backin
     return measure_places(run, run->huge, &request, backing->page_bytes, verdict);
 }
 
-static struct chase link_arena(void *context, bool packed, size_t count, struct rng *rng, uint32_t *order)
+static char *hot_line(const void *context, size_t line)
 {
     const struct arena *arena = context;
     size_t page = (size_t)arena->backing.page_bytes;
     size_t parts = page > PART_BYTES ? page / PART_BYTES : 1;
-    void *first = NULL;
-    char *previous = NULL;
 
-    if (count == 0)
-        return (struct chase){.position = arena->base};
-    for (size_t line = 0; line < count; line++)
-        order[line] = (uint32_t)line;
-    permutation_shuffle(order, count, rng);
-    for (size_t step = 0; step <= count; step++) {
-        size_t line = order[step % count];
-        char *spread = arena->base + line * page + line % parts * PART_BYTES + line * 37 % LINES_PER_PART * LINE_BYTES;
-        char *node = packed ? arena->base + line * LINE_BYTES : spread;
+    return arena->base + line * page + line % parts * PART_BYTES +
+           line * CACHE_LINE_STEP % LINES_PER_PART * CACHE_LINE_BYTES;
+}
 
-        if (previous != NULL)
-            memcpy(previous, &node, sizeof(node));
-        first = step == 0 ? node : first;
-        previous = node;
-    }
-    return (struct chase){.position = first};
+static char *packed_line(const void *context, size_t line)
+{
+    return ((const struct arena *)context)->base + line * CACHE_LINE_BYTES;
+}
+
+static struct chase link_arena(void *context, bool packed, size_t count, struct rng *rng, uint32_t *order)
+{
+    permutation_fill(order, count, rng);
+    return chase_link(packed ? packed_line : hot_line, context, order, count);
 }
 
 static int measure_thp(struct scatter_run *run, const struct backing *backing, struct verdict *verdict)
@@ -269,7 +264,7 @@ static size_t lines_of(const struct scatter_run *run, const struct backing *back
 
     if (backing->kind == BACKING_THP)
         return allowed < wanted ? (size_t)allowed : wanted;
-    return backing->page_bytes >= (1ull << 30) && most > GIGANTIC_LINES_MAX ? GIGANTIC_LINES_MAX : most;
+    return backing->page_bytes >= GIB && most > GIGANTIC_LINES_MAX ? GIGANTIC_LINES_MAX : most;
 }
 
 static int measure_huge(struct scatter_run *run, const struct backing *backing, struct verdict *verdict)
