@@ -85,25 +85,19 @@ static void check_verdict(struct harness *h, int line, const char *want, const s
 #define CHECK_VERDICT(want, environment, geometry, deltas, count, page)                                                \
     check_verdict(h, __LINE__, want, environment, geometry, deltas, count, &(page))
 
+#define FRACTURED_2M "2M pages: no more TLB reach than 4K pages: the hypervisor backs the guest with 4K pages; "
+
 static void fractured_pages_are_told_by_their_effect(struct harness *h)
 {
     static const struct {
         double low, middle, high;
         const char *text;
     } tries[] = {
-        {-40, -35, -30,
-         "2M pages here shorten walks but give no TLB reach: the hypervisor backs the guest with 4K pages (-35 ns per "
-         "access at 1 GiB, 95 % interval -40 to -30)"},
-        {-4, 0.5, 5,
-         "2M pages here give no TLB reach and no measured gain: the hypervisor backs the guest with 4K pages (0 ns per "
-         "access at 1 GiB, 95 % interval -4 to +5)"},
+        {-40, -35, -30, "faster than base pages (-35 ns per access at 1 GiB, 95 % interval -40 to -30)"},
+        {-4, 0.5, 5, "no measured difference from base pages (0 ns per access at 1 GiB, 95 % interval -4 to +5)"},
         {-69, -28, 13,
-         "2M pages here give no TLB reach: the hypervisor backs the guest with 4K pages; the noise hides whether they "
-         "shorten "
-         "walks (-28 ns per access at 1 GiB, 95 % interval -69 to +13)"},
-        {2, 3, 4,
-         "2M pages here give no TLB reach and were slower than base pages: the hypervisor backs the guest with 4K "
-         "pages (+3.0 ns per access at 1 GiB, 95 % interval +2.0 to +4.0)"},
+         "the noise hides any difference from base pages (-28 ns per access at 1 GiB, 95 % interval -69 to +13)"},
+        {2, 3, 4, "slower than base pages (+3.0 ns per access at 1 GiB, 95 % interval +2.0 to +4.0)"},
     };
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
     struct geometry_result geometry = {0};
@@ -116,12 +110,13 @@ static void fractured_pages_are_told_by_their_effect(struct harness *h)
             delta("1G", 4 * P1G, 100, 100, 100), /* nor does another page size */
             delta("2M", 4 * P1G, 100, 100, 100), /* nor the control */
         };
+        char want[VERDICT_TEXT_BYTES];
+
         deltas[3].layout = "packed";
-        CHECK_VERDICT(tries[i].text, e, &geometry, deltas, 4, g);
+        (void)snprintf(want, sizeof(want), FRACTURED_2M "%s", tries[i].text);
+        CHECK_VERDICT(want, e, &geometry, deltas, 4, g);
     }
-    CHECK_VERDICT("2M pages here give no TLB reach: the hypervisor backs the guest with 4K pages; whether they shorten "
-                  "walks was not measured",
-                  e, &geometry, NULL, 0, g);
+    CHECK_VERDICT(FRACTURED_2M "not compared with base pages", e, &geometry, NULL, 0, g);
     free(e);
 }
 
@@ -136,13 +131,14 @@ static void noise_at_the_largest_footprint_is_said(struct harness *h)
     };
 
     CHECK_VERDICT(
-        "2M pages (transparent) here shorten walks but give no TLB reach: the hypervisor backs the guest with "
-        "4K pages (-6 ns per access at 256 MiB, 95 % interval -9 to -3; noise hides the larger footprints)",
+        "2M pages (transparent): no more TLB reach than 4K pages: the hypervisor backs the guest with 4K pages; "
+        "faster than base pages (-6 ns per access at 256 MiB, 95 % interval -9 to -3; noise hides the larger "
+        "footprints)",
         e, &geometry, deltas, 3, g);
     deltas[0].x = P1G / 16; /* too small to speak for a gibibyte */
     CHECK_VERDICT(
-        "2M pages (transparent) here give no TLB reach: the hypervisor backs the guest with 4K pages; the noise "
-        "hides whether they shorten walks (-28 ns per access at 1 GiB, 95 % interval -69 to +13)",
+        "2M pages (transparent): no more TLB reach than 4K pages: the hypervisor backs the guest with 4K pages; "
+        "the noise hides any difference from base pages (-28 ns per access at 1 GiB, 95 % interval -69 to +13)",
         e, &geometry, deltas, 3, g);
     free(e);
 }
@@ -156,12 +152,10 @@ static void what_the_tlb_holds_in_base_pages_says_nothing(struct harness *h)
     struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
     struct paired_delta deltas[] = {delta("2M", 4 * P2M, -0.25, 0, 0.25)}; /* just the reach */
 
-    CHECK_VERDICT("2M pages here give no TLB reach: the hypervisor backs the guest with 4K pages; whether they shorten "
-                  "walks was not measured",
-                  e, &geometry, deltas, 1, g);
+    CHECK_VERDICT(FRACTURED_2M "not compared with base pages", e, &geometry, deltas, 1, g);
     deltas[0].x = 8 * P2M;
-    CHECK_VERDICT("2M pages here give no TLB reach and no measured gain: the hypervisor backs the guest with 4K pages "
-                  "(0.00 ns per access at 16 MiB, 95 % interval -0.25 to +0.25)",
+    CHECK_VERDICT(FRACTURED_2M "no measured difference from base pages "
+                               "(0.00 ns per access at 16 MiB, 95 % interval -0.25 to +0.25)",
                   e, &geometry, deltas, 1, g);
     free(e);
 }
@@ -201,8 +195,9 @@ static void pressure_is_told_beside_the_chase(struct harness *h)
 
     CHECK_TEXT(
         verdict_sentence(e, &run, &g, text),
-        "2M pages here shorten walks but give no TLB reach: the hypervisor backs the guest with 4K pages (-6 ns per "
-        "access at 1 GiB, 95 % interval -9 to -3); -180 ns at 1 GiB where 1024 other cache lines are read between "
+        FRACTURED_2M
+        "faster than base pages (-6 ns per access at 1 GiB, 95 % interval -9 to -3); -180 ns at 1 GiB where 1024 "
+        "other cache lines are read between "
         "two accesses");
     points[2].ci95_high_ns = 10; /* no difference shown */
     CHECK(strstr(verdict_sentence(e, &run, &g, text), "other cache lines") == NULL);
@@ -215,13 +210,12 @@ static void larger_pieces_still_reach(struct harness *h)
     struct geometry_result geometry = {0};
     struct effective_page g = effective_page("1G", BACKING_HUGETLB, P1G, P2M, STATUS_FRACTURED);
 
-    CHECK_VERDICT("1G pages here give no more TLB reach than 2M pages: the hypervisor backs the guest with 2M pages; "
-                  "whether they shorten walks was not measured",
+    CHECK_VERDICT("1G pages: no more TLB reach than 2M pages: the hypervisor backs the guest with 2M pages; "
+                  "not compared with base pages",
                   e, &geometry, NULL, 0, g);
     e->hypervisor.state = HYPERVISOR_ABSENT; /* bare metal blames no hypervisor */
     CHECK_VERDICT(
-        "1G pages here give no more TLB reach than 2M pages: the TLB holds them in pieces of 2M; whether they "
-        "shorten walks was not measured",
+        "1G pages: no more TLB reach than 2M pages: the TLB holds them in pieces of 2M; not compared with base pages",
         e, &geometry, NULL, 0, g);
     free(e);
 }
@@ -232,8 +226,8 @@ static void base_pages_may_be_fractured_too(struct harness *h)
     struct geometry_result geometry = {0};
     struct effective_page g = effective_page("64K", BACKING_BASE, P64K, P4K, STATUS_FRACTURED);
 
-    CHECK_VERDICT("64K pages take several TLB entries each: the hypervisor backs the guest with 4K pages", e, &geometry,
-                  NULL, 0, g);
+    CHECK_VERDICT("64K pages: each takes several TLB entries: the hypervisor backs the guest with 4K pages", e,
+                  &geometry, NULL, 0, g);
     free(e);
 }
 
@@ -297,13 +291,16 @@ static void what_was_not_measured_says_why(struct harness *h)
         const char *text;
     } tries[] = {
         {"1G", BACKING_HUGETLB, P1G, STATUS_NO_FREE_HUGEPAGES,
-         "1G pages were not measured: the pool has too few free pages (--reserve, as root, allocates them for the "
+         "1G pages: what one TLB entry covers was not measured: the pool has too few free pages (--reserve, as root, "
+         "allocates them for the "
          "measurement)"},
         {"THP", BACKING_THP, P2M, STATUS_THP_NOT_GRANTED,
-         "2M pages (transparent) were not measured: the kernel gave base pages where THP was requested"},
+         "2M pages (transparent): what one TLB entry covers was not measured: the kernel gave base pages where THP "
+         "was requested"},
         {"2M", BACKING_HUGETLB, P2M, STATUS_NOISY,
-         "2M pages were not measured: the machine was too disturbed for a number"},
-        {"2M", BACKING_HUGETLB, P2M, STATUS_STOPPED, "2M pages were not measured: stopped before it was done"},
+         "2M pages: what one TLB entry covers was not measured: the machine was too disturbed for a number"},
+        {"2M", BACKING_HUGETLB, P2M, STATUS_STOPPED,
+         "2M pages: what one TLB entry covers was not measured: stopped before it was done"},
     };
     struct geometry_result geometry = {0};
     struct environment *e = machine(HYPERVISOR_UNKNOWN, P4K);
@@ -317,7 +314,8 @@ static void what_was_not_measured_says_why(struct harness *h)
     struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, 0, STATUS_MEMORY_LIMIT);
 
     (void)snprintf(g.verdict.reason, sizeof(g.verdict.reason), "4 MiB needed, 1 MiB allowed");
-    CHECK_VERDICT("2M pages were not measured: 4 MiB needed, 1 MiB allowed", e, &geometry, NULL, 0, g);
+    CHECK_VERDICT("2M pages: what one TLB entry covers was not measured: 4 MiB needed, 1 MiB allowed", e, &geometry,
+                  NULL, 0, g);
     free(e);
 }
 
@@ -330,8 +328,8 @@ static void a_time_without_a_granule_is_told(struct harness *h)
     struct paired_delta deltas[] = {delta("2M", P1G, -40, -35, -30)};
 
     CHECK_VERDICT(
-        "2M pages: faster than base pages (-35 ns per access at 1 GiB, 95 % interval -40 to -30); whether one "
-        "TLB entry covers a page is not known: the machine was too disturbed for a number",
+        "2M pages: what one TLB entry covers was not measured: the machine was too disturbed for a number; "
+        "faster than base pages (-35 ns per access at 1 GiB, 95 % interval -40 to -30)",
         e, &geometry, deltas, 1, g);
     free(e);
 }

@@ -111,7 +111,8 @@ static enum options_status read_option(struct options *options, int argc, char *
     if (note_given(given, spec, error) != OPTIONS_OK)
         return OPTIONS_ERROR;
     if (spec->value == NULL)
-        return value == NULL && option_read(spec, options, "") ? OPTIONS_OK : fail(error, spec->name, value, "no value");
+        return value == NULL && option_read(spec, options, "") ? OPTIONS_OK
+                                                               : fail(error, spec->name, value, "no value");
     if (value == NULL) {
         if (*index + 1 >= argc)
             return fail(error, spec->name, "", spec->range);

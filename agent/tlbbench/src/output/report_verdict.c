@@ -136,67 +136,35 @@ static void append_numbers(char text[VERDICT_TEXT_BYTES], const struct finding *
                 found->hidden_above ? "; noise hides the larger footprints" : "");
 }
 
-static void append_page(char text[VERDICT_TEXT_BYTES], const struct effective_page *effective_page)
+/* What the difference in time says. */
+static void append_effect(char text[VERDICT_TEXT_BYTES], const struct finding *found)
 {
-    char page[PAGE_TEXT_BYTES];
+    static const char *const sentences[] = {
+        [EFFECT_UNKNOWN] = "not compared with base pages",
+        [EFFECT_FASTER] = "faster than base pages",
+        [EFFECT_NONE] = "no measured difference from base pages",
+        [EFFECT_SLOWER] = "slower than base pages",
+        [EFFECT_HIDDEN] = "the noise hides any difference from base pages",
+    };
 
-    text_append(text, VERDICT_TEXT_BYTES, "%s pages%s", page_text(effective_page->page_bytes, page),
-                effective_page->kind == BACKING_THP ? " (transparent)" : "");
-}
-
-/* Pieces of more than a base page still reach further than base pages do. */
-static void append_reach(char text[VERDICT_TEXT_BYTES], const struct environment *environment,
-                         const struct effective_page *effective_page)
-{
-    char piece[PAGE_TEXT_BYTES];
-
-    if (environment->base_page_bytes != 0 && effective_page->entry_bytes > environment->base_page_bytes)
-        text_append(text, VERDICT_TEXT_BYTES, "no more TLB reach than %s pages",
-                    page_text(effective_page->entry_bytes, piece));
-    else
-        text_append(text, VERDICT_TEXT_BYTES, "no TLB reach");
-}
-
-static void append_cause(char text[VERDICT_TEXT_BYTES], const struct environment *environment,
-                         const struct effective_page *effective_page)
-{
-    char piece[PAGE_TEXT_BYTES];
-
-    text_append(text, VERDICT_TEXT_BYTES,
-                environment->hypervisor.state == HYPERVISOR_PRESENT ? ": the hypervisor backs the guest with %s pages"
-                                                                    : ": the TLB holds them in pieces of %s",
-                page_text(effective_page->entry_bytes, piece));
-}
-
-static void fractured(const struct environment *environment, const struct effective_page *effective_page,
-                      const struct finding *found, char text[VERDICT_TEXT_BYTES])
-{
-    static const char *const before[] = {[EFFECT_UNKNOWN] = " here give ",
-                                         [EFFECT_FASTER] = " here shorten walks but give ",
-                                         [EFFECT_NONE] = " here give ",
-                                         [EFFECT_SLOWER] = " here give ",
-                                         [EFFECT_HIDDEN] = " here give "};
-    static const char *const after[] = {[EFFECT_UNKNOWN] = "",
-                                        [EFFECT_FASTER] = "",
-                                        [EFFECT_NONE] = " and no measured gain",
-                                        [EFFECT_SLOWER] = " and were slower than base pages",
-                                        [EFFECT_HIDDEN] = ""};
-
-    append_page(text, effective_page);
-    if (effective_page->kind == BACKING_BASE) { /* nothing to compare with */
-        text_append(text, VERDICT_TEXT_BYTES, " take several TLB entries each");
-        append_cause(text, environment, effective_page);
-        return;
-    }
-    text_append(text, VERDICT_TEXT_BYTES, "%s", before[found->effect]);
-    append_reach(text, environment, effective_page);
-    text_append(text, VERDICT_TEXT_BYTES, "%s", after[found->effect]);
-    append_cause(text, environment, effective_page);
-    if (found->effect == EFFECT_UNKNOWN)
-        text_append(text, VERDICT_TEXT_BYTES, "; whether they shorten walks was not measured");
-    else if (found->effect == EFFECT_HIDDEN)
-        text_append(text, VERDICT_TEXT_BYTES, "; the noise hides whether they shorten walks");
+    text_append(text, VERDICT_TEXT_BYTES, "; %s", sentences[found->effect]);
     append_numbers(text, found);
+}
+
+static void append_fracture(char text[VERDICT_TEXT_BYTES], const struct environment *environment,
+                            const struct effective_page *effective_page)
+{
+    char piece[PAGE_TEXT_BYTES];
+
+    (void)page_text(effective_page->entry_bytes, piece);
+    if (effective_page->kind == BACKING_BASE)
+        text_append(text, VERDICT_TEXT_BYTES, "each takes several TLB entries: ");
+    else
+        text_append(text, VERDICT_TEXT_BYTES, "no more TLB reach than %s pages: ", piece);
+    text_append(text, VERDICT_TEXT_BYTES,
+                environment->hypervisor.state == HYPERVISOR_PRESENT ? "the hypervisor backs the guest with %s pages"
+                                                                    : "the TLB holds them in pieces of %s",
+                piece);
 }
 
 static void append_level_reach(char text[VERDICT_TEXT_BYTES], const struct tlb_level *level, uint64_t page_bytes)
@@ -214,37 +182,17 @@ static void append_level_reach(char text[VERDICT_TEXT_BYTES], const struct tlb_l
                     fact_source_name(level->source));
 }
 
-/* What the difference in time says, where nothing is known of the cause. */
-static const char *effect_words(enum effect effect)
-{
-    static const char *const words[] = {
-        [EFFECT_UNKNOWN] = "not compared with base pages",
-        [EFFECT_FASTER] = "faster than base pages",
-        [EFFECT_NONE] = "no measured difference from base pages",
-        [EFFECT_SLOWER] = "slower than base pages",
-        [EFFECT_HIDDEN] = "the noise hides any difference from base pages",
-    };
-
-    return words[effect];
-}
-
-static void whole(const struct geometry_result *geometry, const struct effective_page *effective_page,
-                  const struct finding *found, char text[VERDICT_TEXT_BYTES])
+static void append_whole(char text[VERDICT_TEXT_BYTES], const struct geometry_result *geometry,
+                         const struct effective_page *effective_page)
 {
     const struct tlb_level *level = last_level(geometry, effective_page->page_bytes);
 
-    append_page(text, effective_page);
-    text_append(text, VERDICT_TEXT_BYTES, ": ");
     if (effective_page->kind != BACKING_BASE)
         text_append(text, VERDICT_TEXT_BYTES, "one TLB entry covers a whole page; ");
     if (level != NULL)
         append_level_reach(text, level, effective_page->page_bytes);
     else
         text_append(text, VERDICT_TEXT_BYTES, "how far the TLB reaches is not known");
-    if (effective_page->kind == BACKING_BASE || found->delta == NULL)
-        return;
-    text_append(text, VERDICT_TEXT_BYTES, "; %s", effect_words(found->effect));
-    append_numbers(text, found);
 }
 
 static void append_why(char text[VERDICT_TEXT_BYTES], const struct effective_page *page)
@@ -258,22 +206,6 @@ static void append_why(char text[VERDICT_TEXT_BYTES], const struct effective_pag
         text_append(text, VERDICT_TEXT_BYTES, "%s",
                     has_words || page->verdict.reason[0] == '\0' ? status_words(page->verdict.status)
                                                                  : page->verdict.reason);
-}
-
-/* Their place in the TLB is not known; their time may be. */
-static void not_measured(const struct effective_page *effective_page, const struct finding *found,
-                         char text[VERDICT_TEXT_BYTES])
-{
-    append_page(text, effective_page);
-    if (found->delta == NULL) {
-        text_append(text, VERDICT_TEXT_BYTES, " were not measured: ");
-        append_why(text, effective_page);
-        return;
-    }
-    text_append(text, VERDICT_TEXT_BYTES, ": %s", effect_words(found->effect));
-    append_numbers(text, found);
-    text_append(text, VERDICT_TEXT_BYTES, "; whether one TLB entry covers a page is not known: ");
-    append_why(text, effective_page);
 }
 
 /* The point nearest to a program that reads much else: most lines between, then the largest footprint. */
@@ -312,14 +244,22 @@ char *verdict_sentence(const struct environment *environment, const struct run_r
 {
     struct finding found =
         find_effect(run->latency, effective_page->backing, base_reach_bytes(environment, run->geometry));
+    bool is_fractured = effective_page->verdict.status == STATUS_FRACTURED && effective_page->entry_bytes != 0;
+    char page[PAGE_TEXT_BYTES];
 
     text[0] = '\0';
-    if (effective_page->verdict.status == STATUS_FRACTURED && effective_page->entry_bytes != 0)
-        fractured(environment, effective_page, &found, text);
-    else if (effective_page->verdict.status == STATUS_OK)
-        whole(run->geometry, effective_page, &found, text);
-    else
-        not_measured(effective_page, &found, text);
+    text_append(text, VERDICT_TEXT_BYTES, "%s pages%s: ", page_text(effective_page->page_bytes, page),
+                effective_page->kind == BACKING_THP ? " (transparent)" : "");
+    if (is_fractured) {
+        append_fracture(text, environment, effective_page);
+    } else if (effective_page->verdict.status == STATUS_OK) {
+        append_whole(text, run->geometry, effective_page);
+    } else {
+        text_append(text, VERDICT_TEXT_BYTES, "what one TLB entry covers was not measured: ");
+        append_why(text, effective_page);
+    }
+    if (effective_page->kind != BACKING_BASE && (is_fractured || found.delta != NULL))
+        append_effect(text, &found);
     append_pressure(text, run->pressure, effective_page->backing);
     return text;
 }
@@ -335,11 +275,10 @@ static void report_deltas(FILE *out, const struct latency_result *latency, const
 
         if (found.delta != &latency->deltas[i])
             continue;
-        text_append(text, VERDICT_TEXT_BYTES, "%s pages: %s", found.delta->backing, effect_words(found.effect));
-        append_numbers(text, &found);
+        append_effect(text, &found);
         append_pressure(text, pressure, found.delta->backing);
         (void)fputs(first ? "\nverdict\n" : "", out);
-        report_wrapped(out, "  -", 4, "%s.", text);
+        report_wrapped(out, "  -", 4, "%s pages: %s.", found.delta->backing, text + strlen("; "));
         first = false;
     }
 }
