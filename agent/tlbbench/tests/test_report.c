@@ -8,7 +8,7 @@
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"
 #include "output/report.h"
-#include "output/report_missing.h"
+#include "output/report_parts.h"
 #include "output/report_text.h"
 #include "output/run_result.h"
 #include "pressure/result.h"

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -105,6 +106,16 @@ bool tree_read_line(const char *root, const char *path, char *text, size_t size)
     (void)parse_trimmed(raw, text, size);
     text_clean(text);
     return true;
+}
+
+void pool_path(const char *sysfs, int node, uint64_t page_bytes, const char *file, char path[POOL_PATH_BYTES])
+{
+    char place[48] = "kernel/mm";
+
+    if (node >= 0)
+        (void)snprintf(place, sizeof(place), "devices/system/node/node%d", node);
+    (void)snprintf(path, POOL_PATH_BYTES, "%s/%s/hugepages/hugepages-%" PRIu64 "kB/%s", sysfs, place,
+                   page_bytes / 1024, file);
 }
 
 int64_t tree_read_number(const char *root, const char *path)

@@ -25,6 +25,11 @@ char *tree_read_all(const char *root, const char *path, size_t most, size_t *len
 /* Reads one line without its white space. Returns false and leaves "" when the file is absent or unreadable. */
 bool tree_read_line(const char *root, const char *path, char *text, size_t size);
 
+/* The path of a file of the pool of this page size, below `sysfs` ("/sys"): of one NUMA node, or of all when `node` is
+ * negative. */
+enum { POOL_PATH_BYTES = 256 };
+void pool_path(const char *sysfs, int node, uint64_t page_bytes, const char *file, char path[POOL_PATH_BYTES]);
+
 /* Reads one non-negative decimal number; -1 when it is absent, unreadable, not a number or larger than INT64_MAX. */
 int64_t tree_read_number(const char *root, const char *path);
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "geometry/calibration.h"
-
 #include "engine/core_clock.h"
 #include "engine/sweep.h"
 #include "engine/window.h"
-#include "geometry/core_migration.h"
 #include "geometry/result.h"
+#include "geometry/work.h"
 
 #include <math.h>
 

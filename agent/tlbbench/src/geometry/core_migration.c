@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a sweep may cost. On a quiet core the plan is met with time to spare; where the CPU is contended, every
  * part gets its share of the time that is left, so that all end with something, if coarser. */
-#include "geometry/core_migration.h"
-
 #include "engine/cpus.h"
 #include "engine/smt_watch.h"
+#include "geometry/work.h"
 
 #include <math.h>
 

@@ -4,8 +4,6 @@
  * page if the TLB holds large pages; if it shows the knee of the base-page structure instead, the page is fractured: a
  * hypervisor that backs the guest with base pages leaves the TLB no larger entry to hold.
  */
-#include "geometry/effective_page.h"
-
 #include "base/clock.h"
 #include "base/permutation.h"
 #include "base/rng.h"
@@ -15,7 +13,7 @@
 #include "engine/session.h"
 #include "engine/sweep.h"
 #include "engine/sweep_curve.h"
-#include "geometry/core_migration.h"
+#include "geometry/work.h"
 #include "machine/environment.h"
 #include "memory/arena.h"
 #include "memory/backing.h"

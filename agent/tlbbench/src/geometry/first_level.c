@@ -5,14 +5,12 @@
  * one low figure at a number of pages proves that the level holds them, and the passes are read together; that there
  * are no more entries takes figures behind the knee that nothing disturbed, and two passes that say the same.
  */
-#include "geometry/first_level.h"
-
 #include "base/clock.h"
 #include "engine/knee.h"
 #include "engine/sweep.h"
 #include "engine/sweep_curve.h"
 #include "engine/window.h"
-#include "geometry/core_migration.h"
+#include "geometry/work.h"
 #include "machine/tlb_levels.h"
 
 #include <math.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The second level: a soft rise, read as an interval over several fresh mappings; and what misses cost. */
-#include "geometry/second_level.h"
-
 #include "base/clock.h"
 #include "base/statistics.h"
 #include "engine/knee.h"
@@ -10,8 +8,8 @@
 #include "engine/sweep_curve.h"
 #include "engine/window.h"
 #include "engine/zero_window.h"
-#include "geometry/core_migration.h"
 #include "geometry/result.h"
+#include "geometry/work.h"
 #include "machine/tlb_levels.h"
 
 #include <math.h>

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ways of the first level, from the knees at page strides that are powers of two. */
-#include "geometry/ways.h"
-
 #include "base/clock.h"
 #include "engine/knee.h"
 #include "engine/sweep.h"
 #include "engine/sweep_curve.h"
 #include "engine/window.h"
-#include "geometry/core_migration.h"
 #include "geometry/result.h"
+#include "geometry/work.h"
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"
 

@@ -74,4 +74,49 @@ int geometry_add_level(struct geometry_work *work, const struct tlb_level *level
 /* The most pages of a backing that a sweep may alias. */
 size_t geometry_pages_max(const struct backing *backing);
 
+/* --- core_migration.c: which CPU the sweeps run on, and what a sweep may cost there ------------------------------- */
+
+/* Notes what share of the CPU this thread got since the last call, and moves off a contended CPU. */
+void geometry_watch_core(struct geometry_work *work);
+
+/* Clears the sweep for a new one with its own random stream; leaves a core that other work held during the last. */
+void geometry_start_sweep(struct geometry_work *work);
+
+/* When a section's parts are planned to be over. */
+struct deadline geometry_planned_end(const struct session *session);
+
+/* The effort of a sweep that may take `share` of what is left of the part's time. */
+struct sweep_effort geometry_effort(const struct geometry_work *work, double share);
+
+/* --- the steps, in their order, each in the file of its name ----------------------------------------------------
+ * Each returns 0; -1 with the reason; or 1 when it is done and more time could give a better result: then it may be
+ * called again. */
+
+/* Core clock, L1 hit, and whether several pages on one cache line cost anything. */
+int geometry_calibrate(struct geometry_work *work, struct verdict *verdict);
+
+/* First level for pages of `backing`; stores the level and its curves. Leaves found->entries 0 when the sweep is flat. */
+int geometry_measure_first_level(struct geometry_work *work, const struct backing *backing,
+                                 struct geometry_first_level *found, struct verdict *verdict);
+
+/* What a hit of the second level costs for base pages. */
+int geometry_measure_hit(struct geometry_work *work, const struct backing *backing, struct verdict *verdict);
+
+/* The second level behind a first one that was found. For base pages geometry_measure_hit() comes first. */
+int geometry_measure_second_level(struct geometry_work *work, const struct backing *backing,
+                                  const struct geometry_first_level *first, struct verdict *verdict);
+
+/* What one TLB entry covers, for every backing. */
+int geometry_measure_effective_pages(struct geometry_work *work, struct verdict *verdict);
+
+/* True when no backing waits for another try. */
+bool geometry_effective_pages_known(const struct geometry_result *result);
+
+/* Has large pages zeroed on another core while the other steps run; geometry_end_early_pages() gives up the rest. */
+void geometry_start_early_pages(struct geometry_work *work);
+void geometry_end_early_pages(struct geometry_work *work);
+
+/* Ways of the first level for base pages. */
+int geometry_measure_ways(struct geometry_work *work, struct verdict *verdict);
+
 #endif

@@ -4,7 +4,6 @@
 #include "machine/environment.h"
 #include "machine/environment_parts.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,34 +53,28 @@ static int by_size(const void *a, const void *b)
     return (x->page_bytes > y->page_bytes) - (x->page_bytes < y->page_bytes);
 }
 
-static int64_t pool_number(const struct environment *environment, const char *directory, uint64_t page_bytes,
-                           const char *name)
+static int64_t pool_number(const struct environment *environment, int node, uint64_t page_bytes, const char *file)
 {
-    char path[256];
+    char path[POOL_PATH_BYTES];
 
-    (void)snprintf(path, sizeof(path), "%s/hugepages-%" PRIu64 "kB/%s", directory, page_bytes / 1024, name);
+    pool_path("/sys", node, page_bytes, file, path);
     return tree_read_number(environment->root, path);
 }
 
 static void read_pool(const struct environment *environment, struct pool *pool)
 {
-    static const char directory[] = "/sys/kernel/mm/hugepages";
-
-    pool->nr = pool_number(environment, directory, pool->page_bytes, "nr_hugepages");
-    pool->free = pool_number(environment, directory, pool->page_bytes, "free_hugepages");
-    pool->reserved = pool_number(environment, directory, pool->page_bytes, "resv_hugepages");
-    pool->surplus = pool_number(environment, directory, pool->page_bytes, "surplus_hugepages");
-    pool->overcommit = pool_number(environment, directory, pool->page_bytes, "nr_overcommit_hugepages");
+    pool->nr = pool_number(environment, -1, pool->page_bytes, "nr_hugepages");
+    pool->free = pool_number(environment, -1, pool->page_bytes, "free_hugepages");
+    pool->reserved = pool_number(environment, -1, pool->page_bytes, "resv_hugepages");
+    pool->surplus = pool_number(environment, -1, pool->page_bytes, "surplus_hugepages");
+    pool->overcommit = pool_number(environment, -1, pool->page_bytes, "nr_overcommit_hugepages");
     for (size_t i = 0; i < environment->node_count; i++) {
         struct pool_node *node = &pool->numa[pool->numa_count];
-        char node_directory[128];
 
-        (void)snprintf(node_directory, sizeof(node_directory), "/sys/devices/system/node/node%d/hugepages",
-                       environment->nodes[i].id);
         node->node = environment->nodes[i].id;
-        node->nr = pool_number(environment, node_directory, pool->page_bytes, "nr_hugepages");
-        node->free = pool_number(environment, node_directory, pool->page_bytes, "free_hugepages");
-        node->surplus = pool_number(environment, node_directory, pool->page_bytes, "surplus_hugepages");
+        node->nr = pool_number(environment, node->node, pool->page_bytes, "nr_hugepages");
+        node->free = pool_number(environment, node->node, pool->page_bytes, "free_hugepages");
+        node->surplus = pool_number(environment, node->node, pool->page_bytes, "surplus_hugepages");
         if (node->nr != UNKNOWN)
             pool->numa_count++;
     }

@@ -43,15 +43,9 @@ void backing_explain_errno(int error, const char *doing, uint64_t bytes, struct 
 
 int64_t backing_free_pages(uint64_t page_bytes, int node)
 {
-    char path[128];
+    char path[POOL_PATH_BYTES];
 
-    if (node < 0) {
-        (void)snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%llukB/free_hugepages",
-                       (unsigned long long)(page_bytes / 1024));
-    } else {
-        (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/hugepages/hugepages-%llukB/free_hugepages",
-                       node, (unsigned long long)(page_bytes / 1024));
-    }
+    pool_path("/sys", node, page_bytes, "free_hugepages", path);
     return tree_read_number("", path);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/reserve.h"
 
+#include "base/tree.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,34 +19,12 @@ enum { JOURNAL_BYTES_MAX = 8192, OPEN_TRIES = 8 };
 
 /* --- pools -------------------------------------------------------------------------------------------------------- */
 
-static void pool_path(const struct reserve_paths *places, uint64_t page_bytes, int node, const char *field,
-                      char path[RESERVE_PATH_BYTES])
+static int64_t read_pool(const struct reserve_paths *places, uint64_t page_bytes, int node, const char *file)
 {
-    unsigned long long kilobytes = page_bytes / 1024;
+    char path[POOL_PATH_BYTES];
 
-    if (node < 0) {
-        (void)snprintf(path, RESERVE_PATH_BYTES, "%s/kernel/mm/hugepages/hugepages-%llukB/%s", places->sysfs, kilobytes,
-                       field);
-    } else {
-        (void)snprintf(path, RESERVE_PATH_BYTES, "%s/devices/system/node/node%d/hugepages/hugepages-%llukB/%s",
-                       places->sysfs, node, kilobytes, field);
-    }
-}
-
-static int64_t read_pool(const struct reserve_paths *places, uint64_t page_bytes, int node, const char *field)
-{
-    char path[RESERVE_PATH_BYTES];
-    long long count = -1;
-
-    pool_path(places, page_bytes, node, field, path);
-    FILE *file = fopen(path, "re");
-
-    if (file == NULL)
-        return -1;
-    if (fscanf(file, "%lld", &count) != 1)
-        count = -1;
-    (void)fclose(file);
-    return count;
+    pool_path(places->sysfs, node, page_bytes, file, path);
+    return tree_read_number("", path);
 }
 
 /* Pages of the pool without those that the kernel lends beyond its count (surplus), which go by themselves. What is
@@ -61,11 +41,11 @@ static int64_t read_persistent(const struct reserve_paths *places, uint64_t page
  * back. */
 static int write_pool(const struct reserve_paths *places, const struct reserve_pool *pool, int64_t count)
 {
-    char path[RESERVE_PATH_BYTES];
+    char path[POOL_PATH_BYTES];
     char text[32];
     int length = snprintf(text, sizeof(text), "%lld\n", (long long)count);
 
-    pool_path(places, pool->page_bytes, pool->node, "nr_hugepages", path);
+    pool_path(places->sysfs, pool->node, pool->page_bytes, "nr_hugepages", path);
     int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
 
     if (fd < 0)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was skipped or cut short, and why. */
-#include "output/report_missing.h"
-
 #include "base/text.h"
 #include "engine/curve.h"
+#include "output/report_parts.h"
 #include "output/report_text.h"
 
 #include <stdlib.h>

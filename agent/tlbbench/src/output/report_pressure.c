@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "output/report_pressure.h"
-
 #include "base/text.h"
+#include "output/report_parts.h"
 #include "output/report_text.h"
 
 #include <math.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "output/report_rows.h"
-
 #include "base/verdict.h"
+#include "output/report_parts.h"
 #include "output/report_text.h"
 
 #include <inttypes.h>

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "output/report_verdict.h"
-
 #include "base/text.h"
 #include "base/verdict.h"
 #include "engine/curve.h"
 #include "latency/result.h"
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"
-#include "output/report_missing.h"
+#include "output/report_parts.h"
 #include "output/report_text.h"
 #include "pressure/result.h"
 
