@@ -7,9 +7,7 @@
 
 #include <math.h>
 
-/* Constants that name no source were set by hand on the simulated processors of tests/test_knee.c and
- * tests/test_geometry.c and on sweeps recorded on Emerald Rapids, which those tests hold; guests on Zen 3 and Zen 5
- * confirmed them (docs/method-results.md). */
+/* Constants that name no source: as in engine/knee.c. */
 
 /* A CPU is contended when a sweep got less than this share of it; shorter ones say too little. */
 #define CONTENDED_CPU_SHARE 0.9

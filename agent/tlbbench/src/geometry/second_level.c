@@ -17,9 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Constants that name no source were set by hand on the simulated processors of tests/test_knee.c and
- * tests/test_geometry.c and on sweeps recorded on Emerald Rapids, which those tests hold; guests on Zen 3 and Zen 5
- * confirmed them (docs/method-results.md). */
+/* Constants that name no source: as in engine/knee.c. */
 enum {
     SHORT_SWEEP_PAGES = 3072, /* shows a second level of 2048 entries whole */
     HIT_SWEEP_PAGES = 1100,   /* six steps past twice the largest first level; as a window 4.3 MiB of aliases */

@@ -95,7 +95,7 @@ struct sweep_effort geometry_effort(const struct geometry_work *work, double sha
 /* Core clock, L1 hit, and whether several pages on one cache line cost anything. */
 int geometry_calibrate(struct geometry_work *work, struct verdict *verdict);
 
-/* First level for pages of `backing`; stores the level and its curves. Leaves found->entries 0 when the sweep is flat. */
+/* First level for pages of `backing`; stores the level and its curves. A flat sweep leaves found->entries 0. */
 int geometry_measure_first_level(struct geometry_work *work, const struct backing *backing,
                                  struct geometry_first_level *found, struct verdict *verdict);
 

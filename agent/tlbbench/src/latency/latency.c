@@ -23,6 +23,7 @@ enum {
     FULL_SLOW_POINTS = 24,
 };
 
+/* Shares of the time were set by hand; the budgets in docs/method-results.md hold with them. */
 /* The rest of the time that the rounds may plan with: linking and faults vary. */
 #define PLAN_SHARE 0.9
 /* Part of the time that may go into walking cycles until they are steady. */

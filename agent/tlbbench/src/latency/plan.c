@@ -22,7 +22,7 @@ enum {
  */
 #define LONG_SECONDS 600.0
 
-/* Part of the time that may go into mapping and touching. */
+/* Part of the time that may go into mapping and touching. Set by hand, as the shares of latency.c. */
 #define MAP_SHARE 0.4
 
 uint64_t latency_round_up(uint64_t bytes, uint64_t page_bytes)

@@ -3,6 +3,7 @@
 #include "pressure/probe.h"
 #include "pressure/series.h"
 
+/* Set by hand: at least twice most last caches; region_bytes() doubles it for a larger one, up to the second. */
 #define REGION_BYTES (512 * MIB)
 #define REGION_MAX_BYTES GIB
 #define REGION_MIN_BYTES (16 * MIB)

@@ -26,9 +26,11 @@ enum {
     SEGMENT_MIN_BYTES = 16 << 20, /* smaller segments fit a last-level cache slice and TLB of any page size */
 };
 
+/* Set by hand: several times the reach of 2,048 entries of 4K pages; more would only take time to touch. */
 #define QUICK_SEGMENT_BYTES (256 * MIB)
 #define FULL_SEGMENT_BYTES (512 * MIB)
-/* Time of a measurement; more where workers share a core, so that every one of them gets its turn. */
+/* Time of a measurement, so that each profile keeps its budget (cli/sections.c); more where workers share a core, so
+ * that every one of them gets its turn. */
 #define QUICK_SECONDS 0.06
 #define FULL_SECONDS 0.08
 #define TURN_SECONDS 0.004
