@@ -33,6 +33,20 @@ char *text_without_end(char *text)
     return text;
 }
 
+bool text_has_word(const char *list, size_t length, const char *separators, const char *word, size_t word_length)
+{
+    for (size_t start = 0; start < length;) {
+        size_t end = start;
+
+        while (end < length && strchr(separators, list[end]) == NULL)
+            end++;
+        if (end - start == word_length && memcmp(list + start, word, word_length) == 0)
+            return true;
+        start = end + 1;
+    }
+    return false;
+}
+
 void text_ascii(char *text)
 {
     for (unsigned char *p = (unsigned char *)text; *p != '\0'; p++)

@@ -3,6 +3,7 @@
 #ifndef TLBBENCH_TEXT_H
 #define TLBBENCH_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,9 @@ void text_append(char *text, size_t size, const char *format, ...) __attribute__
 
 /* Cuts the blanks at the end of `text`, which it returns. */
 char *text_without_end(char *text);
+
+/* True when the first `word_length` bytes of `word` are an item of the list, whose items any of `separators` part. */
+bool text_has_word(const char *list, size_t length, const char *separators, const char *word, size_t word_length);
 
 /* Replaces what is not printable ASCII by '?': for terminals whose character set is not known. */
 void text_ascii(char *text);

@@ -163,22 +163,6 @@ static bool cgroup_line(const char *line, size_t length, const char **controller
     return true;
 }
 
-static bool lists_memory(const char *controllers, size_t length)
-{
-    static const char memory[] = "memory";
-
-    for (size_t i = 0; i < length;) {
-        size_t end = i;
-
-        while (end < length && controllers[end] != ',')
-            end++;
-        if (end - i == sizeof(memory) - 1 && memcmp(controllers + i, memory, sizeof(memory) - 1) == 0)
-            return true;
-        i = end + 1;
-    }
-    return false;
-}
-
 void cgroup_parse(const char *text, struct cgroup_place *place)
 {
     place->version = UNKNOWN;
@@ -190,7 +174,7 @@ void cgroup_parse(const char *text, struct cgroup_place *place)
         size_t controllers_length = 0;
 
         if (cgroup_line(line, length, &controllers, &controllers_length, &path)) {
-            bool is_v1 = lists_memory(controllers, controllers_length);
+            bool is_v1 = text_has_word(controllers, controllers_length, ",", "memory", strlen("memory"));
             bool is_v2 = controllers_length == 0 && line[0] == '0';
             size_t path_length = (size_t)(line + length - path);
 

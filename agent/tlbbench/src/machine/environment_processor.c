@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/parse.h"
+#include "base/text.h"
 #include "base/tree.h"
 #include "machine/catalogue.h"
 #include "machine/cpuid.h"
@@ -37,21 +38,6 @@ static void take_number(const char *text, const char *key, int *out)
         *out = (int)number;
 }
 
-/* The words of a list such as "flags"; `list` need not be terminated where it ends. */
-static bool has_word(const char *list, size_t length, const char *word)
-{
-    size_t word_length = strlen(word);
-
-    for (size_t i = 0; i + word_length <= length; i++) {
-        bool starts = i == 0 || list[i - 1] == ' ' || list[i - 1] == '\t';
-        bool ends = i + word_length == length || list[i + word_length] == ' ';
-
-        if (starts && ends && memcmp(list + i, word, word_length) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void parse_x86(const char *text, struct processor *processor, struct hypervisor *hypervisor)
 {
     char value[ENV_TEXT_BYTES];
@@ -66,8 +52,9 @@ static void parse_x86(const char *text, struct processor *processor, struct hype
     take_number(text, "stepping", &processor->stepping);
     if (hypervisor->state != HYPERVISOR_UNKNOWN || flags == NULL)
         return;
-    hypervisor->state =
-        has_word(flags + 1, strcspn(flags + 1, "\n"), "hypervisor") ? HYPERVISOR_PRESENT : HYPERVISOR_ABSENT;
+    bool is_guest = text_has_word(flags + 1, strcspn(flags + 1, "\n"), " \t", "hypervisor", strlen("hypervisor"));
+
+    hypervisor->state = is_guest ? HYPERVISOR_PRESENT : HYPERVISOR_ABSENT;
 }
 
 static bool take_hex(const char *text, const char *key, uint64_t *number)

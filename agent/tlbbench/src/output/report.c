@@ -158,50 +158,15 @@ static void report_memory(FILE *out, const struct environment *e)
 /* Kernel parameters that change what is measured here; capture.sh keeps the values of the same. */
 static bool concerns_memory(const char *word, size_t length)
 {
-    static const char *const names[] = {"hugepagesz",
-                                        "hugepages",
-                                        "default_hugepagesz",
-                                        "hugetlb_cma",
-                                        "hugetlb_free_vmemmap",
-                                        "transparent_hugepage",
-                                        "transparent_hugepage_shmem",
-                                        "thp_anon",
-                                        "thp_shmem",
-                                        "numa",
-                                        "numa_balancing",
-                                        "mem",
-                                        "movablecore",
-                                        "kernelcore",
-                                        "isolcpus",
-                                        "nohz_full",
-                                        "maxcpus",
-                                        "nr_cpus",
-                                        "nosmt",
-                                        "mitigations",
-                                        "pti",
-                                        "nopti",
-                                        "kpti",
-                                        "gbpages",
-                                        "nogbpages",
-                                        "nokaslr",
-                                        "init_on_alloc",
-                                        "init_on_free",
-                                        "processor.max_cstate",
-                                        "intel_idle.max_cstate",
-                                        "intel_pstate",
-                                        "amd_pstate",
-                                        "tsc",
-                                        "clocksource",
-                                        "iommu",
-                                        "intel_iommu",
-                                        "amd_iommu"};
+    static const char names[] =
+        "hugepagesz hugepages default_hugepagesz hugetlb_cma hugetlb_free_vmemmap transparent_hugepage "
+        "transparent_hugepage_shmem thp_anon thp_shmem numa numa_balancing mem movablecore kernelcore isolcpus "
+        "nohz_full maxcpus nr_cpus nosmt mitigations pti nopti kpti gbpages nogbpages nokaslr init_on_alloc "
+        "init_on_free processor.max_cstate intel_idle.max_cstate intel_pstate amd_pstate tsc clocksource iommu "
+        "intel_iommu amd_iommu";
     const char *equals = memchr(word, '=', length);
-    size_t name_length = equals != NULL ? (size_t)(equals - word) : length;
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strlen(names[i]) == name_length && strncmp(word, names[i], name_length) == 0)
-            return true;
-    return false;
+    return text_has_word(names, sizeof(names) - 1, " ", word, equals != NULL ? (size_t)(equals - word) : length);
 }
 
 /* The parameters that matter, and how many do not; "--" ends the kernel's and begins those of init. */
