@@ -83,7 +83,7 @@ def test_no_pool(capsys: pytest.CaptureFixture[str]) -> None:
         (("postgresql", "--cpus", "0"), ("--cpus", "'0'", "1 to 65536")),
         (("postgresql", "--memory", "64GB"), ("--memory", "'64GB'", "64GiB")),
         (("postgresql", "--default-page-size", "16M"), ("--default-page-size", "16M", "2M, 1G")),
-        (("postgres_ql",), ("engine", "'postgres_ql'", "postgresql, mysql")),
+        (("postgresl",), ("engine", "'postgresl'", "postgresql, mysql", "did you mean postgresql")),
         (("jvm",), ("settings.Xmx", "8g")),
         (("postgresql", "--no-such-option"), ("--no-such-option",)),
         ((), ("engine",)),
