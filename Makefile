@@ -115,8 +115,8 @@ validate-matrix: setup agent ## The same for rows of 128 B, 8 KB, 16 KB and 1 to
 	@cd backend && ../$(BIN)/python -m validate.matrix $(VALIDATE) || test $$? -eq 77
 
 .PHONY: chaos
-chaos: setup ## Kill the server and PostgreSQL at random under load, and look for lost or doubled reports (CHAOS="--server-kills 5")
-	@cd backend && ../$(BIN)/python tools/chaos.py $(CHAOS)
+chaos: setup ## Kills, forged tokens, no database, no connections, a large migration, each under load (CHAOS="kills --server-kills 5")
+	@cd backend && ../$(BIN)/python -m tools.chaos $(CHAOS)
 
 .PHONY: fuzz
 fuzz: setup ## Feed damaged and random input to tlbbench's parsers (clang's libFuzzer)

@@ -8,12 +8,14 @@ from contextlib import asynccontextmanager, suppress
 
 from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
+from starlette.middleware.errors import ServerErrorMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hugeplan import __version__
 from hugeplan.access import audit, bootstrap
 from hugeplan.access.admission import Gate
 from hugeplan.access.dependencies import require_viewer
-from hugeplan.access.doorkeeper import Doorkeeper
+from hugeplan.access.doorkeeper import Direct, Doorkeeper
 from hugeplan.access.guarded_route import Door
 from hugeplan.access.machine_registry import MachineRegistry
 from hugeplan.access.oidc import Provider
@@ -33,6 +35,7 @@ from hugeplan.events.delivery import deliver_forever
 from hugeplan.events.feed import EventFeed
 from hugeplan.events.router import router as events_router
 from hugeplan.evidence.router import router as evidence_router
+from hugeplan.fleet.ingest.door import answer_report
 from hugeplan.fleet.ingest.writer import ReportWriter
 from hugeplan.fleet.metrics import FleetMetrics, render_metrics
 from hugeplan.fleet.overview_router import router as overview_router
@@ -45,6 +48,7 @@ from hugeplan.linting.router import router as linting_router
 from hugeplan.reference.router import router as reference_router
 from hugeplan.scenarios.router import router as scenarios_router
 from hugeplan.settings import Settings
+from hugeplan.warm import warm
 
 ROUTERS = (
     fleet_router,
@@ -59,6 +63,37 @@ ROUTERS = (
     reference_router,
     access_router,
 )
+
+
+DIRECT = {
+    ("GET", "/healthz"): Direct(health.answer_health, needs_credential=False),
+    ("GET", "/readyz"): Direct(health.answer_readiness, needs_credential=False),
+    ("POST", f"{openapi.API_PREFIX}/reports"): Direct(answer_report, needs_credential=True),
+}
+"""What the doorkeeper answers without FastAPI. The routes are declared all the same, for the OpenAPI document."""
+
+
+class Application(FastAPI):
+    """FastAPI behind ``front``, which sees every request first and passes on what it does not answer."""
+
+    front: ASGIApp | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or run the lifespan."""
+        if scope["type"] == "http" and self.front is not None:
+            scope["app"] = self
+            await self.front(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+    async def enter(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """FastAPI itself, for what the front passes on."""
+        await super().__call__(scope, receive, send)
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Starlette's, without its own answer to errors that nobody knows: the front has one."""
+        stack = super().build_middleware_stack()
+        return stack.app if isinstance(stack, ServerErrorMiddleware) else stack
 
 
 def _routes() -> Iterator[tuple[str, set[str]]]:
@@ -100,9 +135,9 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await database.dispose()
 
 
-def create_app(settings: Settings) -> FastAPI:
+def create_app(settings: Settings) -> Application:
     """The whole service for these settings. Nothing connects before the first request needs it."""
-    app = FastAPI(
+    app = Application(
         title="hugeplan",
         version=__version__,
         lifespan=lifespan,
@@ -127,6 +162,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.oidc = Provider(settings)
     app.state.machines = MachineRegistry(app.state.database)
     app.state.record_change = audit.record_request
+    app.state.readiness = health.ReadinessProbe(app.state.database, settings, warm)
 
     def limiter() -> RateLimiter:
         found: RateLimiter = app.state.rate_limiter
@@ -142,8 +178,18 @@ def create_app(settings: Settings) -> FastAPI:
     problems.install(app)
     health.install(app)
     docs.install(app)
-    ui.install(app, settings)
+    pages = ui.install(app, settings)
 
-    app.add_middleware(Doorkeeper, gate=app.state.door.gate, prefix=openapi.API_PREFIX, routers=ROUTERS)
-    app.add_middleware(RequestContext, metrics=app.state.metrics, refusals=Refusals(settings, limiter))
+    doorkeeper = Doorkeeper(
+        app.enter,
+        gate=app.state.door.gate,
+        pages=pages.answer,
+        prefix=openapi.API_PREFIX + "/",
+        routers=ROUTERS,
+        methods=app.state.methods,
+        other=("/healthz", "/readyz", "/metrics", "/api/docs", "/api/docs/", "/api/openapi.json"),
+        guarded=frozenset() if settings.metrics_public else frozenset({"/metrics"}),
+        direct=DIRECT,
+    )
+    app.front = RequestContext(doorkeeper, metrics=app.state.metrics, refusals=Refusals(settings, limiter))
     return app

@@ -22,9 +22,9 @@ from fastapi.security.utils import get_authorization_scheme_param
 from hugeplan.access import repository, service
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import Credential
-from hugeplan.api.problems import ForbiddenError, RateLimitedError
 from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.db.session import Database
+from hugeplan.errors import ForbiddenError, RateLimitedError
 from hugeplan.settings import Settings
 
 _Value = TypeVar("_Value")

@@ -14,7 +14,7 @@ from hugeplan.access.admission import SESSION_COOKIE, client_address, credential
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import Actor
 from hugeplan.api.dependencies import SAFE_METHODS, Reads
-from hugeplan.api.problems import CsrfError
+from hugeplan.errors import CsrfError
 
 __all__ = [
     "SESSION_COOKIE",

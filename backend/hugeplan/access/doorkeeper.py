@@ -1,57 +1,135 @@
-"""The first to see a request of the API: without a good credential it goes no further than here.
+"""The first to see a request: what can be answered by its head alone is answered here, without entering FastAPI.
 
 The routes judge too (``guarded_route``). But finding the route and its dependencies costs several times what a refusal
-does, and a stranger should not be able to make the service do it.
+does, and a stranger should not be able to make the service do it. The few requests that come in large numbers
+(``direct``: reports and probes) are answered from here for the same reason.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hugeplan.access.admission import Gate
 from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.api.allow import Methods
 from hugeplan.api.problems import response_for
+
+Address = tuple[str, str]
+"""Method and path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """A route of which the handler needs no more than the request."""
+
+    answer: Callable[[Request], Awaitable[Response]]
+    needs_credential: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    route: APIRoute
+    needs_credential: bool
 
 
 class Doorkeeper:
-    """ASGI middleware inside of the request's context: it answers 401 and 429 itself."""
+    """ASGI application: it answers 401, 404, 405 and 429 itself, and passes on what is left.
 
-    def __init__(self, app: ASGIApp, gate: Gate, prefix: str, routers: Iterable[APIRouter]) -> None:
-        self._app = app
-        self._gate = gate
-        self._prefix = prefix
+    ``app`` is FastAPI's own stack, and ``routers`` are those of the API below ``prefix``, which ends with a slash.
+    ``other`` are paths outside of the API that FastAPI knows; one that ends with a slash stands for all below it.
+    ``guarded`` are those of them that need a credential. ``pages`` takes what is no route.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        gate: Gate,
+        pages: Callable[[Scope], Awaitable[Response]],
+        prefix: str,
+        routers: Iterable[APIRouter],
+        methods: Methods,
+        other: Iterable[str],
+        guarded: frozenset[str],
+        direct: Mapping[Address, Direct],
+    ) -> None:
+        self._app, self._pages, self._gate, self._methods, self._prefix = app, pages, gate, methods, prefix
+        self._other = tuple(other)
+        self._guarded = guarded
+        self._direct = dict(direct)
         # A path without parameters is found at once; the others are few.
-        self._plain: set[tuple[str, str]] = set()
-        self._patterns: list[tuple[str, re.Pattern[str]]] = []
+        self._plain: dict[Address, _Known] = {}
+        self._patterns: list[tuple[str, re.Pattern[str], _Known]] = []
         for router in routers:
             for route in router.routes:
-                if not isinstance(route, GuardedRoute) or route.allowed_roles() is None:
-                    continue
-                for method in route.methods or ():
-                    if "{" in route.path:
-                        self._patterns.append((method, compile_path(prefix + route.path)[0]))
-                    else:
-                        self._plain.add((method, prefix + route.path))
+                if isinstance(route, APIRoute):
+                    self._add(route)
+
+    def _add(self, route: APIRoute) -> None:
+        known = _Known(route, isinstance(route, GuardedRoute) and route.allowed_roles() is not None)
+        for method in route.methods or ():
+            if "{" in route.path:
+                self._patterns.append((method, compile_path(self._prefix[:-1] + route.path)[0], known))
+            else:
+                self._plain[method, self._prefix[:-1] + route.path] = known
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Judge, and pass on or answer."""
-        if scope["type"] == "http" and self._is_guarded(scope["method"], scope["path"]):
-            request = Request(scope, receive)
-            try:
-                await self._gate.identify(request)
-            except Exception as error:  # the table of problems knows them all
-                await response_for(request, error)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+        request = Request(scope, receive)
+        app: ASGIApp | None
+        try:
+            app = await self._answer(request)
+            if app is None and not self._is_known(scope["path"]):
+                app = await self._pages(scope)
+        except ClientDisconnect:
+            raise
+        except Exception as error:  # the table of problems knows them all
+            app = response_for(request, error)
+        await (app or self._app)(scope, receive, send)
 
-    def _is_guarded(self, method: str, path: str) -> bool:
-        if not path.startswith(self._prefix):
-            return False
-        if (method, path) in self._plain:
-            return True
-        return any(method == other and pattern.match(path) for other, pattern in self._patterns)
+    async def _answer(self, request: Request) -> Response | None:
+        """The answer to a request that goes no further; None for the others. Refusals are raised."""
+        scope = request.scope
+        method, path = scope["method"], scope["path"]
+        direct = self._direct.get((method, path))
+        known = self._find(method, path)
+        if known is not None:
+            scope["route"] = known.route
+        if direct is not None:
+            if direct.needs_credential:
+                await self._gate.identify(request)
+            return await direct.answer(request)
+        if path.startswith(self._prefix):
+            if known is None:
+                raise HTTPException(405 if self._methods.at(path) else 404)
+            if known.needs_credential:
+                await self._gate.identify(request)
+            else:
+                self._gate.refuse_guessing(request)
+        elif path in self._guarded and method != "OPTIONS":
+            await self._gate.identify(request)
+        return None
+
+    def _find(self, method: str, path: str) -> _Known | None:
+        found = self._plain.get((method, path))
+        if found is None and path.startswith(self._prefix):
+            for other, pattern, known in self._patterns:
+                if method == other and pattern.match(path):
+                    return known
+        return found
+
+    def _is_known(self, path: str) -> bool:
+        """Whether FastAPI has routes for this path."""
+        return path.startswith(self._prefix) or any(
+            path.startswith(each) if each.endswith("/") else path == each for each in self._other
+        )

@@ -18,7 +18,7 @@ from fastapi.routing import APIRoute
 from hugeplan.access.admission import Gate
 from hugeplan.access.schemas import Role
 from hugeplan.api.body import BodyLimits, get_raw_json, read_json
-from hugeplan.api.problems import FieldProblem, invalid_input, shown
+from hugeplan.errors import FieldProblem, invalid_input, shown
 
 OPEN_BODY_BYTES = 16 * 1024
 """The largest body of a request that needs no credential: a login."""

@@ -12,11 +12,11 @@ from hugeplan.access import repository
 from hugeplan.access.schemas import BrowserSessionItem, LoginLink, Role, Session
 from hugeplan.access.service import Actor, Credential, actor_of, csrf_token_of, describe, hash_secret, wrong_credential
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
-from hugeplan.api.problems import FieldProblem, ForbiddenError, NotFoundError
 from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.db.models import BrowserSession, Token
 from hugeplan.db.models import LoginLink as LoginLinkRow
 from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.errors import FieldProblem, ForbiddenError, NotFoundError
 
 LOGIN_LINK_PREFIX = "hpl_"
 LOGIN_LINK_SECONDS = 15 * 60

@@ -24,9 +24,9 @@ from joserfc.jws import JWSRegistry
 from hugeplan.access import repository
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import hash_secret, new_secret
-from hugeplan.api.problems import ForbiddenError, NotFoundError, UnauthenticatedError, UnavailableError
 from hugeplan.db.models import OidcLogin, Token
 from hugeplan.db.session import WriteSession
+from hugeplan.errors import ForbiddenError, NotFoundError, UnauthenticatedError, UnavailableError
 from hugeplan.settings import Settings, is_loopback
 
 STATE_COOKIE = "hugeplan_oidc"

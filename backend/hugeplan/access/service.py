@@ -27,7 +27,10 @@ from hugeplan.access.schemas import (
     TokenRevoked,
 )
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
-from hugeplan.api.problems import (
+from hugeplan.db.models import Machine
+from hugeplan.db.models import Token as TokenRow
+from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.errors import (
     ConflictError,
     FieldProblem,
     ForbiddenError,
@@ -35,9 +38,6 @@ from hugeplan.api.problems import (
     UnauthenticatedError,
     invalid_input,
 )
-from hugeplan.db.models import Machine
-from hugeplan.db.models import Token as TokenRow
-from hugeplan.db.session import ReadSession, WriteSession
 
 TOKEN_PREFIX = "hp_"  # noqa: S105 - a prefix, so that a leaked token is recognised by scanners
 _LEAST_LIFE = timedelta(hours=1)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
 import anyio.to_thread
 from fastapi import Depends
 from starlette.requests import ClientDisconnect, Request
 
 from hugeplan.api.json_body import JsonLimits, ValueCount, parse_json
-from hugeplan.api.problems import (
+from hugeplan.errors import (
     BodyTimeoutError,
     FieldProblem,
     InvalidInputError,
@@ -25,6 +27,8 @@ from hugeplan.api.problems import (
     invalid_input,
 )
 from hugeplan.settings import Settings
+
+T = TypeVar("T")
 
 PARSE_BESIDE_LOOP_BYTES = 32 * 1024
 """A larger body is parsed in a thread: below, handing it over costs more than parsing it."""
@@ -73,6 +77,22 @@ class BodyLimits:
 async def read_json(request: Request, limits: BodyLimits) -> None:
     """Read and parse the body of this request and keep both for the handler. An absent body is empty bytes.
 
+    Raises what ``read_body`` does, and InvalidInputError for what is no acceptable JSON.
+    """
+    body = await read_body(request, limits)
+    request.state.json_body = body
+    if not body:
+        return
+    document = await beside_loop(len(body), limits, partial(parse_json, body, limits.json))
+    request.state.json_document = document
+    # FastAPI reads the body again through these two; they are where Starlette keeps what was read.
+    setattr(request, "_body", body)  # noqa: B010
+    setattr(request, "_json", document)  # noqa: B010
+
+
+async def read_body(request: Request, limits: BodyLimits) -> bytes:
+    """The bytes of this request's JSON body, uncompressed. An absent body is empty bytes.
+
     Raises TooLargeError, BodyTimeoutError, UnsupportedMediaTypeError, InvalidInputError, or starlette's
     ClientDisconnect when the client went away.
     """
@@ -82,18 +102,9 @@ async def read_json(request: Request, limits: BodyLimits) -> None:
         request.state.discard_bytes = _DISCARD_AFTER_LOGIN_BYTES
         raise limits.too_large(declared)
     if not _has_body(request):
-        request.state.json_body = b""
-        return
+        return b""
     inflate = _check_headers(request)
-    body = await _read(request, limits, inflate=inflate)
-    request.state.json_body = body
-    if not body:
-        return
-    document = await _parse(body, limits)
-    request.state.json_document = document
-    # FastAPI reads the body again through these two; they are where Starlette keeps what was read.
-    setattr(request, "_body", body)  # noqa: B010
-    setattr(request, "_json", document)  # noqa: B010
+    return await _read(request, limits, inflate=inflate)
 
 
 def _has_body(request: Request) -> bool:
@@ -199,20 +210,26 @@ def _not_gzip() -> InvalidInputError:
     return invalid_input([FieldProblem(field="body", value=None, expected="one whole gzip stream")])
 
 
-async def _parse(body: bytes, limits: BodyLimits) -> Any:
-    if len(body) <= PARSE_BESIDE_LOOP_BYTES:
-        return parse_json(body, limits.json)
-    if len(body) <= _LARGE_BYTES:
-        return await anyio.to_thread.run_sync(parse_json, body, limits.json)
+async def beside_loop(size_bytes: int, limits: BodyLimits, work: Callable[[], T]) -> T:
+    """The result of work on a body of this size, done in a thread where it is large: the very large one at a time."""
+    if size_bytes <= PARSE_BESIDE_LOOP_BYTES:
+        return work()
+    if size_bytes <= _LARGE_BYTES:
+        return await anyio.to_thread.run_sync(work)
     async with limits.one_large_at_a_time:
-        return await anyio.to_thread.run_sync(parse_json, body, limits.json)
+        return await anyio.to_thread.run_sync(work)
+
+
+def no_body() -> InvalidInputError:
+    """The refusal of a request without a body that needs one."""
+    return InvalidInputError("A JSON body is needed.", [FieldProblem(field="body", value=None, expected="JSON")])
 
 
 async def get_raw_json(request: Request) -> JsonBody:
     """The body of this request; InvalidInputError when there is none."""
     raw: bytes = request.state.json_body
     if not raw:
-        raise InvalidInputError("A JSON body is needed.", [FieldProblem(field="body", value=None, expected="JSON")])
+        raise no_body()
     return JsonBody(raw=raw, document=request.state.json_document)
 
 

@@ -8,7 +8,7 @@ import anyio.to_thread
 from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
 
-from hugeplan.api.problems import NotFoundError
+from hugeplan.errors import NotFoundError
 
 STATIC = Path(__file__).parent / "static"
 CONTENT_SECURITY_POLICY = (

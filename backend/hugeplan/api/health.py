@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import anyio.to_thread
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import Response
 
-from hugeplan.api.dependencies import CurrentDatabase, CurrentSettings
 from hugeplan.api.metrics import CONTENT_TYPE, Metrics
-from hugeplan.api.problems import RETRY_AFTER_SECONDS, UnavailableError
 from hugeplan.api.schemas import ResponseModel
 from hugeplan.db import migrate
+from hugeplan.db.session import Database
+from hugeplan.errors import RETRY_AFTER_SECONDS, UnavailableError
+from hugeplan.settings import Settings
+
+GOOD_SECONDS = 0.25
+"""How long a good answer of readiness holds."""
 
 router = APIRouter(tags=["operations"])
 
@@ -38,8 +44,53 @@ async def health_get() -> Health:
 
 
 @router.get("/readyz")
-async def readiness_get(database: CurrentDatabase, settings: CurrentSettings) -> Readiness:
+async def readiness_get(request: Request) -> Readiness:
     """Whether requests can be served: the database answers and its migrations are at head."""
+    probe: ReadinessProbe = request.app.state.readiness
+    return await probe.look()
+
+
+async def answer_health(_: Request) -> Response:
+    """``health_get`` without FastAPI: probes come often, and from anybody."""
+    return Response(b'{"status":"ok"}', media_type="application/json")
+
+
+async def answer_readiness(request: Request) -> Response:
+    """``readiness_get`` without FastAPI."""
+    return Response((await readiness_get(request)).model_dump_json(), media_type="application/json")
+
+
+class ReadinessProbe:
+    """Looks at the database for those who ask: together for all who ask at one time, and a good answer holds a moment.
+
+    ``warm`` is done once before the first yes, so that no client waits for what the first requests build.
+    """
+
+    def __init__(self, database: Database, settings: Settings, warm: Callable[[], Awaitable[None]]) -> None:
+        self._database, self._settings, self._warm = database, settings, warm
+        self._is_warm = False
+        self._good_until = 0.0
+        self._last: Readiness | None = None
+        self._looking: asyncio.Task[Readiness] | None = None
+
+    async def look(self) -> Readiness:
+        """Ready, or UnavailableError."""
+        if self._last is not None and time.monotonic() < self._good_until:
+            return self._last
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look(), name="readiness")
+        return await asyncio.shield(self._looking)
+
+    async def _look(self) -> Readiness:
+        found = await _readiness(self._database, self._settings)
+        if not self._is_warm:
+            await self._warm()
+            self._is_warm = True
+        self._last, self._good_until = found, time.monotonic() + GOOD_SECONDS
+        return found
+
+
+async def _readiness(database: Database, settings: Settings) -> Readiness:
     folder = migrate.migrations_dir(settings.migrations_dir)
     head = await anyio.to_thread.run_sync(migrate.head_revision, folder)
     try:

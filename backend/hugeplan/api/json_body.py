@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from hugeplan.api.problems import FieldProblem, invalid_input, shown
+from hugeplan.errors import FieldProblem, invalid_input, shown
 from hugeplan.settings import Settings
 
 MAX_INTEGER = 2**64 - 1

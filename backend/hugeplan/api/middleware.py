@@ -8,16 +8,16 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hugeplan.api.logs import request_id_context
 from hugeplan.api.metrics import Metrics
-from hugeplan.api.problems import RateLimitedError, response_for
+from hugeplan.api.problems import response_for
 from hugeplan.api.ratelimit import RateLimiter
+from hugeplan.errors import RateLimitedError
 from hugeplan.settings import Settings
 
 REQUEST_ID_HEADER = "X-Request-ID"
@@ -79,7 +79,7 @@ def operation_of(scope: Scope) -> str:
 
 
 class RequestContext:
-    """ASGI middleware, the outermost of the application's own."""
+    """ASGI middleware, the outermost: not even FastAPI stands before it."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, refusals: Refusals) -> None:
         self._app = app
@@ -106,11 +106,11 @@ class RequestContext:
             if message["type"] == "http.response.start":
                 response_started = True
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                _add_headers(headers, scope["path"], request_id)
+                headers = message["headers"] = _with_headers(message.get("headers", ()), scope["path"], request_id)
                 is_stranger = getattr(request.state, "admitted", None) is None
                 if 400 <= status < 500 and is_stranger and not await self._refusals.delay(request):
-                    headers["Connection"] = "close"
+                    headers[:] = [header for header in headers if header[0] != b"connection"]
+                    headers.append((b"connection", b"close"))
             await send(message)
 
         try:
@@ -142,10 +142,20 @@ class RequestContext:
             request_id_context.reset(reset)
 
 
-def _add_headers(headers: MutableHeaders, path: str, request_id: str) -> None:
-    headers[REQUEST_ID_HEADER] = request_id
-    for name, value in SECURITY_HEADERS.items():
-        headers.setdefault(name, value)
-    headers.setdefault("Content-Security-Policy", API_CONTENT_SECURITY_POLICY)
-    if path.startswith("/api/"):
-        headers.setdefault("Cache-Control", "no-store")
+_ALWAYS = tuple(
+    (name.lower().encode("latin-1"), value.encode("latin-1"))
+    for name, value in (SECURITY_HEADERS | {"Content-Security-Policy": API_CONTENT_SECURITY_POLICY}).items()
+)
+_REQUEST_ID = REQUEST_ID_HEADER.lower().encode("latin-1")
+_NOT_KEPT = (b"cache-control", b"no-store")
+
+
+def _with_headers(given: Iterable[tuple[bytes, bytes]], path: str, request_id: str) -> list[tuple[bytes, bytes]]:
+    """The headers of an answer with those that every answer has; what the answer says itself stays."""
+    headers = [header for header in given if header[0] != _REQUEST_ID]
+    names = {name for name, _ in headers}
+    headers.append((_REQUEST_ID, request_id.encode("latin-1")))
+    headers += [header for header in _ALWAYS if header[0] not in names]
+    if path.startswith("/api/") and _NOT_KEPT[0] not in names:
+        headers.append(_NOT_KEPT)
+    return headers

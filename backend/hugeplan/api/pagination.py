@@ -15,9 +15,9 @@ from uuid import UUID
 
 from fastapi import Query
 
-from hugeplan.api.problems import FieldProblem, invalid_input, shown
 from hugeplan.api.schemas import ResponseModel
 from hugeplan.documents.bounds import refuse_absurd_time
+from hugeplan.errors import FieldProblem, invalid_input, shown
 
 MAX_LIMIT = 500
 

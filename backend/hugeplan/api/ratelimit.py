@@ -11,7 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from hugeplan.api.problems import RateLimitedError
+from hugeplan.errors import RateLimitedError
 
 MAX_BUCKETS = 50_000
 

@@ -58,11 +58,17 @@ class UserInterface:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files = StaticFiles(directory=folder, check_dir=False)
+        self._known: frozenset[str] = frozenset()
+        self._built = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A file, the index page, or 404."""
         if scope["type"] != "http":
             raise HTTPException(404)
+        await (await self.answer(scope))(scope, receive, send)
+
+    async def answer(self, scope: Scope) -> Response:
+        """A file or the index page; HTTPException 404 or 405 where there is none."""
         path: str = scope["path"]
         if path == "/api" or path.startswith("/api/"):
             raise HTTPException(404)
@@ -74,19 +80,32 @@ class UserInterface:
             if "." in path.rsplit("/", 1)[-1]:
                 raise HTTPException(404)
             response = self._index()
-        await response(scope, receive, send)
+        return response
 
     async def _file(self, path: str, scope: Scope) -> Response | None:
         relative = path.lstrip("/")
         if not relative or relative == "index.html":
             return None if not relative else self._index()
         wanted = self._files.get_path({**scope, "root_path": ""})
+        if wanted not in self._names():
+            return None
         response = await self._compressed(wanted, scope) or await self._stored(wanted, scope)
         if response is None:
             return None
         response.headers["Cache-Control"] = _IMMUTABLE if relative.startswith("assets/") else "no-cache"
         response.headers["Vary"] = "Accept-Encoding"
         return response
+
+    def _names(self) -> frozenset[str]:
+        """The files of the build, listed once per build: an address that is no file costs no look at the disk."""
+        try:
+            built = (self._folder / "index.html").stat().st_mtime_ns
+        except OSError:
+            return frozenset()
+        if built != self._built:
+            found = (file.relative_to(self._folder) for file in self._folder.rglob("*") if file.is_file())
+            self._known, self._built = frozenset(map(str, found)), built
+        return self._known
 
     async def _stored(self, path: str, scope: Scope) -> Response | None:
         try:
@@ -125,6 +144,8 @@ class UserInterface:
         return HTMLResponse(page.replace(NONCE_PLACEHOLDER, nonce), headers=headers)
 
 
-def install(app: FastAPI, settings: Settings) -> None:
+def install(app: FastAPI, settings: Settings) -> UserInterface:
     """Serve the interface where no route matches."""
-    app.router.default = UserInterface(ui_dir(settings))
+    pages = UserInterface(ui_dir(settings))
+    app.router.default = pages
+    return pages

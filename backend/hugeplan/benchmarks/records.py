@@ -14,7 +14,7 @@ from hugeplan.api.schemas import JsonObject
 from hugeplan.documents.tlbbench import Geometry, TlbbenchDocument
 from hugeplan.hardware.wins import cases_of_run
 from hugeplan.planner.evaluation.win_matrix import TIE, WinCase, fastest, winner
-from hugeplan.planner.model import MIB
+from hugeplan.planner.model import MIB, HardwareFacts
 
 COMPLETE, PRESENT, ABSENT = 2, 1, 0
 
@@ -73,9 +73,14 @@ def run_record(document: TlbbenchDocument, *, node_id: UUID, run_id: UUID, recei
     )
 
 
-def wins_records(document: TlbbenchDocument, *, node_id: UUID, run_id: UUID) -> list[WinsRecord]:
-    """One row per backing of a run, and one for ties. Sums of several runs are the win matrix over all their cases."""
-    cases = [case for case in cases_of_run(document, "") if len(case.timings) >= 2]
+def wins_records(
+    document: TlbbenchDocument, *, node_id: UUID, run_id: UUID, facts: HardwareFacts | None = None
+) -> list[WinsRecord]:
+    """One row per backing of a run, and one for ties. Sums of several runs are the win matrix over all their cases.
+
+    ``facts`` are the hardware facts of the document, where they were made before.
+    """
+    cases = [case for case in cases_of_run(document, "", facts) if len(case.timings) >= 2]
     if not cases:
         return []
     wins = Counter(winner(case.timings) for case in cases)

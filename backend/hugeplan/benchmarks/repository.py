@@ -36,12 +36,15 @@ async def get_runs(session: ReadSession, run_ids: Sequence[UUID]) -> dict[UUID, 
     return {row[0].id: (row[0], row[1]) for row in await session.execute(statement)}
 
 
-async def mark_run(session: WriteSession, run: RunRow, *, bad: bool, reason: str | None) -> None:
-    """Mark a run as bad, or take the mark away."""
+async def mark_run(session: WriteSession, run: RunRow, *, bad: bool, reason: str | None) -> bool:
+    """Mark a run as bad, or take the mark away. False when it is not there any more."""
     statement = update(RunRow).where(RunRow.node_id == run.node_id, RunRow.id == run.id)
-    await session.execute(statement.values(bad=bad, bad_reason=reason).execution_options(synchronize_session=False))
+    statement = statement.values(bad=bad, bad_reason=reason).execution_options(synchronize_session=False)
+    return (await session.execute(statement.returning(RunRow.id))).scalar_one_or_none() is not None
 
 
-async def delete_run(session: WriteSession, run: RunRow) -> None:
-    """Delete a run and its wins."""
-    await session.execute(delete(RunRow).where(RunRow.node_id == run.node_id, RunRow.id == run.id))
+async def delete_run(session: WriteSession, run: RunRow) -> bool:
+    """Delete a run and its wins. False when it is not there any more."""
+    statement = delete(RunRow).where(RunRow.node_id == run.node_id, RunRow.id == run.id)
+    statement = statement.execution_options(synchronize_session=False)
+    return (await session.execute(statement.returning(RunRow.id))).scalar_one_or_none() is not None

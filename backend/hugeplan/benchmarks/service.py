@@ -8,7 +8,6 @@ from uuid import UUID
 import msgspec
 
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
-from hugeplan.api.problems import FieldProblem, NotFoundError, invalid_input
 from hugeplan.benchmarks import repository
 from hugeplan.benchmarks.scatter import beside_backing, loses_from_lines
 from hugeplan.benchmarks.schemas import ComparedCurve, Run, RunComparison, RunCurve, RunDetail, RunSection
@@ -17,6 +16,7 @@ from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.decoding import changed, decode
 from hugeplan.documents.kept import unpack
 from hugeplan.documents.tlbbench import Curve, Geometry, TlbbenchDocument, curves_of
+from hugeplan.errors import FieldProblem, NotFoundError, invalid_input
 
 
 def _run(row: RunRow, node_name: str) -> Run:
@@ -121,12 +121,19 @@ async def compare_runs(session: ReadSession, run_ids: Sequence[UUID]) -> RunComp
 async def mark_run(session: WriteSession, run_id: UUID, *, bad: bool, reason: str | None) -> tuple[UUID, Run]:
     """Mark a run as bad, so that nothing is concluded from it, or take the mark away. Its node's id, and the run."""
     row, node_name = await require_run(session, run_id)
-    await repository.mark_run(session, row, bad=bad, reason=reason)
+    if not await repository.mark_run(session, row, bad=bad, reason=reason):
+        raise _gone(run_id)
     return row.node_id, _run(row, node_name).model_copy(update={"bad": bad, "bad_reason": reason})
 
 
 async def delete_run(session: WriteSession, run_id: UUID) -> UUID:
     """Delete a run. The id of the node that it was measured on."""
     row, _ = await require_run(session, run_id)
-    await repository.delete_run(session, row)
+    if not await repository.delete_run(session, row):
+        raise _gone(run_id)
     return row.node_id
+
+
+def _gone(run_id: UUID) -> NotFoundError:
+    """Somebody else deleted it in this moment."""
+    return NotFoundError(f"There is no run {run_id}.")

@@ -48,7 +48,7 @@ COMMANDS: Final = (
     Command("demo", "the service with a database of its own, until Ctrl-C", "hugeplan.cli.demo"),
     Command("serve", "the service over an existing PostgreSQL", "hugeplan.cli.serve"),
     Command("migrate", "bring the database to the newest migration", "hugeplan.cli.migrate"),
-    Command("reparse", "today's parsers over the stored runs, while the service runs", "hugeplan.cli.reparse"),
+    Command("reparse", "today's parsers over stored runs and reports, while the service runs", "hugeplan.cli.reparse"),
     Command("secrets", "the passwords of an installation, made once and kept", "hugeplan.cli.secrets"),
     Command("seed", "a synthetic fleet in the database, labelled as such", "hugeplan.cli.seed"),
     Command("token", "make, list, rotate and revoke credentials", "hugeplan.cli.token"),

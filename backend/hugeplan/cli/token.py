@@ -13,11 +13,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.access import audit, logins, service
 from hugeplan.access.schemas import Role
-from hugeplan.api.problems import ForbiddenError, NotFoundError, is_unavailable
+from hugeplan.api.problems import is_unavailable
 from hugeplan.cli import InputError
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database, WriteSession
+from hugeplan.errors import ForbiddenError, NotFoundError
 from hugeplan.settings import Settings
 
 _DAY_SECONDS = 86400

@@ -46,6 +46,14 @@ def changed(document: T, **changes: Any) -> T:
     return cast(T, msgspec.structs.replace(cast(Any, document), **changes))
 
 
+def read_parsed(model: type[T], raw: bytes, content: Any) -> T:
+    """``decode`` for a document that was parsed already: ``content`` is what ``raw`` spells."""
+    try:
+        return cast(T, msgspec.convert(content, struct_of(model)))
+    except _NOT_READ:
+        return decode(model, raw)
+
+
 @cache
 def _decoder(model: type[BaseModel]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(struct_of(model))
@@ -64,7 +72,12 @@ def struct_of(model: type[BaseModel]) -> type[msgspec.Struct]:
     for decorator in model.__pydantic_decorators__.model_validators.values():
         checks.append(getattr(model, decorator.cls_var_name))
     return msgspec.defstruct(
-        model.__name__, fields, kw_only=True, namespace={"__post_init__": _all_of(checks)} if checks else None
+        model.__name__,
+        fields,
+        kw_only=True,
+        # A document refers to nothing that refers to it, so the collector of cycles need not look at it.
+        gc=False,
+        namespace={"__post_init__": _all_of(checks)} if checks else None,
     )
 
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, encode_cursor, page_of
-from hugeplan.api.problems import NotFoundError
 from hugeplan.db.models import WebhookRow
 from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.errors import NotFoundError
 from hugeplan.events import repository, webhook_repository
 from hugeplan.events.feed import event_of
 from hugeplan.events.schemas import FleetEvent, Webhook, WebhookCreated, WebhookWrite

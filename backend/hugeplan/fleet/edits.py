@@ -8,11 +8,11 @@ from uuid import UUID
 
 import msgspec
 
-from hugeplan.api.problems import FieldProblem, NotFoundError, invalid_input
 from hugeplan.db.models import NodeRow, NodeStateRow
 from hugeplan.db.session import WriteSession
 from hugeplan.documents.decoding import convert
 from hugeplan.documents.report import CollectorResult, Inventory, Sample, SpoolSummary
+from hugeplan.errors import FieldProblem, NotFoundError, invalid_input
 from hugeplan.events.records import Event, write_events
 from hugeplan.fleet import edits_repository, repository
 from hugeplan.fleet.findings.base import Observed, PlannedPool

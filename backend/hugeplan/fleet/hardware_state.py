@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -83,8 +84,13 @@ def _is_better(part: Part, than: Part) -> bool:
     return (part.rank, part.ordered_at, part.run_id) > (than.rank, than.ordered_at, than.run_id)
 
 
-def with_run(state: MeasuredState, run: RankedRun, document: TlbbenchDocument) -> MeasuredState:
-    """The state after a run has arrived: each part that the run says more about is taken from it."""
+def with_run(
+    state: MeasuredState, run: RankedRun, document: TlbbenchDocument, made: HardwareFacts | None = None
+) -> MeasuredState:
+    """The state after a run has arrived: each part that the run says more about is taken from it.
+
+    ``made`` are the facts of the document, where they were made before.
+    """
     taken = {
         name: part
         for name, part in _offers(run).items()
@@ -98,7 +104,7 @@ def with_run(state: MeasuredState, run: RankedRun, document: TlbbenchDocument) -
     changed = msgspec.structs.replace(
         state, version=HARDWARE_VERSION, parts=state.parts | taken, latest=newest if is_latest else state.latest
     )
-    return _with_parts(changed, taken, {run.id: document})
+    return _with_parts(changed, taken, {run.id: document}, {} if made is None else {run.id: made})
 
 
 def rebuilt(runs: Sequence[RankedRun], documents: Mapping[UUID, TlbbenchDocument]) -> MeasuredState:
@@ -108,11 +114,17 @@ def rebuilt(runs: Sequence[RankedRun], documents: Mapping[UUID, TlbbenchDocument
 
 
 def _with_parts(
-    state: MeasuredState, taken: Mapping[str, Part], documents: Mapping[UUID, TlbbenchDocument]
+    state: MeasuredState,
+    taken: Mapping[str, Part],
+    documents: Mapping[UUID, TlbbenchDocument],
+    known: Mapping[UUID, HardwareFacts] = MappingProxyType({}),
 ) -> MeasuredState:
     facts = state.hardware
     # The three parts mostly come from one run: its facts are made once.
-    made = {run_id: hardware_facts_of(documents[run_id]) for run_id in {part.run_id for part in taken.values()}}
+    made = {
+        run_id: known.get(run_id) or hardware_facts_of(documents[run_id])
+        for run_id in {part.run_id for part in taken.values()}
+    }
     if "geometry" in taken:
         document = documents[taken["geometry"].run_id]
         new = made[taken["geometry"].run_id]

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from hugeplan.api.problems import FieldProblem, invalid_input
 from hugeplan.db.session import ReadSession
+from hugeplan.errors import FieldProblem, invalid_input
 from hugeplan.fleet.history_schemas import HistoryGap, HistoryPoint, NodeHistory
 from hugeplan.fleet.service import require_node
 

@@ -11,10 +11,10 @@ from typing import Any
 from uuid import UUID
 
 from hugeplan.api.pagination import Page, decode_cursor, encode_cursor
-from hugeplan.api.problems import FieldProblem, invalid_input
 from hugeplan.db.session import ReadSession
 from hugeplan.documents.decoding import convert
 from hugeplan.documents.report import GlobalPool, NumaPool
+from hugeplan.errors import FieldProblem, invalid_input
 from hugeplan.fleet import overview_repository as repository
 from hugeplan.fleet.findings import silent_fallback, time_bomb
 from hugeplan.fleet.findings.base import PlannedPool

@@ -4,24 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final
 from uuid import UUID
 
 import msgspec
 import psycopg
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert, select, text
 
-from hugeplan.api.problems import InvalidInputError
 from hugeplan.benchmarks.records import wins_records
 from hugeplan.db.models import NodeRow, ReportDocumentRow, ReportRow, RunRow, RunWinsRow
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.documents.decoding import decode
 from hugeplan.documents.kept import unpack
 from hugeplan.documents.tlbbench import TlbbenchDocument
+from hugeplan.errors import InvalidInputError
 from hugeplan.fleet import service
 from hugeplan.fleet.ingest import incoming
-from hugeplan.fleet.ingest.writer import store_kept
+from hugeplan.fleet.ingest.batch import store_kept
 
 BATCH = 20
+
+# Rows of before the column was there hold null. A sample may have been dropped since: nothing becomes smaller.
+_HISTORY: Final = """
+UPDATE {table} t SET anon_shmem_bytes_max = s.bytes
+FROM (
+    SELECT date_trunc('{width}', taken_at, 'UTC') AS start_at,
+        max(CAST(memory ->> 'anon_pages_bytes' AS bigint) + CAST(memory ->> 'shmem_bytes' AS bigint)) AS bytes
+    FROM samples WHERE node_id = :node_id GROUP BY 1
+) s
+WHERE t.node_id = :node_id AND t.start_at = s.start_at AND s.bytes > coalesce(t.anon_shmem_bytes_max, 0)
+"""
 
 
 @dataclass(slots=True)
@@ -38,9 +50,11 @@ class Reparsed:
 
 
 async def reparse(database: Database, say: Callable[[Reparsed], None] = lambda _: None) -> Reparsed:
-    """Make wins, hardware facts and geometry anew from every stored run. Each batch of nodes is one transaction.
+    """Make wins, hardware facts and geometry anew from every stored run, and read what was kept unread.
 
-    It may be ended at any time and begun again: what was done stays done, and doing it twice changes nothing.
+    The planner's history (hours and days) is filled from the samples that are left. Each batch of nodes is one
+    transaction. It may be ended at any time and begun again: what was done stays done, and doing it twice changes
+    nothing.
     """
     done = Reparsed()
     after = UUID(int=0)
@@ -71,6 +85,8 @@ async def _node(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
             await session.execute(insert(RunWinsRow), [msgspec.structs.asdict(found) for found in wins])
         done.runs += 1
     await service.measure_again(session, node_id)
+    for table, width in (("sample_hours", "hour"), ("sample_days", "day")):
+        await session.execute(text(_HISTORY.format(table=table, width=width)), {"node_id": node_id})
     done.nodes += 1
 
 

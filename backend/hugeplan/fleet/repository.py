@@ -169,10 +169,24 @@ async def report_states(session: ReadSession, node_id: UUID) -> dict[str, int]:
     return {row[0]: row[1] for row in await session.execute(statement)}
 
 
-async def ordinary_history(
+async def hourly_history(session: ReadSession, node_id: UUID, *, start: datetime) -> Sequence[tuple[datetime, int]]:
+    """AnonPages + Shmem of a node since ``start``: the largest of each hour, oldest first."""
+    statement = (
+        select(SampleHourRow.start_at, SampleHourRow.anon_shmem_bytes_max)
+        .where(
+            SampleHourRow.node_id == node_id,
+            SampleHourRow.start_at >= start,
+            SampleHourRow.anon_shmem_bytes_max.is_not(None),
+        )
+        .order_by(SampleHourRow.start_at)
+    )
+    return [(at, size) for at, size in (await session.execute(statement)).all() if size is not None]
+
+
+async def sample_history(
     session: ReadSession, node_id: UUID, *, start: datetime, every: timedelta
 ) -> Sequence[tuple[datetime, int]]:
-    """AnonPages + Shmem of a node since ``start``: the largest of each step of ``every``, oldest first."""
+    """The same from the samples: the largest of each step of ``every``."""
     anonymous = SampleRow.memory["anon_pages_bytes"].astext.cast(BigInteger)
     shared = SampleRow.memory["shmem_bytes"].astext.cast(BigInteger)
     step = func.date_bin(every, SampleRow.taken_at, _EPOCH)

@@ -8,19 +8,18 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 
-from hugeplan.access.dependencies import Admin, AdmittedAgent, Planner, Viewer, forget_credential
+from hugeplan.access.dependencies import Admin, AdmittedAgent, Planner, Viewer
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.body import RawJson
 from hugeplan.api.csv_response import AsCsv, CsvResponse, csv_response, json_row
-from hugeplan.api.dependencies import CurrentMetrics, Reads, Writes
+from hugeplan.api.dependencies import Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
-from hugeplan.api.problems import UnauthenticatedError
 from hugeplan.api.schemas import Moment
 from hugeplan.benchmarks import service as benchmarks
 from hugeplan.benchmarks.schemas import Run, RunMark
 from hugeplan.fleet import edits, history, service
 from hugeplan.fleet.history_schemas import HistoryPoint, NodeHistory
-from hugeplan.fleet.ingest.dependencies import CurrentReportWriter, admit_machine, read_beside_loop
+from hugeplan.fleet.ingest.door import store_report
 from hugeplan.fleet.overview_schemas import LabelsWrite, PlanInForceWrite
 from hugeplan.fleet.schemas import NodeDetail, NodeProcesses, NodeSummary, ReportReceipt, SampleRow
 from hugeplan.fleet.selector import Selected
@@ -43,20 +42,9 @@ To = Annotated[Moment | None, Query(alias="to", description="Latest time, exclus
         }
     },
 )
-async def reports_create(
-    request: Request, token_id: AdmittedAgent, body: RawJson, writer: CurrentReportWriter, metrics: CurrentMetrics
-) -> Response:
+async def reports_create(request: Request, _: AdmittedAgent, body: RawJson) -> Response:
     """Store an agent's report. Idempotent by ``report_id``: the same report again is answered 200."""
-    incoming = await read_beside_loop(body, token_id=token_id)
-    try:
-        receipt = await writer.store(await admit_machine(request, incoming))
-    except UnauthenticatedError:
-        forget_credential(request)
-        raise
-    metrics.count_report(created=receipt.created)
-    return Response(
-        receipt.model_dump_json(), status_code=201 if receipt.created else 200, media_type="application/json"
-    )
+    return await store_report(request, body)
 
 
 @router.get("/nodes.csv", name="nodes_export", response_class=CsvResponse)

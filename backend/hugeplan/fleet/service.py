@@ -11,12 +11,12 @@ from uuid import UUID
 import msgspec
 
 from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, encode_cursor, page_of
-from hugeplan.api.problems import FieldProblem, NotFoundError, invalid_input
 from hugeplan.db.models import NodeRow, NodeStateRow, PlanInForceRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.decoding import convert, decode
 from hugeplan.documents.report import Inventory, ProcessMemory, Sample
 from hugeplan.documents.tlbbench import TlbbenchDocument
+from hugeplan.errors import FieldProblem, NotFoundError, invalid_input
 from hugeplan.fleet import repository
 from hugeplan.fleet.facts import IncompleteReportError, node_facts
 from hugeplan.fleet.hardware_state import MeasuredState, chosen_parts, rebuilt
@@ -38,8 +38,10 @@ from hugeplan.proof import Observation
 
 HISTORY = timedelta(days=7)
 """How far back a plan looks for what the workloads use."""
+YOUNG = timedelta(hours=2)
+"""How long a node has too few full hours, so that its samples themselves are read."""
 HISTORY_STEP = timedelta(minutes=5)
-"""Samples closer together count as one, their maximum: 2,016 values in HISTORY."""
+"""Samples of a young node that are closer together count as one, their maximum."""
 
 NodeSort = Literal[
     "name", "last_report_at", "mem_total_bytes", "pool_bytes", "pool_idle_bytes", "mem_available_bytes", "findings"
@@ -171,8 +173,13 @@ async def get_cluster(session: ReadSession, node_id: UUID) -> tuple[bool, str | 
 
 
 async def _ordinary_history(session: ReadSession, node_id: UUID, until: datetime) -> MemoryHistory | None:
-    """AnonPages + Shmem of the node over the last HISTORY; None with fewer than two samples that tell it."""
-    rows = await repository.ordinary_history(session, node_id, start=until - HISTORY, every=HISTORY_STEP)
+    """AnonPages + Shmem of the node over the last HISTORY, by hour; None with fewer than two values that tell it.
+
+    A node that has not reported for two hours yet is taken from its few samples.
+    """
+    rows = await repository.hourly_history(session, node_id, start=until - HISTORY)
+    if len(rows) < 2:
+        rows = await repository.sample_history(session, node_id, start=until - YOUNG, every=HISTORY_STEP)
     if len(rows) < 2:
         return None
     return MemoryHistory(
@@ -292,7 +299,8 @@ async def get_processes(session: ReadSession, node_id: UUID) -> NodeProcesses:
 async def measure_again(session: WriteSession, node_id: UUID) -> None:
     """Conclude anew from the good runs of a node: after one was deleted or marked, or parsers have changed.
 
-    A run that today's parser refuses is passed over; the next best one takes its place.
+    A run that today's parser refuses, or that retention deletes meanwhile (it waits for no node), is passed over; the
+    next best one takes its place.
     """
     await repository.lock_node(session, node_id)
     runs = list(await repository.good_runs(session, node_id))

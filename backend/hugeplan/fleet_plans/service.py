@@ -13,10 +13,10 @@ from pydantic import TypeAdapter
 
 from hugeplan import __version__
 from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, encode_cursor, page_of
-from hugeplan.api.problems import ConflictError, FieldProblem, NotFoundError, invalid_input
 from hugeplan.api.schemas import JsonObject
 from hugeplan.db.models import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
 from hugeplan.db.session import Database, ReadSession, WriteSession
+from hugeplan.errors import ConflictError, FieldProblem, NotFoundError, invalid_input
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.selector import NodeSelector
 from hugeplan.fleet_plans import repository

@@ -8,19 +8,21 @@ from typing import Final
 from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.hardware.curves import hardware_facts_of
 from hugeplan.planner.evaluation.win_matrix import Timing, WinCase, cases_of, cases_of_curves
+from hugeplan.planner.model import HardwareFacts
 
 #: Rows read come as one rate without an interval: rates closer than twice this share are taken as equal.
 ROW_RATE_FRACTION: Final = 0.01
 _USABLE: Final = frozenset({None, "ok", "noisy", "fractured"})
 
 
-def cases_of_run(document: TlbbenchDocument, machine: str) -> tuple[WinCase, ...]:
+def cases_of_run(document: TlbbenchDocument, machine: str, facts: HardwareFacts | None = None) -> tuple[WinCase, ...]:
     """Every point of a run that was measured with two or more page sizes.
 
     A point is one layout at one footprint, or rows of one width read in one way by so many workers. Backings that
-    were not granted are left out.
+    were not granted are left out. ``facts`` are those of the document, where they were made before.
     """
-    return (*cases_of_curves(machine, hardware_facts_of(document).curves), *_cases_of_rows(document, machine))
+    curves = (facts or hardware_facts_of(document)).curves
+    return (*cases_of_curves(machine, curves), *_cases_of_rows(document, machine))
 
 
 def _cases_of_rows(document: TlbbenchDocument, machine: str) -> tuple[WinCase, ...]:

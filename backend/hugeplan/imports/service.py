@@ -7,8 +7,8 @@ from typing import Any
 
 import anyio.to_thread
 
-from hugeplan.api.problems import FieldProblem, invalid_input
 from hugeplan.db.session import WriteSession
+from hugeplan.errors import FieldProblem, invalid_input
 from hugeplan.imports.schemas import ImportReceipt, KubernetesImport, SavedScenario, ScenarioImport
 from hugeplan.inventory.answer import answer
 from hugeplan.inventory.document import inventory_document

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from anyio.to_thread import run_sync
 
-from hugeplan.api.problems import FieldProblem, InvalidInputError
+from hugeplan.errors import FieldProblem, InvalidInputError
 from hugeplan.lint import Context, Source, lint
 from hugeplan.lint.output import as_json
 from hugeplan.linting.schemas import MAX_CHARACTERS, LintReport, LintRequest

@@ -18,7 +18,13 @@ from pydantic import TypeAdapter, ValidationError
 from hugeplan import __version__
 from hugeplan.api.json_body import JsonLimits, parse_json
 from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, page_of
-from hugeplan.api.problems import (
+from hugeplan.api.schemas import JsonObject
+from hugeplan.artifacts import Artifact, Restart, render, withheld
+from hugeplan.artifacts.bundle import as_zip, bundle, changes
+from hugeplan.db.models import PlanRow, ScenarioRow, ScenarioVersionRow
+from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.documents.plans import SCHEMA_VERSION, dump_plan, read_plan
+from hugeplan.errors import (
     ConflictError,
     FieldProblem,
     InvalidInputError,
@@ -30,12 +36,6 @@ from hugeplan.api.problems import (
     invalid_input,
     shown,
 )
-from hugeplan.api.schemas import JsonObject
-from hugeplan.artifacts import Artifact, Restart, render, withheld
-from hugeplan.artifacts.bundle import as_zip, bundle, changes
-from hugeplan.db.models import PlanRow, ScenarioRow, ScenarioVersionRow
-from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.documents.plans import SCHEMA_VERSION, dump_plan, read_plan
 from hugeplan.fleet import edits
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.overview_schemas import PlanInForceWrite

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hugeplan.api.pagination import decode_cursor, decode_time_cursor, encode_cursor, page_of
-from hugeplan.api.problems import InvalidInputError
+from hugeplan.errors import InvalidInputError
 
 
 @given(name=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), number=st.uuids())

@@ -8,12 +8,11 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-from fastapi import FastAPI
+from support.reports import report
 from support.service import PROBLEMS, Service, assert_problem, fields_of
 
+from hugeplan.access.schemas import Role
 from hugeplan.api import problems
-from hugeplan.main import create_app
-from hugeplan.settings import Settings
 
 JSON = {"Content-Type": "application/json"}
 
@@ -117,17 +116,26 @@ class TestBodies:
 
 
 class TestInternalErrors:
+    @pytest.mark.parametrize(
+        "case",
+        [
+            ("/api/v1/nodes", "hugeplan.fleet.service.list_nodes"),
+            ("/api/v1/reports", "hugeplan.fleet.ingest.writer.ReportWriter.store"),
+        ],
+    )
     async def test_unexpected_error_is_500_without_its_trace(
-        self, settings: Settings, caplog: pytest.LogCaptureFixture
+        self, service: Service, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, case: tuple[str, str]
     ) -> None:
-        app: FastAPI = create_app(settings)
+        path, broken = case
 
-        async def broken() -> None:
+        async def fail(*_: object, **__: object) -> None:
             raise RuntimeError("secret of the house")
 
-        app.add_api_route("/api/v1/broken", broken)
+        monkeypatch.setattr(broken, fail)
+        method, role = ("GET", Role.VIEWER) if path == "/api/v1/nodes" else ("POST", Role.AGENT)
+        client = await service.client_as(role)
         with caplog.at_level(logging.ERROR):
-            answer = await Service(app).client().get("/api/v1/broken")
+            answer = await client.request(method, path, json=report())
         problem = assert_problem(answer, 500, "internal")
         assert "secret" not in answer.text
         assert "Traceback" not in answer.text

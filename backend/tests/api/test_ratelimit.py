@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hugeplan.api import ratelimit
-from hugeplan.api.problems import RateLimitedError
 from hugeplan.api.ratelimit import RateLimiter
+from hugeplan.errors import RateLimitedError
 
 
 class Clock:

@@ -1,11 +1,51 @@
-"""The short form of `make chaos`."""
+"""The short forms of `make chaos`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tools.chaos import chaos
+import pytest
+
+from tools.chaos.database_away import database_away
+from tools.chaos.forged_tokens import forged_tokens
+from tools.chaos.kills import kills
+from tools.chaos.migration import migration
+from tools.chaos.pool_exhausted import pool_exhausted
+from tools.chaos.rig import Outcome
+
+
+def judge(found: Outcome) -> None:
+    print(found.text)
+    if found.skipped:
+        pytest.skip(found.skipped)
+    assert found.wrong == []
 
 
 def test_kills_under_load_lose_nothing(tmp_path: Path) -> None:
-    assert chaos(tmp_path, server_kills=2, postgres_kills=2, seed=7) == 0
+    judge(kills(tmp_path, server_kills=2, postgres_kills=2, seed=7))
+
+
+def test_kills_go_on_where_they_ended(tmp_path: Path) -> None:
+    progress = tmp_path / "progress"
+    for expected in ("1 of 2", "2 of 2"):
+        folder = tmp_path / expected[0]
+        folder.mkdir()
+        found = kills(folder, server_kills=2, postgres_kills=0, seed=7, progress=progress, seconds=0.05)
+        assert found.wrong == []
+        assert found.text.startswith(expected)
+
+
+def test_forged_tokens_are_refused_and_agents_go_on(tmp_path: Path) -> None:
+    judge(forged_tokens(tmp_path, tokens=300))
+
+
+def test_service_returns_with_its_database(tmp_path: Path) -> None:
+    judge(database_away(tmp_path, seconds=3))
+
+
+def test_service_returns_when_there_are_connections_again(tmp_path: Path) -> None:
+    judge(pool_exhausted(tmp_path, seconds=3))
+
+
+def test_a_migration_keeps_writers_going(tmp_path: Path) -> None:
+    judge(migration(tmp_path, samples=20_000, nodes=10))

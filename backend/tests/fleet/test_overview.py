@@ -8,6 +8,7 @@ import io
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -16,6 +17,8 @@ from support.reports import GIB, MIB, report, run
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
+from hugeplan.db.session import ReadSession
+from hugeplan.fleet import repository
 from hugeplan.fleet.ingest import incoming
 from hugeplan.fleet.reparse import reparse
 
@@ -264,6 +267,53 @@ class TestRuns:
         assert (await planner.delete(f"/api/v1/runs/{receipt['run_id']}")).status_code == 204
         assert (await viewer.get(f"{NODES}/{receipt['node_id']}")).json()["latest_run_id"] is None
 
+    async def test_a_run_that_retention_deletes_meanwhile_is_no_error(
+        self, service: Service, planner: httpx.AsyncClient, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Retention waits for no node: it deletes between the look for runs and the look for their documents."""
+        first = await post(service, 1, run=run())
+        second = (await post(service, 1, run=run()))["run_id"]
+        find = repository.good_runs
+
+        async def then_delete(session: ReadSession, node_id: UUID) -> Any:
+            found = await find(session, node_id)
+            async with service.database.write() as other:
+                await other.execute(text("DELETE FROM runs WHERE id = :id"), {"id": second})
+            return found
+
+        monkeypatch.setattr(repository, "good_runs", then_delete)
+        marked = await planner.put(f"/api/v1/runs/{first['run_id']}/mark", json={"bad": False})
+        assert marked.status_code == 200, marked.text
+        detail = (await viewer.get(f"{NODES}/{first['node_id']}")).json()
+        assert detail["effective_granule_bytes"] == 4096
+
+    async def test_marks_reports_and_deletions_at_once(
+        self, service: Service, planner: httpx.AsyncClient, viewer: httpx.AsyncClient
+    ) -> None:
+        machine = f"{1:032x}"
+        agent = await service.client_as(Role.AGENT, machine_id=machine)
+        receipts = []
+        for _ in range(6):
+            receipts.append((await agent.post(REPORTS, json=report(machine_id=machine, run=run()))).json())
+        runs = [receipt["run_id"] for receipt in receipts]
+
+        async def mark(number: int) -> int:
+            address = f"/api/v1/runs/{runs[number % len(runs)]}/mark"
+            return (await planner.put(address, json={"bad": number % 2 == 0})).status_code
+
+        async def remove(number: int) -> int:
+            return (await planner.delete(f"/api/v1/runs/{runs[number]}")).status_code
+
+        async def send(_: int) -> int:
+            return (await agent.post(REPORTS, json=report(machine_id=machine, run=run()))).status_code
+
+        work = [mark(n) for n in range(18)] + [remove(n % 2) for n in range(4)] + [send(n) for n in range(6)]
+        statuses = await asyncio.gather(*work)
+        # 503: a deadlock that PostgreSQL ended, nothing was changed. 404: the run is deleted.
+        assert set(statuses) <= {200, 201, 204, 404, 503}
+        assert statuses.count(204) <= 2
+        assert (await viewer.get(f"{NODES}/{receipts[0]['node_id']}")).status_code == 200
+
     async def test_a_run_of_2199_is_not_newest_for_ever(self, service: Service, viewer: httpx.AsyncClient) -> None:
         await post(service, 1, run=run(started_at="2199-01-01T00:00:00Z"))
         later = await post(service, 1, run=run(started_at=datetime.now(UTC).isoformat()))
@@ -325,6 +375,55 @@ class TestReparse:
         assert (seen["name"], seen["unread_reports"]) == ("renamed", 0)
         assert seen["latest_run_id"] is not None
         assert (await reparse(service.database)).reports == 0
+
+    async def test_a_marked_report_is_read_once_the_service_knows_its_schema(
+        self, service: Service, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The service of before is this one, told that it knows no schema at all."""
+        agent = await service.client_as(Role.AGENT)
+        now = datetime.now(UTC)
+        assert (await agent.post(REPORTS, json=report())).status_code == 201
+        later = report(node_name="later", run=run(), sample={"taken_at": (now + timedelta(seconds=1)).isoformat()})
+        earlier = report(node_name="earlier", sample={"taken_at": (now - timedelta(hours=1)).isoformat()})
+        damaged = report() | {"sample": "in another form"}
+        with monkeypatch.context() as patched:
+            patched.setattr(incoming, "SCHEMA_VERSION", 0)
+            for document in (later, earlier, damaged):
+                answer = await agent.post(REPORTS, json=document)
+                assert (answer.status_code, answer.json()["state"]) == (201, "newer_schema")
+        (node,) = (await viewer.get(NODES)).json()["items"]
+        detail = (await viewer.get(f"{NODES}/{node['id']}")).json()
+        assert (detail["name"], detail["unread_reports"]) == ("db-7", 3)
+        for reports in (2, 0):
+            done = await reparse(service.database)
+            assert (done.nodes, done.runs, done.reports, done.unreadable) == (1, 1, reports, 1)
+        detail = (await viewer.get(f"{NODES}/{node['id']}")).json()
+        assert (detail["name"], detail["unread_reports"]) == ("later", 1)
+        assert detail["last_report_at"] == node["last_report_at"]
+        samples = (await viewer.get(f"{NODES}/{node['id']}/samples")).json()["items"]
+        assert len(samples) == 3
+        (found,) = (await viewer.get(f"{NODES}/{node['id']}/runs")).json()["items"]
+        assert (await viewer.get(f"/api/v1/runs/{found['id']}")).status_code == 200
+        # Its agent may send it once more: it is the same report.
+        again = await agent.post(REPORTS, json=later)
+        assert (again.status_code, again.json()["state"], again.json()["run_id"]) == (200, "parsed", found["id"])
+
+    async def test_the_planners_history_is_filled_from_the_samples_that_are_left(self, service: Service) -> None:
+        memory = {"mem_total_bytes": 2**34, "anon_pages_bytes": 2**30, "shmem_bytes": 2**20}
+        now = datetime.now(UTC)
+        agent = await service.client_as(Role.AGENT)
+        for hours in (5, 3, 1):
+            document = report(sample={"taken_at": (now - timedelta(hours=hours)).isoformat(), "memory": memory})
+            answer = await agent.post(REPORTS, json=document)
+            assert answer.status_code == 201
+        query = text("SELECT anon_shmem_bytes_max FROM sample_hours WHERE node_id = :node_id ORDER BY start_at")
+        query = query.bindparams(node_id=UUID(answer.json()["node_id"]))
+        async with service.database.write() as session:
+            assert (await session.scalars(query)).all() == [2**30 + 2**20] * 3
+            await session.execute(text("UPDATE sample_hours SET anon_shmem_bytes_max = NULL"))
+        await reparse(service.database)
+        async with service.database.read() as session:
+            assert (await session.scalars(query)).all() == [2**30 + 2**20] * 3
 
 
 class TestNewerSchema:

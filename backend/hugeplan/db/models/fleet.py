@@ -143,6 +143,7 @@ class RollUp:
     """The samples of a node in one span of time. Sums and counts, so that a late sample is added where it belongs.
 
     Bytes; null is unknown. ``ordinary_bytes`` is memory in use that is not a huge page pool: what tenants take.
+    ``anon_shmem_bytes`` is AnonPages + Shmem, which the planner's history is made of.
     """
 
     samples: Mapped[int]
@@ -157,6 +158,7 @@ class RollUp:
     pool_idle_bytes_min: Mapped[int | None]
     pool_idle_bytes_max: Mapped[int | None]
     ordinary_bytes_max: Mapped[int | None]
+    anon_shmem_bytes_max: Mapped[int | None]
 
 
 class SampleHourRow(RollUp, Base):

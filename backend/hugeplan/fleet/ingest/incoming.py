@@ -13,11 +13,12 @@ from uuid import UUID
 import msgspec
 from pydantic import ValidationError
 
-from hugeplan.api import problems
-from hugeplan.api.problems import FieldProblem, invalid_input
-from hugeplan.documents.decoding import convert, decode
-from hugeplan.documents.kept import pack, pack_around
+from hugeplan.documents.decoding import convert, read_parsed
+from hugeplan.documents.kept import pack, pack_around, unpack
 from hugeplan.documents.report import Report
+from hugeplan.errors import FieldProblem, from_validation, invalid_input
+from hugeplan.hardware.curves import hardware_facts_of
+from hugeplan.planner.model import HardwareFacts
 
 SCHEMA_VERSION = 1
 MAX_CLOCK_AHEAD = timedelta(days=1)
@@ -28,8 +29,8 @@ class Incoming:
     """One report on its way into the database.
 
     ``parsed`` is None for a report of a newer schema, which is kept and marked. ``content`` is the parsed JSON;
-    ``document`` and ``run_document`` are packed bytes. ``taken_at`` is when the sample was taken, but not later than
-    the arrival.
+    ``document`` and ``run_document`` are packed bytes, ``facts`` what the run says of the hardware. ``taken_at`` is
+    when the sample was taken, but not later than the arrival.
     """
 
     token_id: UUID
@@ -46,6 +47,7 @@ class Incoming:
     taken_at: datetime
     clock_ahead_seconds: float | None
     shares_machine_id: bool = False
+    facts: HardwareFacts | None = None
 
 
 class _RunOnly(msgspec.Struct):
@@ -71,16 +73,16 @@ def read_report(raw: bytes, document: Any, *, token_id: UUID, now: datetime) -> 
             parsed=None,
             document=pack(raw),
             content=document,
-            content_sha256=content_hash(document),
+            content_sha256=hashlib.sha256(raw).digest(),
             run_id=None,
             run_document=None,
             taken_at=now,
             clock_ahead_seconds=None,
         )
     try:
-        report = decode(Report, raw)
+        report = read_parsed(Report, raw, document)
     except ValidationError as error:
-        raise problems.from_validation(error) from error
+        raise from_validation(error) from error
     _refuse_far_future(report, now)
     kept, run_document = _packed(raw, has_run=report.run is not None)
     return Incoming(
@@ -92,11 +94,12 @@ def read_report(raw: bytes, document: Any, *, token_id: UUID, now: datetime) -> 
         parsed=report,
         document=kept,
         content=document,
-        content_sha256=content_hash(document),
+        content_sha256=hashlib.sha256(raw).digest(),
         run_id=None if run_document is None else uuid.uuid4(),
         run_document=run_document,
         taken_at=min(report.sample.taken_at, now),
         clock_ahead_seconds=_ahead(report, now),
+        facts=None if report.run is None else hardware_facts_of(report.run),
     )
 
 
@@ -140,12 +143,24 @@ def _ahead(report: Report, now: datetime) -> float | None:
     return ahead if ahead > 0 else None
 
 
-def content_hash(document: Any) -> bytes:
-    """SHA-256 of a document's content: equal for documents that differ only in spelling or order of keys."""
-    return hashlib.sha256(msgspec.json.encode(document, order="sorted")).digest()
+def is_same_content(incoming: Incoming, stored_sha256: bytes, stored: bytes | None) -> bool:
+    """Whether a report that was stored with this id says what this one says. ``stored`` is its packed document.
+
+    Documents that differ only in spelling or in the order of keys are the same. Earlier versions kept a hash of the
+    content instead of one of the bytes, and a document may have been dropped when its time was over.
+    """
+    if stored_sha256 == incoming.content_sha256:
+        return True
+    if stored is not None:
+        return _canonical(msgspec.json.decode(unpack(stored))) == _canonical(incoming.content)
+    return stored_sha256 in _former_hashes(incoming.content)
 
 
-def former_content_hash(document: Any) -> bytes:
-    """The hash that earlier versions stored: a report of before an upgrade that is sent again is known by it."""
+def _canonical(document: Any) -> bytes:
+    return msgspec.json.encode(document, order="sorted")
+
+
+def _former_hashes(document: Any) -> tuple[bytes, bytes]:
+    """The hashes of the content that earlier versions stored, the latest first."""
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).digest()
+    return hashlib.sha256(_canonical(document)).digest(), hashlib.sha256(canonical.encode()).digest()

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from hugeplan.benchmarks.records import RunRecord
-from hugeplan.documents.report import Inventory, Report, Sample
+from hugeplan.documents.report import Inventory, Report, Sample, SampleMemory
 from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.events.records import Event
 from hugeplan.fleet.findings import NodeFinding, Observed, findings_of
@@ -20,6 +20,7 @@ from hugeplan.fleet.findings.plan_drift import state_of
 from hugeplan.fleet.hardware_state import MeasuredState, with_run
 from hugeplan.fleet.ingest.in_force import LABEL, SavedPlans, Verification, labelled_plan, pools_of, verified
 from hugeplan.fleet.ingest.incoming import Incoming
+from hugeplan.planner.model import HardwareFacts
 
 
 class KeptFinding(NodeFinding, frozen=True, kw_only=True):
@@ -58,7 +59,7 @@ class Node:
         if self.is_new and not self.events:
             self._event(incoming.received_at, "node_added", text=f"{report.node_name} reported for the first time.")
         if run is not None and report.run is not None:
-            self._apply_run(run, report.run)
+            self._apply_run(run, report.run, incoming.facts)
         if self.sampled_at is None or incoming.taken_at >= self.sampled_at:
             self._follow_label(incoming, labelled_plan(report.labels | self.labels_set), plans)
             self._apply_sample(incoming, report)
@@ -97,8 +98,8 @@ class Node:
             self._event(incoming.received_at, "plan_verified", text=words[self.verification.outcome])
             self.outcome = self.verification.outcome
 
-    def _apply_run(self, run: RunRecord, document: TlbbenchDocument) -> None:
-        self.measured = with_run(self.measured, run, document)
+    def _apply_run(self, run: RunRecord, document: TlbbenchDocument, facts: HardwareFacts | None) -> None:
+        self.measured = with_run(self.measured, run, document, facts)
         self.state["measured"] = self.measured
         self.columns["latest_run_id"] = self.measured.latest.run_id if self.measured.latest else None
         self.columns["effective_granule_bytes"] = self.measured.effective_granule_bytes
@@ -246,3 +247,10 @@ def ordinary_bytes(sample: Sample) -> int | None:
     if memory.mem_available_bytes is None or pools is None:
         return None
     return max(0, memory.mem_total_bytes - memory.mem_available_bytes - pools)
+
+
+def anon_shmem_bytes(memory: SampleMemory) -> int | None:
+    """AnonPages + Shmem, what the planner takes as the history of ordinary memory. None: unknown."""
+    if memory.anon_pages_bytes is None or memory.shmem_bytes is None:
+        return None
+    return memory.anon_pages_bytes + memory.shmem_bytes

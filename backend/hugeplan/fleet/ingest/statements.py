@@ -49,6 +49,9 @@ _SAMPLE_COLUMNS: Final = {
 }
 
 
+_ROLLED_UP_ONLY: Final = {"ordinary_bytes": "bigint", "anon_shmem_bytes": "bigint"}
+
+
 def _records(columns: dict[str, str], parameter: str = "%s") -> str:
     listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
     return f"jsonb_to_recordset({parameter}::jsonb) AS r({listed})"
@@ -84,10 +87,14 @@ WHERE n.machine_id = ANY(%s) ORDER BY n.machine_id FOR UPDATE OF n
 """The lock puts concurrent reports of one machine in a row; the order keeps two batches from waiting for each other."""
 
 SEEN_REPORTS: Final = """
-SELECT n.machine_id, r.report_id, r.node_id, r.content_sha256, r.run_id, r.state
-FROM unnest(%s::text[], %s::uuid[]) AS w(machine_id, report_id)
+SELECT n.machine_id, r.report_id, r.node_id, r.content_sha256, r.run_id, r.state, d.document
+FROM unnest(%s::text[], %s::uuid[], %b::bytea[]) AS w(machine_id, report_id, sha256)
 JOIN nodes n ON n.machine_id = w.machine_id JOIN reports r ON r.node_id = n.id AND r.report_id = w.report_id
+LEFT JOIN report_documents d ON r.content_sha256 <> w.sha256 AND d.node_id = r.node_id AND d.report_id = r.report_id
+    AND d.received_at = r.received_at
 """
+"""The document comes along only where the bytes are not those that were stored."""
+
 PUT_IN_FORCE: Final = """
 INSERT INTO plans_in_force (node_id, plan_id, pools, source, since, set_by)
 VALUES (%s, %s, %s::jsonb, 'label', %s, %s)
@@ -109,14 +116,21 @@ INSERT_NODES: Final = (
     + " ON CONFLICT (machine_id) DO NOTHING RETURNING id"
 )
 INSERT_STATES: Final = _insert("node_states", {"node_id": "uuid"} | _STATE_COLUMNS | _FINDINGS)
+_LAST_REPORT: Final = "greatest(nodes.last_report_at, r.last_report_at)"
+"""A marked report that is taken again arrived before others that are known."""
+
 UPDATE_NODES: Final = f"""
 WITH rows AS MATERIALIZED (SELECT * FROM {_records({"id": "uuid"} | NODE_COLUMNS | _STATE_COLUMNS | _FINDINGS)}),
 state AS (UPDATE node_states SET {_changes(_STATE_COLUMNS | _FINDINGS)} FROM rows r WHERE node_states.node_id = r.id)
-UPDATE nodes SET {_changes(NODE_COLUMNS)} FROM rows r WHERE nodes.id = r.id
+UPDATE nodes SET {_changes(NODE_COLUMNS).replace("= r.last_report_at", f"= {_LAST_REPORT}")} FROM rows r
+WHERE nodes.id = r.id
 """  # noqa: S608 - constants
 """A node and its state, from one parameter."""
 
-UPDATE_LAST_REPORT: Final = _update("nodes", "id", {"last_report_at": "timestamptz"})
+UPDATE_LAST_REPORT: Final = f"""
+UPDATE nodes SET last_report_at = {_LAST_REPORT}
+FROM {_records({"id": "uuid", "last_report_at": "timestamptz"})} WHERE nodes.id = r.id
+"""  # noqa: S608 - constants
 UPDATE_RUN_OF_NODE: Final = _update("nodes", "id", {"latest_run_id": "uuid", "effective_granule_bytes": "bigint"})
 UPDATE_MEASURED: Final = _update("node_states", "node_id", {"measured": "jsonb"})
 
@@ -150,11 +164,12 @@ def roll_up(table: str, width: str, source: str) -> str:
     return f"""
 INSERT INTO {table} AS t (node_id, start_at, samples, mem_total_bytes_max, mem_available_bytes_min,
     mem_available_bytes_sum, mem_available_samples, page_tables_bytes_max, anon_huge_pages_bytes_max,
-    hugetlb_bytes_min, hugetlb_bytes_max, pool_idle_bytes_min, pool_idle_bytes_max, ordinary_bytes_max)
+    hugetlb_bytes_min, hugetlb_bytes_max, pool_idle_bytes_min, pool_idle_bytes_max, ordinary_bytes_max,
+    anon_shmem_bytes_max)
 SELECT node_id, date_trunc('{width}', taken_at, 'UTC'), count(*), max(mem_total_bytes), min(mem_available_bytes),
     coalesce(sum(CAST(mem_available_bytes AS double precision)), 0), count(mem_available_bytes),
     max(page_tables_bytes), max(anon_huge_pages_bytes), min(hugetlb_bytes), max(hugetlb_bytes),
-    min(pool_idle_bytes), max(pool_idle_bytes), max(ordinary_bytes)
+    min(pool_idle_bytes), max(pool_idle_bytes), max(ordinary_bytes), max(anon_shmem_bytes)
 FROM {source}
 GROUP BY 1, 2
 ON CONFLICT (node_id, start_at) DO UPDATE SET
@@ -169,14 +184,15 @@ ON CONFLICT (node_id, start_at) DO UPDATE SET
     hugetlb_bytes_max = greatest(t.hugetlb_bytes_max, excluded.hugetlb_bytes_max),
     pool_idle_bytes_min = least(t.pool_idle_bytes_min, excluded.pool_idle_bytes_min),
     pool_idle_bytes_max = greatest(t.pool_idle_bytes_max, excluded.pool_idle_bytes_max),
-    ordinary_bytes_max = greatest(t.ordinary_bytes_max, excluded.ordinary_bytes_max)
+    ordinary_bytes_max = greatest(t.ordinary_bytes_max, excluded.ordinary_bytes_max),
+    anon_shmem_bytes_max = greatest(t.anon_shmem_bytes_max, excluded.anon_shmem_bytes_max)
 """  # noqa: S608 - constants
 
 
 _SAMPLE_NAMES: Final = ", ".join(_SAMPLE_COLUMNS)
 INSERT_REPORTS: Final = f"""
 WITH rows AS MATERIALIZED (
-    SELECT * FROM {_records(_SAMPLE_COLUMNS | {"ordinary_bytes": "bigint"}, "%(samples)s")}
+    SELECT * FROM {_records(_SAMPLE_COLUMNS | _ROLLED_UP_ONLY, "%(samples)s")}
 ),
 document AS (
     INSERT INTO report_documents (node_id, report_id, received_at, document)

@@ -3,48 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
-from uuid import UUID
+from dataclasses import dataclass
+from typing import Any
 
-import msgspec
 import psycopg
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from hugeplan.access.machines import CLONE_MARK
-from hugeplan.api.problems import (
-    RETRY_AFTER_SECONDS,
-    ConflictError,
-    FieldProblem,
-    ForbiddenError,
-    UnauthenticatedError,
-    UnavailableError,
-    invalid_input,
-)
-from hugeplan.benchmarks.records import RunRecord, WinsRecord, run_record, wins_records
-from hugeplan.documents.report import Report
-from hugeplan.events.records import INSERT_EVENTS, LOCK_EVENTS
-from hugeplan.fleet.findings.base import PlannedPool
-from hugeplan.fleet.hardware_state import MeasuredState
-from hugeplan.fleet.ingest import statements
-from hugeplan.fleet.ingest.in_force import LABEL, SavedPlans, labelled_plan
-from hugeplan.fleet.ingest.incoming import Incoming, former_content_hash, lenient
-from hugeplan.fleet.ingest.node_update import KeptFinding, Node, ordinary_bytes, pool_idle_bytes
+from hugeplan.errors import RETRY_AFTER_SECONDS, UnavailableError
+from hugeplan.fleet.ingest.batch import Batch
+from hugeplan.fleet.ingest.in_force import SavedPlans
+from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.fleet.schemas import ReportReceipt
 from hugeplan.settings import Settings
 
 WRITERS = 2
 MAX_BATCH = 32
-_PARSED: Final = "parsed"
-_NEWER: Final = "newer_schema"
-
-_findings = msgspec.json.Decoder(list[KeptFinding])
-_planned = msgspec.json.Decoder(tuple[PlannedPool, ...])
-_measured = msgspec.json.Decoder(MeasuredState)
+GATHER_SECONDS = 0.001
+"""How long a writer waits for more to come, where more than one came before: each batch costs the same statements."""
 
 
 @dataclass(slots=True)
@@ -63,6 +41,7 @@ class ReportWriter:
         self._tasks: list[asyncio.Task[None]] = []
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
         self._plans = SavedPlans()
+        self._last_batch = 0
 
     async def open(self) -> None:
         """Start. The database may be away: connections are made when they are needed."""
@@ -110,7 +89,13 @@ class ReportWriter:
         while True:
             async with self._wake:
                 await self._wake.wait_for(lambda: self._waiting)
-                batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
+            if self._last_batch > 1:
+                # Those whose reports were answered together send their next ones together.
+                await asyncio.sleep(GATHER_SECONDS)
+            batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
+            if not batch:
+                continue  # the other writer took them
+            self._last_batch = len(batch)
             try:
                 await self._write(batch)
             except asyncio.CancelledError:
@@ -158,27 +143,16 @@ class ReportWriter:
     async def _commit(self, batch: Sequence[Incoming]) -> list[ReportReceipt | Exception]:
         assert self._pool is not None
         async with self._pool.connection() as connection:
-            work = _Batch(connection, batch, self._plans)
+            work = Batch(connection, batch, self._plans)
             while True:
                 # One pipeline for all: BEGIN goes with what is read, COMMIT with what is written.
-                async with connection.pipeline(), connection.transaction():
+                async with connection.pipeline():
                     if await work.write():
+                        await connection.commit()
                         break
                     # Another process made one of the nodes in this moment: begin again, now it is there.
-                    raise psycopg.Rollback
+                    await connection.rollback()
             return [work.answers[index] for index in range(len(batch))]
-
-
-async def store_kept(connection: AsyncConnection[Any], kept: Incoming) -> None:
-    """Store a report that an earlier version kept unread, in the caller's transaction. Its node is there already.
-
-    Its token was checked when it arrived, and may be revoked since.
-    """
-    batch = _Batch(connection, [kept], SavedPlans(), checked={kept.token_id: kept.machine_id})
-    await batch.write()
-    answer = batch.answers[0]
-    if isinstance(answer, Exception):
-        raise answer
 
 
 def _may_pass(error: Exception) -> bool:
@@ -197,311 +171,3 @@ def _answer_all(batch: Sequence[_Waiting], error: Exception) -> None:
     for waiting in batch:
         if not waiting.answer.done():
             waiting.answer.set_exception(error)
-
-
-def _json(rows: Any) -> str:
-    return msgspec.json.encode(rows).decode()
-
-
-class _Batch:
-    """One batch in one transaction. ``checked``: machines by token where the tokens were checked before."""
-
-    def __init__(
-        self,
-        connection: AsyncConnection[Any],
-        incoming: Sequence[Incoming],
-        plans: SavedPlans,
-        *,
-        checked: dict[UUID, str | None] | None = None,
-    ) -> None:
-        self._checked = checked
-        self._connection = connection
-        self._plans = plans
-        self._incoming = incoming
-        self._start()
-
-    def _start(self) -> None:
-        self.answers: dict[int, ReportReceipt | Exception] = {}
-        self._nodes: dict[str, Node] = {}
-        self._stored: list[tuple[Incoming, Node]] = []
-        self._runs: list[tuple[RunRecord, bytes]] = []
-        self._wins: list[WinsRecord] = []
-        self._binds: list[tuple[str, UUID]] = []
-
-    async def write(self) -> bool:
-        """Write everything. False when a new node turned out to be made by another process in this moment."""
-        self._start()
-        tokens, seen = await self._read()
-        bound = dict(tokens if self._checked is None else self._checked)
-        for index, incoming in enumerate(self._incoming):
-            self.answers[index] = self._take(incoming, bound, seen)
-        if not self._stored:
-            return True
-        return await self._store()
-
-    async def _read(self) -> tuple[dict[UUID, str | None], dict[tuple[str, UUID], tuple[Any, ...]]]:
-        """The tokens, the nodes (locked), and the reports that are stored already."""
-        machines = sorted({incoming.machine_id for incoming in self._incoming})
-        with_runs = any(incoming.run_id for incoming in self._incoming)
-        execute = self._connection.execute
-        tokens = await execute(statements.TOKENS, [[incoming.token_id for incoming in self._incoming]])
-        nodes = await execute(statements.LOCK_NODES, [machines])
-        seen = await execute(
-            statements.SEEN_REPORTS,
-            [
-                [incoming.machine_id for incoming in self._incoming],
-                [incoming.report_id for incoming in self._incoming],
-            ],
-        )
-        bound = dict(await tokens.fetchall())
-        for row in await nodes.fetchall():
-            self._nodes[row[1]] = _node(row)
-        known = {(row[0], row[1]): row for row in await seen.fetchall()}
-        in_force = {node.plan_id for node in self._nodes.values() if node.plan_id is not None}
-        await self._plans.read(self._connection, in_force, again=self._newly_labelled())
-        if with_runs and self._nodes:
-            await self._read_measured()
-        return bound, known
-
-    def _newly_labelled(self) -> set[UUID]:
-        """The plans that labels name and that are not in force yet."""
-        found: set[UUID] = set()
-        for incoming in self._incoming:
-            if incoming.parsed is not None:
-                node = self._nodes.get(incoming.machine_id)
-                plan_id = labelled_plan(incoming.parsed.labels | (node.labels_set if node else {}))
-                if plan_id is not None and (node is None or node.plan_id != plan_id):
-                    found.add(plan_id)
-        return found
-
-    async def _read_measured(self) -> None:
-        owners = {self._nodes[i.machine_id].id for i in self._incoming if i.run_id and i.machine_id in self._nodes}
-        by_id = {node.id: node for node in self._nodes.values()}
-        found = await self._connection.execute(statements.MEASURED, [sorted(owners)])
-        for node_id, measured in await found.fetchall():
-            if measured is not None:
-                by_id[node_id].measured = _measured.decode(measured)
-
-    def _take(
-        self, incoming: Incoming, bound: dict[UUID, str | None], seen: dict[tuple[str, UUID], tuple[Any, ...]]
-    ) -> ReportReceipt | Exception:
-        """Judge one report and note what is to be written for it."""
-        refusal = self._refusal(incoming, bound)
-        if refusal is not None:
-            return refusal
-        key = (incoming.machine_id, incoming.report_id)
-        if key in seen:
-            return _answer_seen(incoming, seen[key])
-        node = self._nodes.get(incoming.machine_id)
-        run = None
-        if node is None:
-            report = incoming.parsed or lenient(incoming.content)
-            if report is None:
-                expected = "1 from a machine that never reported before"
-                return invalid_input(
-                    [FieldProblem(field="schema_version", value=str(incoming.schema_version), expected=expected)]
-                )
-            node = self._nodes[incoming.machine_id] = _new_node(report)
-            if incoming.parsed is None:
-                node.introduce(incoming, report)
-        if incoming.run_id is not None and incoming.parsed is not None and incoming.parsed.run is not None:
-            document = incoming.parsed.run
-            run = run_record(document, node_id=node.id, run_id=incoming.run_id, received_at=incoming.received_at)
-            self._runs.append((run, incoming.run_document or b""))
-            self._wins += wins_records(document, node_id=node.id, run_id=incoming.run_id)
-        node.apply(incoming, run, self._plans)
-        if bound[incoming.token_id] is None:
-            bound[incoming.token_id] = incoming.machine_id
-            self._binds.append((incoming.machine_id, incoming.token_id))
-        self._stored.append((incoming, node))
-        state: Literal["parsed", "newer_schema"] = _PARSED if incoming.parsed is not None else _NEWER
-        seen[key] = (*key, node.id, incoming.content_sha256, incoming.run_id, state)
-        return ReportReceipt(
-            report_id=incoming.report_id, node_id=node.id, created=True, run_id=incoming.run_id, state=state
-        )
-
-    def _refusal(self, incoming: Incoming, bound: dict[UUID, str | None]) -> Exception | None:
-        """An agent reports only for its own machine; an unbound token binds to the first one it names."""
-        if incoming.token_id not in bound:
-            return UnauthenticatedError("This token is unknown, expired or revoked.")
-        owner = bound[incoming.token_id]
-        if owner is None:
-            owner = incoming.machine_id
-        # A clone reports with the token that was cloned with it; whose machine it is was judged before (admit_machine).
-        if owner not in {incoming.machine_id, incoming.machine_id.partition(CLONE_MARK)[0]}:
-            expected = "the machine the token was enrolled for"
-            return ForbiddenError(
-                "This agent token belongs to another machine. Enrol this machine, or use its own token.",
-                [FieldProblem(field="machine_id", value=incoming.machine_id, expected=expected)],
-            )
-        return None
-
-    async def _store(self) -> bool:
-        nodes = [node for node in self._nodes.values() if node.columns]
-        new = [node for node in nodes if node.is_new]
-        if new and not await self._insert_nodes(new):
-            return False
-        await self._update_nodes([node for node in nodes if not node.is_new])
-        await self._insert_reports()
-        if self._runs:
-            await self._insert_runs(nodes)
-        for machine_id, token_id in self._binds:
-            await self._connection.execute(statements.BIND_TOKEN, [machine_id, token_id])
-        await self._keep_verifications(nodes)
-        await self._insert_findings_and_events(nodes)
-        return True
-
-    async def _keep_verifications(self, nodes: Sequence[Node]) -> None:
-        now = max(incoming.received_at for incoming, _ in self._stored)
-        for node in nodes:
-            if node.put_in_force:
-                by = f"label {LABEL}"
-                await self._connection.execute(
-                    statements.PUT_IN_FORCE, [node.id, node.plan_id, _json(node.planned), now, by]
-                )
-        rows = [
-            {"node_id": node.id, "verified_at": now, **asdict(node.verification)}
-            for node in nodes
-            if node.verification is not None
-        ]
-        if rows:
-            await self._connection.execute(statements.VERIFIED, [_json(rows)])
-
-    async def _insert_runs(self, nodes: Sequence[Node]) -> None:
-        execute = self._connection.execute
-        rows, documents = zip(*self._runs, strict=True)
-        await execute(statements.INSERT_RUNS, [_json(rows), [run.id for run in rows], list(documents)])
-        measured = [
-            {"node_id": node.id, "measured": node.state["measured"]} for node in nodes if "measured" in node.state
-        ]
-        await execute(statements.UPDATE_MEASURED, [_json(measured)])
-        if self._wins:
-            await execute(statements.INSERT_WINS, [_json(self._wins)])
-
-    async def _insert_nodes(self, new: Sequence[Node]) -> bool:
-        machines = {node.id: machine_id for machine_id, node in self._nodes.items()}
-        first = {node.id: incoming.received_at for incoming, node in reversed(self._stored)}
-        rows = [
-            {"id": node.id, "machine_id": machines[node.id], "first_report_at": first[node.id], **node.columns}
-            for node in new
-        ]
-        inserted = await self._connection.execute(statements.INSERT_NODES, [_json(rows)])
-        if len(await inserted.fetchall()) != len(new):
-            return False
-        states = [{"node_id": node.id, "findings": [], **node.state} for node in new]
-        await self._connection.execute(statements.INSERT_STATES, [_json(states)])
-        return True
-
-    async def _update_nodes(self, nodes: Sequence[Node]) -> None:
-        execute = self._connection.execute
-        sampled = [node for node in nodes if "name" in node.columns]
-        if sampled:
-            changed = [{"id": node.id, "findings": [], **node.columns, **_sampled_state(node)} for node in sampled]
-            await execute(statements.UPDATE_NODES, [_json(changed)])
-        late = [node for node in nodes if "name" not in node.columns]
-        if late:
-            rows = [{"id": node.id, "last_report_at": node.columns["last_report_at"]} for node in late]
-            await execute(statements.UPDATE_LAST_REPORT, [_json(rows)])
-        ran = [node for node in nodes if "measured" in node.state]
-        if ran:
-            rows = [
-                {"id": node.id, **{name: node.columns[name] for name in ("latest_run_id", "effective_granule_bytes")}}
-                for node in ran
-            ]
-            await execute(statements.UPDATE_RUN_OF_NODE, [_json(rows)])
-
-    async def _insert_reports(self) -> None:
-        stored = self._stored
-        samples = [sample_record(incoming, node.id) for incoming, node in stored if incoming.parsed]
-        await self._connection.execute(
-            statements.INSERT_REPORTS,
-            {
-                "nodes": [node.id for _, node in stored],
-                "reports": [incoming.report_id for incoming, _ in stored],
-                "received": [incoming.received_at for incoming, _ in stored],
-                "documents": [incoming.document for incoming, _ in stored],
-                "hashes": [incoming.content_sha256 for incoming, _ in stored],
-                "runs": [incoming.run_id for incoming, _ in stored],
-                "versions": [incoming.schema_version for incoming, _ in stored],
-                "states": [_PARSED if incoming.parsed is not None else _NEWER for incoming, _ in stored],
-                "tokens": [incoming.token_id for incoming, _ in stored],
-                "samples": _json(samples),
-            },
-        )
-
-    async def _insert_findings_and_events(self, nodes: Sequence[Node]) -> None:
-        changed = [node for node in nodes if node.findings_changed]
-        if changed:
-            rows = [{"node_id": node.id, **msgspec.structs.asdict(f)} for node in changed for f in node.findings]
-            await self._connection.execute(statements.DELETE_FINDINGS, [[node.id for node in changed]])
-            await self._connection.execute(statements.INSERT_FINDINGS, [_json(rows)])
-        events = [event for node in nodes for event in node.events]
-        if events:
-            await self._connection.execute(LOCK_EVENTS)
-            await self._connection.execute(INSERT_EVENTS, [_json(events)])
-
-
-def _node(row: tuple[Any, ...]) -> Node:
-    node_id, _, name, sampled_at, labels_set, granule, findings, pools, plan_id, outcome = row
-    return Node(
-        id=node_id,
-        name=name,
-        is_new=False,
-        sampled_at=sampled_at,
-        labels_set=msgspec.json.decode(labels_set),
-        measured=MeasuredState(effective_granule_bytes=granule),
-        findings=_findings.decode(findings),
-        planned=None if pools is None else _planned.decode(pools),
-        plan_id=plan_id,
-        outcome=outcome,
-    )
-
-
-def _sampled_state(node: Node) -> dict[str, Any]:
-    """The state without what runs measured, which is large and has a statement of its own."""
-    return {name: value for name, value in node.state.items() if name != "measured"}
-
-
-def _new_node(report: Report) -> Node:
-    return Node(
-        id=uuid.uuid4(),
-        name=report.node_name,
-        is_new=True,
-        sampled_at=None,
-        labels_set={},
-        measured=MeasuredState(),
-        findings=[],
-        planned=None,
-    )
-
-
-def _answer_seen(incoming: Incoming, row: tuple[Any, ...]) -> ReportReceipt | Exception:
-    _, report_id, node_id, content_sha256, run_id, state = row
-    same = incoming.content_sha256 == content_sha256 or former_content_hash(incoming.content) == content_sha256
-    if same:
-        return ReportReceipt(report_id=report_id, node_id=node_id, created=False, run_id=run_id, state=state)
-    return ConflictError(
-        f"Another report with the id {report_id} is stored.",
-        [FieldProblem(field="report_id", value=str(report_id), expected="an id of its own")],
-    )
-
-
-def sample_record(incoming: Incoming, node_id: UUID) -> dict[str, Any]:
-    """The columns of a report's sample, and what the roll-ups add up."""
-    report = incoming.parsed
-    assert report is not None
-    memory = report.sample.memory
-    return {
-        "node_id": node_id,
-        "taken_at": incoming.taken_at,
-        "report_id": incoming.report_id,
-        "mem_total_bytes": memory.mem_total_bytes,
-        "mem_available_bytes": memory.mem_available_bytes,
-        "page_tables_bytes": memory.page_tables_bytes,
-        "anon_huge_pages_bytes": memory.anon_huge_pages_bytes,
-        "hugetlb_bytes": memory.hugetlb_bytes,
-        "pool_idle_bytes": pool_idle_bytes(report.sample),
-        "ordinary_bytes": ordinary_bytes(report.sample),
-        "memory": memory,
-        "pools": report.sample.pools,
-    }

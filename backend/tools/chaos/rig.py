@@ -1,26 +1,25 @@
-"""`make chaos`: kill -9 the server and PostgreSQL at random under load; no acknowledged report is lost or stored twice.
+"""What every part of `make chaos` stands on: a durable PostgreSQL, a server in a process of its own, and agents.
 
-Everything runs on loopback and in a temporary folder, with a PostgreSQL that waits for the disk.
+Everything runs on loopback and in a temporary folder.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
-import random
-import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 
 import httpx
 import psycopg
@@ -33,7 +32,7 @@ from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
 from hugeplan.settings import Settings
 
-HOUSE = Path(__file__).resolve().parents[2]
+HOUSE = Path(__file__).resolve().parents[3]
 RECOVERY_SECONDS = 180.0
 AGENTS = 4
 # One for all threads: a client of its own for each request would load the certificates of the world each time.
@@ -56,6 +55,7 @@ class Server:
     log: Path
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
+    environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -70,6 +70,7 @@ class Server:
             "HUGEPLAN_PORT": str(self.port),
             "HUGEPLAN_REQUESTS_PER_MINUTE": "1000000",
             "HUGEPLAN_LOG_LEVEL": "warning",
+            **self.environment,
         }
         with self.log.open("ab") as log:
             command = [sys.executable, "-m", "hugeplan.cli", "serve"]
@@ -80,6 +81,19 @@ class Server:
         if self.process is not None:
             self.process.kill()
             self.process.wait()
+
+    def resident_bytes(self) -> int:
+        """Resident memory of the process."""
+        assert self.process is not None
+        statm = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii")
+        return int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def status_of(self, path: str) -> int | None:
+        """The status of a GET; None without an answer."""
+        try:
+            return CLIENT.get(f"{self.url}{path}", timeout=10).status_code
+        except httpx.HTTPError:
+            return None
 
     def wait_until_ready(self) -> float:
         """Seconds until it says that it is ready."""
@@ -167,76 +181,89 @@ def stored(database_url: str) -> dict[str, tuple[int, int]]:
         return {row[0]: (row[1], row[2]) for row in connection.execute(query)}
 
 
-def chaos(folder: Path, server_kills: int, postgres_kills: int, seed: int) -> int:
-    """Load and kill; the number of what went wrong, each said on standard error."""
-    chance = random.Random(seed)  # noqa: S311 - a reproducible order of kills
-    postgres = embedded.EmbeddedPostgres(folder / "postgresql", embedded.DEMO_SETTINGS)
-    postgres.start()
-    postgres.ensure_database("chaos")
-    server = Server(postgres.url("chaos"), folder / "server.log")
+@dataclass
+class Outcome:
+    """What a part found. ``wrong`` is empty when all is well; ``skipped`` says why nothing was tried."""
+
+    text: str
+    wrong: list[str] = field(default_factory=list)
+    skipped: str | None = None
+
+
+@dataclass
+class World:
+    """A running service under load."""
+
+    folder: Path
+    postgres: embedded.EmbeddedPostgres
+    server: Server
+    agents: list[Agent]
+    ending: threading.Event
+
+    def acknowledged(self) -> int:
+        """Reports acknowledged so far."""
+        return sum(len(agent.acknowledged) for agent in self.agents)
+
+    def wait_for_more(self, reports: int, seconds: float = 60.0) -> bool:
+        """Wait until so many more reports are acknowledged. False when that takes too long."""
+        wanted = self.acknowledged() + reports
+        deadline = time.monotonic() + seconds
+        while self.acknowledged() < wanted:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.05)
+        return True
+
+    def judge(self) -> tuple[str, list[str]]:
+        """End the load, and compare what was acknowledged with what is stored."""
+        self.ending.set()
+        for agent in self.agents:
+            agent.join()
+        found = stored(self.server.database_url)
+        acknowledged = [report_id for agent in self.agents for report_id in agent.acknowledged]
+        lost = [f"lost: {report_id}" for report_id in acknowledged if report_id not in found]
+        twice = [f"not stored once: {report_id}" for report_id, counts in found.items() if counts != (1, 1)]
+        refused = [f"refused: {refusal}" for agent in self.agents for refusal in agent.refusals]
+        nothing = [] if acknowledged else ["no report was acknowledged"]
+        text = (
+            f"{len(acknowledged)} reports acknowledged, {len(lost)} lost, {len(twice)} not once,"
+            f" {len(refused)} refused, {sum(agent.repeats for agent in self.agents)} sent again"
+        )
+        return text, [*lost, *twice, *refused, *nothing]
+
+
+@contextmanager
+def world(
+    folder: Path,
+    *,
+    agents: int = AGENTS,
+    data_dir: Path | None = None,
+    postgres_settings: Mapping[str, str] = MappingProxyType({}),
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[World]:
+    """A migrated service with agents that send, ended with the block."""
+    settings = {**embedded.DEMO_SETTINGS, **postgres_settings}
+    postgres = embedded.EmbeddedPostgres(data_dir or folder / "postgresql", settings)
     ending = threading.Event()
-    agents: list[Agent] = []
-    recoveries: list[float] = []
+    server: Server | None = None
+    made: list[Agent] = []
     try:
-        with embedded.supervised(postgres):
-            migrate.upgrade(Settings(database_url=server.database_url).sqlalchemy_url(), HOUSE / "migrations")
-            server.start()
-            server.wait_until_ready()
-            machine_ids = [f"{number:032x}" for number in range(AGENTS)]
-            tokens = asyncio.run(make_tokens(server.database_url, machine_ids))
-            agents += [Agent(server, *given, ending) for given in zip(tokens, machine_ids, strict=True)]
-            for agent in agents:
-                agent.start()
-            victims = ["server"] * server_kills + ["postgresql"] * postgres_kills
-            chance.shuffle(victims)
-            for number, victim in enumerate(victims, 1):
-                time.sleep(chance.uniform(0.1, 1.5))  # the moment of a kill is what chance decides here
-                if victim == "server":
-                    server.kill()
-                    server.start()
-                elif postgres.pid is not None:
-                    os.kill(postgres.pid, signal.SIGKILL)
-                recoveries.append(server.wait_until_ready())
-                print(f"kill {number} of {len(victims)}: {victim}, ready after {recoveries[-1]:.2f} s", file=sys.stderr)
-            time.sleep(1.0)
-            ending.set()
-            for agent in agents:
-                agent.join()
-            found = stored(server.database_url)
+        postgres.start()
+        postgres.ensure_database("chaos")
+        server = Server(postgres.url("chaos"), folder / "server.log", environment=dict(environment))
+        migrate.upgrade(Settings(database_url=server.database_url).sqlalchemy_url(), HOUSE / "migrations")
+        machine_ids = [f"{number:032x}" for number in range(agents)]
+        tokens = asyncio.run(make_tokens(server.database_url, machine_ids))
+        server.start()
+        server.wait_until_ready()
+        made = [Agent(server, *given, ending) for given in zip(tokens, machine_ids, strict=True)]
+        for agent in made:
+            agent.start()
+        yield World(folder, postgres, server, made, ending)
     finally:
         ending.set()
-        server.kill()
+        for agent in made:
+            agent.join()
+        if server is not None:
+            server.kill()
         postgres.close()
-    acknowledged = [report_id for agent in agents for report_id in agent.acknowledged]
-    refusals = [refusal for agent in agents for refusal in agent.refusals]
-    lost = [report_id for report_id in acknowledged if report_id not in found]
-    twice = [report_id for report_id, counts in found.items() if counts != (1, 1)]
-    for kind, wrong in (("lost", lost), ("not stored once", twice), ("refused", refusals)):
-        for text in wrong[:10]:
-            print(f"chaos: {kind}: {text}", file=sys.stderr)
-    print(
-        f"{server_kills} kills of the server, {postgres_kills} of PostgreSQL: {len(acknowledged)} reports acknowledged,"
-        f" {len(lost)} lost, {len(twice)} not once, {len(refusals)} refused,"
-        f" {sum(agent.repeats for agent in agents)} sent again; ready again after {max(recoveries, default=0):.2f} s"
-        " at the longest"
-    )
-    return len(lost) + len(twice) + len(refusals) + (0 if acknowledged else 1)
-
-
-def main() -> int:
-    """Run; exit status 1 when something was lost, doubled or refused."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--server-kills", type=int, default=50)
-    parser.add_argument("--postgres-kills", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="hp-chaos-") as name:
-        # PostgreSQL runs as another user when this is root.
-        folder = Path(name)
-        folder.chmod(0o711)
-        wrong = chaos(folder, arguments.server_kills, arguments.postgres_kills, arguments.seed)
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

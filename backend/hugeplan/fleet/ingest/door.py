@@ -1,0 +1,88 @@
+"""Reports at the door: let in, read, stored and answered, without the machinery of a route's dependencies.
+
+A fleet sends little else than reports. Finding their route and its dependencies took most of a report's time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from hugeplan.access.dependencies import forget_credential
+from hugeplan.access.guarded_route import Door
+from hugeplan.access.machine_registry import MachineRegistry
+from hugeplan.access.machines import Hints
+from hugeplan.access.schemas import Role
+from hugeplan.api.body import JsonBody, beside_loop, no_body, read_body
+from hugeplan.api.json_body import parse_json
+from hugeplan.api.metrics import Metrics
+from hugeplan.errors import UnauthenticatedError
+from hugeplan.fleet.ingest.incoming import Incoming, read_report
+from hugeplan.fleet.ingest.writer import ReportWriter
+
+_AGENTS = frozenset({Role.AGENT})
+
+
+async def answer_report(request: Request) -> Response:
+    """``reports_create`` without FastAPI, for a request whose credential is known."""
+    door: Door = request.app.state.door
+    await door.gate.admit(request, _AGENTS)
+    raw = await read_body(request, door.limits)
+    if not raw:
+        raise no_body()
+
+    def read() -> Incoming:
+        return _read(request, raw, parse_json(raw, door.limits.json))
+
+    return await _store(request, await beside_loop(len(raw), door.limits, read))
+
+
+async def store_report(request: Request, body: JsonBody) -> Response:
+    """Store the report in a body that was read: 201, or 200 when it was stored before. Problems are raised."""
+    return await _store(request, _read(request, body.raw, body.document))
+
+
+def _read(request: Request, raw: bytes, document: Any) -> Incoming:
+    return read_report(raw, document, token_id=UUID(request.state.actor_id), now=datetime.now(UTC))
+
+
+async def _store(request: Request, incoming: Incoming) -> Response:
+    writer: ReportWriter = request.app.state.report_writer
+    metrics: Metrics = request.app.state.metrics
+    try:
+        receipt = await writer.store(await _admit_machine(request, incoming))
+    except UnauthenticatedError:
+        forget_credential(request)
+        raise
+    metrics.count_report(created=receipt.created)
+    return Response(
+        receipt.model_dump_json(), status_code=201 if receipt.created else 200, media_type="application/json"
+    )
+
+
+async def _admit_machine(request: Request, incoming: Incoming) -> Incoming:
+    """The report, for the node of its machine: a clone has one of its own. ForbiddenError for another's token."""
+    registry: MachineRegistry = request.app.state.machines
+    machine = await registry.admit(incoming.token_id, incoming.machine_id, _hints_of(incoming))
+    if machine.node_machine_id == incoming.machine_id and not machine.shares_machine_id:
+        return incoming
+    return replace(incoming, machine_id=machine.node_machine_id, shares_machine_id=machine.shares_machine_id)
+
+
+def _hints_of(incoming: Incoming) -> Hints:
+    """What tells this machine from a clone of it."""
+    report = incoming.parsed
+    if report is None:
+        return Hints()
+    hints = report.inventory.clone_hints
+    return Hints(
+        dmi_sha256=hints.dmi_sha256 if hints else None,
+        mac_sha256=tuple(hints.mac_sha256) if hints and hints.mac_sha256 else None,
+        boot_id=report.inventory.boot_id,
+        taken_at=report.sample.taken_at,
+    )
