@@ -42,8 +42,7 @@ class TranslationSetup:
     entries for the guest's page tables; ``upper_line_bytes``: by one line of the entries one level above the leaf; 0:
     those cost nothing. ``caches``: where entries may be, with all the TLB's entries and with half of them.
     ``processes``: those that run operations; ``tables``: their copies of the page tables, fewer where the kernel
-    shares them. ``address_spaces``: those that share one core's TLB, each with entries of its own for the same
-    memory.
+    shares them.
     """
 
     reach: Reach
@@ -53,7 +52,6 @@ class TranslationSetup:
     caches: tuple[tuple[Cache, ...], tuple[Cache, ...]]
     processes: float
     tables: float
-    address_spaces: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +59,15 @@ class TranslationMisses:
     """Per operation: first-level misses, walks, and by cache the walks' references that are not in that cache.
 
     ``fetches``: walks to an item's first page; near accesses find their entry in the line just read. ``warm_m2``: miss
-    rate of the pages every operation uses.
+    rate of the pages every operation uses. ``own_lines_uncached``: by cache, the share of lines that one process alone
+    reads in each of its operations and that are no longer there when its turn comes again.
     """
 
     l1_misses: float
     walks: float
     fetches: float
     uncached: Mapping[Cache, float]
+    own_lines_uncached: Mapping[Cache, float]
     warm_m2: float
 
 
@@ -79,10 +79,10 @@ def translation_misses(problems: Sequence[Problem]) -> list[tuple[TranslationMis
     """The misses of every problem, one for each of ``ENTRY_SHARES``; all of them are solved together."""
     unique = tuple(dict.fromkeys(problems))
     misses = _tlb_misses(unique)
-    uncached = _uncached(unique, misses)
+    uncached, own_lines = _uncached(unique, misses)
     found: dict[Problem, tuple[TranslationMisses, ...]] = {}
-    for problem, missed, uncached_sums in zip(unique, misses, uncached, strict=True):
-        sums = (missed.l1_misses.tolist(), missed.walks.tolist(), missed.fetches.tolist(), uncached_sums)
+    for problem, missed, uncached_sums, own in zip(unique, misses, uncached, own_lines, strict=True):
+        sums = (missed.l1_misses.tolist(), missed.walks.tolist(), missed.fetches.tolist(), uncached_sums, own)
         found[problem] = tuple(TranslationMisses(*each) for each in zip(*sums, missed.warm_m2.tolist(), strict=True))
     return [found[problem] for problem in problems]
 
@@ -109,13 +109,11 @@ def _tlb_misses(problems: Sequence[Problem]) -> list[_TlbMisses]:
         (*in_pages.unit_accesses.tolist(), accesses.profile.warm_pages, accesses.profile.private_pages)
         for in_pages, (accesses, _) in zip(in_pages_of, problems, strict=True)
     ]
-    # An entry carries its address space's tag: what several processes read takes an entry for each of them.
     items = [
         (*in_pages.items.tolist(), _warm_items(accesses, setup), accesses.profile.private_pages)
         for in_pages, (accesses, setup) in zip(in_pages_of, problems, strict=True)
     ]
-    spaces = np.array([[setup.address_spaces] for _, setup in problems])
-    counts, touched = spaces * _rows(items), _rows(references)
+    counts, touched = _rows(items), _rows(references)
     rates = _ratio(touched, counts)
     levels = [(setup.reach.l1_entries, setup.reach.entries) for _, setup in problems]
     capacities = np.array([[entries * share for entries in level for share in ENTRY_SHARES] for level in levels])
@@ -142,16 +140,23 @@ def _warm_items(accesses: AccessUnits, setup: TranslationSetup) -> float:
     return max(items, min(warm, 4.0)) if granule > BASE_BYTES_OF_WARM_PAGES else items
 
 
-def _uncached(problems: Sequence[Problem], misses: Sequence[_TlbMisses]) -> list[tuple[dict[Cache, float], ...]]:
-    """References of walks that are not in a cache, by cache: Che over lines of tables, of data and of neighbours.
+_ByCache = list[tuple[dict[Cache, float], ...]]
+"""Of each problem and each of ``ENTRY_SHARES``: a figure for every cache."""
 
-    Private tables and each process's own lines are counted once per process.
+
+def _uncached(problems: Sequence[Problem], misses: Sequence[_TlbMisses]) -> tuple[_ByCache, _ByCache]:
+    """References of walks that are not in a cache, and the missing share of a process's own lines, by cache.
+
+    Che over lines of tables, of data and of neighbours. Private tables and each process's own lines are counted once
+    per process.
     """
-    found = [tuple(dict.fromkeys(of_share, 0.0) for of_share in setup.caches) for _, setup in problems]
+    found, own_lines = (
+        [tuple(dict.fromkeys(of_share, 0.0) for of_share in setup.caches) for _, setup in problems] for _ in range(2)
+    )
     rates, counts, weights, asked = [], [], [], []
-    for (accesses, setup), missed, sums in zip(problems, misses, found, strict=True):
+    for (accesses, setup), missed, sums, own_shares in zip(problems, misses, found, own_lines, strict=True):
         data = accesses.in_units_of(CACHE_LINE_BYTES)
-        for walks_per_page, uncached_sums in zip(missed.m2, sums, strict=True):
+        for walks_per_page, uncached_sums, own in zip(missed.m2, sums, own_shares, strict=True):
             if not uncached_sums or not walks_per_page.any():
                 continue
             lines, table_rates, fetched = _table_lines(accesses, setup, walks_per_page)
@@ -162,16 +167,18 @@ def _uncached(problems: Sequence[Problem], misses: Sequence[_TlbMisses]) -> list
                 rates.append([*read, 1.0 / setup.processes, cache.foreign_lines / FOREIGN_LINES])
                 counts.append(held)
                 weights.append(fetched)
-                asked.append((uncached_sums, cache))
+                asked.append((uncached_sums, own, cache, 1.0 / setup.processes))
     if not asked:
-        return found
+        return found, own_lines
     systems, tables = _rows(rates), _rows(weights)
-    capacities = np.array([[cache.bytes / CACHE_LINE_BYTES] for _, cache in asked])
+    capacities = np.array([[cache.bytes / CACHE_LINE_BYTES] for _, _, cache, _ in asked])
     times = characteristic_times(systems, _rows(counts), capacities)
     missed_lines = lru_misses(systems[:, : tables.shape[1]], times)[:, 0]
-    for (uncached_sums, cache), total in zip(asked, (missed_lines * tables).sum(axis=1).tolist(), strict=True):
+    totals = (missed_lines * tables).sum(axis=1).tolist()
+    for (uncached_sums, own, cache, rate), total, time in zip(asked, totals, times[:, 0].tolist(), strict=True):
         uncached_sums[cache] = total
-    return found
+        own[cache] = math.exp(-rate * time)
+    return found, own_lines
 
 
 def _table_lines(

@@ -3,7 +3,7 @@
 Per kind of item: how often its TLB entry is missing (Che over all the pages an operation accesses), how often its
 page-table entry is no longer in the cache (Che over data lines, page-table lines and the lines that neighbours bring
 while the operation runs; private tables counted once per process), and what such a walk costs on this node. The range
-adds independent uncertainties in quadrature.
+adds independent uncertainties in quadrature, and is no narrower than what measured operations were off.
 """
 
 from __future__ import annotations
@@ -91,14 +91,10 @@ def _setups(machine: Machine, caches: tuple[Cache, ...]) -> tuple[TranslationSet
     inner = caches[: _CacheCase.OUTER] if machine.price.inner.high > 0.0 else ()
     looked_at = ((*inner, *caches[_CacheCase.OUTER :]), (*inner, caches[_CacheCase.OUTER]))
     nested = nested_line_bytes(base_line) if machine.price.nested else 0
-    # Processes that share a core also need TLB entries of their own. What that costs was not verified by a measurement:
-    # it is in the upper end of the range (switched_warm_ns) and no part of the likely value.
-    processes, spaces = machine.processes, 1.0
+    processes = machine.processes
     return (
-        TranslationSetup(
-            machine.base, base_line, nested, machine.upper_line_bytes, looked_at, processes, processes, spaces
-        ),
-        TranslationSetup(machine.large, large_line, 0, 0, looked_at, processes, machine.large_tables, spaces),
+        TranslationSetup(machine.base, base_line, nested, machine.upper_line_bytes, looked_at, processes, processes),
+        TranslationSetup(machine.large, large_line, 0, 0, looked_at, processes, machine.large_tables),
     )
 
 
@@ -144,15 +140,18 @@ class _Crossing:
 
         With more processes than cores each operation follows a context switch. Entries survive it as long as the kernel
         keeps the address space's tag: Linux keeps six per x86 CPU (arch/x86/mm/tlb.c, TLB_NR_DYN_ASIDS), and none where
-        a processor or its hypervisor has no PCID. What these walks cost has not been measured apart, so that the saving
-        on them widens the range and is no part of the likely value.
+        a processor or its hypervisor has no PCID. What these walks cost has not been measured apart, so that they widen
+        the range and are no part of the likely value. Their entries were last read when the same process ran, as its
+        own lines were, and are in memory where those are.
         """
         machine = self.machine
         if machine.processes_per_core <= 1.0:
             return 0.0
         folded = min(1.0, machine.base.granule_bytes / machine.large.page_bytes)
         kept = 1.0 - self.base[ALL_ENTRIES].warm_m2
-        return self.profile.warm_pages * kept * machine.price.cached.likely * (1.0 - folded)
+        uncached = self.base[ALL_ENTRIES].own_lines_uncached.get(self.caches[_CacheCase.LESS_ROOM], 0.0)
+        walk_ns = machine.price.cached.likely + uncached * machine.price.uncached.likely
+        return self.profile.exposed.likely * self.profile.warm_pages * kept * walk_ns * (1.0 - folded)
 
     def price_errors_ns(self) -> tuple[float, float]:
         """How far the saving may lie below and above for the prices alone.
@@ -283,8 +282,9 @@ def _saving_range(crossing: _Crossing, described: bool) -> Range:
         saving_ns(entries=HALF_THE_ENTRIES) - likely,
         crossing.switched_warm_ns(),
     ]
-    low = likely - math.sqrt(sum(max(0.0, d) ** 2 for d in below))
-    high = likely + math.sqrt(sum(max(0.0, d) ** 2 for d in above))
+    least, most = profile.measured_multiple
+    low = min(likely - math.sqrt(sum(max(0.0, d) ** 2 for d in below)), least * likely)
+    high = max(likely + math.sqrt(sum(max(0.0, d) ** 2 for d in above)), most * likely)
     if not described:
         low = min(low, -scattered_loss_ns(profile, machine))
     return Range(low, likely, max(high, likely))

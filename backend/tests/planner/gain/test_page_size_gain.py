@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hugeplan.planner.demand.accesses import operation_ns
+from hugeplan.planner.demand.accesses import CLIENT_OPERATION_SAVES, operation_ns
 from hugeplan.planner.gain.page_size_gain import NESTED_BOUND, gains, shared_table_copies
 from hugeplan.planner.memory.page_tables import page_table_bytes
 from hugeplan.planner.model import (
@@ -132,6 +132,8 @@ def test_thp_promises_no_more_than_a_pool_and_guarantees_nothing() -> None:
 KEY_LOOKUP = Workload(
     row_bytes=128, working_set_bytes=6 * GIB, active_connections=8, operations_per_second_per_busy_core=50_000.0
 )
+# Half as many per second: the same nanoseconds are half the per cent, and the range is narrow enough to be sure.
+LONGER = replace(KEY_LOOKUP, operations_per_second_per_busy_core=25_000.0)
 
 
 def test_base_size_gains_nothing_and_counts_its_tables() -> None:
@@ -192,12 +194,24 @@ def test_an_unprobed_guest_gets_both_cases_and_low_confidence() -> None:
     assert any(term.source is Source.UNKNOWN for term in unknown.inputs)
 
 
+def test_a_clients_range_is_no_narrower_than_what_clients_measured() -> None:
+    sure = replace(hardware(granule=K4), pressure=pressure_points(150.0))
+    client = gain_of(sure, KEY_LOOKUP).saving_ns_per_operation
+    in_server = gain_of(sure, replace(KEY_LOOKUP, operation_class="nested_loop")).saving_ns_per_operation
+    least, most = CLIENT_OPERATION_SAVES
+    assert client.low <= least * client.likely
+    assert client.high >= most * client.likely
+    assert in_server.low > least * in_server.likely
+    assert in_server.high < most * in_server.likely
+
+
 def test_less_knowledge_is_a_wider_range() -> None:
     def width(gain: Gain) -> float:
         return gain.saving_ns_per_operation.high - gain.saving_ns_per_operation.low
 
-    measured, assumed = gain_of(hardware(), KEY_LOOKUP), gain_of(hardware(curves=False), KEY_LOOKUP)
-    nothing = gain_of(None, KEY_LOOKUP)
+    in_server = replace(KEY_LOOKUP, operation_class="nested_loop")
+    measured, assumed = gain_of(hardware(), in_server), gain_of(hardware(curves=False), in_server)
+    nothing = gain_of(None, in_server)
     assert width(measured) < width(assumed) < width(nothing)
     assert measured.confidence is Confidence.HIGH
     assert assumed.confidence is nothing.confidence is Confidence.LOW
@@ -274,8 +288,8 @@ def test_a_larger_size_with_few_points_takes_those_of_the_next_smaller() -> None
 def test_a_fit_that_scatters_is_not_of_high_confidence() -> None:
     sure = replace(hardware(granule=K4), pressure=pressure_points(150.0))
     wild = tuple(replace(p, saving_ns=p.saving_ns * (0.1 if i % 2 else 2.0)) for i, p in enumerate(sure.pressure))
-    assert gain_of(sure, KEY_LOOKUP).confidence is Confidence.HIGH
-    assert gain_of(replace(sure, pressure=wild), KEY_LOOKUP).confidence is Confidence.MEDIUM
+    assert gain_of(sure, LONGER).confidence is Confidence.HIGH
+    assert gain_of(replace(sure, pressure=wild), LONGER).confidence is Confidence.MEDIUM
 
 
 def test_points_of_a_larger_size_say_nothing_about_a_smaller_one() -> None:
@@ -355,7 +369,7 @@ def test_an_alias_gains_what_the_canonical_name_gains(alias: str) -> None:
 
 def test_a_wide_range_is_never_called_sure() -> None:
     sure = replace(hardware(granule=K4), pressure=pressure_points(150.0))
-    narrow = gain_of(sure, KEY_LOOKUP)
+    narrow = gain_of(sure, LONGER)
     assert narrow.confidence is Confidence.HIGH
     fast = gain_of(sure, replace(KEY_LOOKUP, operations_per_second_per_busy_core=400_000.0))
     assert fast.speedup is not None

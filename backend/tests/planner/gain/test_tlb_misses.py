@@ -45,7 +45,7 @@ CACHES = tuple(Cache(float(mib * MIB)) for mib in (1, 32, 8, 128))
 
 def setup(page_bytes: int, entries: float, *, nested: int = 0, caches: tuple[Cache, ...] = CACHES) -> TranslationSetup:
     reach = Reach(page_bytes, page_bytes, 64.0, entries, Source.ASSUMED)
-    return TranslationSetup(reach, 8 * page_bytes, nested, 0, (caches, caches), 8.0, 8.0, 1.0)
+    return TranslationSetup(reach, 8 * page_bytes, nested, 0, (caches, caches), 8.0, 8.0)
 
 
 def solved(*setups: TranslationSetup) -> dict[TranslationSetup, tuple[TranslationMisses, ...]]:
@@ -131,14 +131,6 @@ def test_groups_of_units_are_the_classes_of_pages_summed(rows_per_unit: int) -> 
         for b in set(bins.tolist())
     )
     assert np.array(sorted(_zipf_groups(ROWS, 0.9, rows_per_unit))) == pytest.approx(np.array(expected), rel=1e-9)
-
-
-def test_address_spaces_of_a_core_take_entries_of_their_own() -> None:
-    """The same pages read by four processes need four entries each."""
-    alone, four = (replace(SMALL, address_spaces=spaces) for spaces in (1.0, 4.0))
-    found = solved(alone, four)
-    assert found[alone][ALL_ENTRIES].walks < found[four][ALL_ENTRIES].walks
-    assert found[alone][ALL_ENTRIES].warm_m2 < found[four][ALL_ENTRIES].warm_m2
 
 
 def test_private_tables_above_the_leaf_leave_the_cache_and_shared_ones_do_not() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hugeplan.planner.demand.accesses import AccessProfile, AccessRegion, data_set
+from hugeplan.planner.demand.accesses import CLIENT_OPERATION_SAVES, AccessProfile, AccessRegion, data_set
 from hugeplan.planner.model import DatabaseInstance, Demand, Source, Term
 
 
@@ -18,4 +18,13 @@ def block_engine_key_lookup(instance: DatabaseInstance, demand: Demand) -> Acces
         AccessRegion("block", blocks * block, blocks, block, 2.0, 0.75, 8.0, popularity),
     )
     term = Term("cold accesses per lookup", "6", Source.ASSUMED, "hash bucket, header and block of leaf and row")
-    return AccessProfile(regions, 20.0, 400.0, data.zipf_s, (0.5, 1.5), (*data.inputs, term), data.operation_ns)
+    return AccessProfile(
+        regions=regions,
+        warm_pages=20.0,
+        private_pages=400.0,
+        zipf_s=data.zipf_s,
+        uncertainty=(0.5, 1.5),
+        inputs=(*data.inputs, term),
+        operation_ns=data.operation_ns,
+        measured_multiple=CLIENT_OPERATION_SAVES,
+    )

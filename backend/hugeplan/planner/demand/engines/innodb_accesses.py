@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hugeplan.planner.demand.accesses import AccessProfile, AccessRegion, data_set
+from hugeplan.planner.demand.accesses import CLIENT_OPERATION_SAVES, AccessProfile, AccessRegion, data_set
 from hugeplan.planner.model import DatabaseInstance, Demand, Source, Term
 
 
@@ -30,4 +30,13 @@ def innodb_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessProfi
             AccessRegion("inner page", blocks * block, inner, block, 1.0, 2.0, 12.0),
         ]
     term = Term("cold accesses per lookup", "3 to 5", Source.ASSUMED, "InnoDB buffer pool and page layout")
-    return AccessProfile(tuple(regions), 20.0, 400.0, data.zipf_s, (0.5, 1.5), (*data.inputs, term), data.operation_ns)
+    return AccessProfile(
+        regions=tuple(regions),
+        warm_pages=20.0,
+        private_pages=400.0,
+        zipf_s=data.zipf_s,
+        uncertainty=(0.5, 1.5),
+        inputs=(*data.inputs, term),
+        operation_ns=data.operation_ns,
+        measured_multiple=CLIENT_OPERATION_SAVES,
+    )

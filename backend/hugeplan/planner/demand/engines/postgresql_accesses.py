@@ -9,7 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from hugeplan.planner.demand.accesses import AccessProfile, AccessRegion, DataSet, data_set
+from hugeplan.planner.demand.accesses import (
+    CLIENT_OPERATION_SAVES,
+    AccessProfile,
+    AccessRegion,
+    DataSet,
+    data_set,
+)
 from hugeplan.planner.model import DatabaseInstance, Demand, Source, Term
 
 
@@ -102,6 +108,7 @@ def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessP
             AccessRegion("inner block", leaf_blocks * PG_BLOCK, inner_blocks, PG_BLOCK, 1.0, 1.0, PG_LEAF_LINES)
         )
     reference = "PostgreSQL storage/buffer, nbtree and heap; counted on a real server"
+    in_server = instance.workload.operation_class == "nested_loop"
     return AccessProfile(
         regions=tuple(regions),
         warm_pages=PG_WARM_PAGES,
@@ -110,5 +117,6 @@ def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessP
         uncertainty=(0.85, 1.2),  # counted pages were 10 to 18 % above these
         inputs=(*data.inputs, Term("cold accesses per lookup", "8 to 11", Source.COMPUTED, reference)),
         operation_ns=data.operation_ns,
-        private_lines=PG_PRIVATE_LINES[instance.workload.operation_class == "nested_loop"],
+        private_lines=PG_PRIVATE_LINES[in_server],
+        measured_multiple=(1.0, 1.0) if in_server else CLIENT_OPERATION_SAVES,
     )
