@@ -78,9 +78,9 @@ class AccessRegion:
 CLIENT_OPERATION_SAVES: Final = (0.4, 2.4)
 """What a client's operation saved in measurements, as a multiple of what its counted walks explain.
 
-Source: the eleven runs with clients up to 2026-11-22 noon (docs/model.md), 0.42 to 2.9 with a median of 1.6; ten of
-them lie between these two. A step inside the server saved what was counted. What the count misses between client and
-server is not known, so that it widens the range and is no part of the likely value.
+Source: the eleven runs with clients up to 2026-11-22 noon (docs/model-results.md), 0.42 to 2.9 with a median of 1.6;
+ten of them lie between these two. A step inside the server saved what was counted. What the count misses between client
+and server is not known, so that it widens the range and is no part of the likely value.
 """
 
 
