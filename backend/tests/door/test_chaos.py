@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.chaos.database_away import database_away
+from tools.chaos.disk_full import disk_full
 from tools.chaos.forged_tokens import forged_tokens
 from tools.chaos.kills import kills
 from tools.chaos.migration import migration
@@ -45,6 +46,10 @@ def test_service_returns_with_its_database(tmp_path: Path) -> None:
 
 def test_service_returns_when_there_are_connections_again(tmp_path: Path) -> None:
     judge(pool_exhausted(tmp_path, seconds=3))
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    judge(disk_full(tmp_path, seconds=5))
 
 
 def test_a_migration_keeps_writers_going(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from tools.chaos.database_away import database_away
+from tools.chaos.disk_full import disk_full
 from tools.chaos.forged_tokens import forged_tokens
 from tools.chaos.kills import kills
 from tools.chaos.migration import migration
@@ -34,6 +35,7 @@ def parts(arguments: argparse.Namespace) -> dict[str, Part]:
         "forged-tokens": partial(forged_tokens, tokens=300 if short else 10_000),
         "database-away": partial(database_away, seconds=3 if short else arguments.away_seconds),
         "pool-exhausted": partial(pool_exhausted, seconds=3 if short else 30),
+        "disk-full": partial(disk_full, seconds=5 if short else 60),
         "migration": partial(migration, samples=20_000 if short else arguments.samples),
     }
 
@@ -42,7 +44,7 @@ def main() -> int:
     """Run; exit status 1 when something was lost, doubled, refused or did not return."""
     parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
     parser.add_argument("part", nargs="*", help="kills, forged-tokens, database-away, pool-exhausted,"
-                        " migration (default: all)")  # fmt: skip
+                        " disk-full, migration (default: all)")  # fmt: skip
     parser.add_argument("--short", action="store_true", help="the short form of the tests")
     parser.add_argument("--server-kills", type=int, default=50)
     parser.add_argument("--postgres-kills", type=int, default=20)
