@@ -10,7 +10,7 @@ let server: HugeplanServer;
 test.beforeAll(async () => {
   test.setTimeout(240_000);
   server = await HugeplanServer.start();
-  await server.seed(NODES);
+  await server.seed(NODES, "newest state only");
 });
 
 test.afterAll(async () => {

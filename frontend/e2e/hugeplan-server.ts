@@ -75,12 +75,21 @@ export class HugeplanServer {
   }
 
   /** A synthetic fleet in the server's database. It takes the place of the synthetic nodes that are there. */
-  async seed(nodes: number): Promise<void> {
+  async seed(nodes: number, history: "with history" | "newest state only" = "with history"): Promise<void> {
     const socket = (await readFile(join(this.folder, "postgresql.socket"), "utf8")).trim();
-    await run(command("hugeplan"), ["seed", "--nodes", String(nodes)], {
-      env: { ...process.env, HUGEPLAN_DATABASE_URL: `postgresql://hugeplan@/hugeplan?host=${socket}` },
-      timeout: 240_000,
-    });
+    await run(
+      command("hugeplan"),
+      [
+        "seed",
+        "--nodes",
+        String(nodes),
+        ...(history === "newest state only" ? ["--samples", "1", "--history-days", "0"] : []),
+      ],
+      {
+        env: { ...process.env, HUGEPLAN_DATABASE_URL: `postgresql://hugeplan@/hugeplan?host=${socket}` },
+        timeout: 240_000,
+      },
+    );
   }
 
   /** The id of the first node whose name holds `text`. */

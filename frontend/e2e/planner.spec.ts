@@ -5,8 +5,8 @@ import { measureWhatIf, quantile } from "./what-if";
 const WHAT_IF_MS = 100;
 /** A machine whose yardstick is slower than this does something else as well. */
 const QUIET_YARDSTICK_MS = 25;
-/** How many times the yardstick a plan may take, at the median. */
-const MOST_YARDSTICKS = 8;
+/** How many times the yardstick a plan may take, at the median: 7 to 9 as it is, about 25 when a key drew the whole form. */
+const MOST_YARDSTICKS = 15;
 
 test.describe("the planner", () => {
   test("marks a wrong input beside it, keeps the last plan, and recovers", async ({
