@@ -69,6 +69,16 @@ agent: $(TLBBENCH) ## Build agent/build/tlbbench
 frontend: $(DIST_READY) ## Build the user interface into frontend/dist
 	@:
 
+.PHONY: wheels
+wheels: setup frontend agent ## Build the wheels of hugeplan (with the UI and the migrations) and of the agent into dist/
+	@rm -rf dist backend/build
+	@$(SAY) "building the wheels"
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index \
+		--wheel-dir dist ./backend
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python agent/packaging/build.py --kinds wheel --out dist
+	@rm -rf backend/build
+	@ls dist
+
 .PHONY: screenshots
 screenshots: setup frontend ## Picture every page and state in both themes into frontend/screenshots
 	@cd frontend && npm run --silent screenshots

@@ -54,10 +54,14 @@ class Settings(BaseSettings):
         Path, Field(description="Folder of the embedded PostgreSQL and the token files of `hugeplan demo`.")
     ] = Path(".state")
     ui_dir: Annotated[
-        Path | None, Field(description="Folder of the built web interface; by default `frontend/dist` of the checkout.")
+        Path | None,
+        Field(
+            description="Folder of the built web interface; by default the wheel's, or `frontend/dist` of a checkout."
+        ),
     ] = None
     migrations_dir: Annotated[
-        Path | None, Field(description="Folder of the Alembic migrations; by default `migrations` of the checkout.")
+        Path | None,
+        Field(description="Folder of the Alembic migrations; by default the wheel's or the checkout's."),
     ] = None
 
     max_body_bytes: Annotated[

@@ -128,7 +128,7 @@ def find_engine() -> Engine:
     engine = Engine("podman", ("podman",), (str(podman_compose),), environment, stand_ins=True)
     try:
         _make_stand_ins(engine)
-        engine.run("run", "--rm", f"docker.io/library/{PYTHON}", "true")
+        engine.run("run", "--rm", PYTHON, "true")
     except AssertionError as error:
         reason = " ".join(str(error).splitlines()[-1:])
         raise RigError(f"no Docker engine answers, and podman cannot run a container here: {reason}") from error
@@ -180,12 +180,12 @@ def _podman_environment() -> dict[str, str]:
 def _make_stand_ins(engine: Engine) -> None:
     names = {PYTHON: _python_root, NODE: _node_root, POSTGRES: _postgres_root}
     for name, make in names.items():
-        mark = f"localhost/hugeplan-stand-in-{name.split(':')[0]}:{STAND_IN_VERSION}"
+        mark = f"hugeplan-stand-in-{name.split(':')[0]}:{STAND_IN_VERSION}"
         if engine.run("image", "exists", mark, check=False).returncode != 0:
             print(f"==> making a stand-in for {name}", flush=True)
             with tempfile.TemporaryDirectory(dir=CACHE) as folder:
                 _import(engine, Path(folder), mark, make)
-        engine.run("tag", mark, f"docker.io/library/{name}")
+        engine.run("tag", mark, name)
 
 
 def _import(engine: Engine, folder: Path, mark: str, make: Callable[[Path], list[str]]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from typing import Any
 
 from hugeplan_agent.collectors import kubernetes_node
@@ -140,7 +141,10 @@ def collect(host: Host) -> Fragment:
         "resources_source": "memory_manager_state" if capacity else None,
     }
     if kubernetes_node.is_offered(os.environ):
-        known.update(_from_api(notes))
+        known.update(_from_api(host, notes))
+        told = _configuration_of_api(host, notes)
+        if told is not None:
+            config, source = told, "api"
     return Fragment(
         sample={
             "kubelet": {
@@ -155,10 +159,10 @@ def collect(host: Host) -> Fragment:
     )
 
 
-def _from_api(notes: list[str]) -> dict[str, Any]:
+def _from_api(host: Host, notes: list[str]) -> dict[str, Any]:
     """Capacity, allocatable and version from the API server; nothing when it does not tell."""
     try:
-        status = kubernetes_node.node_status(os.environ)
+        status = kubernetes_node.node_status(kubernetes_node.api_of(host, os.environ))
     except kubernetes_node.NotToldError as error:
         notes.append(str(error)[:200])
         return {}
@@ -168,6 +172,27 @@ def _from_api(notes: list[str]) -> dict[str, Any]:
     version = (status.get("nodeInfo") or {}).get("kubeletVersion")
     allocatable = kubernetes_node.resources(status.get("allocatable"))
     return {"version": version, "capacity": capacity, "allocatable": allocatable, "resources_source": "api"}
+
+
+def _configuration_of_api(host: Host, notes: list[str]) -> dict[str, Any] | None:
+    """The configuration that the kubelet runs with, all files and flags merged; None when it is not told."""
+    kept = host.kept("kubelet configz")
+    now = time.monotonic()
+    if "asked_at" not in kept or now - kept["asked_at"] >= kubernetes_node.CONFIGZ_SECONDS:
+        kept["asked_at"] = now
+        try:
+            found = kubernetes_node.configz(kubernetes_node.api_of(host, os.environ))
+        except kubernetes_node.NotToldError as error:
+            kept["refused"] = f"configz: {error}"[:200]
+            if error.status is not None:  # told that it may not; an outage leaves what was read before
+                kept.pop("found", None)
+        else:
+            kept["found"] = {name: found[name] for name in FIELDS if found.get(name) is not None}
+            kept.pop("refused", None)
+    if "refused" in kept:
+        notes.append(kept["refused"])
+    told: dict[str, Any] | None = kept.get("found")
+    return told
 
 
 def _drop_ins(host: Host, process: Process, folder: str | None, notes: list[str]) -> list[dict[str, Any]]:

@@ -1,30 +1,31 @@
-"""What the API server says of this node: capacity and allocatable, as its kubelet reported them.
+"""What the API server says of this node: capacity, allocatable, the kubelet's configuration, the names of its pods.
 
-Asked only inside a pod that has a service account token, which the chart gives with ``agent.kubernetesApi``. The answer
-may come from the API server's cache (``resourceVersion=0``), so that many agents cost it little.
+Asked only inside a pod that has a service account token, which the chart gives with ``agent.kubernetesApi``. How it is
+asked, and why nothing is watched, is in :mod:`hugeplan_agent.kubernetes_api` and ADR 0019.
 """
 
 from __future__ import annotations
 
-import http.client
-import json
 import re
-import ssl
-from collections.abc import Mapping
-from pathlib import Path
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-TIMEOUT_SECONDS = 5
-MAX_ANSWER_BYTES = 4 << 20
+from hugeplan_agent.host import Host
+from hugeplan_agent.kubernetes_api import ACCOUNT, KubernetesApi, NotToldError, is_offered
+
+__all__ = ["ACCOUNT", "NotToldError", "api_of", "configz", "is_offered", "node_status", "pod_names", "resources"]
+
 TOLD = re.compile(r"memory|hugepages-\w+")
 QUANTITY = re.compile(r"(\d+)([KMGTPE]i|[kMGTPE]?)")
 POWERS = "KMGTPE"
-
-
-class NotToldError(Exception):
-    """The API server did not answer the question; the text says why."""
+#: Pods are listed when a pod appears that has no name yet, and no more often than this.
+PODS_SECONDS = 60.0
+#: The kubelet reads its configuration when it starts; a drop-in or a restart shows after this.
+CONFIGZ_SECONDS = 600.0
+MIRRORED = "kubernetes.io/config.hash"
 
 
 def quantity_bytes(text: object) -> int | None:
@@ -46,34 +47,77 @@ def resources(table: object) -> dict[str, int] | None:
     return {name: value for name, value in read.items() if value is not None} or None
 
 
-def is_offered(environment: Mapping[str, str], account: Path = ACCOUNT) -> bool:
-    """Whether this process runs in a pod that may ask the API server for its node."""
-    wanted = ("KUBERNETES_SERVICE_HOST", "HUGEPLAN_AGENT_NODE_NAME")
-    return all(environment.get(name) for name in wanted) and (account / "token").is_file()
+def api_of(host: Host, environment: Mapping[str, str]) -> KubernetesApi:
+    """One client for all observations, so that it remembers when it was told to wait."""
+    kept = host.kept("kubernetes api")
+    if "client" not in kept:
+        kept["client"] = KubernetesApi(environment)
+    client: KubernetesApi = kept["client"]
+    return client
 
 
-def node_status(environment: Mapping[str, str], account: Path = ACCOUNT) -> dict[str, Any]:
-    """``status`` of this node's object. The token is read each time, as its file is renewed. Raises NotToldError."""
-    try:
-        token = (account / "token").read_text().strip()
-        context = ssl.create_default_context(cafile=str(account / "ca.crt"))
-    except (OSError, ValueError) as error:
-        raise NotToldError(f"the service account cannot be read: {error}") from error
-    host = environment["KUBERNETES_SERVICE_HOST"]
-    port = int(environment.get("KUBERNETES_SERVICE_PORT") or 443)
-    name = quote(environment["HUGEPLAN_AGENT_NODE_NAME"], safe="")
-    connection = http.client.HTTPSConnection(host, port, timeout=TIMEOUT_SECONDS, context=context)
-    try:
-        headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
-        connection.request("GET", f"/api/v1/nodes/{name}?resourceVersion=0", headers=headers)
-        answer = connection.getresponse()
-        if answer.status != http.client.OK:
-            raise NotToldError(f"the API server answers {answer.status} {answer.reason}")
-        status = json.loads(answer.read(MAX_ANSWER_BYTES))["status"]
-    except (OSError, http.client.HTTPException) as error:
-        raise NotToldError(f"the API server cannot be reached: {error or type(error).__name__}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise NotToldError("the API server's answer is no node") from error
-    finally:
-        connection.close()
-    return status if isinstance(status, dict) else {}
+def node_status(api: KubernetesApi) -> dict[str, Any]:
+    """``status`` of this node's object, from the API server's cache. Raises NotToldError."""
+    status = api.get(f"/api/v1/nodes/{quote(api.node_name, safe='')}", {"resourceVersion": "0"}).get("status")
+    if not isinstance(status, dict):
+        raise NotToldError("the API server's answer is no node")
+    return status
+
+
+def configz(api: KubernetesApi) -> dict[str, Any]:
+    """The configuration that the kubelet runs with. Needs ``get`` on nodes/proxy. Raises NotToldError."""
+    found = api.get(f"/api/v1/nodes/{quote(api.node_name, safe='')}/proxy/configz", {}).get("kubeletconfig")
+    if not isinstance(found, dict):
+        raise NotToldError("the kubelet's answer is no configuration")
+    return found
+
+
+def names_of(items: Iterable[Any]) -> dict[str, tuple[str, str]]:
+    """uid -> namespace and name. A static pod's cgroup has the hash of its file, which its mirror carries."""
+    names = {}
+    for item in items:
+        meta = item.get("metadata") if isinstance(item, dict) else None
+        if not isinstance(meta, dict):
+            continue
+        name = (str(meta.get("namespace") or "default"), str(meta.get("name") or ""))
+        annotations = meta.get("annotations")
+        mirrored = annotations.get(MIRRORED) if isinstance(annotations, dict) else None
+        for uid in (meta.get("uid"), mirrored):
+            if isinstance(uid, str) and name[1]:
+                names[uid] = name
+    return names
+
+
+@dataclass
+class _Kept:
+    """The last list of pods, and when it was read or tried."""
+
+    names: dict[str, tuple[str, str]]
+    tried_at: float
+
+
+def pod_names(host: Host, environment: Mapping[str, str], wanted: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Namespace and name of this node's pods by uid; what was known before while the API server does not tell."""
+    kept = host.kept("kubernetes pods")
+    last: _Kept | None = kept.get("last")
+    now = time.monotonic()
+    if last is None:
+        last = kept["last"] = _Kept({}, now - PODS_SECONDS)
+    if now - last.tried_at >= PODS_SECONDS and any(uid not in last.names for uid in wanted):
+        last.tried_at = now
+        try:
+            api = api_of(host, environment)
+            last.names = names_of(
+                api.list_metadata("/api/v1/pods", {"fieldSelector": f"spec.nodeName={api.node_name}"})
+            )
+        except NotToldError as error:
+            kept["refused"] = str(error)
+        else:
+            kept.pop("refused", None)
+    return last.names
+
+
+def pods_note(host: Host) -> str | None:
+    """Why pods have no names, when the API server was asked and did not tell."""
+    refused = host.kept("kubernetes pods").get("refused")
+    return None if refused is None else f"names of pods: {refused}"

@@ -6,12 +6,13 @@ memory controller where a unit has a cgroup of its own there, else from its proc
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from hugeplan_agent.collectors import cgroup_units, hugetlb_cgroups, servers
+from hugeplan_agent.collectors import cgroup_units, hugetlb_cgroups, kubernetes_node, servers
 from hugeplan_agent.collectors.cgroup_memory import UnitMemory, read_memory
 from hugeplan_agent.collectors.cgroup_tree import Hierarchy, membership
 from hugeplan_agent.collectors.cgroup_units import Placement, Unit
@@ -182,6 +183,11 @@ def hugetlb_bytes(host: Host, unit: Unit) -> int | None:
 def collect(host: Host) -> Fragment:
     placed = placement(host)
     names = log_names(host)
+    told = None
+    if kubernetes_node.is_offered(os.environ):
+        uids = {unit.name.pod_uid for unit in placed.units if unit.name.pod_uid is not None}
+        names.pods.update(kubernetes_node.pod_names(host, os.environ, uids - names.pods.keys()))
+        told = kubernetes_node.pods_note(host)
     belongs = servers.server_of_pid(host)
     siblings: dict[str, int] = {}
     for unit in placed.units:
@@ -206,6 +212,7 @@ def collect(host: Host) -> Fragment:
         f"{small} units below {MIN_UNIT_BYTES >> 20} MiB are left out" if small else "",
         f"{left_out} smaller units are left out" if left_out else "",
         "no memory controller: units are groups of processes" if placed.tree is None else "",
+        told or "",
     ]
     return Fragment(sample={"units": entries[:MAX_UNITS]}, note="; ".join(filter(None, notes)) or None)
 

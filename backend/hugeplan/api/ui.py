@@ -13,16 +13,16 @@ from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
+from hugeplan.bundled import bundled
 from hugeplan.settings import Settings
 
-_CHECKOUT = Path(__file__).resolve().parents[3]
 NONCE_PLACEHOLDER = "__CSP_NONCE__"
 _IMMUTABLE = "public, max-age=31536000, immutable"
 
 
 def ui_dir(settings: Settings) -> Path:
-    """The folder of the built interface: the configured one, else the checkout's."""
-    return settings.ui_dir or _CHECKOUT / "frontend" / "dist"
+    """The folder of the built interface: the configured one, else the wheel's or the checkout's."""
+    return settings.ui_dir or bundled("ui", "frontend/dist")
 
 
 def content_security_policy(nonce: str) -> str:

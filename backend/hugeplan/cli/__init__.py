@@ -14,7 +14,6 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import version
 from typing import Final, NoReturn
 
 from hugeplan.planner.errors import PlannerError
@@ -73,6 +72,19 @@ class OneLineParser(argparse.ArgumentParser):
         self.exit(EXIT_WRONG_INPUT, f"{self.prog}: {message}\n")
 
 
+class _ShowVersion(argparse.Action):
+    """``--version``. The package's metadata is read only for it: that takes a tenth of a second."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="show the version and exit")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_given: object) -> NoReturn:
+        from importlib.metadata import version  # noqa: PLC0415 - see above
+
+        sys.stdout.write(f"hugeplan {version('hugeplan')}\n")
+        parser.exit()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the return value is the process's exit status."""
     given = _with_settings_joined(list(sys.argv[1:] if arguments is None else arguments))
@@ -125,7 +137,7 @@ def _parser(given: Sequence[str]) -> OneLineParser:
         description="How many huge pages should a node reserve, of which size, and what will it buy?",
         epilog="In a checkout: make setup, then .venv/bin/hugeplan. Start with: hugeplan plan --node this",
     )
-    parser.add_argument("--version", action="version", version=f"hugeplan {version('hugeplan')}")
+    parser.add_argument("--version", action=_ShowVersion)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=OneLineParser)
     chosen = next((word for word in given if not word.startswith("-")), None)
     for row in COMMANDS:

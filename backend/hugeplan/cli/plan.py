@@ -1,36 +1,17 @@
-"""``hugeplan plan``: a plan from a scenario file, or for this machine from a few options."""
+"""``hugeplan plan``: a plan from a scenario file, for this machine, or for a whole inventory.
+
+What each source needs is imported once the source is known: a cluster's answer waits for no scenario file's types.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
-import re
-import sys
-from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Final
 
-from hugeplan.artifacts import Artifact, render, withheld
-from hugeplan.cli import EXIT_DOES_NOT_FIT, EXIT_FINDING_WRONG, EXIT_WRONG_INPUT, InputError
-from hugeplan.cli.files import decode_text, read_bytes, read_run
-from hugeplan.cli.plan_answer import plan_answer
-from hugeplan.cli.plan_inventory import is_inventory, plan_kubernetes, plan_prometheus
-from hugeplan.cli.plan_text import plan_text
-from hugeplan.cli.this_node import observe
-from hugeplan.planner.demand import ENGINES, DemandContext, engine_named
-from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import (
-    DatabaseInstance,
-    Plan,
-    PlanRequest,
-    State,
-    Tenant,
-)
-from hugeplan.planner.observation.databases import as_it_runs
-from hugeplan.planner.plan import plan
-from hugeplan.planner.units import parse_whole_number
-from hugeplan.scenario_file import ScenarioFileError, line_of, load, to_request
-from hugeplan.scenario_file.quantities import parse_page_choice, parse_quantity
+from hugeplan.cli import InputError
+from hugeplan.cli.files import decode_text, read_input
+from hugeplan.inventory.kubernetes.documents import looks_like_kubernetes
+from hugeplan.planner.demand import ENGINES
 
 _EPILOG: Final = """\
 examples:
@@ -48,8 +29,6 @@ running database that it describes) describe the instance.
 
 exit status: 0 the plan fits, 1 failed, 2 wrong input, 4 the plan does not fit, 5 it fits and a finding says wrong.
 """
-_INSTANCE_KEYS: Final = ("name", "version", "connections", "numa_node", "page_size", "runs_as")
-_TENANT: Final = re.compile(r"^(?P<name>[^:]+):\s*(?P<size>[^x]+?)\s*(?:x\s*(?P<count>\d+))?$")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,44 +61,21 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the plan; the caller prints PlannerErrors and InputErrors as one line."""
     if arguments.prometheus is not None:
         _refuse_beside(arguments, "--prometheus")
+        from hugeplan.cli.plan_inventory import plan_prometheus  # noqa: PLC0415 - see the module's docstring
+
         return plan_prometheus(arguments)
     text = None
     if arguments.scenario is not None:
-        data = read_bytes(arguments.scenario)
-        if is_inventory(data):
+        data = read_input(arguments.scenario)
+        if looks_like_kubernetes(data):
             _refuse_beside(arguments, "Kubernetes objects")
+            from hugeplan.cli.plan_inventory import plan_kubernetes  # noqa: PLC0415 - see the module's docstring
+
             return plan_kubernetes(data, arguments.scenario, arguments)
         text = decode_text(data, arguments.scenario)
-    try:
-        request = _request(arguments, text)
-    except ScenarioFileError as error:
-        for line in str(error).splitlines():
-            sys.stderr.write(f"hugeplan plan: {line}\n")
-        return EXIT_WRONG_INPUT
-    found = plan(request) if text is None else _plan_of_file(arguments.scenario, text, request)
-    artifacts = render(found, request, force=arguments.force)
-    if arguments.artifacts is not None and (found.feasible or arguments.force):
-        _write(artifacts, Path(arguments.artifacts))
-    if arguments.json:
-        document = {
-            "plan": asdict(found),
-            "request": asdict(request),
-            "artifacts": [asdict(artifact) for artifact in artifacts],
-            "artifacts_withheld": None if arguments.force else withheld(found),
-        }
-        print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
-    else:
-        sys.stdout.write((plan_text if arguments.verbose else plan_answer)(found, artifacts))
-        if not arguments.force and (reason := withheld(found)) is not None:
-            sys.stdout.write("\n" + reason + "\n")
-    return exit_status(found)
+    from hugeplan.cli.plan_scenario import plan_scenario  # noqa: PLC0415 - see the module's docstring
 
-
-def exit_status(found: Plan) -> int:
-    """What a script may rely on: 0, or that the plan does not fit, or that something is wrong under it."""
-    if not found.feasible:
-        return EXIT_DOES_NOT_FIT
-    return EXIT_FINDING_WRONG if any(f.state is State.WRONG for f in found.findings) else 0
+    return plan_scenario(arguments, text)
 
 
 def _refuse_beside(arguments: argparse.Namespace, source: str) -> None:
@@ -128,106 +84,3 @@ def _refuse_beside(arguments: argparse.Namespace, source: str) -> None:
     scenario = arguments.prometheus is not None and arguments.scenario is not None
     if scenario or arguments.node is not None or arguments.tlbbench is not None or arguments.tenant or engines:
         raise InputError(f"give {source} alone: nodes, databases and tenants come from there")
-
-
-def _request(arguments: argparse.Namespace, text: str | None) -> PlanRequest:
-    databases = _databases(arguments)
-    if text is not None:
-        if arguments.node is not None or databases or arguments.tenant:
-            raise InputError("give a scenario file, or --node this with databases and tenants, not both")
-        return _from_file(arguments.scenario, text, arguments.tlbbench)
-    if arguments.node is None:
-        raise InputError("give a scenario file, or --node this")
-    if arguments.node != "this":
-        raise InputError(f"--node: {arguments.node!r} is not valid; expected this")
-    tenants = tuple(parse_tenant(text) for text in arguments.tenant)
-    node, sample = observe(hardware=None if arguments.tlbbench is None else read_run(arguments.tlbbench))
-    return PlanRequest(
-        node=node,
-        tenants=tenants,
-        databases=databases or as_it_runs(sample, DemandContext.of_node(node)),
-        sample=sample,
-    )
-
-
-def _from_file(path: str, text: str, run: str | None) -> PlanRequest:
-    document = load(text, path)
-    folder = Path() if path == "-" else Path(path).parent
-    try:
-        request = to_request(document, read_run=lambda name: read_run(str(folder / name)))
-    except PlannerError as error:
-        raise InputError(_with_line(path, text, error)) from error
-    if run is not None:
-        request = replace(request, node=replace(request.node, hardware=read_run(run)))
-    return request
-
-
-def _plan_of_file(path: str, text: str, request: PlanRequest) -> Plan:
-    try:
-        return plan(request)
-    except PlannerError as error:
-        raise InputError(str(error) if path == "-" else _with_line(path, text, error)) from error
-
-
-def _with_line(path: str, text: str, error: PlannerError) -> str:
-    line = line_of(error.field, text)
-    return f"{path}: {error}" if line is None else f"{path}:{line}: {error}"
-
-
-def _databases(arguments: argparse.Namespace) -> tuple[DatabaseInstance, ...]:
-    found: list[DatabaseInstance] = []
-    for name in ENGINES:
-        for text in getattr(arguments, f"engine_{name}"):
-            instance = parse_database(name, text)
-            if any(other.name == instance.name for other in found):
-                instance = replace(instance, name=f"{instance.name}-{len(found) + 1}")
-            found.append(instance)
-    return tuple(found)
-
-
-def parse_database(engine: str, text: str) -> DatabaseInstance:
-    """``shared_buffers=8GB,max_connections=200`` as an instance; commas inside quotes belong to the value."""
-    option = f"--{engine}"
-    settings: dict[str, str] = {}
-    for part in re.findall(r"""(?:[^,'"]|'[^']*'|"[^"]*")+""", text):
-        name, separator, value = part.partition("=")
-        if not separator or not name.strip():
-            raise PlannerError(option, part, "SETTING=VALUE, such as shared_buffers=8GB")
-        settings[name.strip()] = value.strip().strip("'\"")
-    own = {key: settings.pop(key) for key in _INSTANCE_KEYS if key in settings}
-    return DatabaseInstance(
-        name=own.get("name", engine_named(engine).name),
-        engine=engine,
-        version=own.get("version"),
-        settings=settings,
-        connections=_count(own.get("connections"), f"{option} connections", 1_000_000),
-        numa_node=_count(own.get("numa_node"), f"{option} numa_node", 4095),
-        page_bytes=parse_page_choice(own.get("page_size")),
-        runs_as=own.get("runs_as"),
-    )
-
-
-def _count(text: str | None, field: str, most: int) -> int | None:
-    return None if text is None else parse_whole_number(text, 0, most, field)
-
-
-def parse_tenant(text: str) -> Tenant:
-    """``app:6GiB x 4`` as four replicas that request 6 GiB each."""
-    found = _TENANT.match(text.strip())
-    if found is None:
-        raise PlannerError("--tenant", text, "NAME:SIZE or NAME:SIZE x COUNT, such as app:6GiB x 4")
-    try:
-        size = parse_quantity(found["size"])
-    except PlannerError as error:
-        raise PlannerError("--tenant", text, error.expected) from error
-    count = parse_whole_number(found["count"] or "1", 0, 10_000, "--tenant count")
-    return Tenant(name=found["name"].strip(), kind="service", count=count, request_bytes=size, limit_bytes=size)
-
-
-def _write(artifacts: tuple[Artifact, ...], folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for artifact in artifacts:
-            (folder / artifact.filename).write_text(artifact.content, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--artifacts {folder}: {error.strerror}") from error

@@ -12,37 +12,30 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from hugeplan.artifacts import render
-from hugeplan.cli import EXIT_DOES_NOT_FIT, InputError
+from hugeplan.cli import EXIT_DOES_NOT_FIT, EXIT_FINDING_WRONG, InputError
 from hugeplan.cli.inventory_text import inventory_text
 from hugeplan.inventory.answer import FleetAnswer, answer
 from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.errors import InventoryError
-from hugeplan.inventory.kubernetes import looks_like_kubernetes, read_kubernetes
+from hugeplan.inventory.kubernetes import read_kubernetes
+from hugeplan.inventory.kubernetes.documents import Bytes
 from hugeplan.inventory.model import Inventory
 from hugeplan.planner.model import State
-
-EXIT_FINDING_WRONG: Final = 5
 
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def is_inventory(data: bytes) -> bool:
-    """Whether the bytes are Kubernetes objects, and not a scenario."""
-    return looks_like_kubernetes(data)
-
-
-def plan_kubernetes(data: bytes, path: str, arguments: argparse.Namespace) -> int:
+def plan_kubernetes(data: Bytes, path: str, arguments: argparse.Namespace) -> int:
     """Plan every node of the objects in ``data`` and print the answer."""
     # The millions of objects of a large cluster hold no cycles; collecting among them would double the time.
     gc.disable()
     try:
         found = read_kubernetes(data, "standard input" if path == "-" else path)
+        return print_answer(found, arguments)
     except InventoryError as error:
         raise InputError(str(error)) from error
     finally:
         gc.enable()
-    return print_answer(found, arguments)
 
 
 def print_answer(inventory: Inventory, arguments: argparse.Namespace) -> int:
@@ -50,7 +43,6 @@ def print_answer(inventory: Inventory, arguments: argparse.Namespace) -> int:
     if not inventory.nodes:
         kinds = "; ".join(inventory.notes[:3])
         raise InputError(f"no node in {inventory.source}" + (f": {kinds}" if kinds else ""))
-    gc.freeze()
     found = answer(inventory)
     if arguments.artifacts is not None:
         write_artifacts(found, Path(arguments.artifacts))
@@ -70,6 +62,8 @@ def exit_status(found: FleetAnswer) -> int:
 
 def write_artifacts(found: FleetAnswer, folder: Path) -> None:
     """One folder per planned node: its whole plan as JSON, and the files that apply it where it fits."""
+    from hugeplan.artifacts import render  # noqa: PLC0415 - most answers are only printed
+
     for node in found.nodes:
         if node.plan is None:
             continue

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from hugeplan.artifacts import Artifact
 from hugeplan.planner.model import LedgerKind, Plan, Range, State
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes, format_chance
+
+if TYPE_CHECKING:
+    from hugeplan.artifacts import Artifact
 
 #: Columns of the text; tables are narrower, sentences are wrapped.
 WIDTH = 120

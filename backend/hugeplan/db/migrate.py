@@ -12,7 +12,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, pool, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-_CHECKOUT = Path(__file__).resolve().parents[3]
+from hugeplan.bundled import bundled
 
 
 class MigrationsMissingError(Exception):
@@ -24,8 +24,8 @@ class DatabaseEncodingError(Exception):
 
 
 def migrations_dir(configured: Path | None) -> Path:
-    """The folder of the migrations: the configured one, else the checkout's."""
-    folder = configured or _CHECKOUT / "migrations"
+    """The folder of the migrations: the configured one, else the wheel's or the checkout's."""
+    folder = configured or bundled("migrations", "migrations")
     if not (folder / "env.py").is_file():
         raise MigrationsMissingError(f"No Alembic migrations in {folder}; set HUGEPLAN_MIGRATIONS_DIR to their folder.")
     return folder

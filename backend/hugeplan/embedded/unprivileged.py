@@ -18,20 +18,31 @@ from collections.abc import Sequence
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_KEEPCAPS = 8
+_PR_SET_SECUREBITS = 28
+_SECBIT_NO_SETUID_FIXUP = 1 << 2
 _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_RAISE = 2
 _CAPABILITY_VERSION_3 = 0x20080522
 # Reading is enough; containers often have only the wider override.
 _CAP_DAC_READ_SEARCH = 2
 _CAP_DAC_OVERRIDE = 1
+_CAP_SETPCAP = 8
+
+
+def _set_capabilities(libc: ctypes.CDLL, *capabilities: int) -> bool:
+    header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
+    bits = sum(1 << capability for capability in capabilities)
+    data = struct.pack("IIIIII", bits, bits, bits, 0, 0, 0)
+    return bool(libc.capset(ctypes.create_string_buffer(header), ctypes.create_string_buffer(data)) == 0)
 
 
 def _keep_capability(libc: ctypes.CDLL, capability: int) -> bool:
     """Keep only ``capability``, for this process and the programs it becomes. False when root lacks it too."""
-    header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
-    bit = 1 << capability
-    data = struct.pack("IIIIII", bit, bit, bit, 0, 0, 0)
-    if libc.capset(ctypes.create_string_buffer(header), ctypes.create_string_buffer(data)) != 0:
+    # access(2) asks on behalf of the real user, without capabilities, unless this bit is set (fs/open.c); initdb looks
+    # for postgres with it. Where the bit cannot be set, the rest still holds for a program that asks otherwise.
+    if _set_capabilities(libc, capability, _CAP_SETPCAP):
+        libc.prctl(_PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
+    if not _set_capabilities(libc, capability):
         return False
     return bool(libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, capability, 0, 0) == 0)
 

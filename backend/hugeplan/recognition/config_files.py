@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 _POSTGRESQL_LINE = re.compile(
     r"""^\s*(?P<name>[A-Za-z_][A-Za-z0-9_.]*)\s*(?:=\s*|\s+)(?P<value>'(?:[^'\\]|''|\\.)*'|[^#\s]+)"""
 )
@@ -69,6 +67,8 @@ def redis_conf(text: str) -> dict[str, str]:
 
 def mongod_conf(text: str) -> Mapping[str, Any]:
     """A mongod.conf as nested objects; empty when it is not one."""
+    import yaml  # noqa: PLC0415 - few inputs hold such a file, and the parser takes a while to import
+
     try:
         found = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
     except yaml.YAMLError:

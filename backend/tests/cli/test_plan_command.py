@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from hugeplan.cli import InputError, main
-from hugeplan.cli.plan import parse_database, parse_tenant, read_run
+from hugeplan.cli.files import read_run
+from hugeplan.cli.plan_scenario import parse_database, parse_tenant
 from hugeplan.cli.this_node import observe
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.ledger import free_bytes

@@ -7,12 +7,10 @@ import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
-from hugeplan_agent.collectors import kubernetes_node
 from rig.binaries import NotAvailableError, folder
 from rig.control_plane import ApiError, ControlPlane
 
@@ -159,75 +157,11 @@ def test_the_agent_has_no_token_unless_it_reads_the_api() -> None:
     assert of_kind(rendered({}), "ClusterRole") == []
 
 
-def test_what_the_agent_may_not_read_is_refused(control_plane: ControlPlane) -> None:
-    control_plane.kubectl("create", "namespace", "agents")
-    control_plane.kubectl(
-        "apply", "--server-side", "-n", "agents", "-f", "-", text=render({"agent": {"kubernetesApi": True}}, "agents")
-    )
-    token = control_plane.service_account_token("agents", "demo-agent")
-    assert (
-        control_plane.get("/api/v1/pods?fieldSelector=spec.nodeName%3Dn1&limit=500", token=token)["kind"] == "PodList"
-    )
-    for path in (
-        "/api/v1/secrets",
-        "/api/v1/namespaces/agents/configmaps",
-        "/api/v1/nodes",
-        "/apis/apps/v1/deployments",
-    ):
-        with pytest.raises(ApiError) as refused:
-            control_plane.get(path, token=token)
-        assert refused.value.status == 403, path
-    with pytest.raises(ApiError) as refused:
-        control_plane.request("DELETE", "/api/v1/namespaces/agents/pods/x", token=token)
-    assert refused.value.status == 403
-
-
-def test_the_agent_reads_its_node_under_its_own_rights(
-    control_plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    control_plane.kubectl("create", "namespace", "reading")
-    control_plane.kubectl(
-        "apply", "--server-side", "-n", "reading", "-f", "-", text=render({"agent": {"kubernetesApi": True}}, "reading")
-    )
-    capacity = {"cpu": "8", "memory": "65536000Ki", "hugepages-2Mi": "8Gi", "hugepages-1Gi": "0", "pods": "110"}
-    allocatable = capacity | {"memory": "57147392Ki"}
-    control_plane.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "read-me"}})
-    request.addfinalizer(lambda: control_plane.kubectl("delete", "node", "read-me"))
-    status = {"status": {"capacity": capacity, "allocatable": allocatable}}
-    control_plane.kubectl(
-        "patch", "node", "read-me", "--subresource=status", "--type=merge", "--patch", json.dumps(status)
-    )
-    address = urlsplit(control_plane.url)
-    environment = {
-        "KUBERNETES_SERVICE_HOST": str(address.hostname),
-        "KUBERNETES_SERVICE_PORT": str(address.port),
-        "HUGEPLAN_AGENT_NODE_NAME": "read-me",
-    }
-    assert not kubernetes_node.is_offered(environment, tmp_path), "no token: nothing is asked"
-    (tmp_path / "ca.crt").write_bytes(control_plane.certificate.read_bytes())
-    (tmp_path / "token").write_text(control_plane.service_account_token("reading", "demo-agent"))
-    assert kubernetes_node.is_offered(environment, tmp_path)
-    read = kubernetes_node.node_status(environment, tmp_path)
-    assert kubernetes_node.resources(read["capacity"]) == {
-        "memory": 65536000 << 10,
-        "hugepages-2Mi": 8 << 30,
-        "hugepages-1Gi": 0,
-    }
-    assert (kubernetes_node.resources(read["allocatable"]) or {})["memory"] == 57147392 << 10
-
-    def why(token: str, **changed: str) -> str:
-        (tmp_path / "token").write_text(token)
-        with pytest.raises(kubernetes_node.NotToldError) as refused:
-            kubernetes_node.node_status(environment | changed, tmp_path)
-        return str(refused.value)
-
-    assert "401" in why("expired")
-    control_plane.kubectl("create", "serviceaccount", "plain", "-n", "reading")
-    assert "403" in why(control_plane.service_account_token("reading", "plain"))
-    renewed = control_plane.service_account_token("reading", "demo-agent")
-    assert "404" in why(renewed, HUGEPLAN_AGENT_NODE_NAME="another")
-    assert "cannot be reached" in why(renewed, KUBERNETES_SERVICE_PORT="1")
-    assert kubernetes_node.node_status(environment, tmp_path), "a token that was renewed in place is read again"
+def test_the_right_to_nodes_proxy_is_given_only_where_it_is_accepted() -> None:
+    (role,) = of_kind(rendered({"agent": {"kubernetesApi": True}}), "ClusterRole")
+    assert "nodes/proxy" not in str(role)
+    (role,) = of_kind(rendered({"agent": {"kubernetesApi": True, "kubeletConfiguration": True}}), "ClusterRole")
+    assert {"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]} in role["rules"]
 
 
 def test_the_password_differs_from_install_to_install() -> None:

@@ -5,16 +5,22 @@ Decoding is by type, so that fields an inventory does not need cost almost nothi
 
 from __future__ import annotations
 
+import mmap
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import reduce
+from operator import or_
+from typing import Any, Final, Literal
 
 import msgspec
 
 from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.kubernetes import objects
 from hugeplan.recognition import RESOURCE_KINDS
+
+#: A whole input: read, or a file's mapping.
+Bytes = bytes | mmap.mmap
 
 _TYPES: Final[dict[str, type[Any]]] = {
     "Node": objects.Node,
@@ -25,8 +31,21 @@ _TYPES: Final[dict[str, type[Any]]] = {
     "NodeMetrics": objects.NodeMetrics,
 }
 _GROUPS: Final = {"PodMetrics": "metrics.k8s.io", "NodeMetrics": "metrics.k8s.io"}
-_DECODERS: Final = {kind: msgspec.json.Decoder(one) for kind, one in _TYPES.items()}
+_DECODERS: Final = {kind: msgspec.json.Decoder(objects.of_any_kind(one)) for kind, one in _TYPES.items()}
 _CUSTOM: Final = msgspec.json.Decoder(objects.CustomResource)
+_CUSTOM_KINDS: Final = frozenset(kind for _, kind in RESOURCE_KINDS)
+#: One pass over a whole list, where every object in it says its kind and all kinds are known here.
+_KNOWN: Final = {
+    objects.of_one_kind(_TYPES.get(kind, objects.CustomResource), kind): kind
+    for kind in sorted(_TYPES.keys() | _CUSTOM_KINDS)
+}
+_WHOLE: Final = msgspec.json.Decoder(
+    msgspec.defstruct(
+        "WholeList",
+        [("kind", Literal["List"]), ("items", list[reduce(or_, _KNOWN)])],  # type: ignore[misc]
+        gc=False,
+    )
+)
 _HEAD: Final = msgspec.json.Decoder(objects.Head)
 _LIST: Final = msgspec.json.Decoder(objects.ListHead)
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
@@ -41,7 +60,7 @@ class Read:
     """Objects by kind, in the order of the input; ``passed_over`` counts the kinds that say nothing here."""
 
     by_kind: dict[str, list[Any]] = field(default_factory=dict)
-    custom: list[tuple[str, objects.CustomResource]] = field(default_factory=list)
+    custom: list[tuple[str, str, objects.CustomResource]] = field(default_factory=list)
     passed_over: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     unread: int = 0
@@ -51,7 +70,7 @@ class Read:
         return self.by_kind.get(kind, [])
 
 
-def looks_like_kubernetes(data: bytes) -> bool:
+def looks_like_kubernetes(data: Bytes) -> bool:
     """Whether the start or the end of a JSON document names a list, a node or a pod. kubectl prints ``kind`` last."""
     head = data[:2048].lstrip()
     if not head.startswith((b"{", b"[")):
@@ -61,7 +80,7 @@ def looks_like_kubernetes(data: bytes) -> bool:
     )
 
 
-def read_documents(data: bytes, name: str) -> Read:
+def read_documents(data: Bytes, name: str) -> Read:
     """Every object of one or more JSON documents. InventoryError where the input as a whole cannot be read.
 
     ``name`` is what messages call the input. An object that does not decode is a problem of its own and no more.
@@ -71,16 +90,41 @@ def read_documents(data: bytes, name: str) -> Read:
     if place == len(data):
         raise InventoryError(f"{name} is empty; expected the output of kubectl get nodes,pods,pvc -A -o json")
     if data[place : place + 1] not in {b"{", b"["}:
-        hint = "; it looks like YAML or a table: use -o json" if re.match(rb"[A-Za-z-]", data[place:]) else ""
+        hint = (
+            "; it looks like YAML or a table: use -o json" if re.match(rb"[A-Za-z-]", data[place : place + 1]) else ""
+        )
         raise InventoryError(f"{name} is not JSON{hint}")
     view = memoryview(data)
+    if _take_whole(view[place:], found):
+        return found
     while place < len(data):
         documents += 1
         place = _after_space(data, place + _take_document(view[place:], found, name, documents))
     return found
 
 
-def _after_space(data: bytes, place: int) -> int:
+def _take_whole(view: memoryview, found: Read) -> bool:
+    """Take one list of known kinds in a single pass; False, and nothing taken, for everything else."""
+    try:
+        items = _WHOLE.decode(view).items
+    except msgspec.DecodeError:
+        return False
+    by_kind: dict[str, list[Any]] = {}
+    custom = []
+    for item in items:
+        kind = _KNOWN[type(item)]
+        group = item.apiVersion.rpartition("/")[0]
+        if (group, kind) in RESOURCE_KINDS:
+            custom.append((group, kind, item))
+        elif kind in _TYPES and group == _GROUPS.get(kind, ""):
+            by_kind.setdefault(kind, []).append(item)
+        else:
+            return False
+    found.by_kind, found.custom = by_kind, custom
+    return True
+
+
+def _after_space(data: Bytes, place: int) -> int:
     """The place of the next document: white space, commas and byte order marks lie between them."""
     between = _BETWEEN.match(data, place)
     return place if between is None else between.end()
@@ -188,7 +232,7 @@ def _object(document: msgspec.Raw, head: objects.Head, kind: str, found: Read) -
         _problem(found, f"{kind} {name}: {error}")
         return
     if is_custom:
-        found.custom.append((group, decoded))
+        found.custom.append((group, kind, decoded))
     else:
         found.by_kind.setdefault(kind, []).append(decoded)
 

@@ -18,10 +18,19 @@ class Part(msgspec.Struct, gc=False):
 
 
 class Object(Part, kw_only=True):
-    """Every object: what it is."""
+    """Every object. Its ``kind`` is read with :func:`of_any_kind` or, as a tag of the type, :func:`of_one_kind`."""
 
-    kind: str = ""
     apiVersion: str = ""  # noqa: N815
+
+
+def of_any_kind(base: type[Any]) -> type[Any]:
+    """The type with ``kind`` as a field, which items of raw lists leave out."""
+    return msgspec.defstruct(base.__name__, [("kind", str, "")], bases=(base,), kw_only=True, gc=False)
+
+
+def of_one_kind(base: type[Any], kind: str) -> type[Any]:
+    """The type for objects that say they are of this kind: a member of a union that is decoded in one pass."""
+    return msgspec.defstruct(f"{kind}Object", [], bases=(base,), tag_field="kind", tag=kind, kw_only=True, gc=False)
 
 
 class OwnerReference(Part):
@@ -38,11 +47,13 @@ class Meta(Part):
     ownerReferences: list[OwnerReference] | None = None  # noqa: N815
 
 
-class Head(Object):
+class Head(Object, kw_only=True):
+    kind: str = ""
     metadata: Meta | None = None
 
 
-class ListHead(Object):
+class ListHead(Object, kw_only=True):
+    kind: str = ""
     items: list[msgspec.Raw] | None = None
 
 
