@@ -3,7 +3,8 @@
 ::
 
     README.md            order, who restarts what, verify, roll back
-    verify.sh            every check of the recommended path; reads only, fails while the plan is not in force
+    verify.sh            checks the pools and every step whose file is installed; reads only, fails while one is not
+                         in force
     roll-back.sh         the ways back of the recommended path, in reverse order, as comments to run one by one
     recommended/01-kernel_command_line/60-hugeplan.cfg
     alternatives/sysctl/60-hugeplan.conf
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 import io
+import shlex
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -108,10 +110,9 @@ def _readme(node: str, headline: str, artifacts: Sequence[Artifact]) -> str:
         one_line(headline),
         "",
         "Apply the recommended files in the order of their numbers; each row says what must be restarted. Then run",
-        "`sh verify.sh` on the node: it only reads, and it fails while the plan is "
-        "not in force. `roll-back.sh` lists the",
-        "ways back with the counts that were there. Use one way to reserve the pages: the alternatives do the same",
-        "elsewhere, and two of them contradict each other as soon as one is changed.",
+        "`sh verify.sh` on the node: it only reads, and it fails while the pools or an installed file are not in",
+        "force. `roll-back.sh` lists the ways back with the counts that were there. Use one way to reserve the pages:",
+        "the alternatives do the same elsewhere, and two of them contradict each other as soon as one is changed.",
         "",
         "## Recommended",
         "",
@@ -150,17 +151,46 @@ def _commands(artifact: Artifact) -> list[str]:
 
 
 def _verify(recommended: Sequence[Artifact]) -> str:
-    lines = ["#!/bin/sh", "# Every check of the recommended path. Reads only; exits with 1 when one fails.", "failed=0"]
+    """The pools first, whoever made them; then each file that lies where it goes.
+
+    `hugeplan apply` makes the pools until the next boot and installs no file. So a file that is not installed is no
+    fault of what was applied: it is said, and its check is left out.
+    """
+    lines = [
+        "#!/bin/sh",
+        "# Checks what was applied: the pools, and every step whose file is installed. Reads only; exits with 1 when",
+        "# one fails. A step whose file is not installed is named, and not checked.",
+        "failed=0",
+    ]
+    pools = _pool_checks(recommended)
+    if pools:
+        lines += ["", *_check("pools", " &&\n".join(pools))]
     for a in recommended:
-        if a.verify.strip() and not a.verify.lstrip().startswith("#"):
-            lines += [
-                "",
-                f"if ! {{\n{a.verify}\n}}; then",
-                f'    echo "not in force: {a.kind}" >&2',
-                "    failed=1",
-                "fi",
-            ]
+        if not a.verify.strip() or a.verify.lstrip().startswith("#"):
+            continue
+        own = _check(a.kind, a.verify)
+        if a.path is None or not a.path.startswith("/"):
+            lines += ["", *own]
+            continue
+        lines += [
+            "",
+            f"if [ ! -e {shlex.quote(a.path)} ]; then",
+            f"    echo {shlex.quote(f'not installed, not checked: {a.kind} ({a.path})')}",
+            "else",
+            *own,
+            "fi",
+        ]
     return "\n".join([*lines, "", "exit $failed", ""])
+
+
+def _check(name: str, commands: str) -> list[str]:
+    return [f"if ! {{\n{commands}\n}}; then", f'    echo "not in force: {name}" >&2', "    failed=1", "fi"]
+
+
+def _pool_checks(artifacts: Sequence[Artifact]) -> list[str]:
+    """The lines of all checks that read a pool's count, each once."""
+    lines = (line.removesuffix(" &&") for a in artifacts for line in a.verify.splitlines())
+    return list(dict.fromkeys(line for line in lines if line.startswith("test ") and "/nr_hugepages" in line))
 
 
 def _roll_back(recommended: Sequence[Artifact]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import re
 import subprocess
 import zipfile
 from dataclasses import asdict
@@ -30,6 +32,17 @@ def files_of(request: PlanRequest):  # type: ignore[no-untyped-def]
     return bundle(found.node, found.headline, render(found, request))
 
 
+def verify_script() -> str:
+    return str(next(f.text for f in files_of(request_of("postgresql")) if f.path == "verify.sh"))
+
+
+def run_verify(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+    script = folder / "verify.sh"
+    script.write_text(text or verify_script())
+    own = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+    return subprocess.run(["/bin/sh", str(script)], env=own, capture_output=True, text=True, check=False)
+
+
 class TestBundle:
     def test_equal_plans_are_equal_bytes(self) -> None:
         assert as_zip(files_of(request_of("postgresql"))) == as_zip(files_of(request_of("postgresql")))
@@ -54,11 +67,33 @@ class TestBundle:
                 assert line in readme
 
     def test_verify_fails_while_the_plan_is_not_in_force(self, tmp_path: Path) -> None:
-        script = tmp_path / "verify.sh"
-        script.write_text(next(f.text for f in files_of(request_of("postgresql")) if f.path == "verify.sh"))
-        done = subprocess.run(["/bin/sh", str(script)], capture_output=True, text=True, check=False)
+        done = run_verify(tmp_path, "")
         assert done.returncode == 1
-        assert "not in force: kernel_command_line" in done.stderr
+        assert "not in force: pools" in done.stderr
+        assert "not installed, not checked: kernel_command_line" in done.stdout
+
+    def test_verify_checks_what_was_applied(self, tmp_path: Path) -> None:
+        """The pools were made at run time; a file counts from the moment that it is installed."""
+        pools = tmp_path / "sys"
+        pools.mkdir()
+        text = verify_script()
+        counts = re.findall(r'test "\$\(cat (/sys/\S+)\)" -eq (\d+)', text)
+        assert counts
+        for number, (path, pages) in enumerate(dict(counts).items()):
+            (pools / str(number)).write_text(f"{pages}\n")
+            text = text.replace(path, str(pools / str(number)))
+        # PostgreSQL does not run here; its check has no file to go by and is always made.
+        (tmp_path / "psql").write_text("#!/bin/sh\necho on\n")
+        (tmp_path / "psql").chmod(0o755)
+        text = text.replace("/etc/", f"{tmp_path}/etc/")
+        done = run_verify(tmp_path, text)
+        assert done.returncode == 0, done.stderr
+        (installed,) = re.findall(r"kernel_command_line \(([^)]+)\)", done.stdout)
+        Path(installed).parent.mkdir(parents=True)
+        Path(installed).write_text("installed, and the node has not booted with it\n")
+        done = run_verify(tmp_path, text)
+        assert done.returncode == 1
+        assert done.stderr == "not in force: kernel_command_line\n"
 
     def test_a_difference_names_added_removed_and_changed(self) -> None:
         found = changes(files_of(request_of("postgresql")), files_of(request_of("mysql")))
