@@ -95,11 +95,14 @@ def read_documents(data: Bytes, name: str) -> Read:
         )
         raise InventoryError(f"{name} is not JSON{hint}")
     view = memoryview(data)
-    if _take_whole(view[place:], found):
-        return found
-    while place < len(data):
-        documents += 1
-        place = _after_space(data, place + _take_document(view[place:], found, name, documents))
+    try:
+        if _take_whole(view[place:], found):
+            return found
+        while place < len(data):
+            documents += 1
+            place = _after_space(data, place + _take_document(view[place:], found, name, documents))
+    except RecursionError as error:
+        raise InventoryError(f"{name} is nested too deeply to be the output of kubectl") from error
     return found
 
 
