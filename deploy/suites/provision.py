@@ -65,6 +65,7 @@ WANTS = (
     Want(frozenset({"browser"}), lambda: find_browser() is not None, ("chromium",)),
     Want(frozenset({"browser"}), lambda: Path("/usr/share/fonts/truetype/dejavu").exists(), ("fonts-dejavu-core",)),
     Want(frozenset({"agent"}), _has("rpmbuild"), ("rpm",)),
+    Want(frozenset({"deploy"}), _has("haproxy"), ("haproxy",)),
     Want(frozenset({"tlbbench"}), _has_clang_sanitizers, ("clang", "libclang-rt-14-dev")),
     Want(frozenset({"tlbbench"}), _has("clang-tidy"), ("clang-tidy",)),
     Want(frozenset({"tlbbench"}), _has("qemu-aarch64"), ("qemu-user",)),
