@@ -31,7 +31,7 @@ import pytest
 from support.reports import report
 
 from hugeplan.db.maintenance import ADVISORY_LOCK
-from hugeplan.embedded.postgres import TEST_SETTINGS, EmbeddedPostgres, EmbeddedPostgresError
+from hugeplan.embedded.postgres import TEST_SETTINGS, EmbeddedPostgres, EmbeddedPostgresError, programs_dir
 
 AGENTS = 4
 HAPROXY = """
@@ -89,7 +89,7 @@ class Cluster:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.ports['balancer']}"
 
-    def environment(self, port: int = 0) -> dict[str, str]:
+    def environment(self, port: int = 8000) -> dict[str, str]:
         own = {name: value for name, value in os.environ.items() if not name.startswith("HUGEPLAN_")}
         settings = {"DATABASE_URL": self.database_url, "PORT": str(port), "LOG_LEVEL": "warning"}
         limits = {"REQUESTS_PER_MINUTE": "1000000", "STATE_DIR": str(self.folder / "state")}
@@ -152,6 +152,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("scale-out")
     ports = {name: free_port() for name in ("primary", "standby", "a", "b", "balancer")}
     streaming = TEST_SETTINGS | {"wal_level": "replica", "max_wal_senders": "4", "hot_standby": "on"}
+    try:
+        programs_dir()
+    except EmbeddedPostgresError as error:
+        pytest.skip(f"SKIP: {error}")
     servers = {
         name: EmbeddedPostgres(
             folder / name / "data", streaming | {"listen_addresses": "127.0.0.1", "port": str(ports[name])}
@@ -179,10 +183,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def start_pair(made: Cluster) -> None:
     """The primary, and a standby that pg_basebackup copied from it and that streams from then on."""
-    try:
-        made.primary.start()
-    except EmbeddedPostgresError as error:
-        pytest.skip(f"SKIP: {error}")
+    made.primary.start()
     with psycopg.connect(f"postgresql://hugeplan@127.0.0.1:{made.ports['primary']}/postgres", autocommit=True) as first:
         first.execute("CREATE DATABASE hugeplan ENCODING 'UTF8' TEMPLATE template0")
     data = made.folder / "standby" / "data"

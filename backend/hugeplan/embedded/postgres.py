@@ -99,8 +99,9 @@ class EmbeddedPostgres:
         self._socket_dir: Path | None = None
 
     def url(self, database: str) -> str:
-        """The URL of a database of this server."""
-        return f"postgresql://{SUPERUSER}@/{database}?host={self._socket_dir}"
+        """The URL of a database of this server. A port of its own is part of its socket's name, too."""
+        port = f"&port={self._settings['port']}" if "port" in self._settings else ""
+        return f"postgresql://{SUPERUSER}@/{database}?host={self._socket_dir}{port}"
 
     @property
     def pid(self) -> int | None:
