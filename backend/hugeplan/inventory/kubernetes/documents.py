@@ -39,7 +39,7 @@ _KNOWN: Final = {
     objects.of_one_kind(_TYPES.get(kind, objects.CustomResource), kind): kind
     for kind in sorted(_TYPES.keys() | _CUSTOM_KINDS)
 }
-_WHOLE: Final = msgspec.json.Decoder(
+_WHOLE: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(
     msgspec.defstruct(
         "WholeList",
         [("kind", Literal["List"]), ("items", list[reduce(or_, _KNOWN)])],  # type: ignore[misc]
