@@ -137,7 +137,7 @@ def test_a_list_that_has_expired_is_begun_again_once(api: KubernetesApi, server:
     assert not server.script
 
 
-def test_a_token_that_was_renewed_meanwhile_is_read_again(api: KubernetesApi, server: ApiServer, account: Path) -> None:
+def test_a_token_that_was_renewed_meanwhile_is_read_again(api: KubernetesApi, server: ApiServer) -> None:
     server.script.append(refusal(401))
     with pytest.raises(NotToldError, match="401"):
         api.get("/x", {})
