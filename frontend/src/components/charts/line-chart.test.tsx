@@ -47,3 +47,44 @@ it("says so when there is nothing to draw", () => {
   renderWithTheme(chart([]));
   expect(screen.getByText("Nothing was measured.")).toBeTruthy();
 });
+
+it("draws one line per series, and no mark per point where there are thousands", () => {
+  const many: ChartSeries[] = Array.from({ length: 20 }, (_, index) => ({
+    key: `s${index}`,
+    label: `Series ${index}`,
+    short: `${index}`,
+    color: "gray",
+    marker: "circle",
+  }));
+  const long: ChartRow[] = Array.from({ length: 500 }, (_, index) => ({
+    x: index,
+    values: Object.fromEntries(many.map(({ key }, at) => [key, at + index])),
+  }));
+  const { container } = renderWithTheme(
+    <LineChart
+      title="Many"
+      rows={long}
+      series={many}
+      xAxis={{ label: "Time", scale: "time", format: String }}
+      valueAxis={{ label: "GiB", format: String }}
+    />,
+  );
+  const plot = container.querySelector("figure .recharts-wrapper");
+  expect(plot?.querySelectorAll(".recharts-line")).toHaveLength(20);
+  expect(plot?.querySelectorAll("*").length ?? 0).toBeLessThan(600);
+});
+
+it("breaks a line at an unknown value instead of drawing through it", () => {
+  const values = [1, 2, null, 4, 5];
+  const { container } = renderWithTheme(
+    <LineChart
+      title="Gap"
+      rows={values.map((value, x) => ({ x, values: { a: value } }))}
+      series={series.slice(0, 1)}
+      xAxis={{ label: "Time", scale: "time", format: String }}
+      valueAxis={{ label: "GiB", format: String }}
+    />,
+  );
+  const path = container.querySelector(".recharts-line-curve")?.getAttribute("d") ?? "";
+  expect(path.match(/M/g)).toHaveLength(2);
+});

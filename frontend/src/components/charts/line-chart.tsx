@@ -307,35 +307,6 @@ function Plot(props: PlotProps) {
                       <Marker key={index} shape={marker} x={cx} y={cy} color={color} size={3.2} />
                     )
             }
-            activeDot={false}
-            tooltipType="none"
-            legendType="none"
-          />
-        ))}
-        {series.map(({ key, label, color, marker, isPoints, isAssumed }) => (
-          <Line
-            key={key}
-            name={label}
-            dataKey={(row: ChartRow) => drawn.get(key)?.line.get(row) ?? null}
-            stroke={color}
-            strokeWidth={isPoints ? 0 : 2}
-            strokeDasharray={isAssumed ? "6 5" : undefined}
-            isAnimationActive={false}
-            connectNulls={false}
-            dot={({ cx, cy, index }) =>
-              cx === undefined || cy === undefined || cy === null ? (
-                <g key={index} />
-              ) : (
-                <Marker
-                  key={index}
-                  shape={marker}
-                  x={cx}
-                  y={cy}
-                  color={color}
-                  size={!isPoints && rows.length > 60 ? 0 : 3.2}
-                />
-              )
-            }
             activeDot={{ r: 5, stroke: token("surface"), strokeWidth: 2 }}
           />
         ))}

@@ -8,7 +8,10 @@ export interface TlbBox {
   level: TlbLevel;
   /** Share of the column's width, by the logarithm of the entries; null when they are unknown. */
   width: number | null;
+  /** What all entries together cover: entries times what one of them covers here, which is less than a fractured page. */
   reachBytes: number | null;
+  /** What one entry covers; null where the size is fractured and nobody knows how finely. */
+  granuleBytes: number | null;
   source: Source;
   penalty: Penalty | null;
   disagrees: Disagreement | null;
@@ -88,6 +91,11 @@ export function tlbPicture(input: {
   const pageSizes = [...new Set(levels.map((level) => level.page_bytes))].sort((a, b) => a - b);
   const most = Math.max(2, ...levels.map((level) => level.entries ?? 0));
   const lastLevel = Math.max(0, ...levels.map((level) => level.level));
+  const fractured = input.granules.filter(isFractured);
+  const granuleOf = (pageBytes: number) => {
+    const found = fractured.find((granule) => granule.page_bytes === pageBytes);
+    return found ? found.granule_bytes : pageBytes;
+  };
   const keys = [...new Set(levels.map((level) => `${level.level}:${level.kind}`))].sort();
   const rows = keys.map((key) => {
     const [levelText = "1", kind = "data"] = key.split(":");
@@ -101,10 +109,12 @@ export function tlbPicture(input: {
           (level) => level.level === number && level.kind === kind && level.page_bytes === pageBytes,
         );
         if (!found) return null;
+        const granuleBytes = granuleOf(pageBytes);
         return {
           level: found,
+          granuleBytes,
           width: found.entries ? Math.log2(found.entries + 1) / Math.log2(most + 1) : null,
-          reachBytes: found.entries === null ? null : found.entries * pageBytes,
+          reachBytes: found.entries === null || granuleBytes === null ? null : found.entries * granuleBytes,
           source: sourceOf(found.source),
           penalty: penaltyOf(input.penalties, found, lastLevel),
           disagrees:
@@ -114,7 +124,7 @@ export function tlbPicture(input: {
       }),
     };
   });
-  return { pageSizes, rows, fractured: input.granules.filter(isFractured) };
+  return { pageSizes, rows, fractured };
 }
 
 /** Entries with their interval when the measurement gave one: "96 (95 to 97)". */

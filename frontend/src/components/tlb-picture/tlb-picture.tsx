@@ -86,10 +86,17 @@ function Cell({ box, color, cracked }: { box: TlbBox | null; color: string; crac
           )}
           <SourceBadge source={box.source} detail={box.level.note} />
         </div>
+        {box.reachBytes === null && box.level.entries !== null && (
+          <div className={classes.line}>
+            Reach{" "}
+            <Unknown why="The hypervisor backs these pages with smaller ones; how small was not measured." />
+          </div>
+        )}
         {box.reachBytes !== null && (
           <div className={classes.line}>
             <Hint label={`${formatBytesExact(box.reachBytes)} with every entry in use`}>
               Reach {formatBytes(box.reachBytes)}
+              {box.granuleBytes !== box.level.page_bytes && `, ${formatBytes(box.granuleBytes)} per entry`}
             </Hint>
           </div>
         )}

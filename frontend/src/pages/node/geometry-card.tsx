@@ -11,6 +11,8 @@ import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, Known } from "@/components/ui/values";
 import { formatBytes, formatCount } from "@/lib/units";
+import classes from "./geometry-card.module.css";
+import { tlbMeaning } from "./tlb-meaning";
 
 interface GeometryCardProps {
   geometry: GeometrySummary;
@@ -25,13 +27,17 @@ export function GeometryCard({ geometry, basePageBytes }: GeometryCardProps) {
     penalties: geometry.penalty,
     disagreements: geometry.disagreements,
   });
+  const meaning = tlbMeaning(model, geometry, basePageBytes);
   return (
     <QuestionCard
       title={geometryTitle(geometry)}
       description="Boxes are as wide as the logarithm of their entries. Filled: measured here. Outlined: read from CPUID or a catalogue. Dashed: assumed."
     >
       {model.rows.length > 0 ? (
-        <TlbPicture model={model} basePageBytes={basePageBytes} />
+        <>
+          {meaning && <p className={classes.meaning}>{meaning}</p>}
+          <TlbPicture model={model} basePageBytes={basePageBytes} />
+        </>
       ) : (
         <StateText>The run gave no TLB levels. {geometry.reason}</StateText>
       )}

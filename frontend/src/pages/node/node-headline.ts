@@ -1,6 +1,6 @@
 import type { NodeDetail, NumaPool } from "@/api/types";
-import { isFractured } from "@/components/tlb-picture/tlb-model";
 import { formatBytes, formatPages } from "@/lib/units";
+import { fracturedSentence } from "./tlb-meaning";
 
 /** The largest pool of one NUMA node of which no page is used. */
 function largestIdlePool(node: NodeDetail): NumaPool | undefined {
@@ -17,12 +17,8 @@ export function nodeHeadline(node: NodeDetail): string {
     const size = idle.nr_hugepages === 1 ? "" : ` (${formatBytes(idle.nr_hugepages * idle.page_bytes)})`;
     return `Release ${formatPages(idle.nr_hugepages, idle.page_bytes)}${size}${where}, or start what should use them: the pool is idle.`;
   }
-  const fractured = node.geometry?.effective_granule.find(
-    (granule) => isFractured(granule) && granule.granule_bytes !== null,
-  );
-  if (fractured) {
-    return `Do not expect TLB reach from ${formatBytes(fractured.page_bytes)} pages here: one entry covers ${formatBytes(fractured.granule_bytes)}. They still shorten page walks and save page tables.`;
-  }
+  const fractured = node.geometry && fracturedSentence(node.geometry, node.inventory.base_page_bytes);
+  if (fractured) return fractured;
   if (node.latest_run_id === null) {
     return "Measure this node first: without a benchmark run, gains come from the catalogue and have wide ranges.";
   }
