@@ -194,8 +194,7 @@ static void pressure_is_told_beside_the_chase(struct harness *h)
     char text[VERDICT_TEXT_BYTES];
 
     CHECK_TEXT(
-        verdict_sentence(e, &run, &g, text),
-        FRACTURED_2M
+        verdict_sentence(e, &run, &g, text), FRACTURED_2M
         "faster than base pages (-6 ns per access at 1 GiB, 95 % interval -9 to -3); -180 ns at 1 GiB where 1024 "
         "other cache lines are read between "
         "two accesses");
@@ -327,10 +326,9 @@ static void a_time_without_a_granule_is_told(struct harness *h)
     struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, 0, STATUS_NOISY);
     struct paired_delta deltas[] = {delta("2M", P1G, -40, -35, -30)};
 
-    CHECK_VERDICT(
-        "2M pages: what one TLB entry covers was not measured: the machine was too disturbed for a number; "
-        "faster than base pages (-35 ns per access at 1 GiB, 95 % interval -40 to -30)",
-        e, &geometry, deltas, 1, g);
+    CHECK_VERDICT("2M pages: what one TLB entry covers was not measured: the machine was too disturbed for a number; "
+                  "faster than base pages (-35 ns per access at 1 GiB, 95 % interval -40 to -30)",
+                  e, &geometry, deltas, 1, g);
     free(e);
 }
 
