@@ -1,4 +1,4 @@
-"""Questions to the Kubernetes API server, as rarely and as cheaply as they can be put (ADR 0020).
+"""Questions to the Kubernetes API server, as rarely and as cheaply as they can be put (ADR 0023).
 
 Lists come from the API server's cache (``resourceVersion=0``), only for this node (a field selector), and hold the
 objects' metadata alone: no variable and no command line of a pod ever reaches the agent. Nothing is watched.

@@ -1,7 +1,7 @@
 """What the API server says of this node: capacity, allocatable, the kubelet's configuration, the names of its pods.
 
 Asked only inside a pod that has a service account token, which the chart gives with ``agent.kubernetesApi``. How it is
-asked, and why nothing is watched, is in :mod:`hugeplan_agent.kubernetes_api` and ADR 0020.
+asked, and why nothing is watched, is in :mod:`hugeplan_agent.kubernetes_api` and ADR 0023.
 """
 
 from __future__ import annotations
