@@ -5,7 +5,7 @@ import { measureWhatIf, quantile } from "./what-if";
 const WHAT_IF_MS = 100;
 /** A machine whose yardstick is slower than this does something else as well. */
 const QUIET_YARDSTICK_MS = 25;
-/** How many times the yardstick a plan may take, at the median: 7 to 9 as it is, about 25 when a key drew the whole form. */
+/** How many times the yardstick a plan may take, at the median. Measured once: 7.5, beside other work. */
 const MOST_YARDSTICKS = 15;
 
 test.describe("the planner", () => {
