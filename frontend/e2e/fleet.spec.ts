@@ -51,7 +51,7 @@ test("the server sorts and filters, and the address keeps it", async ({ page }) 
   await expect(page).toHaveURL(/sort=pool_idle_bytes/);
   await expect(page.getByRole("columnheader", { name: "Idle" })).toHaveAttribute("aria-sort", "descending");
   const first = page.locator('tr[aria-rowindex="2"]').getByRole("rowheader");
-  // The old order stays, dimmed, until the new one is there.
+  // The old order stays, grey, until the new one is there.
   await expect(page.locator('[data-stale="false"]')).toBeVisible();
   await expect(first).not.toContainText("loading");
   const name = await first.getByRole("link").textContent();

@@ -40,7 +40,7 @@ export function Answer({ plan, isStale, onUseFit }: AnswerProps) {
   );
 }
 
-/** Apart from the frame, so that an answer that grows old is dimmed and not drawn again. */
+/** Apart from the frame, so that an answer that grows old turns grey and is not drawn again. */
 const AnswerLines = memo(function AnswerLines({ plan, onUseFit }: Pick<AnswerProps, "plan" | "onUseFit">) {
   return (
     <>
