@@ -44,25 +44,22 @@ def pool_exhausted(folder: Path, *, seconds: float) -> Outcome:
 
 
 def _take_all(running: World, held: contextlib.ExitStack) -> int:
-    """End the server's connections, and take each place as it becomes free."""
+    """End the server's connections and take each place as it becomes free, until all are ours; how many those are."""
     url = running.server.database_url
-    mine: list[int] = []
-    with psycopg.connect(url, autocommit=True) as first:
-        for _ in range(3 * MAX_CONNECTIONS):
-            with contextlib.suppress(psycopg.Error):
+    first = held.enter_context(psycopg.connect(url, autocommit=True))
+    mine = [first.info.backend_pid]
+    until = time.monotonic() + ROOM_SECONDS
+    while len(mine) < MAX_CONNECTIONS:
+        if time.monotonic() > until:
+            raise TimeoutError(f"{len(mine)} of {MAX_CONNECTIONS} connections taken within {ROOM_SECONDS:g} s")
+        with contextlib.suppress(psycopg.Error):
+            while len(mine) < MAX_CONNECTIONS:
                 found = held.enter_context(psycopg.connect(url, autocommit=True, connect_timeout=2))
                 mine.append(found.info.backend_pid)
-            others = first.execute(
-                "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
-                " AND pid <> pg_backend_pid() AND NOT pid = ANY(%s)",
-                [mine],
-            ).fetchall()
-            if not others and len(mine) >= MAX_CONNECTIONS - 1:
-                break
-            for (pid,) in others:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGTERM)
-            time.sleep(0.05)
-    with contextlib.suppress(psycopg.Error):
-        mine.append(held.enter_context(psycopg.connect(url, autocommit=True)).info.backend_pid)
+        others = first.execute(
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND NOT pid = ANY(%s)", [mine]
+        ).fetchall()
+        for (pid,) in others:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
     return len(mine)
