@@ -121,6 +121,24 @@ export async function loadChunk<T>(load: () => Promise<T>): Promise<T> {
   }
 }
 
+const AWAY_PAUSE_MS = 2000;
+
+/**
+ * Loads a part of a page, such as a chart. While the server is away the part waits, and the page around it stays: an
+ * error would take the page and what was typed into it. Throws only what an answering server does not have.
+ */
+export async function loadPart<T>(load: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await load();
+    } catch (error) {
+      if (await serverAnswers()) throw error;
+    }
+    do await new Promise((resolve) => setTimeout(resolve, AWAY_PAUSE_MS));
+    while (!(await serverAnswers()));
+  }
+}
+
 /** Any thrown value as an ApiError, so that one component can show them all. */
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;

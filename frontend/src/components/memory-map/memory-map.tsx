@@ -1,6 +1,6 @@
 import { Skeleton } from "@mantine/core";
 import { type CSSProperties, lazy, type RefObject, Suspense, useRef, useState } from "react";
-import { loadChunk } from "@/api/problem";
+import { loadPart } from "@/api/problem";
 import { Disclosure } from "@/components/ui/disclosure";
 import { useHint } from "@/components/ui/hint";
 import { Bytes } from "@/components/ui/values";
@@ -10,7 +10,7 @@ import classes from "./memory-map.module.css";
 import { drawnBytes, type MapBar, type MapPart } from "./memory-map-types";
 
 // The table stands behind a line, or far down: the bars are there first.
-const MapTable = lazy(() => loadChunk(() => import("./map-table")));
+const MapTable = lazy(() => loadPart(() => import("./map-table")));
 
 /** A part narrower than this share of the bar has its name in the table and the tooltip only. */
 const LABEL_SHARE = 0.085;

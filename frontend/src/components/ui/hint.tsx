@@ -9,11 +9,11 @@ import {
   useRef,
   useState,
 } from "react";
-import { loadChunk } from "@/api/problem";
+import { loadPart } from "@/api/problem";
 import classes from "./hint.module.css";
 
 // The machinery that places a hint is larger than most pages: it is loaded when the first hint is asked for.
-const HintBox = lazy(() => loadChunk(() => import("./hint-box")));
+const HintBox = lazy(() => loadPart(() => import("./hint-box")));
 
 /** True inside large tables, where a tab stop per value would keep a keyboard reader from getting anywhere. */
 const Dense = createContext(false);

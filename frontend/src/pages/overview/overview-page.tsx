@@ -2,7 +2,7 @@ import { Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { fleetSummaryQuery } from "@/api/fleet";
-import { loadChunk } from "@/api/problem";
+import { loadPart } from "@/api/problem";
 import type { FleetSummary } from "@/api/types";
 import { MemoryMap } from "@/components/memory-map/memory-map";
 import { AddNode } from "@/components/ui/add-node";
@@ -22,7 +22,7 @@ import classes from "./overview-page.module.css";
 import { ProblemsCard } from "./problems-card";
 
 // Far down, and a table is more than the rest of the page.
-const MachinesCard = lazy(() => loadChunk(() => import("./machines-card")));
+const MachinesCard = lazy(() => loadPart(() => import("./machines-card")));
 
 const REAL = { synthetic: false } as const;
 

@@ -1,5 +1,5 @@
 import { lazy, Suspense } from "react";
-import { loadChunk } from "@/api/problem";
+import { loadPart } from "@/api/problem";
 import type { Plan, PoolBenefit } from "@/api/types";
 import { SourceBadge } from "@/components/ui/badges";
 import { QuestionCard } from "@/components/ui/question-card";
@@ -11,7 +11,7 @@ import classes from "./instances-card.module.css";
 import { PublishedShapeCard } from "./published-shape-card";
 
 // The chart library is large and most plans have no table: it is loaded with the first curve.
-const PoolBenefitChart = lazy(() => loadChunk(() => import("./pool-benefit-chart")));
+const PoolBenefitChart = lazy(() => loadPart(() => import("./pool-benefit-chart")));
 
 interface PoolBenefitCardProps {
   plan: Plan;

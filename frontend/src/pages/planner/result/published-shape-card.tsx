@@ -1,14 +1,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { poolShapeQuery } from "@/api/evidence";
-import { loadChunk } from "@/api/problem";
+import { loadPart } from "@/api/problem";
 import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, StateText } from "@/components/ui/states";
 import { formatBytes, formatShare } from "@/lib/units";
 
 // The chart library is large: the figures are there first.
-const PublishedShapeChart = lazy(() => loadChunk(() => import("./published-shape-chart")));
+const PublishedShapeChart = lazy(() => loadPart(() => import("./published-shape-chart")));
 
 interface PublishedShapeCardProps {
   name: string;
