@@ -26,7 +26,8 @@ def declared() -> dict[str, str]:
         project = tomllib.loads((HOUSE / folder / "pyproject.toml").read_text())["project"]
         optional = project.get("optional-dependencies", {})
         for requirement in (*project["dependencies"], *(line for lines in optional.values() for line in lines)):
-            name, version = canonical(requirement)
+            # A marker says where it is installed; the resolver writes it its own way.
+            name, version = canonical(requirement.partition(";")[0].strip())
             assert version, f"{folder}/pyproject.toml: {requirement} is not pinned with =="
             found[name] = version
     return found
