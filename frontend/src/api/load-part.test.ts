@@ -9,7 +9,9 @@ afterEach(() => {
 
 it("waits while the server is away, and loads when it answers again", async () => {
   const answers = [false, false, true];
-  vi.stubGlobal("fetch", () => (answers.shift() ? Promise.resolve({}) : Promise.reject(new TypeError("away"))));
+  vi.stubGlobal("fetch", () =>
+    answers.shift() ? Promise.resolve({}) : Promise.reject(new TypeError("away")),
+  );
   let tries = 0;
   const part = loadPart(() => {
     tries += 1;
