@@ -207,7 +207,7 @@ def test_pods_are_listed_when_a_new_one_appears_and_not_more_often(
     host = Host(tmp_path)
     host.kept("kubernetes api")["client"] = api
     now = [5000.0]
-    monkeypatch.setattr(kubernetes_node.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("hugeplan_agent.collectors.kubernetes_node.time.monotonic", lambda: now[0])
     server.script.append(listed("a"))
     assert kubernetes_node.pod_names(host, {}, {"a"}) == {"a": ("shop", "pod-a")}
     now[0] += 3600

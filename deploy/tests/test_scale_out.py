@@ -168,7 +168,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         outputs = [migration.communicate(timeout=120)[0] for migration in migrations]
         assert [migration.returncode for migration in migrations] == [0, 0], outputs
         made.admin = made.token("admin", "scale-out")
-        ending.callback(lambda: [end(process) for process in made.replicas.values()])
+
+        def end_replicas() -> None:
+            for process in made.replicas.values():
+                end(process)
+
+        ending.callback(end_replicas)
         for name in ("a", "b"):
             made.start(name)
         (folder / "haproxy.cfg").write_text(HAPROXY.format(port=ports["balancer"], a=ports["a"], b=ports["b"]))

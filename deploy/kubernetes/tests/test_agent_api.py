@@ -6,6 +6,7 @@ import json
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -127,7 +128,8 @@ def test_a_list_that_expires_between_its_parts_is_begun_again(
     assert cluster.api is not None
     cluster.api.kill()
     cluster.start_api()
-    api, statuses = account.api(), []
+    api = account.api()
+    statuses: list[Any] = []
     plain = api.get
 
     def first_part_expires(path: str, query: dict[str, str], accept: str) -> dict[str, object]:
