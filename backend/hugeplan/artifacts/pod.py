@@ -14,12 +14,12 @@ from hugeplan.artifacts.base import (
     Restart,
     all_of,
     node_checks,
-    object_name,
     slug,
     unique_kinds,
     with_pool,
     yaml_text,
 )
+from hugeplan.artifacts.engines.in_pod import pod_names
 from hugeplan.planner.memory.kubernetes import huge_page_limits
 from hugeplan.planner.model import MIB, DatabaseInstance, InstancePlan, Plan, PlanRequest
 from hugeplan.planner.pages import ceil_to_multiple
@@ -80,9 +80,9 @@ def _patch(
     instance: DatabaseInstance, planned: InstancePlan, kind: str, amounts: dict[str, Any], left_out: list[str]
 ) -> Artifact:
     """A strategic merge patch: the container is found by its name, everything else of the template stays."""
-    namespace, _, name = (instance.stateful_set or f"/{object_name(planned.name)}").rpartition("/")
-    container = instance.container or object_name(planned.name)
-    of_set = f"statefulset {name} --namespace {namespace}" if namespace else f"statefulset {name}"
+    names = pod_names(instance, planned)
+    name, container = names.stateful_set, names.container
+    of_set = f"statefulset {name}{names.in_namespace}"
     file = f"{slug(planned.name)}-statefulset-patch.yaml"
     document = {"spec": {"template": {"spec": {"containers": [{"name": container, "resources": amounts}]}}}}
     limit, amount = next(iter(amounts["limits"].items()))

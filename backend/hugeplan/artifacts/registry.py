@@ -125,8 +125,8 @@ PATHS: Final[Mapping[Platform, Mapping[str, Sequence[str]]]] = {
         "runtime": (*_AT_RUN_TIME, *_ENGINES, "prometheus_rules"),
     },
     Platform.KUBEADM: {
-        "boot": ("kernel_command_line", "kubelet_configuration", *_POD, "prometheus_rules"),
-        "runtime": (*_AT_RUN_TIME, "kubelet_configuration", *_POD, "prometheus_rules"),
+        "boot": ("kernel_command_line", "kubelet_configuration", *_POD),
+        "runtime": (*_AT_RUN_TIME, "kubelet_configuration", *_POD),
     },
     Platform.OPENSHIFT: {"boot": ("performance_profile", *_POD), "runtime": ("performance_profile", *_POD)},
     Platform.GKE: {"boot": ("gke_system_config", *_POD), "runtime": ("gke_system_config", *_POD)},

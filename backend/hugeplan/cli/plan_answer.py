@@ -49,13 +49,16 @@ def plan_answer(plan: Plan, artifacts: Sequence[Artifact]) -> str:
 
 def _shown(line: str) -> list[str]:
     """Sentences are wrapped; what a reader pastes into a shell is not."""
-    return [line] if line.lstrip().startswith("$ ") else wrapped(line)
+    return [line] if line.lstrip().startswith(("$ ", "> ")) else wrapped(line)
 
 
 def _shortfall(plan: Plan) -> list[str]:
     if plan.shortfall is None:
         return []
-    return [plan.shortfall.reason, *(f"- {option.text}" for option in plan.shortfall.options)]
+    # The headline names the largest pool of a single database.
+    said = {"pool"} if len(plan.instances) == 1 else set()
+    options = [option for option in plan.shortfall.options if option.kind not in said]
+    return [plan.shortfall.reason, *(f"- {option.text}" for option in options)]
 
 
 def _cost(plan: Plan) -> list[str]:
@@ -68,6 +71,8 @@ def _cost(plan: Plan) -> list[str]:
     returned = net.returned_page_tables_bytes + (net.returned_hvo_bytes or 0)
     if returned > 0:
         text += f"; page tables and struct pages give back up to {format_bytes(returned)}"
+        if any(i.page_bytes and i.demand.process_per_connection for i in plan.instances):
+            text += " when warm"  # each connection's tables grow as it touches the pool
     return [f"{text}."]
 
 
@@ -176,7 +181,7 @@ def _steps(artifacts: Sequence[Artifact]) -> list[str]:
     for number, item in enumerate(own, 1):
         restart = _RESTARTS.get(item.restart)
         lines.append(f"{number}. {item.summary}{f' ({restart})' if restart else ''}")
-        lines += [f"$ {command}" for command in item.install.splitlines()]
+        lines += _prompted(item.install)
     return lines
 
 
@@ -184,4 +189,13 @@ def _commands(artifacts: Sequence[Artifact], which: str) -> list[str]:
     """The commands of the recommended path; undone in the reverse order."""
     own = _recommended(artifacts)
     ordered = reversed(own) if which == "rollback" else own
-    return [f"$ {line}" for item in ordered for line in getattr(item, which).splitlines()]
+    return [line for item in ordered for line in _prompted(getattr(item, which))]
+
+
+def _prompted(commands: str) -> list[str]:
+    """Commands as a shell would show them: ``$`` before a command, ``>`` before a line that goes on with it."""
+    lines, goes_on = [], False
+    for line in commands.splitlines():
+        lines.append(f"{'>' if goes_on else '$'} {line}")
+        goes_on = line.endswith(("&&", "|", "\\"))
+    return lines

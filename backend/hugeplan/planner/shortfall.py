@@ -67,7 +67,11 @@ def shortfall_of(
         )
     elif short == -total:
         constraint = "memory"
-        reason = f"The plan needs {format_bytes(-total)} more than the node's {format_bytes(node.mem_total_bytes)}."
+        databases = node.mem_total_bytes - total - others
+        reason = (
+            f"The databases need {format_bytes(databases)} and everything else {format_bytes(others)};"
+            f" the node has {format_bytes(node.mem_total_bytes)}."
+        )
     elif short == -min(free.values()):
         constraint = "numa_node"
         numa_node = min(free, key=lambda i: free[i])

@@ -63,7 +63,7 @@ def test_commands_are_whole_lines_of_the_recommended_files() -> None:
     found = plan(asked)
     files = render(found, asked)
     lines = plan_answer(found, files).splitlines()
-    shown = [line.strip().removeprefix("$ ") for line in lines if line.lstrip().startswith("$ ")]
+    shown = [line.strip()[2:] for line in lines if line.lstrip().startswith(("$ ", "> "))]
     own = [item for item in files if item.recommended]
     assert own
     for item in own:
@@ -77,4 +77,24 @@ def test_commands_are_whole_lines_of_the_recommended_files() -> None:
 @pytest.mark.parametrize("memory_gib", [12, 16, 64, 512])
 def test_no_sentence_is_wider_than_the_page(memory_gib: int) -> None:
     _, lines = answered(request(memory_gib=memory_gib))
-    assert all(len(line) <= 120 or line.lstrip().startswith("$ ") for line in lines)
+    assert all(len(line) <= 120 or line.lstrip().startswith(("$ ", "> ")) for line in lines)
+
+
+def test_a_line_that_goes_on_has_no_second_prompt() -> None:
+    _, lines = answered(request())
+    verify = lines[lines.index("Verify (reads only, fails while the plan is not in force)") + 1 :]
+    before = [line for line, after in zip(verify, verify[1:], strict=False) if after.startswith("  > ")]
+    assert before
+    assert all(line.endswith("&&") for line in before)
+
+
+def test_what_does_not_fit_is_said_once_and_adds_up() -> None:
+    found, lines = answered(request("80GB"))
+    assert sum("largest shared_buffers" in line for line in lines) == 1
+    assert found.shortfall is not None
+    parts = re.fullmatch(
+        r"The databases need ([\d.]+) GiB and everything else ([\d.]+) GiB; the node has 64 GiB\.", lines[1]
+    )
+    assert parts is not None, lines[1]
+    short = sum(float(part) for part in parts.groups()) - 64
+    assert short == pytest.approx(found.shortfall.shortfall_bytes / GIB, rel=0.02)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from hugeplan.artifacts.base import Artifact, is_kernel_setting, one_line, unique_kinds
+from hugeplan.artifacts.engines.in_pod import in_pod
 from hugeplan.planner.choice.pool_sizes import is_ranged, setting_text
 from hugeplan.planner.demand import engine_named
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
@@ -16,7 +17,7 @@ FREE_FALLS = "grep -E '^HugePages_(Total|Free|Rsvd)' /proc/meminfo  # free must 
 def per_instance(
     kind: str, engines: Iterable[str], plan: Plan, request: PlanRequest, write: Write
 ) -> Iterable[Artifact]:
-    """One file for each instance of these engines with a setting to change, with a pool or without."""
+    """One file for each instance of these engines with a setting to change; on Kubernetes it is for the pod."""
     wanted = set(engines)
     pairs = zip(request.databases, plan.instances, strict=True)
     found = [(instance, planned) for instance, planned in pairs if planned.engine in wanted]
@@ -24,7 +25,8 @@ def per_instance(
     for own_kind, (instance, planned) in zip(kinds, found, strict=True):
         advice = settings_to_write(instance, planned)
         if any(_changes(instance, item) for item in advice):
-            yield write(own_kind, instance, planned, advice)
+            artifact = write(own_kind, instance, planned, advice)
+            yield in_pod(artifact, instance, planned) if request.reservations.kubernetes else artifact
 
 
 _SAME = {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}

@@ -50,9 +50,9 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                 CODE,
                 subject,
                 f"{missing:,} of {pool.pages:,} planned pages are missing",
-                f"{pool.pages:,} pages are planned, {pool.present_pages:,} are reserved: {missing:,} are missing."
-                f"{consequences}",
-                "Reserve at boot, or compact memory (echo 1 > /proc/sys/vm/compact_memory) and write the count again.",
+                f"{pool.present_pages:,} are reserved.{consequences}",
+                "Apply the plan's files. Where the kernel then gives fewer: reserve at boot, or compact memory"
+                " (echo 1 > /proc/sys/vm/compact_memory) and write the count again.",
                 evidence=evidence,
             )
 

@@ -49,7 +49,7 @@ def net_memory(
                     "page tables returned",
                     format_bytes(tables),
                     Source.COMPUTED,
-                    "of active connections",
+                    "of the active connections where they are known, else of all that may connect",
                 ),
                 _hvo_term(hvo),
             ),

@@ -1,0 +1,77 @@
+"""An engine's file where the engine runs in a pod: a ConfigMap, not a file on the node; commands inside the pod.
+
+``kubectl exec`` takes ``statefulset/NAME`` and picks one of its pods. Source: kubectl reference, ``exec`` and
+``create configmap``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, replace
+
+from hugeplan.artifacts.base import Artifact, object_name, slug
+from hugeplan.planner.model import DatabaseInstance, InstancePlan
+
+#: Files that the engine does not read when it starts: a program in the container takes them once.
+_TAKEN_BY = {"oracle_parameters": "sqlplus / as sysdba", "db2_settings": "sh -s"}
+#: A container's shell is often root's; PostgreSQL's role is ``postgres`` unless the image says otherwise.
+_BEFORE_CHECK = {"postgresql_conf": 'export PGUSER="${PGUSER:-postgres}"; '}
+
+
+@dataclass(frozen=True, slots=True)
+class PodNames:
+    """How kubectl names the StatefulSet and the container of an instance; assumed from its name where not given."""
+
+    stateful_set: str
+    namespace: str
+    container: str
+
+    @property
+    def in_namespace(self) -> str:
+        """``--namespace NAME`` with a blank before it, or nothing."""
+        return f" --namespace {self.namespace}" if self.namespace else ""
+
+    @property
+    def exec(self) -> str:
+        """The start of a command that runs in the container."""
+        return f"kubectl exec{self.in_namespace} statefulset/{self.stateful_set} --container {self.container}"
+
+
+def pod_names(instance: DatabaseInstance, planned: InstancePlan) -> PodNames:
+    """The Kubernetes objects that an instance runs in."""
+    namespace, _, name = (instance.stateful_set or f"/{object_name(planned.name)}").rpartition("/")
+    return PodNames(name, namespace, instance.container or object_name(planned.name))
+
+
+def in_pod(artifact: Artifact, instance: DatabaseInstance, planned: InstancePlan) -> Artifact:
+    """The same file with commands that act on the pod; nothing is written to the node."""
+    names = pod_names(instance, planned)
+    restart = f"kubectl rollout restart{names.in_namespace} statefulset/{names.stateful_set}"
+    before = next((text for kind, text in _BEFORE_CHECK.items() if artifact.kind.startswith(kind)), "")
+    program = next((run for kind, run in _TAKEN_BY.items() if artifact.kind.startswith(kind)), None)
+    if program is not None:
+        install = f"{names.exec} --stdin -- {program} < {artifact.filename}\n{restart}"
+        rollback = f"{names.exec} -- sh -c {shlex.quote(artifact.rollback)}\n{restart}"
+    elif artifact.install.startswith("#"):
+        return artifact
+    else:
+        config_map = f"{slug(planned.name)}-hugepages"
+        where = artifact.path or "a path that its start command names"
+        install = (
+            f"kubectl create configmap {config_map}{names.in_namespace} --from-file={artifact.filename}"
+            " --dry-run=client --output yaml | kubectl apply --filename -\n"
+            f"# mount it into container {names.container} ({where}), or add its lines to the file that is mounted"
+            f" there; then:\n{restart}"
+        )
+        rollback = (
+            f"# take the mount or the lines away again; then:\n{restart}\n"
+            f"kubectl delete configmap {config_map}{names.in_namespace}"
+        )
+    return replace(
+        artifact,
+        path=None,
+        install=install,
+        verify=f"{names.exec} -- sh -c {shlex.quote(before + artifact.verify)}",
+        rollback=rollback,
+        avoid_when="An operator makes the pod: use its custom resource.",
+    )

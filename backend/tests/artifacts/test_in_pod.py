@@ -1,0 +1,75 @@
+"""On Kubernetes an engine's settings reach its pod: nothing is installed on the node, and checks run in the container."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from dataclasses import replace
+
+import pytest
+from tests.artifacts.samples import instance, rendered, request_of
+
+from hugeplan.artifacts import Artifact
+from hugeplan.planner.model import PlanRequest
+
+FILES = {
+    "postgresql": "postgresql_conf",
+    "mysql": "my_cnf",
+    "mariadb": "mariadb_cnf",
+    "oracle": "oracle_parameters",
+    "db2": "db2_settings",
+    "jvm": "jvm_options",
+    "redis": "redis_conf",
+}
+
+
+def files_of(request: PlanRequest, engine: str) -> Artifact:
+    return rendered(request)[1][FILES[engine]]
+
+
+@pytest.mark.parametrize("engine", FILES)
+class TestEveryEngine:
+    def test_on_a_host_nothing_asks_kubectl(self, engine: str) -> None:
+        found = files_of(request_of(engine, kubernetes=False), engine)
+        assert "kubectl" not in found.install + found.verify + found.rollback
+
+    def test_in_a_pod_every_command_is_kubectls(self, engine: str) -> None:
+        found = files_of(request_of(engine, kubernetes=True), engine)
+        assert found.path is None
+        commands = [line for line in (found.install + "\n" + found.rollback).splitlines() if not line.startswith("#")]
+        # What follows a command's first line is inside its quotes.
+        first = [line for line in commands if re.match(r"[a-z]", line)]
+        assert first
+        joined = "\n".join(commands)
+        assert all(line.startswith("kubectl ") or joined.count("sh -c '") for line in first)
+        assert "systemctl" not in joined
+        assert f"statefulset/{engine}" in found.install
+
+    def test_the_check_in_the_container_is_the_check_of_a_host(self, engine: str) -> None:
+        host = files_of(request_of(engine, kubernetes=False), engine).verify
+        words = shlex.split(files_of(request_of(engine, kubernetes=True), engine).verify)
+        assert words[:3] == ["kubectl", "exec", f"statefulset/{engine}"]
+        assert words[-3:-1] == ["sh", "-c"]
+        assert words[-1].endswith(host)
+
+    def test_a_shell_reads_the_commands(self, engine: str) -> None:
+        found = files_of(request_of(engine, kubernetes=True), engine)
+        for script in (found.install, found.verify, found.rollback):
+            done = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+
+
+def test_namespace_and_container_of_the_instance_are_used() -> None:
+    asked = request_of("postgresql", kubernetes=True)
+    known = instance("postgresql", stateful_set="shop/pg-main", container="database")
+    found = files_of(replace(asked, databases=(known,)), "postgresql")
+    start = "kubectl exec --namespace shop statefulset/pg-main --container database -- "
+    assert found.verify.startswith(start)
+    assert "kubectl rollout restart --namespace shop statefulset/pg-main" in found.install
+
+
+def test_the_content_is_the_same_in_a_pod_and_on_a_host() -> None:
+    of_host = files_of(request_of("postgresql", kubernetes=False), "postgresql")
+    of_pod = files_of(request_of("postgresql", kubernetes=True), "postgresql")
+    assert of_pod.content == of_host.content
