@@ -1,4 +1,4 @@
-"""On Kubernetes an engine's settings reach its pod: nothing is installed on the node, and checks run in the container."""
+"""On Kubernetes an engine's settings reach its pod: nothing is installed on the node, checks run in the container."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from tests.artifacts.samples import instance, rendered, request_of
 
 from hugeplan.artifacts import Artifact
 from hugeplan.planner.model import PlanRequest
+from tests.artifacts.samples import instance, rendered, request_of
 
 FILES = {
     "postgresql": "postgresql_conf",
@@ -56,7 +56,7 @@ class TestEveryEngine:
     def test_a_shell_reads_the_commands(self, engine: str) -> None:
         found = files_of(request_of(engine, kubernetes=True), engine)
         for script in (found.install, found.verify, found.rollback):
-            done = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, check=False)
+            done = subprocess.run(["/bin/bash", "-n"], input=script, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -83,7 +84,7 @@ def test_no_sentence_is_wider_than_the_page(memory_gib: int) -> None:
 def test_a_line_that_goes_on_has_no_second_prompt() -> None:
     _, lines = answered(request())
     verify = lines[lines.index("Verify (reads only, fails while the plan is not in force)") + 1 :]
-    before = [line for line, after in zip(verify, verify[1:], strict=False) if after.startswith("  > ")]
+    before = [line for line, after in pairwise(verify) if after.startswith("  > ")]
     assert before
     assert all(line.endswith("&&") for line in before)
 

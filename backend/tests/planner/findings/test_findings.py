@@ -187,7 +187,7 @@ CASES = (
     Case("pool_short", UNKNOWN, request()),
     Case("pool_short", OK, request(node(pools(PAGES)))),
     Case("pool_short", LOOK, request(node(pools(0))), "None of 2,144 pages"),
-    Case("pool_short", WRONG, request(node(pools(907))), "1,237 are missing"),
+    Case("pool_short", WRONG, request(node(pools(907))), "907 are reserved"),
     Case("buffer_pool_mistaken_for_segment", UNKNOWN, request()),
     Case("buffer_pool_mistaken_for_segment", OK, request(node(pools(PAGES)))),
     Case("buffer_pool_mistaken_for_segment", WRONG, request(node(pools(2048))), "2,048"),
