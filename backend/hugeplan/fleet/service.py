@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from time import monotonic
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -42,6 +45,9 @@ YOUNG = timedelta(hours=2)
 """How long a node has too few full hours, so that its samples themselves are read."""
 HISTORY_STEP = timedelta(minutes=5)
 """Samples of a young node that are closer together count as one, their maximum."""
+HISTORY_FRESH_SECONDS = 2.0
+"""How long a node's history need not be read again: it grows with reports, each with a state of its own, and hour by
+hour with the roll-ups."""
 
 NodeSort = Literal[
     "name", "last_report_at", "mem_total_bytes", "pool_bytes", "pool_idle_bytes", "mem_available_bytes", "findings"
@@ -142,7 +148,49 @@ def facts_of(name: str, state: NodeStateRow) -> NodeFacts:
 
 
 async def get_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts, NodeSample]:
-    """The node as the planner takes it, from its newest report and its runs, and its newest sample."""
+    """The node as the planner takes it, from its newest report and its runs, and its newest sample.
+
+    Equal facts are the same objects from one call to the next, so that the planner finds what it remembers of them.
+    """
+    version = await repository.get_state_version(session, node_id)
+    if version is None:
+        raise unknown_node(node_id)
+    known = _known_facts.get(node_id)
+    if known is None or known.version != version:
+        known = _KnownFacts(version, *await _parsed_facts(session, node_id))
+    now = monotonic()
+    if now - known.history_read_at > HISTORY_FRESH_SECONDS:
+        history = await _ordinary_history(session, node_id, known.until)
+        if history != known.sample.ordinary_history:
+            known = replace(known, sample=replace(known.sample, ordinary_history=history))
+        known = replace(known, history_read_at=now)
+    _known_facts.pop(node_id, None)
+    _known_facts[node_id] = known
+    if len(_known_facts) > _KNOWN_FACTS_MAX:
+        del _known_facts[next(iter(_known_facts))]
+    return known.facts, known.sample
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownFacts:
+    """A node's facts as parsed from the state of ``version``. ``until``: when its sample was taken.
+
+    ``history_read_at``: when the sample's history was read, by the monotonic clock.
+    """
+
+    version: repository.StateVersion
+    facts: NodeFacts
+    sample: NodeSample
+    until: datetime
+    history_read_at: float = -math.inf
+
+
+#: Nodes that were planned last, the newest at the end: who moves a slider asks for one node many times.
+_known_facts: dict[UUID, _KnownFacts] = {}
+_KNOWN_FACTS_MAX: Final = 64
+
+
+async def _parsed_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts, NodeSample, datetime]:
     row, state = await _with_state(session, node_id)
     try:
         facts = facts_of(row.name, state)
@@ -150,8 +198,7 @@ async def get_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts, Nod
         raise invalid_input([FieldProblem(field="node_id", value=str(node_id), expected=str(error))]) from error
     processes = [convert(ProcessMemory, process) for process in state.processes]
     sample = convert(Sample, state.sample)
-    history = await _ordinary_history(session, node_id, sample.taken_at)
-    return facts, node_sample(convert(Inventory, state.inventory), sample, processes, history)
+    return facts, node_sample(convert(Inventory, state.inventory), sample, processes), sample.taken_at
 
 
 #: Providers by the label that only their nodes carry; an agent may also say it in the label ``provider``.

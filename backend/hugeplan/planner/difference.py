@@ -25,6 +25,9 @@ from hugeplan.planner.observation.start import Start
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
+_WORKLOAD = Explanation("anonymous + shared memory", (), "the sample")
+_RECLAIMABLE = Explanation("Buffers + Cached - Shmem + SReclaimable", (), "the sample")
+
 
 def starting_point(node: NodeFacts, start: Start, pools: Mapping[PoolKey, PoolState]) -> StartingPoint:
     """The node as it is: the same parts as a plan's ledger, at the bytes that the sample saw."""
@@ -41,13 +44,9 @@ def starting_point(node: NodeFacts, start: Start, pools: Mapping[PoolKey, PoolSt
 
 def _ledger_now(node: NodeFacts, start: Start, pools: Mapping[PoolKey, PoolState]) -> Ledger:
     claims = observed_claims(node, start, page_tables_bytes=start.parts.page_tables_bytes)
-    claims += [
-        _claim(LedgerKind.TENANTS, item.name, item.now_bytes, start, "anonymous + shared memory")
-        for item in start.observed
-    ]
+    claims += [_claim(LedgerKind.TENANTS, item.name, item.now_bytes, start, _WORKLOAD) for item in start.observed]
     reclaimable = "page cache and reclaimable slab"
-    formula = "Buffers + Cached - Shmem + SReclaimable"
-    claims.append(_claim(LedgerKind.RECLAIMABLE, reclaimable, start.parts.reclaimable_bytes, start, formula))
+    claims.append(_claim(LedgerKind.RECLAIMABLE, reclaimable, start.parts.reclaimable_bytes, start, _RECLAIMABLE))
     present = [
         PoolPlan(
             numa_node=numa_id,
@@ -62,8 +61,7 @@ def _ledger_now(node: NodeFacts, start: Start, pools: Mapping[PoolKey, PoolState
     return build_ledger(node, claims, present)
 
 
-def _claim(kind: LedgerKind, name: str, size: int, start: Start, formula: str) -> Claim:
-    explanation = Explanation(formula, (), "the sample")
+def _claim(kind: LedgerKind, name: str, size: int, start: Start, explanation: Explanation) -> Claim:
     return Claim(kind, name, size, None, Source.MEASURED, explanation, start.numa_weights)
 
 
@@ -76,19 +74,24 @@ def difference(
     moves: Sequence[str],
 ) -> Difference:
     """What changes between the node as observed and the plan; ``moves`` are :func:`segment_moves`."""
-    kinds = [kind for kind in LedgerKind if any(p.kind is kind for p in (*now.ledger.parts, *ledger.parts))]
+    before, after = _by_kind(now.ledger), _by_kind(ledger)
     return Difference(
         pools=tuple(_pool_change(pool, states) for pool in pools),
         memory=tuple(
-            MemoryChange(kind=kind, now_bytes=_sum(now.ledger, kind), planned_bytes=_sum(ledger, kind))
-            for kind in kinds
+            MemoryChange(kind=kind, now_bytes=before.get(kind, 0), planned_bytes=after.get(kind, 0))
+            for kind in LedgerKind
+            if kind in before or kind in after
         ),
         moves=(*_pool_moves(pools, states), *moves),
     )
 
 
-def _sum(ledger: Ledger, kind: LedgerKind) -> int:
-    return sum(part.bytes for part in ledger.parts if part.kind is kind)
+def _by_kind(ledger: Ledger) -> dict[LedgerKind, int]:
+    """Bytes of each kind that the ledger has, over all NUMA nodes."""
+    found: dict[LedgerKind, int] = {}
+    for part in ledger.parts:
+        found[part.kind] = found.get(part.kind, 0) + part.bytes
+    return found
 
 
 def _pool_change(pool: PoolPlan, states: Mapping[PoolKey, PoolState]) -> PoolChange:

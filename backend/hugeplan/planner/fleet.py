@@ -13,13 +13,14 @@ equal, whatever their names and the time of their samples; what differs in one b
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 
 from hugeplan.planner.choice.decide import margin_bytes
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.kubernetes import resolve_reservations
-from hugeplan.planner.memory.ledger import free_bytes, free_bytes_by_node, kernel_bytes, sum_bytes
-from hugeplan.planner.model import LedgerKind, NodeFacts, Plan, PlanRequest
+from hugeplan.planner.memory.ledger import free_bytes_by_node, kernel_bytes, sum_bytes
+from hugeplan.planner.model import LedgerKind, NodeFacts, NodeSample, Plan, PlanRequest
 from hugeplan.planner.observation.pools import pool_states
 from hugeplan.planner.plan import plan
 from hugeplan.planner.risk.probability import tenant_bytes
@@ -101,7 +102,8 @@ def plan_fleet(requests: Sequence[PlanRequest], progress: Progress = _silent) ->
     for number, members in enumerate(shapes.values()):
         members.sort(key=lambda i: (requests[i].node.mem_total_bytes, i))
         _solve(work, members, number)
-    nodes = tuple(_line(request, work.groups[g], g) for request, g in zip(requests, work.group_of, strict=True))
+    shared = [_Shared.of(group) for group in work.groups]
+    nodes = tuple(_line(request, shared[g], g) for request, g in zip(requests, work.group_of, strict=True))
     return FleetPlan(groups=tuple(work.groups), nodes=nodes, plans_computed=work.plans)
 
 
@@ -193,7 +195,7 @@ class _Alike:
     """
 
     def __init__(self) -> None:
-        self._bins: dict[Hashable, list[tuple[int, PlanRequest]]] = {}
+        self._bins: dict[Hashable, list[tuple[int, tuple[object, ...]]]] = {}
         self._count = 0
 
     def number(self, request: PlanRequest) -> int | None:
@@ -202,7 +204,7 @@ class _Alike:
             return None
         assert request.sample is not None
         found = self._bins.setdefault((request.sample.memory, request.node.numa), [])
-        bare = _without_identity(request)
+        bare = (*_NODE_PARTS(request.node), *_SAMPLE_PARTS(request.sample), *_REQUEST_PARTS(request))
         for number, other in found:
             if other == bare:
                 return number
@@ -211,9 +213,14 @@ class _Alike:
         return self._count
 
 
-def _without_identity(request: PlanRequest) -> PlanRequest:
-    assert request.sample is not None
-    return replace(request, node=replace(request.node, name=""), sample=replace(request.sample, taken_at_seconds=None))
+def _parts_but(kind: type, *left_out: str) -> Callable[[object], tuple[object, ...]]:
+    """A reader of all fields of a dataclass but some. Nodes of a fleet share parts, and the same object is equal."""
+    return attrgetter(*(field.name for field in fields(kind) if field.name not in left_out))
+
+
+_NODE_PARTS = _parts_but(NodeFacts, "name")
+_SAMPLE_PARTS = _parts_but(NodeSample, "taken_at_seconds")
+_REQUEST_PARTS = _parts_but(PlanRequest, "node", "sample")
 
 
 def _frozen(part: object, known: dict[int, Hashable]) -> Hashable:
@@ -224,19 +231,38 @@ def _frozen(part: object, known: dict[int, Hashable]) -> Hashable:
     return known[key]
 
 
-def _line(request: PlanRequest, group: FleetGroup, number: int) -> FleetNode:
-    node, found = request.node, group.plan
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What the lines of a group's nodes read of its plan, worked out once."""
+
+    plan: Plan
+    free_bytes: int
+    no_node_short: bool
+    planned: dict[tuple[int, int], int]
+
+    @classmethod
+    def of(cls, group: FleetGroup) -> _Shared:
+        by_node = free_bytes_by_node(group.plan.ledger)
+        return cls(
+            plan=group.plan,
+            free_bytes=sum(by_node.values()),
+            no_node_short=all(part >= 0 for part in by_node.values()),
+            planned={(p.numa_node, p.page_bytes): p.pages for p in group.plan.pools if p.pages},
+        )
+
+
+def _line(request: PlanRequest, shared: _Shared, number: int) -> FleetNode:
+    node, found = request.node, shared.plan
     own = node.name == found.node or _is_observed(request)
-    free = free_bytes(found.ledger) if own else _free(request, found)
-    planned = {(p.numa_node, p.page_bytes): p.pages for p in found.pools if p.pages}
-    missing, idle = _drift(node, planned)
+    free = shared.free_bytes if own else _free(request, found)
+    missing, idle = _drift(node, shared.planned)
     return FleetNode(
         name=node.name,
         group=number,
         mem_total_bytes=node.mem_total_bytes,
         locked_bytes=found.net_memory.locked_bytes,
         free_bytes=free,
-        fits=free >= 0 and all(part >= 0 for part in free_bytes_by_node(found.ledger).values()),
+        fits=free >= 0 and shared.no_node_short,
         missing_pages=missing,
         idle_pages=idle,
     )

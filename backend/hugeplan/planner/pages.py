@@ -6,6 +6,7 @@ There is one function for each direction of rounding, so that a reader sees at t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from hugeplan.planner.errors import NodeFactsError, PageSizeError
@@ -114,6 +115,7 @@ def waste_bytes(size_bytes: int, page_bytes: int, pages: int) -> int:
     return pages * page_bytes - size_bytes
 
 
+@lru_cache(maxsize=256)
 def page_label(page_bytes: int) -> str:
     """The short name of a page size: ``4K``, ``64K``, ``2M``, ``1G``."""
     return format_in_units(page_bytes, (("G", GIB), ("M", MIB), ("K", KIB), ("", 1)))
@@ -141,11 +143,15 @@ def split_exactly(total: int, weights: Sequence[int]) -> tuple[int, ...]:
     """
     if not weights:
         raise NodeFactsError("numa", "none", "at least one NUMA node")
+    if len(weights) == 1:
+        return (total,)
     whole = sum(weights)
     if whole <= 0:
         weights, whole = [1] * len(weights), len(weights)
     shares = [total * weight // whole for weight in weights]
     rest = total - sum(shares)
+    if not rest:
+        return tuple(shares)
     by_remainder = sorted(range(len(weights)), key=lambda i: (-(total * weights[i] % whole), i))
     for i in by_remainder[:rest]:
         shares[i] += 1

@@ -269,11 +269,11 @@ def _ledger(
 ) -> tuple[Ledger, Mapping[str, tuple[int, int]]]:
     """The ledger, and by instance the page cache (wanted, granted): granted from what is free above the margin."""
     claims = [*inputs.shared.claims, *(claim for part in own for claim in part.claims)]
-    ledger = build_ledger(inputs.node, claims, pools)
     cache_demands = page_cache_demands([(c.instance_candidates, c.candidate) for c in chosen])
-    if not cache_demands and inputs.start is None:
-        return ledger, {}
-    left = max(0, free_bytes(ledger) - inputs.margin_bytes)
+    # What the ledger will call free, as all of its parts sum to MemTotal.
+    free = inputs.node.mem_total_bytes - sum(claim.bytes for claim in claims)
+    free -= sum((pool.demand_pages + pool.slack_pages) * pool.page_bytes for pool in pools)
+    left = max(0, free - inputs.margin_bytes)
     granted: dict[str, tuple[int, int]] = {}
     for p, wanted in cache_demands:
         size = min(wanted, left)
@@ -282,7 +282,7 @@ def _ledger(
         claims.append(page_cache_claim(p, wanted, size))
     if inputs.start is not None:
         in_cache = sum(size for _, size in granted.values())
-        claims.append(reclaimable_claim(inputs.start, free_bytes(ledger) - in_cache, in_cache))
+        claims.append(reclaimable_claim(inputs.start, free - in_cache, in_cache))
     return build_ledger(inputs.node, claims, pools), granted
 
 

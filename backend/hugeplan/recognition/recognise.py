@@ -28,9 +28,12 @@ def may_hold_database(labels: Iterable[str], containers: Iterable[tuple[str, str
 
     ``containers`` are (name, image, words of the command). Most pods of a cluster end here.
     """
-    return not OWN_LABELS.isdisjoint(labels) or any(
-        name in CONTAINER_NAMES or _engine_of(tuple(words), image) is not None for name, image, words in containers
-    )
+    if not OWN_LABELS.isdisjoint(labels):
+        return True
+    for name, image, words in containers:  # no generator: this is asked of every pod of a cluster
+        if name in CONTAINER_NAMES or _engine_of(tuple(words), image) is not None:
+            return True
+    return False
 
 
 def recognise(pod: PodView, objects: Objects) -> tuple[Recognised, ...]:

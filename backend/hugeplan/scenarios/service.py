@@ -109,11 +109,18 @@ async def compute(
 
 
 async def _computed(session: ReadSession, node_id: UUID | None, request: PlanRequest, *, force: bool) -> PlanPreview:
-    found = await anyio.to_thread.run_sync(plan, request)
-    if found.shortfall is not None:
-        others = await _other_nodes(session, node_id, request)
-        found = await anyio.to_thread.run_sync(with_other_node, found, request, others)
+    found, files = await anyio.to_thread.run_sync(partial(_planned, request, force=force))
+    if files is not None:
+        return files
+    others = await _other_nodes(session, node_id, request)
+    found = await anyio.to_thread.run_sync(with_other_node, found, request, others)
     return await anyio.to_thread.run_sync(partial(_files_of, found, request, force=force))
+
+
+def _planned(request: PlanRequest, *, force: bool) -> tuple[Plan, PlanPreview | None]:
+    """The plan with its files; without them where it does not fit, as another node may be named in it first."""
+    found = plan(request)
+    return found, None if found.shortfall is not None else _files_of(found, request, force=force)
 
 
 async def _other_nodes(session: ReadSession, node_id: UUID | None, request: PlanRequest) -> list[PlanRequest]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from sqlalchemy import event, text
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
@@ -76,6 +77,36 @@ async def test_the_history_of_the_node_counts(service: Service, planner: httpx.A
     rest = plan["now"]["tenants"][-1]
     assert "13 samples" in rest["basis"]
     assert rest["planned_bytes"] >= rest["now_bytes"] + 12 * 2**27
+
+
+async def test_the_next_preview_reads_the_node_again_only_when_it_changed(
+    service: Service, planner: httpx.AsyncClient
+) -> None:
+    """A slider asks at every step: who asks, whether the node changed, and nothing else."""
+    agent = await service.client_as(Role.AGENT)
+    node_id = (await agent.post("/api/v1/reports", json=example())).json()["node_id"]
+    body = {"node_id": node_id, "scenario": {}}
+    first = (await planner.post(PREVIEW, json=body)).json()["plan"]
+    statements: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        statements.append(statement)
+
+    event.listen(service.database.engine.sync_engine, "before_cursor_execute", note)
+    again = (await planner.post(PREVIEW, json=body)).json()["plan"]
+    event.remove(service.database.engine.sync_engine, "before_cursor_execute", note)
+    assert again == first
+    assert len(statements) == 2, statements
+    less = example(0, mem_available_bytes=2**33, mem_free_bytes=2**32)
+    less["report_id"] = "5b0e4a52-7f0c-4f0e-8a53-00000000ffff"
+    assert (await agent.post("/api/v1/reports", json=less)).status_code == 201
+    plan = (await planner.post(PREVIEW, json=body)).json()["plan"]
+    assert plan["now"]["available_bytes"] == 2**33
+    async with service.database.write() as session:
+        change = "UPDATE node_states SET sample = jsonb_set(sample, '{memory,mem_available_bytes}', '4096')"
+        await session.execute(text(change))
+    plan = (await planner.post(PREVIEW, json=body)).json()["plan"]
+    assert plan["now"]["available_bytes"] == 4096
 
 
 async def test_workloads_are_left_out_on_request_and_the_risk_is_then_unknown(

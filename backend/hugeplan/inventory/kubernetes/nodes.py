@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from hugeplan.inventory.kubernetes.objects import Node, Resources
@@ -44,6 +45,7 @@ def pools_of(capacity: Mapping[str, int]) -> dict[int, int]:
     return dict(sorted(found.items()))
 
 
+@lru_cache(maxsize=64)
 def base_page_of(arch: str, sizes: tuple[int, ...]) -> tuple[int, bool]:
     """The base page size that offers exactly these huge pages, and whether that is certain."""
     bases = base_page_sizes(arch)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from hugeplan.inventory.kubernetes.objects import (
     ConfigMap,
@@ -23,11 +23,11 @@ ConfigMaps = Mapping[tuple[str, str], ConfigMap]
 
 #: Pods in these phases hold no memory.
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
+_IS_HUGE_PAGES: Final = re.compile("hugepages-").match
 _HUGE_PAGES_MEDIUM: Final = "HugePages"
 
 
-@dataclass(frozen=True, slots=True)
-class PodMemory:
+class PodMemory(NamedTuple):
     """What a whole pod asks for, as the scheduler counts it. None: at least one container does not say.
 
     ``huge_pages_bytes`` is by page size; a container without such a limit adds nothing, because it may use none.
@@ -87,30 +87,35 @@ def plain_pod(pod: Pod) -> PodMemory | None:
         or spec.overhead is not None
         or spec.resources is not None
         or not _is_plain(containers[0])
-        or may_hold_database(pod.metadata.labels or (), [_outline(containers[0])])
+        or may_hold_database(pod.metadata.labels or (), (_outline(containers[0]),))
     ):
         return None
     request, limit = _container_memory(containers[0])
     return PodMemory(request, limit, {})
 
 
-def _outline(container: Container) -> tuple[str, str, list[str]]:
-    return container.name, container.image or "", [*(container.command or ()), *(container.args or ())]
+def _outline(container: Container) -> tuple[str, str, tuple[str, ...]]:
+    return container.name, container.image or "", (*(container.command or ()), *(container.args or ()))
 
 
 def _is_plain(container: Container) -> bool:
     """No huge pages in its resources, no JVM that asks for them, no variables from elsewhere that might."""
     needs = container.resources
-    for part in () if needs is None else (needs.requests, needs.limits):
-        for name in part or ():
-            if name.startswith("hugepages-"):
+    if needs is not None:
+        for part in (needs.requests, needs.limits):
+            if part and any(map(_IS_HUGE_PAGES, part)):
                 return False
     if container.envFrom:
         return False
     for variable in container.env or ():
         if variable.valueFrom is not None or (variable.value and LARGE_PAGES_OPTION in variable.value):
             return False
-    return not any(LARGE_PAGES_OPTION in word for word in (*(container.command or ()), *(container.args or ())))
+    for words in (container.command, container.args):
+        if words:
+            for word in words:
+                if LARGE_PAGES_OPTION in word:
+                    return False
+    return True
 
 
 def pod_memory(pod: Pod, excluded: frozenset[str] = frozenset()) -> PodMemory:

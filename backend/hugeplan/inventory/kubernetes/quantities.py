@@ -43,6 +43,7 @@ def parse_quantity(value: str | int | float) -> int | None:
     return -(-number.numerator // number.denominator)
 
 
+@lru_cache(maxsize=1024)
 def huge_page_size(resource: str) -> int | None:
     """Bytes of the page of a ``hugepages-2Mi`` resource; None for another resource."""
     prefix, _, size = resource.partition("hugepages-")

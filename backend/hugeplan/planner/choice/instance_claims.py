@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from hugeplan.planner.choice.candidates import Candidate, InstanceCandidates
 from hugeplan.planner.memory.claims import Claims
@@ -78,11 +79,19 @@ def private_claim(instance_candidates: InstanceCandidates) -> Claim | None:
     connections, per_connection = demand.connections, demand.private_bytes_per_connection
     if connections is None or per_connection is None:
         return None
+    return _connections_claim(
+        instance_candidates.instance.name, instance_candidates.instance.numa_node, connections, per_connection
+    )
+
+
+@lru_cache(maxsize=1024)
+def _connections_claim(name: str, numa_node: int | None, connections: int, per_connection: int) -> Claim:
+    """Remembered: a plan asks for each of its instances several times."""
     return Claim(
         kind=LedgerKind.ENGINE_PRIVATE,
-        name=f"{instance_candidates.instance.name}: connections",
+        name=f"{name}: connections",
         bytes=connections * per_connection,
-        numa_node=instance_candidates.instance.numa_node,
+        numa_node=numa_node,
         source=Source.COMPUTED,
         explanation=Explanation(
             "connections x private memory of one",
@@ -100,11 +109,16 @@ def fixed_claim(instance_candidates: InstanceCandidates) -> Claim | None:
     size = instance_candidates.base_demand.private_fixed_bytes
     if size is None:
         return None
+    return _outside_claim(instance_candidates.instance.name, instance_candidates.instance.numa_node, size)
+
+
+@lru_cache(maxsize=1024)
+def _outside_claim(name: str, numa_node: int | None, size: int) -> Claim:
     return Claim(
         kind=LedgerKind.ENGINE_PRIVATE,
-        name=f"{instance_candidates.instance.name}: memory outside pools",
+        name=f"{name}: memory outside pools",
         bytes=size,
-        numa_node=instance_candidates.instance.numa_node,
+        numa_node=numa_node,
         source=Source.COMPUTED,
         explanation=Explanation(
             "the engine's memory setting, or its default for this node",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,7 @@ ENTRY_SHARES: Final = (1.0, 0.5)
 Source: sheet section 2 (SMT). Whether a sibling is busy cannot be seen from a guest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cache:
+class Cache(NamedTuple):
     """A cache in which page-table lines may be, and the lines that neighbours put there during one operation."""
 
     bytes: float
@@ -77,14 +76,16 @@ Problem = tuple[AccessUnits, TranslationSetup]
 
 def translation_misses(problems: Sequence[Problem]) -> list[tuple[TranslationMisses, ...]]:
     """The misses of every problem, one for each of ``ENTRY_SHARES``; all of them are solved together."""
-    unique = tuple(dict.fromkeys(problems))
+    places: dict[Problem, int] = {}
+    order = [places.setdefault(problem, len(places)) for problem in problems]
+    unique = tuple(places)
     misses = _tlb_misses(unique)
     uncached, own_lines = _uncached(unique, misses)
-    found: dict[Problem, tuple[TranslationMisses, ...]] = {}
-    for problem, missed, uncached_sums, own in zip(unique, misses, uncached, own_lines, strict=True):
+    found: list[tuple[TranslationMisses, ...]] = []
+    for missed, uncached_sums, own in zip(misses, uncached, own_lines, strict=True):
         sums = (missed.l1_misses.tolist(), missed.walks.tolist(), missed.fetches.tolist(), uncached_sums, own)
-        found[problem] = tuple(TranslationMisses(*each) for each in zip(*sums, missed.warm_m2.tolist(), strict=True))
-    return [found[problem] for problem in problems]
+        found.append(tuple(TranslationMisses(*each) for each in zip(*sums, missed.warm_m2.tolist(), strict=True)))
+    return [found[place] for place in order]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

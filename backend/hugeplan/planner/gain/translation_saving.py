@@ -233,15 +233,18 @@ def savings(problems: Sequence[SavingProblem]) -> list[tuple[Saving, ...]]:
 
     Problems that were not solved before are solved together, since a solution's cost is mostly that of starting it.
     """
-    known = {problem: _remembered.get(problem) for problem in problems}
-    fresh = [problem for problem, found in known.items() if found is None]
+    places: dict[SavingProblem, int] = {}
+    order = [places.setdefault(problem, len(places)) for problem in problems]
+    known = [_remembered.get(problem) for problem in places]
+    fresh = [problem for problem, found in zip(places, known, strict=True) if found is None]
     if fresh:
-        solved = dict(zip(fresh, _solved(fresh), strict=True))
-        known |= solved
-        if len(_remembered) + len(solved) > _REMEMBERED_MAX:
+        solved = _solved(fresh)
+        each = iter(solved)
+        known = [next(each) if found is None else found for found in known]
+        if len(_remembered) + len(fresh) > _REMEMBERED_MAX:
             _remembered.clear()
-        _remembered.update(solved)
-    return [found for problem in problems if (found := known[problem]) is not None]
+        _remembered.update(zip(fresh, solved, strict=True))
+    return [found for place in order if (found := known[place]) is not None]
 
 
 def _solved(problems: Sequence[SavingProblem]) -> list[tuple[Saving, ...]]:

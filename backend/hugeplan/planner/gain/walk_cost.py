@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 
@@ -389,11 +390,44 @@ def _step(near: Range, far: Range) -> Range:
     return Range(far.low - near.high, far.likely - near.likely, far.high - near.low)
 
 
-@lru_cache(maxsize=512)
+_Costs = dict[tuple[int, int, int, str], tuple[Reach, Reach, WalkCost]]
+
+
+@lru_cache(maxsize=128)
+def _costs_of(_hardware: HardwareFacts | None) -> _Costs:
+    """Where the costs of a node's hardware are remembered."""
+    return {}
+
+
+_recent: tuple[tuple[HardwareFacts | None, _Costs], ...] = ()
+_RECENT_MAX: Final = 8
+
+
+def _remembered_costs(hardware: HardwareFacts | None) -> _Costs:
+    """:func:`_costs_of`, found by the object first: the hash of measured hardware reads all of its curves."""
+    global _recent  # noqa: PLW0603 - one assignment of a whole tuple, so that threads see the old or the new one
+    for known, costs in _recent:
+        if known is hardware:
+            return costs
+    costs = _costs_of(hardware)
+    _recent = ((hardware, costs), *_recent[: _RECENT_MAX - 1])
+    return costs
+
+
 def walk_cost(
     hardware: HardwareFacts | None, base_page_bytes: int, page_bytes: int, granule_bytes: int, arch: str
 ) -> tuple[Reach, Reach, WalkCost]:
     """(base reach, large reach, walk price) of a node for one large size whose effective granule is given."""
+    costs, key = _remembered_costs(hardware), (base_page_bytes, page_bytes, granule_bytes, arch)
+    found = costs.get(key)
+    if found is None:
+        found = costs[key] = _walk_cost(hardware, *key)
+    return found
+
+
+def _walk_cost(
+    hardware: HardwareFacts | None, base_page_bytes: int, page_bytes: int, granule_bytes: int, arch: str
+) -> tuple[Reach, Reach, WalkCost]:
     fractured = granule_bytes < page_bytes
     base = reach_of(hardware, base_page_bytes, base_page_bytes)
     large = reach_of(hardware, page_bytes, granule_bytes)

@@ -8,6 +8,7 @@ own memory is claimed beside it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hugeplan.planner.memory.kubernetes import NodeReserved
 from hugeplan.planner.memory.ledger import Claim, kernel_bytes, kernel_claims
@@ -66,8 +67,9 @@ def observed_claims(node: NodeFacts, start: Start, *, page_tables_bytes: int) ->
         (LedgerKind.PAGE_TABLES, "page tables of what runs", page_tables_bytes, "PageTables - described databases'"),
     )
     return [
-        Claim(kind, name, share, numa.id, Source.MEASURED, Explanation(formula, (), "/proc/meminfo of the sample"))
+        Claim(kind, name, share, numa.id, Source.MEASURED, explanation)
         for kind, name, size, formula in named
+        for explanation in (Explanation(formula, (), "/proc/meminfo of the sample"),)
         for numa, share in zip(node.numa, split_exactly(size, start.numa_weights), strict=True)
     ]
 
@@ -146,7 +148,7 @@ def _tenant_claim(tenant: Tenant, probability: float, numa_weights: tuple[int, .
     measured = tenant.history is not None and bool(tenant.history.used_bytes)
     kind = LedgerKind.PAGE_CACHE if tenant.kind == "page_cache" else LedgerKind.TENANTS
     basis = "request" if tenant.request_bytes is not None else "limit"
-    formula = f"count x {f'{1 - probability:.4g} quantile of the history' if measured else basis}"
+    formula = f"count x {_quantile_text(probability) if measured else basis}"
     return Claim(
         kind=kind,
         name=tenant.name,
@@ -155,17 +157,27 @@ def _tenant_claim(tenant: Tenant, probability: float, numa_weights: tuple[int, .
         source=Source.MEASURED if measured else Source.GIVEN,
         explanation=Explanation(
             formula,
-            (
-                Term("count", str(tenant.count), Source.GIVEN),
-                Term("request", _or_unknown(tenant.request_bytes), Source.GIVEN),
-                Term("limit", _or_unknown(tenant.limit_bytes), Source.GIVEN),
-            ),
+            _terms_of(tenant.count, tenant.request_bytes, tenant.limit_bytes),
             tenant.observed
             or (
                 "measured history" if measured else "planned at the request; what limits allow beyond it is in the risk"
             ),
         ),
         numa_weights=None if tenant.observed is None else numa_weights,
+    )
+
+
+@lru_cache(maxsize=64)
+def _quantile_text(probability: float) -> str:
+    return f"{1 - probability:.4g} quantile of the history"
+
+
+@lru_cache(maxsize=1024)
+def _terms_of(count: int, request_bytes: int | None, limit_bytes: int | None) -> tuple[Term, ...]:
+    return (
+        Term("count", str(count), Source.GIVEN),
+        Term("request", _or_unknown(request_bytes), Source.GIVEN),
+        Term("limit", _or_unknown(limit_bytes), Source.GIVEN),
     )
 
 

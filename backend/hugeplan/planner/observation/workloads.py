@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hugeplan.planner.model import (
     MemoryHistory,
@@ -52,6 +53,11 @@ class _Share:
     database_bytes: int
 
     @property
+    def identity(self) -> tuple[str | None, str, str, int]:
+        """What tells one share from another; equal ones are treated alike."""
+        return (self.key, self.name, self.kind, self.now_bytes)
+
+    @property
     def left_bytes(self) -> int:
         return self.now_bytes - self.database_bytes
 
@@ -71,10 +77,11 @@ def workloads_of(request: PlanRequest, sample: NodeSample, ordinary_bytes: int, 
     observed: list[ObservedTenant] = []
     kept = [share for share in shares if not {share.name, share.key} & (replaced | excluded)]
     listed, small = _listed(kept)
+    own, in_sum = {share.identity for share in listed}, {share.identity for share in small}
     series = _History.of(sample, sum(share.now_bytes for share in shares if share.key is not None), matched)
-    for share in (*(s for s in shares if s not in small), *_as_one(small)):
+    for share in (*(s for s in shares if s.identity not in in_sum), *_as_one(small)):
         tenant = None
-        if share in listed or share.kind == SMALLER_UNITS:
+        if share.identity in own or share.kind == SMALLER_UNITS:
             tenant = _tenant(share, _free_name(share, names), series, risk)
             tenants.append(tenant)
             names.add(tenant.name)
@@ -196,9 +203,15 @@ class _History:
         if history is None or len(history.used_bytes) < 2:
             return cls(times=(sample.taken_at_seconds or 0.0,), outside_bytes=None, days=0.0)
         own = _database_bytes(sample.units or (), matched).get(None, 0)
-        outside = tuple(max(0, used - units_bytes - own) for used in history.used_bytes)
+        outside = _outside(history, units_bytes + own)
         span = history.times_seconds[-1] - history.times_seconds[0]
         return cls(times=history.times_seconds, outside_bytes=outside, days=span / SECONDS_PER_DAY)
+
+
+@lru_cache(maxsize=64)
+def _outside(history: MemoryHistory, inside_bytes: int) -> tuple[int, ...]:
+    """What of the node's ordinary memory was beyond ``inside_bytes``. Remembered: the same while a scenario changes."""
+    return tuple(max(0, used - inside_bytes) for used in history.used_bytes)
 
 
 def _tenant(share: _Share, name: str, history: _History, risk: float) -> Tenant:

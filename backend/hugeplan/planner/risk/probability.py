@@ -10,9 +10,11 @@ measured at the same times; else the middle.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,19 +36,33 @@ _ROUNDING = 1e-9  # of a probability that equals the policy
 
 Floats = NDArray[np.float64]
 
+_ORDERS: Final = np.linspace(0.0, 1.0, _QUANTILES + 1)
+"""Orders of the quantiles at which replicas that move together are summed."""
+
 
 @dataclass(frozen=True, slots=True)
 class CopyUse:
     """Possible bytes of one copy, sorted and equally likely; ``measured`` points behind them (0: assumed).
 
-    ``series`` are the same values in the order of ``times``, for tenants that were measured together.
+    ``series`` are the same values in the order of ``times``, for tenants that were measured together. ``quantiles`` are
+    the values at ``_ORDERS``.
     """
 
     values: Floats
+    quantiles: Floats
     measured: int
     basis: str
     series: Floats | None = None
     times: tuple[float, ...] = ()
+
+    @classmethod
+    def of(
+        cls, values: Floats, measured: int, basis: str, series: Floats | None = None, times: tuple[float, ...] = ()
+    ) -> CopyUse:
+        """The use with its quantiles: linear between order statistics."""
+        ranks = _ORDERS * (len(values) - 1)
+        quantiles = values if len(values) == 1 else np.interp(ranks, np.arange(len(values)), values)
+        return cls(values, quantiles, measured, basis, series, times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +89,8 @@ class TenantDemand:
 
     def quantile_bytes(self, probability: float) -> int:
         """Demand that is exceeded with at most ``probability`` when replicas are fully correlated (the safe side)."""
-        at = np.linspace(0.0, 1.0, _QUANTILES + 1)  # as :func:`_joint_tail` sees it, so that both agree
-        return int(np.ceil(np.interp(1.0 - probability, at, _joint_quantiles(self.tenants, at)))) + 1
+        sums = _joint_quantiles(self.tenants)  # as :func:`_joint_tail` sees it, so that both agree
+        return int(np.ceil(np.interp(1.0 - probability, _ORDERS, sums))) + 1
 
     def bound_to(self, numa_node: int) -> TenantDemand:
         """The part of the demand that is bound to one NUMA node."""
@@ -92,12 +108,18 @@ def copy_use(tenant: Tenant) -> CopyUse | None:
         return None
     if request is None or limit == request:
         assert limit is not None
-        return CopyUse(np.asarray([float(limit)]), 0, "always at its limit")
+        return CopyUse.of(np.asarray([float(limit)]), 0, "always at its limit")
     high = limit if limit is not None else request * NO_LIMIT_PERCENT // 100
     basis = "evenly between request and limit"
     if limit is None:
         basis = f"no limit: request to {NO_LIMIT_PERCENT} % of it"
-    return CopyUse(np.linspace(request, high, _EVEN_VALUES), 0, basis)
+    return _even_use(request, high, basis)
+
+
+@lru_cache(maxsize=1024)
+def _even_use(request: int, high: int, basis: str) -> CopyUse:
+    """Remembered: the nodes of a fleet run pods of the same few requests and limits."""
+    return CopyUse.of(np.linspace(request, high, _EVEN_VALUES), 0, basis)
 
 
 def _from_history(tenant: Tenant) -> CopyUse:
@@ -116,7 +138,7 @@ def _use_of(history: MemoryHistory) -> CopyUse:
         values = values + found.growth_bytes_per_day.likely * HORIZON_DAYS
         basis += f", moved along their growth by {HORIZON_DAYS:g} days"
     values = np.maximum(values, 0.0)
-    return CopyUse(np.sort(values), len(values), basis, values, history.times_seconds)
+    return CopyUse.of(np.sort(values), len(values), basis, values, history.times_seconds)
 
 
 def tenant_demand(tenants: Sequence[Tenant]) -> TenantDemand:
@@ -144,10 +166,19 @@ def _stands(tenant: Tenant, use: CopyUse) -> bool:
 def tenant_bytes(tenant: Tenant, probability: float) -> int | None:
     """Set aside in the ledger for all replicas: the history's (1 - probability) quantile, else request, else limit."""
     if tenant.history is not None and tenant.history.used_bytes:
-        use = _from_history(tenant)
-        return tenant.count * int(np.ceil(np.quantile(use.values, 1.0 - probability, method="higher")))
+        if len(tenant.history.used_bytes) == 1:
+            return tenant.count * max(0, tenant.history.used_bytes[0])
+        return tenant.count * math.ceil(_quantile_above(_from_history(tenant).values, 1.0 - probability))
     per_copy = tenant.limit_bytes if tenant.request_bytes is None else tenant.request_bytes
     return None if per_copy is None else tenant.count * per_copy
+
+
+def _quantile_above(values: Floats, order: float) -> float:
+    """The quantile of sorted values that is one of them: ``numpy.quantile`` with ``method="higher"``, to the bit.
+
+    numpy takes longer to choose its method than to find the value, and a plan asks for each of its tenants.
+    """
+    return float(values[math.ceil((len(values) - 1) * order)])
 
 
 def risk(
@@ -262,6 +293,8 @@ def _independent_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: flo
     width = span / (count - 1 - copies)  # each copy may round up by one bin
     spectrum = np.ones(count // 2 + 1, dtype=np.complex128)
     for tenant, use in tenants:
+        if use.values[0] == use.values[-1]:
+            continue  # one value: all of it is in ``base``, and its spectrum is 1 everywhere
         place = (use.values - use.values[0]) / width
         lower = np.floor(place).astype(np.int64)
         upper_share = place - lower
@@ -286,21 +319,19 @@ def _measured_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: float)
     return float(np.mean(total > room_bytes))
 
 
-def _joint_quantiles(tenants: Sequence[tuple[Tenant, CopyUse]], at: Floats) -> Floats:
-    """Quantiles of the sum when every replica is at its own quantile of the same order."""
-    total = np.zeros(len(at))
+def _joint_quantiles(tenants: Sequence[tuple[Tenant, CopyUse]]) -> Floats:
+    """Quantiles, by ``_ORDERS``, of the sum when every replica is at its own quantile of the same order."""
+    total = np.zeros(len(_ORDERS))
     for tenant, use in tenants:
-        ranks = at * (len(use.values) - 1)  # the values are sorted: linear interpolation between order statistics
-        total += tenant.count * np.interp(ranks, np.arange(len(use.values)), use.values)
+        total += tenant.count * use.quantiles
     return total
 
 
 def _joint_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: float) -> float:
     """P(sum > room) with fully correlated replicas."""
-    at = np.linspace(0.0, 1.0, _QUANTILES + 1)
-    sums = _joint_quantiles(tenants, at)
+    sums = _joint_quantiles(tenants)
     if room_bytes >= sums[-1]:
         return 0.0
     if room_bytes < sums[0]:
         return 1.0
-    return float(1.0 - np.interp(room_bytes, sums, at))
+    return float(1.0 - np.interp(room_bytes, sums, _ORDERS))
