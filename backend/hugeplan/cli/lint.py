@@ -141,15 +141,24 @@ def _write_fixed(reports: Sequence[FileReport]) -> None:
         if report.source.name == "<stdin>":
             sys.stdout.write(report.fixed_text)
             continue
-        _replace(Path(report.source.name), report.fixed_text)
+        path = Path(report.source.name)
+        _replace(path, _with_line_ends_of(path, report.fixed_text))
         sys.stderr.write(f"hugeplan lint: wrote {report.source.name}\n")
+
+
+def _with_line_ends_of(path: Path, text: str) -> str:
+    """``text`` with CR LF where every line of the file has it."""
+    old = path.read_bytes()
+    return text.replace("\n", "\r\n") if b"\r\n" in old and old.count(b"\r\n") == old.count(b"\n") else text
 
 
 def _replace(path: Path, text: str) -> None:
     """Write beside and rename, so that a killed linter leaves the old file or the new one."""
     try:
         mode = path.stat().st_mode
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.resolve().parent, delete=False) as file:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", newline="", dir=path.resolve().parent, delete=False
+        ) as file:
             file.write(text)
         Path(file.name).chmod(mode & 0o7777)
         Path(file.name).replace(path.resolve())

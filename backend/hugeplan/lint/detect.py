@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hugeplan.lint.kinds import (
@@ -14,6 +14,7 @@ from hugeplan.lint.kinds import (
     jvm,
     kernel_command_line,
     kubelet,
+    kustomization,
     limits,
     my_cnf,
     operators,
@@ -26,8 +27,9 @@ from hugeplan.lint.kinds import (
     systemd_unit,
     tmpfiles,
     tuned_conf,
+    values,
 )
-from hugeplan.lint.model import Context, Notes, Reading, Source, wrong
+from hugeplan.lint.model import Context, Edit, Notes, Problem, Reading, Source, wrong
 from hugeplan.lint.yaml_tree import Tree, YamlError, documents
 
 
@@ -77,7 +79,9 @@ OBJECT_KINDS: Final = (
     ObjectKind("aks_node_config", cluster_objects.detects_aks, cluster_objects.read_aks),
     ObjectKind(quota.KIND, quota.detects, quota.read),
     ObjectKind(config_map.KIND, config_map.detects, config_map.read),
+    ObjectKind(kustomization.KIND, kustomization.detects, kustomization.read),
     ObjectKind(pod.KIND, pod.detects, pod.read),
+    ObjectKind(values.KIND, values.detects, values.read),
 )
 _OBJECT: Final = re.compile(
     r"""^\s*["']?(apiVersion|kind|resources|containers|linuxConfig|kubeletConfig|reservedMemory|memoryManagerPolicy
@@ -89,6 +93,16 @@ DUPLICATE_KEY: Final = wrong(
     "A key occurs once in a mapping: the API server refuses the object, other readers keep the last.",
     "kubernetes strict field validation",
 )
+BYTE_ORDER_MARK: Final = wrong(
+    "byte-order-mark",
+    "A configuration file starts with its first character: a byte order mark makes the first line something else.",
+    "sysctl.d(5), tmpfiles.d(5), the shell, PostgreSQL and MySQL read it as a part of the first word",
+)
+_MARK: Final = "\ufeff"
+#: The first line of an object, or a section of an ini file: never indented, so an option file inside a block scalar
+#: of a ConfigMap is not one.
+_TOP_KEY: Final = re.compile(r"""^\ufeff?["']?(apiVersion|kind|items)["']?\s*:""", re.M)
+_SECTION: Final = re.compile(r"^\[[\w.\"-]+\]\s*$", re.M)
 MAX_DOCUMENTS: Final = 500
 
 
@@ -99,11 +113,15 @@ class UnknownKindError(ValueError):
 def read_source(source: Source, context: Context) -> tuple[Reading, ...]:
     """All parts of a file. Raises ValueError in one line: of no known kind, or not readable as its kind."""
     text = source.text
-    if _OBJECT.search(text) and not re.search(r"^\s*\[[\w.\"-]+\]\s*$", text, re.M):
+    if _TOP_KEY.search(text) or (_OBJECT.search(text) and not _SECTION.search(text)):
         return _objects(source, context)
+    has_mark = text.startswith(_MARK)
+    # A blank in place of the mark keeps every offset.
+    plain = Source(source.name, " " + text[1:]) if has_mark else source
     for kind in TEXT_KINDS:
-        if kind.detects(source):
-            return (kind.read(source, context),)
+        if kind.detects(plain):
+            reading = kind.read(plain, context)
+            return (_with_mark(reading) if has_mark else reading,)
     if re.match(r"\s*(\{|- )", text):
         return _objects(source, context)
     raise UnknownKindError(
@@ -136,6 +154,16 @@ def _flattened(trees: list[Tree]) -> list[Tree]:
         else:
             flat.append(tree)
     return flat
+
+
+def _with_mark(reading: Reading) -> Reading:
+    """The reading of what was meant, and the mark that keeps the first line from being read so."""
+    problem = Problem(
+        rule=BYTE_ORDER_MARK, position=0, subject="U+FEFF",
+        message="The file begins with a byte order mark, so its first line is not read as it looks.",
+        fix="Save the file as UTF-8 without a byte order mark.", edits=(Edit(0, 1, ""),),
+    )  # fmt: skip
+    return replace(reading, problems=(problem, *reading.problems))
 
 
 def _with_duplicates(reading: Reading, document: Tree) -> Reading:

@@ -120,7 +120,16 @@ class KubeletFact:
     eviction_soft_bytes: int | None = None
 
 
-Fact = PoolFact | LimitFact | EngineFact | KubeletFact
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemlockFact:
+    """How much memory a user or a service may lock, in bytes. ``owner`` is the user, or ``the service``."""
+
+    owner: str
+    limit_bytes: int
+    position: int
+
+
+Fact = PoolFact | LimitFact | EngineFact | KubeletFact | MemlockFact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +229,7 @@ __all__ = [
     "FileReport",
     "KubeletFact",
     "LimitFact",
+    "MemlockFact",
     "Notes",
     "PoolFact",
     "Problem",

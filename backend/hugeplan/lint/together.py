@@ -14,6 +14,7 @@ from hugeplan.lint.model import (
     EngineFact,
     KubeletFact,
     LimitFact,
+    MemlockFact,
     PoolFact,
     Problem,
     Reading,
@@ -24,7 +25,13 @@ from hugeplan.planner.demand import DemandContext, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import DatabaseInstance, Demand
 from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
-from hugeplan.planner.units import format_bytes, format_kubernetes_bytes, parse_jvm_bytes, parse_postgresql_bytes
+from hugeplan.planner.units import (
+    format_bytes,
+    format_kubernetes_bytes,
+    parse_jvm_bytes,
+    parse_mysql_bytes,
+    parse_postgresql_bytes,
+)
 
 _RSVD: Final = "hugetlb cgroup controller: Documentation/admin-guide/cgroup-v2.rst HugeTLB; opencontainers/runc#4073"
 
@@ -68,6 +75,14 @@ TWICE: Final = attention(
 )
 
 
+MEMLOCK: Final = attention(
+    "memlock-below-buffer-pool",
+    "MySQL before 8.0.26 maps the buffer pool with shmget(SHM_HUGETLB), and every release the MyISAM key buffer: "
+    "without a limit of locked memory above them it falls back to base pages.",
+    "MySQL Reference Manual, Large Page Support: memlock; mm/hugetlb.c hugetlb_file_setup()",
+)
+
+
 def together(files: Sequence[Sequence[Reading]], context: Context) -> list[list[Problem]]:
     """Problems that only several parts show, one list per file."""
     found: list[list[Problem]] = [[] for _ in files]
@@ -86,9 +101,12 @@ def together(files: Sequence[Sequence[Reading]], context: Context) -> list[list[
                     if isinstance(fact, EngineFact):
                         _engine(i, fact, limits, found, context)
         _against_pools(limits, pools, found, context)
+    engines = [f for readings in files for r in readings for f in r.facts if isinstance(f, EngineFact)]
     for i, readings in enumerate(files):
         for reading in readings:
             for fact in reading.facts:
+                if isinstance(fact, MemlockFact):
+                    _memlock(i, fact, engines, found)
                 if isinstance(fact, KubeletFact):
                     _kubelet(i, fact, pools, found, context)
     return found
@@ -105,6 +123,16 @@ def _engine(
     granted = {size: count for size, count in limit.hugepages if count}
     position = dict(fact.positions).get(_switch(fact.engine))
     if wants is None:
+        if fact.engine == "jvm" and not granted and _asks(fact) is True:
+            found[where].append(
+                Problem(
+                    rule=MISSING,
+                    position=limit.position,
+                    subject=limit.name,
+                    message=f"{limit.name} has no huge page limit, but its JVM asks for huge pages for the whole heap.",
+                    fix="Write hugepages-2Mi under limits, with room for heap and code cache, beside cpu or memory.",
+                )
+            )
         if granted and _is_off(fact):
             sizes = ", ".join(f"{format_bytes(count)} of {page_label(size)}" for size, count in granted.items())
             at, target = (position, file) if position is not None else (limit.position, where)
@@ -304,6 +332,31 @@ def _against_pools(
                     message=f"All pods together ask for {format_bytes(total)} of {page_label(size)}; one node reserves "
                     f"{format_bytes(by_size.get(size, 0))}.",
                     fix="Reserve more, or spread the pods over nodes.",
+                )
+            )
+
+
+def _memlock(file: int, fact: MemlockFact, engines: Sequence[EngineFact], found: list[list[Problem]]) -> None:
+    """A limit of locked memory beside a my.cnf with large pages; of another user it says nothing."""
+    if fact.owner not in {"the service", "*", "mysql", "@mysql"}:
+        return
+    for engine in engines:
+        if engine.engine != "mysql" or _asks(engine) is not True:
+            continue
+        pool = dict(engine.settings).get("innodb_buffer_pool_size", "128M")
+        try:
+            pool_bytes = parse_mysql_bytes(pool, "innodb_buffer_pool_size")
+        except PlannerError:
+            continue  # the unit is a problem already
+        if fact.limit_bytes < pool_bytes:
+            found[file].append(
+                Problem(
+                    rule=MEMLOCK,
+                    position=fact.position,
+                    subject=fact.owner,
+                    message=f"{fact.owner} may lock {format_bytes(fact.limit_bytes)}, below the buffer pool of "
+                    f"{format_bytes(pool_bytes)}.",
+                    fix="Write LimitMEMLOCK=infinity, or memlock unlimited.",
                 )
             )
 

@@ -54,6 +54,26 @@ def test_fix_writes_the_file(capsys: pytest.CaptureFixture[str], wrong_file: Pat
     assert run(capsys, str(wrong_file))[0] == 0
 
 
+def test_fix_keeps_the_line_ends_of_the_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "postgresql.conf"
+    path.write_bytes(b"shared_buffers = 8GB\r\nhuge_pages = on\r\nhuge_page_size = 2M\r\n")
+    assert run(capsys, "--fix", str(path))[0] == 1
+    assert path.read_bytes() == b"shared_buffers = 8GB\r\nhuge_pages = on\r\nhuge_page_size = 2MB\r\n"
+
+
+def test_sarif_says_what_was_not_read() -> None:
+    """A log without results must not pass for a clean file."""
+    (run_,) = as_sarif(lint([Source("a poem", "roses are red\n"), Source("cmdline", "quiet root=/dev/sda1\n")]), "0")[
+        "runs"
+    ]
+    (invocation,) = run_["invocations"]
+    assert run_["results"] == []
+    assert invocation["executionSuccessful"] is False
+    (said,) = invocation["toolExecutionNotifications"]
+    assert said["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "a%20poem"
+    assert "not recognised" in said["message"]["text"]
+
+
 def test_json_has_lines_and_fixed_text(capsys: pytest.CaptureFixture[str], wrong_file: Path) -> None:
     status, out, _ = run(capsys, "--format", "json", str(wrong_file))
     document = json.loads(out)

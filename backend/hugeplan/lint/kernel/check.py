@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
@@ -61,6 +62,7 @@ def check_words(words: Sequence[Word], notes: Notes, context: Context) -> Boot:
     for step in boot.steps:
         _judge(step, boot, notes, context, edits)
     _sizes_alone(boot, notes)
+    _nodes_twice(boot, notes)
     _swapped_pairs(words, boot, notes, edits)
     _other_words(words, notes)
     _memory(boot, notes, context)
@@ -156,6 +158,21 @@ def _sizes_alone(boot: Boot, notes: Notes) -> None:
                 )
 
 
+def _nodes_twice(boot: Boot, notes: Notes) -> None:
+    for step in boot.steps:
+        pairs = re.findall(r"(\d+):(\d+)", (step.word.value or "") if step.word.name == "hugepages" else "")
+        counts = {node: [count for other, count in pairs if other == node] for node, _ in pairs}
+        for node, given in counts.items():
+            if len(given) > 1 and step.verdict is Verdict.TAKEN:
+                notes.problem(
+                    rules.NODE_TWICE,
+                    step.word.start,
+                    step.word.text,
+                    f"{step.word.text} names node {node} {len(given)} times: it gets {given[-1]} pages.",
+                    "Write each node once.",
+                )
+
+
 def _swapped_pairs(words: Sequence[Word], boot: Boot, notes: Notes, edits: tuple[Edit, ...]) -> None:
     """Counts that the kernel gives to another size than the one written beside them."""
     last_size: Word | None = None
@@ -170,7 +187,17 @@ def _swapped_pairs(words: Sequence[Word], boot: Boot, notes: Notes, edits: tuple
         if last_size is None:
             later = [w for w in words if w.name == "hugepagesz" and w.start > word.start]
             target = step.target_bytes or boot.default_page_bytes
-            if later and memparse(later[0].value or "") != target:
+            if later and memparse(later[0].value or "") == target and later[0].start == _next_size(words, word):
+                notes.problem(
+                    rules.COUNT_FIRST,
+                    word.start,
+                    word.text,
+                    f"{word.text} comes before {later[0].text}: it counts pages of the default size, which happens to "
+                    f"be {page_label(target)} here.",
+                    f"Write {later[0].text} {word.text}.",
+                    *edits,
+                )
+            elif later and memparse(later[0].value or "") != target:
                 notes.problem(
                     rules.LEADING_COUNT,
                     word.start,
@@ -190,6 +217,14 @@ def _swapped_pairs(words: Sequence[Word], boot: Boot, notes: Notes, edits: tuple
                 "Write default_hugepagesz= first, then each hugepagesz= followed by one hugepages=.",
                 *edits,
             )
+
+
+def _next_size(words: Sequence[Word], count: Word) -> int | None:
+    """Where the hugepagesz= stands that follows a count and has no count of its own behind it; None without one."""
+    own = [word for word in words if word.name in HUGETLB_NAMES]
+    at = own.index(count)
+    names = [word.name for word in own[at + 1 : at + 3]]
+    return own[at + 1].start if names[:1] == ["hugepagesz"] and names[1:] != ["hugepages"] else None
 
 
 def _edits(words: Sequence[Word], context: Context) -> tuple[Edit, ...]:

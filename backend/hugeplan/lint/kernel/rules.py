@@ -27,6 +27,14 @@ COUNT_CUT: Final = wrong(
     "hugepages= takes a number of pages: the kernel reads the leading digits and drops the rest.",
     _SETUP,
 )
+NODE_TWICE: Final = wrong(
+    "cmdline-node-twice", "A NUMA node occurs once in hugepages=: the last count of a node replaces the others.", _SETUP
+)
+COUNT_FIRST: Final = attention(
+    "cmdline-count-first",
+    "A hugepages= in front of its hugepagesz= counts pages of the default size: it is right by luck.",
+    _SETUP + "; " + _DOC,
+)
 COUNT_OVERRULED: Final = wrong(
     "cmdline-order",
     "A hugepages= before any hugepagesz= counts pages of the default size, and it overrides a later count for it.",

@@ -270,14 +270,15 @@ def detects_aks(document: Tree) -> bool:
     """AKS' custom node configuration, JSON or YAML: linuxOSConfig's fields at the top."""
     keys = {key for key, _ in document.items()}
     return document.get("kind") is None and bool(
-        keys & {"transparentHugePageEnabled", "transparentHugePageDefrag", "swapFileSizeMB"}
+        keys & {"transparentHugePageEnabled", "transparentHugePageDefrag", "swapFileSizeMB", "linuxOSConfig"}
     )
 
 
 def read_aks(document: Tree, _: Context) -> Reading:
     """Fields that AKS does not have."""
     notes = Notes()
-    for holder in (document, document.get("sysctls")):
+    top = document.get("linuxOSConfig") or document
+    for holder in (top, top.get("sysctls")):
         for name, tree in () if holder is None else holder.items():
             if re.search(r"nr_?hugepages|hugepages?(sz|size|count)", name, re.I) or (
                 name.lower().startswith("vm") and "huge" in name.lower()

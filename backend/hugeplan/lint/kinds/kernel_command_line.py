@@ -47,6 +47,8 @@ def detects(source: Source) -> bool:
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if len(lines) == 1 and " " in lines[0].strip() and _BOOT_WORD.search(lines[0]):
         return True
+    if re.search(r"[{}]", text):  # a program or a structure, such as Terraform's
+        return False
     return 0 < len(lines) <= 3 and bool(_WORD.search(text) or ("nr_hugepages" in text and " " in lines[0].strip()))
 
 

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from hugeplan.lint.kinds.lines import lines_of
-from hugeplan.lint.model import Context, Edit, Notes, Reading, Source, wrong
+from hugeplan.lint.model import Context, Edit, MemlockFact, Notes, Reading, Source, wrong
 from hugeplan.planner.units import format_bytes
 
 KIND: Final = "limits"
@@ -19,6 +19,10 @@ SOFT: Final = wrong("limits-soft-above-hard", "A soft limit cannot exceed the ha
 MEMORY: Final = wrong(
     "limits-more-than-memory", "memlock counts KiB: a value above memory is most often one in bytes.", _MAN
 )
+
+
+#: RLIM_INFINITY: above every count.
+UNLIMITED: Final = 2**64 - 1
 
 
 def detects(source: Source) -> bool:
@@ -66,10 +70,14 @@ def read(source: Source, context: Context) -> Reading:
                 Edit(at, at + len(kind), "-"),
             )
         _value(line.start + line.text.rindex(value), (domain, kind, value), values, notes, context)
+    for (domain, kind), (kib, at) in values.items():
+        if kind in {"hard", "-"} and kib != UNLIMITED:
+            notes.facts.append(MemlockFact(owner=domain, limit_bytes=kib * 1024, position=at))
     for (domain, kind), (soft, at) in values.items():
         hard = values.get((domain, "hard"))
         if kind == "soft" and hard is not None and soft > hard[0]:
-            notes.problem(SOFT, at, str(soft), f"{domain}: soft {soft} is above hard {hard[0]}.", "Make both equal.")
+            text = "unlimited" if soft == UNLIMITED else str(soft)
+            notes.problem(SOFT, at, text, f"{domain}: soft {text} is above hard {hard[0]}.", "Make both equal.")
     return notes.reading(KIND, "limits.d file")
 
 
@@ -83,6 +91,7 @@ def _value(
     domain, kind, value = row
     if value in {"unlimited", "infinity", "-1"}:
         notes.effects.append(f"{domain} may lock memory without limit ({kind})")
+        values[domain, kind] = (UNLIMITED, at)
         return
     if not value.isdecimal():
         found = re.fullmatch(r"(\d+)([kKmMgGtT])i?[bB]?", value)

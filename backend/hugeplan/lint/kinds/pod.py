@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from hugeplan.lint.kinds.quantities import page_bytes_of
+from hugeplan.lint.kinds.java_in_pod import check_java
+from hugeplan.lint.kinds.quantities import PREFIX, page_bytes_of
 from hugeplan.lint.kinds.resources import check_resources
 from hugeplan.lint.model import Context, Edit, EngineFact, LimitFact, Notes, Reading, attention, wrong
 from hugeplan.lint.yaml_tree import Tree
@@ -48,6 +49,11 @@ _ENGINES: Final = (
     ("mongo", "mongodb"),
 )
 
+CLAIM: Final = wrong(
+    "claim-asks-for-pages",
+    "A volume claim asks for storage; huge pages are a resource of a container.",
+    "kubernetes docs, Manage HugePages; pkg/apis/core/types.go VolumeResourceRequirements",
+)
 MEDIUM_AMBIGUOUS: Final = wrong(
     "volume-medium-ambiguous",
     "medium: HugePages without a size works only where the pod asks for one page size.",
@@ -77,8 +83,11 @@ def detects(document: Tree) -> bool:
     return document.get("kind") is None and any(document.get(*path) is not None for path in fragments)
 
 
-def read(document: Tree, context: Context) -> Reading:
-    """What each container may use, and what the API server or the kubelet would refuse."""
+def read(document: Tree, context: Context, *, is_patch: bool = False) -> Reading:
+    """What each container may use, and what the API server or the kubelet would refuse.
+
+    Of a patch (``is_patch``) cpu and memory may stand in the object that it is merged into.
+    """
     notes = Notes()
     kind = document.get_text("kind")
     if kind is None and document.get("resources") is not None:
@@ -99,7 +108,9 @@ def read(document: Tree, context: Context) -> Reading:
     spec = document.get(*_TEMPLATES[kind], "spec")
     name = document.get_text("metadata", "name") or "the pod"
     if spec is not None:
-        check_pod(spec, f"{kind} {name}", notes, context, replicas=_replicas(document, kind))
+        replicas = _replicas(document, kind)
+        check_pod(spec, f"{kind} {name}", notes, context, replicas=replicas, needs_cpu_or_memory=not is_patch)
+    _claims(document, notes)
     return notes.reading(KIND, kind)
 
 
@@ -110,6 +121,24 @@ def _replicas(document: Tree, kind: str | None) -> int | None:
         found = document.get("spec", "replicas")
         return 1 if found is None else found.whole_number()
     return 1
+
+
+def _claims(document: Tree, notes: Notes) -> None:
+    """Huge pages asked for in a StatefulSet's volumeClaimTemplates."""
+    templates = document.get("spec", "volumeClaimTemplates")
+    for template in () if templates is None else templates.elements():
+        for part in ("requests", "limits"):
+            resources = template.get("spec", "resources", part)
+            for name, value in () if resources is None else resources.items():
+                if name.startswith(PREFIX):
+                    claim = template.get_text("metadata", "name") or "the claim"
+                    notes.problem(
+                        CLAIM,
+                        value.key_start,
+                        name,
+                        f"The volume claim {claim} asks for {name}, which gives no pages to any container.",
+                        f"Write {name} under the container's resources, and storage alone in the claim.",
+                    )
 
 
 def check_pod(
@@ -139,6 +168,7 @@ def check_pod(
         fact = _engine_arguments(container, engine, f"{owner}, container {name}")
         if fact is not None:
             notes.facts.append(fact)
+        check_java(container, f"{owner}, container {name}", notes, context)
     pod_level = spec.get("resources")
     if pod_level is not None:
         check_resources(pod_level, f"{owner}, all containers", notes, context, replicas=0, position=pod_level.start)

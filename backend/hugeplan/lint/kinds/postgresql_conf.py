@@ -46,6 +46,11 @@ OTHER_ENGINE: Final = wrong(
 TWICE: Final = attention(
     "postgresql-set-twice", "The last line of a setting wins.", "PostgreSQL documentation, Setting Parameters"
 )
+SYNTAX: Final = wrong(
+    "postgresql-syntax",
+    "A line is name = value: a value with a blank in it stands in single quotes, or the server does not start.",
+    "PostgreSQL documentation, Setting Parameters; src/backend/utils/misc/guc-file.l",
+)
 FOREIGN: Final = {
     "large_pages": "huge_pages",
     "large-pages": "huge_pages",
@@ -59,6 +64,10 @@ FOREIGN: Final = {
 }
 _LINE: Final = re.compile(
     r"^[ \t]*(?P<name>[A-Za-z_][\w.-]*)(?:[ \t]*=[ \t]*|[ \t]+)(?P<value>'(?:[^'\\]|''|\\.)*'|[^\s#]+)[ \t]*(?:#.*)?$"
+)
+#: A name with something behind it that is no one value.
+_MALFORMED: Final = re.compile(
+    r"^[ \t]*(?P<name>[A-Za-z_][\w.-]*)(?:[ \t]*=[ \t]*|[ \t]+)(?P<value>[^#]*?)[ \t]*(?:#.*)?$"
 )
 _NAMES: Final = frozenset(
     [
@@ -124,6 +133,7 @@ class Setting:
 def detects(source: Source) -> bool:
     """Lines of which most are settings that PostgreSQL has."""
     names = [setting.name.lower() for setting in settings_of(source.text)]
+    names += [name for name, _, _ in _malformed(source.text)]
     own = [name for name in names if name in _NAMES or name.startswith(("huge_page", "log_", "autovacuum_", "wal_"))]
     foreign = [name for name in names if name in FOREIGN or name.replace("-", "_").startswith("innodb")]
     return (
@@ -153,9 +163,37 @@ def settings_of(text: str) -> list[Setting]:
     return found
 
 
+def _malformed(text: str) -> list[tuple[str, int, re.Match[str]]]:
+    """Lines of settings about memory that the server cannot read: name in lower case, offset of the line, parts."""
+    found = []
+    for line in lines_of(text):
+        match = None if line.is_comment or _LINE.match(line.text) else _MALFORMED.match(line.text)
+        if match and match["name"].lower() in {*_MEMORY, *FOREIGN, "huge_pages", "shared_memory_type"}:
+            found.append((match["name"].lower(), line.start, match))
+    return found
+
+
+def _syntax(text: str, notes: Notes) -> None:
+    for name, start, match in _malformed(text):
+        size = re.fullmatch(r"(\d+)[ \t]+([kKmMgGtT])i?[bB]?", match["value"])
+        right = None if size is None else size[1] + {"k": "kB", "m": "MB", "g": "GB", "t": "TB"}[size[2].lower()]
+        span = (start + match.start("value"), start + match.end("value"))
+        edits = () if right is None else (Edit(*span, right),)
+        what = f"the server cannot read {match['value']!r}" if match["value"] else "the value is missing"
+        notes.problem(
+            SYNTAX,
+            start + match.start("name"),
+            match[0].strip(),
+            f"{name}: {what} and does not start.",
+            f"Write {name} = {right}." if right else f"Write one value, such as {name} = on or 8GB.",
+            *edits,
+        )
+
+
 def read(source: Source, context: Context) -> Reading:
     """What the server will do with huge pages."""
     notes = Notes()
+    _syntax(source.text, notes)
     found = settings_of(source.text)
     seen: dict[str, Setting] = {}
     for setting in found:

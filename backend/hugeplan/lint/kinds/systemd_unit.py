@@ -6,8 +6,9 @@ import re
 from typing import Final
 
 from hugeplan.lint.kinds.lines import Pair, pairs_of
-from hugeplan.lint.model import Context, Edit, Notes, PoolFact, Reading, Source, attention, wrong
+from hugeplan.lint.model import Context, Edit, MemlockFact, Notes, PoolFact, Reading, Source, attention, wrong
 from hugeplan.planner.pages import counted_pages, page_label, sysfs_directory_name
+from hugeplan.planner.units import format_bytes
 
 KIND: Final = "systemd_unit"
 SHELL: Final = wrong(
@@ -110,4 +111,11 @@ def _limit(pair: Pair, notes: Notes) -> None:
             *edits,
         )
     else:
-        notes.effects.append(f"the service may lock {value} of memory")
+        hard = value.rsplit(":", 1)[-1]
+        if hard == "infinity":
+            notes.effects.append("the service may lock memory without limit")
+            return
+        factor = 1024 ** (1 + "KMGTPE".index(hard[-1])) if hard[-1].isalpha() else 1
+        limit = int(hard.rstrip("KMGTPE")) * factor
+        notes.effects.append(f"the service may lock {format_bytes(limit)} of memory")
+        notes.facts.append(MemlockFact(owner="the service", limit_bytes=limit, position=pair.value_start))

@@ -41,6 +41,7 @@ BOTH: Final = attention(
 _PATH: Final = re.compile(
     r"/sys/(?:devices/system/node/node(?P<node>\d+)|kernel/mm)/hugepages/(?P<dir>[^/]+)/(?P<file>\w+)$"
 )
+_SYSCTLS: Final = ("/proc/sys/vm/nr_hugepages", "/proc/sys/vm/nr_overcommit_hugepages")
 _LINE: Final = re.compile(r"^[a-zA-Z][+!\-=~^$]*\s+/\S+", re.M)
 
 
@@ -98,6 +99,9 @@ def _one(line: Line, fields: list[str], written: tuple[set[str], set[str]], note
             Edit(line.start, line.start + len(kind), "w"),
         )
     found = _PATH.match(path)
+    if path in _SYSCTLS:
+        _sysctl(line, fields, notes, context)
+        return
     if path.endswith("transparent_hugepage/enabled") or path.startswith("/proc/sys/vm/") or "transparent" in path:
         return
     argument = fields[6] if len(fields) == 7 else None
@@ -153,6 +157,20 @@ def _one(line: Line, fields: list[str], written: tuple[set[str], set[str]], note
         where = "in all NUMA nodes together" if node is None else f"on NUMA node {node}"
         notes.effects.append(f"asks for {counted_pages(pages, size)} ({format_bytes(pages * size)}) {where}")
         notes.facts.append(PoolFact(pages=pages, page_bytes=size, numa_node=node))
+
+
+def _sysctl(line: Line, fields: list[str], notes: Notes, context: Context) -> None:
+    """A count of the default page size, written where sysctl.d would write it."""
+    argument = fields[6].strip() if len(fields) == 7 else ""
+    if not argument.isdecimal():
+        said = f"{argument!r} is refused by the kernel." if argument else "The line has no value, so it writes nothing."
+        notes.problem(
+            COUNT if argument else FIELDS, line.start, argument or fields[1], said, "Write a number of pages."
+        )
+    elif fields[1].endswith("/nr_hugepages"):
+        size = context.default_page_bytes or context.pmd_bytes
+        notes.effects.append(f"asks for {counted_pages(int(argument), size)} in all NUMA nodes together")
+        notes.facts.append(PoolFact(pages=int(argument)))
 
 
 def _directory(line: Line, path: str, found: re.Match[str], notes: Notes, context: Context) -> int | None:

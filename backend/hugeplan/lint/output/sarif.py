@@ -30,14 +30,28 @@ def as_sarif(reports: Sequence[FileReport], version: str) -> dict[str, Any]:
         ],
     }
     results = [_result(r, problem, order.index(problem.rule.id)) for r in reports for problem in r.problems]
-    run = {"tool": {"driver": driver}, "results": results, "columnKind": "unicodeCodePoints"}
+    unread = [_unread(report) for report in reports if report.unreadable is not None]
+    invocation = {"executionSuccessful": not unread, "toolExecutionNotifications": unread}
+    run = {
+        "tool": {"driver": driver}, "invocations": [invocation], "results": results, "columnKind": "unicodeCodePoints",
+    }  # fmt: skip
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _unread(report: FileReport) -> dict[str, Any]:
+    """A file that could not be read, or is of no known kind: no result, so that the log is not taken for clean."""
+    place = {"physicalLocation": {"artifactLocation": {"uri": _uri(report)}}}
+    return {"level": "error", "message": {"text": report.unreadable}, "locations": [place]}
+
+
+def _uri(report: FileReport) -> str:
+    return quote(report.source.name.replace("\\", "/"), safe="/:@")
 
 
 def _result(report: FileReport, problem: Problem, rule_index: int) -> dict[str, Any]:
     text = report.source.text
     column = problem.position - (text.rfind("\n", 0, problem.position) + 1) + 1
-    artifact = {"uri": quote(report.source.name.replace("\\", "/"), safe="/:@")}
+    artifact = {"uri": _uri(report)}
     region = {"startLine": report.line_of(problem.position), "startColumn": column}
     result: dict[str, Any] = {
         "ruleId": problem.rule.id,
