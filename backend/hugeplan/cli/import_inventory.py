@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hugeplan.cli import InputError
-from hugeplan.cli.files import decode_text, read_bytes, read_input
+from hugeplan.cli.files import decode_text, read_bytes
 from hugeplan.cli.plan_inventory import prometheus_inventory
 from hugeplan.inventory.ansible import read_ansible
 from hugeplan.inventory.csv_table import COLUMNS, read_csv
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _kubernetes(path: str) -> Inventory:
-    return read_kubernetes(read_input(path), "standard input" if path == "-" else path)
+    return read_kubernetes(read_bytes(path), "standard input" if path == "-" else path)
 
 
 def _csv(path: str) -> Inventory:

@@ -9,7 +9,7 @@ import argparse
 from typing import Final
 
 from hugeplan.cli import InputError
-from hugeplan.cli.files import decode_text, read_input
+from hugeplan.cli.files import decode_text, read_bytes
 from hugeplan.inventory.kubernetes.documents import looks_like_kubernetes
 from hugeplan.planner.demand import ENGINES
 
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         return plan_prometheus(arguments)
     text = None
     if arguments.scenario is not None:
-        data = read_input(arguments.scenario)
+        data = read_bytes(arguments.scenario)
         if looks_like_kubernetes(data):
             _refuse_beside(arguments, "Kubernetes objects")
             from hugeplan.cli.plan_inventory import plan_kubernetes  # noqa: PLC0415 - see the module's docstring

@@ -18,14 +18,13 @@ from hugeplan.inventory.answer import FleetAnswer, answer
 from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.kubernetes import read_kubernetes
-from hugeplan.inventory.kubernetes.documents import Bytes
 from hugeplan.inventory.model import Inventory
 from hugeplan.planner.model import State
 
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def plan_kubernetes(data: Bytes, path: str, arguments: argparse.Namespace) -> int:
+def plan_kubernetes(data: bytes, path: str, arguments: argparse.Namespace) -> int:
     """Plan every node of the objects in ``data`` and print the answer."""
     # The millions of objects of a large cluster hold no cycles; collecting among them would double the time.
     gc.disable()

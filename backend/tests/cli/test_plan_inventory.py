@@ -99,6 +99,30 @@ def test_a_file_is_read_as_well_and_options_beside_it_are_refused(
     assert "give Kubernetes objects alone" in capsys.readouterr().err
 
 
+#: Runs the command on argv[1] and truncates that file once it has been read.
+_TRUNCATED = """
+import os, sys
+from hugeplan.cli import main, plan
+after_reading = plan.looks_like_kubernetes
+def truncate(data):
+    os.truncate(sys.argv[1], 0)
+    return after_reading(data)
+plan.looks_like_kubernetes = truncate
+sys.exit(main(["plan", sys.argv[1]]))
+"""
+
+
+def test_a_large_input_that_is_truncated_meanwhile_does_not_end_the_command(tmp_path: Path) -> None:
+    """A mapping of the file ended here with SIGBUS."""
+    path = tmp_path / "cluster.json"
+    path.write_text(listing(*SMALL) + "\n" * 32 * 2**20)
+    words = [sys.executable, "-c", _TRUNCATED, str(path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert path.stat().st_size == 0
+    assert done.returncode == 5, done.stderr
+    assert "1 database (PostgreSQL 1)" in done.stdout
+
+
 def seconds_of_a_loop() -> float:
     """How fast this machine is now: 10 million additions, 0.4 s on an idle core of a current server."""
     started = time.process_time()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from hugeplan.inventory.instances import database_instance
-from hugeplan.inventory.kubernetes.documents import Bytes, Read, read_documents
+from hugeplan.inventory.kubernetes.documents import Read, read_documents
 from hugeplan.inventory.kubernetes.nodes import ALWAYS_UNKNOWN, node_facts, pools_of, resources, sample_of
 from hugeplan.inventory.kubernetes.objects import Claim, ConfigMap, Node, Pod, PodMetrics
 from hugeplan.inventory.kubernetes.pods import (
@@ -54,7 +54,7 @@ class _Input:
     usage: Mapping[tuple[str, str], PodMetrics]
 
 
-def read_kubernetes(data: Bytes, name: str = "standard input") -> Inventory:
+def read_kubernetes(data: bytes, name: str = "standard input") -> Inventory:
     """The inventory of one or more lists of objects. InventoryError where the input as a whole cannot be read."""
     read = read_documents(data, name)
     return build_inventory(read, f"Kubernetes objects of {name}")

@@ -5,7 +5,6 @@ Decoding is by type, so that fields an inventory does not need cost almost nothi
 
 from __future__ import annotations
 
-import mmap
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -18,9 +17,6 @@ import msgspec
 from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.kubernetes import objects
 from hugeplan.recognition import RESOURCE_KINDS
-
-#: A whole input: read, or a file's mapping.
-Bytes = bytes | mmap.mmap
 
 _TYPES: Final[dict[str, type[Any]]] = {
     "Node": objects.Node,
@@ -70,7 +66,7 @@ class Read:
         return self.by_kind.get(kind, [])
 
 
-def looks_like_kubernetes(data: Bytes) -> bool:
+def looks_like_kubernetes(data: bytes) -> bool:
     """Whether the start or the end of a JSON document names a list, a node or a pod. kubectl prints ``kind`` last."""
     head = data[:2048].lstrip()
     if not head.startswith((b"{", b"[")):
@@ -80,7 +76,7 @@ def looks_like_kubernetes(data: Bytes) -> bool:
     )
 
 
-def read_documents(data: Bytes, name: str) -> Read:
+def read_documents(data: bytes, name: str) -> Read:
     """Every object of one or more JSON documents. InventoryError where the input as a whole cannot be read.
 
     ``name`` is what messages call the input. An object that does not decode is a problem of its own and no more.
@@ -127,7 +123,7 @@ def _take_whole(view: memoryview, found: Read) -> bool:
     return True
 
 
-def _after_space(data: Bytes, place: int) -> int:
+def _after_space(data: bytes, place: int) -> int:
     """The place of the next document: white space, commas and byte order marks lie between them."""
     between = _BETWEEN.match(data, place)
     return place if between is None else between.end()
