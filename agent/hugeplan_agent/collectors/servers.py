@@ -18,6 +18,9 @@ REREAD_SECONDS = 600.0
 MAX_SERVERS = 256
 
 
+_COMMANDS = frozenset(command for engine in ENGINES for command in engine.commands)
+
+
 @dataclass
 class Found:
     """A server of this observation with the engine it belongs to."""
@@ -49,11 +52,13 @@ def executable_of(host: Host, process: Process) -> str | None:
 def find_servers(host: Host, table: ProcessTable) -> list[Found]:
     """All servers. A process is recognised by its command name or, when that was changed, by its program."""
     found: list[Found] = []
+    # Few processes are servers: one look at each, and the engines share what is left.
+    possible = [process for process in table.by_pid.values() if not _COMMANDS.isdisjoint(_called(host, process))]
     for engine in ENGINES:
         if engine.group is not None:
             pairs = engine.group(host, table, list(table.by_pid.values()))
         else:
-            roots = roots_of(table, lambda process, engine=engine: _is_one(host, process, engine))  # type: ignore[misc]
+            roots = roots_of(possible, lambda process, engine=engine: _is_one(host, process, engine))  # type: ignore[misc]
             pairs = [(root, table.tree(root) if engine.has_child_processes else [root]) for root in roots]
         for main, members in pairs:
             program = executable_of(host, main)
@@ -61,6 +66,11 @@ def find_servers(host: Host, table: ProcessTable) -> list[Found]:
             source = "executable" if _base(program) in engine.commands else "command_name"
             found.append(Found(engine, server, source, members))
     return _without_doubles(found)[:MAX_SERVERS]
+
+
+def _called(host: Host, process: Process) -> tuple[str | None, ...]:
+    """The command name and, where it may be looked at, the program's."""
+    return (process.name, _base(executable_of(host, process))) if process.has_status else (process.name,)
 
 
 def _is_one(host: Host, process: Process, engine: Engine) -> bool:

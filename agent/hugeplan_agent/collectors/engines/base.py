@@ -103,9 +103,9 @@ class Facts:
     """What tells this server from others of the same unit: a data folder, a SID."""
 
 
-def roots_of(table: ProcessTable, is_one: Callable[[Process], bool]) -> list[Process]:
+def roots_of(processes: Iterable[Process], is_one: Callable[[Process], bool]) -> list[Process]:
     """Matching processes that no matching process started."""
-    found = [process for process in table.by_pid.values() if is_one(process)]
+    found = [process for process in processes if is_one(process)]
     pids = {process.pid for process in found}
     return sorted((process for process in found if process.parent_pid not in pids), key=lambda one: one.pid)
 
