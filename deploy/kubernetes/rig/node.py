@@ -6,6 +6,7 @@ removed at the end. Huge pages are the caller's affair (:mod:`rig.hugetlb`), sin
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import shutil
@@ -209,12 +210,17 @@ class Node:
 
     def configz(self) -> dict[str, Any]:
         """The configuration that the kubelet runs with. From itself: the API server cannot resolve this node's name."""
-        # Its certificate is its own and new with every start; this is loopback.
-        trust = ssl._create_unverified_context()  # noqa: S323
-        url = f"https://127.0.0.1:{self.kubelet_port}/configz"
-        with urllib.request.urlopen(url, context=trust, timeout=30) as response:
+        with self.ask("/configz") as response:
             found: dict[str, Any] = json.load(response)["kubeletconfig"]
         return found
+
+    def ask(self, path: str) -> http.client.HTTPResponse:
+        """The kubelet's own answer to a GET."""
+        # Its certificate is its own and new with every start; this is loopback.
+        trust = ssl._create_unverified_context()  # noqa: S323
+        url = f"https://127.0.0.1:{self.kubelet_port}{path}"
+        answer: http.client.HTTPResponse = urllib.request.urlopen(url, context=trust, timeout=30)
+        return answer
 
     def wait_for(self, what: str, ready: Callable[[], bool], seconds: float = 90) -> None:
         """Return once ``ready`` says so; the kubelet's last words otherwise."""
