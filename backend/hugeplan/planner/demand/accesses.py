@@ -12,6 +12,7 @@ pages around a known number of lookups (docs/model-results.md has the counts).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -75,13 +76,15 @@ class AccessRegion:
     popularity_rows: int | None = None
 
 
-CLIENT_OPERATION_SAVES: Final = (0.4, 2.4)
-"""What a client's operation saved in measurements, as a multiple of what its counted walks explain.
+CLIENT_OPERATION_DIFFERS: Final = (0.07, 0.08)
+"""How far measured operations of clients lay below and above what was predicted, as a share of the operation's cost.
 
-Source: the eleven runs with clients up to 2026-11-22 noon (docs/model-results.md), 0.42 to 2.9 with a median of 1.6;
-ten of them lie between these two. A step inside the server saved what was counted. What the count misses between client
-and server is not known, so that it widens the range and is no part of the likely value.
+Source: 50 values of 25 cells (docs/model-results.md, 1 to 64 clients, rows of 128 B to 16 KB): the middle nine tenths.
+The two ways of measuring one cell differed by 3.2 points themselves. A step inside the server saved what was counted.
 """
+
+LONGEST_SLOWDOWN: Final = 3.0
+"""A client's operation that costs more than this multiple of a quiet one does more work, it is not just slower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +96,9 @@ class AccessProfile:
     ``uncertainty`` scales the accesses down and up for the range. ``inputs`` says where each figure came from.
     ``private_lines``: cache lines that each process reads of its own memory in every operation.
     ``exposed`` is the share of a walk that the operation waits for. ``operation_ns``: how long an operation keeps a
-    core, which is the time that neighbours have to replace cache lines. ``measured_multiple``: what operations of this
-    kind saved when they were measured, as multiples of the likely value; the range is no narrower.
+    core, which is the time that neighbours have to replace cache lines. ``differs``: how far operations of this kind
+    lay below and above their likely value when they were measured, as a share of ``operation_ns``; the range is no
+    narrower. ``quiet_operation_ns``: what such an operation costs where nothing slows it; None: not known.
     """
 
     regions: tuple[AccessRegion, ...]
@@ -106,7 +110,21 @@ class AccessProfile:
     operation_ns: Range
     exposed: Range = CHAINED
     private_lines: float = 0.0
-    measured_multiple: tuple[float, float] = (1.0, 1.0)
+    differs: tuple[float, float] = (0.0, 0.0)
+    quiet_operation_ns: float | None = None
+
+    @property
+    def slowdown(self) -> float:
+        """Factor by which walks take longer than on a quiet machine: 1 where nothing says that they do.
+
+        A short operation that costs more than usual runs on a core and caches that others use as well, and its walks
+        wait for the same memory. How much of the cost is slowness and how much is more work is not known: the root of
+        both together is between the two. Source: docs/model-results.md; without it clients saved 1.76 times the likely
+        value (median of 50 values), with it 1.02 times.
+        """
+        if self.quiet_operation_ns is None:
+            return 1.0
+        return math.sqrt(min(LONGEST_SLOWDOWN, max(1.0, self.operation_ns.likely / self.quiet_operation_ns)))
 
     @property
     def cold_accesses(self) -> float:

@@ -283,7 +283,7 @@ def over_scenarios(found: Sequence[Saving]) -> Saving:
     ranges = [saving.ns for saving in found]
     likely = sum(r.likely for r in ranges) / len(ranges)
     ns = Range(min(r.low for r in ranges), likely, max(r.high for r in ranges))
-    return Saving(ns, any(saving.extrapolated for saving in found))
+    return Saving(ns, any(saving.extrapolated for saving in found), any(saving.may_lose for saving in found))
 
 
 def _is_described(instance: DatabaseInstance) -> bool:
@@ -319,7 +319,14 @@ def _gain(node: NodeFacts, instance: DatabaseInstance, case: _Case, found: Savin
         else _confidence(scenarios, _is_described(instance), basis.source, speedup),
         inputs=inputs,
         statement=_statement(
-            page_bytes, saving, speedup, profile, basis, fractured=fractured, known=len(scenarios) == 1
+            page_bytes,
+            saving,
+            speedup,
+            profile,
+            basis,
+            fractured=fractured,
+            known=len(scenarios) == 1,
+            may_lose=found.may_lose,
         )
         + _contradiction(found.ns, saving, profile.operation_ns.likely),
         published=published,
@@ -426,6 +433,7 @@ def _statement(
     *,
     fractured: bool,
     known: bool,
+    may_lose: bool,
 ) -> str:
     label = page_label(page_bytes)
     low, likely, high = (_whole_ns(ns) for ns in (saving.low, saving.likely, saving.high))
@@ -444,6 +452,8 @@ def _statement(
         sentences.append("The host maps this guest with smaller pages: walks get shorter, TLB reach stays the same.")
     if not known:
         sentences.append("What a TLB entry covers here was not measured; the range holds with and without more reach.")
-    if saving.low < 0.0:
+    if may_lose:
         sentences.append(f"A loss is possible: {label} entries are few and the hot places may be scattered.")
+    elif saving.low < 0.0:
+        sentences.append("A measurement of clients may show no gain: those that were made differed by as much.")
     return " ".join(sentences)

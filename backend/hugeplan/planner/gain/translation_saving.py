@@ -3,7 +3,8 @@
 Per kind of item: how often its TLB entry is missing (Che over all the pages an operation accesses), how often its
 page-table entry is no longer in the cache (Che over data lines, page-table lines and the lines that neighbours bring
 while the operation runs; private tables counted once per process), and what such a walk costs on this node. The range
-adds independent uncertainties in quadrature, and is no narrower than what measured operations were off.
+adds independent uncertainties in quadrature, and is no narrower than what measured operations were off. An operation
+that is slower than a quiet one pays more for its walks, too.
 """
 
 from __future__ import annotations
@@ -204,10 +205,14 @@ def scattered_loss_ns(profile: AccessProfile, machine: Machine) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """ns that an operation saves, and whether a walk's price lies outside what was measured."""
+    """ns that an operation saves, and whether a walk's price lies outside what was measured.
+
+    ``may_lose``: whether the model itself allows a loss; a range also reaches below zero where measurements differed.
+    """
 
     ns: Range
     extrapolated: bool
+    may_lose: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,11 +267,11 @@ def _solved(problems: Sequence[SavingProblem]) -> list[tuple[Saving, ...]]:
             _Crossing(p.profile, machine, cache, next(walks), next(walks))
             for machine, cache in zip(p.machines, of, strict=True)
         ]
-        found.append(tuple(Saving(_saving_range(c, p.described), c.is_extrapolated()) for c in crossings))
+        found.append(tuple(_saving(c, p.described) for c in crossings))
     return found
 
 
-def _saving_range(crossing: _Crossing, described: bool) -> Range:
+def _saving(crossing: _Crossing, described: bool) -> Saving:
     profile, machine, saving_ns = crossing.profile, crossing.machine, crossing.saving_ns
     likely = saving_ns()
     down, up = profile.uncertainty
@@ -285,12 +290,14 @@ def _saving_range(crossing: _Crossing, described: bool) -> Range:
         saving_ns(entries=HALF_THE_ENTRIES) - likely,
         crossing.switched_warm_ns(),
     ]
-    least, most = profile.measured_multiple
-    low = min(likely - math.sqrt(sum(max(0.0, d) ** 2 for d in below)), least * likely)
-    high = max(likely + math.sqrt(sum(max(0.0, d) ** 2 for d in above)), most * likely)
+    slow, cost_ns = profile.slowdown, profile.operation_ns.likely
+    low = slow * (likely - math.sqrt(sum(max(0.0, d) ** 2 for d in below)))
+    high = slow * (likely + math.sqrt(sum(max(0.0, d) ** 2 for d in above)))
     if not described:
         low = min(low, -scattered_loss_ns(profile, machine))
-    return Range(low, likely, max(high, likely))
+    least, most = (share * cost_ns for share in profile.differs)
+    ns = Range(min(low, slow * likely - least), slow * likely, max(high, slow * likely + most))
+    return Saving(ns, crossing.is_extrapolated(), may_lose=low < 0.0)
 
 
 def l1_miss_ns(measured: float | None) -> float:

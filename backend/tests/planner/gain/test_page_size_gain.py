@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hugeplan.planner.demand.accesses import CLIENT_OPERATION_SAVES, operation_ns
+from hugeplan.planner.demand.accesses import CLIENT_OPERATION_DIFFERS, CLIENT_OPERATION_NS, operation_ns
 from hugeplan.planner.gain.page_size_gain import NESTED_BOUND, gains, shared_table_copies
 from hugeplan.planner.memory.page_tables import page_table_bytes
 from hugeplan.planner.model import (
@@ -198,11 +198,27 @@ def test_a_clients_range_is_no_narrower_than_what_clients_measured() -> None:
     sure = replace(hardware(granule=K4), pressure=pressure_points(150.0))
     client = gain_of(sure, KEY_LOOKUP).saving_ns_per_operation
     in_server = gain_of(sure, replace(KEY_LOOKUP, operation_class="nested_loop")).saving_ns_per_operation
-    least, most = CLIENT_OPERATION_SAVES
-    assert client.low <= least * client.likely
-    assert client.high >= most * client.likely
-    assert in_server.low > least * in_server.likely
-    assert in_server.high < most * in_server.likely
+    rate = KEY_LOOKUP.operations_per_second_per_busy_core
+    assert rate is not None
+    below, above = (share * 1e9 / rate for share in CLIENT_OPERATION_DIFFERS)
+    assert client.low <= client.likely - below
+    assert client.high >= client.likely + above
+    assert in_server.low > in_server.likely - below
+    assert in_server.high < in_server.likely + above
+
+
+def test_an_operation_that_is_slower_than_a_quiet_one_waits_longer_for_its_walks() -> None:
+    def likely(nanoseconds: float, **fields: str) -> float:
+        workload = replace(KEY_LOOKUP, operations_per_second_per_busy_core=1e9 / nanoseconds, **fields)
+        return gain_of(hardware(granule=K4), workload).saving_ns_per_operation.likely
+
+    quiet = CLIENT_OPERATION_NS.likely
+    # Neighbours have longer to replace lines as well, so that the factor is at least the slowdown's.
+    assert 2.0**0.5 < likely(2 * quiet) / likely(quiet) < 2.0
+    assert likely(quiet / 2) <= likely(quiet)
+    assert likely(30 * quiet) / likely(10 * quiet) < 1.2, "what takes ten times as long does more work"
+    within = {"operation_class": "nested_loop"}
+    assert likely(2 * quiet, **within) / likely(quiet, **within) < 2.0**0.5
 
 
 def test_less_knowledge_is_a_wider_range() -> None:

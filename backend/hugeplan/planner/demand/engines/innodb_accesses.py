@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from hugeplan.planner.demand.accesses import CLIENT_OPERATION_SAVES, AccessProfile, AccessRegion, data_set
+from hugeplan.planner.demand.accesses import (
+    CLIENT_OPERATION_DIFFERS,
+    CLIENT_OPERATION_NS,
+    AccessProfile,
+    AccessRegion,
+    data_set,
+)
 from hugeplan.planner.model import DatabaseInstance, Demand, Source, Term
 
 
@@ -38,5 +44,6 @@ def innodb_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessProfi
         uncertainty=(0.5, 1.5),
         inputs=(*data.inputs, term),
         operation_ns=data.operation_ns,
-        measured_multiple=CLIENT_OPERATION_SAVES,
+        differs=CLIENT_OPERATION_DIFFERS,
+        quiet_operation_ns=CLIENT_OPERATION_NS.likely,
     )

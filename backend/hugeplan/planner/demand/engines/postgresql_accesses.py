@@ -10,7 +10,8 @@ import math
 from dataclasses import replace
 
 from hugeplan.planner.demand.accesses import (
-    CLIENT_OPERATION_SAVES,
+    CLIENT_OPERATION_DIFFERS,
+    CLIENT_OPERATION_NS,
     AccessProfile,
     AccessRegion,
     DataSet,
@@ -118,5 +119,6 @@ def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessP
         inputs=(*data.inputs, Term("cold accesses per lookup", "8 to 11", Source.COMPUTED, reference)),
         operation_ns=data.operation_ns,
         private_lines=PG_PRIVATE_LINES[in_server],
-        measured_multiple=(1.0, 1.0) if in_server else CLIENT_OPERATION_SAVES,
+        differs=(0.0, 0.0) if in_server else CLIENT_OPERATION_DIFFERS,
+        quiet_operation_ns=None if in_server else CLIENT_OPERATION_NS.likely,
     )
