@@ -119,7 +119,7 @@ class AccessProfile:
 
         A short operation that costs more than usual runs on a core and caches that others use as well, and its walks
         wait for the same memory. How much of the cost is slowness and how much is more work is not known: the root of
-        both together is between the two. Source: docs/model-results.md; without it clients saved 1.76 times the likely
+        both together is between the two. Source: docs/model-results.md; without it clients saved 1.65 times the likely
         value (median of 54 values), with it 0.95 times.
         """
         if self.quiet_operation_ns is None:
