@@ -111,6 +111,20 @@ class Engine:
         return done
 
 
+@dataclass(frozen=True)
+class Project:
+    """A compose project with built images: its engine, its name, its services and its published port."""
+
+    engine: Engine
+    name: str
+    services: dict[str, Any]
+    port: int
+
+    def run_in(self, image: str, program: str, *words: str) -> str:
+        """What a program of an image prints, in a container of its own without a network."""
+        return self.engine.run("run", "--rm", "--network=none", f"--entrypoint={program}", image, *words).stdout
+
+
 def find_engine() -> Engine:
     """The engine to use on this machine. Raises RigError with the reason where there is none."""
     docker = shutil.which("docker")

@@ -1,5 +1,9 @@
 """Runs every test suite of this repository and sums them: `make test`.
 
+Two suites run side by side on two cores; suites that use the same thing of the machine (its huge page pools, its
+network interfaces) run one after the other. What a suite prints goes into `test-results/SUITE.log` of the state folder
+and is shown whole when the suite ends; `--lanes 1` runs one suite at a time and shows its output as it comes.
+
 Each suite runs even if an earlier one failed. A suite that cannot run here is skipped with its reason, and is never
 counted as passed. The last line printed is exactly `N passed, N failed, N skipped`;
 the exit status is 1 after a failure.
@@ -8,21 +12,31 @@ the exit status is 1 after a failure.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 import provision
 from results import SuiteResult, failure, from_junit, from_output, skip
 
 HOUSE = Path(__file__).resolve().parents[2]
 KEPT_SETTINGS = ("HUGEPLAN_SHARED", "HUGEPLAN_INSTALL")
+# In the environment of everything that a runner starts: what left its process group is found by it.
+MARK = "TEST_RUNNER_MARK"
+
+# What only one suite may use at a time.
+POOLS = "huge page pools"
+NETWORK = "network interfaces"  # Chromium drops its requests when one comes or goes, as with each container
+SHARED_THINGS = frozenset({POOLS, NETWORK})
 
 
 @dataclass(frozen=True)
@@ -38,7 +52,7 @@ class Suite:
     builds: tuple[str, ...] = ()
     junit: bool = True
     needs_browser: bool = False
-    environment: Mapping[str, str] = field(default_factory=dict)
+    exclusive: frozenset[str] = frozenset()
 
 
 PYTEST = ("python", "-m", "pytest", "-q", "--color=no", "--junitxml={junit}")
@@ -47,87 +61,129 @@ VITEST = (
 )  # fmt: skip
 PLAYWRIGHT = ("npx", "--no-install", "playwright", "test")
 
+# Suites start in this order, as soon as what they use is free. Kubernetes stands before the backend, whose tests on an
+# API server find it built.
 SUITES = (
     Suite(
-        "tlbbench", ".", ("bash", "agent/tlbbench/tests/run.sh"), 1800,
-        "agent/tlbbench/tests/run.sh", preflight=("cc",), builds=("agent",), junit=False,
+        "kubernetes", "deploy", (*PYTEST, "kubernetes/tests"), 900,
+        "deploy/kubernetes/tests", preflight=("kubernetes",), exclusive=SHARED_THINGS,
     ),
-    Suite("agent", "agent", PYTEST, 1500, "agent/tests", preflight=("cc",), builds=("agent",)),
+    Suite("backend", "backend", PYTEST, 2400, "backend/tests", builds=("agent",), exclusive=frozenset({POOLS})),
     Suite(
-        "deploy", "deploy", PYTEST, 900,
-        "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"),
+        "browser", "frontend", PLAYWRIGHT, 1800,
+        "frontend/playwright.config.ts", preflight=("node", "cc"), builds=("frontend", "agent"), junit=False,
+        needs_browser=True, exclusive=frozenset({NETWORK}),
     ),
     Suite(
         "containers", "deploy", (*PYTEST, "containers/tests"), 2400,
-        "deploy/containers/tests",
+        "deploy/containers/tests", exclusive=frozenset({NETWORK}),
     ),
-    # Before the backend's: their tests on an API server find it built.
     Suite(
-        "kubernetes", "deploy", (*PYTEST, "kubernetes/tests"), 900,
-        "deploy/kubernetes/tests", preflight=("kubernetes",),
+        "tlbbench", ".", ("bash", "agent/tlbbench/tests/run.sh"), 1800,
+        "agent/tlbbench/tests/run.sh", preflight=("cc",), builds=("agent",), junit=False, exclusive=frozenset({POOLS}),
     ),
-    Suite("backend", "backend", PYTEST, 2400, "backend/tests"),
+    Suite(
+        "deploy", "deploy", PYTEST, 1500,
+        "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"),
+    ),
+    Suite(
+        "agent", "agent", PYTEST, 1500, "agent/tests", preflight=("cc",), builds=("agent",),
+        exclusive=frozenset({POOLS}),
+    ),
     Suite(
         "frontend", "frontend", VITEST, 600,
         "frontend/package.json", preflight=("node",), builds=("frontend",),
     ),
-    Suite(
-        "browser", "frontend", PLAYWRIGHT, 1200,
-        "frontend/playwright.config.ts", preflight=("node", "cc"), builds=("frontend", "agent"), junit=False,
-        needs_browser=True,
-    ),
 )  # fmt: skip
 
 
-class Runner:
-    """Runs suites one after the other, streams what they print, and leaves no process behind."""
+def next_suite(waiting: Iterable[Suite], running: Iterable[Suite]) -> Suite | None:
+    """The first waiting suite that uses nothing that a running one uses; None while there is none."""
+    taken = frozenset[str]().union(*(suite.exclusive for suite in running))
+    return next((suite for suite in waiting if not suite.exclusive & taken), None)
 
-    def __init__(self, state_dir: Path, environment: Mapping[str, str]) -> None:
+
+class StoppedError(Exception):
+    """The runner was told to end; nothing is started any more."""
+
+
+class Runner:
+    """Runs suites, keeps what they print, and leaves no process behind."""
+
+    def __init__(self, state_dir: Path, environment: Mapping[str, str], *, shows_output: bool = True) -> None:
         self.results_dir = state_dir / "test-results"
-        self.environment = dict(environment)
-        self.current: subprocess.Popen[bytes] | None = None
+        self.environment = {**environment, MARK: uuid.uuid4().hex}
+        self.shows_output = shows_output
+        self.running: set[subprocess.Popen[bytes]] = set()
+        self.stopped = False
+        self._starting = threading.Lock()
+        self._building = threading.Lock()
+        self._built: dict[str, int | None] = {}
+
+    def log(self, suite: Suite) -> Path:
+        """The file with all that a suite printed."""
+        return self.results_dir / f"{suite.name}.log"
 
     def run(self, suite: Suite) -> SuiteResult:
         """Build what the suite needs, run it, and count its tests."""
+        self.log(suite).unlink(missing_ok=True)
         if not (HOUSE / suite.needs_file).exists():
             return failure(f"{suite.needs_file} is missing, so the suite cannot run")
+        environment = {**self.environment, MARK: f"{self.environment[MARK]}-{suite.name}"}
         for tool in suite.preflight:
-            check = subprocess.run(
-                ["deploy/make/preflight.sh", tool], cwd=HOUSE, capture_output=True, text=True, check=False
+            status, said = self._stream(
+                ("deploy/make/preflight.sh", tool), HOUSE, environment, limit_seconds=1500, log=self.log(suite)
             )
-            if check.returncode != 0:
-                return skip(check.stderr.strip())
-        environment = {**self.environment, **suite.environment}
+            if status != 0:
+                return skip(said.strip() or f"the preflight of {tool} ended with status {status}")
         if suite.needs_browser:
             browser = provision.find_browser()
             if browser is None:
                 return skip("no Chromium or Chrome was found; install the package chromium")
             environment["CHROMIUM"] = browser
         for target in suite.builds:
-            status, _ = self._stream(("make", target), HOUSE, environment, limit_seconds=900)
+            status = self._build(target, suite)
             if status != 0:
                 return failure(f"make {target} failed with status {status}")
         return self._run_command(suite, environment)
+
+    def _build(self, target: str, suite: Suite) -> int | None:
+        """Make a target, once for all suites; a second suite waits for the first one's build."""
+        with self._building:
+            if target not in self._built:
+                self._built[target], _ = self._stream(
+                    ("make", target), HOUSE, self.environment, limit_seconds=900, log=self.log(suite)
+                )
+            return self._built[target]
 
     def _run_command(self, suite: Suite, environment: dict[str, str]) -> SuiteResult:
         junit = (self.results_dir / f"{suite.name}.xml").resolve()
         junit.unlink(missing_ok=True)
         command = tuple(word.replace("{junit}", str(junit)) for word in suite.command)
-        status, output = self._stream(command, HOUSE / suite.folder, environment, suite.limit_seconds)
+        status, output = self._stream(
+            command, HOUSE / suite.folder, environment, limit_seconds=suite.limit_seconds, log=self.log(suite)
+        )
+        end_marked(environment[MARK])
         return judge(suite, status, output, junit)
 
     def _stream(
-        self, command: tuple[str, ...], folder: Path, environment: dict[str, str], limit_seconds: int
+        self, command: tuple[str, ...], folder: Path, environment: dict[str, str], *, limit_seconds: int, log: Path
     ) -> tuple[int | None, str]:
-        """Run a command in its own process group; answer its exit status (None: its time ran out) and its output."""
+        """Run a command in its own process group; answer its exit status (None: its time ran out) and its output.
+
+        Raises StoppedError when the runner was told to end.
+        """
         try:
-            process = subprocess.Popen(
-                command, cwd=folder, env=environment, start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            )  # fmt: skip
+            with self._starting:
+                if self.stopped:
+                    raise StoppedError
+                process = subprocess.Popen(
+                    command, cwd=folder, env=environment, start_new_session=True,
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                )  # fmt: skip
+                self.running.add(process)
         except FileNotFoundError as error:
             return 127, str(error)
-        self.current = process
         expired = threading.Event()
 
         def expire() -> None:
@@ -139,30 +195,58 @@ class Runner:
         sys.stdout.flush()
         chunks: list[bytes] = []
         assert process.stdout is not None
-        with process.stdout as pipe:
+        with process.stdout as pipe, log.open("ab", buffering=0) as file:
             # Not line by line: a dot for each test is progress only when it is seen.
             while chunk := os.read(pipe.fileno(), 65536):
                 chunks.append(chunk)
-                sys.stdout.buffer.write(chunk)
-                sys.stdout.buffer.flush()
+                file.write(chunk)
+                if self.shows_output:
+                    sys.stdout.buffer.write(chunk)
+                    sys.stdout.buffer.flush()
         status = process.wait()
         timer.cancel()
         stop_group(process)
-        self.current = None
+        self.running.discard(process)
+        if self.stopped:
+            raise StoppedError
         return (None if expired.is_set() else status), b"".join(chunks).decode(errors="replace")
+
+    def stop(self) -> None:
+        """End every command that runs, with all that it started, and start no other."""
+        with self._starting:
+            self.stopped = True
+        stop_groups(tuple(self.running))
+        end_marked(self.environment[MARK])
 
 
 def stop_group(process: subprocess.Popen[bytes]) -> None:
     """End everything that the command started and that is still in its process group."""
+    stop_groups((process,))
+
+
+def stop_groups(processes: Collection[subprocess.Popen[bytes]]) -> None:
+    """End several commands at once: ten seconds of grace for all of them, then SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-        except (ProcessLookupError, PermissionError):
-            return
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, number)
         deadline = time.monotonic() + 10
-        while time.monotonic() < deadline and _group_lives(process.pid):
-            process.poll()
+        while any(_group_lives(process.pid) for process in processes):
+            if time.monotonic() > deadline:
+                break
+            for process in processes:
+                process.poll()
             time.sleep(0.05)
+        else:
+            return
+
+
+def end_marked(mark: str) -> None:
+    """Kill what a test started in a session of its own and left behind: it still has the suite's mark."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes():
+                os.kill(int(folder.name), signal.SIGKILL)
 
 
 def _group_lives(group: int) -> bool:
@@ -217,9 +301,63 @@ def report(results: Mapping[str, tuple[SuiteResult, float]]) -> SuiteResult:
     return total
 
 
+def run_all(runner: Runner, suites: Sequence[Suite], lanes: int) -> dict[str, tuple[SuiteResult, float]]:
+    """Run suites in so many lanes; answer the result and the seconds of each, in the order given."""
+    waiting, running = list(suites), dict[str, Suite]()
+    found: dict[str, tuple[SuiteResult, float]] = {}
+    ended: SimpleQueue[tuple[Suite, SuiteResult, float]] = SimpleQueue()
+
+    def lane(suite: Suite) -> None:
+        started = time.monotonic()
+        try:
+            result = runner.run(suite)
+        except StoppedError:
+            result = failure("the run was stopped")
+        except Exception as error:  # a fault of the runner must not count as a suite that passed
+            result = failure(f"the runner failed: {error!r}")
+        ended.put((suite, result, time.monotonic() - started))
+
+    try:
+        while waiting or running:
+            while len(running) < lanes and (suite := next_suite(waiting, running.values())):
+                waiting.remove(suite)
+                running[suite.name] = suite
+                if runner.shows_output:
+                    print(f"\n==== {suite.name} ====", flush=True)
+                else:
+                    print(f"{time.strftime('%H:%M:%S')} {suite.name} begins", flush=True)
+                threading.Thread(target=lane, args=(suite,), daemon=True).start()
+            suite, result, seconds = ended.get()
+            del running[suite.name]
+            found[suite.name] = (result, seconds)
+            if not runner.shows_output:
+                show(runner, suite)
+                said = f"{suite.name} took {seconds:.0f} s: {result.closing_line()}"
+                print(f"{time.strftime('%H:%M:%S')} {said}", flush=True)
+    except SystemExit:
+        runner.stop()
+        for suite in running.values():
+            if not runner.shows_output:
+                show(runner, suite)
+        raise
+    return {suite.name: found[suite.name] for suite in suites}
+
+
+def show(runner: Runner, suite: Suite) -> None:
+    """Print all that a suite has said."""
+    print(f"\n==== {suite.name} ====", flush=True)
+    if runner.log(suite).exists():
+        sys.stdout.buffer.write(runner.log(suite).read_bytes())
+        sys.stdout.buffer.flush()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the test suites of this repository.")
     parser.add_argument("--state-dir", type=Path, default=HOUSE / ".state")
+    parser.add_argument(
+        "--lanes", type=int, choices=range(1, 9), metavar="N", default=min(2, os.cpu_count() or 1),
+        help="suites that run side by side (1 to 8; default: 2, on one core 1)",
+    )  # fmt: skip
     parser.add_argument("suites", nargs="*", help=f"only these: {', '.join(suite.name for suite in SUITES)}")
     arguments = parser.parse_args()
     chosen = [suite for suite in SUITES if not arguments.suites or suite.name in arguments.suites]
@@ -227,25 +365,21 @@ def main() -> int:
     if unknown:
         parser.error(f"no suite is named {', '.join(sorted(unknown))}")
 
-    runner = Runner(arguments.state_dir, suite_environment())
+    started = time.monotonic()
+    lanes = min(arguments.lanes, len(chosen))
+    runner = Runner(arguments.state_dir, suite_environment(), shows_output=lanes == 1)
     runner.results_dir.mkdir(parents=True, exist_ok=True)
 
     def stop(number: int, _frame: object) -> None:
-        if runner.current is not None:
-            stop_group(runner.current)
         raise SystemExit(128 + number)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
 
     provision.install_missing(runner.results_dir / "provision.log", {suite.name for suite in chosen})
-    results: dict[str, tuple[SuiteResult, float]] = {}
-    for suite in chosen:
-        print(f"\n==== {suite.name} ====", flush=True)
-        started = time.monotonic()
-        result = runner.run(suite)
-        results[suite.name] = (result, time.monotonic() - started)
+    results = run_all(runner, chosen, lanes)
     total = report(results)
+    print(f"{'all':<10} {time.monotonic() - started:6.1f} s  in {lanes} {'lane' if lanes == 1 else 'lanes'}")
     print(total.closing_line(), flush=True)
     return 1 if total.failed else 0
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import run_tests
-from run_tests import Runner, Suite, judge
+from run_tests import NETWORK, POOLS, SUITES, Runner, Suite, judge, next_suite, run_all
 
 GOOD_XML = '<testsuite><testcase classname="a" name="b"/></testsuite>'
 SUITE = Suite("x", ".", ("true",), 5, "Makefile")
@@ -21,8 +27,24 @@ def runner(tmp_path: Path) -> Runner:
     return made
 
 
-def shell(script: str, limit_seconds: int = 20) -> Suite:
-    return Suite("shell", ".", ("bash", "-c", script), limit_seconds, "Makefile", junit=False)
+def shell(script: str, limit_seconds: int = 20, name: str = "shell", *exclusive: str) -> Suite:
+    command = ("bash", "-c", script)
+    return Suite(name, ".", command, limit_seconds, "Makefile", junit=False, exclusive=frozenset(exclusive))
+
+
+def until(is_true: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline, f"{what} did not come about within {seconds:g} s"
+        time.sleep(0.02)
+
+
+def lives(pid: int) -> bool:
+    """True for a process that runs; one that has ended and was not waited for does not count."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
 
 
 class TestJudge:
@@ -49,12 +71,8 @@ class TestRunner:
 
     def test_a_missing_tool_is_a_skip_with_its_reason(self, runner: Runner, tmp_path: Path) -> None:
         (tmp_path / "bash").symlink_to("/bin/bash")
-        os_path = os.environ["PATH"]
-        os.environ["PATH"] = str(tmp_path)
-        try:
-            result = runner.run(Suite("web", ".", ("true",), 5, "Makefile", preflight=("node",)))
-        finally:
-            os.environ["PATH"] = os_path
+        runner.environment["PATH"] = str(tmp_path)
+        result = runner.run(Suite("web", ".", ("true",), 5, "Makefile", preflight=("node",)))
         assert result.skipped == 1
         assert "Node 20 or newer" in result.skips[0]
 
@@ -77,6 +95,108 @@ class TestRunner:
         assert runner.run(shell(script)).closing_line() == "1 passed, 0 failed, 0 skipped"
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid_file.read_text()), 0)
+
+    def test_a_child_in_a_session_of_its_own_is_stopped(self, runner: Runner, tmp_path: Path) -> None:
+        pid_file = tmp_path / "pid"
+        script = f"setsid bash -c 'echo $$ > {pid_file}; exec sleep 300' >/dev/null 2>&1 & "
+        script += f"while [ ! -s {pid_file} ]; do :; done; echo '1 passed, 0 failed'"
+        assert runner.run(shell(script)).closing_line() == "1 passed, 0 failed, 0 skipped"
+        until(lambda: not lives(int(pid_file.read_text())), "the end of what was left behind")
+
+
+class TestLanes:
+    def test_two_suites_run_side_by_side(self, runner: Runner, tmp_path: Path) -> None:
+        """Each waits for the other one to begin."""
+        meet = "touch {0}/{1}; while [ ! -e {0}/{2} ]; do sleep 0.02; done; echo '1 passed, 0 failed'"
+        pair = [shell(meet.format(tmp_path, *names), name=names[0]) for names in (("a", "b"), ("b", "a"))]
+        results = run_all(runner, pair, lanes=2)
+        assert [(name, result.passed, result.failed) for name, (result, _) in results.items()] == [
+            ("a", 1, 0),
+            ("b", 1, 0),
+        ]
+
+    def test_what_only_one_may_use_is_used_by_one_at_a_time(self, runner: Runner, tmp_path: Path) -> None:
+        alone = f"mkdir {tmp_path}/taken && sleep 0.2 && rmdir {tmp_path}/taken && echo '1 passed, 0 failed'"
+        suites = [shell(alone, 20, name, POOLS) for name in ("a", "b", "c")]
+        assert [result.failed for result, _ in run_all(runner, suites, lanes=3).values()] == [0, 0, 0]
+
+    def test_the_first_suite_whose_things_are_free_is_next(self) -> None:
+        pools, network, neither = (shell("", 1, name, *things) for name, *things in [("p", POOLS), ("n", NETWORK), "x"])
+        assert next_suite([pools, network], []) == pools
+        assert next_suite([pools, network], [pools]) == network
+        assert next_suite([pools, network], [pools, network]) is None
+        assert next_suite([pools, neither], [pools, network]) == neither
+
+    def test_output_is_shown_whole_and_in_one_piece(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        quiet = Runner(tmp_path, dict(os.environ), shows_output=False)
+        quiet.results_dir.mkdir()
+        said = "for n in 1 2 3; do echo {0} $n; sleep 0.1; done; echo '1 passed, 0 failed'"
+        run_all(quiet, [shell(said.format(name), name=name) for name in ("a", "b")], lanes=2)
+        shown = capfd.readouterr().out
+        for name in ("a", "b"):
+            assert f"==== {name} ====\n{name} 1\n{name} 2\n{name} 3\n1 passed, 0 failed\n" in shown
+            assert f"{name} 1\n" in (quiet.results_dir / f"{name}.log").read_text()
+
+    def test_a_hanging_suite_is_stopped_beside_one_that_works(self, runner: Runner) -> None:
+        suites = [shell("echo '9 passed, 0 failed'; sleep 300", 1, "hangs"), shell("echo '1 passed, 0 failed'")]
+        results = run_all(runner, suites, lanes=2)
+        assert "limit of 1 seconds" in results["hangs"][0].failures[0]
+        assert results["shell"][0].closing_line() == "1 passed, 0 failed, 0 skipped"
+
+    def test_a_fault_of_the_runner_is_a_failed_suite(self, runner: Runner) -> None:
+        nowhere = Suite("x", "Makefile", ("true",), 5, "Makefile", junit=False)
+        (result, _) = run_all(runner, [nowhere], lanes=2)["x"]
+        assert result.failed == 1
+        assert "NotADirectoryError" in result.failures[0]
+
+    def test_a_stop_ends_all_and_starts_nothing_more(self, runner: Runner, tmp_path: Path) -> None:
+        script = "setsid bash -c 'echo $$ > {0}.own; exec sleep 300' & echo $$ > {0}; sleep 300"
+        suites = [shell(script.format(tmp_path / name), name=name) for name in ("a", "b", "never")]
+        results = {}
+        whole = threading.Thread(target=lambda: results.update(run_all(runner, suites, lanes=2)))
+        whole.start()
+        files = [tmp_path / name for name in ("a", "a.own", "b", "b.own")]
+        until(lambda: all(file.exists() and file.read_text().strip() for file in files), "four processes")
+        runner.stop()
+        whole.join(20)
+        assert {name: result.failures for name, (result, _) in results.items()} == dict.fromkeys(
+            ("a", "b", "never"), ("the run was stopped",)
+        )
+        until(lambda: not any(lives(int(file.read_text())) for file in files), "the end of all")
+        assert not (tmp_path / "never").exists()
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_a_signal_shows_what_ran_and_ends_it(self, tmp_path: Path, number: signal.Signals) -> None:
+        """The program itself, with suites of this test in place of its own."""
+        pid_file = tmp_path / "pid"
+        driver = f"""
+import run_tests
+script = "echo said by {{0}}; echo $$ > {pid_file}.{{0}}; sleep 300"
+run_tests.SUITES = [
+    run_tests.Suite(name, ".", ("bash", "-c", script.format(name)), 60, "Makefile", junit=False) for name in ("a", "b")
+]
+run_tests.provision.install_missing = lambda *_: None
+raise SystemExit(run_tests.main())
+"""
+        command = [sys.executable, "-c", driver, "--state-dir", str(tmp_path), "--lanes", "2"]
+        with subprocess.Popen(
+            command, cwd=run_tests.HOUSE / "deploy/suites", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as program:
+            files = [tmp_path / "pid.a", tmp_path / "pid.b"]
+            until(lambda: all(file.exists() and file.read_text().strip() for file in files), "both suites")
+            program.send_signal(number)
+            said, _ = program.communicate(timeout=60)
+        assert program.returncode == 128 + number, said
+        assert "said by a" in said
+        assert "said by b" in said
+        assert not any(lives(int(file.read_text())) for file in files)
+
+
+def test_suites_that_need_pools_or_a_quiet_network_say_so() -> None:
+    """Chromium drops requests when a container's interface comes; pools have one writer."""
+    uses = {suite.name: suite.exclusive for suite in SUITES}
+    assert {name for name, things in uses.items() if POOLS in things} == {"backend", "kubernetes", "agent", "tlbbench"}
+    assert {name for name, things in uses.items() if NETWORK in things} == {"browser", "kubernetes", "containers"}
 
 
 def test_the_users_settings_do_not_reach_the_suites(monkeypatch: pytest.MonkeyPatch) -> None:

