@@ -94,7 +94,7 @@ clean: ## Remove what was built; the data in .state stays
 ##@ Prove
 
 .PHONY: test
-test: ## Run all test suites from nothing; the last line is the total
+test: ## Run all test suites from nothing, two side by side; the last line is the total
 	@deploy/make/preflight.sh python
 	@$(MAKE) setup
 	@exec $(BIN)/python deploy/suites/run_tests.py --state-dir $(STATE)
@@ -108,7 +108,7 @@ kubernetes: ## Build what test-kubernetes needs into the cache folder
 	@deploy/kubernetes/rig/binaries/build.sh
 
 .PHONY: check
-check: setup ## Lint, types, import contracts, formats, builds with warnings as errors
+check: setup ## Lint, types, import contracts, formats, builds with warnings as errors, clang-tidy
 	@exec $(BIN)/python deploy/suites/run_checks.py
 
 .PHONY: bench

@@ -67,7 +67,6 @@ WANTS = (
     Want(frozenset({"agent"}), _has("rpmbuild"), ("rpm",)),
     Want(frozenset({"deploy"}), _has("haproxy"), ("haproxy",)),
     Want(frozenset({"tlbbench"}), _has_clang_sanitizers, ("clang", "libclang-rt-14-dev")),
-    Want(frozenset({"tlbbench"}), _has("clang-tidy"), ("clang-tidy",)),
     Want(frozenset({"tlbbench"}), _has("qemu-aarch64"), ("qemu-user",)),
     Want(frozenset({"tlbbench"}), _has("aarch64-linux-gnu-gcc"), ("gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross")),
     Want(

@@ -40,7 +40,7 @@ def strict_build(compiler: str) -> tuple[str, ...]:
 
 
 def checks() -> list[Check]:
-    """The table of checks, in the order of their speed."""
+    """The table of checks, quick ones first."""
     python = ("agent", "backend", "deploy")
     project = "{}/pyproject.toml"
     return [
@@ -57,6 +57,13 @@ def checks() -> list[Check]:
         ),
         Check("build with gcc", ".", strict_build("gcc"), "agent/tlbbench/meson.build", "gcc"),
         Check("build with clang", ".", strict_build("clang"), "agent/tlbbench/meson.build", "clang"),
+        Check(
+            "clang-tidy",
+            ".",
+            ("bash", "agent/tlbbench/tests/run.sh", "tidy"),
+            "agent/tlbbench/meson.build",
+            "clang-tidy",
+        ),
         Check("front end's packages", ".", ("make", "frontend"), "frontend/package.json", "npm"),
         Check("front end", "frontend", ("npm", "run", "--silent", "check"), "frontend/package.json", "npm"),
     ]
