@@ -219,6 +219,19 @@ def test_a_database_that_the_kubelet_refused() -> None:
     assert found.nodes[0].node.pods == 0
 
 
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_a_database_that_the_kubelet_ended_without_keeping_the_reason(phase: str) -> None:
+    """PostgreSQL exits with 0 when the kubelet refuses its pod, and the reason is lost with the phase of that exit."""
+    ended = postgres("pg-0", "a", SETTINGS, limits={"memory": "4Gi", "hugepages-2Mi": "2Gi"}, phase=phase)
+    (one,) = named(answered(node("a", pools={"2Mi": "1Gi"}), ended), "database_not_scheduled")
+    assert one.state is State.WRONG
+    assert "its limit of 2 GiB of hugepages-2Mi is above the 1 GiB of node a" in one.reason
+    # A pool that holds it, or a pod that is to run once: it ended for another reason.
+    assert named(answered(node("a", pools={"2Mi": "2Gi"}), ended), "database_not_scheduled") == []
+    ended["spec"]["restartPolicy"] = "Never"
+    assert named(answered(node("a", pools={"2Mi": "1Gi"}), ended), "database_not_scheduled") == []
+
+
 def test_requests_that_no_longer_fit_once_the_pool_is_reserved() -> None:
     # 65 GiB with 1 GiB reserved; the applications ask for 60 GiB and PostgreSQL for nothing.
     apps = [pod(f"app-{i}", "a", container(requests={"memory": "6Gi"}, limits={"memory": "6Gi"})) for i in range(10)]

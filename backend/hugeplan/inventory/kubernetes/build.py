@@ -11,6 +11,7 @@ from hugeplan.inventory.kubernetes.nodes import ALWAYS_UNKNOWN, node_facts, pool
 from hugeplan.inventory.kubernetes.objects import Claim, ConfigMap, Node, Pod, PodMetrics
 from hugeplan.inventory.kubernetes.pods import (
     PodMemory,
+    ended_above_pool,
     holds_memory,
     hugetlbfs_mounts,
     not_scheduled_because,
@@ -80,8 +81,7 @@ def build_inventory(read: Read, source: str) -> Inventory:
     elsewhere: dict[str, int] = {}
     for pod in pods:
         if not holds_memory(pod):
-            if refused_for_pages(pod):
-                waiting += _databases(pod, pod_view(pod, given.config_maps), given, set())
+            waiting += _ended_for_pages(pod, nodes.get(pod.spec.nodeName or ""), given)
             continue
         home = pod.spec.nodeName
         if home is None:
@@ -107,6 +107,16 @@ def build_inventory(read: Read, source: str) -> Inventory:
         notes=tuple(notes),
         unknown=_unknown_of_source(read, given),
     )
+
+
+def _ended_for_pages(pod: Pod, node: Node | None, given: _Input) -> list[FoundDatabase]:
+    """Databases of a pod that has ended for lack of huge pages; none for other ended pods."""
+    pools = None if node is None or node.status is None else pools_of(resources(node.status.capacity))
+    because = None if pools is None else ended_above_pool(pod, pools)
+    if because is None and not refused_for_pages(pod):
+        return []
+    found = _databases(pod, pod_view(pod, given.config_maps), given, set())
+    return found if because is None else [replace(one, not_scheduled_because=because) for one in found]
 
 
 def _unique_nodes(nodes: Iterable[Node], notes: list[str]) -> dict[str, Node]:

@@ -140,6 +140,7 @@ class PodSpec(Part):
     volumes: list[Volume] | None = None
     overhead: Resources | None = None
     resources: ResourceRequirements | None = None
+    restartPolicy: str | None = None  # noqa: N815
 
 
 class Condition(Part):

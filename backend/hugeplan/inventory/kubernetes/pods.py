@@ -16,6 +16,8 @@ from hugeplan.inventory.kubernetes.objects import (
     Volume,
 )
 from hugeplan.inventory.kubernetes.quantities import huge_page_size, parse_quantity
+from hugeplan.planner.pages import kubernetes_resource_name
+from hugeplan.planner.units import format_bytes
 from hugeplan.recognition import ContainerView, MountedFile, PodView, may_hold_database
 from hugeplan.recognition.engines.jvm import LARGE_PAGES_OPTION
 
@@ -266,6 +268,28 @@ def hugetlbfs_mounts(pod: Pod, container_name: str | None = None) -> tuple[int, 
 def refused_for_pages(pod: Pod) -> bool:
     """Whether the kubelet refused the pod, or ended it at its own restart, because huge pages are missing."""
     return pod.status is not None and (pod.status.reason or "").startswith("OutOfhugepages")
+
+
+def ended_above_pool(pod: Pod, pool_bytes: Mapping[int, int]) -> str | None:
+    """Why a pod that is to run always has ended, where its limits are above its node's pools; None for other pods.
+
+    The kubelet drops the reason OutOfhugepages where the server it ends exits with 0, as PostgreSQL does: the phase of
+    the exit is Succeeded, and the reason is kept for an unchanged phase only.
+    Source: pkg/kubelet/kubelet_pods.go generateAPIPodStatus(). ``pool_bytes`` is the node's, by page size.
+    """
+    if holds_memory(pod) or (pod.spec.restartPolicy or "Always") != "Always":
+        return None
+    if pod.status is None or pod.status.reason:
+        return None
+    for size, limit in sorted(pod_memory(pod).huge_pages_bytes.items()):
+        held = pool_bytes.get(size, 0)
+        if limit > held:
+            name = kubernetes_resource_name(size)
+            return (
+                f"It is to run always and has ended ({pod.status.phase}); its limit of {format_bytes(limit)} of {name} "
+                f"is above the {format_bytes(held)} of node {pod.spec.nodeName}."
+            )
+    return None
 
 
 def not_scheduled_because(pod: Pod) -> str | None:
