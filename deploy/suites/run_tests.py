@@ -61,19 +61,23 @@ VITEST = (
 )  # fmt: skip
 PLAYWRIGHT = ("npx", "--no-install", "playwright", "test")
 
-# Suites start in this order, as soon as what they use is free. Kubernetes stands before the backend, whose tests on an
-# API server find it built.
+# Suites start in this order, as soon as what they use is free; it keeps both lanes busy to the end. Kubernetes stands
+# before the backend, whose tests on an API server find it built.
 SUITES = (
     Suite(
         "kubernetes", "deploy", (*PYTEST, "kubernetes/tests"), 900,
         "deploy/kubernetes/tests", preflight=("kubernetes",), exclusive=SHARED_THINGS,
     ),
-    Suite("backend", "backend", PYTEST, 2400, "backend/tests", builds=("agent",), exclusive=frozenset({POOLS})),
+    Suite(
+        "deploy", "deploy", PYTEST, 1500,
+        "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"),
+    ),
     Suite(
         "browser", "frontend", PLAYWRIGHT, 1800,
         "frontend/playwright.config.ts", preflight=("node", "cc"), builds=("frontend", "agent"), junit=False,
         needs_browser=True, exclusive=frozenset({NETWORK}),
     ),
+    Suite("backend", "backend", PYTEST, 2400, "backend/tests", builds=("agent",), exclusive=frozenset({POOLS})),
     Suite(
         "containers", "deploy", (*PYTEST, "containers/tests"), 2400,
         "deploy/containers/tests", exclusive=frozenset({NETWORK}),
@@ -81,10 +85,6 @@ SUITES = (
     Suite(
         "tlbbench", ".", ("bash", "agent/tlbbench/tests/run.sh"), 1800,
         "agent/tlbbench/tests/run.sh", preflight=("cc",), builds=("agent",), junit=False, exclusive=frozenset({POOLS}),
-    ),
-    Suite(
-        "deploy", "deploy", PYTEST, 1500,
-        "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"),
     ),
     Suite(
         "agent", "agent", PYTEST, 1500, "agent/tests", preflight=("cc",), builds=("agent",),
