@@ -125,7 +125,7 @@ validate-matrix: setup agent ## The same for rows of 128 B, 8 KB, 16 KB and 1 to
 	@cd backend && ../$(BIN)/python -m validate.matrix $(VALIDATE) || test $$? -eq 77
 
 .PHONY: chaos
-chaos: setup ## Kills, forged tokens, no database, no connections, a full disk, a large migration, each under load (CHAOS="kills --server-kills 5")
+chaos: setup ## Kills, forged tokens, clock steps, no database, no connections, a full disk, a large migration, each under load (CHAOS="kills --server-kills 5")
 	@cd backend && ../$(BIN)/python -m tools.chaos $(CHAOS)
 
 .PHONY: fuzz

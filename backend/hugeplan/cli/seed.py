@@ -17,6 +17,7 @@ _LIMITS = {
     "samples": (0, 10_000),
     "runs": (0, 100),
     "history_days": (0, 1000),
+    "most_runs": (0, 100),
 }
 
 
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same fleet (default 1)")
     parser.add_argument("--samples", type=int, default=24, help="samples per node, a minute apart (default 24)")
     parser.add_argument("--runs", type=int, default=1, help="runs per measured node, a day apart (default 1)")
+    parser.add_argument("--most-runs", type=int, default=0, help="runs of every tenth measured node, where more")
     parser.add_argument("--history-days", type=int, default=30, help="days of roll-ups (default 30)")
 
 

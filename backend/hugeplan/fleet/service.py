@@ -225,12 +225,16 @@ async def _ordinary_history(session: ReadSession, node_id: UUID, until: datetime
     A node that has not reported for two hours yet is taken from its few samples.
     """
     rows = await repository.hourly_history(session, node_id, start=until - HISTORY)
+    values_are = "hourly maxima"
     if len(rows) < 2:
+        values_are = f"maxima of {HISTORY_STEP // timedelta(minutes=1)} minutes each"
         rows = await repository.sample_history(session, node_id, start=until - YOUNG, every=HISTORY_STEP)
     if len(rows) < 2:
         return None
     return MemoryHistory(
-        times_seconds=tuple(at.timestamp() for at, _ in rows), used_bytes=tuple(size for _, size in rows)
+        times_seconds=tuple(at.timestamp() for at, _ in rows),
+        used_bytes=tuple(size for _, size in rows),
+        values_are=values_are,
     )
 
 

@@ -13,7 +13,7 @@ from hugeplan.api.body import RawJson
 from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.api.schemas import JsonObject
-from hugeplan.scenarios import service
+from hugeplan.scenarios import saved_plans, service
 from hugeplan.scenarios.schemas import (
     ArtifactChanges,
     ArtifactDisposition,
@@ -134,7 +134,7 @@ async def scenarios_delete(_: Planner, session: Writes, scenario_id: UUID, if_ma
 @router.post("/scenarios/{scenario_id}/plans", status_code=201)
 async def scenario_plans_create(actor: Planner, session: Writes, scenario_id: UUID, response: Response) -> SavedPlan:
     """Compute the plan of a scenario's current version and save it."""
-    plan = await service.create_plan(session, scenario_id, by=actor.name)
+    plan = await saved_plans.create_plan(session, scenario_id, by=actor.name)
     response.headers["Location"] = f"/api/v1/plans/{plan.id}"
     return plan
 
@@ -144,25 +144,25 @@ async def scenario_plans_list(
     _: Viewer, session: Reads, scenario_id: UUID, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[PlanSummary]:
     """The saved plans of a scenario, newest first."""
-    return await service.list_plans(session, scenario_id, limit=limit, cursor=cursor)
+    return await saved_plans.list_plans(session, scenario_id, limit=limit, cursor=cursor)
 
 
 @router.get("/plans/{plan_id}")
 async def plans_get(_: Viewer, session: Reads, plan_id: UUID) -> SavedPlan:
     """A saved plan."""
-    return await service.get_plan(session, plan_id)
+    return await saved_plans.get_plan(session, plan_id)
 
 
 @router.get("/plans/{plan_id}/inputs")
 async def plan_inputs_get(_: Viewer, session: Reads, plan_id: UUID) -> PlanInputs:
     """All that a saved plan was computed from."""
-    return await service.get_inputs(session, plan_id)
+    return await saved_plans.get_inputs(session, plan_id)
 
 
 @router.get("/plans/{plan_id}/diff")
 async def plans_diff(_: Viewer, session: Reads, plan_id: UUID, against: UUID) -> PlanDifference:
     """A saved plan beside another one: pools, findings, and the inputs that led to the difference."""
-    return await service.diff_plans(session, plan_id, against)
+    return await saved_plans.diff_plans(session, plan_id, against)
 
 
 @router.get(
@@ -172,7 +172,7 @@ async def plans_diff(_: Viewer, session: Reads, plan_id: UUID, against: UUID) ->
 )
 async def plan_artifacts_zip(_: Viewer, session: Reads, plan_id: UUID, *, force: Force = False) -> Response:
     """All files of a saved plan as a bundle for a GitOps repository, with a README. 409 when it does not fit."""
-    name, content = await service.zip_artifacts(session, plan_id, force=force)
+    name, content = await saved_plans.zip_artifacts(session, plan_id, force=force)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(content, media_type="application/zip", headers=headers)
 
@@ -180,25 +180,25 @@ async def plan_artifacts_zip(_: Viewer, session: Reads, plan_id: UUID, *, force:
 @router.get("/plans/{plan_id}/verification")
 async def plan_verification_get(_: Viewer, session: Reads, plan_id: UUID) -> PlanVerification:
     """Is a saved plan in force on its node? Planned against the node's newest report, check by check."""
-    return await service.verify_plan(session, plan_id)
+    return await saved_plans.verify_plan(session, plan_id)
 
 
 @router.post("/plans/{plan_id}/verification")
 async def plan_verification_create(actor: Planner, session: Writes, plan_id: UUID) -> PlanVerification:
     """Verify a saved plan; where its node's newest report says that it is in force, it is the plan in force."""
-    return await service.put_in_force_if_verified(session, plan_id, by=actor.name)
+    return await saved_plans.put_in_force_if_verified(session, plan_id, by=actor.name)
 
 
 @router.get("/plans/{plan_id}/artifacts-diff")
 async def plan_artifacts_diff(_: Viewer, session: Reads, plan_id: UUID, against: UUID | None = None) -> ArtifactChanges:
     """The files of a saved plan against those of another one; without ``against``, of the plan in force on its node."""
-    return await service.diff_artifacts(session, plan_id, against)
+    return await saved_plans.diff_artifacts(session, plan_id, against)
 
 
 @router.get("/plans/{plan_id}/artifacts")
 async def plan_artifacts_list(_: Viewer, session: Reads, plan_id: UUID, *, force: Force = False) -> PlanArtifacts:
     """The files that apply a saved plan. 409 for a plan that does not fit, unless forced."""
-    return await service.list_artifacts(session, plan_id, force=force)
+    return await saved_plans.list_artifacts(session, plan_id, force=force)
 
 
 @router.get(
@@ -216,6 +216,6 @@ async def plan_artifacts_get(
     force: Force = False,
 ) -> Response:
     """One file, as it is applied. 409 for a plan that does not fit, unless forced."""
-    artifact = await service.get_artifact(session, plan_id, kind, force=force)
+    artifact = await saved_plans.get_artifact(session, plan_id, kind, force=force)
     headers = {"Content-Disposition": f'{disposition}; filename="{artifact.filename}"'}
     return Response(artifact.content, media_type=artifact.media_type, headers=headers)

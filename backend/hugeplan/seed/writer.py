@@ -13,7 +13,7 @@ import msgspec
 import psycopg
 from psycopg import Connection, sql
 
-from hugeplan.benchmarks.records import run_record, wins_records
+from hugeplan.benchmarks.records import RunRecord, WinsRecord, run_record, wins_records
 from hugeplan.documents.decoding import convert
 from hugeplan.documents.kept import pack
 from hugeplan.documents.report import Report
@@ -29,6 +29,7 @@ from hugeplan.seed.fleet import Machine, SyntheticNode, nodes
 from hugeplan.seed.runs import synthetic_run
 
 _PAGE_2M = 2 * MIB
+_OFTEN_MEASURED = 10
 _JSON_COLUMNS = frozenset(
     {"labels", "pools", "spool", "inventory", "sample", "processes", "collectors", "findings", "measured", "sections"}
 )
@@ -36,20 +37,35 @@ _JSON_COLUMNS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SeedOptions:
-    """What to make. ``samples`` and ``runs`` are per node; ``history_days`` is how far roll-ups reach back."""
+    """What to make. ``samples`` and ``runs`` are per node; ``history_days`` is how far roll-ups reach back.
+
+    ``most_runs``: runs of every tenth node, where that is more than ``runs``: a few nodes are measured often.
+    """
 
     nodes: int
     seed: int
     samples: int = 24
     runs: int = 1
     history_days: int = 30
+    most_runs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What all runs of one machine type have in common: only their ids and times differ."""
+
+    document: TlbbenchDocument
+    packed: bytes
+    record: RunRecord
+    wins: list[WinsRecord]
 
 
 @dataclass(slots=True)
 class _Rows:
-    """Rows by table, in the order of ``columns``."""
+    """Rows by table, in the order of ``columns``, and the documents of runs that were made for them."""
 
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    documents: dict[tuple[str, bool], _Measured] = field(default_factory=dict)
 
     def add(self, table: str, row: dict[str, Any]) -> None:
         self.tables.setdefault(table, []).append(row)
@@ -61,7 +77,7 @@ def seed_fleet(url: str, options: SeedOptions, say: Callable[[str], None] = lamb
     with psycopg.connect(url, application_name="hugeplan seed") as connection:
         _remove_synthetic(connection)
         made = _copy_nodes(connection, options, now)
-        say(f"{made} nodes with {options.runs} runs each")
+        say(f"{made} nodes with their runs")
         _history(connection, options, now)
         say(f"{made * options.samples} samples, {options.history_days} days of roll-ups")
     with psycopg.connect(url, autocommit=True) as connection:
@@ -79,11 +95,11 @@ def _remove_synthetic(connection: Connection[Any]) -> None:
 
 
 def _copy_nodes(connection: Connection[Any], options: SeedOptions, now: datetime) -> int:
-    documents: dict[tuple[str, bool], tuple[TlbbenchDocument, bytes]] = {}
     rows = _Rows()
     made = 0
     for synthetic in nodes(options.nodes, options.seed, now.isoformat()):
-        _add_node(rows, synthetic, options, now, documents)
+        runs = max(options.runs, options.most_runs) if made % _OFTEN_MEASURED == 0 else options.runs
+        _add_node(rows, synthetic, options, runs if synthetic.measured else 0, now)
         made += 1
         if made % 1000 == 0:
             _flush(connection, rows)
@@ -95,8 +111,8 @@ def _add_node(
     rows: _Rows,
     synthetic: SyntheticNode,
     options: SeedOptions,
+    runs: int,
     now: datetime,
-    documents: dict[tuple[str, bool], tuple[TlbbenchDocument, bytes]],
 ) -> None:
     arrived = now - timedelta(seconds=synthetic.silent_seconds)
     report = convert(Report, synthetic.report)
@@ -111,8 +127,8 @@ def _add_node(
         findings=[],
         planned=planned,
     )
-    for number in range(options.runs if synthetic.measured else 0):
-        _add_run(rows, node, synthetic, arrived - timedelta(days=number), documents)
+    for number in range(runs):
+        _add_run(rows, node, synthetic, arrived, number)
     node.apply(_incoming(synthetic, report, arrived), None, SavedPlans())
     rows.add(
         "nodes",
@@ -153,34 +169,33 @@ def _add_node(
         )
 
 
-def _add_run(
-    rows: _Rows,
-    node: Node,
-    synthetic: SyntheticNode,
-    started: datetime,
-    documents: dict[tuple[str, bool], tuple[TlbbenchDocument, bytes]],
-) -> None:
-    document, packed = _document(synthetic.machine, synthetic.fractured, started, documents)
+def _add_run(rows: _Rows, node: Node, synthetic: SyntheticNode, arrived: datetime, number: int) -> None:
+    """The run of ``number`` days ago. The newest is the first, and the only one that the node's state is made of."""
+    started = arrived - timedelta(days=number)
+    made = _measured(rows, synthetic.machine, synthetic.fractured, started)
     run_id = uuid.uuid5(node.id, started.isoformat())
-    record = run_record(document, node_id=node.id, run_id=run_id, received_at=started)
-    record.started_at = record.ordered_at = started
-    node.measured = with_run(node.measured, record, document)
-    rows.add("runs", {**msgspec.structs.asdict(record), "document": packed})
-    for wins in wins_records(document, node_id=node.id, run_id=run_id):
-        rows.add("run_wins", msgspec.structs.asdict(wins))
+    ids = {"node_id": node.id, "id": run_id}
+    record = msgspec.structs.replace(made.record, **ids, started_at=started, stored_at=started, ordered_at=started)
+    if number == 0:
+        node.measured = with_run(node.measured, record, made.document)
+    rows.add("runs", {**msgspec.structs.asdict(record), "document": made.packed})
+    for wins in made.wins:
+        rows.add("run_wins", {**msgspec.structs.asdict(wins), "node_id": node.id, "run_id": run_id})
 
 
-def _document(
-    machine: Machine,
-    fractured: bool,
-    started: datetime,
-    documents: dict[tuple[str, bool], tuple[TlbbenchDocument, bytes]],
-) -> tuple[TlbbenchDocument, bytes]:
+def _measured(rows: _Rows, machine: Machine, fractured: bool, started: datetime) -> _Measured:
     key = (machine.brand, fractured)
-    if key not in documents:
+    if key not in rows.documents:
         content = synthetic_run(machine, started.isoformat(), fractured=fractured)
-        documents[key] = (convert(TlbbenchDocument, content), pack(json.dumps(content).encode()))
-    return documents[key]
+        document = convert(TlbbenchDocument, content)
+        nobody = uuid.UUID(int=0)
+        rows.documents[key] = _Measured(
+            document=document,
+            packed=pack(json.dumps(content).encode()),
+            record=run_record(document, node_id=nobody, run_id=nobody, received_at=started),
+            wins=wins_records(document, node_id=nobody, run_id=nobody),
+        )
+    return rows.documents[key]
 
 
 def _incoming(synthetic: SyntheticNode, report: Report, arrived: datetime) -> Incoming:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
+import pytest
+from support.kubernetes_objects import listing, node, postgres
 from support.reports import report, run
 from support.service import Service
 
@@ -17,9 +20,15 @@ SCENARIO = {
     "node": {"numa_nodes": [{"id": 0, "memory": "64GiB"}]},
     "databases": [{"name": "a", "engine": "postgresql", "version": "17", "settings": {"shared_buffers": "8GB"}}],
 }
-NO_ROW = NO_CHANGE | {
-    "session_create",  # a login: no change by somebody who is known yet; tests/access/test_oidc.py has the provider's
+ELSEWHERE = {
+    "session_create",
+    "session_delete",
+    "sessions_end",
+    "enrolment_approvals_create",
+    "imports_kubernetes",
+    "imports_scenarios",
 }
+"""Those that need more than one call to be reached: each has a test of its own below."""
 
 
 def unsafe_operations(service: Service) -> set[str]:
@@ -45,7 +54,7 @@ async def test_every_mutating_route_writes_its_row(service: Service, admin: http
     machine = f"{1:032x}"
     agent = await service.client_as(Role.AGENT, machine_id=machine)
     stored = await call("reports_create", "POST", "/reports", agent, json=report(machine_id=machine, run=run()))
-    node, measured = f"/nodes/{stored['node_id']}", f"/runs/{stored['run_id']}"
+    path, measured = f"/nodes/{stored['node_id']}", f"/runs/{stored['run_id']}"
 
     made = await call("scenarios_create", "POST", "/scenarios", json={"name": "s", "scenario": SCENARIO})
     scenario = f"/scenarios/{made['id']}"
@@ -62,10 +71,10 @@ async def test_every_mutating_route_writes_its_row(service: Service, admin: http
     await call("plan_verification_create", "POST", f"/plans/{plan['id']}/verification")
     await call("scenarios_delete", "DELETE", scenario, headers={"If-Match": '"2"'})
 
-    await call("node_labels_replace", "PUT", f"{node}/labels", json={"labels": {"team": "a"}})
+    await call("node_labels_replace", "PUT", f"{path}/labels", json={"labels": {"team": "a"}})
     pools = {"pools": [{"page_bytes": 2 * 1024**2, "pages": 8}]}
-    await call("node_plan_in_force_replace", "PUT", f"{node}/plan-in-force", json=pools)
-    await call("node_plan_in_force_delete", "DELETE", f"{node}/plan-in-force")
+    await call("node_plan_in_force_replace", "PUT", f"{path}/plan-in-force", json=pools)
+    await call("node_plan_in_force_delete", "DELETE", f"{path}/plan-in-force")
     await call("runs_mark", "PUT", f"{measured}/mark", json={"bad": True, "reason": "noise"})
     await call("runs_delete", "DELETE", measured)
 
@@ -73,13 +82,10 @@ async def test_every_mutating_route_writes_its_row(service: Service, admin: http
         "fleet_plans_create", "POST", "/fleet/plan", json={"scenario": {"databases": SCENARIO["databases"]}}
     )
     await call("fleet_plans_cancel", "POST", f"/fleet/plans/{job['id']}/cancel")
-    await call("nodes_delete", "DELETE", node)
+    await call("nodes_delete", "DELETE", path)
 
     hook = await call("webhooks_create", "POST", "/webhooks", json={"name": "w", "url": "http://127.0.0.1:9/hook"})
     await call("webhooks_delete", "DELETE", f"/webhooks/{hook['id']}")
-    kubernetes = {"apiVersion": "v1", "kind": "List", "items": []}
-    found = await admin.post(f"{API}/imports/kubernetes", json=kubernetes)
-    assert found.status_code in {200, 422}
     await call("files_lint", "POST", "/lint", json={"files": [{"name": "sysctl.conf", "text": "vm.nr_hugepages = 8"}]})
 
     token = await call("tokens_create", "POST", "/tokens", json={"name": "x", "role": "viewer"})
@@ -93,11 +99,99 @@ async def test_every_mutating_route_writes_its_row(service: Service, admin: http
     for event in (await admin.get(f"{API}/audit", params={"limit": 500})).json()["items"]:
         rows[event["action"]] = rows.get(event["action"], 0) + 1
     for name in done:
-        assert (name in rows) is (name not in NO_ROW), name
-    # Those that need more than one call to be reached are listed, so that a new route is noticed.
-    elsewhere = {
-        "session_create", "session_delete", "sessions_end",  # test_browser_sessions.py
-        "enrolment_approvals_create",  # test_machines.py
-        "imports_kubernetes", "imports_scenarios",  # tests/imports
-    }  # fmt: skip
-    assert unsafe_operations(service) == done.keys() | elsewhere
+        assert (name in rows) is (name not in NO_CHANGE), name
+    assert unsafe_operations(service) == done.keys() | ELSEWHERE
+    tested = {name.removeprefix("test_").partition("_is_audited")[0] for name in vars(TestRow) if "_is_audited" in name}
+    assert tested == ELSEWHERE
+
+
+class TestRow:
+    """One operation each: the change is there, and the one new row says who did what to what."""
+
+    @pytest.fixture(autouse=True)
+    def begun(self) -> None:
+        """The log keeps the rows of other tests: nobody can delete them."""
+        self.since = datetime.now(UTC)
+
+    async def rows(self, admin: httpx.AsyncClient, action: str) -> list[dict[str, Any]]:
+        """The rows of an action since the test began."""
+        parameters = {"action": action, "from": self.since.isoformat()}
+        found: list[dict[str, Any]] = (await admin.get(f"{API}/audit", params=parameters)).json()["items"]
+        return found
+
+    async def row(self, admin: httpx.AsyncClient, action: str) -> dict[str, Any]:
+        """The only one of them."""
+        (found,) = await self.rows(admin, action)
+        return found
+
+    @staticmethod
+    async def browser(service: Service, role: Role) -> tuple[httpx.AsyncClient, str]:
+        """A client that is logged in, and its session's id."""
+        client = service.client()
+        opened = await client.post(f"{API}/session", json={"token": await service.token(role)})
+        assert opened.status_code == 201
+        client.headers["X-CSRF-Token"] = opened.json()["csrf_token"]
+        (own,) = [one for one in (await client.get(f"{API}/sessions")).json()["items"] if one["is_current"]]
+        return client, own["id"]
+
+    async def test_session_create_is_audited(self, service: Service, admin: httpx.AsyncClient) -> None:
+        client, session_id = await self.browser(service, Role.VIEWER)
+        assert (await client.get(f"{API}/nodes")).status_code == 200
+        row = await self.row(admin, "session_create")
+        assert (row["subject_kind"], row["subject_id"]) == ("session", session_id)
+        assert (row["actor_name"], row["actor_role"]) == ("test viewer", "viewer")
+
+    async def test_a_login_that_is_refused_is_not_a_change(self, service: Service, admin: httpx.AsyncClient) -> None:
+        assert (await service.client().post(f"{API}/session", json={"token": "hp_wrong"})).status_code == 401
+        assert await self.rows(admin, "session_create") == []
+
+    async def test_session_delete_is_audited(self, service: Service, admin: httpx.AsyncClient) -> None:
+        client, session_id = await self.browser(service, Role.PLANNER)
+        secret = dict(client.cookies)
+        assert (await client.delete(f"{API}/session")).status_code == 204
+        client.cookies.update(secret)
+        assert (await client.get(f"{API}/nodes")).status_code == 401
+        row = await self.row(admin, "session_delete")
+        assert (row["subject_kind"], row["subject_id"], row["actor_name"]) == ("session", session_id, "test planner")
+
+    async def test_sessions_end_is_audited(self, service: Service, admin: httpx.AsyncClient) -> None:
+        client, session_id = await self.browser(service, Role.VIEWER)
+        assert (await admin.delete(f"{API}/sessions/{session_id}")).status_code == 204
+        assert (await client.get(f"{API}/nodes")).status_code == 401
+        row = await self.row(admin, "sessions_end")
+        # Who ended it, not whose it was.
+        assert (row["subject_id"], row["actor_name"]) == (session_id, "test admin")
+
+    async def test_enrolment_approvals_create_is_audited(self, service: Service, admin: httpx.AsyncClient) -> None:
+        enroller = await service.client_as(Role.ENROLMENT)
+        body = {"machine_id": "c" * 32, "node_name": "n"}
+        assert (await enroller.post(f"{API}/enrolments", json=body)).status_code == 201
+        assert (await enroller.post(f"{API}/enrolments", json=body)).status_code == 409
+        yes = await admin.post(f"{API}/enrolments/approvals", json={"machine_id": body["machine_id"]})
+        assert yes.status_code == 201
+        assert (await enroller.post(f"{API}/enrolments", json=body)).status_code == 201
+        row = await self.row(admin, "enrolment_approvals_create")
+        assert (row["subject_kind"], row["subject_id"]) == ("machine", body["machine_id"])
+        assert row["actor_name"] == "test admin"
+
+    async def test_imports_kubernetes_is_audited(self, admin: httpx.AsyncClient, planner: httpx.AsyncClient) -> None:
+        cluster = listing(
+            node("db-1", pools={"2Mi": "2Gi", "1Gi": "0"}),
+            postgres("pg-0", "db-1", {"shared_buffers": "4GB"}, limits={"memory": "12Gi", "hugepages-2Mi": "2Gi"}),
+        )
+        headers = {"Content-Type": "application/json"}
+        kept = await planner.post(f"{API}/imports/kubernetes?save=true", content=cluster.encode(), headers=headers)
+        assert kept.status_code == 200, kept.text
+        (scenario,) = (await planner.get(f"{API}/scenarios")).json()["items"]
+        assert scenario["name"] == "db-1 (imported)"
+        row = await self.row(admin, "imports_kubernetes")
+        assert (row["actor_name"], row["actor_role"]) == ("test planner", "planner")
+
+    async def test_imports_scenarios_is_audited(self, admin: httpx.AsyncClient, planner: httpx.AsyncClient) -> None:
+        body = {"source": "a table", "scenarios": [{"name": "w", "scenario": SCENARIO}]}
+        kept = await planner.post(f"{API}/imports/scenarios", json=body)
+        assert kept.status_code == 200, kept.text
+        (scenario,) = (await planner.get(f"{API}/scenarios")).json()["items"]
+        assert scenario["name"] == "w"
+        row = await self.row(admin, "imports_scenarios")
+        assert (row["actor_name"], row["actor_role"]) == ("test planner", "planner")

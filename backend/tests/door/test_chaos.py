@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.chaos.clock_steps import clock_steps
 from tools.chaos.database_away import database_away
 from tools.chaos.disk_full import disk_full
 from tools.chaos.forged_tokens import forged_tokens
@@ -38,6 +39,10 @@ def test_kills_go_on_where_they_ended(tmp_path: Path) -> None:
 
 def test_forged_tokens_are_refused_and_agents_go_on(tmp_path: Path) -> None:
     judge(forged_tokens(tmp_path, tokens=300))
+
+
+def test_steps_of_the_clock_lose_and_freeze_nothing(tmp_path: Path) -> None:
+    judge(clock_steps(tmp_path, reports=5))
 
 
 def test_service_returns_with_its_database(tmp_path: Path) -> None:

@@ -278,3 +278,17 @@ class TestRefusing:
     async def test_anonymous_may_not_report(self, service: Service) -> None:
         assert_problem(await service.client().post(URL, json=report()), 401, "unauthenticated")
         assert await counts(service) == NOTHING
+
+
+@pytest.mark.parametrize(("ahead", "follows"), [(timedelta(hours=6), True), (timedelta(seconds=20), False)])
+async def test_a_node_follows_its_reports_after_the_clock_was_stepped_back(
+    service: Service, agent: httpx.AsyncClient, ahead: timedelta, follows: bool
+) -> None:
+    assert (await agent.post(URL, json=report(node_name="before"))).status_code == 201
+    async with service.database.write() as session:
+        await session.execute(text("UPDATE nodes SET sampled_at = :at"), {"at": datetime.now(UTC) + ahead})
+    # A newest sample that is a little ahead is one that arrived at the same moment: the older one stays behind it.
+    assert (await agent.post(URL, json=report(node_name="after"))).status_code == 201
+    async with service.database.read() as session:
+        name = (await session.execute(select(NodeRow.name))).scalar_one()
+    assert name == ("after" if follows else "before")

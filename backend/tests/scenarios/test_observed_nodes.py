@@ -75,7 +75,8 @@ async def test_the_history_of_the_node_counts(service: Service, planner: httpx.A
     node_id = await stored(service, *busy, example())
     plan = (await planner.post(PREVIEW, json={"node_id": node_id, "scenario": {}})).json()["plan"]
     rest = plan["now"]["tenants"][-1]
-    assert "13 samples" in rest["basis"]
+    # What the service keeps of thirteen samples, one per hour: the largest of each hour.
+    assert "13 hourly maxima" in rest["basis"]
     assert rest["planned_bytes"] >= rest["now_bytes"] + 12 * 2**27
 
 

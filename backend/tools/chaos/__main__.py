@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from tools.chaos.clock_steps import clock_steps
 from tools.chaos.database_away import database_away
 from tools.chaos.disk_full import disk_full
 from tools.chaos.forged_tokens import forged_tokens
@@ -33,6 +34,7 @@ def parts(arguments: argparse.Namespace) -> dict[str, Part]:
             seconds=arguments.seconds,
         ),
         "forged-tokens": partial(forged_tokens, tokens=300 if short else 10_000),
+        "clock-steps": partial(clock_steps, reports=5 if short else 100),
         "database-away": partial(database_away, seconds=3 if short else arguments.away_seconds),
         "pool-exhausted": partial(pool_exhausted, seconds=3 if short else 30),
         "disk-full": partial(disk_full, seconds=5 if short else 60),
@@ -43,8 +45,8 @@ def parts(arguments: argparse.Namespace) -> dict[str, Part]:
 def main() -> int:
     """Run; exit status 1 when something was lost, doubled, refused or did not return."""
     parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
-    parser.add_argument("part", nargs="*", help="kills, forged-tokens, database-away, pool-exhausted,"
-                        " disk-full, migration (default: all)")  # fmt: skip
+    parser.add_argument("part", nargs="*", help="kills, forged-tokens, clock-steps, database-away,"
+                        " pool-exhausted, disk-full, migration (default: all)")  # fmt: skip
     parser.add_argument("--short", action="store_true", help="the short form of the tests")
     parser.add_argument("--server-kills", type=int, default=50)
     parser.add_argument("--postgres-kills", type=int, default=20)

@@ -33,7 +33,7 @@ from hugeplan.db.session import Database
 from hugeplan.settings import Settings
 
 HOUSE = Path(__file__).resolve().parents[3]
-RECOVERY_SECONDS = 180.0
+RECOVERY_SECONDS = 300.0
 AGENTS = 4
 # One for all threads: a client of its own for each request would load the certificates of the world each time.
 CLIENT = httpx.Client(trust_env=False, verify=False)  # noqa: S501 - plain HTTP on loopback

@@ -77,20 +77,25 @@ class Batch:
         machines = sorted({incoming.machine_id for incoming in self._incoming})
         with_runs = any(incoming.run_id for incoming in self._incoming)
         execute = self._connection.execute
-        tokens = await execute(statements.TOKENS, [[incoming.token_id for incoming in self._incoming]])
         nodes = await execute(statements.LOCK_NODES, [machines])
-        seen = await execute(
-            statements.SEEN_REPORTS,
+        found = await execute(
+            statements.TOKENS_AND_SEEN,
             [
+                [incoming.token_id for incoming in self._incoming],
                 [incoming.machine_id for incoming in self._incoming],
                 [incoming.report_id for incoming in self._incoming],
                 [incoming.content_sha256 for incoming in self._incoming],
             ],
         )
-        bound = dict(await tokens.fetchall())
         for row in await nodes.fetchall():
             self._nodes[row[1]] = _node(row)
-        known = {(row[0], row[1]): row for row in await seen.fetchall()}
+        bound: dict[UUID, str | None] = {}
+        known: dict[tuple[str, UUID], tuple[Any, ...]] = {}
+        for token_id, owner, *seen in await found.fetchall():
+            if token_id is not None:
+                bound[token_id] = owner
+            if seen[2] is not None:
+                known[seen[0], seen[1]] = tuple(seen)
         in_force = {node.plan_id for node in self._nodes.values() if node.plan_id is not None}
         await self._plans.read(self._connection, in_force, again=self._newly_labelled())
         if with_runs and self._nodes:
@@ -175,8 +180,9 @@ class Batch:
         new = [node for node in nodes if node.is_new]
         if new and not await self._insert_nodes(new):
             return False
-        await self._update_nodes([node for node in nodes if not node.is_new])
-        await self._insert_reports()
+        before = [node for node in nodes if not node.is_new]
+        await self._update_nodes(before)
+        await self._insert_reports([node for node in before if "name" in node.columns])
         if self._runs:
             await self._insert_runs(nodes)
         for machine_id, token_id in self._binds:
@@ -227,11 +233,8 @@ class Batch:
         return True
 
     async def _update_nodes(self, nodes: Sequence[Node]) -> None:
+        """What changes on nodes beside their newest sample."""
         execute = self._connection.execute
-        sampled = [node for node in nodes if "name" in node.columns]
-        if sampled:
-            changed = [{"id": node.id, "findings": [], **node.columns, **_sampled_state(node)} for node in sampled]
-            await execute(statements.UPDATE_NODES, [_json(changed)])
         late = [node for node in nodes if "name" not in node.columns]
         if late:
             rows = [{"id": node.id, "last_report_at": node.columns["last_report_at"]} for node in late]
@@ -244,8 +247,10 @@ class Batch:
             ]
             await execute(statements.UPDATE_RUN_OF_NODE, [_json(rows)])
 
-    async def _insert_reports(self) -> None:
+    async def _insert_reports(self, sampled: Sequence[Node]) -> None:
+        """The reports with their samples, and the nodes that these samples changed."""
         stored = self._stored
+        changed = [{"id": node.id, "findings": [], **node.columns, **_sampled_state(node)} for node in sampled]
         samples = [sample_record(incoming, node.id) for incoming, node in stored if incoming.parsed]
         await self._connection.execute(
             statements.INSERT_REPORTS,
@@ -260,6 +265,7 @@ class Batch:
                 "states": [_PARSED if incoming.parsed is not None else _NEWER for incoming, _ in stored],
                 "tokens": [incoming.token_id for incoming, _ in stored],
                 "samples": _json(samples),
+                "changed": _json(changed),
             },
         )
 

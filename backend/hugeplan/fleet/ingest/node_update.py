@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -21,6 +21,9 @@ from hugeplan.fleet.hardware_state import MeasuredState, with_run
 from hugeplan.fleet.ingest.in_force import LABEL, SavedPlans, Verification, labelled_plan, pools_of, verified
 from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.planner.model import HardwareFacts
+
+CLOCK_TOLERANCE: Final = timedelta(minutes=1)
+"""Reports that arrive together are taken in any order; a step of the clock is more than this."""
 
 
 class KeptFinding(NodeFinding, frozen=True, kw_only=True):
@@ -60,10 +63,17 @@ class Node:
             self._event(incoming.received_at, "node_added", text=f"{report.node_name} reported for the first time.")
         if run is not None and report.run is not None:
             self._apply_run(run, report.run, incoming.facts)
-        if self.sampled_at is None or incoming.taken_at >= self.sampled_at:
+        if self._is_newest(incoming):
             self._follow_label(incoming, labelled_plan(report.labels | self.labels_set), plans)
             self._apply_sample(incoming, report)
             self._verify(incoming, plans)
+
+    def _is_newest(self, incoming: Incoming) -> bool:
+        """Whether a report says how the node is now. One dated ahead of the server's clock was taken before the clock
+        was stepped back, and says nothing about what comes later.
+        """
+        at = self.sampled_at
+        return at is None or incoming.taken_at >= at or at > incoming.received_at + CLOCK_TOLERANCE
 
     def introduce(self, incoming: Incoming, report: Report) -> None:
         """Make a new node known by a report of a newer schema, of which nothing else is believed."""

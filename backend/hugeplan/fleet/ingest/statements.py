@@ -72,10 +72,6 @@ def _update(table: str, key: str, columns: dict[str, str]) -> str:
     )
 
 
-TOKENS: Final = """
-SELECT id, machine_id FROM tokens
-WHERE id = ANY(%s) AND role = 'agent' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
-"""
 BIND_TOKEN: Final = "UPDATE tokens SET machine_id = %s WHERE id = %s AND machine_id IS NULL"  # noqa: S105
 
 LOCK_NODES: Final = """
@@ -86,14 +82,20 @@ WHERE n.machine_id = ANY(%s) ORDER BY n.machine_id FOR UPDATE OF n
 """
 """The lock puts concurrent reports of one machine in a row; the order keeps two batches from waiting for each other."""
 
-SEEN_REPORTS: Final = """
-SELECT n.machine_id, r.report_id, r.node_id, r.content_sha256, r.run_id, r.state, d.document
-FROM unnest(%s::text[], %s::uuid[], %b::bytea[]) AS w(machine_id, report_id, sha256)
-JOIN nodes n ON n.machine_id = w.machine_id JOIN reports r ON r.node_id = n.id AND r.report_id = w.report_id
+TOKENS_AND_SEEN: Final = """
+SELECT t.id, t.machine_id, w.machine_id, w.report_id, r.node_id, r.content_sha256, r.run_id, r.state, d.document
+FROM unnest(%s::uuid[], %s::text[], %s::uuid[], %b::bytea[]) AS w(token_id, machine_id, report_id, sha256)
+LEFT JOIN tokens t ON t.id = w.token_id AND t.role = 'agent' AND t.revoked_at IS NULL
+    AND (t.expires_at IS NULL OR t.expires_at > now())
+LEFT JOIN nodes n ON n.machine_id = w.machine_id
+LEFT JOIN reports r ON r.node_id = n.id AND r.report_id = w.report_id
 LEFT JOIN report_documents d ON r.content_sha256 <> w.sha256 AND d.node_id = r.node_id AND d.report_id = r.report_id
     AND d.received_at = r.received_at
 """
-"""The document comes along only where the bytes are not those that were stored."""
+"""For each report its token, where that is good, and the report that is stored by its id, where there is one. It comes
+after the lock: a statement sees what was committed before it began. The document comes along only where the bytes are
+not those that were stored.
+"""
 
 PUT_IN_FORCE: Final = """
 INSERT INTO plans_in_force (node_id, plan_id, pools, source, since, set_by)
@@ -118,14 +120,6 @@ INSERT_NODES: Final = (
 INSERT_STATES: Final = _insert("node_states", {"node_id": "uuid"} | _STATE_COLUMNS | _FINDINGS)
 _LAST_REPORT: Final = "greatest(nodes.last_report_at, r.last_report_at)"
 """A marked report that is taken again arrived before others that are known."""
-
-UPDATE_NODES: Final = f"""
-WITH rows AS MATERIALIZED (SELECT * FROM {_records({"id": "uuid"} | NODE_COLUMNS | _STATE_COLUMNS | _FINDINGS)}),
-state AS (UPDATE node_states SET {_changes(_STATE_COLUMNS | _FINDINGS)} FROM rows r WHERE node_states.node_id = r.id)
-UPDATE nodes SET {_changes(NODE_COLUMNS).replace("= r.last_report_at", f"= {_LAST_REPORT}")} FROM rows r
-WHERE nodes.id = r.id
-"""  # noqa: S608 - constants
-"""A node and its state, from one parameter."""
 
 UPDATE_LAST_REPORT: Final = f"""
 UPDATE nodes SET last_report_at = {_LAST_REPORT}
@@ -194,6 +188,16 @@ INSERT_REPORTS: Final = f"""
 WITH rows AS MATERIALIZED (
     SELECT * FROM {_records(_SAMPLE_COLUMNS | _ROLLED_UP_ONLY, "%(samples)s")}
 ),
+changed AS MATERIALIZED (
+    SELECT * FROM {_records({"id": "uuid"} | NODE_COLUMNS | _STATE_COLUMNS | _FINDINGS, "%(changed)s")}
+),
+state AS (
+    UPDATE node_states SET {_changes(_STATE_COLUMNS | _FINDINGS)} FROM changed r WHERE node_states.node_id = r.id
+),
+node AS (
+    UPDATE nodes SET {_changes(NODE_COLUMNS).replace("= r.last_report_at", f"= {_LAST_REPORT}")} FROM changed r
+    WHERE nodes.id = r.id
+),
 document AS (
     INSERT INTO report_documents (node_id, report_id, received_at, document)
     SELECT * FROM unnest(%(nodes)s::uuid[], %(reports)s::uuid[], %(received)s::timestamptz[], %(documents)b::bytea[])
@@ -209,7 +213,9 @@ INSERT INTO reports (node_id, report_id, received_at, content_sha256, run_id, sc
 SELECT * FROM unnest(%(nodes)s::uuid[], %(reports)s::uuid[], %(received)s::timestamptz[], %(hashes)b::bytea[],
     %(runs)s::uuid[], %(versions)s::smallint[], %(states)s::text[])
 """  # noqa: S608 - constants
-"""What every report adds, in one statement: each of its parts as a statement of its own costs as much again."""
+"""What every report adds and changes, in one statement: each of its parts as a statement of its own costs as much
+again. ``changed`` are the nodes that were there before, with their states.
+"""
 
 DELETE_FINDINGS: Final = "DELETE FROM node_findings WHERE node_id = ANY(%s)"
 INSERT_FINDINGS: Final = (

@@ -67,10 +67,14 @@ class Meminfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryHistory:
-    """Measured use: parallel tuples of seconds since the epoch and bytes, sorted by time."""
+    """Measured use: parallel tuples of seconds since the epoch and bytes, sorted by time.
+
+    ``values_are`` says what one value is, in the plural and as an operator reads it: ``hourly maxima``.
+    """
 
     times_seconds: tuple[float, ...]
     used_bytes: tuple[int, ...]
+    values_are: str = "samples"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

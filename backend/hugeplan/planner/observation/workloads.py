@@ -194,6 +194,7 @@ class _History:
     """Times of the history, and ordinary memory that no unit held at each of them."""
 
     times: tuple[float, ...]
+    values_are: str
     outside_bytes: tuple[int, ...] | None
     days: float
 
@@ -201,11 +202,16 @@ class _History:
     def of(cls, sample: NodeSample, units_bytes: int, matched: Sequence[Match]) -> _History:
         history = sample.ordinary_history
         if history is None or len(history.used_bytes) < 2:
-            return cls(times=(sample.taken_at_seconds or 0.0,), outside_bytes=None, days=0.0)
+            return cls(times=(sample.taken_at_seconds or 0.0,), values_are="samples", outside_bytes=None, days=0.0)
         own = _database_bytes(sample.units or (), matched).get(None, 0)
         outside = _outside(history, units_bytes + own)
         span = history.times_seconds[-1] - history.times_seconds[0]
-        return cls(times=history.times_seconds, outside_bytes=outside, days=span / SECONDS_PER_DAY)
+        return cls(
+            times=history.times_seconds,
+            values_are=history.values_are,
+            outside_bytes=outside,
+            days=span / SECONDS_PER_DAY,
+        )
 
 
 @lru_cache(maxsize=64)
@@ -224,7 +230,7 @@ def _tenant(share: _Share, name: str, history: _History, risk: float) -> Tenant:
         if share.name == EVERYTHING_ELSE:
             times, values = history.times, history.outside_bytes
             span = f"{history.days:.2g} days" if history.days >= 1 else f"{history.days * 24:.2g} hours"
-            observed = f"observed, p{100 * (1 - risk):.4g} of {span}, {len(history.times)} samples"
+            observed = f"observed, p{100 * (1 - risk):.4g} of {span}, {len(history.times)} {history.values_are}"
     return Tenant(
         name=name,
         kind="service",
