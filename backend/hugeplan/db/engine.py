@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from hugeplan.settings import Settings
@@ -20,6 +21,8 @@ def create_engine(settings: Settings) -> AsyncEngine:
         # A ping before use: after the database restarted, the first request must not fail on a dead connection.
         pool_pre_ping=True,
         hide_parameters=True,
+        # Lists carry several documents per row; the standard library's decoder took a seventh of a list's time.
+        json_deserializer=msgspec.json.decode,
         connect_args={
             "connect_timeout": max(2, round(settings.database_timeout_seconds)),
             "application_name": APPLICATION_NAME,
