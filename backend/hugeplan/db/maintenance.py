@@ -172,7 +172,7 @@ def _old_rows(settings: Settings, now: datetime) -> Iterator[tuple[str, dict[str
     yield _batch("events", "at < :before"), before(settings.event_retention_days)
     yield _DELETE_RUNS, before(settings.run_retention_days)
     if settings.silent_node_retention_days:
-        yield _batch("nodes", "last_report_at < :before"), before(settings.silent_node_retention_days)
+        yield _DELETE_SILENT_NODES, before(settings.silent_node_retention_days) | {"now": now}
     for table in ("browser_sessions", "login_links", "oidc_logins", "enrolment_approvals"):
         yield _batch(table, "expires_at < :before"), {"before": now}
     # The audit log keeps what is to be known of them.
@@ -188,6 +188,19 @@ DELETE FROM runs WHERE (node_id, id) IN (
     ) AND r.id IS DISTINCT FROM CAST(s.measured -> 'latest' ->> 'run_id' AS uuid)
     LIMIT :limit
 )
+"""
+
+
+# Nobody asked for this deletion, so the audit log says why the node is gone.
+_DELETE_SILENT_NODES = """
+WITH gone AS (
+    DELETE FROM nodes WHERE ctid IN (SELECT ctid FROM nodes WHERE last_report_at < :before LIMIT :limit)
+    RETURNING id, name, last_report_at
+)
+INSERT INTO audit_events (at, actor_name, action, subject_kind, subject_id, detail)
+SELECT :now, 'retention', 'nodes_delete', 'nodes', CAST(id AS text),
+    jsonb_build_object('name', name, 'last_report_at', last_report_at)
+FROM gone
 """
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from conftest import MIGRATIONS
 from sqlalchemy import text
-from support.reports import report
+from support.reports import report, run
 
 from hugeplan.access import service as access
 from hugeplan.access.schemas import Role
@@ -35,9 +35,11 @@ async def fresh(own_database_url: str) -> AsyncIterator[tuple[Database, Settings
     await database.dispose()
 
 
-async def store(database: Database, settings: Settings, taken_at: datetime, **memory: Any) -> None:
-    """Store a report taken at a time."""
-    document = report()
+async def store(
+    database: Database, settings: Settings, taken_at: datetime, *, ran: dict[str, Any] | None = None, **memory: Any
+) -> None:
+    """Store a report taken at a time, perhaps with a run."""
+    document = report() if ran is None else report(run=ran)
     document["sample"]["taken_at"] = taken_at.isoformat()
     document["sample"]["memory"] |= memory
     raw = json.dumps(document).encode()
@@ -108,6 +110,33 @@ async def test_retention_drops_what_is_past_it_and_nothing_else(fresh: tuple[Dat
     assert await rows(database, "SELECT count(*) FROM nodes") == [(1,)]
     gone = maintenance.partition_name("samples", NOW.date())
     assert await rows(database, f"SELECT 1 FROM pg_class WHERE relname = '{gone}'") == []
+
+
+async def test_runs_past_their_age_go_but_the_source_of_a_nodes_facts_stays(fresh: tuple[Database, Settings]) -> None:
+    database, settings = fresh
+    for started_at in ("2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"):
+        await store(database, settings, NOW, ran=run(started_at=started_at))
+    await maintenance.maintain(database, settings, NOW + timedelta(days=settings.run_retention_days - 1))
+    assert await rows(database, "SELECT count(*) FROM runs") == [(2,)]
+    await maintenance.maintain(database, settings, NOW + timedelta(days=settings.run_retention_days + 1))
+    (source,) = await rows(database, "SELECT latest_run_id FROM nodes")
+    assert await rows(database, "SELECT id FROM runs") == [source]
+
+
+async def test_a_node_that_is_silent_for_long_goes_and_the_audit_log_says_so(fresh: tuple[Database, Settings]) -> None:
+    database, settings = fresh
+    await store(database, settings, NOW)
+    ((node_id, name),) = await rows(database, "SELECT CAST(id AS text), name FROM nodes")
+    await maintenance.maintain(database, settings, NOW + timedelta(days=3000))
+    assert await rows(database, "SELECT count(*) FROM nodes") == [(1,)], "by default no node is removed"
+    limited = settings.model_copy(update={"silent_node_retention_days": 60})
+    await maintenance.maintain(database, limited, NOW + timedelta(days=59))
+    assert await rows(database, "SELECT count(*) FROM nodes") == [(1,)]
+    await maintenance.maintain(database, limited, NOW + timedelta(days=61))
+    await maintenance.maintain(database, limited, NOW + timedelta(days=62))
+    assert await rows(database, "SELECT count(*) FROM nodes") == [(0,)]
+    written = "SELECT actor_name, action, subject_kind, subject_id, detail ->> 'name' FROM audit_events"
+    assert await rows(database, written) == [("retention", "nodes_delete", "nodes", node_id, name)]
 
 
 ROLLED_UP = (
