@@ -134,7 +134,8 @@ def seconds_of_a_loop() -> float:
 
 def test_processor_time_of_a_thousand_nodes_and_thirty_thousand_pods(tmp_path: Path) -> None:
     """The aim is 3 s on an idle machine. Here other programs share the cores, so processor time is scaled by a loop's,
-    and 5 s are allowed: a guard against a step back, not the proof of the aim."""
+    and 4 s are allowed (3.1 to 3.3 s on 2026-11-22 beside other work): a guard against a step back, not the proof of
+    the aim."""
     path = tmp_path / "cluster.json"
     path.write_text(cluster(1000, 30_000, databases_per_ten_nodes=3))
     assert path.stat().st_size > 150 * 10**6  # as large as kubectl makes it
@@ -150,6 +151,6 @@ def test_processor_time_of_a_thousand_nodes_and_thirty_thousand_pods(tmp_path: P
         assert "Read: 1,000 nodes, 30,000 pods, 300 databases" in done.stdout
         spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         scaled.append(spent * 0.4 / ((loop + seconds_of_a_loop()) / 2))
-        if scaled[-1] < 5:
+        if scaled[-1] < 4:
             return
     raise AssertionError(f"scaled processor times were {scaled}")

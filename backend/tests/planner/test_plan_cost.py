@@ -1,0 +1,101 @@
+"""What a plan costs, counted in calls: the same on every machine, whatever else runs there.
+
+The bars themselves (5 ms per plan, 2 s for 10,000 nodes) are measured by ``make bench``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from types import FrameType
+
+from hugeplan.planner.fleet import plan_fleet
+from hugeplan.planner.model import (
+    GIB,
+    DatabaseInstance,
+    Meminfo,
+    MemoryHistory,
+    NodeFacts,
+    NodeSample,
+    NumaNode,
+    ObservedUnit,
+    PlanRequest,
+    Workload,
+)
+from hugeplan.planner.plan import plan
+
+#: 5,022 and 51 on 2026-11-22; 7,829 and 71 before work that was done twice was taken away.
+MOST_CALLS_OF_A_PLAN = 5_700
+MOST_CALLS_OF_A_NODE = 60
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """Python functions that ``work`` calls, built-in ones left out."""
+    count = 0
+
+    def note(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def observed(shared_buffers_mib: int = 8192) -> PlanRequest:
+    """A node with two NUMA nodes, twelve pods, 400 hours of history and one PostgreSQL."""
+    total = 256 * GIB
+    memory = Meminfo(
+        mem_total_bytes=total, mem_free_bytes=total // 3, mem_available_bytes=total // 2, buffers_bytes=GIB,
+        cached_bytes=20 * GIB, s_reclaimable_bytes=GIB, s_unreclaim_bytes=2 * GIB, kernel_stack_bytes=2**26,
+        page_tables_bytes=2**28, percpu_bytes=2**26, anon_pages_bytes=20 * GIB, shmem_bytes=GIB,
+    )  # fmt: skip
+    units = tuple(
+        ObservedUnit(key=f"u{k}", kind="pod", name=f"pod-{k}", source="cgroup_v2", ordinary_bytes=GIB + k)
+        for k in range(12)
+    )
+    history = MemoryHistory(
+        times_seconds=tuple(3600.0 * k for k in range(400)), used_bytes=tuple(20 * GIB + k for k in range(400))
+    )
+    settings = {"shared_buffers": f"{shared_buffers_mib}MB", "max_connections": "200"}
+    return PlanRequest(
+        node=NodeFacts(name="n", numa=tuple(NumaNode(id=i, mem_total_bytes=total // 2, pools=()) for i in range(2))),
+        databases=(
+            DatabaseInstance(
+                name="db",
+                engine="postgresql",
+                version="17",
+                settings=settings,
+                workload=Workload(active_connections=16),
+            ),
+        ),
+        sample=NodeSample(taken_at_seconds=0.0, memory=memory, units=units, ordinary_history=history),
+    )
+
+
+def test_a_plan_of_an_observed_node_under_a_slider_stays_cheap() -> None:
+    """A step back to work per sample, per page size or per part shows here long before it shows on a clock."""
+    for shared_buffers_mib in (4096, 4160):
+        plan(observed(shared_buffers_mib))
+    calls = calls_of(lambda: plan(observed(4224)))
+    assert calls < MOST_CALLS_OF_A_PLAN, calls
+
+
+def test_a_node_like_another_costs_a_hundredth_of_a_plan() -> None:
+    """Observed nodes of equal contents share a plan: what each of them adds is a look at its facts."""
+    first = observed()
+    sample = first.sample
+    assert sample is not None
+    nodes = [
+        replace(first, node=replace(first.node, name=f"n{i}"), sample=replace(sample, taken_at_seconds=float(i)))
+        for i in range(201)
+    ]
+    plan_fleet(nodes[:1])
+    alone = calls_of(lambda: plan_fleet(nodes[:1]))
+    per_node = (calls_of(lambda: plan_fleet(nodes)) - alone) / 200
+    assert per_node < MOST_CALLS_OF_A_NODE, per_node
