@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Text, bindparam, cast, delete, func, literal_column, select, tuple_, update
+from sqlalchemy import (
+    BigInteger,
+    Row,
+    Select,
+    Text,
+    bindparam,
+    cast,
+    delete,
+    func,
+    literal_column,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.orm import InstrumentedAttribute, load_only
 from sqlalchemy.sql import ColumnElement
 
@@ -24,6 +37,7 @@ from hugeplan.db.models import (
 )
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.kept import unpack
+from hugeplan.fleet.schemas import NodeSummary
 from hugeplan.fleet.selector import NodeSelector, conditions
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
@@ -67,6 +81,10 @@ async def get_document(session: ReadSession, node_id: UUID, report_id: UUID) -> 
     return None if document is None else unpack(document)
 
 
+_LISTED: Final = tuple(getattr(NodeRow, name) for name in NodeSummary.model_fields if name != "stale")
+"""Rows of their own instead of whole nodes, whose other documents would be decoded for each line of a list."""
+
+
 async def list_nodes(
     session: ReadSession,
     selector: NodeSelector,
@@ -75,15 +93,17 @@ async def list_nodes(
     descending: bool,
     after: tuple[Any, UUID] | None,
     limit: int,
-) -> Sequence[tuple[NodeRow, Any]]:
-    """Nodes with the value that they are sorted by, then by id."""
+) -> Sequence[Row[Any]]:
+    """The columns of nodes that a list shows, in order; the last one is the value that they are sorted by."""
     value = SORTS[sort]
     key = (value.desc(), NodeRow.id.desc()) if descending else (value.asc(), NodeRow.id.asc())
-    statement = select(NodeRow, value).where(*conditions(selector)).order_by(*key).limit(limit)
+    statement: Select[*tuple[Any, ...]] = (
+        select(*_LISTED, value.label("sorted_by")).where(*conditions(selector)).order_by(*key).limit(limit)
+    )
     if after is not None:
         position = tuple_(value, NodeRow.id)
         statement = statement.where(position < after if descending else position > after)
-    return [(row[0], row[1]) for row in await session.execute(statement)]
+    return (await session.execute(statement)).all()
 
 
 async def count_nodes(session: ReadSession, selector: NodeSelector) -> int:

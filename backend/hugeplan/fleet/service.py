@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from uuid import UUID
 
 import msgspec
+from sqlalchemy import Row
 
 from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, encode_cursor, page_of
 from hugeplan.db.models import NodeRow, NodeStateRow, PlanInForceRow
@@ -55,7 +56,7 @@ NodeSort = Literal[
 SORT_READERS: dict[str, Callable[[str], Any]] = {"name": str, "last_report_at": datetime.fromisoformat}
 
 
-def summary_values(row: NodeRow, now: datetime) -> dict[str, Any]:
+def summary_values(row: NodeRow | Row[Any], now: datetime) -> dict[str, Any]:
     """A node's line of a list, as the fields of NodeSummary."""
     return {
         "id": row.id,
@@ -101,9 +102,10 @@ async def list_nodes(
     now = datetime.now(UTC)
     next_cursor = None
     if len(rows) > limit:
-        last, value = rows[limit - 1]
+        last = rows[limit - 1]
+        value = last.sorted_by
         next_cursor = encode_cursor(value.isoformat() if isinstance(value, datetime) else str(value), str(last.id))
-    items = [NodeSummary.model_validate(summary_values(row, now)) for row, _ in rows[:limit]]
+    items = [NodeSummary.model_validate(summary_values(row, now)) for row in rows[:limit]]
     return Page(items=items, next_cursor=next_cursor)
 
 
