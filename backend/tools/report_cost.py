@@ -135,12 +135,14 @@ def _state(url: str, service: int, server: embedded.EmbeddedPostgres) -> tuple[f
 
 def _cpu_seconds(pid: int, *, with_children: bool = False) -> float:
     """Processor time of a process; with its children, those that ended and those that run."""
-    pids = [pid]
-    if with_children:
-        pids += [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split() if with_children else []
     ticks = 0
-    for one in pids:
-        fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+    # The process last: the time of a child that has ended meanwhile is in its own by then.
+    for one in (*map(int, children), pid):
+        try:
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+        except FileNotFoundError:
+            continue
         ticks += sum(int(field) for field in fields[11 : 15 if with_children else 13])
     return ticks / os.sysconf("SC_CLK_TCK")
 
