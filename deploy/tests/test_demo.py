@@ -157,43 +157,42 @@ def test_the_first_start_measures_this_machine_and_ends_with_a_login_link(demo: 
     demo.assert_nothing_left()
 
 
-def test_a_second_start_is_quick_keeps_the_data_and_does_not_measure(demo: Demo) -> None:
+def test_a_second_start_is_quick_private_alone_on_its_folder_and_ends_when_it_is_hung_up(demo: Demo) -> None:
     started = time.monotonic()
     process = demo.start("quick")
     demo.wait_until_ready()
     seconds = time.monotonic() - started
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
     (node,) = demo.get("/api/v1/nodes")["items"]
     runs = demo.get(f"/api/v1/nodes/{node['id']}/runs")["items"]
-    assert [run["id"] for run in runs] == [node["latest_run_id"]]
-    interrupt(process)
+    assert [run["id"] for run in runs] == [node["latest_run_id"]], "the data was kept, and nothing was measured"
+    assert_private(demo)
+    again = demo.call("demo")
+    assert again.returncode != 0
+    assert f"the demo already runs on http://127.0.0.1:{demo.port}" in again.stderr
+    os.killpg(process.pid, signal.SIGHUP)
     process.wait(60)
     demo.assert_nothing_left()
-    load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if seconds >= SECOND_START_SECONDS and load > 2 * cores:
         pytest.skip(f"it took {seconds:.1f} s with {load:.0f} processes waiting for {cores} cores: no time to judge")
     assert seconds < SECOND_START_SECONDS
 
 
-def test_measure_measures_again_and_a_partial_document_is_kept(demo: Demo) -> None:
-    process = demo.start()
-    demo.wait_until_ready()
-    done = demo.call("measure", "quick", HUGEPLAN_AGENT_MEASURE_LIMIT="2s")
-    assert done.returncode == 0, done.stderr
-    (node,) = demo.get("/api/v1/nodes")["items"]
-    until(
-        lambda: len(demo.get(f"/api/v1/nodes/{node['id']}/runs")["items"]) == 2, 30, "the second run"
-    )  # the running agent may be the one who sends it
-    process.send_signal(signal.SIGTERM)
-    process.wait(60)
-    demo.assert_nothing_left()
+def assert_private(demo: Demo) -> None:
+    """What the demo keeps is for its owner only, and no file holds the token of the link."""
+    token = demo.link().partition("/login#token=")[2]
+    assert demo.state.stat().st_mode & 0o777 == 0o700
+    for path in demo.state.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            assert path.is_symlink() or path.stat().st_mode & 0o077 == 0, path
+            assert not path.is_file() or token.encode() not in path.read_bytes(), path
 
 
-@pytest.mark.parametrize("program", ["hugeplan demo", "hugeplan-agent run", "postgres -D"])
-def test_what_dies_is_started_again(demo: Demo, program: str) -> None:
+def test_what_dies_is_started_again_and_measure_measures_again(demo: Demo) -> None:
     process = demo.start()
     demo.wait_until_ready()
 
-    def running() -> set[str]:
+    def running(program: str) -> set[str]:
         return {line.split()[0] for line in demo.processes() if program in line and "unprivileged" not in line}
 
     def answers() -> bool:
@@ -203,37 +202,23 @@ def test_what_dies_is_started_again(demo: Demo, program: str) -> None:
             return False
         return True
 
-    before = running()
-    assert before, demo.processes()
-    os.kill(int(min(before, key=int)), signal.SIGKILL)
-    until(lambda: bool(running() - before) and answers(), 60, f"another {program}")
-    assert process.poll() is None
-    interrupt(process)
-    process.wait(60)
-    demo.assert_nothing_left()
+    def is_another(program: str, before: set[str]) -> Callable[[], bool]:
+        return lambda: bool(running(program) - before) and answers()
 
+    for program in ("hugeplan demo", "hugeplan-agent run", "postgres -D"):
+        before = running(program)
+        assert before, demo.processes()
+        os.kill(int(min(before, key=int)), signal.SIGKILL)
+        until(is_another(program, before), 60, f"another {program}")
+        assert process.poll() is None
 
-def test_what_it_keeps_is_for_its_owner_only(demo: Demo) -> None:
-    process = demo.start()
-    demo.wait_until_ready()
-    token = demo.link().partition("/login#token=")[2]
-    assert demo.state.stat().st_mode & 0o777 == 0o700
-    for path in demo.state.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):
-            assert path.is_symlink() or path.stat().st_mode & 0o077 == 0, path
-            assert not path.is_file() or token.encode() not in path.read_bytes(), path
-    interrupt(process)
-    process.wait(60)
-    demo.assert_nothing_left()
-
-
-def test_a_second_demo_on_the_same_folder_says_where_the_first_is(demo: Demo) -> None:
-    process = demo.start()
-    demo.wait_until_ready()
-    again = demo.call("demo")
-    assert again.returncode != 0
-    assert f"the demo already runs on http://127.0.0.1:{demo.port}" in again.stderr
-    os.killpg(process.pid, signal.SIGHUP)
+    done = demo.call("measure", "quick", HUGEPLAN_AGENT_MEASURE_LIMIT="2s")
+    assert done.returncode == 0, done.stderr
+    (node,) = demo.get("/api/v1/nodes")["items"]
+    until(
+        lambda: len(demo.get(f"/api/v1/nodes/{node['id']}/runs")["items"]) == 2, 30, "the second, partial run"
+    )  # the running agent may be the one who sends it
+    process.send_signal(signal.SIGTERM)
     process.wait(60)
     demo.assert_nothing_left()
 
@@ -265,32 +250,16 @@ def test_closing_the_terminal_ends_everything(demo: Demo) -> None:
     demo.assert_nothing_left()
 
 
-def test_a_killed_make_takes_everything_with_it(demo: Demo) -> None:
-    process = demo.start()
-    demo.wait_until_ready()
-    process.kill()
-    process.wait()
-    demo.assert_nothing_left()
-
-
-def test_the_data_is_still_there_after_all_that(demo: Demo) -> None:
-    process = demo.start()
-    demo.wait_until_ready()
-    (node,) = demo.get("/api/v1/nodes")["items"]
-    assert len(demo.get(f"/api/v1/nodes/{node['id']}/runs")["items"]) == 2
-    with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(f"http://127.0.0.1:{demo.port}/api/v1/nodes", timeout=10)
-    interrupt(process)
-    process.wait(60)
-    demo.assert_nothing_left()
-
-
-def test_a_synthetic_fleet_stands_labelled_beside_this_machine(demo: Demo) -> None:
+def test_data_of_before_and_a_labelled_fleet_are_there_and_a_killed_make_takes_all_with_it(demo: Demo) -> None:
     process = demo.start(DEMO_FLEET="5")
     demo.wait_until_ready()
     nodes = demo.get("/api/v1/nodes?limit=100")["items"]
-    assert [node["name"] for node in nodes if not node["synthetic"]] == [socket.gethostname()]
+    (node,) = (node for node in nodes if not node["synthetic"])
+    assert node["name"] == socket.gethostname()
     assert len([node for node in nodes if node["synthetic"]]) == 5
-    interrupt(process)
-    process.wait(60)
+    assert len(demo.get(f"/api/v1/nodes/{node['id']}/runs")["items"]) == 2, "after all those ends and kills"
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(f"http://127.0.0.1:{demo.port}/api/v1/nodes", timeout=10)
+    process.kill()
+    process.wait()
     demo.assert_nothing_left()
