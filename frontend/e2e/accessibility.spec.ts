@@ -27,8 +27,17 @@ const TOO_LARGE = {
 const PAGES: { name: string; path: (fleet: Fleet) => string; arrived: RegExp }[] = [
   { name: "overview", path: () => "/", arrived: /Which nodes need attention/ },
   { name: "nodes", path: () => "/nodes", arrived: /Which node do you want to plan/ },
-  { name: "node", path: ({ guestId }) => `/nodes/${guestId}`, arrived: /What is this machine/ },
-  { name: "node with pools", path: ({ numaId }) => `/nodes/${numaId}`, arrived: /What is this machine/ },
+  ...["memory", "processes", "rows", "pressure", "scatter", "runs", "machine", "report"].map((tab) => ({
+    name: `node, ${tab}`,
+    path: ({ guestId }: Fleet) => `/nodes/${guestId}?tab=${tab}`,
+    arrived: /dependent read/,
+  })),
+  { name: "node with pools", path: ({ numaId }) => `/nodes/${numaId}`, arrived: /Given \(pages\)/ },
+  {
+    name: "node without a run",
+    path: ({ numaId }) => `/nodes/${numaId}?tab=rows`,
+    arrived: /has not been measured/,
+  },
   { name: "compare", path: () => "/compare", arrived: /Choose at least two runs|nothing to compare/ },
   {
     name: "planner",

@@ -3,7 +3,7 @@ import { expect, test } from "./fixtures";
 test("two runs of a node are chosen on its page and drawn together", async ({ signedIn: page, fleet }) => {
   // The same machine reports again: its run is stored a second time, under another report.
   await fleet.server.sendReport("guest", { report_id: crypto.randomUUID() });
-  await page.goto(`${fleet.server.url}/nodes/${fleet.guestId}`);
+  await page.goto(`${fleet.server.url}/nodes/${fleet.guestId}?tab=runs`);
   const boxes = page.getByRole("checkbox", { name: /^Compare the run started/ });
   await expect(boxes).toHaveCount(2);
   await boxes.nth(0).check();

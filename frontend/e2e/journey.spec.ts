@@ -55,6 +55,7 @@ test.describe
       await expect(row).toContainText("GiB");
       await row.getByRole("link").click();
       await expect(page.getByRole("group", { name: /^Memory of / })).toBeVisible();
+      await page.getByRole("tab", { name: "Machine" }).click();
       await expect(page.getByRole("heading", { name: "What is this machine?" })).toBeVisible();
       await expect(page.getByRole("region", { name: "TLB levels by page size" })).toContainText("entries");
       // On a busy machine a quick run may end before its latency part; the page then says so.

@@ -3,7 +3,23 @@ import { expect, type Fleet, test } from "./fixtures";
 const PAGES: { name: string; path: (fleet: Fleet) => string; arrived: RegExp }[] = [
   { name: "overview", path: () => "/", arrived: /Which nodes need attention/ },
   { name: "nodes", path: () => "/nodes", arrived: /Which node do you want to plan/ },
-  { name: "node", path: ({ guestId }) => `/nodes/${guestId}`, arrived: /other lines between two accesses/ },
+  { name: "node", path: ({ guestId }) => `/nodes/${guestId}`, arrived: /dependent read/ },
+  {
+    name: "node under pressure",
+    path: ({ guestId }) => `/nodes/${guestId}?tab=pressure`,
+    arrived: /other lines between two accesses/,
+  },
+  {
+    name: "node's rows",
+    path: ({ guestId }) => `/nodes/${guestId}?tab=rows`,
+    arrived: /rows per second against/,
+  },
+  { name: "node's processes", path: ({ numaId }) => `/nodes/${numaId}?tab=processes`, arrived: /In pools/ },
+  {
+    name: "node's report",
+    path: ({ guestId }) => `/nodes/${guestId}?tab=report`,
+    arrived: /newest report has/,
+  },
   {
     name: "planner",
     path: ({ numaId }) => `/planner?node=${numaId}`,

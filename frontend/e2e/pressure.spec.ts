@@ -2,7 +2,7 @@ import { expect, test } from "./fixtures";
 
 test.describe("savings under cache pressure", () => {
   test.beforeEach(async ({ signedIn: page, fleet }) => {
-    await page.goto(`${fleet.server.url}/nodes/${fleet.guestId}`);
+    await page.goto(`${fleet.server.url}/nodes/${fleet.guestId}?tab=pressure`);
   });
 
   test("are read in one sentence, and for the page size that is chosen", async ({ signedIn: page }) => {

@@ -15,6 +15,7 @@ import {
   fleetPlanResultSearch,
   fleetPlanSearch,
   loginSearch,
+  nodeSearch,
   nodesSearch,
   plannerSearch,
 } from "./search";
@@ -69,6 +70,7 @@ const nodesRoute = createRoute({
 const nodeRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/nodes/$nodeId",
+  validateSearch: nodeSearch,
   component: lazyRouteComponent(() => loadChunk(() => import("./pages/node/node-page")), "NodePage"),
 });
 

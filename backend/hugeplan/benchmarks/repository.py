@@ -6,34 +6,45 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import delete, select, tuple_, update
+from sqlalchemy import ColumnElement, delete, select, tuple_, update
 from sqlalchemy.orm import defer
 
 from hugeplan.db.models import NodeRow, RunRow
 from hugeplan.db.session import ReadSession, WriteSession
 
+#: A run with its node's name and whether the node is synthetic.
+NamedRun = tuple[RunRow, str, bool]
+
 
 async def list_runs(
-    session: ReadSession, node_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
-) -> Sequence[tuple[RunRow, str]]:
-    """Runs of a node with the node's name, newest first, without their documents."""
+    session: ReadSession,
+    where: Sequence[ColumnElement[bool]],
+    *,
+    after: tuple[datetime, UUID] | None,
+    limit: int,
+) -> Sequence[NamedRun]:
+    """Runs of the nodes that meet the conditions, newest first, without their documents."""
     statement = (
-        select(RunRow, NodeRow.name)
+        select(RunRow, NodeRow.name, NodeRow.synthetic)
         .join(NodeRow, NodeRow.id == RunRow.node_id)
         .options(defer(RunRow.document, raiseload=True))
-        .where(RunRow.node_id == node_id)
+        .where(*where)
         .order_by(RunRow.ordered_at.desc(), RunRow.id.desc())
         .limit(limit)
     )
     if after is not None:
         statement = statement.where(tuple_(RunRow.ordered_at, RunRow.id) < after)
-    return [(row[0], row[1]) for row in await session.execute(statement)]
+    return [(row[0], row[1], row[2]) for row in await session.execute(statement)]
 
 
-async def get_runs(session: ReadSession, run_ids: Sequence[UUID]) -> dict[UUID, tuple[RunRow, str]]:
-    """Runs with their nodes' names, by id; absent ids are left out."""
-    statement = select(RunRow, NodeRow.name).join(NodeRow, NodeRow.id == RunRow.node_id).where(RunRow.id.in_(run_ids))
-    return {row[0].id: (row[0], row[1]) for row in await session.execute(statement)}
+async def get_runs(session: ReadSession, run_ids: Sequence[UUID]) -> dict[UUID, NamedRun]:
+    """Runs by id, with their documents; absent ids are left out."""
+    statement = (
+        select(RunRow, NodeRow.name, NodeRow.synthetic)
+        .join(NodeRow, NodeRow.id == RunRow.node_id)
+        .where(RunRow.id.in_(run_ids))
+    )
+    return {row[0].id: (row[0], row[1], row[2]) for row in await session.execute(statement)}
 
 
 async def mark_run(session: WriteSession, run: RunRow, *, bad: bool, reason: str | None) -> bool:

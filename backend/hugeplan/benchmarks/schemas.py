@@ -18,11 +18,14 @@ class RunSection(ResponseModel):
 
 
 class Run(ResponseModel):
-    """One execution of tlbbench on a node. ``bad``: somebody marked it, and nothing is concluded from it."""
+    """One execution of tlbbench on a node. ``bad``: somebody marked it, and nothing is concluded from it.
+    ``synthetic``: its node's reports were made by hand.
+    """
 
     id: UUID
     node_id: UUID
     node_name: str
+    synthetic: bool
     started_at: datetime
     profile: str | None
     command: str

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import msgspec
+from sqlalchemy import ColumnElement
 
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
 from hugeplan.benchmarks import repository
@@ -19,11 +20,12 @@ from hugeplan.documents.tlbbench import Curve, Geometry, TlbbenchDocument, curve
 from hugeplan.errors import FieldProblem, NotFoundError, invalid_input
 
 
-def _run(row: RunRow, node_name: str) -> Run:
+def _run(row: RunRow, node_name: str, synthetic: bool) -> Run:
     return Run(
         id=row.id,
         node_id=row.node_id,
         node_name=node_name,
+        synthetic=synthetic,
         started_at=row.started_at,
         profile=row.profile,
         command=row.command,
@@ -51,15 +53,22 @@ def _curve(section: str, curve: Curve) -> RunCurve:
 
 async def list_runs(session: ReadSession, node_id: UUID, *, limit: int, cursor: str | None) -> Page[Run]:
     """The runs of a node, newest first."""
+    return await list_fleet_runs(session, [RunRow.node_id == node_id], limit=limit, cursor=cursor)
+
+
+async def list_fleet_runs(
+    session: ReadSession, where: Sequence[ColumnElement[bool]], *, limit: int, cursor: str | None
+) -> Page[Run]:
+    """The runs of the nodes that meet the conditions, newest first."""
     after = decode_time_cursor(cursor)
-    rows = await repository.list_runs(session, node_id, after=after, limit=limit + 1)
+    rows = await repository.list_runs(session, where, after=after, limit=limit + 1)
     items, next_cursor = page_of(
         rows, limit, lambda row: (row[0].ordered_at.isoformat(), str(row[0].id)), lambda row: _run(*row)
     )
     return Page(items=items, next_cursor=next_cursor)
 
 
-async def require_run(session: ReadSession, run_id: UUID) -> tuple[RunRow, str]:
+async def require_run(session: ReadSession, run_id: UUID) -> repository.NamedRun:
     """A run with its node's name. NotFoundError when there is none."""
     found = (await repository.get_runs(session, [run_id])).get(run_id)
     if found is None:
@@ -69,7 +78,7 @@ async def require_run(session: ReadSession, run_id: UUID) -> tuple[RunRow, str]:
 
 async def get_run(session: ReadSession, run_id: UUID) -> RunDetail:
     """A run with everything it measured. NotFoundError when there is none."""
-    row, node_name = await require_run(session, run_id)
+    row, node_name, synthetic = await require_run(session, run_id)
     document = document_of(row)
     latency = document.latency
     rest = {
@@ -82,7 +91,7 @@ async def get_run(session: ReadSession, run_id: UUID) -> RunDetail:
         "scatter": changed(document.scatter, curves=[]) if document.scatter else None,
         "scatter_loses_from_lines": loses_from_lines(document.scatter),
     }
-    detail = RunDetail.model_validate(_run(row, node_name).model_dump() | msgspec.to_builtins(rest))
+    detail = RunDetail.model_validate(_run(row, node_name, synthetic).model_dump() | msgspec.to_builtins(rest))
     detail.curves = [_curve(section, curve) for section, curve in curves_of(document)]
     return detail
 
@@ -120,15 +129,15 @@ async def compare_runs(session: ReadSession, run_ids: Sequence[UUID]) -> RunComp
 
 async def mark_run(session: WriteSession, run_id: UUID, *, bad: bool, reason: str | None) -> tuple[UUID, Run]:
     """Mark a run as bad, so that nothing is concluded from it, or take the mark away. Its node's id, and the run."""
-    row, node_name = await require_run(session, run_id)
+    row, node_name, synthetic = await require_run(session, run_id)
     if not await repository.mark_run(session, row, bad=bad, reason=reason):
         raise _gone(run_id)
-    return row.node_id, _run(row, node_name).model_copy(update={"bad": bad, "bad_reason": reason})
+    return row.node_id, _run(row, node_name, synthetic).model_copy(update={"bad": bad, "bad_reason": reason})
 
 
 async def delete_run(session: WriteSession, run_id: UUID) -> UUID:
     """Delete a run. The id of the node that it was measured on."""
-    row, _ = await require_run(session, run_id)
+    row, _, _ = await require_run(session, run_id)
     if not await repository.delete_run(session, row):
         raise _gone(run_id)
     return row.node_id

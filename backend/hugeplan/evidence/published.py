@@ -16,3 +16,11 @@ def published_results() -> dict[str, Any]:
     text = files("hugeplan.evidence").joinpath("published_results.json").read_text(encoding="utf-8")
     document: dict[str, Any] = json.loads(text)
     return document
+
+
+@lru_cache(maxsize=1)
+def validation_runs() -> dict[str, Any]:
+    """The project's own runs of ``make validate``, in the order in which they were made (docs/model.md)."""
+    text = files("hugeplan.evidence").joinpath("validation_runs.json").read_text(encoding="utf-8")
+    document: dict[str, Any] = json.loads(text)
+    return document

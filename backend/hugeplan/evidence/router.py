@@ -10,7 +10,7 @@ from hugeplan.access.dependencies import Viewer
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.documents.bounds import MAX_BYTES
 from hugeplan.evidence import service
-from hugeplan.evidence.schemas import Backtest, Evidence, PublishedPoolShape
+from hugeplan.evidence.schemas import Backtest, Evidence, PublishedPoolShape, Validation
 
 router = APIRouter(tags=["evidence"], route_class=GuardedRoute)
 
@@ -35,3 +35,9 @@ async def pool_shape_get(
 async def backtest_get(_: Viewer) -> Backtest:
     """The model against every published result it has inputs for."""
     return await service.backtest()
+
+
+@router.get("/evidence/validation")
+async def validation_list(_: Viewer) -> Validation:
+    """What this project measured itself, beside what it had predicted."""
+    return service.validation()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from hugeplan.api.schemas import ResponseModel
 from hugeplan.planner.model import Range
 
@@ -96,3 +98,39 @@ class Backtest(ResponseModel):
     items: list[BacktestRow]
     counts: dict[str, int]
     counts_by_group: dict[str, dict[str, int]]
+
+
+class NoiseRange(ResponseModel):
+    """The prediction widened by the machine's own noise, in percent."""
+
+    low: float
+    high: float
+
+
+class ValidationRun(ResponseModel):
+    """One case that the project measured on a real database after it had written its prediction down.
+
+    ``measured_percent`` is over all pairs, null where a run ended before it was printed; ``measured_rounds_percent``
+    has one gain per round of interleaved pairs, where rounds are known. ``verdict`` compares what was measured (the
+    mean of the rounds where there is no other figure) with the prediction: inside its range; within_noise, outside it
+    but within the machine's noise; or outside.
+    """
+
+    date: str
+    machine: str
+    configuration: str
+    case: str
+    predicted_percent: PredictedRange
+    noise_range_percent: NoiseRange | None
+    measured_percent: float | None
+    measured_rounds_percent: list[float]
+    verdict: Literal["inside", "within_noise", "outside"]
+    note: str | None
+
+
+class Validation(ResponseModel):
+    """The project's own validation runs, those that miss too."""
+
+    about: str
+    command: str
+    items: list[ValidationRun]

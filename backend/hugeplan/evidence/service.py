@@ -8,7 +8,7 @@ from dataclasses import asdict
 from functools import cache
 
 from hugeplan.evidence.backtest_inputs import run_backtest
-from hugeplan.evidence.published import published_results
+from hugeplan.evidence.published import published_results, validation_runs
 from hugeplan.evidence.schemas import (
     Backtest,
     BacktestRow,
@@ -16,6 +16,7 @@ from hugeplan.evidence.schemas import (
     PoolShapePoint,
     PublishedPoolShape,
     PublishedResult,
+    Validation,
 )
 from hugeplan.planner.evaluation.backtest import counts, counts_by_group
 from hugeplan.planner.evaluation.pool_shapes import PoolSeries, PoolShape, pool_shape
@@ -70,3 +71,9 @@ async def backtest() -> Backtest:
         counts=counts(rows),
         counts_by_group=counts_by_group(rows),
     )
+
+
+@cache
+def validation() -> Validation:
+    """The project's own validation runs."""
+    return Validation.model_validate(validation_runs())

@@ -128,12 +128,15 @@ def _node_drift(row: Any) -> NodeDrift:
     )
 
 
-async def page_size_wins(session: ReadSession, selector: NodeSelector, *, latest_only: bool) -> PageSizeWins:
+async def page_size_wins(
+    session: ReadSession, selector: NodeSelector, *, latest_only: bool, runs: Sequence[UUID] = ()
+) -> PageSizeWins:
     """The win matrix over the runs of the selected nodes, from the sums that each run left when it was stored."""
     by_machine: dict[str | None, list[Any]] = defaultdict(list)
-    for row in await repository.wins(session, selector, latest_only=latest_only):
+    for row in await repository.wins(session, selector, latest_only=latest_only, runs=runs):
         by_machine[row.machine_type].append(row)
-    counts = {row.machine_type: row for row in await repository.wins_counts(session, selector, latest_only=latest_only)}
+    found_counts = await repository.wins_counts(session, selector, latest_only=latest_only, runs=runs)
+    counts = {row.machine_type: row for row in found_counts}
     machines = [
         MachineWins(
             machine_type=machine,

@@ -196,8 +196,10 @@ async def drift(
     return (await session.execute(statement)).all()
 
 
-async def wins(session: ReadSession, selector: NodeSelector, *, latest_only: bool) -> Sequence[Any]:
-    """The sums of wins by machine type and backing, over the good runs of the selected nodes."""
+async def wins(
+    session: ReadSession, selector: NodeSelector, *, latest_only: bool, runs: Sequence[UUID]
+) -> Sequence[Any]:
+    """The sums of wins by machine type and backing, over the good runs of the selected nodes, or over ``runs``."""
     row = RunWinsRow
     statement = _good_runs(
         select(
@@ -211,11 +213,14 @@ async def wins(session: ReadSession, selector: NodeSelector, *, latest_only: boo
         ).group_by(NodeRow.machine_type, row.backing),
         selector,
         latest_only=latest_only,
+        runs=runs,
     )
     return (await session.execute(statement)).all()
 
 
-async def wins_counts(session: ReadSession, selector: NodeSelector, *, latest_only: bool) -> Sequence[Any]:
+async def wins_counts(
+    session: ReadSession, selector: NodeSelector, *, latest_only: bool, runs: Sequence[UUID]
+) -> Sequence[Any]:
     """Machine type, nodes and runs that have cases."""
     statement = _good_runs(
         select(
@@ -225,11 +230,12 @@ async def wins_counts(session: ReadSession, selector: NodeSelector, *, latest_on
         ).group_by(NodeRow.machine_type),
         selector,
         latest_only=latest_only,
+        runs=runs,
     )
     return (await session.execute(statement)).all()
 
 
-def _good_runs(statement: Any, selector: NodeSelector, *, latest_only: bool) -> Any:
+def _good_runs(statement: Any, selector: NodeSelector, *, latest_only: bool, runs: Sequence[UUID]) -> Any:
     row = RunWinsRow
     joined = (
         statement.select_from(row)
@@ -237,6 +243,8 @@ def _good_runs(statement: Any, selector: NodeSelector, *, latest_only: bool) -> 
         .join(RunRow, (RunRow.node_id == row.node_id) & (RunRow.id == row.run_id))
         .where(RunRow.bad.is_(False), *conditions(selector))
     )
+    if runs:
+        return joined.where(row.run_id.in_(runs))
     return joined.where(NodeRow.latest_run_id == row.run_id) if latest_only else joined
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Query
 
@@ -64,9 +65,12 @@ async def fleet_page_size_wins_get(
     session: Reads,
     selector: Selected,
     latest_only: Annotated[bool, Query(description="Only the newest run of each node")] = True,
+    run: Annotated[
+        list[UUID], Query(max_length=100, description="Only these runs of the selected nodes, new or old")
+    ] = [],  # noqa: B006 - FastAPI copies it
 ) -> PageSizeWins:
     """How often each page size is best over the measured nodes, and by how much, by machine type."""
-    return await overview.page_size_wins(session, selector, latest_only=latest_only)
+    return await overview.page_size_wins(session, selector, latest_only=latest_only, runs=run)
 
 
 @router.get("/groups.csv", name="fleet_groups_export", response_class=CsvResponse)

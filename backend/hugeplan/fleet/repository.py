@@ -142,13 +142,27 @@ async def get_state_version(session: ReadSession, node_id: UUID) -> StateVersion
     return None if row is None else (row[0], row[1], row[2])
 
 
-async def get_processes(session: ReadSession, node_id: UUID) -> tuple[datetime, list[dict[str, Any]]] | None:
-    """When the newest sample of a node was taken, and its processes."""
-    statement = select(NodeRow.sampled_at, NodeStateRow.processes).join(
-        NodeStateRow, NodeStateRow.node_id == NodeRow.id
+async def get_processes(session: ReadSession, node_id: UUID) -> Any | None:
+    """``sampled_at``, ``processes``, ``units`` and ``hugetlb_cgroups`` of a node's newest sample."""
+    statement = select(
+        NodeRow.sampled_at,
+        NodeStateRow.processes,
+        NodeStateRow.sample["units"].label("units"),
+        NodeStateRow.sample["hugetlb_cgroups"].label("hugetlb_cgroups"),
+    ).join(NodeStateRow, NodeStateRow.node_id == NodeRow.id)
+    return (await session.execute(statement.where(NodeRow.id == node_id))).one_or_none()
+
+
+async def newest_document(session: ReadSession, node_id: UUID) -> bytes | None:
+    """The bytes of a node's newest report as they came; None when they are no longer kept."""
+    statement = (
+        select(ReportDocumentRow.document)
+        .where(ReportDocumentRow.node_id == node_id)
+        .order_by(ReportDocumentRow.received_at.desc(), ReportDocumentRow.report_id.desc())
+        .limit(1)
     )
-    row = (await session.execute(statement.where(NodeRow.id == node_id))).one_or_none()
-    return None if row is None else (row[0], row[1])
+    document: bytes | None = await session.scalar(statement)
+    return None if document is None else unpack(document)
 
 
 async def list_samples(

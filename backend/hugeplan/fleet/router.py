@@ -22,7 +22,7 @@ from hugeplan.fleet.history_schemas import HistoryPoint, NodeHistory
 from hugeplan.fleet.ingest.door import store_report
 from hugeplan.fleet.overview_schemas import LabelsWrite, PlanInForceWrite
 from hugeplan.fleet.schemas import NodeDetail, NodeProcesses, NodeSummary, ReportReceipt, SampleRow
-from hugeplan.fleet.selector import Selected
+from hugeplan.fleet.selector import Selected, conditions
 
 router = APIRouter(tags=["fleet"], route_class=GuardedRoute)
 
@@ -125,6 +125,16 @@ async def node_processes_get(_: Viewer, session: Reads, node_id: UUID) -> NodePr
     return await service.get_processes(session, node_id)
 
 
+@router.get(
+    "/nodes/{node_id}/report",
+    response_class=Response,
+    responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "The report"}},
+)
+async def node_report_get(_: Viewer, session: Reads, node_id: UUID) -> Response:
+    """A node's newest report, byte for byte as its agent sent it."""
+    return Response(await service.newest_document(session, node_id), media_type="application/json")
+
+
 @router.delete("/nodes/{node_id}", status_code=204)
 async def nodes_delete(actor: Admin, session: Writes, node_id: UUID) -> None:
     """Delete a node with everything that is stored of it. Its agent's next report makes it anew."""
@@ -151,6 +161,14 @@ async def node_plan_in_force_replace(
 async def node_plan_in_force_delete(actor: Planner, session: Writes, node_id: UUID) -> None:
     """End the plan in force."""
     await edits.end_plan_in_force(session, node_id, by=actor.name)
+
+
+@router.get("/runs")
+async def runs_list(
+    _: Viewer, session: Reads, selector: Selected, limit: Limit = 50, cursor: Cursor = None
+) -> Page[Run]:
+    """The runs of the selected nodes, newest first."""
+    return await benchmarks.list_fleet_runs(session, conditions(selector), limit=limit, cursor=cursor)
 
 
 @router.delete("/runs/{run_id}", status_code=204)

@@ -172,9 +172,39 @@ class SampleRow(ResponseModel):
     pools: list[NumaPool]
 
 
+class ProcessUnit(ResponseModel):
+    """A pod, container or service that processes belong to by ``key``. ``limit_bytes``: of ordinary memory."""
+
+    key: str
+    kind: str
+    name: str
+    pod: str | None
+    limit_bytes: int | None
+
+
+class HugePageLimit(ResponseModel):
+    """What a unit may use and reserve of one page size, in bytes. ``limited`` false: as much as there is."""
+
+    unit: str | None
+    cgroup_path: str
+    page_bytes: int
+    usage_bytes: int | None
+    limit_bytes: int | None
+    limited: bool | None
+    rsvd_limit_bytes: int | None
+    rsvd_limited: bool | None
+    failures: int | None
+
+
 class NodeProcesses(ResponseModel):
-    """The processes of the newest sample, largest resident set first."""
+    """The processes of the newest sample, largest resident set first.
+
+    ``units`` are what processes belong to by ``unit``, and ``huge_page_limits`` what each may use of huge pages; null:
+    the agent did not report them.
+    """
 
     node_id: UUID
     taken_at: datetime
     processes: list[ProcessMemory]
+    units: list[ProcessUnit] | None
+    huge_page_limits: list[HugePageLimit] | None

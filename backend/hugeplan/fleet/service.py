@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -18,6 +18,7 @@ from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, enc
 from hugeplan.db.models import NodeRow, NodeStateRow, PlanInForceRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.decoding import convert, decode
+from hugeplan.documents.observed import HugetlbCgroup, Unit
 from hugeplan.documents.report import Inventory, ProcessMemory, Sample
 from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.errors import FieldProblem, NotFoundError, invalid_input
@@ -27,11 +28,13 @@ from hugeplan.fleet.hardware_state import MeasuredState, chosen_parts, rebuilt
 from hugeplan.fleet.observation import node_sample
 from hugeplan.fleet.schemas import (
     BootPool,
+    HugePageLimit,
     LatestSample,
     NodeDetail,
     NodeProcesses,
     NodeSummary,
     PlanInForce,
+    ProcessUnit,
     SampleRow,
 )
 from hugeplan.fleet.selector import STALE_AFTER, NodeSelector
@@ -343,10 +346,41 @@ async def get_processes(session: ReadSession, node_id: UUID) -> NodeProcesses:
     found = await repository.get_processes(session, node_id)
     if found is None:
         raise unknown_node(node_id)
-    sampled_at, kept = found
-    processes = [ProcessMemory.model_validate(process) for process in kept]
+    processes = [ProcessMemory.model_validate(process) for process in found.processes]
     processes.sort(key=lambda process: (-(process.rss_bytes or 0), process.pid))
-    return NodeProcesses(node_id=node_id, taken_at=sampled_at, processes=processes)
+    return NodeProcesses.model_validate(
+        {
+            "node_id": node_id,
+            "taken_at": found.sampled_at,
+            "processes": processes,
+            "units": None if found.units is None else [_unit(unit) for unit in found.units],
+            "huge_page_limits": None
+            if found.hugetlb_cgroups is None
+            else [_limit(row) for row in found.hugetlb_cgroups],
+        }
+    )
+
+
+def _unit(kept: Mapping[str, Any]) -> ProcessUnit:
+    unit = convert(Unit, kept)
+    pod = unit.pod and "/".join(part for part in (unit.pod.namespace, unit.pod.name) if part)
+    return ProcessUnit(
+        key=unit.key, kind=unit.kind, name=unit.name, pod=pod or None, limit_bytes=unit.memory.limit_bytes
+    )
+
+
+def _limit(kept: Mapping[str, Any]) -> HugePageLimit:
+    limit = convert(HugetlbCgroup, kept)
+    return HugePageLimit.model_validate({name: getattr(limit, name) for name in HugePageLimit.model_fields})
+
+
+async def newest_document(session: ReadSession, node_id: UUID) -> bytes:
+    """The node's newest report as it came. NotFoundError when it is no longer kept."""
+    await require_node(session, node_id)
+    document = await repository.newest_document(session, node_id)
+    if document is None:
+        raise NotFoundError(f"The newest report of node {node_id} is no longer kept.")
+    return document
 
 
 async def measure_again(session: WriteSession, node_id: UUID) -> None:

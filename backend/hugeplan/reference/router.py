@@ -6,8 +6,9 @@ from fastapi import APIRouter
 
 from hugeplan.access.dependencies import Viewer
 from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.api.dependencies import CurrentSettings
 from hugeplan.reference import service
-from hugeplan.reference.schemas import Engines, TlbCatalogue
+from hugeplan.reference.schemas import About, Engines, TlbCatalogue
 
 router = APIRouter(tags=["reference"], route_class=GuardedRoute)
 
@@ -22,3 +23,9 @@ async def tlb_catalogue_list(_: Viewer) -> TlbCatalogue:
 async def engines_list(_: Viewer) -> Engines:
     """The database engines the planner can size, with their settings."""
     return service.engines()
+
+
+@router.get("/about")
+async def about_get(_: Viewer, settings: CurrentSettings) -> About:
+    """The version of the service, and how long it keeps what."""
+    return service.about(settings)

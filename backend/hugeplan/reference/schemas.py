@@ -90,3 +90,19 @@ class Engines(ResponseModel):
     """All engines, sorted by title."""
 
     items: list[EngineInfo]
+
+
+class Retention(ResponseModel):
+    """How long something is kept. ``days`` null: for ever. ``setting`` is the variable that changes it."""
+
+    description: str
+    days: int | None
+    setting: str
+
+
+class About(ResponseModel):
+    """Which service this is, and how long it keeps what."""
+
+    version: str
+    api_docs_url: str
+    retention: list[Retention]

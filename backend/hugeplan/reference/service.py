@@ -6,8 +6,18 @@ import json
 from functools import cache
 from importlib.resources import files
 
+from hugeplan import __version__
 from hugeplan.planner.demand import ENGINES, Engine, PageChoice
-from hugeplan.reference.schemas import CatalogueProcessor, EngineInfo, Engines, EngineSetting, TlbCatalogue
+from hugeplan.reference.schemas import (
+    About,
+    CatalogueProcessor,
+    EngineInfo,
+    Engines,
+    EngineSetting,
+    Retention,
+    TlbCatalogue,
+)
+from hugeplan.settings import Settings
 
 
 @cache
@@ -56,3 +66,21 @@ def engines() -> Engines:
     """The registry, sorted by title."""
     items = sorted((_engine(engine) for engine in ENGINES.values()), key=lambda engine: engine.title.lower())
     return Engines(items=items)
+
+
+_FOR_EVER = "silent_node_retention_days"
+"""The one setting whose zero means never."""
+
+
+def about(settings: Settings) -> About:
+    """The version, and every ``*_retention_days`` with its description from the settings themselves."""
+    kept = [
+        Retention(
+            description=field.description or name,
+            days=None if name == _FOR_EVER and getattr(settings, name) == 0 else getattr(settings, name),
+            setting=f"HUGEPLAN_{name.upper()}",
+        )
+        for name, field in Settings.model_fields.items()
+        if name.endswith("_retention_days")
+    ]
+    return About(version=__version__, api_docs_url="/api/docs", retention=kept)

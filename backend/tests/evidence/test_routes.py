@@ -36,3 +36,18 @@ async def test_a_pool_stands_on_the_published_shape_where_its_working_set_is_giv
     assert placed["one_more_gib"]["high"] < 0.1
     wrong = await viewer.get(address, params={"pool_bytes": 0})
     assert wrong.status_code == 422
+
+
+async def test_own_validation_runs_say_what_their_figures_say(viewer: httpx.AsyncClient) -> None:
+    items = (await viewer.get("/api/v1/evidence/validation")).json()["items"]
+    assert {item["verdict"] for item in items} == {"inside", "within_noise", "outside"}
+    for item in items:
+        rounds, predicted, noise = (
+            item["measured_rounds_percent"],
+            item["predicted_percent"],
+            item["noise_range_percent"],
+        )
+        mean = item["measured_percent"] if item["measured_percent"] is not None else sum(rounds) / len(rounds)
+        inside = predicted["low"] <= mean <= predicted["high"]
+        within = noise is not None and noise["low"] <= mean <= noise["high"]
+        assert item["verdict"] == ("inside" if inside else "within_noise" if within else "outside"), item

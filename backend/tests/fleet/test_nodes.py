@@ -418,3 +418,49 @@ async def test_every_statement_about_runs_and_samples_uses_an_index(
             plan = await connection.exec_driver_sql(f"EXPLAIN {statement}", given)
             lines = [row[0] for row in plan]
             assert not [line for line in lines if "Seq Scan" in line], (statement, lines)
+
+
+class TestRawReport:
+    async def test_the_newest_report_is_given_byte_for_byte(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        await post(service, report())
+        newest = report()
+        node_id = (await post(service, newest))["node_id"]
+        answer = await viewer.get(f"{NODES}/{node_id}/report")
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.json() == newest
+
+    async def test_an_unknown_node_and_a_report_no_longer_kept_are_told_apart(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        assert_problem(await viewer.get(f"{NODES}/{uuid.uuid4()}/report"), 404, "not-found")
+        node_id = (await post(service, report()))["node_id"]
+        async with service.database.write() as session:
+            await session.execute(text("DELETE FROM report_documents"))
+        answer = await viewer.get(f"{NODES}/{node_id}/report")
+        assert_problem(answer, 404, "not-found")
+        assert "no longer kept" in answer.json()["detail"]
+
+
+class TestContainersOfProcesses:
+    async def test_units_and_their_huge_page_limits_come_with_the_processes(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        unit = {"key": "u1", "kind": "container", "name": "postgres", "memory": {"source": "cgroup_v2"}}
+        limit = {
+            "cgroup_path": "/kubepods/pod1/c1",
+            "unit": "u1",
+            "version": 2,
+            "page_bytes": 2 * MIB,
+            "limit_bytes": 512 * MIB,
+        }
+        node_id = (await post(service, report(sample={"units": [unit], "hugetlb_cgroups": [limit]})))["node_id"]
+        found = (await viewer.get(f"{NODES}/{node_id}/processes")).json()
+        assert [item["key"] for item in found["units"]] == ["u1"]
+        assert [(item["unit"], item["limit_bytes"]) for item in found["huge_page_limits"]] == [("u1", 512 * MIB)]
+
+    async def test_an_agent_that_reports_none_leaves_them_unknown(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        node_id = (await post(service, report()))["node_id"]
+        found = (await viewer.get(f"{NODES}/{node_id}/processes")).json()
+        assert (found["units"], found["huge_page_limits"]) == (None, None)

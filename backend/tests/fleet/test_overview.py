@@ -314,6 +314,37 @@ class TestRuns:
         assert statuses.count(204) <= 2
         assert (await viewer.get(f"{NODES}/{receipts[0]['node_id']}")).status_code == 200
 
+    async def test_wins_over_chosen_runs_count_old_ones_and_no_others(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        old = await post(service, 1, run=run())
+        await post(service, 1, run=run(started_at=datetime.now(UTC).isoformat()))
+        other = await post(service, 2, run=run())
+        url = f"{FLEET}/page-size-wins"
+        one = (await viewer.get(url, params={"run": [old["run_id"]]})).json()
+        assert (one["runs"], one["nodes"], one["cases"]) == (1, 1, 3)
+        two = (await viewer.get(url, params={"run": [old["run_id"], other["run_id"]]})).json()
+        assert (two["runs"], two["nodes"], two["cases"]) == (2, 2, 6)
+
+    async def test_runs_of_the_fleet_are_listed_newest_first_and_searched_by_node(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        made = [await post(service, number, node_name=f"db-{number}", run=run()) for number in (1, 2, 3)]
+        ids = [receipt["run_id"] for receipt in made]
+        found: list[str] = []
+        cursor = None
+        while True:
+            page = (
+                await viewer.get("/api/v1/runs", params={"limit": 2} | ({"cursor": cursor} if cursor else {}))
+            ).json()
+            found += [item["id"] for item in page["items"]]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+        assert sorted(found) == sorted(ids)
+        searched = (await viewer.get("/api/v1/runs", params={"q": "DB-2"})).json()["items"]
+        assert [(item["id"], item["node_name"]) for item in searched] == [(ids[1], "db-2")]
+
     async def test_a_run_of_2199_is_not_newest_for_ever(self, service: Service, viewer: httpx.AsyncClient) -> None:
         await post(service, 1, run=run(started_at="2199-01-01T00:00:00Z"))
         later = await post(service, 1, run=run(started_at=datetime.now(UTC).isoformat()))

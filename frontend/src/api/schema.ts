@@ -188,6 +188,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/nodes/{node_id}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Node Report Get
+         * @description A node's newest report, byte for byte as its agent sent it.
+         */
+        get: operations["node_report_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/nodes/{node_id}/labels": {
         parameters: {
             query?: never;
@@ -227,6 +247,26 @@ export interface paths {
          * @description End the plan in force.
          */
         delete: operations["node_plan_in_force_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Runs List
+         * @description The runs of the selected nodes, newest first.
+         */
+        get: operations["runs_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1160,6 +1200,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/evidence/validation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Validation List
+         * @description What this project measured itself, beside what it had predicted.
+         */
+        get: operations["validation_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/catalogue/tlb": {
         parameters: {
             query?: never;
@@ -1192,6 +1252,26 @@ export interface paths {
          * @description The database engines the planner can size, with their settings.
          */
         get: operations["engines_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/about": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * About Get
+         * @description The version of the service, and how long it keeps what.
+         */
+        get: operations["about_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1556,6 +1636,18 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * About
+         * @description Which service this is, and how long it keeps what.
+         */
+        About: {
+            /** Version */
+            version: string;
+            /** Api Docs Url */
+            api_docs_url: string;
+            /** Retention */
+            retention: components["schemas"]["Retention"][];
+        };
         /**
          * ArtifactChange
          * @description One file of a bundle that two plans do not share; ``diff`` is unified.
@@ -3096,6 +3188,30 @@ export interface components {
             ordinary_bytes_max: number | null;
         };
         /**
+         * HugePageLimit
+         * @description What a unit may use and reserve of one page size, in bytes. ``limited`` false: as much as there is.
+         */
+        HugePageLimit: {
+            /** Unit */
+            unit: string | null;
+            /** Cgroup Path */
+            cgroup_path: string;
+            /** Page Bytes */
+            page_bytes: number;
+            /** Usage Bytes */
+            usage_bytes: number | null;
+            /** Limit Bytes */
+            limit_bytes: number | null;
+            /** Limited */
+            limited: boolean | null;
+            /** Rsvd Limit Bytes */
+            rsvd_limit_bytes: number | null;
+            /** Rsvd Limited */
+            rsvd_limited: boolean | null;
+            /** Failures */
+            failures: number | null;
+        };
+        /**
          * HugePageMapping
          * @description One process's hugetlb mappings of one page size, in bytes; ``mapped`` counts untouched pages too.
          */
@@ -3856,6 +3972,9 @@ export interface components {
         /**
          * NodeProcesses
          * @description The processes of the newest sample, largest resident set first.
+         *
+         *     ``units`` are what processes belong to by ``unit``, and ``huge_page_limits`` what each may use of huge pages; null:
+         *     the agent did not report them.
          */
         NodeProcesses: {
             /**
@@ -3870,6 +3989,10 @@ export interface components {
             taken_at: string;
             /** Processes */
             processes: components["schemas"]["ProcessMemory"][];
+            /** Units */
+            units: components["schemas"]["ProcessUnit"][] | null;
+            /** Huge Page Limits */
+            huge_page_limits: components["schemas"]["HugePageLimit"][] | null;
         };
         /**
          * NodeSelector
@@ -3978,6 +4101,16 @@ export interface components {
             plan_state: ("match" | "short" | "idle" | "drifted") | null;
             /** Stale */
             stale: boolean;
+        };
+        /**
+         * NoiseRange
+         * @description The prediction widened by the machine's own noise, in percent.
+         */
+        NoiseRange: {
+            /** Low */
+            low: number;
+            /** High */
+            high: number;
         };
         /**
          * NumaNode
@@ -4892,6 +5025,22 @@ export interface components {
             database: string | null;
         };
         /**
+         * ProcessUnit
+         * @description A pod, container or service that processes belong to by ``key``. ``limit_bytes``: of ordinary memory.
+         */
+        ProcessUnit: {
+            /** Key */
+            key: string;
+            /** Kind */
+            kind: string;
+            /** Name */
+            name: string;
+            /** Pod */
+            pod: string | null;
+            /** Limit Bytes */
+            limit_bytes: number | null;
+        };
+        /**
          * Processor
          * @description The processor as CPUID or /proc/cpuinfo names it.
          */
@@ -5085,6 +5234,18 @@ export interface components {
             memory_manager_static: boolean;
         };
         /**
+         * Retention
+         * @description How long something is kept. ``days`` null: for ever. ``setting`` is the variable that changes it.
+         */
+        Retention: {
+            /** Description */
+            description: string;
+            /** Days */
+            days: number | null;
+            /** Setting */
+            setting: string;
+        };
+        /**
          * Risk
          * @description Probability that ordinary memory runs out under the plan. None: cannot be said, ``basis`` says why.
          *
@@ -5176,6 +5337,7 @@ export interface components {
         /**
          * Run
          * @description One execution of tlbbench on a node. ``bad``: somebody marked it, and nothing is concluded from it.
+         *     ``synthetic``: its node's reports were made by hand.
          */
         Run: {
             /**
@@ -5190,6 +5352,8 @@ export interface components {
             node_id: string;
             /** Node Name */
             node_name: string;
+            /** Synthetic */
+            synthetic: boolean;
             /**
              * Started At
              * Format: date-time
@@ -5280,6 +5444,8 @@ export interface components {
             node_id: string;
             /** Node Name */
             node_name: string;
+            /** Synthetic */
+            synthetic: boolean;
             /**
              * Started At
              * Format: date-time
@@ -6021,6 +6187,50 @@ export interface components {
             defrag: string | null;
             /** Shmem Enabled */
             shmem_enabled: string | null;
+        };
+        /**
+         * Validation
+         * @description The project's own validation runs, those that miss too.
+         */
+        Validation: {
+            /** About */
+            about: string;
+            /** Command */
+            command: string;
+            /** Items */
+            items: components["schemas"]["ValidationRun"][];
+        };
+        /**
+         * ValidationRun
+         * @description One case that the project measured on a real database after it had written its prediction down.
+         *
+         *     ``measured_percent`` is over all pairs, null where a run ended before it was printed; ``measured_rounds_percent``
+         *     has one gain per round of interleaved pairs, where rounds are known. ``verdict`` compares what was measured (the
+         *     mean of the rounds where there is no other figure) with the prediction: inside its range; within_noise, outside it
+         *     but within the machine's noise; or outside.
+         */
+        ValidationRun: {
+            /** Date */
+            date: string;
+            /** Machine */
+            machine: string;
+            /** Configuration */
+            configuration: string;
+            /** Case */
+            case: string;
+            predicted_percent: components["schemas"]["PredictedRange"];
+            noise_range_percent: components["schemas"]["NoiseRange"] | null;
+            /** Measured Percent */
+            measured_percent: number | null;
+            /** Measured Rounds Percent */
+            measured_rounds_percent: number[];
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "inside" | "within_noise" | "outside";
+            /** Note */
+            note: string | null;
         };
         /**
          * Webhook
@@ -8728,6 +8938,37 @@ export interface operations {
             };
         };
     };
+    node_report_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                node_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     node_labels_replace: {
         parameters: {
             query?: never;
@@ -8815,6 +9056,59 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    runs_list: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+                /** @description Part of the node's name */
+                q?: string | null;
+                /** @description key=value, or key alone; repeat for more */
+                label?: string[];
+                /** @description Processor and hypervisor */
+                machine_type?: string | null;
+                /** @description group_key of like nodes */
+                group?: string | null;
+                architecture?: string | null;
+                /** @description Code of a finding that holds */
+                finding?: string | null;
+                /** @description Nodes with such a finding; with finding, that finding in this state */
+                state?: ("wrong" | "attention") | null;
+                /** @description The node beside its plan in force */
+                plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
+                /** @description Whether the node stopped reporting */
+                stale?: boolean | null;
+                /** @description Whether the node is made up */
+                synthetic?: boolean | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Run_"];
+                };
             };
             /** @description An error, as problem+json */
             default: {
@@ -9090,6 +9384,8 @@ export interface operations {
             query?: {
                 /** @description Only the newest run of each node */
                 latest_only?: boolean;
+                /** @description Only these runs of the selected nodes, new or old */
+                run?: string[];
                 /** @description Part of the node's name */
                 q?: string | null;
                 /** @description key=value, or key alone; repeat for more */
@@ -10682,6 +10978,35 @@ export interface operations {
             };
         };
     };
+    validation_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Validation"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     tlb_catalogue_list: {
         parameters: {
             query?: never;
@@ -10727,6 +11052,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Engines"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    about_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["About"];
                 };
             };
             /** @description An error, as problem+json */

@@ -17,6 +17,7 @@ export type Penalty = Schemas["Penalty"];
 export type Disagreement = Schemas["Disagreement"];
 export type ProcessMemory = Schemas["ProcessMemory"];
 export type NodeProcesses = Schemas["NodeProcesses"];
+export type NodeHistory = Schemas["NodeHistory"];
 
 export type Run = Schemas["Run"];
 export type RunDetail = Schemas["RunDetail"];

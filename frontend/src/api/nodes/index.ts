@@ -3,14 +3,16 @@ import type { NodesSearch } from "@/search";
 import { client, unwrap } from "../client";
 
 const REFRESH_MS = 30_000;
-const SAMPLE_LIMIT = 500;
+/** More points than a chart has pixels to spare only cost. */
+const HISTORY_POINTS = 300;
 
 export const nodeKeys = {
   all: ["nodes"] as const,
   list: (q: string) => ["nodes", "list", q] as const,
   selected: (query: NodeListQuery) => ["nodes", "selected", query] as const,
   detail: (id: string) => ["nodes", "detail", id] as const,
-  samples: (id: string) => ["nodes", "samples", id] as const,
+  history: (id: string) => ["nodes", "history", id] as const,
+  report: (id: string) => ["nodes", "report", id] as const,
   runs: (id: string) => ["nodes", "runs", id] as const,
   processes: (id: string) => ["nodes", "processes", id] as const,
   scenario: (id: string) => ["nodes", "scenario", id] as const,
@@ -86,16 +88,30 @@ export function nodeQuery(id: string) {
   });
 }
 
-export function nodeSamplesQuery(id: string) {
+/** The memory of a node over the last days, as samples or as roll-ups of them. */
+export function nodeHistoryQuery(id: string, days: number) {
   return queryOptions({
-    queryKey: nodeKeys.samples(id),
+    queryKey: [...nodeKeys.history(id), days] as const,
     queryFn: () =>
       unwrap(
-        client.GET("/api/v1/nodes/{node_id}/samples", {
-          params: { path: { node_id: id }, query: { limit: SAMPLE_LIMIT } },
+        client.GET("/api/v1/nodes/{node_id}/history", {
+          params: {
+            path: { node_id: id },
+            query: { from: new Date(Date.now() - days * 86_400_000).toISOString(), points: HISTORY_POINTS },
+          },
         }),
       ),
+    placeholderData: keepPreviousData,
     refetchInterval: REFRESH_MS,
+  });
+}
+
+/** The newest report as its agent sent it. */
+export function nodeReportQuery(id: string) {
+  return queryOptions({
+    queryKey: nodeKeys.report(id),
+    queryFn: () =>
+      unwrap(client.GET("/api/v1/nodes/{node_id}/report", { params: { path: { node_id: id } } })),
   });
 }
 

@@ -6,6 +6,7 @@ const run = (id: string, node: string, started: string): Run => ({
   id,
   node_id: node,
   node_name: node,
+  synthetic: false,
   started_at: started,
   bad: false,
   bad_reason: null,

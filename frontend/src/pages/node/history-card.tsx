@@ -1,24 +1,34 @@
+import { SegmentedControl } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { nodeSamplesQuery } from "@/api/nodes";
-import type { SampleRow } from "@/api/types";
+import { useState } from "react";
+import { csvPath, nodeHistoryQuery } from "@/api/nodes";
+import type { NodeHistory } from "@/api/types";
 import type { ChartAxis, ChartRow, ChartSeries, ValueAxis } from "@/components/charts/chart-types";
 import { LineChart } from "@/components/charts/line-chart";
+import { CsvButton } from "@/components/ui/csv-button";
 import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { StateText } from "@/components/ui/states";
-import { formatAbsolute, formatBytes, GIB, MIB } from "@/lib/units";
+import { formatAbsolute, formatBytes, formatCount, formatDuration, GIB, MIB } from "@/lib/units";
 import { token } from "@/theme/tokens";
 
 const MEMORY: readonly ChartSeries[] = [
   {
     key: "available",
-    label: "MemAvailable",
+    label: "MemAvailable (lowest)",
     short: "available",
     color: token("ledger-tenants"),
     marker: "circle",
   },
-  { key: "pools", label: "In huge page pools", short: "pools", color: token("page-2m"), marker: "triangle" },
+  { key: "pools", label: "Huge page pools", short: "pools", color: token("page-2m"), marker: "triangle" },
+  {
+    key: "idle",
+    label: "Idle in pools (most)",
+    short: "idle",
+    color: token("ledger-page-tables"),
+    marker: "diamond",
+  },
 ];
 // Page tables are a hundredth of the rest: on the same axis they would be a line along zero.
 const PAGE_TABLES: readonly ChartSeries[] = [
@@ -31,37 +41,32 @@ const PAGE_TABLES: readonly ChartSeries[] = [
   },
 ];
 
-/** Samples as rows of GiB over time, oldest first. */
-export function historyRows(samples: readonly SampleRow[]): ChartRow[] {
-  const gib = (bytes: number | null) => (bytes === null ? null : bytes / GIB);
-  const rows = samples
-    .map((sample) => ({
-      x: new Date(sample.taken_at).getTime(),
-      values: {
-        available: gib(sample.memory.mem_available_bytes),
-        page_tables: sample.memory.page_tables_bytes === null ? null : sample.memory.page_tables_bytes / MIB,
-        pools: gib(sample.pools.reduce((sum, pool) => sum + pool.nr_hugepages * pool.page_bytes, 0)),
-      },
-    }))
-    .sort((a, b) => a.x - b.x);
-  return withGaps(rows);
-}
+const KEYS = ["available", "pools", "idle", "page_tables"];
+const UNKNOWN_ROW = Object.fromEntries(KEYS.map((key) => [key, null]));
 
-/** A silence much longer than the usual pace is a gap in the line: nobody knows what memory did meanwhile. */
-export function withGaps(rows: readonly ChartRow[]): ChartRow[] {
-  const steps = rows.slice(1).map((row, index) => row.x - (rows[index]?.x ?? row.x));
-  const usual = [...steps].sort((a, b) => a - b)[steps.length >> 1] ?? 0;
-  return rows.flatMap((row, index) => {
-    const before = rows[index - 1];
-    if (!before || row.x - before.x <= 4 * usual) return [row];
-    return [
-      {
-        x: (before.x + row.x) / 2,
-        values: Object.fromEntries(Object.keys(row.values).map((key) => [key, null])),
+/** A history as rows over time; a time without samples is a row of unknowns, which breaks every line. */
+export function historyRows({ points, gaps, width_seconds: width }: NodeHistory): ChartRow[] {
+  const in_ = (bytes: number | null, unit: number) => (bytes === null ? null : bytes / unit);
+  const rows = points.map((point) => {
+    const low = in_(point.mem_available_bytes_min, GIB);
+    const mean = in_(point.mem_available_bytes_mean, GIB);
+    return {
+      x: new Date(point.start_at).getTime(),
+      values: {
+        available: low,
+        pools: in_(point.hugetlb_bytes_max, GIB),
+        idle: in_(point.pool_idle_bytes_max, GIB),
+        page_tables: in_(point.page_tables_bytes_max, MIB),
       },
-      row,
-    ];
+      // From the lowest to the mean: how far the lowest stands out.
+      ranges: { available: low === null || mean === null || width === 0 ? null : ([low, mean] as const) },
+    };
   });
+  const silent = gaps.map(({ start_at: start, end_at: end }) => ({
+    x: (new Date(start).getTime() + new Date(end).getTime()) / 2,
+    values: UNKNOWN_ROW,
+  }));
+  return [...rows, ...silent].sort((a, b) => a.x - b.x);
 }
 
 const VALUE_AXIS: ValueAxis = {
@@ -70,7 +75,7 @@ const VALUE_AXIS: ValueAxis = {
 };
 
 const MIB_AXIS: ValueAxis = {
-  label: "MiB",
+  label: "MiB of page tables",
   format: (mib) => formatBytes(mib === null ? null : mib * MIB),
 };
 
@@ -83,23 +88,56 @@ function timeAxis(rows: readonly ChartRow[]): ChartAxis {
       const text = formatAbsolute(new Date(x).toISOString());
       return days > 2 ? text.slice(5, 16) : text.slice(11, 19);
     },
+    describe: (x) => formatAbsolute(new Date(x).toISOString()),
   };
 }
 
-/** How memory use has changed from sample to sample. */
+const SPANS = [
+  { value: "1", label: "Day" },
+  { value: "7", label: "Week" },
+  { value: "30", label: "Month" },
+  { value: "400", label: "Year" },
+];
+
+const SOURCES = {
+  samples: "the samples themselves",
+  hours: "their roll-ups by the hour",
+  days: "their roll-ups by the day",
+} as const;
+
+/** How memory has moved, and where nobody was looking. */
 export function HistoryCard({ nodeId }: { nodeId: string }) {
-  const query = useQuery(nodeSamplesQuery(nodeId));
+  const [days, setDays] = useState("7");
+  const query = useQuery(nodeHistoryQuery(nodeId, Number(days)));
   return (
     <QueryView query={query} skeleton={<CardSkeleton />}>
-      {({ items }) => {
-        const rows = historyRows(items);
+      {(history) => {
+        const rows = historyRows(history);
         return (
           <QuestionCard
-            title="How has memory use changed?"
-            description={`${items.length} ${items.length === 1 ? "sample" : "samples"} from the agent.`}
+            title={historyTitle(history)}
+            description={`From ${SOURCES[history.source]}, one point per ${formatDuration(history.width_seconds)} where that is wider.`}
+            actions={
+              <>
+                <SegmentedControl
+                  size="xs"
+                  value={days}
+                  onChange={setDays}
+                  aria-label="Span of time"
+                  data={SPANS}
+                />
+                <CsvButton
+                  path={csvPath(`/api/v1/nodes/${nodeId}/history.csv`, {
+                    from: history.start_at,
+                    to: history.end_at,
+                  })}
+                  name="memory-history"
+                />
+              </>
+            }
           >
-            {rows.length < 2 ? (
-              <StateText>A line needs at least two samples. The next report adds one.</StateText>
+            {history.points.length < 2 ? (
+              <StateText>A line needs at least two points. The next report adds one.</StateText>
             ) : (
               <>
                 <LineChart
@@ -108,7 +146,7 @@ export function HistoryCard({ nodeId }: { nodeId: string }) {
                   series={MEMORY}
                   xAxis={timeAxis(rows)}
                   valueAxis={VALUE_AXIS}
-                  height={220}
+                  height={240}
                 />
                 <LineChart
                   title="Page tables over time"
@@ -125,4 +163,19 @@ export function HistoryCard({ nodeId }: { nodeId: string }) {
       }}
     </QueryView>
   );
+}
+
+/** The lowest MemAvailable, and how long nobody was looking. */
+export function historyTitle({ points, gaps }: NodeHistory): string {
+  const known = points.map((point) => point.mem_available_bytes_min).filter((bytes) => bytes !== null);
+  if (known.length === 0) return "How has memory moved?";
+  const silentSeconds = gaps.reduce(
+    (sum, gap) => sum + (new Date(gap.end_at).getTime() - new Date(gap.start_at).getTime()) / 1000,
+    0,
+  );
+  const silent =
+    gaps.length === 0
+      ? ""
+      : `; ${formatCount(gaps.length)} ${gaps.length === 1 ? "gap" : "gaps"} of ${formatDuration(silentSeconds)} in all, of which nothing is known`;
+  return `At least ${formatBytes(Math.min(...known))} stayed available${silent}.`;
 }

@@ -7,6 +7,7 @@ import type { NodeDetail } from "@/api/types";
 import { MemoryMap } from "@/components/memory-map/memory-map";
 import { memoryBars } from "@/components/memory-map/node-memory";
 import { SyntheticBadge } from "@/components/ui/badges";
+import { AttentionIcon } from "@/components/ui/icons";
 import { LinkButton } from "@/components/ui/link-button";
 import { PageHeader } from "@/components/ui/page-header";
 import { QueryView } from "@/components/ui/query-view";
@@ -16,16 +17,11 @@ import { TextLink } from "@/components/ui/text-link";
 import { When } from "@/components/ui/values";
 import { formatBytes, formatShare } from "@/lib/units";
 import { GeometryCard } from "./geometry-card";
-import { HistoryCard } from "./history-card";
-import { InventoryCard } from "./inventory-card";
 import { LatencyCard } from "./latency-card";
+import { NodeFindingsCard } from "./node-findings-card";
 import { nodeHeadline } from "./node-headline";
-import { PoolsCard } from "./pools-card";
-import { PressureCard } from "./pressure-card";
-import { ProcessesCard } from "./processes-card";
-import { RowsCard } from "./rows-card";
-import { RunsCard } from "./runs-card";
-import { ScatterCard } from "./scatter-card";
+import classes from "./node-page.module.css";
+import { NodeTabs } from "./node-tabs";
 
 /** One node: what to do, what its page sizes buy, what its TLB covers, and where its memory is. */
 export function NodePage() {
@@ -61,16 +57,26 @@ function NodeView({ node }: { node: NodeDetail }) {
         }
       />
       <Stack gap="md">
+        {node.stale && <StaleNode lastReportAt={node.last_report_at} />}
+        <NodeFindingsCard node={node} />
         <MemoryCard node={node} />
-        {node.latest_run_id && <RunCurves runId={node.latest_run_id} node={node} />}
         {node.geometry && <GeometryCard geometry={node.geometry} basePageBytes={base} />}
-        <PoolsCard node={node} />
-        <HistoryCard nodeId={node.id} />
-        <ProcessesCard nodeId={node.id} />
-        <RunsCard nodeId={node.id} />
-        <InventoryCard node={node} />
+        {node.latest_run_id && <Latency runId={node.latest_run_id} node={node} />}
+        <NodeTabs node={node} />
       </Stack>
     </>
+  );
+}
+
+/** Old data must not look like new data. */
+function StaleNode({ lastReportAt }: { lastReportAt: string }) {
+  return (
+    <div className={classes.stale} role="note">
+      <AttentionIcon />
+      <span>
+        This node stopped reporting: everything below is as of <When iso={lastReportAt} />.
+      </span>
+    </div>
   );
 }
 
@@ -82,24 +88,29 @@ function MemoryCard({ node }: { node: NodeDetail }) {
       ? "Where is the memory?"
       : `${formatBytes(available)} of ${formatBytes(memory.mem_total_bytes)} is available (${formatShare(available / memory.mem_total_bytes)}).`;
   return (
-    <QuestionCard title={title} description="To scale, from the newest sample.">
+    <QuestionCard
+      title={title}
+      description={
+        <>
+          To scale, as of <When iso={node.sample.taken_at} />.
+        </>
+      }
+    >
       <MemoryMap bars={memoryBars(node.name, node.sample)} />
     </QuestionCard>
   );
 }
 
-function RunCurves({ runId, node }: { runId: string; node: NodeDetail }) {
+function Latency({ runId, node }: { runId: string; node: NodeDetail }) {
   const query = useQuery(runQuery(runId));
-  const base = node.inventory.base_page_bytes;
   return (
     <QueryView query={query} skeleton={<CardSkeleton height={340} />}>
       {(run) => (
-        <>
-          <LatencyCard run={run} levels={node.geometry?.levels ?? []} basePageBytes={base} />
-          <PressureCard run={run} basePageBytes={base} />
-          <RowsCard measurements={run.rows?.measurements ?? []} />
-          <ScatterCard run={run} />
-        </>
+        <LatencyCard
+          run={run}
+          levels={node.geometry?.levels ?? []}
+          basePageBytes={node.inventory.base_page_bytes}
+        />
       )}
     </QueryView>
   );

@@ -57,6 +57,7 @@ const run = (pressure: Pressure | null): RunDetail => ({
   id: "r",
   node_id: "n",
   node_name: "db-7",
+  synthetic: false,
   started_at: "2026-11-20T12:00:00Z",
   bad: false,
   bad_reason: null,

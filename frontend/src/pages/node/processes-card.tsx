@@ -1,77 +1,118 @@
 import { useQuery } from "@tanstack/react-query";
 import { nodeProcessesQuery } from "@/api/nodes";
-import type { ProcessMemory } from "@/api/types";
+import type { NodeProcesses, ProcessMemory } from "@/api/types";
 import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { StateText } from "@/components/ui/states";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
-import { Bytes } from "@/components/ui/values";
+import { Bytes, Unknown, When } from "@/components/ui/values";
+import { pageSizeShort } from "@/lib/page-size";
 import { formatBytes, formatCount } from "@/lib/units";
+import { hugetlbBytes, limitText, type ProcessRow, processRows } from "./process-rows";
 
-const SHOWN = 12;
+const SHOWN = 20;
 
-/** Memory of one process in the huge page pools; null when either part is unknown. */
-function hugetlbBytes(process: ProcessMemory): number | null {
-  return process.private_hugetlb_bytes === null || process.shared_hugetlb_bytes === null
-    ? null
-    : process.private_hugetlb_bytes + process.shared_hugetlb_bytes;
-}
-
-/** Which processes use huge pages, and what their page tables cost. */
-export function ProcessesCard({ nodeId }: { nodeId: string }) {
+/** Which processes use which page size, what their page tables cost, and what their containers may use. */
+export function ProcessesCard({ nodeId, basePageBytes }: { nodeId: string; basePageBytes: number }) {
   const query = useQuery(nodeProcessesQuery(nodeId));
   return (
     <QueryView query={query} skeleton={<CardSkeleton />}>
-      {({ processes }) => (
+      {(data) => (
         <QuestionCard
-          title={processesTitle(processes)}
-          description="The largest processes of the newest sample."
+          title={processesTitle(data.processes)}
+          description={
+            <>
+              The newest sample, <When iso={data.taken_at} />. Users of huge page pools first.
+            </>
+          }
         >
-          {processes.length === 0 ? (
+          {data.processes.length === 0 ? (
             <StateText>The report lists no process. The agent may lack the right to read them.</StateText>
           ) : (
-            <TableScroll label="Processes" minWidth={640}>
-              <Table verticalSpacing={5}>
-                <Table.Thead>
-                  <Table.Tr>
-                    <Table.Th>Process</Table.Th>
-                    <Table.Th className="hp-num">PID</Table.Th>
-                    <Table.Th className="hp-num">Resident</Table.Th>
-                    <Table.Th className="hp-num">In pools</Table.Th>
-                    <Table.Th className="hp-num">THP</Table.Th>
-                    <Table.Th className="hp-num">Page tables</Table.Th>
-                  </Table.Tr>
-                </Table.Thead>
-                <Table.Tbody>
-                  {processes.slice(0, SHOWN).map((process) => (
-                    <Table.Tr key={`${process.pid}:${process.start_time_ticks}`}>
-                      <Table.Th scope="row" fw={400} className="hp-mono">
-                        {process.name}
-                      </Table.Th>
-                      <Table.Td className="hp-num">{process.pid}</Table.Td>
-                      <Table.Td className="hp-num">
-                        <Bytes value={process.rss_bytes} />
-                      </Table.Td>
-                      <Table.Td className="hp-num">
-                        <Bytes value={hugetlbBytes(process)} />
-                      </Table.Td>
-                      <Table.Td className="hp-num">
-                        <Bytes value={process.anon_huge_bytes} />
-                      </Table.Td>
-                      <Table.Td className="hp-num">
-                        <Bytes value={process.vm_pte_bytes} />
-                      </Table.Td>
-                    </Table.Tr>
-                  ))}
-                </Table.Tbody>
-              </Table>
-            </TableScroll>
+            <ProcessTable data={data} basePageBytes={basePageBytes} />
           )}
         </QuestionCard>
       )}
     </QueryView>
+  );
+}
+
+function ProcessTable({ data, basePageBytes }: { data: NodeProcesses; basePageBytes: number }) {
+  const rows = processRows(data);
+  return (
+    <>
+      <TableScroll label="Processes" minWidth={720}>
+        <Table verticalSpacing={5}>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Process</Table.Th>
+              <Table.Th className="hp-num">In pools</Table.Th>
+              <Table.Th className="hp-num">THP</Table.Th>
+              <Table.Th className="hp-num">{pageSizeShort(basePageBytes)} pages</Table.Th>
+              <Table.Th className="hp-num">Page tables</Table.Th>
+              <Table.Th>Container, and its limit of huge pages</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {rows.slice(0, SHOWN).map((row) => (
+              <Table.Tr key={row.key} className="hp-top">
+                <Table.Th scope="row" fw={400}>
+                  <span className="hp-mono">{row.name}</span>
+                  <div className="hp-dim hp-small">PID {row.pid}</div>
+                </Table.Th>
+                <Table.Td className="hp-num">
+                  <Pools pools={row.pools} />
+                </Table.Td>
+                <Table.Td className="hp-num">
+                  <Bytes value={row.thpBytes} />
+                </Table.Td>
+                <Table.Td className="hp-num">
+                  <Bytes value={row.baseBytes} />
+                </Table.Td>
+                <Table.Td className="hp-num">
+                  <Bytes value={row.pageTableBytes} />
+                </Table.Td>
+                <Table.Td>
+                  <Container row={row} known={data.units !== null} />
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </TableScroll>
+      {rows.length > SHOWN && (
+        <StateText>
+          {formatCount(SHOWN)} of {formatCount(rows.length)} processes; the raw report has all.
+        </StateText>
+      )}
+    </>
+  );
+}
+
+function Pools({ pools }: Pick<ProcessRow, "pools">) {
+  if (pools === null) return <Unknown why="The agent could not read this process's mappings." />;
+  if (pools.length === 0) return <Bytes value={0} />;
+  return pools.map(({ pageBytes, bytes }) => (
+    <div key={pageBytes ?? 0}>
+      <Bytes value={bytes} /> {pageBytes !== null && `in ${pageSizeShort(pageBytes)}`}
+    </div>
+  ));
+}
+
+function Container({ row, known }: { row: ProcessRow; known: boolean }) {
+  if (!known) return <Unknown why="This agent does not report containers." />;
+  if (row.unit === null) return <span className="hp-dim">none</span>;
+  return (
+    <span className="hp-anywhere">
+      {row.unit.pod ? `${row.unit.pod}, ${row.unit.name}` : row.unit.name}
+      {row.limits.map((limit) => (
+        <div key={`${limit.cgroup_path}:${limit.page_bytes}`} className="hp-small">
+          {limitText(limit)}
+        </div>
+      ))}
+    </span>
   );
 }
 

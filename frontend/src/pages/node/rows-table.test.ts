@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { RowMeasurement } from "@/api/types";
-import { changeToBase, rowsFinding, rowsPivot, unmeasuredBackings } from "./rows-table";
+import {
+  changeToBase,
+  rowsFamilies,
+  rowsFinding,
+  rowsPivot,
+  unmeasuredBackings,
+  workerRows,
+} from "./rows-table";
 
 const measurement = (over: Partial<RowMeasurement>): RowMeasurement => ({
   row_bytes: 128,
@@ -41,21 +48,21 @@ describe("rowsPivot", () => {
   });
   it("compares within one way of reading, and an unknown stays unknown", () => {
     const [one, eight] = pivot.cases;
-    expect(one && changeToBase(one, "THP")).toBeCloseTo(-0.1);
-    expect(eight && changeToBase(eight, "2M")).toBeCloseTo(0.37);
-    expect(eight && changeToBase(eight, "1G")).toBeNull();
-    expect(one && changeToBase(one, "2M")).toBeNull();
+    expect(one && changeToBase(one, "THP", pivot.base)).toBeCloseTo(-0.1);
+    expect(eight && changeToBase(eight, "2M", pivot.base)).toBeCloseTo(0.37);
+    expect(eight && changeToBase(eight, "1G", pivot.base)).toBeNull();
+    expect(one && changeToBase(one, "2M", pivot.base)).toBeNull();
   });
   it("names the backing with the best median", () => {
     expect(rowsFinding(pivot)).toBe(
-      "2M pages read +37% rows per second against 4K, in the median of 1 case.",
+      "2M pages read +37% rows per second against 4K pages, in the median of 1 case.",
     );
     const thp = (workers: number, rate: number) => [
       measurement({ workers }),
       measurement({ workers, backing: "THP", page_bytes: 2 ** 21, rows_per_second: rate }),
     ];
     expect(rowsFinding(rowsPivot([...thp(1, 1200), ...thp(2, 1300), ...thp(4, 12_000)]))).toBe(
-      "THP reads +30% rows per second against 4K, in the median of 3 cases.",
+      "THP reads +30% rows per second against 4K pages, in the median of 3 cases.",
     );
     expect(rowsFinding(rowsPivot([measurement({})]))).toBe(
       "How many rows per second does each page size read?",
@@ -73,4 +80,37 @@ it("names the backings that no case was measured on", () => {
   expect(unmeasuredBackings(pivot).map(({ backing, reason }) => [backing, reason])).toEqual([
     ["1G", "no free page"],
   ]);
+});
+
+describe("a kernel with base pages of 64K", () => {
+  const pivot = rowsPivot([
+    measurement({ backing: "64K", page_bytes: 65536 }),
+    measurement({ backing: "2M", page_bytes: 2 ** 21, rows_per_second: 1100 }),
+  ]);
+  it("is compared with 64K, not with 4K", () => {
+    expect(pivot.base).toBe("64K");
+    expect(rowsFinding(pivot)).toBe(
+      "2M pages read +10% rows per second against 64K pages, in the median of 1 case.",
+    );
+  });
+});
+
+describe("rows over workers", () => {
+  const pivot = rowsPivot([
+    measurement({ workers: 8, rows_per_second: 7000, vm_pte_bytes_total: 8 * 2 ** 20 }),
+    measurement({ workers: 1, rows_per_second: 1000, vm_pte_bytes_total: 2 ** 20 }),
+    measurement({ workers: 8, backing: "2M", page_bytes: 2 ** 21, rows_per_second: 9000 }),
+    measurement({ row_bytes: 8192, workers: 8 }),
+  ]);
+  it("is one chart per way of reading, the one with most counts of workers first", () => {
+    expect(rowsFamilies(pivot).map(({ cases }) => cases.length)).toEqual([2, 1]);
+  });
+  it("leaves a count that was not measured unknown, which breaks the line", () => {
+    const [family] = rowsFamilies(pivot);
+    const rows = family ? workerRows(family, pivot.backings, (found) => found.rows_per_second) : [];
+    expect(rows).toEqual([
+      { x: 1, values: { "4K": 1000, "2M": null } },
+      { x: 8, values: { "4K": 7000, "2M": 9000 } },
+    ]);
+  });
 });

@@ -1,4 +1,5 @@
 import type { RowMeasurement } from "@/api/types";
+import type { ChartRow } from "@/components/charts/chart-types";
 import { curveBacking } from "@/components/curves/curve-series";
 import { formatCount, formatPercentChange } from "@/lib/units";
 
@@ -14,6 +15,8 @@ export interface RowsCase {
 
 export interface RowsPivot {
   backings: string[];
+  /** The backing of base pages, whose size is the kernel's: 4K, 16K or 64K; null when it was not measured. */
+  base: string | null;
   cases: RowsCase[];
 }
 
@@ -54,7 +57,9 @@ export function rowsPivot(measurements: readonly RowMeasurement[]): RowsPivot {
     const kind = curveBacking({ backing: measurement.backing, backing_kind: null });
     backings.set(measurement.backing, ORDER[kind] * 2 ** 50 + (measurement.page_bytes ?? 0));
   }
+  const isBase = (backing: string) => curveBacking({ backing, backing_kind: null }) === "base";
   return {
+    base: [...backings.keys()].find(isBase) ?? null,
     backings: [...backings.entries()].sort(([, a], [, b]) => a - b).map(([backing]) => backing),
     cases: [...cases.values()].sort(
       (a, b) =>
@@ -73,8 +78,8 @@ export function unmeasuredBackings(pivot: RowsPivot): RowMeasurement[] {
 }
 
 /** The change of rows per second against base pages in the same case; null when either is unknown. */
-export function changeToBase(found: RowsCase, backing: string): number | null {
-  const base = found.cells.get("4K")?.rows_per_second;
+export function changeToBase(found: RowsCase, backing: string, baseBacking: string | null): number | null {
+  const base = baseBacking === null ? undefined : found.cells.get(baseBacking)?.rows_per_second;
   const own = found.cells.get(backing)?.rows_per_second;
   return base == null || own == null || base === 0 ? null : own / base - 1;
 }
@@ -88,10 +93,12 @@ function median(values: readonly number[]): number {
 /** The card's finding: the backing with the best median change. The median, because one disturbed case proves nothing. */
 export function rowsFinding(pivot: RowsPivot): string {
   const changes = pivot.backings
-    .filter((backing) => backing !== "4K")
+    .filter((backing) => backing !== pivot.base)
     .map((backing) => ({
       backing,
-      values: pivot.cases.map((found) => changeToBase(found, backing)).filter((change) => change !== null),
+      values: pivot.cases
+        .map((found) => changeToBase(found, backing, pivot.base))
+        .filter((change) => change !== null),
     }))
     .filter(({ values }) => values.length > 0)
     .map(({ backing, values }) => ({ backing, count: values.length, change: median(values) }))
@@ -99,5 +106,40 @@ export function rowsFinding(pivot: RowsPivot): string {
   const [best] = changes;
   if (!best) return "How many rows per second does each page size read?";
   const cases = `in the median of ${formatCount(best.count)} ${best.count === 1 ? "case" : "cases"}`;
-  return `${best.backing === "THP" ? "THP reads" : `${best.backing} pages read`} ${formatPercentChange(best.change)} rows per second against 4K, ${cases}.`;
+  return `${best.backing === "THP" ? "THP reads" : `${best.backing} pages read`} ${formatPercentChange(best.change)} rows per second against ${pivot.base} pages, ${cases}.`;
+}
+
+/** The cases that differ in nothing but the number of workers, as one line of a chart each. */
+export interface RowsFamily {
+  name: string;
+  cases: RowsCase[];
+}
+
+export function rowsFamilies(pivot: RowsPivot): RowsFamily[] {
+  const families = new Map<string, RowsCase[]>();
+  for (const found of pivot.cases) families.set(found.name, [...(families.get(found.name) ?? []), found]);
+  // The one measured at most counts of workers says most.
+  return [...families]
+    .map(([name, cases]) => ({ name, cases }))
+    .sort((a, b) => b.cases.length - a.cases.length);
+}
+
+/** Rows of a chart over workers: one value per backing, unknown where a count was not measured. */
+export function workerRows(
+  family: RowsFamily,
+  backings: readonly string[],
+  of: (measurement: RowMeasurement) => number | null,
+): ChartRow[] {
+  return family.cases
+    .filter((found) => found.workers !== null)
+    .map((found) => ({
+      x: found.workers ?? 0,
+      values: Object.fromEntries(
+        backings.map((backing) => {
+          const measurement = found.cells.get(backing);
+          return [backing, measurement ? of(measurement) : null];
+        }),
+      ),
+    }))
+    .sort((a, b) => a.x - b.x);
 }
