@@ -75,3 +75,4 @@ export type FleetPlanSummary = Schemas["FleetPlanSummary"];
 export type FleetPlanNode = Schemas["FleetPlanNode"];
 export type FleetPlanGroup = Schemas["FleetPlanGroup"];
 export type SizeWins = Schemas["SizeWins"];
+export type PageSizeWins = Schemas["PageSizeWins"];

@@ -98,10 +98,13 @@ export function useCancelFleetPlan(id: string) {
   });
 }
 
-/** How often each page size is best over the measured nodes. */
-export function pageSizeWinsQuery(selection: NodeSelection = {}) {
+/** How often each page size is best over the measured nodes, or over some runs. */
+export function pageSizeWinsQuery(selection: NodeSelection = {}, run: readonly string[] = []) {
   return queryOptions({
-    queryKey: ["fleet", "wins", selection] as const,
-    queryFn: () => unwrap(client.GET("/api/v1/fleet/page-size-wins", { params: { query: selection } })),
+    queryKey: ["fleet", "wins", selection, ...run] as const,
+    queryFn: () =>
+      unwrap(
+        client.GET("/api/v1/fleet/page-size-wins", { params: { query: { ...selection, run: [...run] } } }),
+      ),
   });
 }

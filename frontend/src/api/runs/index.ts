@@ -1,7 +1,8 @@
-import { queryOptions } from "@tanstack/react-query";
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { client, unwrap } from "../client";
 
 export const runKeys = {
+  list: (q: string) => ["runs", "list", q] as const,
   detail: (id: string) => ["runs", "detail", id] as const,
   compare: (ids: readonly string[]) => ["runs", "compare", ...ids] as const,
 };
@@ -21,5 +22,17 @@ export function runComparisonQuery(ids: readonly string[]) {
     queryFn: () => unwrap(client.GET("/api/v1/runs/compare", { params: { query: { run: [...ids] } } })),
     staleTime: Number.POSITIVE_INFINITY,
     enabled: ids.length >= 2,
+  });
+}
+
+const MOST_OFFERED = 100;
+
+/** The newest runs of nodes whose name holds `q`, out of the whole fleet. */
+export function runsQuery(q: string) {
+  return queryOptions({
+    queryKey: runKeys.list(q),
+    queryFn: () =>
+      unwrap(client.GET("/api/v1/runs", { params: { query: { limit: MOST_OFFERED, ...(q ? { q } : {}) } } })),
+    placeholderData: keepPreviousData,
   });
 }

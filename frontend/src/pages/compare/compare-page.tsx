@@ -1,10 +1,9 @@
-import { Group, MultiSelect, SegmentedControl, Stack } from "@mantine/core";
-import { useInfiniteQuery, useQueries, useQuery } from "@tanstack/react-query";
+import { Group, SegmentedControl, Stack } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
-import { nodeRunsQuery, nodesQuery } from "@/api/nodes";
-import { runComparisonQuery } from "@/api/runs";
-import type { Run, RunComparison } from "@/api/types";
+import { runComparisonQuery, runsQuery } from "@/api/runs";
+import type { RunComparison } from "@/api/types";
 import { LineChart } from "@/components/charts/line-chart";
 import { FOOTPRINT_AXIS, NS_AXIS } from "@/components/curves/axes";
 import { curveRows, layoutLabel } from "@/components/curves/curve-series";
@@ -14,58 +13,57 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { EmptyState, StateText } from "@/components/ui/states";
 import { TextLink } from "@/components/ui/text-link";
-import { formatAbsolute } from "@/lib/units";
 import { comparableBackings, comparableLayouts, comparedSeries, runLabels, runLetter } from "./compare-rows";
 import { GeometryDifferences } from "./geometry-differences";
 import { PressureComparison } from "./pressure-comparison";
+import { RatioCard } from "./ratio-card";
+import { RunPicker } from "./run-picker";
+import { FleetWinsCard, RunWinsCard } from "./wins-card";
 
 const MOST_RUNS = 6;
-const MOST_NODES = 40;
 
-/** Runs side by side: of one node over time, or of different nodes. */
+/** Runs side by side, of one node over time or of different nodes: who wins, by how much, and how sure. */
 export function ComparePage() {
   const { runs: chosen = [] } = useSearch({ from: "/app/compare" });
   const navigate = useNavigate({ from: "/compare" });
-  const runs = useAllRuns();
   const comparison = useQuery(runComparisonQuery(chosen));
-  const options = runs.items.map((run) => ({
-    value: run.id,
-    label: `${run.node_name}, ${formatAbsolute(run.started_at)}, ${run.profile ?? run.command}${runs.synthetic.has(run.node_id) ? ", synthetic" : ""}`,
-  }));
+  // Nothing to choose from is something else than a list that failed, which the picker says.
+  const offered = useQuery(runsQuery(""));
+  const few = offered.data !== undefined && offered.data.items.length < 2 && chosen.length < 2;
   return (
     <>
       <PageHeader
         title="Compare"
-        headline="Put benchmark runs side by side: one node over time, or node against node."
+        headline="Which page size wins, and which machine? Put benchmark runs side by side: one node over time, or node against node."
       />
-      {!runs.isPending && options.length < 2 ? (
+      {few ? (
         <EmptyState title="There is nothing to compare yet">
           <StateText>
-            A comparison needs two benchmark runs. {options.length === 1 ? "There is one so far. " : ""}
+            A comparison needs two benchmark runs.{" "}
+            {offered.data.items.length === 1 ? "There is one so far. " : ""}
             Measure a node again, or <TextLink to="/nodes">add another node</TextLink>.
           </StateText>
         </EmptyState>
       ) : (
         <Stack gap="md">
-          <MultiSelect
-            label="Runs"
-            description={`Two to ${MOST_RUNS}`}
-            data={options}
-            value={[...chosen]}
-            maxValues={MOST_RUNS}
-            searchable
+          <RunPicker
+            chosen={chosen}
+            known={comparison.data?.runs ?? []}
+            most={MOST_RUNS}
             onChange={(values) =>
               void navigate({ search: (old) => ({ ...old, runs: values }), replace: true })
             }
-            maw={860}
           />
           {chosen.length < 2 ? (
-            <EmptyState title="Choose at least two runs">
-              <StateText>Their curves and their TLB geometry are then drawn together.</StateText>
-            </EmptyState>
+            <>
+              <EmptyState title="Choose at least two runs">
+                <StateText>Who wins, their curves and their TLB geometry are then drawn together.</StateText>
+              </EmptyState>
+              <FleetWinsCard />
+            </>
           ) : (
             <QueryView query={comparison} skeleton={<CardSkeleton height={340} />}>
-              {(data) => <Comparison comparison={data} synthetic={runs.synthetic} />}
+              {(data) => <Comparison comparison={data} />}
             </QueryView>
           )}
         </Stack>
@@ -74,41 +72,19 @@ export function ComparePage() {
   );
 }
 
-/** The runs of the nodes that have any. There is no list of all runs, so each node is asked. */
-function useAllRuns(): { items: Run[]; synthetic: ReadonlySet<string>; isPending: boolean } {
-  const nodes = useInfiniteQuery(nodesQuery(""));
-  const measured = (nodes.data?.pages.flatMap((page) => page.items) ?? [])
-    .filter((node) => node.latest_run_id !== null)
-    .slice(0, MOST_NODES);
-  const queries = useQueries({ queries: measured.map((node) => nodeRunsQuery(node.id)) });
-  return {
-    items: queries.flatMap((query) => query.data?.items ?? []),
-    synthetic: new Set(measured.filter((node) => node.synthetic).map((node) => node.id)),
-    isPending: nodes.isPending || queries.some((query) => query.isPending),
-  };
-}
-
 /** "A (db-7 11-20 14:04)": the letter of the chart with the run's name. */
 function namedRuns(comparison: RunComparison): string[] {
   return runLabels(comparison.runs).map((label, index) => `${runLetter(index)} (${label})`);
 }
 
-interface ComparisonProps {
-  comparison: RunComparison;
-  /** Nodes whose reports were made by hand. */
-  synthetic: ReadonlySet<string>;
-}
-
 /** "B is synthetic." where a run was made by hand. */
-function syntheticRuns({ comparison, synthetic }: ComparisonProps): string {
-  const letters = comparison.runs.flatMap((run, index) =>
-    synthetic.has(run.node_id) ? [runLetter(index)] : [],
-  );
+function syntheticRuns(comparison: RunComparison): string {
+  const letters = comparison.runs.flatMap((run, index) => (run.synthetic ? [runLetter(index)] : []));
   if (letters.length === 0) return "";
   return ` ${letters.join(" and ")} ${letters.length === 1 ? "is" : "are"} synthetic.`;
 }
 
-function Comparison({ comparison, synthetic }: ComparisonProps) {
+function Comparison({ comparison }: { comparison: RunComparison }) {
   const layouts = comparableLayouts(comparison);
   const [chosenLayout, setLayout] = useState<string | null>(null);
   const layout = chosenLayout ?? layouts[0] ?? "";
@@ -118,9 +94,11 @@ function Comparison({ comparison, synthetic }: ComparisonProps) {
   const compared = comparedSeries(comparison, layout, backing);
   return (
     <>
+      <RatioCard comparison={comparison} layout={layout} />
+      <RunWinsCard runs={comparison.runs} />
       <QuestionCard
         title={`How do ${namedRuns(comparison).join(" and ")} differ?`}
-        description={`The colour is the page size, the marker is the run.${syntheticRuns({ comparison, synthetic })}`}
+        description={`The colour is the page size, the marker is the run.${syntheticRuns(comparison)}`}
         actions={
           <Group gap={8}>
             {layouts.length > 1 && (
