@@ -56,9 +56,13 @@ export type PublishedResult = Schemas["PublishedResult"];
 export type PublishedPoolShape = Schemas["PublishedPoolShape"];
 export type Backtest = Schemas["Backtest"];
 export type BacktestRow = Schemas["BacktestRow"];
+export type Validation = Schemas["Validation"];
+export type ValidationRun = Schemas["ValidationRun"];
 
 export type Session = Schemas["Session"];
 export type Role = Schemas["Role"];
+export type BrowserSession = Schemas["BrowserSessionItem"];
+export type AuditEntry = Schemas["AuditEntry"];
 export type Token = Schemas["Token"];
 export type TokenCreate = Schemas["TokenCreate"];
 export type TokenCreated = Schemas["TokenCreated"];

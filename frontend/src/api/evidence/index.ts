@@ -5,6 +5,7 @@ export const evidenceKeys = {
   published: ["evidence", "published"] as const,
   backtest: ["evidence", "backtest"] as const,
   poolShape: ["evidence", "pool-shape"] as const,
+  validation: ["evidence", "validation"] as const,
 };
 
 export function evidenceQuery() {
@@ -30,6 +31,15 @@ export function backtestQuery() {
   return queryOptions({
     queryKey: evidenceKeys.backtest,
     queryFn: () => unwrap(client.GET("/api/v1/evidence/backtest")),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+/** What the project measured itself, beside what it had predicted. */
+export function validationQuery() {
+  return queryOptions({
+    queryKey: evidenceKeys.validation,
+    queryFn: () => unwrap(client.GET("/api/v1/evidence/validation")),
     staleTime: Number.POSITIVE_INFINITY,
   });
 }

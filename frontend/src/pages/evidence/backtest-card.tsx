@@ -1,30 +1,54 @@
 import type { Backtest, BacktestRow } from "@/api/types";
 import { IntervalChart } from "@/components/charts/interval-chart";
 import { StateBadge } from "@/components/ui/badges";
+import { Hint } from "@/components/ui/hint";
 import { QuestionCard } from "@/components/ui/question-card";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { formatPercentChange } from "@/lib/units";
 import { token } from "@/theme/tokens";
 import classes from "./backtest-card.module.css";
-import { type BacktestGroup, backtestGroups, type PredictedRow, reasonsOf } from "./backtest-groups";
+import {
+  type BacktestGroup,
+  backtestGroups,
+  PARTS,
+  type PredictedRow,
+  partTitle,
+  reasonsOf,
+} from "./backtest-groups";
+import { SourceLink, sourceUrl } from "./source-link";
 
 const percent = (value: number) => formatPercentChange(value / 100);
 
-/** Predicted beside published, by source; sources with a miss come first and are open. */
-export function BacktestCard({ backtest }: { backtest: Backtest }) {
-  const groups = backtestGroups(backtest.items);
-  const count = (key: "inside" | "outside" | "unexplained" | "unpredicted") =>
+/** Predicted beside published, a card per kind of result, so that buffer-size curves do not prop up databases. */
+export function BacktestCards({ backtest }: { backtest: Backtest }) {
+  return (
+    <>
+      {PARTS.map(({ group, what, description }) => {
+        const items = backtest.items.filter((row) => row.group === group);
+        return items.length === 0 ? null : (
+          <BacktestCard key={group} items={items} title={partTitle(items, what)} description={description} />
+        );
+      })}
+    </>
+  );
+}
+
+interface BacktestCardProps {
+  items: readonly BacktestRow[];
+  title: string;
+  description: string;
+}
+
+/** One kind of results, by source; sources with a miss come first and are open. */
+function BacktestCard({ items, title, description }: BacktestCardProps) {
+  const groups = backtestGroups(items);
+  const count = (key: "outside" | "unexplained" | "unpredicted") =>
     groups.reduce((sum, group) => sum + group[key].length, 0);
-  const predicted = count("inside") + count("outside") + count("unexplained");
   return (
     <QuestionCard
-      title={
-        predicted === 0
-          ? "The model has not been run against published results yet."
-          : `The published value lies inside the predicted range in ${count("inside")} of ${predicted} results.`
-      }
-      description={`${count("outside")} lie outside, ${count("unexplained")} cannot be explained, ${count("unpredicted")} have no prediction. Bar: predicted range with its most likely value; diamond: what was published. Each source has its own scale. No parameter is fitted to these rows.`}
+      title={title}
+      description={`${description} ${count("outside")} lie outside, ${count("unexplained")} stay unexplained, ${count("unpredicted")} have no prediction. Bar: predicted range with its most likely value; diamond: what was published. Each source has its own scale. No parameter is fitted to these rows.`}
     >
       <div>
         {groups.map((group) => (
@@ -52,6 +76,11 @@ function Group({ group }: { group: BacktestGroup }) {
         </span>
       </summary>
       <div className={classes.body}>
+        {sourceUrl(source) !== null && (
+          <p className={classes.reason}>
+            <SourceLink source={source}>Read the source</SourceLink>
+          </p>
+        )}
         {misses.length > 0 && <Predicted rows={misses} title={`Not inside the predicted range: ${source}`} />}
         {reasonsOf(misses).map((reason) => (
           <p key={reason} className={classes.reason}>
@@ -119,8 +148,11 @@ function RowName({ row }: { row: BacktestRow }) {
   const name = row.workload ?? row.system ?? row.id;
   return (
     <span className={classes.name}>
-      <span className={classes.workload} title={name}>
-        {name}
+      {/* Cut to a line by its style; the published table beneath has it whole. */}
+      <span className={classes.workload}>
+        <Hint label={name} disabled={name.length < 40}>
+          {name}
+        </Hint>
       </span>
       <span className={classes.sizes}>{[row.page_size_a, row.page_size_b].filter(Boolean).join(" to ")}</span>
     </span>

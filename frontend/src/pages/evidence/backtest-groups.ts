@@ -52,3 +52,35 @@ export function backtestGroups(items: readonly BacktestRow[]): BacktestGroup[] {
 export function reasonsOf(rows: readonly BacktestRow[]): string[] {
   return [...new Set(rows.flatMap(({ reason }) => reason ?? []))];
 }
+
+/** The groups of the backtest as parts of the page. Databases come first: they are what is planned for. */
+export const PARTS = [
+  {
+    group: "database_huge_pages",
+    what: "database results with huge pages",
+    description: "Base pages against huge pages under a database. This is what a plan promises.",
+  },
+  {
+    group: "memory_access",
+    what: "results of programs that only read memory",
+    description: "Pointer chases, rows and allocators: translation cost with nothing around it.",
+  },
+  {
+    group: "buffer_pool_size",
+    what: "points of buffer-size curves",
+    description: "Throughput over the size of a buffer pool. No huge page occurs in these.",
+  },
+  {
+    group: "no_inputs",
+    what: "results without inputs for the model",
+    description: "Published, but without the processor, the footprint or the access that a prediction needs.",
+  },
+] as const;
+
+/** "3 of 5 database results ... lie inside": the finding of one part. */
+export function partTitle(items: readonly BacktestRow[], what: string): string {
+  const predicted = items.filter(isPredicted);
+  const inside = predicted.filter(({ status }) => status === "inside").length;
+  if (predicted.length === 0) return `${items.length} ${what}: none could be predicted.`;
+  return `${inside} of ${predicted.length} ${what} lie inside the predicted range.`;
+}

@@ -1,25 +1,30 @@
 import { Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { backtestQuery, evidenceQuery } from "@/api/evidence";
+import { backtestQuery, evidenceQuery, validationQuery } from "@/api/evidence";
 import { PageHeader } from "@/components/ui/page-header";
 import { QueryView } from "@/components/ui/query-view";
 import { TableSkeleton } from "@/components/ui/skeletons";
-import { BacktestCard } from "./backtest-card";
+import { BacktestCards } from "./backtest-card";
 import { PublishedCard } from "./published-card";
+import { ValidationCard } from "./validation-card";
 
 /** What others published about page sizes, and how the model does against it. */
 export function EvidencePage() {
   const evidence = useQuery(evidenceQuery());
   const backtest = useQuery(backtestQuery());
+  const validation = useQuery(validationQuery());
   return (
     <>
       <PageHeader
         title="Evidence"
-        headline="The model is run against published results. What it cannot explain is shown as such."
+        headline="The model beside own measurements and published results. What it cannot explain is shown as such."
       />
       <Stack gap="md">
+        <QueryView query={validation} skeleton={<TableSkeleton />}>
+          {(data) => <ValidationCard validation={data} />}
+        </QueryView>
         <QueryView query={backtest} skeleton={<TableSkeleton />}>
-          {(data) => <BacktestCard backtest={data} />}
+          {(data) => <BacktestCards backtest={data} />}
         </QueryView>
         <QueryView query={evidence} skeleton={<TableSkeleton rows={10} />}>
           {(data) => <PublishedCard evidence={data} />}

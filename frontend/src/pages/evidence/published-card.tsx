@@ -10,6 +10,7 @@ import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Known } from "@/components/ui/values";
 import { formatPercentChange } from "@/lib/units";
+import { SourceLink } from "./source-link";
 
 /** Results that hold every word of the search, wherever it stands. */
 export function searchResults(items: readonly PublishedResult[], text: string): PublishedResult[] {
@@ -84,7 +85,7 @@ export function PublishedCard({ evidence }: { evidence: Evidence }) {
                     <Long text={gainText(item.gain_percent)} />
                   </Table.Td>
                   <Table.Td className="hp-small">
-                    <Long text={item.source} />
+                    <SourceLink source={item.source} />
                   </Table.Td>
                 </Table.Tr>
               ))}

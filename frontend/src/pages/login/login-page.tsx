@@ -1,8 +1,10 @@
 import { Button, PasswordInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type FormEvent, useEffect, useEffectEvent, useState } from "react";
 import { asApiError } from "@/api/problem";
 import { useLogin } from "@/api/session";
+import { loginMethodsQuery } from "@/api/settings";
 import { Logo } from "@/components/shell/logo";
 import { ErrorState } from "@/components/ui/states";
 import classes from "./login-page.module.css";
@@ -13,6 +15,8 @@ export function LoginPage() {
   const { next } = useSearch({ from: "/login" });
   const navigate = useNavigate();
   const login = useLogin();
+  // Where this cannot be asked, a token still signs in.
+  const methods = useQuery(loginMethodsQuery());
   const [token, setToken] = useState("");
 
   const signIn = (value: string) =>
@@ -55,6 +59,12 @@ export function LoginPage() {
         <Button type="submit" loading={login.isPending} fullWidth>
           Sign in
         </Button>
+        {methods.data?.oidc_url && (
+          // A full page load: the server sends the browser on to the provider.
+          <Button component="a" href={methods.data.oidc_url} variant="default" fullWidth>
+            Sign in with your organisation
+          </Button>
+        )}
         {login.isError && (
           <div className={classes.error}>
             {asApiError(login.error).isUnauthorized ? (

@@ -6,6 +6,10 @@ import { PageHeader } from "@/components/ui/page-header";
 import { QuestionCard } from "@/components/ui/question-card";
 import { ErrorState, StateText } from "@/components/ui/states";
 import { When } from "@/components/ui/values";
+import { AboutCard } from "./about-card";
+import { AuditCard } from "./audit-card";
+import { EnrolCard } from "./enrol-card";
+import { SessionsCard } from "./sessions-card";
 import { TokensCard } from "./tokens-card";
 
 /** The reader's own settings, and the credentials for administrators. */
@@ -17,7 +21,11 @@ export function SettingsPage() {
       <Stack gap="md">
         <ThemeCard />
         <SessionCard />
+        {session?.role === "admin" && <EnrolCard />}
         {session?.role === "admin" && <TokensCard />}
+        <SessionsCard />
+        {session?.role === "admin" && <AuditCard />}
+        <AboutCard />
       </Stack>
     </>
   );

@@ -1,4 +1,4 @@
-import { Button, Group, Modal, NativeSelect, Stack, TextInput } from "@mantine/core";
+import { Button, NativeSelect, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { asApiError } from "@/api/problem";
@@ -14,6 +14,7 @@ import { TableScroll } from "@/components/ui/table-scroll";
 import { LongName, When } from "@/components/ui/values";
 import { FieldErrors } from "@/lib/field-errors";
 import { NAME_CHARACTERS } from "@/search";
+import { AskFirst } from "./ask-first";
 import classes from "./tokens-card.module.css";
 
 const ROLES: { value: Role; label: string }[] = [
@@ -157,30 +158,19 @@ function TokenTable({ tokens }: { tokens: readonly Token[] }) {
   );
 }
 
-/** Asks in a dialog of its own, where a second click of a double click hits nothing. */
 function RevokeToken({ token, onClose }: { token: Token; onClose: () => void }) {
   const revoke = useRevokeToken();
   return (
-    <Modal closeOnClickOutside={false} opened onClose={onClose} title="Revoke this token?">
-      <Stack gap="sm">
-        <StateText>
-          <strong className="hp-anywhere">{token.name}</strong> can no longer connect. This cannot be taken
-          back.
-        </StateText>
-        {revoke.isError && <ErrorState error={revoke.error} bare />}
-        <Group gap="xs">
-          <Button variant="default" onClick={onClose} data-autofocus>
-            Keep it
-          </Button>
-          <Button
-            color="red"
-            loading={revoke.isPending}
-            onClick={() => revoke.mutate(token.id, { onSuccess: onClose })}
-          >
-            Revoke the token
-          </Button>
-        </Group>
-      </Stack>
-    </Modal>
+    <AskFirst
+      title="Revoke this token?"
+      keep="Keep it"
+      act="Revoke the token"
+      isPending={revoke.isPending}
+      error={revoke.error}
+      onClose={onClose}
+      onAct={() => revoke.mutate(token.id, { onSuccess: onClose })}
+    >
+      <strong className="hp-anywhere">{token.name}</strong> can no longer connect. This cannot be taken back.
+    </AskFirst>
   );
 }
