@@ -2,7 +2,7 @@ import { Burger } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { type ErrorComponentProps, Link, Outlet, useRouter } from "@tanstack/react-router";
-import { type ReactNode, useEffect, useRef } from "react";
+import { type ComponentType, lazy, type ReactNode, Suspense, useEffect, useRef } from "react";
 import { isChunkError, serverAnswers } from "@/api/problem";
 import { sessionQuery } from "@/api/session";
 import {
@@ -19,6 +19,11 @@ import { EmptyState, ErrorState, StateText } from "@/components/ui/states";
 import classes from "./app-layout.module.css";
 import { Logo } from "./logo";
 import { ServerAway } from "./server-away";
+
+// Nothing of the first page waits for it. Without it the page still asks by a clock.
+const LiveStatus = lazy(
+  (): Promise<{ default: ComponentType }> => import("./live-status").catch(() => ({ default: () => null })),
+);
 
 const NAVIGATION = [
   { to: "/", label: "Overview", icon: <OverviewIcon /> },
@@ -77,6 +82,9 @@ function Shell({ children }: { children: ReactNode }) {
             Signed in as <strong>{session.name}</strong>
             <br />
             Role: {session.role}
+            <Suspense fallback={null}>
+              <LiveStatus />
+            </Suspense>
           </div>
         )}
       </aside>
