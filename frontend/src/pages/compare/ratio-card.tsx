@@ -3,9 +3,9 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Unknown } from "@/components/ui/values";
-import { formatBytes, formatNs, formatRatio } from "@/lib/units";
+import { formatBytes, formatNs } from "@/lib/units";
 import { runLabels, runLetter } from "./compare-rows";
-import { type RatioRow, ratioRows, verdict } from "./ratios";
+import { formatRatio, type RatioRow, ratioRows, verdict } from "./ratios";
 
 /** Who wins: for each page size the time of each run, and its ratio to the first with an interval. */
 export function RatioCard({ comparison, layout }: { comparison: RunComparison; layout: string }) {

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { RunComparison, RunCurve } from "@/api/types";
-import { fakeCurve } from "@/test/fakes";
 import { runLetter } from "./compare-rows";
-import { ratioRows, verdict, winnerOf } from "./ratios";
+import { formatRatio, ratioRows, verdict, winnerOf } from "./ratios";
 
 const plain = (text: string) => text.replaceAll("\u00a0", " ");
 const point = (x: number, ns: number | null, half = 1) =>
@@ -21,13 +20,13 @@ const compared = (backing: string, pageBytes: number, curves: (RunCurve["points"
   curves: curves.map(
     (points) =>
       points &&
-      fakeCurve({
+      ({
         backing,
         backing_kind: backing === "4K" ? "base" : "hugetlb",
         page_bytes: pageBytes,
         layout: "packed",
         points,
-      }),
+      } as RunCurve),
   ),
 });
 const comparison = (...curves: ReturnType<typeof compared>[]): RunComparison =>
@@ -85,4 +84,8 @@ describe("verdict", () => {
     expect(verdict(rows, runLetter)).toBe("Nobody wins: the intervals overlap for the one page size.");
     expect(verdict([], runLetter)).toBe("These runs have no latency in common, so nobody wins.");
   });
+});
+
+it("writes a ratio so that one that is not one does not look like it", () => {
+  expect([1, 1.157, 0.998, 2].map(formatRatio)).toEqual(["×1.00", "×1.16", "×0.998", "×2.00"]);
 });

@@ -16,6 +16,11 @@ export interface Ratio {
   high: number;
 }
 
+/** 1.16 -> "×1.16"; with a third decimal where two would hide that it is not one. */
+export function formatRatio(ratio: number): string {
+  return `×${ratio.toFixed(ratio !== 1 && Math.abs(ratio - 1) < 0.005 ? 3 : 2)}`;
+}
+
 /** One page size at the largest footprint that at least two runs measured. */
 export interface RatioRow {
   backing: string;
