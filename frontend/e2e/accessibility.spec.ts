@@ -32,7 +32,7 @@ const PAGES: { name: string; path: (fleet: Fleet) => string; arrived: RegExp }[]
     path: ({ guestId }: Fleet) => `/nodes/${guestId}?tab=${tab}`,
     arrived: /dependent read/,
   })),
-  { name: "node with pools", path: ({ numaId }) => `/nodes/${numaId}`, arrived: /Given \(pages\)/ },
+  { name: "node with pools", path: ({ numaId }) => `/nodes/${numaId}`, arrived: /Allocated \(pages\)/ },
   {
     name: "node without a run",
     path: ({ numaId }) => `/nodes/${numaId}?tab=rows`,
