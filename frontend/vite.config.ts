@@ -12,6 +12,20 @@ export default defineConfig({
     sourcemap: false,
     manifest: true,
     chunkSizeWarningLimit: 600,
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          // What every page needs of the libraries is one file: split by who shares what, it compresses 3 KiB worse.
+          groups: [
+            {
+              name: "libraries",
+              tags: ["$initial"],
+              test: /node_modules\/(@tanstack|openapi-fetch|react|react-dom|scheduler|use-sync-external-store)\//,
+            },
+          ],
+        },
+      },
+    },
   },
   server: { proxy: { "/api": backend, "/healthz": backend } },
   test: {

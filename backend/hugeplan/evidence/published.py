@@ -20,7 +20,7 @@ def published_results() -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def validation_runs() -> dict[str, Any]:
-    """The project's own runs of ``make validate``, in the order in which they were made (docs/model.md)."""
+    """The project's own runs of ``make validate`` and its matrix, in the order of docs/model-results.md."""
     text = files("hugeplan.evidence").joinpath("validation_runs.json").read_text(encoding="utf-8")
     document: dict[str, Any] = json.loads(text)
     return document

@@ -110,10 +110,11 @@ class NoiseRange(ResponseModel):
 class ValidationRun(ResponseModel):
     """One case that the project measured on a real database after it had written its prediction down.
 
-    ``measured_percent`` is over all pairs, null where a run ended before it was printed; ``measured_rounds_percent``
-    has one gain per round of interleaved pairs, where rounds are known. ``verdict`` compares what was measured (the
-    mean of the rounds where there is no other figure) with the prediction: inside its range; within_noise, outside it
-    but within the machine's noise; or outside.
+    ``measured_percent`` is the gain in operations per CPU second over all pairs, null where a run ended before it was
+    printed; ``measured_throughput_percent`` the gain in operations per second, null where it was not kept;
+    ``measured_rounds_percent`` has one gain per round of interleaved pairs, where rounds are known. ``verdict``
+    compares the gain per CPU second (the mean of the rounds where there is no other figure) with the prediction:
+    inside its range; within_noise, outside it but within the machine's noise; or outside.
     """
 
     date: str
@@ -123,6 +124,7 @@ class ValidationRun(ResponseModel):
     predicted_percent: PredictedRange
     noise_range_percent: NoiseRange | None
     measured_percent: float | None
+    measured_throughput_percent: float | None
     measured_rounds_percent: list[float]
     verdict: Literal["inside", "within_noise", "outside"]
     note: str | None

@@ -6204,10 +6204,11 @@ export interface components {
          * ValidationRun
          * @description One case that the project measured on a real database after it had written its prediction down.
          *
-         *     ``measured_percent`` is over all pairs, null where a run ended before it was printed; ``measured_rounds_percent``
-         *     has one gain per round of interleaved pairs, where rounds are known. ``verdict`` compares what was measured (the
-         *     mean of the rounds where there is no other figure) with the prediction: inside its range; within_noise, outside it
-         *     but within the machine's noise; or outside.
+         *     ``measured_percent`` is the gain in operations per CPU second over all pairs, null where a run ended before it was
+         *     printed; ``measured_throughput_percent`` the gain in operations per second, null where it was not kept;
+         *     ``measured_rounds_percent`` has one gain per round of interleaved pairs, where rounds are known. ``verdict``
+         *     compares the gain per CPU second (the mean of the rounds where there is no other figure) with the prediction:
+         *     inside its range; within_noise, outside it but within the machine's noise; or outside.
          */
         ValidationRun: {
             /** Date */
@@ -6222,6 +6223,8 @@ export interface components {
             noise_range_percent: components["schemas"]["NoiseRange"] | null;
             /** Measured Percent */
             measured_percent: number | null;
+            /** Measured Throughput Percent */
+            measured_throughput_percent: number | null;
             /** Measured Rounds Percent */
             measured_rounds_percent: number[];
             /**

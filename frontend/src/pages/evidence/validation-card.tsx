@@ -31,7 +31,7 @@ export function ValidationCard({ validation }: { validation: Validation }) {
   return (
     <QuestionCard
       title={validationTitle(validation.items)}
-      description={`${validation.about} Bar: predicted range; diamond: measured. ${validation.command} repeats it on your machine.`}
+      description={`${validation.about} Bar: predicted range; diamond: measured. Repeat it on your machine with ${validation.command}.`}
     >
       {machines.map((machine) => (
         <div key={machine}>
@@ -80,6 +80,9 @@ export function ValidationCard({ validation }: { validation: Validation }) {
 function detailOf(item: ValidationRun): string {
   const noise = item.noise_range_percent;
   return [
+    item.measured_throughput_percent === null
+      ? null
+      : `Throughput: ${percent(item.measured_throughput_percent)}.`,
     item.measured_rounds_percent.length > 0
       ? `By round: ${item.measured_rounds_percent.map(percent).join(", ")}.`
       : null,
