@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -32,6 +33,9 @@ class Connection(HttpToolsProtocol):
     header_timeout_seconds = 10.0
     connections_per_address = 512
     open_by_address: ClassVar[Counter[str]] = Counter()
+    end_streams: ClassVar[Callable[[], Coroutine[Any, Any, None]] | None] = None
+    """Ends the answers that would go on for as long as their clients listen."""
+    _ending: ClassVar[asyncio.Task[None] | None] = None
 
     @classmethod
     def configure(cls, settings: Settings) -> None:
@@ -58,6 +62,12 @@ class Connection(HttpToolsProtocol):
             transport.abort()
             return
         self._close_after(self.header_timeout_seconds)
+
+    def shutdown(self) -> None:
+        """The server stops: end streams, and let other answers be finished."""
+        if Connection._ending is None and Connection.end_streams is not None:
+            Connection._ending = self.loop.create_task(Connection.end_streams())
+        super().shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""

@@ -93,7 +93,9 @@ def serve(settings: Settings, listening: socket.socket, when_ready: Callable[[],
     logs.configure(settings)
     _allow_many_files()
     Connection.configure(settings)
-    _Server(_config(create_app(settings)), when_ready).run(sockets=[listening])
+    app = create_app(settings)
+    Connection.end_streams = app.state.event_feed.end
+    _Server(_config(app), when_ready).run(sockets=[listening])
 
 
 def serve_with_workers(settings: Settings, listening: socket.socket, workers: int) -> None:
@@ -113,5 +115,6 @@ def application() -> FastAPI:
     logs.configure(settings)
     Connection.configure(settings)
     made = create_app(settings)
+    Connection.end_streams = made.state.event_feed.end
     _tame_collector()
     return made

@@ -36,6 +36,13 @@ class EventFeed:
         self._listeners = 0
         self._news = asyncio.Condition()
         self._somebody = asyncio.Event()
+        self._has_ended = False
+
+    async def end(self) -> None:
+        """End every stream, so that a server that stops does not wait for tabs that are open."""
+        self._has_ended = True
+        async with self._news:
+            self._news.notify_all()
 
     async def run_forever(self) -> None:
         """Read until cancelled. A database that is away is asked again."""
@@ -60,7 +67,7 @@ class EventFeed:
                 self._news.notify_all()
 
     async def listen(self, after: int | None) -> AsyncGenerator[FleetEvent, None]:
-        """Events with an id above ``after``, those that are stored already too; None: from now on."""
+        """Events with an id above ``after``, those that are stored already too; None: from now on. Until ``end``."""
         self._listeners += 1
         self._somebody.set()
         try:
@@ -71,8 +78,10 @@ class EventFeed:
                     position = event.id
                     yield event
                 async with self._news:
-                    while self._last_id is None or self._last_id <= position:
+                    while not self._has_ended and (self._last_id is None or self._last_id <= position):
                         await self._news.wait()
+                if self._has_ended:
+                    return
         finally:
             self._listeners -= 1
             if self._listeners == 0:

@@ -18,6 +18,7 @@ from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
 from hugeplan.db.session import ReadSession
+from hugeplan.events.feed import EventFeed
 from hugeplan.fleet import repository
 from hugeplan.fleet.ingest import incoming
 from hugeplan.fleet.reparse import reparse
@@ -591,6 +592,15 @@ class TestEvents:
         event = await asyncio.wait_for(waiting, 20)
         assert (event.kind, event.node_name) == ("node_added", "n2")
         await listening.aclose()
+
+    async def test_streams_end_with_the_server(self, service: Service) -> None:
+        feed = EventFeed(service.app.state.database)
+        listening = feed.listen(None)
+        waiting = asyncio.ensure_future(anext(listening))
+        await asyncio.sleep(0)
+        await feed.end()
+        with pytest.raises(StopAsyncIteration):
+            await asyncio.wait_for(waiting, 20)
 
     async def test_ids_rise_in_the_order_of_commits(self, service: Service, viewer: httpx.AsyncClient) -> None:
         seen: list[int] = []
