@@ -5,6 +5,7 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
+import { watchStyles } from "./api/load-part";
 import { createQueryClient } from "./api/query-client";
 import { createAppRouter } from "./router";
 import { shareStyleNonce, styleNonce } from "./theme/style-nonce";
@@ -14,6 +15,7 @@ const queryClient = createQueryClient(() => void router.invalidate());
 const router = createAppRouter(queryClient);
 
 shareStyleNonce();
+watchStyles(document);
 
 const root = document.getElementById("root");
 if (root) {

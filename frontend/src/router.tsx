@@ -7,9 +7,11 @@ import {
   Outlet,
   redirect,
 } from "@tanstack/react-router";
-import { asApiError, loadChunk } from "./api/problem";
+import { loadPage } from "./api/load-part";
+import { asApiError } from "./api/problem";
 import { sessionQuery } from "./api/session";
-import { AppError, AppLayout, AppNotFound, PageError } from "./components/shell/app-layout";
+import { AppError, AppLayout, AppNotFound } from "./components/shell/app-layout";
+import { PageError } from "./components/shell/page-error";
 import {
   compareSearch,
   fleetPlanResultSearch,
@@ -30,7 +32,7 @@ const loginRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/login",
   validateSearch: loginSearch,
-  component: lazyRouteComponent(() => loadChunk(() => import("./pages/login/login-page")), "LoginPage"),
+  component: lazyRouteComponent(() => loadPage(() => import("./pages/login/login-page")), "LoginPage"),
 });
 
 /** Everything behind the login: nothing is shown before the session is known. */
@@ -55,7 +57,7 @@ const overviewRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/",
   component: lazyRouteComponent(
-    () => loadChunk(() => import("./pages/overview/overview-page")),
+    () => loadPage(() => import("./pages/overview/overview-page")),
     "OverviewPage",
   ),
 });
@@ -64,35 +66,35 @@ const nodesRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/nodes",
   validateSearch: nodesSearch,
-  component: lazyRouteComponent(() => loadChunk(() => import("./pages/nodes/nodes-page")), "NodesPage"),
+  component: lazyRouteComponent(() => loadPage(() => import("./pages/nodes/nodes-page")), "NodesPage"),
 });
 
 const nodeRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/nodes/$nodeId",
   validateSearch: nodeSearch,
-  component: lazyRouteComponent(() => loadChunk(() => import("./pages/node/node-page")), "NodePage"),
+  component: lazyRouteComponent(() => loadPage(() => import("./pages/node/node-page")), "NodePage"),
 });
 
 const compareRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/compare",
   validateSearch: compareSearch,
-  component: lazyRouteComponent(() => loadChunk(() => import("./pages/compare/compare-page")), "ComparePage"),
+  component: lazyRouteComponent(() => loadPage(() => import("./pages/compare/compare-page")), "ComparePage"),
 });
 
 const plannerRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/planner",
   validateSearch: plannerSearch,
-  component: lazyRouteComponent(() => loadChunk(() => import("./pages/planner/planner-page")), "PlannerPage"),
+  component: lazyRouteComponent(() => loadPage(() => import("./pages/planner/planner-page")), "PlannerPage"),
 });
 
 const evidenceRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/evidence",
   component: lazyRouteComponent(
-    () => loadChunk(() => import("./pages/evidence/evidence-page")),
+    () => loadPage(() => import("./pages/evidence/evidence-page")),
     "EvidencePage",
   ),
 });
@@ -101,7 +103,7 @@ const settingsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/settings",
   component: lazyRouteComponent(
-    () => loadChunk(() => import("./pages/settings/settings-page")),
+    () => loadPage(() => import("./pages/settings/settings-page")),
     "SettingsPage",
   ),
 });
@@ -111,7 +113,7 @@ const fleetPlansRoute = createRoute({
   path: "/fleet-plans",
   validateSearch: fleetPlanSearch,
   component: lazyRouteComponent(
-    () => loadChunk(() => import("./pages/fleet-plan/fleet-plans-page")),
+    () => loadPage(() => import("./pages/fleet-plan/fleet-plans-page")),
     "FleetPlansPage",
   ),
 });
@@ -121,7 +123,7 @@ const fleetPlanRoute = createRoute({
   path: "/fleet-plans/$jobId",
   validateSearch: fleetPlanResultSearch,
   component: lazyRouteComponent(
-    () => loadChunk(() => import("./pages/fleet-plan/fleet-plan-page")),
+    () => loadPage(() => import("./pages/fleet-plan/fleet-plan-page")),
     "FleetPlanPage",
   ),
 });

@@ -93,56 +93,39 @@ export function networkError(): ApiError {
 
 const CHUNK_FAILED = /preload CSS|dynamically imported module|importing a module script/i;
 
-/** Whether a part of the dashboard itself could not be loaded; only loading the page again helps. */
+/** Whether a browser or Vite says that a file of the dashboard did not arrive. */
 export function isChunkError(error: unknown): boolean {
   return error instanceof Error && CHUNK_FAILED.test(error.message);
 }
 
-/** Whether the server answers at all, whatever it says. */
-export function serverAnswers(): Promise<boolean> {
-  return fetch("/healthz", { cache: "no-store" }).then(
-    () => true,
-    () => false,
-  );
-}
-
 /**
- * Loads a part of the dashboard itself. When the server is away, the error says so in other words than the browser's:
- * at those the router loads the whole page again, which would leave nothing but the browser's own error page.
+ * A part of the dashboard itself could not be loaded: the server is `away`, or answers and does not send it (`missing`),
+ * as after an upgrade. The message is not the browser's: at that one the router loads the whole page, which would leave
+ * nothing but the browser's own error page while the server is away.
  */
-export async function loadChunk<T>(load: () => Promise<T>): Promise<T> {
-  try {
-    return await load();
-  } catch (error) {
-    if (await serverAnswers()) throw error;
-    throw new Error(
-      `Not loaded: ${error instanceof Error ? error.message : "a dynamically imported module"}`,
-    );
-  }
-}
-
-const AWAY_PAUSE_MS = 2000;
-
-/**
- * Loads a part of a page, such as a chart. While the server is away the part waits, and the page around it stays: an
- * error would take the page and what was typed into it. Throws only what an answering server does not have.
- */
-export async function loadPart<T>(load: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await load();
-    } catch (error) {
-      if (await serverAnswers()) throw error;
-    }
-    do await new Promise((resolve) => setTimeout(resolve, AWAY_PAUSE_MS));
-    while (!(await serverAnswers()));
+export class PartError extends Error {
+  constructor(
+    cause: unknown,
+    readonly why: "away" | "missing",
+  ) {
+    super(`A part of the dashboard could not be loaded: ${why}`, { cause });
+    this.name = "PartError";
   }
 }
 
 /** Any thrown value as an ApiError, so that one component can show them all. */
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
-  if (isChunkError(error)) return networkError();
+  if (error instanceof PartError) {
+    if (error.why === "away") return networkError();
+    return new ApiError({
+      status: 0,
+      type: "about:blank",
+      title: "A part of the dashboard could not be loaded",
+      detail: "The server answers but does not send it. After an upgrade, loading the page again helps.",
+      requestId: null,
+    });
+  }
   return new ApiError({
     status: 0,
     type: "about:blank",

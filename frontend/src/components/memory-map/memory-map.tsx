@@ -1,6 +1,6 @@
 import { Skeleton } from "@mantine/core";
 import { type CSSProperties, lazy, type RefObject, Suspense, useRef, useState } from "react";
-import { loadPart } from "@/api/problem";
+import { loadPart } from "@/api/load-part";
 import { Disclosure } from "@/components/ui/disclosure";
 import { useHint } from "@/components/ui/hint";
 import { Bytes } from "@/components/ui/values";

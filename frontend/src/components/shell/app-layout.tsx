@@ -3,7 +3,7 @@ import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { type ErrorComponentProps, Link, Outlet, useRouter } from "@tanstack/react-router";
 import { type ComponentType, lazy, type ReactNode, Suspense, useEffect, useRef } from "react";
-import { isChunkError, serverAnswers } from "@/api/problem";
+import { loadPart } from "@/api/load-part";
 import { sessionQuery } from "@/api/session";
 import {
   CompareIcon,
@@ -22,7 +22,8 @@ import { ServerAway } from "./server-away";
 
 // Nothing of the first page waits for it. Without it the page still asks by a clock.
 const LiveStatus = lazy(
-  (): Promise<{ default: ComponentType }> => import("./live-status").catch(() => ({ default: () => null })),
+  (): Promise<{ default: ComponentType }> =>
+    loadPart(() => import("./live-status")).catch(() => ({ default: () => null })),
 );
 
 const NAVIGATION = [
@@ -113,21 +114,6 @@ function useFocusOnNavigation() {
       }),
     [router],
   );
-}
-
-/** A page that failed, inside the shell. What could not be loaded is loaded with the whole page. */
-export function PageError({ error, reset }: ErrorComponentProps) {
-  const router = useRouter();
-  const retry = () => {
-    if (isChunkError(error)) {
-      // Only loading the page again helps, and only once there is somebody to load it from.
-      void serverAnswers().then((answers) => answers && window.location.reload());
-      return;
-    }
-    reset();
-    void router.invalidate();
-  };
-  return <ErrorState error={error} onRetry={retry} />;
 }
 
 /** What is shown when the session cannot be read for another reason than being signed out. */

@@ -9,7 +9,7 @@ import {
   useRef,
   useState,
 } from "react";
-import { loadPart } from "@/api/problem";
+import { loadPart } from "@/api/load-part";
 import classes from "./hint.module.css";
 
 // The machinery that places a hint is larger than most pages: it is loaded when the first hint is asked for.

@@ -2,7 +2,7 @@ import { Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { fleetSummaryQuery } from "@/api/fleet";
-import { loadPart } from "@/api/problem";
+import { loadPart } from "@/api/load-part";
 import type { FleetSummary } from "@/api/types";
 import { MemoryMap } from "@/components/memory-map/memory-map";
 import { AddNode } from "@/components/ui/add-node";

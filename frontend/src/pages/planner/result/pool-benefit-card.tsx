@@ -1,5 +1,5 @@
 import { lazy, Suspense } from "react";
-import { loadPart } from "@/api/problem";
+import { loadPart } from "@/api/load-part";
 import type { Plan, PoolBenefit } from "@/api/types";
 import { SourceBadge } from "@/components/ui/badges";
 import { QuestionCard } from "@/components/ui/question-card";

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { poolShapeQuery } from "@/api/evidence";
-import { loadPart } from "@/api/problem";
+import { loadPart } from "@/api/load-part";
 import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, StateText } from "@/components/ui/states";
