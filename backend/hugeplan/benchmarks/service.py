@@ -53,11 +53,11 @@ def _curve(section: str, curve: Curve) -> RunCurve:
 
 async def list_runs(session: ReadSession, node_id: UUID, *, limit: int, cursor: str | None) -> Page[Run]:
     """The runs of a node, newest first."""
-    return await list_fleet_runs(session, [RunRow.node_id == node_id], limit=limit, cursor=cursor)
+    return await list_fleet_runs(session, where=[RunRow.node_id == node_id], limit=limit, cursor=cursor)
 
 
 async def list_fleet_runs(
-    session: ReadSession, where: Sequence[ColumnElement[bool]], *, limit: int, cursor: str | None
+    session: ReadSession, *, where: Sequence[ColumnElement[bool]], limit: int, cursor: str | None
 ) -> Page[Run]:
     """The runs of the nodes that meet the conditions, newest first."""
     after = decode_time_cursor(cursor)

@@ -163,12 +163,21 @@ async def node_plan_in_force_delete(actor: Planner, session: Writes, node_id: UU
     await edits.end_plan_in_force(session, node_id, by=actor.name)
 
 
-@router.get("/runs")
+@router.get("/runs.csv", name="runs_export", response_class=CsvResponse)
+@router.get("/runs", response_model=Page[Run])
 async def runs_list(
-    _: Viewer, session: Reads, selector: Selected, limit: Limit = 50, cursor: Cursor = None
-) -> Page[Run]:
+    _: Viewer,
+    session: Reads,
+    selector: Selected,
+    *,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_csv: AsCsv,
+) -> Any:
     """The runs of the selected nodes, newest first."""
-    return await benchmarks.list_fleet_runs(session, conditions(selector), limit=limit, cursor=cursor)
+    listed = partial(benchmarks.list_fleet_runs, where=conditions(selector))
+    page = await listed(session, limit=limit, cursor=cursor)
+    return as_csv.of("runs", list(Run.model_fields), page, listed, json_row) if as_csv else page
 
 
 @router.delete("/runs/{run_id}", status_code=204)

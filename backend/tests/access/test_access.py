@@ -70,6 +70,7 @@ RIGHTS: dict[tuple[str, str], set[Role]] = {
     ("POST", "/api/v1/webhooks"): {Role.ADMIN},
     ("DELETE", "/api/v1/webhooks/{webhook_id}"): {Role.ADMIN},
     ("GET", "/api/v1/runs"): READERS,
+    ("GET", "/api/v1/runs.csv"): READERS,
     ("GET", "/api/v1/nodes/{node_id}/report"): READERS,
     ("GET", "/api/v1/about"): READERS,
     ("GET", "/api/v1/runs/compare"): READERS,

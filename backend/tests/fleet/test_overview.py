@@ -345,6 +345,10 @@ class TestRuns:
         assert sorted(found) == sorted(ids)
         searched = (await viewer.get("/api/v1/runs", params={"q": "DB-2"})).json()["items"]
         assert [(item["id"], item["node_name"]) for item in searched] == [(ids[1], "db-2")]
+        exported = await viewer.get("/api/v1/runs.csv")
+        rows = list(csv.DictReader(io.StringIO(exported.text)))
+        assert [row["id"] for row in rows] == found
+        assert {row["node_name"] for row in rows} == {"db-1", "db-2", "db-3"}
 
     async def test_a_run_of_2199_is_not_newest_for_ever(self, service: Service, viewer: httpx.AsyncClient) -> None:
         await post(service, 1, run=run(started_at="2199-01-01T00:00:00Z"))

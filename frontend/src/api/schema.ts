@@ -272,6 +272,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Runs Export
+         * @description The runs of the selected nodes, newest first.
+         */
+        get: operations["runs_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}": {
         parameters: {
             query?: never;
@@ -9111,6 +9131,59 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_Run_"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    runs_export: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+                /** @description Part of the node's name */
+                q?: string | null;
+                /** @description key=value, or key alone; repeat for more */
+                label?: string[];
+                /** @description Processor and hypervisor */
+                machine_type?: string | null;
+                /** @description group_key of like nodes */
+                group?: string | null;
+                architecture?: string | null;
+                /** @description Code of a finding that holds */
+                finding?: string | null;
+                /** @description Nodes with such a finding; with finding, that finding in this state */
+                state?: ("wrong" | "attention") | null;
+                /** @description The node beside its plan in force */
+                plan_state?: ("match" | "short" | "idle" | "drifted" | "none") | null;
+                /** @description Whether the node stopped reporting */
+                stale?: boolean | null;
+                /** @description Whether the node is made up */
+                synthetic?: boolean | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
                 };
             };
             /** @description An error, as problem+json */

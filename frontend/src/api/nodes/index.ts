@@ -141,5 +141,7 @@ export function nodeScenarioQuery(id: string) {
     queryKey: nodeKeys.scenario(id),
     queryFn: () =>
       unwrap(client.GET("/api/v1/nodes/{node_id}/scenario", { params: { path: { node_id: id } } })),
+    // When the node is left, it tells what somebody typed from what came with the node.
+    gcTime: Number.POSITIVE_INFINITY,
   });
 }

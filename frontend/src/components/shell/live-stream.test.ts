@@ -25,16 +25,14 @@ let states: LiveState["kind"][] = [];
 const invalidateQueries = vi.fn(() => Promise.resolve());
 const last = () => sources.at(-1) as FakeSource;
 
+function opened(url: string): EventSource {
+  const source = new FakeSource(url);
+  sources.push(source);
+  return source as unknown as EventSource;
+}
+
 function stream(): LiveStream {
-  return new LiveStream(
-    { invalidateQueries },
-    ({ kind }) => states.push(kind),
-    (url) => {
-      const source = new FakeSource(url);
-      sources.push(source);
-      return source as unknown as EventSource;
-    },
-  );
+  return new LiveStream({ invalidateQueries }, ({ kind }) => states.push(kind), opened);
 }
 
 beforeEach(() => {
@@ -68,7 +66,6 @@ describe("the stream of changes", () => {
     last().change(41);
     last().say("error");
     expect(last().closed).toBe(true);
-    expect(states).toEqual(["live", "away"]);
     vi.advanceTimersByTime(1_000);
     expect(sources).toHaveLength(2);
     expect(last().url).toBe("/api/v1/events?after=41");
@@ -79,6 +76,42 @@ describe("the stream of changes", () => {
     expect(sources).toHaveLength(3);
     last().say("open");
     expect(states.at(-1)).toBe("live");
+  });
+
+  it("says that it is away, and since when, only after some seconds without the server", () => {
+    vi.setSystemTime(1_000_000);
+    const told: LiveState[] = [];
+    const live = new LiveStream({ invalidateQueries }, (state) => told.push(state), opened);
+    live.start();
+    last().say("open");
+    last().say("error");
+    vi.advanceTimersByTime(1_000);
+    last().say("error");
+    vi.advanceTimersByTime(3_999);
+    expect(told.map(({ kind }) => kind)).toEqual(["live"]);
+    vi.advanceTimersByTime(1);
+    expect(told.at(-1)).toEqual({ kind: "away", since: 1_000_000 });
+    live.stop();
+  });
+
+  it("does not say that it is away when a stream ends as planned and the next one opens", () => {
+    stream().start();
+    last().say("open");
+    last().say("error");
+    vi.advanceTimersByTime(1_000);
+    last().say("open");
+    vi.advanceTimersByTime(60_000);
+    expect(states).toEqual(["live", "live"]);
+  });
+
+  it("is not away because nobody looked", () => {
+    const live = stream();
+    live.start();
+    last().say("open");
+    last().say("error");
+    live.stop();
+    vi.advanceTimersByTime(60_000);
+    expect(states).toEqual(["live"]);
   });
 
   it("loads everything again when it does not know what it missed", () => {

@@ -20,6 +20,8 @@ const PATH = "/api/v1/events";
 const GATHER_MS = 400;
 const FIRST_RETRY_MS = 1_000;
 const MOST_RETRY_MS = 30_000;
+/** The server ends every stream now and then. Only one that does not come back within this time is said to be away. */
+const AWAY_AFTER_MS = 5_000;
 
 export type LiveState =
   | { kind: "connecting" }
@@ -53,6 +55,8 @@ export class LiveStream {
   private retryMs = FIRST_RETRY_MS;
   private retry: ReturnType<typeof setTimeout> | undefined;
   private gather: ReturnType<typeof setTimeout> | undefined;
+  private away: ReturnType<typeof setTimeout> | undefined;
+  private lostAt: number | null = null;
   private readonly changed = new Map<string, readonly unknown[]>();
 
   constructor(
@@ -70,6 +74,8 @@ export class LiveStream {
       // Without a change to go on after, nobody knows what happened meanwhile.
       if (this.wasOpen && this.lastId === null) void this.queries.invalidateQueries();
       this.wasOpen = true;
+      this.lostAt = null;
+      clearTimeout(this.away);
       this.tell({ kind: "live", since: Date.now() });
     });
     source.addEventListener("error", () => this.reconnect());
@@ -78,6 +84,12 @@ export class LiveStream {
   }
 
   stop(): void {
+    clearTimeout(this.away);
+    this.lostAt = null;
+    this.close();
+  }
+
+  private close(): void {
     // What was heard is still loaded again: the gathering goes on.
     clearTimeout(this.retry);
     this.source?.close();
@@ -86,8 +98,12 @@ export class LiveStream {
 
   /** The browser gives up after an answer that is no stream, so that coming back is ours. */
   private reconnect(): void {
-    this.stop();
-    this.tell({ kind: "away", since: Date.now() });
+    this.close();
+    if (this.lostAt === null) {
+      const since = Date.now();
+      this.lostAt = since;
+      this.away = setTimeout(() => this.tell({ kind: "away", since }), AWAY_AFTER_MS);
+    }
     this.retry = setTimeout(() => this.start(), this.retryMs);
     this.retryMs = Math.min(2 * this.retryMs, MOST_RETRY_MS);
   }

@@ -7,6 +7,7 @@ import type { RunComparison } from "@/api/types";
 import { LineChart } from "@/components/charts/line-chart";
 import { FOOTPRINT_AXIS, NS_AXIS } from "@/components/curves/axes";
 import { curveRows, layoutLabel } from "@/components/curves/curve-series";
+import { CsvButton } from "@/components/ui/csv-button";
 import { PageHeader } from "@/components/ui/page-header";
 import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
@@ -35,6 +36,7 @@ export function ComparePage() {
       <PageHeader
         title="Compare"
         headline="Which page size wins, and which machine? Put benchmark runs side by side: one node over time, or node against node."
+        actions={!few && <CsvButton path="/api/v1/runs.csv" name="runs" label="All runs as CSV" />}
       />
       {few ? (
         <EmptyState title="There is nothing to compare yet">

@@ -92,7 +92,7 @@ function useDraft(base: Draft | null, running: Record<string, unknown> | null) {
             null,
             { form: search.form, node: search.node ?? base?.nodeId ?? undefined },
             search.node && running
-              ? draftOnNode({ form: readForm(undefined), nodeId: null }, search.node, running)
+              ? draftOnNode({ form: readForm(undefined), nodeId: null }, search.node, running, null)
               : null,
           ),
     ),
@@ -115,7 +115,11 @@ function useChooseNode(changeDraft: (change: DraftChange) => void) {
       newest.current = id;
       // Without an answer the node is chosen all the same: why it cannot be planned is said with the plan.
       const running = id === null ? null : await queries.fetchQuery(nodeScenarioQuery(id)).catch(() => null);
-      if (newest.current === id) changeDraft((draft) => draftOnNode(draft, id, running));
+      if (newest.current !== id) return;
+      changeDraft((draft) => {
+        const left = draft.nodeId === null ? null : queries.getQueryData(nodeScenarioQuery(draft.nodeId).queryKey);
+        return draftOnNode(draft, id, running, left ?? null);
+      });
     },
     [queries, changeDraft],
   );

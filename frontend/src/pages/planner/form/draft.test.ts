@@ -76,33 +76,63 @@ describe("draftOnNode", () => {
   const names = (value: Draft) => value.form.databases.map(({ name }) => name);
 
   it("brings the node's databases as they run, and says which of the sample each one is", () => {
-    const chosen = draftOnNode({ form: initialForm(), nodeId: null }, "n1", running);
+    const chosen = draftOnNode({ form: initialForm(), nodeId: null }, "n1", running, null);
     expect(chosen.nodeId).toBe("n1");
     expect(toScenario(chosen.form, true).databases).toEqual(running.databases);
-    // Off the node nothing runs, and the server would refuse the name.
-    expect(JSON.stringify(toScenario(chosen.form, false))).not.toContain("runs_as");
+  });
+  it("keeps everything without a node, and the server that a database describes", () => {
+    const chosen = draftOnNode({ form: initialForm(), nodeId: null }, "n1", running, null);
+    const free = draftOnNode(chosen, null, null, running);
+    expect(toScenario(free.form, false).databases).toEqual(running.databases);
+    expect(toScenario(draftOnNode(free, "n1", running, null).form, true).databases).toEqual(
+      running.databases,
+    );
+  });
+  it("keeps what somebody changed of a node's database, on this node and on the next", () => {
+    const chosen = draftOnNode({ form: initialForm(), nodeId: null }, "n1", running, null);
+    const databases = chosen.form.databases.map((database) => ({
+      ...database,
+      settings: { shared_buffers: "16GB" },
+    }));
+    const changed = { ...chosen, form: { ...chosen.form, databases } };
+    const again = draftOnNode(draftOnNode(changed, null, null, running), "n1", running, null);
+    expect(toScenario(again.form, true).databases).toEqual([
+      { ...running.databases[0], settings: { shared_buffers: "16GB" } },
+    ]);
+    const elsewhere = { databases: [{ name: "orders", engine: "mysql", runs_as: "mysql:3306" }] };
+    expect(toScenario(draftOnNode(changed, "n2", elsewhere, running).form, true).databases).toEqual([
+      elsewhere.databases[0],
+      { name: "orders-2", engine: "postgresql", settings: { shared_buffers: "16GB" } },
+    ]);
+  });
+  it("keeps a typed database beside one of the node with the same name", () => {
+    const typed = { form: { ...initialForm(), databases: [] }, nodeId: null } as Draft;
+    typed.form.databases = [{ name: "orders", engine: "postgresql", settings: { shared_buffers: "8GB" } }];
+    expect(names(draftOnNode(typed, "n1", running, null))).toEqual(["orders", "orders-2"]);
   });
   it("keeps a database that somebody typed, and drops those of the node before", () => {
-    const first = draftOnNode(draft("8GB"), "n1", running);
+    const first = draftOnNode(draft("8GB"), "n1", running, null);
     expect(names(first)).toEqual(["orders", "main"]);
-    expect(names(draftOnNode(first, "n2", {}))).toEqual(["main"]);
-    expect(names(draftOnNode(draftOnNode(draft(""), "n1", running), "n2", null))).toEqual(["main"]);
+    expect(names(draftOnNode(first, "n2", {}, running))).toEqual(["main"]);
+    expect(names(draftOnNode(draftOnNode(draft(""), "n1", running, null), "n2", null, running))).toEqual([
+      "main",
+    ]);
   });
   it("plans a node with a kubelet as one of Kubernetes, and the next one as that one is", () => {
     const gke = { ...running, reservations: { kubernetes: true, provider: "gke" } };
-    const first = draftOnNode({ form: initialForm(), nodeId: null }, "n1", gke);
+    const first = draftOnNode({ form: initialForm(), nodeId: null }, "n1", gke, null);
     expect(toScenario(first.form, true).reservations).toEqual({ kubernetes: true, provider: "gke" });
-    const second = draftOnNode(first, "n2", running);
+    const second = draftOnNode(first, "n2", running, gke);
     expect(toScenario(second.form, true)).not.toHaveProperty("reservations");
     // What somebody typed stays.
     const typed = { ...first, form: { ...first.form, reservations: { kubernetes: true, max_pods: "32" } } };
-    expect(toScenario(draftOnNode(typed, "n2", running).form, true).reservations).toEqual({
+    expect(toScenario(draftOnNode(typed, "n2", running, gke).form, true).reservations).toEqual({
       kubernetes: true,
       max_pods: 32,
     });
   });
   it("leaves out what was excluded on the node before: names mean nothing on another one", () => {
     const excluded = { nodeId: "n1", form: { ...initialForm(), exclude: ["kafka"] } };
-    expect(draftOnNode(excluded, "n2", running).form.exclude).toBeUndefined();
+    expect(draftOnNode(excluded, "n2", running, null).form.exclude).toBeUndefined();
   });
 });

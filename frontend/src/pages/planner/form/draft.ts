@@ -1,5 +1,7 @@
 import type { Scenario } from "@/api/types";
-import { fromScenario, initialForm, type PlannerForm, readForm } from "./planner-form";
+import { type DatabaseForm, freeName, fromScenario, initialForm, type PlannerForm, readForm } from "./planner-form";
+
+type Json = Record<string, unknown>;
 
 /** What a reader edits: the form, and the node of the fleet that it is planned for. */
 export interface Draft {
@@ -64,27 +66,46 @@ export function savedDraft(scenario: Scenario): { draft: Draft; notShown: string
   return { draft: { form, nodeId: scenario.node_id }, notShown };
 }
 
-/** Whether a form's databases are only what it was opened with, or came with a node: nobody typed them. */
-function areUntouched(databases: PlannerForm["databases"]): boolean {
-  const isFirst = JSON.stringify(databases) === JSON.stringify(initialForm().databases);
-  return isFirst || databases.every((database) => database.runs_as !== undefined);
+/** Whether a form's databases are only what it was opened with: nobody typed them. */
+function areInitial(databases: readonly DatabaseForm[]): boolean {
+  return JSON.stringify(databases) === JSON.stringify(initialForm().databases);
+}
+
+/** The databases of the form that somebody typed or changed, against those that the node `before` brought. */
+function typedDatabases(databases: readonly DatabaseForm[], before: Json | null): readonly DatabaseForm[] {
+  if (areInitial(databases)) return [];
+  const untouched = new Set(
+    (before ? fromScenario(before).form.databases : []).map((database) => JSON.stringify(database)),
+  );
+  return databases.filter((database) => !untouched.has(JSON.stringify(database)));
+}
+
+/**
+ * A node's databases as they run, with what somebody typed: one that names a server of this node takes that one's place,
+ * the others stand beside them, under another name where theirs is taken.
+ */
+function joined(observed: readonly DatabaseForm[], typed: readonly DatabaseForm[]): DatabaseForm[] {
+  const describes = (database: DatabaseForm, server: DatabaseForm) =>
+    database.runs_as !== undefined && database.runs_as === server.runs_as;
+  const next = observed.map((server) => typed.find((database) => describes(database, server)) ?? server);
+  for (const database of typed) {
+    if (next.includes(database)) continue;
+    const { runs_as: _elsewhere, ...rest } = database;
+    next.push({ ...rest, name: freeName(rest.name, rest.name, next) });
+  }
+  return next;
 }
 
 /**
  * The draft for another node: its databases as they run today take the place of the first form's and of another node's.
- * What somebody typed stays; `running` is null where the node's databases are not known.
+ * What somebody typed or changed stays, and without a node everything stays. `running` is what runs on the node,
+ * `before` what ran on the node that is left; null where that is not known.
  */
-export function draftOnNode(
-  draft: Draft,
-  nodeId: string | null,
-  running: Record<string, unknown> | null,
-): Draft {
+export function draftOnNode(draft: Draft, nodeId: string | null, running: Json | null, before: Json | null): Draft {
   const { databases } = draft.form;
-  const typed = databases.filter(({ runs_as }) => runs_as === undefined);
-  const kept = areUntouched(databases) ? [] : typed;
   const observed = running ? fromScenario(running).form : null;
-  const brought = observed?.databases ?? [];
-  const next = [...brought, ...kept.filter(({ name }) => !brought.some((other) => other.name === name))];
+  const next =
+    nodeId === null ? databases : joined(observed?.databases ?? [], typedDatabases(databases, before));
   return {
     nodeId,
     form: {

@@ -93,7 +93,8 @@ export function newTenant(taken: readonly TenantForm[]): TenantForm {
   return { name: freeName("app", "app", taken), kind: "pod", count: "1", request: "", limit: "" };
 }
 
-function freeName(first: string, stem: string, taken: readonly { name: string }[]): string {
+/** `first` where nothing is called so, else `stem` with the first free number. */
+export function freeName(first: string, stem: string, taken: readonly { name: string }[]): string {
   const names = new Set(taken.map(({ name }) => name));
   if (!names.has(first)) return first;
   let number = 2;
@@ -193,7 +194,7 @@ function sourceOf(entry: { name: string; origin?: string | undefined }, list: un
   return (entry.origin === undefined ? undefined : named(entry.origin)) ?? named(entry.name.trim()) ?? {};
 }
 
-function databaseDocument(database: DatabaseForm, hasNode: boolean, source: Json): Json {
+function databaseDocument(database: DatabaseForm, source: Json): Json {
   const workload = database.workload ?? {};
   return {
     ...filled({
@@ -208,8 +209,8 @@ function databaseDocument(database: DatabaseForm, hasNode: boolean, source: Json
       pool_range: filled({ min: trimmed(database.pool_min), max: trimmed(database.pool_max) }),
       numa_node: wholeNumber(database.numa_node),
       pod_hugepages_limit: trimmed(database.pod_hugepages_limit),
-      // It names a server of the node's sample; a scenario that says it without a node keeps it.
-      runs_as: hasNode || database.runs_as === source.runs_as ? trimmed(database.runs_as) : undefined,
+      // It names a server of a node's sample. Without a node it means nothing yet, and is kept for the next one.
+      runs_as: trimmed(database.runs_as),
       workload: {
         ...notInForm(source.workload, "workload"),
         ...filled({
@@ -296,7 +297,7 @@ export function toScenario(form: PlannerForm, hasNode: boolean, source: Json = {
     }),
     tenants: form.tenants.map((tenant) => tenantDocument(tenant, sourceOf(tenant, source.tenants))),
     databases: form.databases.map((database) =>
-      databaseDocument(database, hasNode, sourceOf(database, source.databases)),
+      databaseDocument(database, sourceOf(database, source.databases)),
     ),
   };
 }
