@@ -191,9 +191,9 @@ test.describe("keyboard", () => {
     await figure.getByRole("application").focus();
     await page.keyboard.press("ArrowRight");
     await expect(figure.locator("table caption")).toHaveText(/(KiB|MiB|GiB)$/);
-    await expect(figure.locator("table")).toContainText("4 KiB base pages");
+    await expect(figure.locator("table")).toContainText("4K base pages");
     await figure.getByText("Table", { exact: true }).click();
-    await expect(figure.getByRole("columnheader", { name: "4 KiB base pages" })).toBeVisible();
+    await expect(figure.getByRole("columnheader", { name: "4K base pages" })).toBeVisible();
   });
 
   test("every control of the planner is reached by Tab", async ({ signedIn: page, fleet }) => {

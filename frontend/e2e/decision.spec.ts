@@ -108,7 +108,7 @@ test.describe("a decision", () => {
     const table = page.getByRole("region", { name: "Plans side by side" });
     for (const name of ["Now", "This plan", "Plan in force", "four, as saved"])
       await expect(table.getByRole("columnheader", { name, exact: true })).toBeVisible();
-    const pages = table.getByRole("row", { name: /^Pages of 2\sMiB/ }).getByRole("cell");
+    const pages = table.getByRole("row", { name: /^Pages of 2M/ }).getByRole("cell");
     await expect(pages.nth(2)).toHaveText("9,001");
     // Twice the pool, about twice the pages: the columns are plans of their own, not one plan three times.
     const count = async (index: number) =>

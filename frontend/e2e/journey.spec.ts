@@ -84,7 +84,7 @@ test.describe
       const database = page.getByRole("group", { name: "Database main" });
       await expect(database.getByRole("combobox", { name: "Engine" })).toHaveValue("PostgreSQL");
       // sysctl is for pages of the default size; what this machine measured may speak for others.
-      await database.getByRole("combobox", { name: "Page size" }).selectOption({ label: "2 MiB" });
+      await database.getByRole("combobox", { name: "Page size" }).selectOption({ label: "2M" });
       await database.getByRole("textbox", { name: "shared_buffers" }).fill("8GB");
       const pages = await plannedPages(page, POOL_PAGES);
       expect(pages).toBeGreaterThan(POOL_PAGES);
@@ -109,7 +109,7 @@ async function plannedPages(page: Page, least: number): Promise<number> {
   const read = async () => {
     const text =
       (await answer
-        .getByText(/[\d,]+\s×\s2\sMiB$/)
+        .getByText(/[\d,]+\s×\s2M$/)
         .first()
         .textContent()) ?? "";
     return Number(text.split("→").at(-1)?.split("×")[0]?.replaceAll(/[^\d]/g, ""));

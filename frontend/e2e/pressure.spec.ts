@@ -11,7 +11,7 @@ test.describe("savings under cache pressure", () => {
       /^2M pages save 115 to 123\sns per access when a program reads 256 other lines between two accesses; a plain pointer chase shows only 12 to 36\sns\.$/,
     );
     await card.getByText("1G", { exact: true }).click();
-    await expect(page.getByRole("figure", { name: "Saving of 1 GiB pages by lines between" })).toBeVisible();
+    await expect(page.getByRole("figure", { name: "Saving of 1G pages by lines between" })).toBeVisible();
     await expect(card.getByText(/not complete: the time limit was reached/)).toBeVisible();
   });
 
@@ -22,13 +22,13 @@ test.describe("savings under cache pressure", () => {
     await page.keyboard.press("ArrowRight");
     await expect(figure.locator("table caption")).toHaveText("64 lines in between");
     await card.getByText("Time between", { exact: true }).click();
-    await expect(figure).toHaveAccessibleName("Saving of 2 MiB pages by time between");
+    await expect(figure).toHaveAccessibleName("Saving of 2M pages by time between");
     await figure.getByText("Table", { exact: true }).click();
     await expect(figure.getByRole("row", { name: /^2\sµs in between/ })).toBeVisible();
   });
 
   test("have a table beneath, in which unknown is a word", async ({ signedIn: page }) => {
-    const table = page.getByRole("region", { name: "Savings of 2 MiB pages under cache pressure" });
+    const table = page.getByRole("region", { name: "Savings of 2M pages under cache pressure" });
     const row = table.getByRole("row", { name: /^64\sMiB/ });
     await expect(row).toContainText("115 ± 45");
     await expect(row).toContainText("unknown");

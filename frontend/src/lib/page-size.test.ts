@@ -30,7 +30,7 @@ describe("page size words", () => {
     [16 * GIB, "16G"],
   ])("%i is %s", (bytes, text) => expect(pageSizeShort(bytes)).toBe(text));
   it("names a backing", () => {
-    expect(backingLabel("thp", 2 * MIB).replaceAll("\u00a0", " ")).toBe("THP (2 MiB)");
+    expect(backingLabel("thp", 2 * MIB).replaceAll("\u00a0", " ")).toBe("THP (2M)");
     expect(backingKindOf(64 * KIB, 64 * KIB)).toBe("base");
     expect(backingKindOf(64 * KIB, 4 * KIB)).toBe("hugetlb");
     expect(backingKindOf(4 * KIB, null)).toBe("base");

@@ -1,5 +1,9 @@
 import { type TokenName, token } from "@/theme/tokens";
-import { formatBytes, GIB, KIB, MIB } from "./units";
+import { formatCount, GIB, KIB, MIB, NBSP, UNKNOWN } from "./units";
+
+// The one rule for sizes in the dashboard. A page size is a name and is written as the kernel and the server's texts
+// write it: 4K, 2M, 1G. An amount of memory is a quantity and is written in KiB, MiB and GiB, whatever it consists of:
+// "4,268 × 2M (8.34 GiB)". What a shell, an engine or Kubernetes takes is written as that program spells it.
 
 /** How memory is backed: base pages, transparent huge pages, or the kernel's huge page pool. */
 export type BackingKind = "base" | "thp" | "hugetlb";
@@ -34,11 +38,17 @@ export function pageSizeShort(pageBytes: number): string {
   return `${Math.round(pageBytes / KIB)}K`;
 }
 
-/** What a backing is called in text: "2 MiB pages", "THP (2 MiB)", "4 KiB base pages". */
+/** Pages of a size: (4244, 2 MiB) -> "4,244 × 2M". */
+export function formatPages(pages: number | null | undefined, pageBytes: number): string {
+  if (pages === null || pages === undefined || !Number.isFinite(pages)) return UNKNOWN;
+  return `${formatCount(pages)}${NBSP}×${NBSP}${pageSizeShort(pageBytes)}`;
+}
+
+/** What a backing is called in text: "2M pages", "THP (2M)", "4K base pages". */
 export function backingLabel(kind: BackingKind, pageBytes: number): string {
-  if (kind === "base") return `${formatBytes(pageBytes)} base pages`;
-  if (kind === "thp") return `THP (${formatBytes(pageBytes)})`;
-  return `${formatBytes(pageBytes)} pages`;
+  if (kind === "base") return `${pageSizeShort(pageBytes)} base pages`;
+  if (kind === "thp") return `THP (${pageSizeShort(pageBytes)})`;
+  return `${pageSizeShort(pageBytes)} pages`;
 }
 
 const KIND_ORDER: Record<BackingKind, number> = { base: 0, thp: 1, hugetlb: 2 };

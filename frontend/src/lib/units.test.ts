@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { formatPages } from "./page-size";
 import {
   formatAbsolute,
   formatBytes,
@@ -9,7 +10,6 @@ import {
   formatNsDelta,
   formatNsInterval,
   formatNsWithin,
-  formatPages,
   formatPercentChange,
   formatRelative,
   formatScore,

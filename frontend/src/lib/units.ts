@@ -9,8 +9,7 @@ export const TIB = 1024 ** 4;
 
 export const UNKNOWN = "unknown";
 const MINUS = "\u2212";
-const TIMES = "\u00d7";
-const NBSP = "\u00a0";
+export const NBSP = "\u00a0";
 
 const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
@@ -58,12 +57,6 @@ export function formatBytesDelta(bytes: Maybe<number>): string {
 export function formatBytesExact(bytes: Maybe<number>): string {
   if (isUnknown(bytes)) return UNKNOWN;
   return `${formatCount(bytes)} ${Math.abs(bytes) === 1 ? "byte" : "bytes"}`;
-}
-
-/** Pages of a size: (4244, 2 MiB) -> "4,244 × 2 MiB". */
-export function formatPages(pages: Maybe<number>, pageBytes: number): string {
-  if (isUnknown(pages)) return UNKNOWN;
-  return `${formatCount(pages)}${NBSP}${TIMES}${NBSP}${formatBytes(pageBytes)}`;
 }
 
 /** Nanoseconds with one decimal. `unit` false leaves the unit to the table's header. */

@@ -7,8 +7,8 @@ import type { ChartRow, ChartSeries } from "./chart-types";
 import { LineChart } from "./line-chart";
 
 const series: ChartSeries[] = [
-  { key: "a", label: "4 KiB base pages", short: "4K", color: "gray", marker: "circle" },
-  { key: "b", label: "2 MiB pages", short: "2M", color: "blue", marker: "triangle" },
+  { key: "a", label: "4K base pages", short: "4K", color: "gray", marker: "circle" },
+  { key: "b", label: "2M pages", short: "2M", color: "blue", marker: "triangle" },
 ];
 const rows: ChartRow[] = [
   { x: 65536, values: { a: 5, b: 5 } },
@@ -36,11 +36,11 @@ it("offers the same numbers as a table, with unknown as the word", async () => {
 
 it("hides a series on request, in the table too", async () => {
   renderWithTheme(chart());
-  const button = screen.getByRole("button", { name: "2 MiB pages" });
+  const button = screen.getByRole("button", { name: "2M pages" });
   await userEvent.click(button);
   expect(button.getAttribute("aria-pressed")).toBe("false");
   await userEvent.click(screen.getByRole("radio", { name: "Table" }));
-  expect(screen.queryByRole("columnheader", { name: "2 MiB pages" })).toBeNull();
+  expect(screen.queryByRole("columnheader", { name: "2M pages" })).toBeNull();
 });
 
 it("says so when there is nothing to draw", () => {

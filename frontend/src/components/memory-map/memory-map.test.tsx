@@ -23,7 +23,7 @@ const bar: MapBar = {
   parts: [part("kernel", "Kernel", GIB), part("free", "Free", 3 * GIB, { look: "free" })],
   ghost: [
     part("kernel", "Kernel", GIB),
-    part("pool:2097152", "Pool of 2 MiB pages", 2 * GIB, {
+    part("pool:2097152", "Pool of 2M pages", 2 * GIB, {
       look: "pool",
       pageBytes: 2 * MIB,
       source: "computed",
@@ -39,12 +39,12 @@ describe("MemoryMap", () => {
       screen.getByRole("group", { name: /^Memory of db-7, 4\sGiB: Kernel 1\sGiB, Free 3\sGiB$/ }),
     ).toBeTruthy();
     expect(
-      screen.getByRole("group", { name: /^Planned memory of db-7.*Pool of 2 MiB pages 2\sGiB/ }),
+      screen.getByRole("group", { name: /^Planned memory of db-7.*Pool of 2M pages 2\sGiB/ }),
     ).toBeTruthy();
   });
   it("leaves empty what a bar does not tell apart, instead of writing zero", async () => {
     renderWithTheme(<MemoryMap bars={[bar]} />);
-    const row = await screen.findByRole("row", { name: /Pool of 2 MiB pages/ });
+    const row = await screen.findByRole("row", { name: /Pool of 2M pages/ });
     expect(
       within(row)
         .getAllByRole("cell")

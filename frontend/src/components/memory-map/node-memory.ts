@@ -1,7 +1,7 @@
 import type { LatestSample, SampleMemory } from "@/api/types";
 import { compareParts, type MapBar, type MapPart } from "@/components/memory-map/memory-map-types";
-import { pageSizeColor } from "@/lib/page-size";
-import { formatBytes } from "@/lib/units";
+import { pageSizeColor, pageSizeShort } from "@/lib/page-size";
+
 import { token } from "@/theme/tokens";
 
 interface PoolState {
@@ -16,7 +16,7 @@ function poolPart(pool: PoolState): MapPart {
   const bytes = pool.nr_hugepages * pool.page_bytes;
   const base = {
     key: `pool:${pool.page_bytes}`,
-    label: `Pool of ${formatBytes(pool.page_bytes)} pages`,
+    label: `Pool of ${pageSizeShort(pool.page_bytes)} pages`,
     bytes,
     color: pageSizeColor(pool.page_bytes, "hugetlb"),
     source: "measured" as const,

@@ -1,6 +1,7 @@
 import type { Disagreement, Granule, Penalty, TlbLevel } from "@/api/types";
 import { bestLevels, isDataLevel } from "@/components/curves/curve-series";
 import type { Source } from "@/components/ui/badges";
+import { pageSizeShort } from "@/lib/page-size";
 import { formatBytes, formatCount } from "@/lib/units";
 
 /** One box of the picture: a level's entries for one page size. */
@@ -66,10 +67,10 @@ export function fractureSentence(granule: Granule): string {
   const name =
     granule.backing_kind === "thp" || granule.backing.toUpperCase() === "THP" ? "THP" : "huge pages";
   if (granule.granule_bytes === null) {
-    return `${formatBytes(granule.page_bytes)} ${name}: one TLB entry covers less than the page here. How much is unknown.`;
+    return `${pageSizeShort(granule.page_bytes)} ${name}: one TLB entry covers less than the page here. How much is unknown.`;
   }
   return (
-    `${formatBytes(granule.page_bytes)} ${name}: one TLB entry covers ${formatBytes(granule.granule_bytes)} here, ` +
+    `${pageSizeShort(granule.page_bytes)} ${name}: one TLB entry covers ${formatBytes(granule.granule_bytes)} here, ` +
     "not the whole page. The host backs this guest with smaller pages, so the TLB reach of the page size is not there."
   );
 }

@@ -4,7 +4,7 @@ import { Hint } from "@/components/ui/hint";
 import { CrackIcon } from "@/components/ui/icons";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Unknown } from "@/components/ui/values";
-import { backingKindOf, pageSizeColor } from "@/lib/page-size";
+import { backingKindOf, pageSizeColor, pageSizeShort } from "@/lib/page-size";
 import { formatBytes, formatBytesExact, formatNs } from "@/lib/units";
 import { entriesText, fractureSentence, type TlbBox, type TlbPictureModel, waysLabel } from "./tlb-model";
 import classes from "./tlb-picture.module.css";
@@ -38,7 +38,7 @@ export function TlbPicture({ model, basePageBytes }: TlbPictureProps) {
             <div key={pageBytes} className={classes.head}>
               <span className={classes.column}>
                 <Swatch color={pageSizeColor(pageBytes, backingKindOf(pageBytes, basePageBytes))} />
-                {formatBytes(pageBytes)} pages
+                {pageSizeShort(pageBytes)} pages
               </span>
             </div>
           ))}

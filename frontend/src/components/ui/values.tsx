@@ -1,12 +1,6 @@
 import type { ReactNode } from "react";
-import {
-  formatAbsolute,
-  formatBytes,
-  formatBytesExact,
-  formatPages,
-  formatRelative,
-  UNKNOWN,
-} from "@/lib/units";
+import { formatPages, pageSizeShort } from "@/lib/page-size";
+import { formatAbsolute, formatBytes, formatBytesExact, formatRelative, UNKNOWN } from "@/lib/units";
 import { useNow } from "@/lib/use-now";
 import { Hint } from "./hint";
 
@@ -25,6 +19,12 @@ export function Unknown({ why }: { why?: string | null }) {
 export function Bytes({ value, why }: { value: Maybe<number>; why?: string | null }) {
   if (value === null || value === undefined) return <Unknown why={why} />;
   return <Hint label={formatBytesExact(value)}>{formatBytes(value)}</Hint>;
+}
+
+/** A page size by its name; the exact bytes are in its hint. */
+export function PageSize({ bytes, why }: { bytes: Maybe<number>; why?: string | null }) {
+  if (bytes === null || bytes === undefined) return <Unknown why={why} />;
+  return <Hint label={formatBytesExact(bytes)}>{pageSizeShort(bytes)}</Hint>;
 }
 
 /** A page count with its size; the hint has the exact bytes. */

@@ -5,7 +5,7 @@ import { SourceBadge } from "@/components/ui/badges";
 import { QuestionCard } from "@/components/ui/question-card";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
-import { Bytes, Unknown } from "@/components/ui/values";
+import { PageSize, Unknown } from "@/components/ui/values";
 import { formatCount } from "@/lib/units";
 import { runLabels, runLetter } from "./compare-rows";
 
@@ -72,7 +72,7 @@ export function GeometryDifferences({ comparison }: { comparison: RunComparison 
                   {row.name}
                 </Table.Th>
                 <Table.Td className="hp-num">
-                  <Bytes value={row.pageBytes} />
+                  <PageSize bytes={row.pageBytes} />
                 </Table.Td>
                 {row.levels.map((level, index) => (
                   <Table.Td key={comparison.runs[index]?.id} className="hp-num">

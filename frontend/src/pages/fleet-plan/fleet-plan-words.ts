@@ -1,5 +1,6 @@
 import type { FleetPlanJob } from "@/api/types";
-import { formatCount, formatPages } from "@/lib/units";
+import { formatPages } from "@/lib/page-size";
+import { formatCount } from "@/lib/units";
 
 /** How far a job is, as a share of 1 and in words. */
 export function progressWords(job: Pick<FleetPlanJob, "status" | "nodes_done" | "nodes_total">) {

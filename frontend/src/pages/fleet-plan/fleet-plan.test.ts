@@ -35,6 +35,6 @@ it("sums a group's pools over its NUMA nodes by page size", () => {
     { numa_node: 1, page_bytes: 2 ** 21, pages: 2244 },
     { numa_node: 0, page_bytes: 2 ** 30, pages: 4 },
   ];
-  expect(formatPoolList(pools).replaceAll("\u00a0", " ")).toBe("4,244 × 2 MiB, 4 × 1 GiB");
+  expect(formatPoolList(pools).replaceAll("\u00a0", " ")).toBe("4,244 × 2M, 4 × 1G");
   expect(formatPoolList([])).toBe("no huge pages");
 });

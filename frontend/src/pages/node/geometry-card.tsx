@@ -9,8 +9,9 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
-import { Bytes, Known } from "@/components/ui/values";
-import { formatBytes, formatCount } from "@/lib/units";
+import { Known, PageSize } from "@/components/ui/values";
+import { pageSizeShort } from "@/lib/page-size";
+import { formatCount } from "@/lib/units";
 import classes from "./geometry-card.module.css";
 import { tlbMeaning } from "./tlb-meaning";
 
@@ -52,12 +53,12 @@ export function GeometryCard({ geometry, basePageBytes }: GeometryCardProps) {
 function geometryTitle(geometry: GeometrySummary): string {
   const fractured = geometry.effective_granule.filter(isFractured);
   if (fractured.length > 0) {
-    const sizes = [...new Set(fractured.map((granule) => formatBytes(granule.page_bytes)))].join(" and ");
+    const sizes = [...new Set(fractured.map((granule) => pageSizeShort(granule.page_bytes)))].join(" and ");
     return `The hypervisor backs ${sizes} pages with smaller ones, so they reach no further in the TLB than its own pages.`;
   }
   const whole = geometry.effective_granule.filter((granule) => granule.granule_bytes === granule.page_bytes);
   if (whole.length > 0) {
-    const sizes = [...new Set(whole.map((granule) => formatBytes(granule.page_bytes)))].join(" and ");
+    const sizes = [...new Set(whole.map((granule) => pageSizeShort(granule.page_bytes)))].join(" and ");
     return `One TLB entry covers a whole page of ${sizes} here.`;
   }
   return "How much memory can the TLB cover?";
@@ -90,7 +91,7 @@ function disagreementText({ level, page_bytes: pageBytes, field, values }: Disag
     .join(", ");
   const where = [
     level === null ? null : `L${level}`,
-    pageBytes === null ? null : `${formatBytes(pageBytes)} pages`,
+    pageBytes === null ? null : `${pageSizeShort(pageBytes)} pages`,
   ];
   return `${where.filter(Boolean).join(", ")}, ${field}: ${said}.`;
 }
@@ -120,7 +121,7 @@ function LevelTable({ levels }: { levels: readonly TlbLevel[] }) {
                 L{level.level} {kindLabel(level.kind)}
               </Table.Td>
               <Table.Td className="hp-num">
-                <Bytes value={level.page_bytes} />
+                <PageSize bytes={level.page_bytes} />
               </Table.Td>
               <Table.Td className="hp-num">
                 <Known value={level.entries === null ? null : formatCount(level.entries)} why={level.note} />

@@ -1,5 +1,6 @@
 import type { NodeDetail, NumaPool } from "@/api/types";
-import { formatBytes, formatPages } from "@/lib/units";
+import { formatPages } from "@/lib/page-size";
+import { formatBytes } from "@/lib/units";
 import { fracturedSentence } from "./tlb-meaning";
 
 /** The largest pool of one NUMA node of which no page is used. */

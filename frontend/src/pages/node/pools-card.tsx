@@ -5,7 +5,8 @@ import { StateText } from "@/components/ui/states";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes, Known } from "@/components/ui/values";
-import { formatBytes, formatCount, formatPages } from "@/lib/units";
+import { formatPages } from "@/lib/page-size";
+import { formatBytes, formatCount } from "@/lib/units";
 import { type PoolRow, poolRows } from "./pool-rows";
 
 /** Pools per NUMA node: requested at boot, allocated, used, free. */

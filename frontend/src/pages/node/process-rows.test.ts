@@ -62,7 +62,7 @@ it("puts users of pools first, with the limits of their container", () => {
 
 it("says a limit, that there is none, and that it is unknown", () => {
   const plain = (text: string) => text.replaceAll("\u00a0", " ");
-  expect(plain(limitText(limit))).toBe("2 MiB: 1 GiB, 64 MiB used, refused 3 times");
+  expect(plain(limitText(limit))).toBe("2M: 1 GiB, 64 MiB used, refused 3 times");
   expect(plain(limitText({ ...limit, limited: false }))).toBe("2 MiB: no limit");
   expect(plain(limitText({ ...limit, limited: null, limit_bytes: null }))).toBe("2 MiB: unknown");
 });

@@ -1,4 +1,5 @@
 import type { NodeProcesses, ProcessMemory } from "@/api/types";
+import { pageSizeShort } from "@/lib/page-size";
 import { formatBytes } from "@/lib/units";
 
 type Limit = NonNullable<NodeProcesses["huge_page_limits"]>[number];
@@ -73,7 +74,7 @@ export function processRows({ processes, units, huge_page_limits: limits }: Node
 
 /** What a container may use of one page size, in words. */
 export function limitText(limit: Limit): string {
-  const size = formatBytes(limit.page_bytes);
+  const size = pageSizeShort(limit.page_bytes);
   if (limit.limited === false) return `${size}: no limit`;
   if (limit.limit_bytes === null) return `${size}: unknown`;
   const used = limit.usage_bytes === null ? "" : `, ${formatBytes(limit.usage_bytes)} used`;

@@ -21,9 +21,9 @@ const plain = (text: string) => text.replaceAll("\u00a0", " ");
 it("tells the base pages beside one size from those beside another", () => {
   const series = ["THP", "2M", "1G"].map((beside) => scatterSeries(curve("4K", beside), beside));
   expect(series.map(({ label, short, marker }) => [plain(label), short, marker])).toEqual([
-    ["4 KiB base pages, one line per THP", "4K, THP", "square"],
-    ["4 KiB base pages, one line per 2M", "4K, 2M", "triangle"],
-    ["4 KiB base pages, one line per 1G", "4K, 1G", "diamond"],
+    ["4K base pages, one line per THP", "4K, THP", "square"],
+    ["4K base pages, one line per 2M", "4K, 2M", "triangle"],
+    ["4K base pages, one line per 1G", "4K, 1G", "diamond"],
   ]);
   expect(scatterSeries(curve("1G", "1G"), "x").short).toBe("1G");
 });

@@ -57,7 +57,7 @@ describe("a fractured node", () => {
         ),
       ),
     ).toBe(
-      "With 2 MiB pages walks get 33.3% shorter (30.0 ns to 20.0 ns); reach does not grow: one entry covers 4 KiB of the page.",
+      "With 2M pages walks get 33.3% shorter (30.0 ns to 20.0 ns); reach does not grow: one entry covers 4 KiB of the page.",
     );
   });
   it("claims no figure that was not measured", () => {
@@ -76,7 +76,7 @@ describe("a fractured node", () => {
       "reach does not grow",
     );
   });
-  it("has a picture that agrees: its 2 MiB entries reach no further than base pages", () => {
+  it("has a picture that agrees: its 2M entries reach no further than base pages", () => {
     const model = tlbPicture({
       levels,
       granules: [granule(4096, "fractured")],
@@ -92,14 +92,14 @@ describe("a fractured node", () => {
     });
     expect(unknown.rows[0]?.cells.map((cell) => cell?.reachBytes)).toEqual([8 * MIB, null]);
     expect(meaning([granule(4096, "fractured")], [penalty(4096, 30)])).toBe(
-      "Random reads over more than 8 MiB miss the L2 TLB with 4 KiB pages, and each miss costs 30.0 ns for the page walk. No larger page size reaches further here.",
+      "Random reads over more than 8 MiB miss the L2 TLB with 4K pages, and each miss costs 30.0 ns for the page walk. No larger page size reaches further here.",
     );
   });
 });
 
 it("says how much further a whole page reaches", () => {
   expect(meaning([granule(2 * MIB, "ok")], [])).toBe(
-    "Random reads over more than 8 MiB miss the L2 TLB with 4 KiB pages, and each miss costs the page walk, whose cost was not measured. 2 MiB pages reach 4 GiB, 512 times as far.",
+    "Random reads over more than 8 MiB miss the L2 TLB with 4K pages, and each miss costs the page walk, whose cost was not measured. 2M pages reach 4 GiB, 512 times as far.",
   );
   expect(fracturedSentence(geometry([granule(2 * MIB, "ok")], []), 4096)).toBeNull();
 });

@@ -1,5 +1,6 @@
 import type { GeometrySummary, Penalty } from "@/api/types";
 import { isFractured, type TlbPictureModel } from "@/components/tlb-picture/tlb-model";
+import { pageSizeShort } from "@/lib/page-size";
 import { formatBytes, formatCount, formatNs, formatShare } from "@/lib/units";
 
 function walkNs(penalties: readonly Penalty[], pageBytes: number): number | null {
@@ -29,7 +30,7 @@ export function fracturedSentence(
   const fractured = geometry.effective_granule.filter(isFractured);
   const first = fractured.find((granule) => granule.granule_bytes !== null) ?? fractured[0];
   if (!first) return null;
-  const size = formatBytes(first.page_bytes);
+  const size = pageSizeShort(first.page_bytes);
   const covers =
     first.granule_bytes === null ? "less than the page" : `${formatBytes(first.granule_bytes)} of the page`;
   const grows =
@@ -62,10 +63,10 @@ export function tlbMeaning(
   const walk = walkNs(geometry.penalty, basePageBytes);
   const cost =
     walk === null ? "the page walk, whose cost was not measured" : `${formatNs(walk)} for the page walk`;
-  const first = `Random reads over more than ${formatBytes(base.reachBytes)} miss the L${last.level} TLB with ${formatBytes(basePageBytes)} pages, and each miss costs ${cost}.`;
+  const first = `Random reads over more than ${formatBytes(base.reachBytes)} miss the L${last.level} TLB with ${pageSizeShort(basePageBytes)} pages, and each miss costs ${cost}.`;
   const farthest = boxes.reduce((a, b) => ((b?.reachBytes ?? 0) > (a?.reachBytes ?? 0) ? b : a), base);
   if (!farthest || farthest.reachBytes === null || base.reachBytes === null) return first;
   if (farthest.reachBytes <= base.reachBytes) return `${first} No larger page size reaches further here.`;
   const times = Math.round(farthest.reachBytes / base.reachBytes);
-  return `${first} ${formatBytes(farthest.level.page_bytes)} pages reach ${formatBytes(farthest.reachBytes)}, ${formatCount(times)} times as far.`;
+  return `${first} ${pageSizeShort(farthest.level.page_bytes)} pages reach ${formatBytes(farthest.reachBytes)}, ${formatCount(times)} times as far.`;
 }

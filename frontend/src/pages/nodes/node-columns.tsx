@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { NodeSummary } from "@/api/types";
 import { PageSizeBadge, StateBadge } from "@/components/ui/badges";
-import { Bytes, Known, Unknown, When } from "@/components/ui/values";
+import { Bytes, Known, PageSize, Unknown, When } from "@/components/ui/values";
 import { formatCount, formatShare } from "@/lib/units";
 import type { NodesSearch } from "@/search";
 
@@ -94,7 +94,7 @@ export const NODE_COLUMNS: readonly NodeColumn[] = [
     label: "2 MiB entry covers",
     widthRem: 7.5,
     isNumber: true,
-    render: (node) => <Bytes value={node.effective_granule_bytes} />,
+    render: (node) => <PageSize bytes={node.effective_granule_bytes} />,
   },
   {
     key: "plan_state",

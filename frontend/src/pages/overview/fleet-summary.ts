@@ -1,6 +1,6 @@
 import type { FleetSummary } from "@/api/types";
 import type { MapPart } from "@/components/memory-map/memory-map-types";
-import { pageSizeColor } from "@/lib/page-size";
+import { pageSizeColor, pageSizeShort } from "@/lib/page-size";
 import { formatBytes, formatCount } from "@/lib/units";
 import { token } from "@/theme/tokens";
 
@@ -23,7 +23,7 @@ export function fleetParts({ memory, pools }: InFigures): MapPart[] {
     .map(
       (pool): MapPart => ({
         key: `pool:${pool.page_bytes}`,
-        label: `Pools of ${formatBytes(pool.page_bytes)}`,
+        label: `Pools of ${pageSizeShort(pool.page_bytes)}`,
         bytes: pool.total_bytes,
         color: pageSizeColor(pool.page_bytes, "hugetlb"),
         source: "measured",

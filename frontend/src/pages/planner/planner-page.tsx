@@ -117,7 +117,8 @@ function useChooseNode(changeDraft: (change: DraftChange) => void) {
       const running = id === null ? null : await queries.fetchQuery(nodeScenarioQuery(id)).catch(() => null);
       if (newest.current !== id) return;
       changeDraft((draft) => {
-        const left = draft.nodeId === null ? null : queries.getQueryData(nodeScenarioQuery(draft.nodeId).queryKey);
+        const left =
+          draft.nodeId === null ? null : queries.getQueryData(nodeScenarioQuery(draft.nodeId).queryKey);
         return draftOnNode(draft, id, running, left ?? null);
       });
     },

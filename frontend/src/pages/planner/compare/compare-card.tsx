@@ -10,6 +10,7 @@ import { ErrorState } from "@/components/ui/states";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Unknown } from "@/components/ui/values";
+import { pageSizeShort } from "@/lib/page-size";
 import { formatBytes, formatCount } from "@/lib/units";
 import { answerTexts, pageChanges } from "../result/answer";
 import { freeBytes, overcommitBytes } from "../result/ledger-parts";
@@ -176,7 +177,7 @@ export function comparisonRows(
     pageChanges(of).find((change) => change.pageBytes === pageBytes);
   return [
     ...sizes.map((pageBytes) => ({
-      name: `Pages of ${formatBytes(pageBytes)}`,
+      name: `Pages of ${pageSizeShort(pageBytes)}`,
       now: formatCount(pages(plan, pageBytes)?.now ?? null),
       values: columns.map(({ plan: of, pages: known }) =>
         of

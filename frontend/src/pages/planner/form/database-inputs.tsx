@@ -5,6 +5,7 @@ import { SourceBadge } from "@/components/ui/badges";
 import { Disclosure } from "@/components/ui/disclosure";
 import { TrashIcon } from "@/components/ui/icons";
 import type { FieldErrors } from "@/lib/field-errors";
+import { pageSizeShort } from "@/lib/page-size";
 import { formatBytes, GIB, KIB, MIB } from "@/lib/units";
 import { splitSettings } from "./engine-settings";
 import { ChoiceField, TextField } from "./fields";
@@ -168,7 +169,7 @@ const Choices = memo(function Choices({ engine, hugePageSizes, setText, ...given
         data={[
           { value: "", label: "Automatic" },
           { value: "none", label: "No huge pages" },
-          ...hugePageSizes.map((size) => ({ value: plainSize(size), label: formatBytes(size) })),
+          ...hugePageSizes.map((size) => ({ value: plainSize(size), label: pageSizeShort(size) })),
         ]}
         value={given.pageSize ?? ""}
         onValue={setText}

@@ -1,5 +1,12 @@
 import type { Scenario } from "@/api/types";
-import { type DatabaseForm, freeName, fromScenario, initialForm, type PlannerForm, readForm } from "./planner-form";
+import {
+  type DatabaseForm,
+  freeName,
+  fromScenario,
+  initialForm,
+  type PlannerForm,
+  readForm,
+} from "./planner-form";
 
 type Json = Record<string, unknown>;
 
@@ -101,7 +108,12 @@ function joined(observed: readonly DatabaseForm[], typed: readonly DatabaseForm[
  * What somebody typed or changed stays, and without a node everything stays. `running` is what runs on the node,
  * `before` what ran on the node that is left; null where that is not known.
  */
-export function draftOnNode(draft: Draft, nodeId: string | null, running: Json | null, before: Json | null): Draft {
+export function draftOnNode(
+  draft: Draft,
+  nodeId: string | null,
+  running: Json | null,
+  before: Json | null,
+): Draft {
   const { databases } = draft.form;
   const observed = running ? fromScenario(running).form : null;
   const next =

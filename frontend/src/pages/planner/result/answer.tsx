@@ -4,6 +4,7 @@ import type { Gain, Plan } from "@/api/types";
 import { RangeBar } from "@/components/charts/range-bar";
 import { StateBadge } from "@/components/ui/badges";
 import { Bytes, Unknown } from "@/components/ui/values";
+import { pageSizeShort } from "@/lib/page-size";
 import {
   formatBytes,
   formatBytesDelta,
@@ -133,7 +134,7 @@ function Change({ plan }: { plan: Plan }) {
         <dd key={pageBytes} className={classes.big}>
           {now !== null && `${formatCount(now)} → `}
           <span className="hp-nowrap">
-            {formatCount(planned)} × {formatBytes(pageBytes)}
+            {formatCount(planned)} × {pageSizeShort(pageBytes)}
           </span>
         </dd>
       ))}
@@ -278,7 +279,7 @@ export function answerTexts(plan: Plan): {
       pageChanges(plan)
         .map(
           ({ pageBytes, now, planned }) =>
-            `${formatCount(now)} → ${formatCount(planned)} × ${formatBytes(pageBytes)}`,
+            `${formatCount(now)} → ${formatCount(planned)} × ${pageSizeShort(pageBytes)}`,
         )
         .join(", ") || "no huge pages",
     benefit: !best

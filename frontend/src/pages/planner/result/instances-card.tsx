@@ -6,6 +6,7 @@ import { StateText } from "@/components/ui/states";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Bytes } from "@/components/ui/values";
+import { pageSizeShort } from "@/lib/page-size";
 import { formatBytes, formatCount } from "@/lib/units";
 import { ChoiceComparison } from "./choice-comparison";
 import classes from "./instances-card.module.css";
@@ -81,7 +82,7 @@ function SegmentTable({ instance }: { instance: InstancePlan }) {
             <Table.Th>Segment</Table.Th>
             <Table.Th className="hp-num">Size each</Table.Th>
             <Table.Th className="hp-num">Count</Table.Th>
-            <Table.Th className="hp-num">Pages of {formatBytes(demand.page_bytes)}</Table.Th>
+            <Table.Th className="hp-num">Pages of {pageSizeShort(demand.page_bytes)}</Table.Th>
             <Table.Th>Rule</Table.Th>
           </Table.Tr>
         </Table.Thead>

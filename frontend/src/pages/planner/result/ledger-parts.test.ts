@@ -36,7 +36,7 @@ describe("ledgerMapParts", () => {
       "free",
     ]);
     expect(parts[1]).toMatchObject({ bytes: 2 * GIB, source: "assumed", detail: "app, web." });
-    expect(parts[2]?.label.replaceAll("\u00a0", " ")).toBe("Pool of 2 MiB pages");
+    expect(parts[2]?.label.replaceAll("\u00a0", " ")).toBe("Pool of 2M pages");
   });
 });
 

@@ -1,8 +1,7 @@
 import type { LedgerKind, LedgerPart, Plan } from "@/api/types";
 import { compareParts, type MapBar, type MapPart } from "@/components/memory-map/memory-map-types";
 import type { Source } from "@/components/ui/badges";
-import { pageSizeColor } from "@/lib/page-size";
-import { formatBytes } from "@/lib/units";
+import { pageSizeColor, pageSizeShort } from "@/lib/page-size";
 import { token } from "@/theme/tokens";
 
 /** Name and hue of the ledger's parts. */
@@ -49,7 +48,7 @@ function joinParts(parts: readonly LedgerPart[]): MapPart {
   const names = [...new Set(parts.map(({ name }) => name))].filter(Boolean);
   return {
     key: partKey(first),
-    label: isPool && pageBytes ? `${label} of ${formatBytes(pageBytes)} pages` : label,
+    label: isPool && pageBytes ? `${label} of ${pageSizeShort(pageBytes)} pages` : label,
     bytes: parts.reduce((sum, part) => sum + part.bytes, 0),
     color: isPool && pageBytes ? pageSizeColor(pageBytes, "hugetlb") : color,
     source: CAUTION.find((source) => sources.includes(source)) ?? "unknown",
