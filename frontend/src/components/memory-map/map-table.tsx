@@ -1,11 +1,24 @@
 import { SourceBadge } from "@/components/ui/badges";
+import type { TermName } from "@/components/ui/glossary";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
+import { Term } from "@/components/ui/term";
 import { Bytes } from "@/components/ui/values";
 import { formatShare } from "@/lib/units";
 import { type ActiveProps, mapRows, PartSwatch } from "./map-rows";
 import classes from "./memory-map.module.css";
 import type { MapBar } from "./memory-map-types";
+
+/** The parts that are terms, by the first word of their key. */
+const TERMS: Readonly<Record<string, TermName | undefined>> = {
+  kube_reserved: "kube-reserved",
+  eviction: "eviction",
+  tenants: "tenant",
+  page_tables: "page-tables",
+  page_cache: "page-cache",
+  pool: "huge-page-pool",
+  pool_slack: "slack",
+};
 
 /** All parts with their figures and sources. */
 export default function MapTable({
@@ -14,7 +27,7 @@ export default function MapTable({
   active,
   onActive,
 }: ActiveProps & { bars: readonly MapBar[]; planned: boolean }) {
-  const rows = mapRows(bars);
+  const rows = mapRows(bars).map((row) => ({ ...row, term: TERMS[row.part.key.split(":")[0] ?? ""] }));
   const totalBytes = bars.reduce((sum, bar) => sum + bar.totalBytes, 0);
   return (
     <TableScroll label="Parts of memory" minWidth={420}>
@@ -25,11 +38,13 @@ export default function MapTable({
             {planned && <Table.Th className="hp-num">Now</Table.Th>}
             <Table.Th className="hp-num">{planned ? "Planned" : "Size"}</Table.Th>
             <Table.Th className="hp-num">Share</Table.Th>
-            <Table.Th>Source</Table.Th>
+            <Table.Th>
+              <Term name="source">Source</Term>
+            </Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
-          {rows.map(({ part, bytes, ghostBytes }) => (
+          {rows.map(({ part, term, bytes, ghostBytes }) => (
             <Table.Tr
               key={part.key}
               data-active={active === part.key}
@@ -39,7 +54,7 @@ export default function MapTable({
               <Table.Th scope="row" fw={400}>
                 <span className={classes.partName}>
                   <PartSwatch part={part} />
-                  {part.label}
+                  {term ? <Term name={term}>{part.label}</Term> : part.label}
                 </span>
               </Table.Th>
               {planned && <Table.Td className="hp-num">{bytes !== null && <Bytes value={bytes} />}</Table.Td>}

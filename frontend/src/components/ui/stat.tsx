@@ -7,7 +7,7 @@ export function Stats({ children }: { children: ReactNode }) {
 }
 
 /** One figure with its name and, if it needs one, a note. */
-export function Stat({ label, value, note }: { label: string; value: ReactNode; note?: ReactNode }) {
+export function Stat({ label, value, note }: { label: ReactNode; value: ReactNode; note?: ReactNode }) {
   return (
     <div className={classes.stat}>
       <dt className={classes.label}>{label}</dt>

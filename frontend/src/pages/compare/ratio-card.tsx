@@ -2,6 +2,7 @@ import type { RunComparison } from "@/api/types";
 import { QuestionCard } from "@/components/ui/question-card";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
+import { Term } from "@/components/ui/term";
 import { Unknown } from "@/components/ui/values";
 import { formatBytes, formatNs } from "@/lib/units";
 import { runLabels, runLetter } from "./compare-rows";
@@ -22,7 +23,9 @@ export function RatioCard({ comparison, layout }: { comparison: RunComparison; l
             <Table.Thead>
               <Table.Tr>
                 <Table.Th>Page size</Table.Th>
-                <Table.Th>Wins</Table.Th>
+                <Table.Th>
+                  <Term name="interval">Wins</Term>
+                </Table.Th>
                 {labels.map((label, index) => (
                   <Table.Th key={comparison.runs[index]?.id} className="hp-num">
                     {runLetter(index)} {label}

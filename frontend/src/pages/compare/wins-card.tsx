@@ -7,6 +7,7 @@ import { TableSkeleton } from "@/components/ui/skeletons";
 import { StateText } from "@/components/ui/states";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
+import { Term } from "@/components/ui/term";
 import { Unknown } from "@/components/ui/values";
 import { formatCount, formatPercentChange, formatShare } from "@/lib/units";
 import { runLabels, runLetter } from "./compare-rows";
@@ -123,7 +124,13 @@ function Matrix({ rows, rowHeader }: { rows: readonly MatrixRow[]; rowHeader: st
             <Table.Th>{rowHeader}</Table.Th>
             {backings.map((backing) => (
               <Table.Th key={backing} className="hp-num">
-                {backing === TIE ? "Ties" : backing}
+                {backing === TIE ? (
+                  <Term name="interval">Ties</Term>
+                ) : backing === "THP" ? (
+                  <Term name="thp">THP</Term>
+                ) : (
+                  backing
+                )}
               </Table.Th>
             ))}
             <Table.Th className="hp-num">Cases</Table.Th>

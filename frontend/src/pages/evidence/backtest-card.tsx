@@ -5,6 +5,7 @@ import { Hint } from "@/components/ui/hint";
 import { QuestionCard } from "@/components/ui/question-card";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
+import { Term } from "@/components/ui/term";
 import { formatPercentChange } from "@/lib/units";
 import { token } from "@/theme/tokens";
 import classes from "./backtest-card.module.css";
@@ -48,7 +49,14 @@ function BacktestCard({ items, title, description }: BacktestCardProps) {
   return (
     <QuestionCard
       title={title}
-      description={`${description} ${count("outside")} lie outside, ${count("unexplained")} stay unexplained, ${count("unpredicted")} have no prediction. Bar: predicted range with its most likely value; diamond: what was published. Each source has its own scale. No parameter is fitted to these rows.`}
+      description={
+        <>
+          {description} {count("outside")} lie <Term name="backtest">outside</Term>, {count("unexplained")}{" "}
+          stay unexplained, {count("unpredicted")} have no prediction. Bar: predicted range with its most
+          likely value; diamond: what was published. Each source has its own scale. No parameter is fitted to
+          these rows.
+        </>
+      }
     >
       <div>
         {groups.map((group) => (

@@ -8,6 +8,7 @@ import { TableSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, NothingMatches } from "@/components/ui/states";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
+import { Term } from "@/components/ui/term";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes, Unknown } from "@/components/ui/values";
 import { formatCount } from "@/lib/units";
@@ -47,7 +48,9 @@ export function PlanNodes({ jobId, search, onClear }: PlanNodesProps) {
                 <Table.Th>Why</Table.Th>
                 <Table.Th className="hp-num">Reserved</Table.Th>
                 <Table.Th className="hp-num">Left free</Table.Th>
-                <Table.Th className="hp-num">Pages missing now</Table.Th>
+                <Table.Th className="hp-num">
+                  <Term name="huge-page-pool">Pages missing now</Term>
+                </Table.Th>
                 <Table.Th className="hp-num">Pages too many</Table.Th>
               </Table.Tr>
             </Table.Thead>

@@ -9,6 +9,7 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
+import { Term } from "@/components/ui/term";
 import { Known, PageSize } from "@/components/ui/values";
 import { pageSizeShort } from "@/lib/page-size";
 import { formatCount } from "@/lib/units";
@@ -32,7 +33,14 @@ export function GeometryCard({ geometry, basePageBytes }: GeometryCardProps) {
   return (
     <QuestionCard
       title={geometryTitle(geometry)}
-      description="Boxes are as wide as the logarithm of their entries. Filled: measured here. Outlined: read from CPUID or a catalogue. Dashed: assumed."
+      description={
+        <>
+          <Term name="tlb">TLB</Term> levels with their <Term name="tlb-reach">reach</Term>, and what a{" "}
+          <Term name="page-walk">page walk</Term> costs. Boxes are as wide as the logarithm of their entries.
+          Filled: measured here. Outlined: read from CPUID or a catalogue. Dashed: assumed. Cracked: the{" "}
+          <Term name="effective-page-size">effective page size</Term> is smaller.
+        </>
+      }
     >
       {model.rows.length > 0 ? (
         <>
@@ -107,7 +115,9 @@ function LevelTable({ levels }: { levels: readonly TlbLevel[] }) {
             <Table.Th className="hp-num">Entries</Table.Th>
             <Table.Th className="hp-num">Interval</Table.Th>
             <Table.Th>Ways</Table.Th>
-            <Table.Th>Source</Table.Th>
+            <Table.Th>
+              <Term name="source">Source</Term>
+            </Table.Th>
             <Table.Th>Confidence</Table.Th>
             <Table.Th>Note</Table.Th>
           </Table.Tr>

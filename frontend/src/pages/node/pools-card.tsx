@@ -4,6 +4,7 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
+import { Term } from "@/components/ui/term";
 import { Bytes, Known } from "@/components/ui/values";
 import { formatPages } from "@/lib/page-size";
 import { formatBytes, formatCount } from "@/lib/units";
@@ -26,12 +27,18 @@ export function PoolsCard({ node }: { node: NodeDetail }) {
             <Table.Thead>
               <Table.Tr>
                 <Table.Th>Page size</Table.Th>
-                <Table.Th className="hp-num">NUMA node</Table.Th>
-                <Table.Th className="hp-num">Requested at boot (all NUMA nodes)</Table.Th>
+                <Table.Th className="hp-num">
+                  <Term name="numa-node">NUMA node</Term>
+                </Table.Th>
+                <Table.Th className="hp-num">
+                  <Term name="requested-at-boot">Requested at boot (all NUMA nodes)</Term>
+                </Table.Th>
                 <Table.Th className="hp-num">Allocated (pages)</Table.Th>
                 <Table.Th className="hp-num">Used (pages)</Table.Th>
                 <Table.Th className="hp-num">Free (pages)</Table.Th>
-                <Table.Th className="hp-num">Surplus (pages)</Table.Th>
+                <Table.Th className="hp-num">
+                  <Term name="surplus">Surplus (pages)</Term>
+                </Table.Th>
                 <Table.Th className="hp-num">Size</Table.Th>
               </Table.Tr>
             </Table.Thead>

@@ -18,6 +18,7 @@ import {
 } from "@/components/curves/pressure-series";
 import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
+import { Term } from "@/components/ui/term";
 import { pageSizeShort } from "@/lib/page-size";
 import { formatBytes, formatCount } from "@/lib/units";
 import { PressureTable } from "./pressure-table";
@@ -77,7 +78,14 @@ function Measured({ pressure, backings, run, baseShort }: MeasuredProps) {
   return (
     <QuestionCard
       title={pressureReading(points, backing) ?? QUESTION}
-      description="One read timed alone after other cache lines were read. In a pointer chase the page tables stay cached; in a database they leave the caches between two uses, and a walk waits for memory."
+      description={
+        <>
+          One read timed alone after other cache lines were read (
+          <Term name="cache-pressure">cache pressure</Term>). In a pointer chase the page tables stay cached;
+          in a database they leave the caches between two uses, and a <Term name="page-walk">walk</Term> waits
+          for memory.
+        </>
+      }
       actions={
         <Group gap={8}>
           {linesBesideWait(points) !== null && (

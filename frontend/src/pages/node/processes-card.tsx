@@ -7,6 +7,7 @@ import { CardSkeleton } from "@/components/ui/skeletons";
 import { StateText } from "@/components/ui/states";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
+import { Term } from "@/components/ui/term";
 import { Bytes, Unknown, When } from "@/components/ui/values";
 import { pageSizeShort } from "@/lib/page-size";
 import { formatBytes, formatCount } from "@/lib/units";
@@ -48,11 +49,19 @@ function ProcessTable({ data, basePageBytes }: { data: NodeProcesses; basePageBy
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Process</Table.Th>
-              <Table.Th className="hp-num">In pools</Table.Th>
-              <Table.Th className="hp-num">THP</Table.Th>
+              <Table.Th className="hp-num">
+                <Term name="huge-page-pool">In pools</Term>
+              </Table.Th>
+              <Table.Th className="hp-num">
+                <Term name="thp">THP</Term>
+              </Table.Th>
               <Table.Th className="hp-num">{pageSizeShort(basePageBytes)} pages</Table.Th>
-              <Table.Th className="hp-num">Page tables</Table.Th>
-              <Table.Th>Container, and its limit of huge pages</Table.Th>
+              <Table.Th className="hp-num">
+                <Term name="page-tables">Page tables</Term>
+              </Table.Th>
+              <Table.Th>
+                <Term name="container-limit">Container, and its limit of huge pages</Term>
+              </Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>

@@ -11,6 +11,7 @@ import {
 } from "@/components/curves/curve-series";
 import { MissingCurves } from "@/components/curves/missing-curves";
 import { QuestionCard } from "@/components/ui/question-card";
+import { Term } from "@/components/ui/term";
 import { formatCount } from "@/lib/units";
 
 const HOT_LINES_AXIS: ChartAxis = { label: "Hot lines (log2)", scale: "log2", format: formatCount };
@@ -24,7 +25,12 @@ export function ScatterCard({ run }: { run: RunDetail }) {
   return (
     <QuestionCard
       title={scatterFinding(run)}
-      description="One hot line in each page, spread wide: huge pages have fewer TLB entries, so a scattered working set may run out of them first."
+      description={
+        <>
+          <Term name="scattered-lines">One hot line in each page</Term>, spread wide: huge pages have fewer
+          TLB entries, so a scattered working set may run out of them first.
+        </>
+      }
     >
       <LineChart
         title="Latency over scattered hot lines"

@@ -8,6 +8,7 @@ import { TableSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, NothingMatches } from "@/components/ui/states";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
+import { Term } from "@/components/ui/term";
 import { TextLink } from "@/components/ui/text-link";
 import { Known } from "@/components/ui/values";
 import { formatBytes, formatCount } from "@/lib/units";
@@ -39,11 +40,17 @@ export function NodeGroups({ selection, onClear }: NodeGroupsProps) {
                 <Table.Th>Machine type</Table.Th>
                 <Table.Th className="hp-num">Nodes</Table.Th>
                 <Table.Th className="hp-num">Memory each</Table.Th>
-                <Table.Th className="hp-num">NUMA nodes</Table.Th>
-                <Table.Th>Pools each</Table.Th>
+                <Table.Th className="hp-num">
+                  <Term name="numa-node">NUMA nodes</Term>
+                </Table.Th>
+                <Table.Th>
+                  <Term name="huge-page-pool">Pools each</Term>
+                </Table.Th>
                 <Table.Th className="hp-num">With problems</Table.Th>
                 <Table.Th className="hp-num">Measured</Table.Th>
-                <Table.Th>Plan</Table.Th>
+                <Table.Th>
+                  <Term name="plan-in-force">Plan</Term>
+                </Table.Th>
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>

@@ -3,6 +3,7 @@ import { DenseValues } from "@/components/ui/hint";
 import { QuestionCard } from "@/components/ui/question-card";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
+import { Term } from "@/components/ui/term";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes, Unknown } from "@/components/ui/values";
 import { formatCount } from "@/lib/units";
@@ -28,10 +29,16 @@ export default function MachinesCard({
                 <Table.Th>Machine type</Table.Th>
                 <Table.Th className="hp-num">Nodes</Table.Th>
                 <Table.Th className="hp-num">Memory</Table.Th>
-                <Table.Th className="hp-num">In pools</Table.Th>
-                <Table.Th className="hp-num">Idle</Table.Th>
+                <Table.Th className="hp-num">
+                  <Term name="huge-page-pool">In pools</Term>
+                </Table.Th>
+                <Table.Th className="hp-num">
+                  <Term name="idle">Idle</Term>
+                </Table.Th>
                 <Table.Th className="hp-num">With problems</Table.Th>
-                <Table.Th className="hp-num">Short of plan</Table.Th>
+                <Table.Th className="hp-num">
+                  <Term name="plan-in-force">Short of plan</Term>
+                </Table.Th>
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>

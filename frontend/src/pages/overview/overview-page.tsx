@@ -12,6 +12,7 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton, PageSkeleton } from "@/components/ui/skeletons";
 import { Stat, Stats } from "@/components/ui/stat";
 import { EmptyState, ErrorState } from "@/components/ui/states";
+import { Term } from "@/components/ui/term";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes } from "@/components/ui/values";
 import { formatCount, formatShare } from "@/lib/units";
@@ -140,12 +141,12 @@ function FleetStats({ fleet, scope }: { fleet: FleetSummary; scope: NodeSelectio
       />
       <Stat label="Memory" value={<Bytes value={memory.mem_total_bytes} />} />
       <Stat
-        label="In huge pages"
+        label={<Term name="huge-page-pool">In huge pages</Term>}
         value={<Bytes value={memory.pool_bytes} />}
         note={`${formatShare(memory.pool_bytes / memory.mem_total_bytes)} of memory`}
       />
       <Stat
-        label="Idle in pools"
+        label={<Term name="idle">Idle in pools</Term>}
         value={<Bytes value={memory.pool_idle_bytes} />}
         note={
           memory.pool_bytes > 0
@@ -167,7 +168,7 @@ function FleetStats({ fleet, scope }: { fleet: FleetSummary; scope: NodeSelectio
         }
       />
       <Stat
-        label="Plan in force"
+        label={<Term name="plan-in-force">Plan in force</Term>}
         value={formatCount(withPlan)}
         note={
           <TextLink to="/nodes" search={{ ...scope, plan_state: "short" }}>

@@ -3,6 +3,7 @@ import { memo } from "react";
 import type { Gain, Plan } from "@/api/types";
 import { RangeBar } from "@/components/charts/range-bar";
 import { StateBadge } from "@/components/ui/badges";
+import { Term } from "@/components/ui/term";
 import { Bytes, Unknown } from "@/components/ui/values";
 import { pageSizeShort } from "@/lib/page-size";
 import {
@@ -53,13 +54,13 @@ const AnswerLines = memo(function AnswerLines({ plan, onUseFit }: Pick<AnswerPro
         <Cell name="Changes">
           <Change plan={plan} />
         </Cell>
-        <Cell name="Buys">
+        <Cell name={<Term name="gain">Buys</Term>}>
           <Benefit plan={plan} />
         </Cell>
-        <Cell name="Risks">
+        <Cell name={<Term name="risk">Risks</Term>}>
           <RiskLine plan={plan} />
         </Cell>
-        <Cell name="How sure">
+        <Cell name={<Term name="confidence">How sure</Term>}>
           <Certainty plan={plan} />
         </Cell>
       </dl>
@@ -67,7 +68,7 @@ const AnswerLines = memo(function AnswerLines({ plan, onUseFit }: Pick<AnswerPro
   );
 });
 
-function Cell({ name, children }: { name: string; children: React.ReactNode }) {
+function Cell({ name, children }: { name: React.ReactNode; children: React.ReactNode }) {
   return (
     <div className={classes.cell}>
       <dt>{name}</dt>

@@ -3,6 +3,7 @@ import type { Choice, InstancePlan } from "@/api/types";
 import { PageSizeBadge } from "@/components/ui/badges";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
+import { Term } from "@/components/ui/term";
 import { formatBytes, formatCount, formatScore } from "@/lib/units";
 import classes from "./instances-card.module.css";
 
@@ -18,8 +19,12 @@ export function ChoiceComparison({ instance }: { instance: InstancePlan }) {
             <Table.Th>Candidate</Table.Th>
             <Table.Th className="hp-num">Gain</Table.Th>
             <Table.Th className="hp-num">Memory</Table.Th>
-            <Table.Th className="hp-num">Operational cost</Table.Th>
-            <Table.Th className="hp-num">Score</Table.Th>
+            <Table.Th className="hp-num">
+              <Term name="operational-cost">Operational cost</Term>
+            </Table.Th>
+            <Table.Th className="hp-num">
+              <Term name="score">Score</Term>
+            </Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>

@@ -5,6 +5,7 @@ import { Disclosure } from "@/components/ui/disclosure";
 import { QuestionCard } from "@/components/ui/question-card";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
+import { Term as Explained } from "@/components/ui/term";
 
 interface InputRow {
   key: string;
@@ -71,7 +72,9 @@ export function InputsCard({ plan }: { plan: Plan }) {
                   <Table.Th>Input</Table.Th>
                   <Table.Th>Of</Table.Th>
                   <Table.Th>Value</Table.Th>
-                  <Table.Th>Source</Table.Th>
+                  <Table.Th>
+                    <Explained name="source">Source</Explained>
+                  </Table.Th>
                   <Table.Th>Would change</Table.Th>
                 </Table.Tr>
               </Table.Thead>

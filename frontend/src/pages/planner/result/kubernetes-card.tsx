@@ -1,6 +1,7 @@
 import type { Plan } from "@/api/types";
 import { QuestionCard } from "@/components/ui/question-card";
 import { Table } from "@/components/ui/table";
+import { Term } from "@/components/ui/term";
 import { Bytes } from "@/components/ui/values";
 import { formatBytes } from "@/lib/units";
 
@@ -28,7 +29,9 @@ export function KubernetesCard({ plan }: { plan: Plan }) {
           <Table.Tr>
             <Table.Th>Resource</Table.Th>
             <Table.Th className="hp-num">Capacity</Table.Th>
-            <Table.Th className="hp-num">Allocatable</Table.Th>
+            <Table.Th className="hp-num">
+              <Term name="allocatable">Allocatable</Term>
+            </Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>

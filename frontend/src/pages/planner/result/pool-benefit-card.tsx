@@ -5,6 +5,7 @@ import { SourceBadge } from "@/components/ui/badges";
 import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { StateText } from "@/components/ui/states";
+import { Term } from "@/components/ui/term";
 import { Bytes } from "@/components/ui/values";
 import { formatBytes, formatShare, formatThroughput } from "@/lib/units";
 import classes from "./instances-card.module.css";
@@ -74,7 +75,7 @@ function Benefit({ name, benefit }: { name: string; benefit: PoolBenefit }) {
           {formatThroughput(benefit.marginal_per_gib)} (
           {formatShare(benefit.marginal_per_gib / best(benefit))} of the best)
         </Figure>
-        <Figure name="Pool for 99% of the best" source="computed">
+        <Figure name={<Term name="knee">Pool for 99% of the best</Term>} source="computed">
           <Bytes value={benefit.knee_99_bytes} />
         </Figure>
         <Figure name="Error of the curve" source="computed">
@@ -85,7 +86,7 @@ function Benefit({ name, benefit }: { name: string; benefit: PoolBenefit }) {
   );
 }
 
-function Figure(props: { name: string; source: "computed" | "assumed"; children: React.ReactNode }) {
+function Figure(props: { name: React.ReactNode; source: "computed" | "assumed"; children: React.ReactNode }) {
   return (
     <div>
       <dt>

@@ -1,0 +1,194 @@
+/** Where a term is explained at length. `url` is missing for pages of the project's own documentation. */
+interface TermSource {
+  text: string;
+  url?: string;
+}
+
+interface Entry {
+  /** The term as a heading. */
+  title: string;
+  /** One or two sentences. */
+  text: string;
+  source: TermSource;
+}
+
+const KERNEL = "https://docs.kernel.org";
+const KUBERNETES = "https://kubernetes.io/docs";
+const HUGETLB = {
+  text: "Linux kernel, HugeTLB Pages",
+  url: `${KERNEL}/admin-guide/mm/hugetlbpage.html`,
+};
+const PAGE_TABLES = { text: "Linux kernel, Page Tables", url: `${KERNEL}/mm/page_tables.html` };
+const MEMINFO = { text: "Linux kernel, /proc/meminfo", url: `${KERNEL}/filesystems/proc.html#meminfo` };
+const RESERVE = {
+  text: "Kubernetes, Reserve Compute Resources for System Daemons",
+  url: `${KUBERNETES}/tasks/administer-cluster/reserve-compute-resources/`,
+};
+const PLANNING = { text: "hugeplan, docs/planning.md" };
+const METHOD = { text: "hugeplan, docs/method.md" };
+const MODEL = { text: "hugeplan, docs/model.md" };
+
+/** What the dashboard's terms mean. Each is one or two sentences with a source; `Term` shows them beside the word. */
+export const GLOSSARY = {
+  allocatable: {
+    title: "Allocatable",
+    text: "What the scheduler may give to pods: the node's capacity without kube-reserved, system-reserved, the hard eviction threshold and all huge pages.",
+    source: RESERVE,
+  },
+  backtest: {
+    title: "Inside the predicted range",
+    text: "The model predicts a published result from its processor, footprint and access, without having been fitted to it. Inside means that the published figure lies in the predicted range; unexplained means that it is above what address translation alone can give.",
+    source: MODEL,
+  },
+  "cache-pressure": {
+    title: "Cache pressure",
+    text: "Other data that a program reads between two uses of the same page. It evicts page table entries from the processor's caches, so that a page walk waits for memory.",
+    source: METHOD,
+  },
+  confidence: {
+    title: "How sure",
+    text: "High where the inputs that matter were measured on this node, low where the most important one is assumed. Page counts follow exact rules and do not depend on it.",
+    source: MODEL,
+  },
+  "container-limit": {
+    title: "Huge page limit of a container",
+    text: "The hugetlb control group limits how many bytes of each page size a container may use. A limit on usage below the segment ends the process on a later page fault; a limit on reservations below it makes the mapping fail at once.",
+    source: {
+      text: "Linux kernel, Control Group v2, HugeTLB",
+      url: `${KERNEL}/admin-guide/cgroup-v2.html#hugetlb`,
+    },
+  },
+  "effective-page-size": {
+    title: "Effective page size",
+    text: "How much memory one TLB entry covers in a guest. Where the hypervisor backs a huge page with smaller pages, it is their size: page walks get shorter, but the TLB reaches no further.",
+    source: METHOD,
+  },
+  eviction: {
+    title: "Eviction threshold",
+    text: "When less memory than this is available, the kubelet ends pods. It is kept free and is not allocatable.",
+    source: {
+      text: "Kubernetes, Node-pressure Eviction",
+      url: `${KUBERNETES}/concepts/scheduling-eviction/node-pressure-eviction/`,
+    },
+  },
+  gain: {
+    title: "Gain",
+    text: "What huge pages save of the time that an operation spends on address translation, as throughput. It is a range, because the workload's access and the machine's caches are known only within bounds.",
+    source: MODEL,
+  },
+  "huge-page-pool": {
+    title: "Huge page pool",
+    text: "Memory set aside in huge pages of one size on one NUMA node (nr_hugepages). Only programs that ask for huge pages can use it; to everybody else it is gone, whether used or not.",
+    source: HUGETLB,
+  },
+  idle: {
+    title: "Idle",
+    text: "Pool pages that are free and not reserved by a mapping: HugePages_Free without HugePages_Rsvd. Nobody uses them, and nothing else can.",
+    source: HUGETLB,
+  },
+  interval: {
+    title: "Win, tie and interval",
+    text: "The interval spans the 10th to the 90th percentile of the repeated measurements. One side wins only where its interval lies below every other; overlapping intervals are a tie.",
+    source: METHOD,
+  },
+  knee: {
+    title: "Knee",
+    text: "The smallest buffer pool that reaches a given share of the best measured throughput. Beyond it, more memory buys little.",
+    source: MODEL,
+  },
+  "kube-reserved": {
+    title: "kube-reserved",
+    text: "Memory set aside for the kubelet and the container runtime. Cloud providers compute it from the node's size.",
+    source: RESERVE,
+  },
+  "numa-node": {
+    title: "NUMA node",
+    text: "Processors with the memory that is near to them. Each has pools of its own, and free memory on one does not help what is bound to another.",
+    source: { text: "Linux kernel, What is NUMA?", url: `${KERNEL}/mm/numa.html` },
+  },
+  "operational-cost": {
+    title: "Operational cost",
+    text: "What a pool of this size costs in operation: pages to reserve at boot, memory that nobody else can use, a restart of the database. It is counted in the unit of the score.",
+    source: PLANNING,
+  },
+  "page-cache": {
+    title: "Page cache",
+    text: "File contents that the kernel keeps in memory. It can be dropped when memory is short; a database that relies on it then reads from disk.",
+    source: MEMINFO,
+  },
+  "page-tables": {
+    title: "Page tables",
+    text: "Where the processor looks up which memory stands behind an address: 8 bytes per page, in each process of its own. Huge pages need far fewer of them.",
+    source: PAGE_TABLES,
+  },
+  "page-walk": {
+    title: "Page walk",
+    text: "What the processor does when the TLB has no entry for an address: it reads the page tables level by level. A huge page saves at least one level.",
+    source: PAGE_TABLES,
+  },
+  "plan-in-force": {
+    title: "Plan in force",
+    text: "The pools that a node is meant to have. Each report is compared with it: as planned, too few pages (short), too many, or drifted to other sizes or NUMA nodes.",
+    source: { text: "hugeplan, docs/applying.md" },
+  },
+  "requested-at-boot": {
+    title: "Requested at boot",
+    text: "Pages that the kernel command line reserves before anything else runs (hugepages=). Memory is not yet fragmented then, so that 1G pages can be had.",
+    source: HUGETLB,
+  },
+  risk: {
+    title: "Risk",
+    text: "The probability that other workloads need more ordinary memory than pools and everything else leave them, from their measured history. It is a range where the history is short or their correlation is unknown.",
+    source: PLANNING,
+  },
+  "scattered-lines": {
+    title: "Scattered hot lines",
+    text: "Few frequently used cache lines, each in another page. Processors have fewer TLB entries for large pages than for small ones, so such a working set may run out of the large ones first.",
+    source: METHOD,
+  },
+  score: {
+    title: "Score",
+    text: "What decides between page sizes: 1 is one per cent of the database's throughput times its weight, or one per cent of the node's memory. The highest sum over all databases wins.",
+    source: PLANNING,
+  },
+  slack: {
+    title: "Slack",
+    text: "Pages added to a pool beyond what the rules count, against a start that fails by a page: 1 % of the demand, and at least two pages of up to 32 MiB.",
+    source: PLANNING,
+  },
+  source: {
+    title: "Source of a value",
+    text: "Measured on this node, read from the processor (CPUID) or a catalogue, given in the scenario, computed by an exact rule, or assumed. Only an assumed value is a guess, and it says so.",
+    source: METHOD,
+  },
+  surplus: {
+    title: "Surplus",
+    text: "Pages that the kernel allocated beyond nr_hugepages on demand, up to nr_overcommit_hugepages. They go back when they are freed.",
+    source: HUGETLB,
+  },
+  tenant: {
+    title: "Tenant",
+    text: "Any other user of ordinary memory on the node: a pod, a service, or the page cache that a database relies on.",
+    source: PLANNING,
+  },
+  thp: {
+    title: "Transparent huge pages (THP)",
+    text: "The kernel backs ordinary memory with huge pages by itself where it finds free ones. Nothing is reserved, and nothing is promised.",
+    source: {
+      text: "Linux kernel, Transparent Hugepage Support",
+      url: `${KERNEL}/admin-guide/mm/transhuge.html`,
+    },
+  },
+  tlb: {
+    title: "TLB",
+    text: "The translation lookaside buffer: the processor's small cache of address translations, one entry per page. An access that it does not cover waits for a page walk.",
+    source: PAGE_TABLES,
+  },
+  "tlb-reach": {
+    title: "TLB reach",
+    text: "How much memory the TLB covers with all entries in use: entries times effective page size. A working set beyond it pays page walks.",
+    source: METHOD,
+  },
+} as const satisfies Record<string, Entry>;
+
+export type TermName = keyof typeof GLOSSARY;

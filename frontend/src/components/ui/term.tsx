@@ -1,0 +1,41 @@
+import { lazy, type MouseEvent, type ReactNode, Suspense, useRef, useState } from "react";
+import { loadPart } from "@/api/load-part";
+import type { TermName } from "./glossary";
+import classes from "./term.module.css";
+
+// The glossary and what places it are loaded when the first term is asked for.
+const TermBox = lazy(() => loadPart(() => import("./term-box")));
+
+/** A term with its explanation and a source one click, touch or key away. */
+export function Term({ name, children }: { name: TermName; children: ReactNode }) {
+  const [isWanted, want] = useState(false);
+  const [opened, setOpened] = useState(false);
+  // Pressing the mouse outside of an open box closes it, before the click: that click must not open it again.
+  const wasOpened = useRef(false);
+  const toggle = (event: MouseEvent) => {
+    const isKey = event.detail === 0;
+    want(true);
+    setOpened(isKey ? !opened : !wasOpened.current);
+  };
+  return (
+    <>
+      <button
+        type="button"
+        className={classes.term}
+        aria-haspopup="dialog"
+        aria-expanded={opened}
+        onMouseDown={() => {
+          wasOpened.current = opened;
+        }}
+        onClick={toggle}
+      >
+        {children}
+      </button>
+      {isWanted && (
+        <Suspense fallback={null}>
+          <TermBox name={name} opened={opened} onChange={setOpened} />
+        </Suspense>
+      )}
+    </>
+  );
+}
