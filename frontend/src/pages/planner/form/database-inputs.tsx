@@ -82,7 +82,7 @@ export const DatabaseInputs = memo(function DatabaseInputs(props: DatabaseInputs
       </div>
       {database.runs_as && (
         <div className={classes.observed}>
-          <SourceBadge source="measured" detail={`It runs on this node as ${database.runs_as}.`} />
+          <SourceBadge source="measured" detail={`Its node runs it as ${database.runs_as}.`} />
           as it runs today
         </div>
       )}
