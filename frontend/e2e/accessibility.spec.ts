@@ -211,4 +211,20 @@ test.describe("keyboard", () => {
     expect(reached).toContain(await input.getAttribute("id"));
     expect(reached).not.toContain("BODY");
   });
+
+  for (const scheme of ["light", "dark"] as const) {
+    test(`a term is explained by keyboard, with its source, ${scheme}`, async ({ signedIn: page, fleet }) => {
+      await page.emulateMedia({ colorScheme: scheme });
+      await page.goto(`${fleet.server.url}/nodes/${fleet.numaId}`);
+      const term = page.getByRole("button", { name: "Surplus (pages)" });
+      await term.press("Enter");
+      const box = page.getByRole("dialog", { name: "Surplus" });
+      await expect(box).toContainText("nr_overcommit_hugepages");
+      await expect(box.getByRole("link", { name: "Linux kernel, HugeTLB Pages" })).toBeFocused();
+      expect(await violations(page)).toEqual([]);
+      await page.keyboard.press("Escape");
+      await expect(box).toHaveCount(0);
+      await expect(term).toBeFocused();
+    });
+  }
 });

@@ -56,19 +56,28 @@ it("hands on what a part throws when it runs", async () => {
   );
 });
 
-it("asks for a style sheet that did not arrive again, before the part that needs it", async () => {
-  server();
-  watchStyles(document);
-  const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href: "/assets/a.css" });
-  document.head.append(link);
-  const load = vi.fn<() => Promise<string>>().mockImplementationOnce(notArrived).mockResolvedValue("styled");
-  const part = loadPart(load);
-  link.dispatchEvent(new Event("error"));
-  await vi.advanceTimersByTimeAsync(200);
-  const again = document.head.querySelector<HTMLLinkElement>('link[href="/assets/a.css"]');
-  expect(again).not.toBe(link);
-  expect(load).toHaveBeenCalledTimes(1);
-  again?.dispatchEvent(new Event("load"));
-  await expect(part).resolves.toBe("styled");
-  expect(load).toHaveBeenCalledTimes(2);
-});
+it.each([
+  ["from a server that answers", [], 200],
+  ["when the server is back", [false, true], 2200],
+] as const)(
+  "asks for a style sheet that did not arrive again, before the part, %s",
+  async (_when, answers, ms) => {
+    server(...answers);
+    watchStyles(document);
+    const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href: "/assets/a.css" });
+    document.head.replaceChildren(link);
+    const load = vi
+      .fn<() => Promise<string>>()
+      .mockImplementationOnce(notArrived)
+      .mockResolvedValue("styled");
+    const part = loadPart(load);
+    link.dispatchEvent(new Event("error"));
+    await vi.advanceTimersByTimeAsync(ms);
+    const again = document.head.querySelector<HTMLLinkElement>('link[href="/assets/a.css"]');
+    expect(again).not.toBe(link);
+    expect(load).toHaveBeenCalledTimes(1);
+    again?.dispatchEvent(new Event("load"));
+    await expect(part).resolves.toBe("styled");
+    expect(load).toHaveBeenCalledTimes(2);
+  },
+);

@@ -49,18 +49,22 @@ function mendStyles(): Promise<unknown> {
 }
 
 async function tryAgain<T>(load: () => Promise<T>, serverAway: () => Promise<void>): Promise<T> {
-  for (let failures = 0; ; failures += 1) {
+  let failures = 0;
+  for (let isAgain = false; ; isAgain = true) {
     try {
-      if (failures > 0) await mendStyles();
+      if (isAgain) await mendStyles();
       return await load();
     } catch (error) {
       if (!isChunkError(error)) throw error;
       const wait = RETRY_PAUSES_MS[failures];
       if (wait === undefined) throw new PartError(error, "missing");
       await pause(wait);
-      if (await serverAnswers()) continue;
-      await serverAway();
-      failures = -1;
+      if (await serverAnswers()) {
+        failures += 1;
+      } else {
+        await serverAway();
+        failures = 0;
+      }
     }
   }
 }
