@@ -47,7 +47,7 @@ export const GLOSSARY = {
   },
   confidence: {
     title: "How sure",
-    text: "High where the inputs that matter were measured on this node, low where the most important one is assumed. Page counts follow exact rules and do not depend on it.",
+    text: "High where this node's curves, its effective page size, the working set and the operation's cost are known and the range is narrow; low without curves or effective page size, or where the range is too wide to decide by. Page counts follow exact rules and do not depend on it.",
     source: MODEL,
   },
   "container-limit": {
@@ -108,8 +108,8 @@ export const GLOSSARY = {
   },
   "operational-cost": {
     title: "Operational cost",
-    text: "What a pool of this size costs in operation: pages to reserve at boot, memory that nobody else can use, a restart of the database. It is counted in the unit of the score.",
-    source: PLANNING,
+    text: "A small deduction from the score for what has to be operated: 0.1 for a pool, 0.6 for gigantic pages and for any size but 2M. It is smaller than any real difference, so it decides ties only.",
+    source: { text: "hugeplan, docs/adr/0013-page-sizes-are-scored-in-points.md" },
   },
   "page-cache": {
     title: "Page cache",
