@@ -9,7 +9,7 @@ interface TermBoxProps {
   onChange: (opened: boolean) => void;
 }
 
-/** The explanation of a term, beside it. Escape and a click elsewhere close it, and the focus goes back to the term. */
+/** The explanation of a term, beside it. Escape and a click elsewhere close it. */
 export default function TermBox({ name, opened, onChange }: TermBoxProps) {
   const { title, text, source } = GLOSSARY[name];
   const textId = useId();
@@ -23,7 +23,6 @@ export default function TermBox({ name, opened, onChange }: TermBoxProps) {
       shadow="md"
       withRoles={false}
       trapFocus
-      returnFocus
       hideDetached={false}
       transitionProps={{ duration: 0 }}
     >

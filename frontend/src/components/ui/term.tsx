@@ -12,14 +12,21 @@ export function Term({ name, children }: { name: TermName; children: ReactNode }
   const [opened, setOpened] = useState(false);
   // Pressing the mouse outside of an open box closes it, before the click: that click must not open it again.
   const wasOpened = useRef(false);
+  const button = useRef<HTMLButtonElement>(null);
   const toggle = (event: MouseEvent) => {
     const isKey = event.detail === 0;
     want(true);
     setOpened(isKey ? !opened : !wasOpened.current);
   };
+  const change = (next: boolean) => {
+    setOpened(next);
+    // Before the box is gone. A click elsewhere moves the focus on from here.
+    if (!next) button.current?.focus({ preventScroll: true });
+  };
   return (
     <>
       <button
+        ref={button}
         type="button"
         className={classes.term}
         aria-haspopup="dialog"
@@ -33,7 +40,7 @@ export function Term({ name, children }: { name: TermName; children: ReactNode }
       </button>
       {isWanted && (
         <Suspense fallback={null}>
-          <TermBox name={name} opened={opened} onChange={setOpened} />
+          <TermBox name={name} opened={opened} onChange={change} />
         </Suspense>
       )}
     </>
