@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { expect, test } from "./fixtures";
 
 test.describe("a node's page", () => {
@@ -5,17 +6,30 @@ test.describe("a node's page", () => {
     signedIn: page,
     fleet,
   }) => {
-    await page.goto(`${fleet.server.url}/nodes/${fleet.guestId}`);
-    const headings = page.getByRole("heading", { level: 2 });
-    await expect(headings.first()).toHaveText(/wrong|attention/);
-    await expect(
-      page.locator("header").getByText(/reach does not grow: one entry covers 4\sKiB/),
-    ).toBeVisible();
-    // Every size reaches as far as base pages: the host backs the larger ones with 4K.
-    const picture = page.getByRole("region", { name: "TLB levels by page size" });
-    await expect(picture.getByText(/^Reach /).first()).toBeVisible();
-    await expect(page.getByText("No larger page size reaches further here.")).toBeVisible();
-    await expect(page.getByRole("figure", { name: /^Latency by page size/ })).toBeVisible();
+    // As recorded its pools are idle, and the header says that first: here a database holds them.
+    const recorded = JSON.parse(await readFile(new URL("./recorded/guest.json", import.meta.url), "utf8"));
+    const pools = recorded.sample.pools.map((pool: object) => ({ ...pool, free_hugepages: 0 }));
+    const id = await fleet.server.sendReport("guest", {
+      report_id: crypto.randomUUID(),
+      machine_id: "e2e-guest-with-used-pools",
+      node_name: "used-pools",
+      sample: { ...recorded.sample, pools },
+    });
+    try {
+      await page.goto(`${fleet.server.url}/nodes/${id}`);
+      const headings = page.getByRole("heading", { level: 2 });
+      await expect(headings.first()).toHaveText(/wrong|attention/);
+      await expect(
+        page.locator("header").getByText(/reach does not grow: one entry covers 4\sKiB/),
+      ).toBeVisible();
+      // Every size reaches as far as base pages: the host backs the larger ones with 4K.
+      const picture = page.getByRole("region", { name: "TLB levels by page size" });
+      await expect(picture.getByText(/^Reach /).first()).toBeVisible();
+      await expect(page.getByText("No larger page size reaches further here.")).toBeVisible();
+      await expect(page.getByRole("figure", { name: /^Latency by page size/ })).toBeVisible();
+    } finally {
+      await fleet.server.deleteNode(id);
+    }
   });
 
   test("has its rest in tabs, by keyboard, and the address holds the tab", async ({

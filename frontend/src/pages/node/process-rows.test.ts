@@ -63,6 +63,6 @@ it("puts users of pools first, with the limits of their container", () => {
 it("says a limit, that there is none, and that it is unknown", () => {
   const plain = (text: string) => text.replaceAll("\u00a0", " ");
   expect(plain(limitText(limit))).toBe("2M: 1 GiB, 64 MiB used, refused 3 times");
-  expect(plain(limitText({ ...limit, limited: false }))).toBe("2 MiB: no limit");
-  expect(plain(limitText({ ...limit, limited: null, limit_bytes: null }))).toBe("2 MiB: unknown");
+  expect(plain(limitText({ ...limit, limited: false }))).toBe("2M: no limit");
+  expect(plain(limitText({ ...limit, limited: null, limit_bytes: null }))).toBe("2M: unknown");
 });
