@@ -11,7 +11,7 @@ test.describe("a node's page", () => {
     const pools = recorded.sample.pools.map((pool: object) => ({ ...pool, free_hugepages: 0 }));
     const id = await fleet.server.sendReport("guest", {
       report_id: crypto.randomUUID(),
-      machine_id: "e2e-guest-with-used-pools",
+      machine_id: "0123456789abcdef0123456789abcdef",
       node_name: "used-pools",
       sample: { ...recorded.sample, pools },
     });
