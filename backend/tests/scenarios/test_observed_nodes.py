@@ -91,7 +91,8 @@ async def test_the_next_preview_reads_the_node_again_only_when_it_changed(
     statements: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
-        statements.append(statement)
+        if "webhooks" not in statement:  # their deliveries look around by themselves, at any moment
+            statements.append(statement)
 
     event.listen(service.database.engine.sync_engine, "before_cursor_execute", note)
     again = (await planner.post(PREVIEW, json=body)).json()["plan"]
