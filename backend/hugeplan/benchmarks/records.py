@@ -115,7 +115,7 @@ def _logs(cases: Iterable[WinCase]) -> dict[str, list[float]]:
 
 
 def granule_of_2m(geometry: Geometry | None) -> int | None:
-    """What one TLB entry covers with 2 MiB pages: from hugetlb pages if measured, else from THP."""
+    """What one TLB entry covers with 2M pages: from hugetlb pages if measured, else from THP."""
     if geometry is None:
         return None
     candidates = [g for g in geometry.effective_granule if g.page_bytes == 2 * MIB and g.granule_bytes]

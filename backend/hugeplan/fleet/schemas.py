@@ -42,7 +42,7 @@ class PoolSummary(ResponseModel):
 
 
 class NodeSummary(ResponseModel):
-    """One line of the fleet. ``effective_granule_bytes`` is what one TLB entry covers with 2 MiB pages here.
+    """One line of the fleet. ``effective_granule_bytes`` is what one TLB entry covers with 2M pages here.
 
     ``pool_idle_bytes`` are pages that nothing uses or has reserved. ``plan_state`` compares the pools with the plan in
     force; null without one. ``stale``: the node stopped reporting.

@@ -17,7 +17,7 @@ from hugeplan.planner.model import GIB, MIB
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine type: share of the clusters, CPUID, size, and whether a guest's 2 MiB pages are whole.
+    """A machine type: share of the clusters, CPUID, size, and whether a guest's 2M pages are whole.
 
     ``fractured`` is the share of its clusters on hosts that back guest memory with small pages.
     """

@@ -62,6 +62,37 @@ def test_upgrades_of_several_processes_wait_for_each_other(own_database_url: str
     migrate.check(sqlalchemy_url(own_database_url), MIGRATIONS)
 
 
+def test_a_finding_keeps_its_beginning_where_a_pool_got_another_name(own_database_url: str) -> None:
+    url = sqlalchemy_url(own_database_url)
+    migrate.upgrade(url, MIGRATIONS)
+    migrate.downgrade(url, MIGRATIONS, "0005_history")
+    subjects = ["2 MiB pool", "1 GiB pool on NUMA node 1", "postgresql", "64 KiB pool"]
+    with psycopg.connect(own_database_url) as connection:
+        # Only the findings are looked at; the nodes they belong to are not.
+        connection.execute("SET session_replication_role = replica")
+        for subject in subjects:
+            connection.execute(
+                "INSERT INTO node_findings (node_id, code, subject, state, title, since)"
+                " VALUES ('00000000-0000-0000-0000-000000000001', 'pool_idle', %s, 'attention', 't', '2026-01-01')",
+                [subject],
+            )
+
+    def stored() -> list[tuple[str, int]]:
+        with psycopg.connect(own_database_url) as connection:
+            statement = "SELECT subject, extract(year FROM since)::int FROM node_findings ORDER BY subject"
+            return list(connection.execute(statement).fetchall())
+
+    migrate.upgrade(url, MIGRATIONS)
+    assert sorted(stored()) == [
+        ("1G pool on NUMA node 1", 2026),
+        ("2M pool", 2026),
+        ("64K pool", 2026),
+        ("postgresql", 2026),
+    ]
+    migrate.downgrade(url, MIGRATIONS, "0005_history")
+    assert sorted(name for name, _ in stored()) == sorted(subjects)
+
+
 def test_a_database_that_is_not_utf8_is_refused_in_one_line(own_database_url: str) -> None:
     with psycopg.connect(own_database_url, autocommit=True) as connection:
         connection.execute("DROP DATABASE IF EXISTS ascii_only")

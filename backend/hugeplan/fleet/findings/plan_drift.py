@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from hugeplan.documents.report import GlobalPool, NumaPool, Sample
 from hugeplan.fleet.findings.base import NodeFinding, Observed, PlannedPool, attention, wrong
-from hugeplan.planner.units import format_bytes
+from hugeplan.planner.pages import page_label
 
 CODE = "plan_drift"
 MATCH, SHORT, IDLE, DRIFTED = "match", "short", "idle", "drifted"
@@ -59,8 +59,8 @@ def check(observed: Observed) -> Iterable[NodeFinding]:
         return
     for numa, size, wanted, actual in differences(observed.planned, observed.sample):
         where = "" if numa is None else f" on NUMA node {numa}"
-        subject = f"{format_bytes(size)} pool{where}"
-        reason = f"The plan in force has {wanted} pages of {format_bytes(size)}{where}, the node has {actual}."
+        subject = f"{page_label(size)} pool{where}"
+        reason = f"The plan in force has {wanted} pages of {page_label(size)}{where}, the node has {actual}."
         if actual < wanted:
             fix = "Reserve the missing pages, best at boot: later, fragmentation may keep the kernel from finding them."
             yield wrong(CODE, subject, "Pages of the plan are missing", reason, fix)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hugeplan.fleet.findings.base import NodeFinding, Observed, attention, idle_pages_by_size, pages_by_size
 from hugeplan.planner.model import GIB
+from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
 CODE = "pool_idle"
@@ -21,9 +22,9 @@ def check(observed: Observed) -> Iterable[NodeFinding]:
             continue
         yield attention(
             CODE,
-            f"{format_bytes(size)} pool",
+            f"{page_label(size)} pool",
             "A large part of the pool is idle",
-            f"{pages} of {total[size]} pages of {format_bytes(size)} are neither used nor reserved: "
+            f"{pages} of {total[size]} pages of {page_label(size)} are neither used nor reserved: "
             f"{format_bytes(pages * size)} that nothing else on the node can use.",
             "Give the pages back, or start what they were reserved for.",
         )

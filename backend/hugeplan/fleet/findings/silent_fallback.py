@@ -10,6 +10,7 @@ from hugeplan.fleet.observation import observed_database
 from hugeplan.planner.findings.container_limits import FIX, REFUSES
 from hugeplan.planner.findings.container_limits import silent_fallback as refused_by_limit
 from hugeplan.planner.model import MIB
+from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
 CODE = "silent_fallback"
@@ -36,7 +37,7 @@ def check(observed: Observed) -> Iterable[NodeFinding]:
             database.key,
             "It runs on base pages beside an idle pool",
             f"{database.engine} has {format_bytes(segment)} of shared memory on base pages, while "
-            f"{format_bytes(idle[size])} of {format_bytes(size)} pages are free.",
+            f"{format_bytes(idle[size])} of {page_label(size)} pages are free.",
             "Restart it: it takes huge pages only when it starts. Set huge_pages=on (or the engine's equivalent) so "
             "that it refuses to start without them.",
         )

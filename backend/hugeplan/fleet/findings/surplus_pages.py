@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.fleet.findings.base import NodeFinding, Observed, attention
-from hugeplan.planner.units import format_bytes
+from hugeplan.planner.pages import page_label
 
 CODE = "surplus_pages"
 
@@ -14,7 +14,7 @@ def check(observed: Observed) -> Iterable[NodeFinding]:
     """Each page size with surplus pages in use."""
     for pool in observed.sample.global_pools:
         if pool.surplus_hugepages:
-            size = format_bytes(pool.page_bytes)
+            size = page_label(pool.page_bytes)
             yield attention(
                 CODE,
                 f"{size} pool",

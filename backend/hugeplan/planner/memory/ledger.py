@@ -182,7 +182,7 @@ def _pool_parts(pools: Sequence[PoolPlan]) -> Iterable[LedgerPart]:
                     f"{what} pages x page size",
                     (
                         Term(f"{what} pages", str(pages), Source.COMPUTED),
-                        Term("page size", format_bytes(pool.page_bytes), Source.GIVEN),
+                        Term("page size", page_label(pool.page_bytes), Source.GIVEN),
                     ),
                     "Documentation/admin-guide/mm/hugetlbpage.rst",
                 ),

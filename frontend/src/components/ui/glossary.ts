@@ -30,6 +30,11 @@ const MODEL = { text: "hugeplan, docs/model.md" };
 
 /** What the dashboard's terms mean. Each is one or two sentences with a source; `Term` shows them beside the word. */
 export const GLOSSARY = {
+  "active-connections": {
+    title: "Active at once",
+    text: "Connections that run statements at the same time. Each builds page tables for what it touches, and with more of them than cores their entries leave the TLB sooner.",
+    source: PLANNING,
+  },
   allocatable: {
     title: "Allocatable",
     text: "What the scheduler may give to pods: the node's capacity without kube-reserved, system-reserved, the hard eviction threshold and all huge pages.",
@@ -49,6 +54,11 @@ export const GLOSSARY = {
     title: "How sure",
     text: "High where this node's curves, its effective page size, the working set and the operation's cost are known and the range is narrow; low without curves or effective page size, or where the range is too wide to decide by. Page counts follow exact rules and do not depend on it.",
     source: MODEL,
+  },
+  connections: {
+    title: "Connections",
+    text: "The most connections that are open at once. Each takes private memory, and in engines with one process for each connection also page tables of its own.",
+    source: PLANNING,
   },
   "container-limit": {
     title: "Huge page limit of a container",
@@ -70,6 +80,11 @@ export const GLOSSARY = {
       text: "Kubernetes, Node-pressure Eviction",
       url: `${KUBERNETES}/concepts/scheduling-eviction/node-pressure-eviction/`,
     },
+  },
+  "free-margin": {
+    title: "Keep free",
+    text: "Memory that the plan leaves free. Where nothing is given it is 1 % of MemTotal.",
+    source: PLANNING,
   },
   gain: {
     title: "Gain",
@@ -101,6 +116,11 @@ export const GLOSSARY = {
     text: "Memory set aside for the kubelet and the container runtime. Cloud providers compute it from the node's size.",
     source: RESERVE,
   },
+  "max-pods": {
+    title: "Max pods",
+    text: "How many pods the kubelet admits. On EKS kube-reserved is computed from it.",
+    source: RESERVE,
+  },
   "numa-node": {
     title: "NUMA node",
     text: "Processors with the memory that is near to them. Each has pools of its own, and free memory on one does not help what is bound to another.",
@@ -111,10 +131,20 @@ export const GLOSSARY = {
     text: "A small deduction from the score for what has to be operated: 0.1 for a pool, 0.6 for gigantic pages and for any size but 2M. It is smaller than any real difference, so it decides ties only.",
     source: { text: "hugeplan, docs/adr/0013-page-sizes-are-scored-in-points.md" },
   },
+  "operations-per-core": {
+    title: "Operations per second per busy core",
+    text: "Throughput at base pages, divided by the cores that were busy. From it the plan knows what an operation costs, so that saved nanoseconds become a share of it.",
+    source: MODEL,
+  },
   "page-cache": {
     title: "Page cache",
     text: "File contents that the kernel keeps in memory. It can be dropped when memory is short; a database that relies on it then reads from disk.",
     source: MEMINFO,
+  },
+  "page-size": {
+    title: "Page size",
+    text: "Automatic weighs every huge page size that the node has, and base pages. A fixed size is planned even where another would score higher.",
+    source: PLANNING,
   },
   "page-tables": {
     title: "Page tables",
@@ -131,15 +161,30 @@ export const GLOSSARY = {
     text: "The pools that a node is meant to have. Each report is compared with it: as planned, too few pages (short), too many, or drifted to other sizes or NUMA nodes.",
     source: { text: "hugeplan, docs/applying.md" },
   },
+  "pool-range": {
+    title: "Range of the buffer pool",
+    text: "With a smallest and a largest size the planner chooses the size in between where one more GiB is worth less than the memory that it takes from others.",
+    source: PLANNING,
+  },
   "requested-at-boot": {
     title: "Requested at boot",
     text: "Pages that the kernel command line reserves before anything else runs (hugepages=). Memory is not yet fragmented then, so that 1G pages can be had.",
+    source: HUGETLB,
+  },
+  "reserve-at": {
+    title: "When pages are reserved",
+    text: "At boot memory is not yet fragmented and every size can be had. At run time the kernel may give fewer pages than asked for, 1G pages most of all.",
     source: HUGETLB,
   },
   risk: {
     title: "Risk",
     text: "The probability that other workloads need more ordinary memory than pools and everything else leave them, from their measured history. It is a range where the history is short or their correlation is unknown.",
     source: PLANNING,
+  },
+  "row-width": {
+    title: "Row width",
+    text: "Bytes of an average row. It decides how many rows lie on a page, and so how many places one operation touches.",
+    source: MODEL,
   },
   "scattered-lines": {
     title: "Scattered hot lines",
@@ -166,6 +211,11 @@ export const GLOSSARY = {
     text: "Pages that the kernel allocated beyond nr_hugepages on demand, up to nr_overcommit_hugepages. They go back when they are freed.",
     source: HUGETLB,
   },
+  "system-reserved": {
+    title: "system-reserved",
+    text: "Memory set aside for what runs on the node outside of pods and databases.",
+    source: RESERVE,
+  },
   tenant: {
     title: "Tenant",
     text: "Any other user of ordinary memory on the node: a pod, a service, or the page cache that a database relies on.",
@@ -188,6 +238,11 @@ export const GLOSSARY = {
     title: "TLB reach",
     text: "How much memory the TLB covers with all entries in use: entries times effective page size. A working set beyond it pays page walks.",
     source: METHOD,
+  },
+  "working-set": {
+    title: "Working set",
+    text: "The part of the data that is read again and again. The TLB and the caches have to cover it, however large the buffer pool is.",
+    source: MODEL,
   },
 } as const satisfies Record<string, Entry>;
 

@@ -9,7 +9,7 @@ const event = (over: Partial<FleetEvent>): FleetEvent => ({
   node_id: "a",
   node_name: "db-1",
   code: "pool_idle",
-  subject: "2 MiB pool",
+  subject: "2M pool",
   state: "attention",
   previous_state: null,
   text: "A large part of the pool is idle",
@@ -21,7 +21,7 @@ it("says once what changed on many nodes, and counts a node once", () => {
     event({ id: 9, node_id: "c", at: "2026-11-22T09:09:00Z" }),
     event({ id: 8, kind: "finding_closed", node_id: "c" }),
     event({ id: 7, node_id: "b" }),
-    event({ id: 6, node_id: "b", subject: "1 GiB pool" }),
+    event({ id: 6, node_id: "b", subject: "1G pool" }),
   ]);
   expect(changes.map(({ count, at }) => [count, at])).toEqual([
     [2, "2026-11-22T09:09:00Z"],

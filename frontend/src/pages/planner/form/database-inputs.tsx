@@ -3,6 +3,7 @@ import { memo, useCallback, useMemo } from "react";
 import type { EngineInfo, EngineSetting, InstancePlan } from "@/api/types";
 import { SourceBadge } from "@/components/ui/badges";
 import { Disclosure } from "@/components/ui/disclosure";
+import type { TermName } from "@/components/ui/glossary";
 import { TrashIcon } from "@/components/ui/icons";
 import type { FieldErrors } from "@/lib/field-errors";
 import { pageSizeShort } from "@/lib/page-size";
@@ -166,6 +167,7 @@ const Choices = memo(function Choices({ engine, hugePageSizes, setText, ...given
       <ChoiceField
         field="page_size"
         label="Page size"
+        term="page-size"
         data={[
           { value: "", label: "Automatic" },
           { value: "none", label: "No huge pages" },
@@ -350,10 +352,11 @@ const WorkloadInputs = memo(function WorkloadInputs(props: WorkloadInputsProps) 
       onChange(index, (newest) => ({ workload: { ...newest.workload, [field]: value } })),
     [onChange, index],
   );
-  const input = (field: keyof WorkloadForm, label: string, placeholder: string) => (
+  const input = (field: keyof WorkloadForm, label: string, placeholder: string, term: TermName) => (
     <TextField
       field={field}
       label={label}
+      term={term}
       placeholder={placeholder}
       value={workload[field] ?? ""}
       onValue={set}
@@ -367,18 +370,20 @@ const WorkloadInputs = memo(function WorkloadInputs(props: WorkloadInputsProps) 
           <TextField
             field="connections"
             label="Connections"
+            term="connections"
             description="Open at peak"
             placeholder="from the settings"
             value={database.connections ?? ""}
             onValue={setText}
             error={at("connections")}
           />
-          {input("active_connections", "Active at once", "unknown")}
+          {input("active_connections", "Active at once", "unknown", "active-connections")}
         </div>
         <div className={classes.pair}>
           <TextField
             field="pool_min"
             label="Smallest pool"
+            term="pool-range"
             description="Lets the planner choose"
             placeholder="not a range"
             value={database.pool_min ?? ""}
@@ -388,6 +393,7 @@ const WorkloadInputs = memo(function WorkloadInputs(props: WorkloadInputsProps) 
           <TextField
             field="pool_max"
             label="Largest pool"
+            term="pool-range"
             description="within this range"
             placeholder="such as 16GiB"
             value={database.pool_max ?? ""}
@@ -396,13 +402,14 @@ const WorkloadInputs = memo(function WorkloadInputs(props: WorkloadInputsProps) 
           />
         </div>
         <div className={classes.pair}>
-          {input("row_bytes", "Row width in bytes", "unknown")}
-          {input("working_set", "Working set", "such as 6GiB")}
+          {input("row_bytes", "Row width in bytes", "unknown", "row-width")}
+          {input("working_set", "Working set", "such as 6GiB", "working-set")}
         </div>
         {input(
           "operations_per_second_per_busy_core",
           "Operations per second per busy core",
           "unknown: gives a wider range",
+          "operations-per-core",
         )}
         <Textarea
           label="Measured throughput by pool size"
@@ -421,6 +428,7 @@ const WorkloadInputs = memo(function WorkloadInputs(props: WorkloadInputsProps) 
           <TextField
             field="pod_hugepages_limit"
             label="Pod's hugepages limit"
+            term="container-limit"
             placeholder="such as 9Gi"
             value={database.pod_hugepages_limit ?? ""}
             onValue={setText}

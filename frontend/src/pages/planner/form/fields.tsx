@@ -1,5 +1,7 @@
 import { NativeSelect, type NativeSelectProps, TextInput, type TextInputProps } from "@mantine/core";
 import { memo, type ReactNode } from "react";
+import type { TermName } from "@/components/ui/glossary";
+import { Term } from "@/components/ui/term";
 
 /**
  * Fields that are drawn again for their own value only: a key costs the one field that it changes. They say which field
@@ -8,12 +10,31 @@ import { memo, type ReactNode } from "react";
 interface Named<Field extends string> {
   field: Field;
   onValue: (field: Field, value: string) => void;
+  /** The label's explanation, by its name in the glossary. */
+  term?: TermName;
+}
+
+/** The label, explained where there is something to explain. */
+function labelled(label: ReactNode, term: TermName | undefined) {
+  return term ? <Term name={term}>{label}</Term> : label;
 }
 
 type TextFieldProps<Field extends string> = Omit<TextInputProps, "onChange"> & Named<Field>;
 
-function PlainTextField<Field extends string>({ field, onValue, ...input }: TextFieldProps<Field>) {
-  return <TextInput {...input} onChange={(event) => onValue(field, event.currentTarget.value)} />;
+function PlainTextField<Field extends string>({
+  field,
+  onValue,
+  term,
+  label,
+  ...input
+}: TextFieldProps<Field>) {
+  return (
+    <TextInput
+      {...input}
+      label={labelled(label, term)}
+      onChange={(event) => onValue(field, event.currentTarget.value)}
+    />
+  );
 }
 
 export const TextField = memo(PlainTextField) as <Field extends string>(
@@ -22,8 +43,20 @@ export const TextField = memo(PlainTextField) as <Field extends string>(
 
 type ChoiceFieldProps<Field extends string> = Omit<NativeSelectProps, "onChange"> & Named<Field>;
 
-function PlainChoiceField<Field extends string>({ field, onValue, ...input }: ChoiceFieldProps<Field>) {
-  return <NativeSelect {...input} onChange={(event) => onValue(field, event.currentTarget.value)} />;
+function PlainChoiceField<Field extends string>({
+  field,
+  onValue,
+  term,
+  label,
+  ...input
+}: ChoiceFieldProps<Field>) {
+  return (
+    <NativeSelect
+      {...input}
+      label={labelled(label, term)}
+      onChange={(event) => onValue(field, event.currentTarget.value)}
+    />
+  );
 }
 
 export const ChoiceField = memo(PlainChoiceField) as <Field extends string>(

@@ -1,6 +1,7 @@
 import { Switch } from "@mantine/core";
 import { memo, useCallback } from "react";
 import type { NodeDetail } from "@/api/types";
+import type { TermName } from "@/components/ui/glossary";
 import type { FieldErrors } from "@/lib/field-errors";
 import { ChoiceField, TextField } from "./fields";
 import { NodeSelect } from "./node-select";
@@ -89,10 +90,11 @@ function ReservationInputs({
     [onForm],
   );
   const setText = useCallback((field: ReservationText, value: string) => set({ [field]: value }), [set]);
-  const text = (field: Exclude<ReservationText, "provider">, label: string) => (
+  const text = (field: Exclude<ReservationText, "provider">, label: string, term: TermName) => (
     <TextField
       field={field}
       label={label}
+      term={term}
       placeholder="default"
       value={reservations[field] ?? ""}
       onValue={setText}
@@ -117,16 +119,16 @@ function ReservationInputs({
               onValue={setText}
               error={errors.at("reservations.provider")}
             />
-            {text("max_pods", "Max pods")}
+            {text("max_pods", "Max pods", "max-pods")}
           </div>
           <div className={classes.pair}>
-            {text("kube_reserved", "kube-reserved")}
-            {text("system_reserved", "system-reserved")}
+            {text("kube_reserved", "kube-reserved", "kube-reserved")}
+            {text("system_reserved", "system-reserved", "system-reserved")}
           </div>
-          {text("eviction_hard", "Hard eviction threshold")}
+          {text("eviction_hard", "Hard eviction threshold", "eviction")}
         </>
       ) : (
-        text("system_reserved", "Reserved for the system")
+        text("system_reserved", "Reserved for the system", "system-reserved")
       )}
     </>
   );
@@ -170,6 +172,7 @@ export const PolicyInputs = memo(function PolicyInputs({ policy, errors, onForm 
       <TextField
         field={field}
         label={label}
+        term={field}
         placeholder={`${DEFAULT_PERCENT}%`}
         value={policy[field] ?? ""}
         onValue={set}
@@ -200,6 +203,7 @@ export const PolicyInputs = memo(function PolicyInputs({ policy, errors, onForm 
         <TextField
           field="free_margin"
           label="Keep free"
+          term="free-margin"
           placeholder="default"
           value={policy.free_margin ?? ""}
           onValue={set}
@@ -208,6 +212,7 @@ export const PolicyInputs = memo(function PolicyInputs({ policy, errors, onForm 
         <ChoiceField
           field="reserve_at"
           label="Reserve"
+          term="reserve-at"
           data={RESERVE_AT}
           value={policy.reserve_at ?? ""}
           onValue={set}
