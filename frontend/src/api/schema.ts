@@ -4061,7 +4061,7 @@ export interface components {
         };
         /**
          * NodeSummary
-         * @description One line of the fleet. ``effective_granule_bytes`` is what one TLB entry covers with 2 MiB pages here.
+         * @description One line of the fleet. ``effective_granule_bytes`` is what one TLB entry covers with 2M pages here.
          *
          *     ``pool_idle_bytes`` are pages that nothing uses or has reserved. ``plan_state`` compares the pools with the plan in
          *     force; null without one. ``stale``: the node stopped reporting.
