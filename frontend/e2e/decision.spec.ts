@@ -114,7 +114,8 @@ test.describe("a decision", () => {
     const count = async (index: number) =>
       Number(((await pages.nth(index).textContent()) ?? "").replaceAll(/\D/g, ""));
     await expect.poll(() => count(3)).toBeGreaterThan(2 * 1024);
-    expect((await count(3)) / (await count(1))).toBeGreaterThan(1.8);
+    // The column of this plan is an older answer until the newest is there.
+    await expect.poll(async () => (await count(3)) / (await count(1))).toBeGreaterThan(1.8);
   });
 
   test("a viewer tries plans and sees nothing that saves", async ({ browser }) => {

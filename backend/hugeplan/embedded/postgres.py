@@ -204,6 +204,7 @@ class EmbeddedPostgres:
             "--locale=C",
             "--no-instructions",
             "--no-sync",
+            "--set=huge_pages=off",  # its trial servers would take pages that a plan reserved for another
             f"--pgdata={self._data_dir}",
         )
         done = subprocess.run(  # noqa: S603 - the wheel's own program

@@ -38,6 +38,13 @@ def test_it_does_not_run_as_root(tmp_path: Path) -> None:
     assert effective in {0, 1 << 2, 1 << 1}
 
 
+def test_neither_its_making_nor_the_server_takes_pages_of_a_pool(tmp_path: Path) -> None:
+    with embedded.running(tmp_path / "data", embedded.TEST_SETTINGS) as server:
+        assert "huge_pages = off" in (tmp_path / "data" / "postgresql.conf").read_text().replace("'", "")
+        with psycopg.connect(server.url("postgres")) as connection:
+            assert connection.execute("SHOW huge_pages").fetchone() == ("off",)
+
+
 def test_it_listens_on_its_private_socket_only(tmp_path: Path) -> None:
     with embedded.running(tmp_path / "data", embedded.TEST_SETTINGS) as server:
         url = server.url("postgres")
