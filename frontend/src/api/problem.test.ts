@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ApiError, asApiError, toApiError } from "./problem";
+import { ApiError, asApiError, PartError, toApiError } from "./problem";
 
 const problem = {
   type: "https://hugeplan.dev/problems/validation",
@@ -38,8 +38,7 @@ describe("toApiError", () => {
 
 it("wraps whatever was thrown", () => {
   expect(asApiError(new Error("boom")).detail).toBe("boom");
-  expect(asApiError(new Error("Unable to preload CSS for /assets/a.css")).title).toBe(
-    "The server does not answer",
-  );
+  expect(asApiError(new PartError(null, "away")).title).toBe("The server does not answer");
+  expect(asApiError(new PartError(null, "missing")).title).not.toBe("The server does not answer");
   expect(asApiError("x").status).toBe(0);
 });
