@@ -93,4 +93,4 @@ async def test_own_validation_runs_are_those_of_the_results_page(viewer: httpx.A
             continue
         shown.append(tuple(round(figure, 1) for figure in figures))
     assert shown == written
-    assert len(written) == 26
+    assert len(written) == 47

@@ -23,7 +23,7 @@ def pool_exhausted(folder: Path, *, seconds: float) -> Outcome:
     with world(folder, postgres_settings=limits) as running, contextlib.ExitStack() as held:
         running.wait_for_more(10)
         taken = _take_all(running, held)
-        before = running.acknowledged()
+        before = _settled(running)
         until = time.monotonic() + seconds
         refused = set()
         while time.monotonic() < until:
@@ -41,6 +41,16 @@ def pool_exhausted(folder: Path, *, seconds: float) -> Outcome:
             wrong.append(f"no report was acknowledged within {ROOM_SECONDS:g} s of there being room again")
         text, more = running.judge()
     return Outcome(f"no connection to be had for {seconds:g} s ({taken} held by others): {text}", [*wrong, *more])
+
+
+def _settled(running: World) -> int:
+    """Reports acknowledged once none came for half a second: answers to the last commits were still under way."""
+    until, known = time.monotonic() + ROOM_SECONDS, running.acknowledged()
+    while time.monotonic() < until:
+        if not running.wait_for_more(1, 0.5):
+            break
+        known = running.acknowledged()
+    return known
 
 
 def _take_all(running: World, held: contextlib.ExitStack) -> int:
