@@ -58,8 +58,27 @@ const SHOTS: Shot[] = [
   { name: "overview", path: () => "/", arrived: /memory/ },
   { name: "nodes", path: () => "/nodes", arrived: /As of/ },
   { name: "nodes-nothing-matches", path: () => "/nodes?q=no-such-node", arrived: /Nothing matches/ },
-  { name: "node-guest", path: ({ guestId }) => `/nodes/${guestId}`, arrived: /Memory|memory/ },
-  { name: "node-numa", path: ({ numaId }) => `/nodes/${numaId}`, arrived: /Memory|memory/ },
+  { name: "node-guest", path: ({ guestId }) => `/nodes/${guestId}`, arrived: /Pools and history/ },
+  { name: "node-numa", path: ({ numaId }) => `/nodes/${numaId}`, arrived: /Pools and history/ },
+  {
+    name: "node-rows",
+    path: ({ guestId }) => `/nodes/${guestId}`,
+    arrived: /Pools and history/,
+    before: async (page) => page.getByRole("tab", { name: "Rows" }).click(),
+  },
+  {
+    name: "node-processes",
+    path: ({ numaId }) => `/nodes/${numaId}`,
+    arrived: /Pools and history/,
+    before: async (page) => page.getByRole("tab", { name: "Processes" }).click(),
+  },
+  {
+    name: "node-runs",
+    path: ({ guestId }) => `/nodes/${guestId}`,
+    arrived: /Pools and history/,
+    before: async (page) => page.getByRole("tab", { name: "Runs" }).click(),
+  },
+  { name: "fleet-plan", path: () => "/fleet-plans", arrived: /What should/ },
   { name: "compare", path: () => "/compare", arrived: /runs/ },
   { name: "planner-as-it-runs", path: () => `/planner?node=${databaseId}`, arrived: /All \d+ inputs/ },
   { name: "planner-numa", path: ({ numaId }) => `/planner?node=${numaId}`, arrived: /All \d+ inputs/ },
@@ -105,7 +124,10 @@ for (const colorScheme of ["light", "dark"] as const) {
           await page.goto(fleet.server.url + path(fleet));
           await expect(page.getByText(arrived).first()).toBeVisible();
           await expect(page.getByRole("status", { name: "Loading" })).toHaveCount(0);
+          // Parts that are loaded when they are needed, such as charts.
+          await expect(page.locator(".mantine-Skeleton-root")).toHaveCount(0);
           await before?.(page);
+          await expect(page.locator(".mantine-Skeleton-root")).toHaveCount(0);
           await page.screenshot({ path: `${OUT}${name}-${size}-${colorScheme}.png` });
           await page.screenshot({ path: `${OUT}${name}-${size}-${colorScheme}-whole.png`, fullPage: true });
         });

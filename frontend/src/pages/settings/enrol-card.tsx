@@ -55,7 +55,7 @@ export function EnrolCard() {
               create.mutate({ name: "enrolment", role: "enrolment", expires_in_seconds: 7 * DAY_SECONDS })
             }
           >
-            Create an enrolment token for 7 days
+            Create a token for 7 days
           </Button>
         </Group>
       )}
