@@ -11,7 +11,7 @@ test.describe("settings", () => {
     await expect(command).toContainText(`--server ${fleet.server.url}`);
     await card.getByText("In Kubernetes", { exact: true }).click();
     await expect(command).toContainText("--from-file=token=/dev/stdin");
-    await card.getByRole("button", { name: "Create a token for 7 days" }).click();
+    await card.getByRole("button", { name: "Enrolment token for 7 days" }).click();
     await expect(card.getByRole("status")).toContainText(/expires in 6 days|expires in 7 days/);
     await expect(command).not.toContainText(/hp_/);
     await expect(page.getByRole("row", { name: /^enrolment enrolment/ })).toBeVisible();

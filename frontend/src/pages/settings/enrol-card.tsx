@@ -55,7 +55,7 @@ export function EnrolCard() {
               create.mutate({ name: "enrolment", role: "enrolment", expires_in_seconds: 7 * DAY_SECONDS })
             }
           >
-            Create a token for 7 days
+            Enrolment token for 7 days
           </Button>
         </Group>
       )}
