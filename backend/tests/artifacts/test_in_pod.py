@@ -73,3 +73,10 @@ def test_the_content_is_the_same_in_a_pod_and_on_a_host() -> None:
     of_host = files_of(request_of("postgresql", kubernetes=False), "postgresql")
     of_pod = files_of(request_of("postgresql", kubernetes=True), "postgresql")
     assert of_pod.content == of_host.content
+
+
+def test_a_command_in_the_container_knows_the_database_that_it_names() -> None:
+    found = files_of(request_of("db2", kubernetes=True), "db2")
+    assert '"$DB"' in found.content
+    assert "-- env DB=name sh -s < db2-db2.sh" in found.install
+    assert shlex.split(found.rollback.split("kubectl rollout")[0])[-1].startswith("DB=name; ")

@@ -13,9 +13,10 @@ from hugeplan.artifacts.base import Artifact, object_name, slug
 from hugeplan.planner.model import DatabaseInstance, InstancePlan
 
 #: Files that the engine does not read when it starts: a program in the container takes them once.
-_TAKEN_BY = {"oracle_parameters": "sqlplus / as sysdba", "db2_settings": "sh -s"}
-#: A container's shell is often root's; PostgreSQL's role is ``postgres`` unless the image says otherwise.
-_BEFORE_CHECK = {"postgresql_conf": 'export PGUSER="${PGUSER:-postgres}"; '}
+_TAKEN_BY = {"oracle_parameters": "sqlplus / as sysdba", "db2_settings": "env DB=name sh -s"}
+#: What commands in the container need first. Its shell is often root's; PostgreSQL's role is ``postgres`` unless the
+#: image says otherwise. Db2's commands name the database, which a reader sets as on a host.
+_BEFORE = {"postgresql_conf": 'export PGUSER="${PGUSER:-postgres}"; ', "db2_settings": "DB=name; "}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,11 @@ def in_pod(artifact: Artifact, instance: DatabaseInstance, planned: InstancePlan
     """The same file with commands that act on the pod; nothing is written to the node."""
     names = pod_names(instance, planned)
     restart = f"kubectl rollout restart{names.in_namespace} statefulset/{names.stateful_set}"
-    before = next((text for kind, text in _BEFORE_CHECK.items() if artifact.kind.startswith(kind)), "")
+    before = next((text for kind, text in _BEFORE.items() if artifact.kind.startswith(kind)), "")
     program = next((run for kind, run in _TAKEN_BY.items() if artifact.kind.startswith(kind)), None)
     if program is not None:
         install = f"{names.exec} --stdin -- {program} < {artifact.filename}\n{restart}"
-        rollback = f"{names.exec} -- sh -c {shlex.quote(artifact.rollback)}\n{restart}"
+        rollback = f"{names.exec} -- sh -c {shlex.quote(before + artifact.rollback)}\n{restart}"
     elif artifact.install.startswith("#"):
         return artifact
     else:
