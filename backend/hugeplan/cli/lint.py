@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from hugeplan.cli import EXIT_FAILED, EXIT_WRONG_INPUT, InputError
-from hugeplan.cli.files import read_text
+from hugeplan.cli.files import decode_text, read_text
 from hugeplan.lint import Context, FileReport, Severity, Source, lint
+from hugeplan.lint.detect import UnknownKindError, read_source
 from hugeplan.lint.output import as_json, as_sarif, as_text
 from hugeplan.planner.pages import base_page_sizes, canonical_architecture
 from hugeplan.planner.units import parse_iec_bytes, parse_page_size
@@ -32,16 +33,21 @@ examples:
   hugeplan lint /etc/default/grub /etc/sysctl.d/*.conf
   hugeplan lint --kernel 5.14 --numa-nodes 2 /proc/cmdline
   hugeplan lint --fix statefulset.yaml postgresql.conf
+  hugeplan lint deploy/                     # what hugeplan artifacts wrote, or a folder of manifests
   kubectl get statefulset db -o yaml | hugeplan lint -
 """
 MAX_BYTES: Final = 4 * 2**20
+MAX_FILES: Final = 2000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``lint``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a file to check; - reads standard input")
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE",
+        help="a file to check; of a folder, every file below it that the linter knows; - reads standard input",
+    )  # fmt: skip
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="what to print")
     parser.add_argument("--fix", action="store_true", help="write the fixed files in place")
     parser.add_argument("--diff", action="store_true", help="print what --fix would change")
@@ -56,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the report; 1 when a rule is broken that makes a file wrong."""
     context = context_of(arguments)
-    reports = lint([_source(name) for name in arguments.files], context)
+    reports = lint([source for name in arguments.files for source in _sources(name, context)], context)
     if arguments.format == "json":
         print(json.dumps(as_json(reports), indent=2, ensure_ascii=False))
     elif arguments.format == "sarif":
@@ -112,6 +118,43 @@ def numa_nodes(text: str) -> tuple[int, ...]:
     if re.fullmatch(r"\d{1,4}(,\d{1,4})+", text.strip()):
         return tuple(sorted({int(part) for part in text.split(",")}))
     raise InputError(f"--numa-nodes: {text!r} is not valid; expected a number from 1 to 1024, or ids such as 0,1,8")
+
+
+def _sources(name: str, context: Context) -> list[Source]:
+    """The file of that name, or the files of a folder that are of a kind the linter knows."""
+    folder = Path(name)
+    if name == "-" or not folder.is_dir():
+        return [_source(name)]
+    paths = []
+    for path in folder.rglob("*"):
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts[:-1]):
+            paths.append(path)
+        if len(paths) > MAX_FILES:
+            raise InputError(f"{name}: more than {MAX_FILES} files; name a folder with fewer, or the files themselves")
+    known = [source for path in sorted(paths) if (source := _known(path, context)) is not None]
+    if not known:
+        raise InputError(f"{name}: none of the {len(paths)} files in this folder is of a kind that the linter knows")
+    if left_out := len(paths) - len(known):
+        sys.stderr.write(f"hugeplan lint: {name}: {left_out} of {len(paths)} files are of no kind that it knows\n")
+    return known
+
+
+def _known(path: Path, context: Context) -> Source | None:
+    """A file of a folder; None where it is of no kind that the linter knows, or is no text of a few MiB."""
+    try:
+        data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b"\0"
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    if b"\0" in data:
+        return None
+    try:
+        source = Source(str(path), decode_text(data, str(path)))
+        read_source(source, context)
+    except (UnknownKindError, InputError):
+        return None
+    except ValueError:
+        return source  # of a known kind and damaged: the report says how
+    return source
 
 
 def _source(name: str) -> Source:

@@ -61,6 +61,39 @@ def test_fix_keeps_the_line_ends_of_the_file(capsys: pytest.CaptureFixture[str],
     assert path.read_bytes() == b"shared_buffers = 8GB\r\nhuge_pages = on\r\nhuge_page_size = 2MB\r\n"
 
 
+def test_a_folder_is_the_files_in_it_that_the_linter_knows(
+    capsys: pytest.CaptureFixture[str], wrong_file: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "postgresql.conf").write_text("shared_buffers = 8GB\nhuge_pages = on\n")
+    (tmp_path / "README.md").write_text("# What these files are for\n\nRead them in order.\n")
+    (tmp_path / "picture").write_bytes(b"\x89PNG\x00\xff")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "cmdline").write_text(WRONG)
+    status, out, err = run(capsys, str(tmp_path))
+    assert status == 1
+    assert f"{wrong_file}:1: wrong: hugepages=8 comes before hugepagesz=1G" in out
+    assert "postgresql.conf" in out
+    assert ".git" not in out
+    assert err == f"hugeplan lint: {tmp_path}: 2 of 4 files are of no kind that it knows\n"
+    assert run(capsys, "--fix", str(tmp_path))[0] == 1
+    assert wrong_file.read_text() == "quiet hugepagesz=1G hugepages=8\n"
+
+
+def test_a_folder_without_such_a_file_is_wrong_input(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "poem").write_text("roses are red\n")
+    status, out, err = run(capsys, str(tmp_path))
+    assert (status, out) == (2, "")
+    assert "none of the 1 files in this folder is of a kind that the linter knows" in err
+
+
+def test_a_damaged_file_of_a_folder_is_not_passed_over(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nspec: [unclosed\n")
+    status, out, _ = run(capsys, str(tmp_path))
+    assert status == 2
+    assert "pod.yaml" in out
+
+
 def test_sarif_says_what_was_not_read() -> None:
     """A log without results must not pass for a clean file."""
     (run_,) = as_sarif(lint([Source("a poem", "roses are red\n"), Source("cmdline", "quiet root=/dev/sda1\n")]), "0")[

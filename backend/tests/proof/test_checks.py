@@ -222,3 +222,23 @@ def test_the_kubelet_knows_the_pool(capacity: Any, state: State) -> None:
     report["sample"]["kubelet"] = {"started_at": "x", "capacity": value}
     found = replace(found, pools=tuple(p for p in found.pools if p.page_bytes == M2))
     assert states(found, report)[1]["verify_kubelet"] is state
+
+
+@pytest.mark.parametrize(
+    ("version", "words", "fix"),
+    [
+        ("15.4", "The plan is for version 17, the server is version 15.4.", "version 15.4"),
+        ("17.6", "its settings are not the plan's.", "plan again"),
+        (None, "or its version is not 17", "plan again"),
+    ],
+)
+def test_other_pages_of_an_older_version_are_not_blamed_on_settings(version: str | None, words: str, fix: str) -> None:
+    found, report = good()
+    segment = server_of(report)["segments"][0]
+    segment["bytes"] -= 40 * M2
+    server_of(report)["version"] = version
+    verdict = verify(found, Observation(report["inventory"], report["sample"]))
+    (finding,) = [one for one in verdict.findings if one.code == "verify_engine"]
+    assert finding.state is State.ATTENTION
+    assert words in finding.reason
+    assert fix in (finding.fix or "")

@@ -129,12 +129,37 @@ def _backing(instance: InstancePlan, server: Server) -> Finding:
             BACKING,
             name,
             f"It maps {pages} pages of {planned}, {planned_pages} are planned",
-            f"The difference is beyond the rule's error of {error}: its settings are not the plan's.",
-            "Write the plan's settings, or plan again with the server's.",
+            *_why_other_pages(instance, server),
             evidence=(pid, measured("pages mapped", pages)),
         )
     mapped = f"It maps {counted_pages(pages, instance.page_bytes or 0)}." if pages else "Its mappings are huge."
     return ok(BACKING, name, f"It runs on pages of {planned}", mapped, evidence=(pid, measured("pages mapped", pages)))
+
+
+def _why_other_pages(instance: InstancePlan, server: Server) -> tuple[str, str]:
+    """Reason and fix where a server maps another number of pages: its version first, then its settings."""
+    beyond = f"The difference is beyond the rule's error of {instance.demand.error_pages}"
+    planned, real = instance.demand.version, server.get("version")
+    again = "Write the plan's settings, or plan again with the server's."
+    if planned is None:
+        return f"{beyond}: its settings are not the plan's.", again
+    if real is None:
+        return (
+            f"{beyond}: its settings are not the plan's, or its version is not {planned}, which was planned for.",
+            again,
+        )
+    if _is_version(planned, str(real)):
+        return f"{beyond}: its settings are not the plan's.", again
+    return (
+        f"The plan is for version {planned}, the server is version {real}. Versions divide their shared memory "
+        "differently, so this says nothing about its settings.",
+        f"Give the instance version {real} in the scenario, and plan again.",
+    )
+
+
+def _is_version(planned: str, real: str) -> bool:
+    """Whether a version is the planned one, as far as both are given: 18.1 is 18."""
+    return all(one == other for one, other in zip(planned.split("."), real.split("."), strict=False))
 
 
 def check_limits(plan: Plan, observed: Observation) -> Iterable[Finding]:
