@@ -279,6 +279,8 @@ def suite_environment() -> dict[str, str]:
     }
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
     environment["TZ"] = "UTC"
+    # Suites side by side take turns with the machine's pools; a benchmark or a server has them for a minute or two.
+    environment["HUGEPLAN_HUGE_PAGES_LOCK_SECONDS"] = "600"
     # make passes these on to every recipe; an inner make would wait for a job server that is gone.
     for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
         environment.pop(name, None)

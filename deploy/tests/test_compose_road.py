@@ -24,6 +24,7 @@ from test_compose import load
 
 from hugeplan.cli.secrets import ENROLMENT_TOKEN_FILE
 from hugeplan.embedded import TEST_SETTINGS, running
+from hugeplan_agent.pool_reservation import reservation
 
 BIN = Path(sys.executable).parent
 
@@ -57,12 +58,20 @@ def database(tmp_path: Path) -> Iterator[str]:
         yield server.url("hugeplan")
 
 
+@pytest.fixture
+def pools() -> Iterator[None]:
+    """The machine's pools: a benchmark takes free pages, and another suite's test may have reserved some."""
+    with reservation():
+        yield
+
+
 def environment_of(service: dict[str, Any], **different: str) -> dict[str, str]:
     """A service's variables, but for the addresses that only exist between containers."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("HUGEPLAN_")}
     return {**clean, **service["environment"], **different}
 
 
+@pytest.mark.usefixtures("pools")
 def test_an_unattended_agent_enrols_and_its_node_appears(tmp_path: Path, database: str, port: int) -> None:
     services = load()["services"]
     database_dir, enrolment_dir = tmp_path / "database-secret", tmp_path / "enrolment-secret"

@@ -142,12 +142,16 @@ export class HugeplanServer {
     return (await readFile(join(this.folder, `${name}.token`), "utf8")).trim();
   }
 
-  /** A real agent on this machine: it observes, runs a quick benchmark, and sends its report. */
+  /**
+   * A real agent on this machine: it observes, runs a quick benchmark, and sends its report. It waits for tests of
+   * other suites that have the machine's huge page pools, as the benchmark would take their pages.
+   */
   async runAgent(): Promise<void> {
     await run(
-      command("hugeplan-agent"),
+      command("python"),
       [
-        "once",
+        join(HOUSE, "deploy/suites/with_pools.py"),
+        ...[command("hugeplan-agent"), "once"],
         ...["--server", this.url, "--token-file", join(this.folder, "agent.token")],
         ...["--spool-dir", join(this.folder, "agent"), "--measure", "quick"],
         ...["--tlbbench", join(HOUSE, "agent/build/tlbbench")],

@@ -25,6 +25,7 @@ import pytest
 from clone_images import built_images
 from container_rig import Project, RigError
 from dockerfile_replay import replay
+from hugeplan_agent.pool_reservation import reservation
 
 
 def until(is_true: Callable[[], bool], seconds: float, what: str) -> None:
@@ -88,8 +89,15 @@ def service(images: Project | str) -> Service:
     """The project with everything up."""
     if isinstance(images, str):
         pytest.skip(images)
-    images.engine.up(images.services, images.name)
-    return Service(images)
+    made = Service(images)
+    # The agent measures as soon as it runs, and would take pages that another suite's test has reserved.
+    with reservation():
+        images.engine.up(images.services, images.name)
+        until(made.answers, 120, "the service")
+        made.login()
+        until(lambda: len(made.nodes()) == 1, 120, "the node")
+        until(lambda: made.nodes()[0]["latest_run_id"] is not None, 400, "its run")
+    return made
 
 
 def test_a_fresh_clone_comes_up_and_a_login_link_opens_it(service: Service) -> None:

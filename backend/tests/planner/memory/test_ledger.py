@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -142,6 +144,16 @@ class TestKernel:
 
     def test_given_when_measured(self) -> None:
         assert [c.bytes for c in kernel_claims(node_of(GIB, 3 * GIB, kernel=400 * MIB))] == [100 * MIB, 300 * MIB]
+
+    def test_a_measured_kernel_is_not_explained_as_a_share_of_memory(self) -> None:
+        assumed = kernel_claims(node_of(64 * GIB, kernel=None))[0].explanation
+        measured_node = replace(node_of(64 * GIB, kernel=400 * MIB), kernel_used_source=Source.MEASURED)
+        measured = kernel_claims(measured_node)[0].explanation
+        assert assumed is not None
+        assert measured is not None
+        assert "2 % of MemTotal" in assumed.formula
+        assert "2 %" not in f"{measured.formula} {measured.reference}"
+        assert measured.reference == "unreclaimable slab, kernel stacks and per-CPU memory of the sample"
 
 
 class TestStructPages:

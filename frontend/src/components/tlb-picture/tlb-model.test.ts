@@ -47,6 +47,10 @@ describe("tlbPicture", () => {
     expect(model.rows.map((row) => row.label)).toEqual(["L1 data", "L2 unified"]);
     expect(model.rows[0]?.cells[2]).toBeNull();
   });
+  it("takes a size that is not listed for absent only where a whole list of the level is known", () => {
+    // L2 is listed by CPUID, which names every size that has entries; L1 was measured size by size.
+    expect(model.rows.map((row) => row.isListedWhole)).toEqual([false, true]);
+  });
   it("makes widths follow the logarithm of the entries", () => {
     expect(model.rows[1]?.cells[0]?.width).toBe(1);
     expect(model.rows[0]?.cells[1]?.width).toBeCloseTo(Math.log2(33) / 12);

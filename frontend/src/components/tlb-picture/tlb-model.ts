@@ -22,8 +22,10 @@ export interface TlbRow {
   level: number;
   kind: string;
   label: string;
-  /** One cell per page size of the picture; null where the level has no entries of that size. */
+  /** One cell per page size of the picture; null where nothing is listed for the level and the size. */
   cells: (TlbBox | null)[];
+  /** Whether a size that is not listed has no entries: CPUID and the catalogue list all sizes, a measurement does not. */
+  isListedWhole: boolean;
 }
 
 export interface TlbPictureModel {
@@ -101,10 +103,12 @@ export function tlbPicture(input: {
   const rows = keys.map((key) => {
     const [levelText = "1", kind = "data"] = key.split(":");
     const number = Number(levelText);
+    const listed = input.levels.filter((level) => level.level === number && level.kind === kind);
     return {
       level: number,
       kind,
       label: `L${levelText} ${kindLabel(kind)}`,
+      isListedWhole: listed.some(({ source }) => source === "cpuid" || source === "catalogue"),
       cells: pageSizes.map((pageBytes): TlbBox | null => {
         const found = levels.find(
           (level) => level.level === number && level.kind === kind && level.page_bytes === pageBytes,

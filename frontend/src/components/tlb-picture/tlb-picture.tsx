@@ -9,6 +9,9 @@ import { formatBytes, formatBytesExact, formatNs } from "@/lib/units";
 import { entriesText, fractureSentence, type TlbBox, type TlbPictureModel, waysLabel } from "./tlb-model";
 import classes from "./tlb-picture.module.css";
 
+const NOT_LISTED =
+  "These entries were not measured, and neither CPUID nor the catalogue lists this level of the processor.";
+
 interface TlbPictureProps {
   model: TlbPictureModel;
   basePageBytes: number;
@@ -53,6 +56,7 @@ export function TlbPicture({ model, basePageBytes }: TlbPictureProps) {
                 <Cell
                   key={`${row.label}:${pageBytes}`}
                   box={box}
+                  isListedWhole={row.isListedWhole}
                   color={color}
                   cracked={isCracked(pageBytes)}
                 />
@@ -65,8 +69,14 @@ export function TlbPicture({ model, basePageBytes }: TlbPictureProps) {
   );
 }
 
-function Cell({ box, color, cracked }: { box: TlbBox | null; color: string; cracked: boolean }) {
-  if (!box) return <div className={`${classes.cell} ${classes.none}`}>No entries of this size</div>;
+function Cell(props: { box: TlbBox | null; isListedWhole: boolean; color: string; cracked: boolean }) {
+  const { box, isListedWhole, color, cracked } = props;
+  if (!box)
+    return (
+      <div className={`${classes.cell} ${classes.none}`}>
+        {isListedWhole ? "No entries of this size" : <Unknown why={NOT_LISTED} />}
+      </div>
+    );
   const ways = waysLabel(box.level.ways);
   return (
     <div className={classes.cell}>

@@ -39,14 +39,27 @@ export function inputRows(plan: Plan): InputRow[] {
   return [...rows.values()].sort((a, b) => rank(a) - rank(b) || a.of.localeCompare(b.of));
 }
 
+/** The card's one sentence. What is unknown in a row, a note or a finding is never called known. */
+export function inputsTitle(plan: Plan): string {
+  const rows = inputRows(plan);
+  const assumed = rows.filter(({ source }) => source === "assumed").length;
+  const unknown = plan.unknowns.length + rows.filter(({ source }) => source === "unknown").length;
+  const undecided = plan.findings.filter(({ state }) => state === "unknown").length;
+  if (assumed + unknown > 0)
+    return `The plan rests on ${count(assumed, "assumed input", "assumed inputs")}, and ${unknown} ${unknown === 1 ? "is" : "are"} unknown.`;
+  if (undecided > 0)
+    return `Every input is measured, observed or given, but ${count(undecided, "finding is", "findings are")} unknown.`;
+  return "Every input is measured, observed or given.";
+}
+
+function count(number: number, one: string, many: string): string {
+  return `${number} ${number === 1 ? one : many}`;
+}
+
 /** Where each number comes from: a table, never prose. */
 export function InputsCard({ plan }: { plan: Plan }) {
   const rows = inputRows(plan);
-  const assumed = rows.filter(({ source }) => source === "assumed").length;
-  const title =
-    plan.unknowns.length + assumed === 0
-      ? "Every input is measured, observed or given."
-      : `The plan rests on ${assumed} assumed inputs, and ${plan.unknowns.length} are unknown.`;
+  const title = inputsTitle(plan);
   return (
     <div id="inputs">
       <QuestionCard title={title}>
