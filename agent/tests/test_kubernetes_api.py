@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from hugeplan_agent.collectors import kubernetes_node
+from hugeplan_agent.collectors import kubelet, kubernetes_node
 from hugeplan_agent.host import Host
 from hugeplan_agent.kubernetes_api import METADATA_ALONE, KubernetesApi, NotToldError
 
@@ -104,6 +104,10 @@ def api(server: ApiServer, account: Path, clock: Clock) -> KubernetesApi:
 def listed(*uids: str, following: str | None = None) -> Answer:
     items = [{"metadata": {"uid": uid, "namespace": "shop", "name": f"pod-{uid}"}} for uid in uids]
     return 200, {"metadata": {"continue": following} if following else {}, "items": items}, {}
+
+
+def configured(hard: str) -> Answer:
+    return 200, {"kubeletconfig": {"evictionHard": {"memory.available": hard}}}, {}
 
 
 def refusal(status: int, **headers: str) -> Answer:
@@ -221,3 +225,25 @@ def test_pods_are_listed_when_a_new_one_appears_and_not_more_often(
     server.script.append(refusal(403))
     assert kubernetes_node.pod_names(host, {}, {"c"})["a"], "what was known stays"
     assert "403" in (kubernetes_node.pods_note(host) or "")
+
+
+def test_the_kubelets_configuration_is_asked_for_again_when_a_new_kubelet_runs(
+    api: KubernetesApi, server: ApiServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A restart is how a drop-in comes into force: ten minutes of the previous configuration would be wrong."""
+    host = Host(tmp_path)
+    host.kept("kubernetes api")["client"] = api
+    now = [5000.0]
+    monkeypatch.setattr("hugeplan_agent.collectors.kubelet.time.monotonic", lambda: now[0])
+    server.script += [configured("100Mi"), configured("200Mi"), configured("300Mi")]
+
+    def hard(*running: int) -> str:
+        told = kubelet._configuration_of_api(host, (running[0], running[1]), [])
+        assert told is not None
+        return str(told["evictionHard"]["memory.available"])
+
+    assert hard(1, 10) == hard(1, 10) == "100Mi"
+    assert hard(2, 20) == "200Mi"
+    now[0] += kubernetes_node.CONFIGZ_SECONDS
+    assert hard(2, 20) == "300Mi"
+    assert len(server.asked) == 3

@@ -142,7 +142,7 @@ def collect(host: Host) -> Fragment:
     }
     if kubernetes_node.is_offered(os.environ):
         known.update(_from_api(host, notes))
-        told = _configuration_of_api(host, notes)
+        told = _configuration_of_api(host, (process.pid, process.start_time_ticks), notes)
         if told is not None:
             config, source = told, "api"
     return Fragment(
@@ -174,12 +174,16 @@ def _from_api(host: Host, notes: list[str]) -> dict[str, Any]:
     return {"version": version, "capacity": capacity, "allocatable": allocatable, "resources_source": "api"}
 
 
-def _configuration_of_api(host: Host, notes: list[str]) -> dict[str, Any] | None:
-    """The configuration that the kubelet runs with, all files and flags merged; None when it is not told."""
+def _configuration_of_api(host: Host, running: tuple[int, int | None], notes: list[str]) -> dict[str, Any] | None:
+    """The configuration that the kubelet runs with, all files and flags merged; None when it is not told.
+
+    ``running`` tells one kubelet from the next: a new one has read its configuration anew and is asked at once.
+    """
     kept = host.kept("kubelet configz")
     now = time.monotonic()
-    if "asked_at" not in kept or now - kept["asked_at"] >= kubernetes_node.CONFIGZ_SECONDS:
-        kept["asked_at"] = now
+    is_new = kept.get("kubelet") != running
+    if is_new or now - kept["asked_at"] >= kubernetes_node.CONFIGZ_SECONDS:
+        kept["asked_at"], kept["kubelet"] = now, running
         try:
             found = kubernetes_node.configz(kubernetes_node.api_of(host, os.environ))
         except kubernetes_node.NotToldError as error:

@@ -43,6 +43,27 @@ def test_the_first_lines_say_what_to_do_and_what_was_read() -> None:
     assert done.returncode == 5  # a finding says wrong
 
 
+def test_a_byte_order_mark_before_the_list_changes_nothing() -> None:
+    text = listing(*SMALL)
+    assert plan(b"\xef\xbb\xbf" + text.encode()).stdout == plan(text).stdout
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Node\nkind: List\n",
+        "---\napiVersion: v1\nkind: Node\n---\napiVersion: v1\nkind: Pod\n",
+        "NAMESPACE   NAME    READY   STATUS\ndefault     pg-0    1/1     Running\n",
+        "NAME   STATUS   ROLES    AGE\nn1     Ready    <none>   1d\n",
+    ],
+)
+def test_kubectls_yaml_and_tables_are_told_the_option_that_is_missing(text: str) -> None:
+    done = plan(text)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "use -o json" in done.stderr
+
+
 def test_json_holds_the_same() -> None:
     done = plan(listing(*SMALL), "--json")
     document = json.loads(done.stdout)

@@ -49,6 +49,8 @@ _BETWEEN: Final = re.compile(rb"(?:[\s,]|\xef\xbb\xbf)*")
 _DEPTH_MAX: Final = 8
 _PROBLEMS_MAX: Final = 20
 _KUBERNETES_HEAD: Final = re.compile(rb'"kind"\s*:\s*"([A-Za-z]*List|Node|Pod)"')
+#: What kubectl prints without ``-o json``: a scenario has neither an apiVersion nor a heading in capitals.
+_KUBECTL_TEXT: Final = re.compile(rb"(?:---\s*)?apiVersion:|(?:NAMESPACE +)?NAME +[A-Z]")
 
 
 @dataclass(slots=True)
@@ -67,8 +69,13 @@ class Read:
 
 
 def looks_like_kubernetes(data: bytes) -> bool:
-    """Whether the start or the end of a JSON document names a list, a node or a pod. kubectl prints ``kind`` last."""
-    head = data[:2048].lstrip()
+    """Whether the start or the end of a JSON document names a list, a node or a pod. kubectl prints ``kind`` last.
+
+    So do kubectl's YAML and its table, which the reader then refuses with the option that it wants.
+    """
+    head = data[:2048].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if _KUBECTL_TEXT.match(head):
+        return True
     if not head.startswith((b"{", b"[")):
         return False
     return b'"apiVersion"' in data[:65536] and (
