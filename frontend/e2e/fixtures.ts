@@ -16,8 +16,10 @@ interface Watch {
 
 interface TestFixtures {
   watch: Watch;
-  /** A page that is signed in. */
+  /** A page with a session, at no address yet: a test that begins elsewhere does not load the overview first. */
   signedIn: Page;
+  /** A page that is signed in and shows the overview. */
+  overview: Page;
 }
 
 export const test = base.extend<TestFixtures, { fleet: Fleet }>({
@@ -57,7 +59,13 @@ export const test = base.extend<TestFixtures, { fleet: Fleet }>({
   ],
 
   signedIn: async ({ page, fleet }, use) => {
-    await signIn(page, await fleet.server.loginLink());
+    await page.context().addCookies([await fleet.server.sessionCookie()]);
+    await use(page);
+  },
+
+  overview: async ({ signedIn: page, fleet }, use) => {
+    await page.goto(fleet.server.url);
+    await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();
     await use(page);
   },
 });

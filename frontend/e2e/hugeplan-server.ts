@@ -35,6 +35,8 @@ async function freePort(): Promise<number> {
 
 /** A real server on an embedded PostgreSQL of its own, built by the migrations, that serves the built interface. */
 export class HugeplanServer {
+  private session: { name: string; value: string; url: string } | undefined;
+
   private constructor(
     private process: ChildProcess,
     private readonly folder: string,
@@ -136,6 +138,21 @@ export class HugeplanServer {
   async loginLink(): Promise<string> {
     const link = await this.post("/api/v1/login-links", await this.token("admin"), "");
     return `${this.url}/login#token=${String(link.token)}`;
+  }
+
+  /** The cookie of a browser that has signed in as an administrator: the same session for all tests that do not end it. */
+  async sessionCookie(): Promise<{ name: string; value: string; url: string }> {
+    if (this.session) return this.session;
+    const link = await this.post("/api/v1/login-links", await this.token("admin"), "");
+    const answer = await fetch(`${this.url}/api/v1/session`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ token: link.token }),
+    });
+    const [, name, value] = /^([^=]+)=([^;]+)/.exec(answer.headers.get("Set-Cookie") ?? "") ?? [];
+    if (!name || !value) throw new Error(`signing in answered ${answer.status} without a cookie`);
+    this.session = { name, value, url: this.url };
+    return this.session;
   }
 
   async token(name: "admin" | "agent"): Promise<string> {

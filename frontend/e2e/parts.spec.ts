@@ -36,7 +36,7 @@ test.describe("parts of the dashboard that do not arrive", () => {
     expect(await unstyled(page)).toEqual([]);
   });
 
-  test("scripts dropped once are asked for again", async ({ signedIn: page, watch }) => {
+  test("scripts dropped once are asked for again", async ({ overview: page, watch }) => {
     watch.expectErrors(/ERR_FAILED/);
     const dropped = await dropFirst(page, "js");
     await page.evaluate(() => Object.assign(window, { stayed: true }));
@@ -47,7 +47,7 @@ test.describe("parts of the dashboard that do not arrive", () => {
   });
 
   test("a part that an upgraded server no longer has loads the whole page, once", async ({
-    signedIn: page,
+    overview: page,
     watch,
   }) => {
     watch.expectErrors(/404|dynamically imported|could not be loaded/);

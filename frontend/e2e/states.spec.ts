@@ -43,7 +43,7 @@ test.describe("states", () => {
 
   for (const name of ["Evidence", "Compare", "Settings"]) {
     test(`${name}, when it cannot be loaded without a network, comes by itself when the server is back`, async ({
-      signedIn: page,
+      overview: page,
       context,
       watch,
     }) => {
@@ -127,7 +127,7 @@ test.describe("access", () => {
     await expect(page.getByRole("heading", { level: 1, name: "Evidence" })).toBeVisible();
   });
 
-  test("a session that ends leads to the login", async ({ signedIn: page, context, watch }) => {
+  test("a session that ends leads to the login", async ({ overview: page, context, watch }) => {
     watch.expectErrors(/401/);
     await context.clearCookies();
     await page.getByRole("link", { name: "Settings" }).click();
