@@ -1,8 +1,9 @@
 """Runs every test suite of this repository and sums them: `make test`.
 
-Two suites run side by side on two cores; suites that use the same thing of the machine (its huge page pools, its
-network interfaces) run one after the other. What a suite prints goes into `test-results/SUITE.log` of the state folder
-and is shown whole when the suite ends; `--lanes 1` runs one suite at a time and shows its output as it comes.
+Two suites run side by side on two cores, and a third where they wait more than they compute; suites that use the same
+thing of the machine (its huge page pools, its network interfaces) run one after the other. What a suite prints goes
+into `test-results/SUITE.log` of the state folder and is shown whole when the suite ends; `--lanes 1` runs one suite at
+a time and shows its output as it comes.
 
 Each suite runs even if an earlier one failed. A suite that cannot run here is skipped with its reason, and is never
 counted as passed. The last line printed is exactly `N passed, N failed, N skipped`;
@@ -53,6 +54,8 @@ class Suite:
     junit: bool = True
     needs_browser: bool = False
     exclusive: frozenset[str] = frozenset()
+    # Cores that it keeps busy, on average, where it runs alone (what a run prints: its processors over its own time).
+    cores: float = 1.0
 
 
 PYTEST = ("python", "-m", "pytest", "-q", "--color=no", "--junitxml={junit}")
@@ -61,34 +64,35 @@ VITEST = (
 )  # fmt: skip
 PLAYWRIGHT = ("npx", "--no-install", "playwright", "test")
 
-# Suites start in this order, as soon as what they use is free; it keeps both lanes busy to the end. Kubernetes stands
+# Suites start in this order, as soon as what they use is free; it keeps all lanes busy to the end. Kubernetes stands
 # before the backend, whose tests on an API server find it built.
 SUITES = (
     Suite(
         "kubernetes", "deploy", (*PYTEST, "kubernetes/tests"), 900,
-        "deploy/kubernetes/tests", preflight=("kubernetes",), exclusive=SHARED_THINGS,
+        "deploy/kubernetes/tests", preflight=("kubernetes",), exclusive=SHARED_THINGS, cores=0.6,
     ),
     Suite(
         "deploy", "deploy", PYTEST, 1500,
         "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"),
+    ),
+    # Its tests with pools hold the lock of the pools themselves; most of its time it waits for agents that wait.
+    Suite("agent", "agent", PYTEST, 1500, "agent/tests", preflight=("cc",), builds=("agent",), cores=0.45),
+    Suite(
+        "backend", "backend", PYTEST, 2400, "backend/tests", builds=("agent",), exclusive=frozenset({POOLS}),
+        cores=0.85,
     ),
     Suite(
         "browser", "frontend", PLAYWRIGHT, 1800,
         "frontend/playwright.config.ts", preflight=("node", "cc"), builds=("frontend", "agent"), junit=False,
         needs_browser=True, exclusive=frozenset({NETWORK}),
     ),
-    Suite("backend", "backend", PYTEST, 2400, "backend/tests", builds=("agent",), exclusive=frozenset({POOLS})),
-    Suite(
-        "containers", "deploy", (*PYTEST, "containers/tests"), 2400,
-        "deploy/containers/tests", exclusive=frozenset({NETWORK}),
-    ),
     Suite(
         "tlbbench", ".", ("bash", "agent/tlbbench/tests/run.sh"), 1800,
         "agent/tlbbench/tests/run.sh", preflight=("cc",), builds=("agent",), junit=False, exclusive=frozenset({POOLS}),
     ),
     Suite(
-        "agent", "agent", PYTEST, 1500, "agent/tests", preflight=("cc",), builds=("agent",),
-        exclusive=frozenset({POOLS}),
+        "containers", "deploy", (*PYTEST, "containers/tests"), 2400,
+        "deploy/containers/tests", exclusive=frozenset({NETWORK}),
     ),
     Suite(
         "frontend", "frontend", VITEST, 600,
@@ -96,11 +100,19 @@ SUITES = (
     ),
 )  # fmt: skip
 
+# Where three suites wait now and then, two cores have room for a little more than two cores' work.
+ROOM_FOR_WAITS = 1.15
 
-def next_suite(waiting: Iterable[Suite], running: Iterable[Suite]) -> Suite | None:
-    """The first waiting suite that uses nothing that a running one uses; None while there is none."""
+
+def next_suite(waiting: Iterable[Suite], running: Collection[Suite], lanes: int) -> Suite | None:
+    """The first waiting suite that has room and uses nothing that a running one uses; None while there is none.
+
+    A lane is a core: suites that wait more than they compute share one. With one lane there is one suite at a time.
+    """
     taken = frozenset[str]().union(*(suite.exclusive for suite in running))
-    return next((suite for suite in waiting if not suite.exclusive & taken), None)
+    room = lanes * ROOM_FOR_WAITS - sum(suite.cores for suite in running)
+    fits = (suite for suite in waiting if not running or (lanes > 1 and suite.cores <= room))
+    return next((suite for suite in fits if not suite.exclusive & taken), None)
 
 
 class StoppedError(Exception):
@@ -119,6 +131,8 @@ class Runner:
         self._starting = threading.Lock()
         self._building = threading.Lock()
         self._built: dict[str, int | None] = {}
+        # What each suite's processes took of all cores. Far below the suite's own time: it waits, and may share a lane.
+        self.processor_seconds: dict[str, float] = {}
 
     def log(self, suite: Suite) -> Path:
         """The file with all that a suite printed."""
@@ -203,6 +217,9 @@ class Runner:
                 if self.shows_output:
                     sys.stdout.buffer.write(chunk)
                     sys.stdout.buffer.flush()
+        used_seconds = processor_seconds(process.pid)
+        if used_seconds is not None:
+            self.processor_seconds[log.stem] = self.processor_seconds.get(log.stem, 0.0) + used_seconds
         status = process.wait()
         timer.cancel()
         stop_group(process)
@@ -217,6 +234,16 @@ class Runner:
             self.stopped = True
         stop_groups(tuple(self.running))
         end_marked(self.environment[MARK])
+
+
+def processor_seconds(pid: int) -> float | None:
+    """User and system time of a child that ends, and of all that it waited for; None when that cannot be read."""
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # its entry in /proc stays until it is waited for
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def stop_group(process: subprocess.Popen[bytes]) -> None:
@@ -281,14 +308,16 @@ def suite_environment() -> dict[str, str]:
     environment["TZ"] = "UTC"
     # Suites side by side take turns with the machine's pools; a benchmark or a server has them for a minute or two.
     environment["HUGEPLAN_HUGE_PAGES_LOCK_SECONDS"] = "600"
+    # Without compiled modules each of the hundred processes that the suites start compiles 400 sources again.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     # make passes these on to every recipe; an inner make would wait for a job server that is gone.
     for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
         environment.pop(name, None)
     return environment
 
 
-def report(results: Mapping[str, tuple[SuiteResult, float]]) -> SuiteResult:
-    """Print what failed and what was skipped, a line a suite, and return the sum."""
+def report(results: Mapping[str, tuple[SuiteResult, float]], used_seconds: Mapping[str, float]) -> SuiteResult:
+    """Print what failed and what was skipped, a line per suite, and return the sum."""
     total = SuiteResult()
     print("\n==== results ====")
     for name, (result, _) in results.items():
@@ -298,7 +327,9 @@ def report(results: Mapping[str, tuple[SuiteResult, float]]) -> SuiteResult:
         for line in result.failures:
             print(f"FAIL {name}: {line}")
     for name, (result, seconds) in results.items():
-        print(f"{name:<10} {seconds:6.1f} s  {result.passed:5} ok {result.failed:5} bad {result.skipped:5} left out")
+        counts = f"{result.passed:5} ok {result.failed:5} bad {result.skipped:5} left out"
+        used = f"{used_seconds[name]:6.1f}" if name in used_seconds else "     ?"
+        print(f"{name:<10} {seconds:6.1f} s  {used} s of processors  {counts}")
         total += result
     return total
 
@@ -321,7 +352,7 @@ def run_all(runner: Runner, suites: Sequence[Suite], lanes: int) -> dict[str, tu
 
     try:
         while waiting or running:
-            while len(running) < lanes and (suite := next_suite(waiting, running.values())):
+            while suite := next_suite(waiting, running.values(), lanes):
                 waiting.remove(suite)
                 running[suite.name] = suite
                 if runner.shows_output:
@@ -358,7 +389,7 @@ def main() -> int:
     parser.add_argument("--state-dir", type=Path, default=HOUSE / ".state")
     parser.add_argument(
         "--lanes", type=int, choices=range(1, 9), metavar="N", default=min(2, os.cpu_count() or 1),
-        help="suites that run side by side (1 to 8; default: 2, on one core 1)",
+        help="cores that suites share side by side (1 to 8; default: 2, on one core 1)",
     )  # fmt: skip
     parser.add_argument("suites", nargs="*", help=f"only these: {', '.join(suite.name for suite in SUITES)}")
     arguments = parser.parse_args()
@@ -380,7 +411,7 @@ def main() -> int:
 
     provision.install_missing(runner.results_dir / "provision.log", {suite.name for suite in chosen})
     results = run_all(runner, chosen, lanes)
-    total = report(results)
+    total = report(results, runner.processor_seconds)
     print(f"{'all':<10} {time.monotonic() - started:6.1f} s  in {lanes} {'lane' if lanes == 1 else 'lanes'}")
     print(total.closing_line(), flush=True)
     return 1 if total.failed else 0

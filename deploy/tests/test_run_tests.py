@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,13 @@ class TestRunner:
         assert runner.run(shell(script)).closing_line() == "1 passed, 0 failed, 0 skipped"
         until(lambda: not lives(int(pid_file.read_text())), "the end of what was left behind")
 
+    def test_the_time_of_processors_is_told_apart_from_waiting(self, runner: Runner) -> None:
+        works = "timeout 0.6 bash -c 'while :; do :; done'; echo '1 passed, 0 failed'"
+        runner.run(shell(works, name="works"))
+        runner.run(shell("sleep 0.6; echo '1 passed, 0 failed'", name="waits"))
+        assert runner.processor_seconds["works"] > 0.1
+        assert runner.processor_seconds["waits"] < 0.1
+
 
 class TestLanes:
     def test_two_suites_run_side_by_side(self, runner: Runner, tmp_path: Path) -> None:
@@ -122,10 +130,17 @@ class TestLanes:
 
     def test_the_first_suite_whose_things_are_free_is_next(self) -> None:
         pools, network, neither = (shell("", 1, name, *things) for name, *things in [("p", POOLS), ("n", NETWORK), "x"])
-        assert next_suite([pools, network], []) == pools
-        assert next_suite([pools, network], [pools]) == network
-        assert next_suite([pools, network], [pools, network]) is None
-        assert next_suite([pools, neither], [pools, network]) == neither
+        assert next_suite([pools, network], [], 3) == pools
+        assert next_suite([pools, network], [pools], 3) == network
+        assert next_suite([pools, network], [pools, network], 3) is None
+        assert next_suite([pools, neither], [pools, network], 3) == neither
+
+    def test_suites_that_wait_share_a_core(self) -> None:
+        half, other, whole, two = (replace(SUITE, name=str(cores), cores=cores) for cores in (0.5, 0.4, 1.0, 2.5))
+        assert next_suite([whole, half], [whole, half], 2) == half
+        assert next_suite([half], [whole, half, other], 2) is None
+        assert next_suite([two], [], 2) == two, "what needs more than there is runs alone"
+        assert next_suite([other], [half], 1) is None, "with one lane there is one suite at a time"
 
     def test_output_is_shown_whole_and_in_one_piece(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         quiet = Runner(tmp_path, dict(os.environ), shows_output=False)
@@ -195,7 +210,7 @@ raise SystemExit(run_tests.main())
 def test_suites_that_need_pools_or_a_quiet_network_say_so() -> None:
     """Chromium drops requests when a container's interface comes; pools have one writer."""
     uses = {suite.name: suite.exclusive for suite in SUITES}
-    assert {name for name, things in uses.items() if POOLS in things} == {"backend", "kubernetes", "agent", "tlbbench"}
+    assert {name for name, things in uses.items() if POOLS in things} == {"backend", "kubernetes", "tlbbench"}
     assert {name for name, things in uses.items() if NETWORK in things} == {"browser", "kubernetes", "containers"}
 
 
