@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from functools import cache
+from typing import Any
 
 from conftest import REPOSITORY
 from fastapi import FastAPI
@@ -15,6 +17,12 @@ from hugeplan.settings import Settings
 
 def _fresh() -> FastAPI:
     return create_app(Settings())
+
+
+@cache
+def _document() -> dict[str, Any]:
+    """The service's document, made once: it takes a second or two."""
+    return _fresh().openapi()
 
 
 def test_openapi_document_is_current() -> None:
@@ -33,14 +41,14 @@ def test_problems_reference_is_current() -> None:
 
 
 def test_operation_ids_are_unique_nouns_with_verbs() -> None:
-    document = _fresh().openapi()
+    document = _document()
     ids = [operation["operationId"] for path in document["paths"].values() for operation in path.values()]
     assert len(set(ids)) == len(ids)
     assert all(name.replace("_", "").isalpha() and "_" in name for name in ids)
 
 
 def test_every_operation_answers_problems() -> None:
-    document = _fresh().openapi()
+    document = _document()
     for path in document["paths"].values():
         for operation in path.values():
             content = operation["responses"]["default"]["content"]
@@ -49,7 +57,7 @@ def test_every_operation_answers_problems() -> None:
 
 
 def test_every_reference_of_the_document_resolves() -> None:
-    text = json.dumps(_fresh().openapi())
+    text = json.dumps(_document())
     document = json.loads(text)
     names = set(document["components"]["schemas"])
     used = {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]}
@@ -58,6 +66,6 @@ def test_every_reference_of_the_document_resolves() -> None:
 
 def test_answers_hold_every_field() -> None:
     """Clients are generated from this: a field that may be absent would need a check in every place that reads it."""
-    schemas = _fresh().openapi()["components"]["schemas"]
+    schemas = _document()["components"]["schemas"]
     for name in ("NodeDetail", "RunDetail", "Plan", "PlanPreview", "NodeFacts", "HardwareFacts", "Gain", "Session"):
         assert set(schemas[name]["required"]) == set(schemas[name]["properties"]), name

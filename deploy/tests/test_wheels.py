@@ -85,13 +85,11 @@ def hugeplan(installed: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_the_same_sources_give_the_same_bytes(tmp_path: Path, name: str) -> None:
-    sums = set()
-    for run in ("first", "second"):
-        (tmp_path / run).mkdir()
-        wheel = build(REPOSITORY / name, tmp_path / run)
-        sums.add((wheel.name, hashlib.sha256(wheel.read_bytes()).hexdigest()))
-    assert len(sums) == 1, sums
+def test_the_same_sources_give_the_same_bytes(wheels: Path, tmp_path: Path, name: str) -> None:
+    """Built a second time, in another folder."""
+    again = build(REPOSITORY / name, tmp_path)
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (wheels / again.name, again)]
+    assert digests[0] == digests[1]
 
 
 def test_the_commands_without_a_server_work(installed: Path) -> None:
@@ -126,7 +124,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Path:
     if probe.returncode != 0:
         pytest.skip(f"SKIP: no package index answers: {probe.stderr.strip().splitlines()[-1]}")
     done = subprocess.run(
-        [*pip, "--find-links", str(wheels), f"{wheel}[demo,node]"],
+        # Not compiled here: the few modules that the commands import are compiled as they are.
+        [*pip, "--no-compile", "--find-links", str(wheels), f"{wheel}[demo,node]"],
         capture_output=True, text=True, check=False, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
