@@ -122,6 +122,25 @@ def demos() -> Iterator[list[Demo]]:
             demo.stop(signal.SIGTERM)
 
 
+@pytest.fixture(scope="module")
+def ended_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The state folder of a demo that has ended: a first start makes a database and runs every migration."""
+    demo = Demo(tmp_path_factory.mktemp("ended") / "state", free_port())
+    try:
+        demo.wait()
+    finally:
+        demo.stop(signal.SIGTERM)
+    return demo.state_dir
+
+
+@pytest.fixture
+def state(ended_demo: Path, tmp_path: Path) -> Path:
+    """A copy of it, for tests to which a first start is nothing; its files keep their owner."""
+    copy = tmp_path / "state"
+    subprocess.run(["/bin/cp", "--archive", str(ended_demo), str(copy)], check=True)
+    return copy
+
+
 class TestDemo:
     def test_first_and_second_start(self, tmp_path: Path, demos: list[Demo]) -> None:
         state = tmp_path / "state"
@@ -157,10 +176,10 @@ class TestDemo:
         assert second.stop(signal.SIGTERM) == 0
         assert postgres_of(state) == []
 
-    def test_the_link_is_shown_to_no_file(self, tmp_path: Path) -> None:
+    def test_the_link_is_shown_to_no_file(self, state: Path) -> None:
         port = free_port()
         process = subprocess.Popen(
-            [sys.executable, "-m", "hugeplan.cli", "demo", "--state-dir", str(tmp_path / "s"), "--port", str(port)],
+            [sys.executable, "-m", "hugeplan.cli", "demo", "--state-dir", str(state), "--port", str(port)],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -178,8 +197,8 @@ class TestDemo:
         assert "is not a folder of our own" in done.stderr
         assert Path(folder).stat().st_mode == before
 
-    def test_a_killed_postgresql_is_started_again(self, tmp_path: Path, demos: list[Demo]) -> None:
-        demo = Demo(tmp_path / "state", free_port())
+    def test_a_killed_postgresql_is_started_again(self, state: Path, demos: list[Demo]) -> None:
+        demo = Demo(state, free_port())
         demos.append(demo)
         demo.wait()
         pid = int((demo.state_dir / "postgresql/postmaster.pid").read_text().split()[0])
@@ -199,15 +218,15 @@ class TestDemo:
         assert demo.stop(signal.SIGTERM) == 0
         assert postgres_of(demo.state_dir) == []
 
-    def test_hang_up_stops_everything(self, tmp_path: Path, demos: list[Demo]) -> None:
-        demo = Demo(tmp_path / "state", free_port())
+    def test_hang_up_stops_everything(self, state: Path, demos: list[Demo]) -> None:
+        demo = Demo(state, free_port())
         demos.append(demo)
         demo.wait()
         assert demo.stop(signal.SIGHUP) == 0
         assert postgres_of(demo.state_dir) == []
 
-    def test_killed_demo_leaves_nothing_running_and_its_data_whole(self, tmp_path: Path, demos: list[Demo]) -> None:
-        killed = Demo(tmp_path / "state", free_port())
+    def test_killed_demo_leaves_nothing_running_and_its_data_whole(self, state: Path, demos: list[Demo]) -> None:
+        killed = Demo(state, free_port())
         demos.append(killed)
         killed.wait()
         killed.stop(signal.SIGKILL)
@@ -217,7 +236,7 @@ class TestDemo:
             time.sleep(0.05)
         left = Path((killed.state_dir / "postgresql.socket").read_text().strip())
         assert left.exists()
-        heir = Demo(tmp_path / "state", free_port())
+        heir = Demo(state, free_port())
         demos.append(heir)
         heir.wait()
         assert not left.exists()
@@ -226,9 +245,9 @@ class TestDemo:
         assert postgres_of(heir.state_dir) == []
 
     def test_second_demo_on_one_folder_is_refused_and_harms_nothing(
-        self, tmp_path: Path, demos: list[Demo], hugeplan: Command
+        self, state: Path, demos: list[Demo], hugeplan: Command
     ) -> None:
-        demo = Demo(tmp_path / "state", free_port())
+        demo = Demo(state, free_port())
         demos.append(demo)
         demo.wait()
         done = hugeplan("demo", "--state-dir", str(demo.state_dir), "--port", str(free_port()))

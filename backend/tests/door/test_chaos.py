@@ -23,17 +23,14 @@ def judge(found: Outcome) -> None:
     assert found.wrong == []
 
 
-def test_kills_under_load_lose_nothing(tmp_path: Path) -> None:
-    judge(kills(tmp_path, server_kills=2, postgres_kills=2, seed=7))
-
-
-def test_kills_go_on_where_they_ended(tmp_path: Path) -> None:
+def test_kills_under_load_lose_nothing_and_go_on_where_they_ended(tmp_path: Path) -> None:
+    """The server is killed twice and PostgreSQL twice, the first victim in a run that ends after it."""
     progress = tmp_path / "progress"
-    for expected in ("1 of 2", "2 of 2"):
+    for expected, seconds in (("1 of 4", 0.05), ("4 of 4", None)):
         folder = tmp_path / expected[0]
         folder.mkdir()
-        found = kills(folder, server_kills=2, postgres_kills=0, seed=7, progress=progress, seconds=0.05)
-        assert found.wrong == []
+        found = kills(folder, server_kills=2, postgres_kills=2, seed=7, progress=progress, seconds=seconds)
+        judge(found)
         assert found.text.startswith(expected)
 
 
