@@ -46,10 +46,12 @@ done
 # suite VARIANT COMMAND...: runs one suite, prints its lines with the variant behind the verdict, and adds up its totals.
 # A suite that ends without totals, or badly without saying what failed, is a failure itself.
 suite() {
-    local variant=$1 output status totals suite_failed
+    local variant=$1 output status totals suite_failed begun=$SECONDS
     shift
     output=$("$@" 2>&1)
     status=$?
+    # Where the time goes: `make test` has a budget of 15 minutes for all suites.
+    [ $((SECONDS - begun)) -lt 2 ] || echo "$variant ${*: -1} took $((SECONDS - begun)) s" | sed "s|$builds/||; s|$home/||"
     printf '%s\n' "$output" | sed -E "s/^(PASS|FAIL|SKIP) /\1 $variant /; /: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped\$/d"
     totals=$(printf '%s\n' "$output" | sed -nE 's/^[a-z_]+: ([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/p' | tail -n 1)
     if [ -z "$totals" ]; then
@@ -65,7 +67,7 @@ suite() {
 
 # build VARIANT TARGETS CC MESON_ARGUMENT...: an existing build folder is used again, so that a second run is quick.
 build() {
-    local variant=$1 targets=$2 cc=$3 folder=$builds/$1 log=$builds/$1.log
+    local variant=$1 targets=$2 cc=$3 folder=$builds/$1 log=$builds/$1.log begun=$SECONDS
     shift 3
     mkdir -p "$builds"
     # A folder that another version of Meson left, or that a broken-off setup left, is made anew.
@@ -78,6 +80,7 @@ build() {
         return 1
     fi
     pass "$variant build without warnings"
+    echo "$variant build took $((SECONDS - begun)) s"
 }
 
 # The programs of $dependent, as targets of ninja.

@@ -12,8 +12,11 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +28,28 @@ GOLDEN = TESTS / "golden"
 
 sys.path.insert(0, str(REPOSITORY / "agent"))  # the standard library only, too
 
-from hugeplan_agent.pool_reservation import reservation  # noqa: E402 - not installed where these suites run first
+from hugeplan_agent import pool_reservation  # noqa: E402 - not installed where these suites run first
 
 
 class Skip(Exception):
     """Raised by a case that cannot run here; its text is the reason."""
+
+
+_held: pool_reservation.Reservation | None = None
+
+
+@contextmanager
+def reservation() -> Iterator[pool_reservation.Reservation]:
+    """The machine's pools, for this process alone until the end of the block. In another such block: that one's."""
+    global _held
+    if _held is not None:
+        yield _held
+        return
+    with pool_reservation.reservation() as _held:
+        try:
+            yield _held
+        finally:
+            _held = None
 
 
 def tlbbench() -> list[str]:
@@ -67,14 +87,23 @@ def validate(made: Any) -> None:
     assert not problems, "the document breaks the schema: " + "; ".join(problems[:5])
 
 
-def schema_problems(made: Any) -> list[str]:
+@cache
+def validator() -> Any:
     try:
         import jsonschema
     except ImportError as missing:
         raise Skip("the Python package jsonschema is not installed") from missing
     schema = json.loads((HOME / "tlbbench.schema.json").read_text(encoding="utf-8"))
-    validator = jsonschema.Draft202012Validator(schema)
-    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(made)]
+    return jsonschema.Draft202012Validator(schema)
+
+
+def schema_problems(made: Any) -> list[str]:
+    return [f"{error.json_path}: {error.message}" for error in validator().iter_errors(made)]
+
+
+def is_valid(made: Any) -> bool:
+    """The same answer, at the first problem."""
+    return bool(validator().is_valid(made))
 
 
 def statuses(made: Any) -> set[str]:
@@ -149,12 +178,24 @@ def temporary() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="tlbbench-")
 
 
-def main(suite: str, cases: list[tuple[str, Callable[[], None]]]) -> None:
-    """Run every case; exits 1 when one failed."""
+def reserves(case: Callable[[], None]) -> Callable[[], None]:
+    """Marks a case in which tlbbench itself reserves pages: it takes the lock of the pools, so the case must not."""
+    case.reserves = True  # type: ignore[attr-defined]
+    return case
+
+
+def main(suite: str, cases: list[tuple[str, Callable[[], None]]], *, measures: bool = False) -> None:
+    """Run every case; exits 1 when one failed.
+
+    What measures takes free pages of any pool. Each case of such a suite therefore waits until no other test, of this
+    repository or another copy, has pages reserved, and lets none reserve meanwhile.
+    """
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     for name, case in cases:
+        begun = time.monotonic()
         try:
-            case()
+            with reservation() if measures and not hasattr(case, "reserves") else nullcontext():
+                case()
         except Skip as reason:
             counts["skipped"] += 1
             print(f"SKIP {suite} {name}: {reason}")
@@ -165,7 +206,10 @@ def main(suite: str, cases: list[tuple[str, Callable[[], None]]]) -> None:
             print(f"FAIL {suite} {name}")
         else:
             counts["passed"] += 1
-            print(f"PASS {suite} {name}")
+            seconds = time.monotonic() - begun
+            print(f"PASS {suite} {name}" + (f" ({seconds:.0f} s)" if seconds >= 3 else ""))
         sys.stdout.flush()
+        if measures:
+            time.sleep(0.2)  # another program that waits for the pools looks for them twenty times per second
     print(f"{suite}: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
     sys.exit(1 if counts["failed"] else 0)

@@ -242,4 +242,4 @@ CASES: list[tuple[str, Callable[[], None]]] = [
 ]
 
 if __name__ == "__main__":
-    suite.main("documents", CASES)
+    suite.main("documents", CASES, measures=True)

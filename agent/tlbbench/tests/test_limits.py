@@ -17,8 +17,6 @@ from pathlib import Path
 
 import suite
 
-from hugeplan_agent.pool_reservation import reservation
-
 MIB = 1 << 20
 POOL_2M = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
 CGROUP_V1 = Path("/sys/fs/cgroup/memory")
@@ -143,7 +141,7 @@ def full_pool(pages: int) -> Iterator[None]:
     """Fills the 2M pool: reserves pages and maps all that are free."""
     if os.geteuid() != 0 or not POOL_2M.is_dir():
         raise suite.Skip("filling a pool needs root and a 2M pool")
-    with reservation() as pool:
+    with suite.reservation() as pool:
         pool.grow(2 * MIB, pages)
         free = int((POOL_2M / "free_hugepages").read_text())
         if free == 0:
@@ -172,7 +170,7 @@ def pages_cleared_on_another_core() -> None:
         raise suite.Skip("needs a second core")
     if os.geteuid() != 0 or not POOL_2M.is_dir():
         raise suite.Skip("reserving pages needs root and a 2M pool")
-    with reservation() as pool:
+    with suite.reservation() as pool:
         pool.grow(2 * MIB, 2)
         if int((POOL_2M / "free_hugepages").read_text()) == 0:
             raise suite.Skip("the kernel found no 2M page")
@@ -202,6 +200,7 @@ def hugetlb_cgroup(limit_bytes: int) -> Iterator[Path]:
             subprocess.run(["umount", place], capture_output=True, check=True)
 
 
+@suite.reserves
 def hugetlb_sigbus_is_named() -> None:
     with hugetlb_cgroup(0) as group:
 
@@ -277,4 +276,4 @@ CASES: list[tuple[str, Callable[[], None]]] = [
 ]
 
 if __name__ == "__main__":
-    suite.main("limits", CASES)
+    suite.main("limits", CASES, measures=True)

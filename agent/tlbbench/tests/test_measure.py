@@ -204,4 +204,4 @@ CASES: list[tuple[str, Callable[[], None]]] = [
 ]
 
 if __name__ == "__main__":
-    suite.main("measure", CASES)
+    suite.main("measure", CASES, measures=True)

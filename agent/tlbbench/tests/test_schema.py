@@ -251,6 +251,16 @@ def places(made: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
+def first_items(made: Any) -> Any:
+    """The document with one item in each list: the others are checked as the first is, and take their time.
+
+    All sections stay: each asks for its part of the document.
+    """
+    if isinstance(made, dict):
+        return {key: value if key == "sections" else first_items(value) for key, value in made.items()}
+    return [first_items(item) for item in made[:1]] if isinstance(made, list) else made
+
+
 def name_of(path: tuple[Any, ...]) -> tuple[str, str]:
     """The field's name, and with that of what holds it."""
     words = [str(key) for key in path if not isinstance(key, int)]
@@ -275,7 +285,7 @@ def wrong_values(field: str, kept: Any) -> dict[str, Any]:
 
 def every_field_is_guarded() -> None:
     """Mutation: no field of a real document can be dropped, become an object, an infinity or a wrong sign unseen."""
-    whole = measured()
+    whole = first_items(measured())
     suite.validate(whole)
     passed = []
     for path in places(whole):
@@ -286,11 +296,11 @@ def every_field_is_guarded() -> None:
         field, full = name_of(path)
         if isinstance(holder, dict) and not MAY_LACK & {field, full}:
             del holder[path[-1]]
-            if not suite.schema_problems(whole):
+            if suite.is_valid(whole):
                 passed.append((".".join(map(str, path)), "dropped"))
         for name, value in wrong_values(field, kept).items():
             holder[path[-1]] = value
-            if full not in MAY_BE.get(name, ()) and not suite.schema_problems(whole):
+            if full not in MAY_BE.get(name, ()) and suite.is_valid(whole):
                 passed.append((".".join(map(str, path)), name))
         holder[path[-1]] = kept
     assert not passed, passed

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "engine/knee.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,22 +19,28 @@ struct sim_way {
 
 struct sim_cache {
     const struct sim_level *level;
-    unsigned sets;
+    unsigned sets, set_bits; /* a power of two: its logarithm, as a division takes longer than the rest of an access */
     struct sim_way *ways;
     uint64_t clock;
 };
 
 static struct sim_cache sim_cache_new(const struct sim_level *level)
 {
-    return (struct sim_cache){
-        .level = level, .sets = level->entries / level->ways, .ways = calloc(level->entries, sizeof(struct sim_way))};
+    struct sim_cache cache = {.level = level,
+                              .sets = level->entries / level->ways,
+                              .ways = calloc(level->entries, sizeof(struct sim_way))};
+
+    while (1u << cache.set_bits < cache.sets)
+        cache.set_bits++;
+    assert(1u << cache.set_bits == cache.sets);
+    return cache;
 }
 
 static unsigned set_of(const struct sim_cache *cache, uint64_t page)
 {
-    uint64_t key = cache->level->hashed ? page ^ (page / cache->sets) ^ (page / cache->sets / cache->sets) : page;
+    uint64_t key = cache->level->hashed ? page ^ (page >> cache->set_bits) ^ (page >> 2 * cache->set_bits) : page;
 
-    return (unsigned)(key % cache->sets);
+    return (unsigned)(key & (cache->sets - 1));
 }
 
 static struct sim_way *choose_victim(struct sim_cache *cache, struct sim_way *set, struct rng *rng)
@@ -59,6 +66,8 @@ static void mark_used(struct sim_cache *cache, struct sim_way *set, struct sim_w
         used->used = ++cache->clock;
         return;
     }
+    if (used->used == 1)
+        return; /* nothing changes: all are never set after an access */
     used->used = 1;
     for (unsigned way = 0; way < cache->level->ways; way++)
         if (set[way].used == 0)
