@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from hugeplan_agent.pool_reservation import ReservationError, reservation
 from rig.binaries import NotAvailableError
 
 _POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
@@ -32,16 +33,24 @@ def reserve(pages: int) -> int:
 
 @contextmanager
 def kept_counts() -> Iterator[None]:
-    """The counts as they were before, whatever happens. NotAvailableError where they may not be changed."""
+    """The counts as they were before, whatever happens, and no other program of this project that writes or measures.
+
+    NotAvailableError where they may not be changed.
+    """
     if not os.access(_POOL / "nr_hugepages", os.W_OK) or os.geteuid() != 0:
         raise NotAvailableError("huge pages can be reserved by root alone")
-    before = count()
-    if before or used():
-        raise NotAvailableError(f"{before} huge pages are reserved here already: they are somebody else's")
-    try:
-        yield
-    finally:
-        reserve(before)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(reservation())
+        except ReservationError as error:
+            raise NotAvailableError(str(error)) from error
+        before = count()
+        if before or used():
+            raise NotAvailableError(f"{before} huge pages are reserved here already: they are somebody else's")
+        try:
+            yield
+        finally:
+            reserve(before)
 
 
 @contextmanager
