@@ -27,6 +27,8 @@ FIXTURES = TESTS / "fixtures"
 GOLDEN = TESTS / "golden"
 
 sys.path.insert(0, str(REPOSITORY / "agent"))  # the standard library only, too
+# Suites side by side take turns with the machine's pools; a benchmark or a server has them for a minute or two.
+os.environ.setdefault("HUGEPLAN_HUGE_PAGES_LOCK_SECONDS", "600")
 
 from hugeplan_agent import pool_reservation  # noqa: E402 - not installed where these suites run first
 
