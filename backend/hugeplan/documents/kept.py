@@ -10,6 +10,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WBITS = zlib.MAX_WBITS | 16
 _COMPRESS_FROM_BYTES = 1024
 _LEVEL = 1
+_BEGINNING_BYTES = 64
 
 
 def _fast() -> Callable[[bytes, int, int], bytes] | None:
@@ -37,10 +38,11 @@ def pack_around(document: bytes, part: bytes, packed_part: bytes) -> bytes:
 
     They are three gzip members after each other, which together are one gzip file.
     """
-    before, found, after = document.partition(part)
-    if not found or not packed_part.startswith(_GZIP_MAGIC):
+    # Looking for the whole of a large part costs as much as compressing it; its beginning is found at once.
+    at = document.find(part[:_BEGINNING_BYTES])
+    if at < 0 or not document.startswith(part, at) or not packed_part.startswith(_GZIP_MAGIC):
         return pack(document)
-    return b"".join((_gzip(before), packed_part, _gzip(after)))
+    return b"".join((_gzip(document[:at]), packed_part, _gzip(document[at + len(part) :])))
 
 
 def unpack(kept: bytes) -> bytes:

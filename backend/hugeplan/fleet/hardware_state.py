@@ -17,6 +17,7 @@ import msgspec
 
 from hugeplan.api.schemas import JsonObject
 from hugeplan.benchmarks.records import granule_of_2m
+from hugeplan.documents.kept import pack, unpack
 from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.hardware.curves import hardware_facts_of
 from hugeplan.planner.model import HardwareFacts
@@ -49,14 +50,38 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class MeasuredState(msgspec.Struct, kw_only=True):
-    """What is kept: the facts, the newest geometry without curves, and the runs that they come from."""
+    """What is kept: the facts, the newest geometry without curves, and the runs that they come from.
+
+    The database holds the facts packed (``hardware_packed``): they are most of it, and PostgreSQL takes several times as long to
+    read and compress them as JSON as the rest of a report takes. Rows of earlier versions hold ``hardware`` itself.
+    """
 
     version: int = HARDWARE_VERSION
     parts: dict[str, Part] = {}
     latest: Part | None = None
     hardware: HardwareFacts | None = None
+    hardware_packed: bytes | None = None
     geometry: JsonObject | None = None
     effective_granule_bytes: int | None = None
+
+
+_facts = msgspec.json.Decoder(HardwareFacts)
+
+
+def packed(state: MeasuredState) -> MeasuredState:
+    """The state as it is written into the database."""
+    if state.hardware is None:
+        return state
+    facts = pack(msgspec.json.encode(state.hardware))
+    return msgspec.structs.replace(state, hardware=None, hardware_packed=facts)
+
+
+def unpacked(state: MeasuredState) -> MeasuredState:
+    """The state with its facts, as it came from the database or not."""
+    if state.hardware_packed is None:
+        return state
+    facts = _facts.decode(unpack(state.hardware_packed))
+    return msgspec.structs.replace(state, hardware=facts, hardware_packed=None)
 
 
 def chosen_parts(runs: Sequence[RankedRun]) -> dict[str, Part]:
@@ -87,7 +112,7 @@ def _is_better(part: Part, than: Part) -> bool:
 def with_run(
     state: MeasuredState, run: RankedRun, document: TlbbenchDocument, made: HardwareFacts | None = None
 ) -> MeasuredState:
-    """The state after a run has arrived: each part that the run says more about is taken from it.
+    """The state after a run has arrived: each part that the run says more about is taken from it. It is unpacked.
 
     ``made`` are the facts of the document, where they were made before.
     """
@@ -101,8 +126,13 @@ def with_run(
         state.latest.ordered_at,
         state.latest.run_id,
     )
+    if state.parts.keys() <= taken.keys():
+        state = msgspec.structs.replace(state, hardware=None, hardware_packed=None)  # nothing of it is used
     changed = msgspec.structs.replace(
-        state, version=HARDWARE_VERSION, parts=state.parts | taken, latest=newest if is_latest else state.latest
+        unpacked(state),
+        version=HARDWARE_VERSION,
+        parts=state.parts | taken,
+        latest=newest if is_latest else state.latest,
     )
     return _with_parts(changed, taken, {run.id: document}, {} if made is None else {run.id: made})
 

@@ -24,7 +24,7 @@ from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.errors import FieldProblem, NotFoundError, invalid_input
 from hugeplan.fleet import repository
 from hugeplan.fleet.facts import IncompleteReportError, node_facts
-from hugeplan.fleet.hardware_state import MeasuredState, chosen_parts, rebuilt
+from hugeplan.fleet.hardware_state import MeasuredState, chosen_parts, packed, rebuilt, unpacked
 from hugeplan.fleet.observation import node_sample
 from hugeplan.fleet.schemas import (
     BootPool,
@@ -139,7 +139,7 @@ async def _with_state(session: ReadSession, node_id: UUID) -> tuple[NodeRow, Nod
 
 def measured_of(state: NodeStateRow) -> MeasuredState:
     """What runs measured on the node."""
-    return MeasuredState() if state.measured is None else msgspec.convert(state.measured, MeasuredState)
+    return MeasuredState() if state.measured is None else unpacked(msgspec.convert(state.measured, MeasuredState))
 
 
 def facts_of(name: str, state: NodeStateRow) -> NodeFacts:
@@ -398,7 +398,7 @@ async def measure_again(session: WriteSession, node_id: UUID) -> None:
                 documents[run_id] = decode(TlbbenchDocument, kept)
         runs = [run for run in runs if run.id not in wanted or run.id in documents]
     measured = rebuilt(runs, documents)
-    await repository.set_measured(session, node_id, msgspec.to_builtins(measured))
+    await repository.set_measured(session, node_id, msgspec.to_builtins(packed(measured)))
     latest = measured.latest.run_id if measured.latest else None
     columns = {"latest_run_id": latest, "effective_granule_bytes": measured.effective_granule_bytes}
     await repository.update_node(session, node_id, columns)

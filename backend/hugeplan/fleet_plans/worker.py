@@ -25,7 +25,7 @@ from hugeplan.documents.decoding import decode
 from hugeplan.documents.report import Inventory, Sample
 from hugeplan.events.records import INSERT_EVENTS, LOCK_EVENTS
 from hugeplan.fleet.facts import IncompleteReportError, node_facts
-from hugeplan.fleet.hardware_state import MeasuredState
+from hugeplan.fleet.hardware_state import MeasuredState, unpacked
 from hugeplan.fleet.selector import NodeSelector, conditions
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.fleet import FleetPlan, plan_fleet
@@ -133,11 +133,15 @@ class Job:
 
     def _hardware(self) -> dict[str | None, HardwareFacts | None]:
         rows = self._data.execute(
-            "SELECT DISTINCT ON (n.machine_type) n.machine_type, s.measured::text FROM nodes n"
-            " JOIN node_states s ON s.node_id = n.id WHERE s.measured IS NOT NULL"
-            " ORDER BY n.machine_type, s.measured -> 'latest' ->> 'ordered_at' DESC, n.id"
+            # The narrow row of its newest run says when a node was measured: its state is large to read.
+            "SELECT newest.machine_type, s.measured::text FROM ("
+            " SELECT DISTINCT ON (n.machine_type) n.machine_type, n.id FROM nodes n"
+            " JOIN runs r ON r.node_id = n.id AND r.id = n.latest_run_id"
+            " ORDER BY n.machine_type, r.ordered_at DESC, n.id"
+            ") AS newest JOIN node_states s ON s.node_id = newest.id WHERE s.measured IS NOT NULL"
         )
-        return {machine: msgspec.json.decode(measured, type=MeasuredState).hardware for machine, measured in rows}
+        decoder = msgspec.json.Decoder(MeasuredState)
+        return {machine: unpacked(decoder.decode(measured)).hardware for machine, measured in rows}
 
     def _store(self, nodes: Sequence[Selected], usable: Sequence[Selected], found: FleetPlan, name: str) -> None:
         lines = {node.id: line for node, line in zip(usable, found.nodes, strict=True)}

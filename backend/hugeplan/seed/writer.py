@@ -19,7 +19,7 @@ from hugeplan.documents.kept import pack
 from hugeplan.documents.report import Report
 from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.fleet.findings.base import PlannedPool
-from hugeplan.fleet.hardware_state import MeasuredState, with_run
+from hugeplan.fleet.hardware_state import MeasuredState, packed, with_run
 from hugeplan.fleet.ingest.in_force import SavedPlans
 from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.fleet.ingest.node_update import Node
@@ -141,7 +141,7 @@ def _add_node(
             **{name: node.columns.get(name) for name in NODE_COLUMNS},
         },
     )
-    measured = node.measured if node.measured.latest else None
+    measured = packed(node.measured) if node.measured.latest else None
     state = {name: node.state[name] for name in ("inventory", "sample", "processes", "collectors", "findings")}
     rows.add("node_states", {"node_id": node.id, "measured": measured, **state})
     for finding in node.findings:

@@ -17,7 +17,7 @@ from hugeplan.events.records import Event
 from hugeplan.fleet.findings import NodeFinding, Observed, findings_of
 from hugeplan.fleet.findings.base import PlannedPool, idle_pages_by_size, pages_by_size
 from hugeplan.fleet.findings.plan_drift import state_of
-from hugeplan.fleet.hardware_state import MeasuredState, with_run
+from hugeplan.fleet.hardware_state import MeasuredState, packed, with_run
 from hugeplan.fleet.ingest.in_force import LABEL, SavedPlans, Verification, labelled_plan, pools_of, verified
 from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.planner.model import HardwareFacts
@@ -110,7 +110,7 @@ class Node:
 
     def _apply_run(self, run: RunRecord, document: TlbbenchDocument, facts: HardwareFacts | None) -> None:
         self.measured = with_run(self.measured, run, document, facts)
-        self.state["measured"] = self.measured
+        self.state["measured"] = packed(self.measured)
         self.columns["latest_run_id"] = self.measured.latest.run_id if self.measured.latest else None
         self.columns["effective_granule_bytes"] = self.measured.effective_granule_bytes
         self._event(run.stored_at, "run_added", text=f"A run of tlbbench {run.command} was stored.")

@@ -21,8 +21,6 @@ from hugeplan.settings import Settings
 
 WRITERS = 2
 MAX_BATCH = 32
-GATHER_SECONDS = 0.001
-"""How long a writer waits for more to come, where more than one came before: each batch costs the same statements."""
 
 
 @dataclass(slots=True)
@@ -31,17 +29,30 @@ class _Waiting:
     answer: asyncio.Future[ReportReceipt]
 
 
+class _Turn:
+    """The turn to read and judge, which a writer passes on once its statements are sent."""
+
+    def __init__(self, lock: asyncio.Lock) -> None:
+        self._lock: asyncio.Lock | None = lock
+
+    def pass_on(self) -> None:
+        """Let the next writer read. Nothing the second time."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+
 class ReportWriter:
     """Stores reports for one process. ``open`` and ``close`` belong to the application's lifespan."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._waiting: deque[_Waiting] = deque()
-        self._wake = asyncio.Condition()
+        self._arrived = asyncio.Event()
+        self._reading = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
         self._plans = SavedPlans()
-        self._last_batch = 0
 
     async def open(self) -> None:
         """Start. The database may be away: connections are made when they are needed."""
@@ -80,36 +91,38 @@ class ReportWriter:
         ConflictError for another report with its id, ForbiddenError for another machine's token.
         """
         waiting = _Waiting(incoming, asyncio.get_running_loop().create_future())
-        async with self._wake:
-            self._waiting.append(waiting)
-            self._wake.notify()
+        self._waiting.append(waiting)
+        self._arrived.set()
         return await waiting.answer
 
     async def _write_forever(self) -> None:
+        """Write batch after batch. One writer reads and judges while the other's statements and commit are under way:
+        what arrives meanwhile is the next batch, so that nobody waits for a batch to fill.
+        """
         while True:
-            async with self._wake:
-                await self._wake.wait_for(lambda: self._waiting)
-            if self._last_batch > 1:
-                # Those whose reports were answered together send their next ones together.
-                await asyncio.sleep(GATHER_SECONDS)
-            batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
-            if not batch:
-                continue  # the other writer took them
-            self._last_batch = len(batch)
+            await self._reading.acquire()
+            turn = _Turn(self._reading)
+            batch: list[_Waiting] = []
             try:
-                await self._write(batch)
+                while not self._waiting:
+                    self._arrived.clear()
+                    await self._arrived.wait()
+                batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
+                await self._write(batch, turn)
             except asyncio.CancelledError:
                 _answer_all(batch, _unavailable())
                 raise
+            finally:
+                turn.pass_on()
 
-    async def _write(self, batch: list[_Waiting]) -> None:
+    async def _write(self, batch: list[_Waiting], turn: _Turn) -> None:
         """Write a batch. Where it fails for one report's sake, each is tried alone, so that only that one fails."""
         try:
-            answers = await self._commit_again([waiting.incoming for waiting in batch])
+            answers = await self._commit_again([waiting.incoming for waiting in batch], turn)
         except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, OSError) as error:
             if _may_pass(error) and len(batch) > 1:
                 for waiting in batch:
-                    await self._write([waiting])
+                    await self._write([waiting], turn)
                 return
             _answer_all(batch, _unavailable())
         except Exception as error:
@@ -117,7 +130,7 @@ class ReportWriter:
                 _answer_all(batch, error)
                 return
             for waiting in batch:
-                await self._write([waiting])
+                await self._write([waiting], turn)
         else:
             for waiting, answer in zip(batch, answers, strict=True):
                 if waiting.answer.done():
@@ -127,20 +140,20 @@ class ReportWriter:
                 else:
                     waiting.answer.set_result(answer)
 
-    async def _commit_again(self, batch: Sequence[Incoming]) -> list[ReportReceipt | Exception]:
+    async def _commit_again(self, batch: Sequence[Incoming], turn: _Turn) -> list[ReportReceipt | Exception]:
         """Commit; on another connection when PostgreSQL has closed this one, as it does when it restarts.
 
         A report is stored once however often it is written, so nothing is lost or doubled by writing it again.
         """
         for _ in range(WRITERS):
             try:
-                return await self._commit(batch)
+                return await self._commit(batch, turn)
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 if _may_pass(error) or isinstance(error, PoolTimeout):
                     raise
-        return await self._commit(batch)
+        return await self._commit(batch, turn)
 
-    async def _commit(self, batch: Sequence[Incoming]) -> list[ReportReceipt | Exception]:
+    async def _commit(self, batch: Sequence[Incoming], turn: _Turn) -> list[ReportReceipt | Exception]:
         assert self._pool is not None
         async with self._pool.connection() as connection:
             work = Batch(connection, batch, self._plans)
@@ -148,6 +161,8 @@ class ReportWriter:
                 # One pipeline for all: BEGIN goes with what is read, COMMIT with what is written.
                 async with connection.pipeline():
                     if await work.write():
+                        # The next batch is read while this one is committed.
+                        turn.pass_on()
                         await connection.commit()
                         break
                     # Another process made one of the nodes in this moment: begin again, now it is there.
