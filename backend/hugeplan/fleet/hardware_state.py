@@ -52,8 +52,8 @@ class Part(msgspec.Struct, frozen=True):
 class MeasuredState(msgspec.Struct, kw_only=True):
     """What is kept: the facts, the newest geometry without curves, and the runs that they come from.
 
-    The database holds the facts packed (``hardware_packed``): they are most of it, and PostgreSQL takes several times as long to
-    read and compress them as JSON as the rest of a report takes. Rows of earlier versions hold ``hardware`` itself.
+    The database holds the facts packed (``hardware_packed``): they are most of it, and reading and compressing them as
+    JSON took PostgreSQL longer than the rest of a report. Rows of earlier versions hold ``hardware`` itself.
     """
 
     version: int = HARDWARE_VERSION

@@ -75,8 +75,9 @@ class Batch:
     async def _read(self) -> tuple[dict[UUID, str | None], dict[tuple[str, UUID], tuple[Any, ...]]]:
         """The tokens, the nodes (locked), and the reports that are stored already."""
         machines = sorted({incoming.machine_id for incoming in self._incoming})
-        with_runs = any(incoming.run_id for incoming in self._incoming)
+        with_runs = sorted({incoming.machine_id for incoming in self._incoming if incoming.run_id})
         execute = self._connection.execute
+        # All are sent together: the lock comes first, and each sees what was committed before it.
         nodes = await execute(statements.LOCK_NODES, [machines])
         found = await execute(
             statements.TOKENS_AND_SEEN,
@@ -87,6 +88,7 @@ class Batch:
                 [incoming.content_sha256 for incoming in self._incoming],
             ],
         )
+        measured = await execute(statements.MEASURED, [with_runs]) if with_runs else None
         for row in await nodes.fetchall():
             self._nodes[row[1]] = _node(row)
         bound: dict[UUID, str | None] = {}
@@ -98,8 +100,10 @@ class Batch:
                 known[seen[0], seen[1]] = tuple(seen)
         in_force = {node.plan_id for node in self._nodes.values() if node.plan_id is not None}
         await self._plans.read(self._connection, in_force, again=self._newly_labelled())
-        if with_runs and self._nodes:
-            await self._read_measured()
+        for machine_id, state in await measured.fetchall() if measured else ():
+            # A node that was made since the lock is met again when this batch begins again.
+            if state is not None and machine_id in self._nodes:
+                self._nodes[machine_id].measured = _measured.decode(state)
         return bound, known
 
     def _newly_labelled(self) -> set[UUID]:
@@ -112,14 +116,6 @@ class Batch:
                 if plan_id is not None and (node is None or node.plan_id != plan_id):
                     found.add(plan_id)
         return found
-
-    async def _read_measured(self) -> None:
-        owners = {self._nodes[i.machine_id].id for i in self._incoming if i.run_id and i.machine_id in self._nodes}
-        by_id = {node.id: node for node in self._nodes.values()}
-        found = await self._connection.execute(statements.MEASURED, [sorted(owners)])
-        for node_id, measured in await found.fetchall():
-            if measured is not None:
-                by_id[node_id].measured = _measured.decode(measured)
 
     def _take(
         self, incoming: Incoming, bound: dict[UUID, str | None], seen: dict[tuple[str, UUID], tuple[Any, ...]]
@@ -182,7 +178,7 @@ class Batch:
             return False
         before = [node for node in nodes if not node.is_new]
         await self._update_nodes(before)
-        await self._insert_reports([node for node in before if "name" in node.columns])
+        await self._insert_reports([node for node in before if node.is_changed_with_its_sample])
         if self._runs:
             await self._insert_runs(nodes)
         for machine_id, token_id in self._binds:
@@ -210,13 +206,15 @@ class Batch:
     async def _insert_runs(self, nodes: Sequence[Node]) -> None:
         execute = self._connection.execute
         rows, documents = zip(*self._runs, strict=True)
-        await execute(statements.INSERT_RUNS, [_json(rows), [run.id for run in rows], list(documents)])
+        values = [_json(self._wins), _json(rows), [run.id for run in rows], list(documents)]
+        await execute(statements.INSERT_RUNS, values)
         measured = [
-            {"node_id": node.id, "measured": node.state["measured"]} for node in nodes if "measured" in node.state
+            {"node_id": node.id, "measured": node.state["measured"]}
+            for node in nodes
+            if "measured" in node.state and not node.is_changed_with_its_sample
         ]
-        await execute(statements.UPDATE_MEASURED, [_json(measured)])
-        if self._wins:
-            await execute(statements.INSERT_WINS, [_json(self._wins)])
+        if measured:
+            await execute(statements.UPDATE_MEASURED, [_json(measured)])
 
     async def _insert_nodes(self, new: Sequence[Node]) -> bool:
         machines = {node.id: machine_id for machine_id, node in self._nodes.items()}
@@ -235,11 +233,11 @@ class Batch:
     async def _update_nodes(self, nodes: Sequence[Node]) -> None:
         """What changes on nodes beside their newest sample."""
         execute = self._connection.execute
-        late = [node for node in nodes if "name" not in node.columns]
+        late = [node for node in nodes if not node.is_changed_with_its_sample]
         if late:
             rows = [{"id": node.id, "last_report_at": node.columns["last_report_at"]} for node in late]
             await execute(statements.UPDATE_LAST_REPORT, [_json(rows)])
-        ran = [node for node in nodes if "measured" in node.state]
+        ran = [node for node in nodes if "measured" in node.state and not node.is_changed_with_its_sample]
         if ran:
             rows = [
                 {"id": node.id, **{name: node.columns[name] for name in ("latest_run_id", "effective_granule_bytes")}}
@@ -250,7 +248,7 @@ class Batch:
     async def _insert_reports(self, sampled: Sequence[Node]) -> None:
         """The reports with their samples, and the nodes that these samples changed."""
         stored = self._stored
-        changed = [{"id": node.id, "findings": [], **node.columns, **_sampled_state(node)} for node in sampled]
+        changed = [{"id": node.id, "findings": [], **node.columns, **node.state} for node in sampled]
         samples = [sample_record(incoming, node.id) for incoming, node in stored if incoming.parsed]
         await self._connection.execute(
             statements.INSERT_REPORTS,
@@ -295,11 +293,6 @@ def _node(row: tuple[Any, ...]) -> Node:
         plan_id=plan_id,
         outcome=outcome,
     )
-
-
-def _sampled_state(node: Node) -> dict[str, Any]:
-    """The state without what runs measured, which is large and has a statement of its own."""
-    return {name: value for name, value in node.state.items() if name != "measured"}
 
 
 def _new_node(report: Report) -> Node:

@@ -68,6 +68,11 @@ class Node:
             self._apply_sample(incoming, report)
             self._verify(incoming, plans)
 
+    @property
+    def is_changed_with_its_sample(self) -> bool:
+        """Whether one statement writes everything that changed: the node was there, and has a newer sample."""
+        return not self.is_new and "name" in self.columns
+
     def _is_newest(self, incoming: Incoming) -> bool:
         """Whether a report says how the node is now. One dated ahead of the server's clock was taken before the clock
         was stepped back, and says nothing about what comes later.

@@ -34,6 +34,8 @@ NODE_COLUMNS: Final = {
 
 _STATE_COLUMNS: Final = {"inventory": "jsonb", "sample": "jsonb", "processes": "jsonb", "collectors": "jsonb"}
 _FINDINGS: Final = {"findings": "jsonb"}
+_RUN_COLUMNS: Final = {"latest_run_id": "uuid", "effective_granule_bytes": "bigint"}
+_MEASURED: Final = {"measured": "jsonb"} | _RUN_COLUMNS
 _SAMPLE_COLUMNS: Final = {
     "node_id": "uuid",
     "taken_at": "timestamptz",
@@ -106,14 +108,14 @@ ON CONFLICT (node_id) DO UPDATE SET plan_id = excluded.plan_id, pools = excluded
 VERIFIED: Final = _update(
     "plans_in_force", "node_id", {"outcome": "text", "verified_at": "timestamptz", "checks": "jsonb"}
 )
-MEASURED: Final = "SELECT node_id, measured::text FROM node_states WHERE node_id = ANY(%s)"
+MEASURED: Final = """
+SELECT n.machine_id, s.measured::text FROM nodes n JOIN node_states s ON s.node_id = n.id WHERE n.machine_id = ANY(%s)
+"""
 
 INSERT_NODES: Final = (
     _insert(
         "nodes",
-        {"id": "uuid", "machine_id": "text", "first_report_at": "timestamptz"}
-        | NODE_COLUMNS
-        | {"latest_run_id": "uuid", "effective_granule_bytes": "bigint"},
+        {"id": "uuid", "machine_id": "text", "first_report_at": "timestamptz"} | NODE_COLUMNS | _RUN_COLUMNS,
     )
     + " ON CONFLICT (machine_id) DO NOTHING RETURNING id"
 )
@@ -125,10 +127,21 @@ UPDATE_LAST_REPORT: Final = f"""
 UPDATE nodes SET last_report_at = {_LAST_REPORT}
 FROM {_records({"id": "uuid", "last_report_at": "timestamptz"})} WHERE nodes.id = r.id
 """  # noqa: S608 - constants
-UPDATE_RUN_OF_NODE: Final = _update("nodes", "id", {"latest_run_id": "uuid", "effective_granule_bytes": "bigint"})
+UPDATE_RUN_OF_NODE: Final = _update("nodes", "id", _RUN_COLUMNS)
 UPDATE_MEASURED: Final = _update("node_states", "node_id", {"measured": "jsonb"})
 
-INSERT_RUNS: Final = """
+_WINS_COLUMNS: Final = {
+    "node_id": "uuid",
+    "run_id": "uuid",
+    "backing": "text",
+    "cases": "bigint",
+    "wins": "bigint",
+    "lowest": "bigint",
+    "log_sum": "double precision",
+    "log_count": "bigint",
+}
+INSERT_RUNS: Final = f"""
+WITH win AS ({_insert("run_wins", _WINS_COLUMNS)})
 INSERT INTO runs (node_id, id, started_at, stored_at, ordered_at, command, profile, tool_version, duration_seconds,
     geometry_rank, latency_rank, pressure_rank, sections, document)
 SELECT r.node_id, r.id, r.started_at, r.stored_at, r.ordered_at, r.command, r.profile, r.tool_version,
@@ -137,20 +150,8 @@ FROM jsonb_to_recordset(%s::jsonb) AS r(node_id uuid, id uuid, started_at timest
     ordered_at timestamptz, command text, profile text, tool_version text, duration_seconds double precision,
     geometry_rank smallint, latency_rank smallint, pressure_rank smallint, sections jsonb)
 JOIN unnest(%s::uuid[], %b::bytea[]) AS d(id, document) ON d.id = r.id
-"""
-INSERT_WINS: Final = _insert(
-    "run_wins",
-    {
-        "node_id": "uuid",
-        "run_id": "uuid",
-        "backing": "text",
-        "cases": "bigint",
-        "wins": "bigint",
-        "lowest": "bigint",
-        "log_sum": "double precision",
-        "log_count": "bigint",
-    },
-)
+"""  # noqa: S608 - constants
+"""Runs with their wins. That the wins are of a run that is there is judged when the whole statement is done."""
 
 
 def roll_up(table: str, width: str, source: str) -> str:
@@ -189,14 +190,19 @@ WITH rows AS MATERIALIZED (
     SELECT * FROM {_records(_SAMPLE_COLUMNS | _ROLLED_UP_ONLY, "%(samples)s")}
 ),
 changed AS MATERIALIZED (
-    SELECT * FROM {_records({"id": "uuid"} | NODE_COLUMNS | _STATE_COLUMNS | _FINDINGS, "%(changed)s")}
+    SELECT * FROM {_records({"id": "uuid"} | NODE_COLUMNS | _STATE_COLUMNS | _FINDINGS | _MEASURED, "%(changed)s")}
 ),
 state AS (
-    UPDATE node_states SET {_changes(_STATE_COLUMNS | _FINDINGS)} FROM changed r WHERE node_states.node_id = r.id
+    UPDATE node_states SET {_changes(_STATE_COLUMNS | _FINDINGS)},
+        measured = coalesce(r.measured, node_states.measured)
+    FROM changed r WHERE node_states.node_id = r.id
 ),
 node AS (
-    UPDATE nodes SET {_changes(NODE_COLUMNS).replace("= r.last_report_at", f"= {_LAST_REPORT}")} FROM changed r
-    WHERE nodes.id = r.id
+    UPDATE nodes SET {_changes(NODE_COLUMNS).replace("= r.last_report_at", f"= {_LAST_REPORT}")},
+        latest_run_id = CASE WHEN r.measured IS NULL THEN nodes.latest_run_id ELSE r.latest_run_id END,
+        effective_granule_bytes = CASE WHEN r.measured IS NULL THEN nodes.effective_granule_bytes
+            ELSE r.effective_granule_bytes END
+    FROM changed r WHERE nodes.id = r.id
 ),
 document AS (
     INSERT INTO report_documents (node_id, report_id, received_at, document)
