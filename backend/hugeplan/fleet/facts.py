@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from hugeplan.documents.report import GlobalPool, Inventory, NumaPool, Sample
 from hugeplan.hardware import catalogue
@@ -82,10 +84,39 @@ def hardware_facts(inventory: Inventory, measured: HardwareFacts | None) -> Hard
     return catalogue.complete(named)
 
 
-def node_facts(name: str, inventory: Inventory, sample: Sample, *, measured: HardwareFacts | None) -> NodeFacts:
+class SharedHardware:
+    """``hardware_facts`` for many nodes: nodes of which the same is known share one object.
+
+    Whoever compares nodes reads the facts of an object once, and finds equal ones at once.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], tuple[HardwareFacts | None, HardwareFacts]] = {}
+
+    def __call__(self, inventory: Inventory, measured: HardwareFacts | None) -> HardwareFacts:
+        """What is known of the translation hardware of one more node."""
+        cpu = inventory.cpu
+        processor = (cpu.vendor, cpu.family, cpu.model) if cpu else None
+        key = (id(measured), processor, inventory.virtualised)
+        # ``measured`` is kept beside its id, so that no other object gets that id.
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = (measured, hardware_facts(inventory, measured))
+        return found[1]
+
+
+def node_facts(
+    name: str,
+    inventory: Inventory,
+    sample: Sample,
+    *,
+    measured: HardwareFacts | None,
+    hardware: Callable[[Inventory, HardwareFacts | None], HardwareFacts] = hardware_facts,
+) -> NodeFacts:
     """The node as the planner takes it; ``measured`` is what its runs say of the hardware.
 
-    IncompleteReportError when a fact without a safe unknown is missing.
+    ``hardware`` adds to it what is known of the processor. IncompleteReportError when a fact without a safe unknown is
+    missing.
     """
     sizes = tuple(sorted(inventory.huge_page_sizes_bytes))
     default = inventory.default_huge_page_bytes
@@ -107,5 +138,5 @@ def node_facts(name: str, inventory: Inventory, sample: Sample, *, measured: Har
         hvo_enabled=inventory.hvo_enabled,
         kernel_release=inventory.kernel_release,
         kernel_command_line=inventory.kernel_command_line,
-        hardware=hardware_facts(inventory, measured),
+        hardware=hardware(inventory, measured),
     )

@@ -24,7 +24,7 @@ from hugeplan.db.models import NodeRow, NodeStateRow
 from hugeplan.documents.decoding import decode
 from hugeplan.documents.report import Inventory, Sample
 from hugeplan.events.records import INSERT_EVENTS, LOCK_EVENTS
-from hugeplan.fleet.facts import IncompleteReportError, node_facts
+from hugeplan.fleet.facts import IncompleteReportError, SharedHardware, node_facts
 from hugeplan.fleet.hardware_state import MeasuredState, unpacked
 from hugeplan.fleet.selector import NodeSelector, conditions
 from hugeplan.planner.errors import PlannerError
@@ -121,13 +121,13 @@ class Job:
 
     def _nodes(self, selector: NodeSelector) -> list[Selected]:
         """The selected nodes. All of a machine type share the hardware facts of the one that was measured last."""
-        hardware = self._hardware()
+        hardware, shared = self._hardware(), SharedHardware()
         sql, values = _nodes_statement(selector)
         selected = []
         with self._data.cursor(name="nodes") as cursor:
             cursor.itersize = 1000
             for row in cursor.execute(sql, values):
-                selected.append(_selected(row, hardware.get(row[2])))
+                selected.append(_selected(row, hardware.get(row[2]), shared))
                 self._say(0, 0)
         return selected
 
@@ -229,11 +229,15 @@ def _nodes_statement(selector: NodeSelector) -> tuple[str, dict[str, Any]]:
     return sql, dict(compiled.params)
 
 
-def _selected(row: Sequence[Any], measured: HardwareFacts | None) -> Selected:
+def _selected(row: Sequence[Any], measured: HardwareFacts | None, shared: SharedHardware) -> Selected:
     node_id, name, machine_type, mem_total_bytes, inventory, sample = row
     try:
         facts = node_facts(
-            name, decode(Inventory, inventory.encode()), decode(Sample, sample.encode()), measured=measured
+            name,
+            decode(Inventory, inventory.encode()),
+            decode(Sample, sample.encode()),
+            measured=measured,
+            hardware=shared,
         )
     except IncompleteReportError as error:
         return Selected(node_id, name, machine_type, mem_total_bytes, None, str(error))
