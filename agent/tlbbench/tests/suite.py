@@ -37,21 +37,21 @@ class Skip(Exception):
     """Raised by a case that cannot run here; its text is the reason."""
 
 
-_held: pool_reservation.Reservation | None = None
+_held: list[pool_reservation.Reservation] = []
 
 
 @contextmanager
 def reservation() -> Iterator[pool_reservation.Reservation]:
     """The machine's pools, for this process alone until the end of the block. In another such block: that one's."""
-    global _held
-    if _held is not None:
-        yield _held
+    if _held:
+        yield _held[-1]
         return
-    with pool_reservation.reservation() as _held:
+    with pool_reservation.reservation() as held:
+        _held.append(held)
         try:
-            yield _held
+            yield held
         finally:
-            _held = None
+            _held.remove(held)
 
 
 def tlbbench() -> list[str]:

@@ -26,9 +26,8 @@ struct sim_cache {
 
 static struct sim_cache sim_cache_new(const struct sim_level *level)
 {
-    struct sim_cache cache = {.level = level,
-                              .sets = level->entries / level->ways,
-                              .ways = calloc(level->entries, sizeof(struct sim_way))};
+    struct sim_cache cache = {
+        .level = level, .sets = level->entries / level->ways, .ways = calloc(level->entries, sizeof(struct sim_way))};
 
     while (1u << cache.set_bits < cache.sets)
         cache.set_bits++;
