@@ -101,7 +101,7 @@ SUITES = (
 )  # fmt: skip
 
 # Where three suites wait now and then, two cores have room for a little more than two cores' work.
-ROOM_FOR_WAITS = 1.15
+ROOM_FOR_WAITS = 1.2
 
 
 def next_suite(waiting: Iterable[Suite], running: Collection[Suite], lanes: int) -> Suite | None:
