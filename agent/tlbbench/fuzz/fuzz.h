@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the fuzz targets share. A target that returns is content; a broken promise aborts. */
-#ifndef TLBBENCH_FUZZ_H
-#define TLBBENCH_FUZZ_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
         if (!(condition))                                                                                              \
             abort();                                                                                                   \
     } while (0)
-
-#endif

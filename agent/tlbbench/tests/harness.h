@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A unit test is a program: TEST() cases in a table, each printed as PASS, FAIL or SKIP with its reason, then the
  * totals. */
-#ifndef TLBBENCH_TESTS_HARNESS_H
-#define TLBBENCH_TESTS_HARNESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ void harness_check_i64(struct harness *h, const char *file, int line, const char
     {                                                                                                                  \
         return harness_run(suite, cases, sizeof(cases) / sizeof((cases)[0]));                                          \
     }
-
-#endif

@@ -27,7 +27,7 @@ reading="schema layers"
 
 # Unit tests of code that another compiler, C library or architecture can break: inline assembly, atomics, system calls,
 # page sizes. Everything else is plain arithmetic on numbers and texts, which native and sanitizers cover.
-dependent="backing chase cpus early_page environment pressure reserve run smt_watch sweep"
+dependent="backing chase cpus environment pressure reserve run smt_watch sweep"
 
 pass() { echo "PASS $1"; passed=$((passed + 1)); }
 fail() { echo "FAIL $1"; failed=$((failed + 1)); }

@@ -4,8 +4,7 @@
  * simulated_machine.c in the place of those that time, flush and read clocks (see meson.build). The cycles are the real
  * ones: every pointer is followed, and its page is looked up in the simulated TLB.
  */
-#ifndef TLBBENCH_TESTS_SIMULATED_MACHINE_H
-#define TLBBENCH_TESTS_SIMULATED_MACHINE_H
+#pragma once
 
 #include "tlb_simulator.h"
 
@@ -43,5 +42,3 @@ int sim_machine_cpu(void);
 
 /* What the simulated clock says. */
 double sim_machine_seconds(void);
-
-#endif

@@ -174,7 +174,7 @@ static void check_core(struct harness *h, const struct sim_core *core, const str
         measure(core, conditions, seed, 0, &result);
         check_levels(h, core, seed, &result, expected);
         if (result.method != (core->shared_line_ns > 0 ? METHOD_DISTINCT_LINES : METHOD_ALIASED))
-            harness_fail(h, __FILE__, __LINE__, "%s: method %s", core->name, alias_method_name(result.method));
+            harness_fail(h, __FILE__, __LINE__, "%s: method %s", core->name, ALIAS_METHOD_NAMES[result.method]);
         geometry_result_free(&result);
         sim_machine_stop();
     }

@@ -161,23 +161,6 @@ def full_pool_is_named() -> None:
             suite.check_named(made, "no_free_hugepages")
 
 
-def pages_cleared_on_another_core() -> None:
-    """The cases of test_early_page.c that need free pages."""
-    program = Path(suite.tlbbench()[-1]).parent / "tests" / "test_early_page"
-    if not program.exists():
-        raise suite.Skip("no unit tests were built beside this tlbbench")
-    if len(os.sched_getaffinity(0)) < 2:
-        raise suite.Skip("needs a second core")
-    if os.geteuid() != 0 or not POOL_2M.is_dir():
-        raise suite.Skip("reserving pages needs root and a 2M pool")
-    with suite.reservation() as pool:
-        pool.grow(2 * MIB, 2)
-        if int((POOL_2M / "free_hugepages").read_text()) == 0:
-            raise suite.Skip("the kernel found no 2M page")
-        done = subprocess.run([program], capture_output=True, text=True, timeout=100, check=False)
-        assert done.stdout.endswith(" passed, 0 failed, 0 skipped\n"), done.stdout
-
-
 @contextmanager
 def hugetlb_cgroup(limit_bytes: int) -> Iterator[Path]:
     """A hugetlb cgroup that lets 2M pages be promised but not touched: the touch ends in SIGBUS."""
@@ -267,7 +250,6 @@ CASES: list[tuple[str, Callable[[], None]]] = [
     ("a cgroup limit is kept", cgroup_limit_is_kept),
     ("THP that the kernel refuses is named", refused_thp_is_named),
     ("a full pool is named", full_pool_is_named),
-    ("a page is cleared on another core", pages_cleared_on_another_core),
     ("SIGBUS on hugetlb is named", hugetlb_sigbus_is_named),
     ("stopped by the time limit", stopped_by_time),
     ("stopped by RLIMIT_CPU", stopped_by_processor_time),

@@ -57,7 +57,7 @@ static struct curve curve(const char *backing, struct curve_point *points, size_
 {
     struct curve made = {.x_name = "pages", .layout = "aliased", .points = points, .point_count = count};
 
-    (void)snprintf(made.backing, sizeof(made.backing), "%s", backing);
+    (void)snprintf(made.backing.name, sizeof(made.backing.name), "%s", backing);
     return made;
 }
 
@@ -94,8 +94,7 @@ static struct row_measurement row(const char *backing, enum backing_kind kind, u
     struct row_measurement made = {.row_bytes = 128,
                                    .workers = workers,
                                    .mode = MODE_PROCESSES,
-                                   .kind = kind,
-                                   .page_bytes = page_bytes,
+                                   .backing = {.kind = kind, .page_bytes = page_bytes},
                                    .rows_per_second = rows_per_second,
                                    .ns_p50 = 100,
                                    .ns_p99 = 300,
@@ -103,7 +102,7 @@ static struct row_measurement row(const char *backing, enum backing_kind kind, u
                                    .vm_pte_bytes_total = workers * (UINT64_C(32) << 10),
                                    .verdict = {status, ""}};
 
-    (void)snprintf(made.backing, sizeof(made.backing), "%s", backing);
+    (void)snprintf(made.backing.name, sizeof(made.backing.name), "%s", backing);
     return made;
 }
 

@@ -36,9 +36,9 @@ static struct effective_page effective_page(const char *backing, enum backing_ki
                                             uint64_t entry_bytes, enum status status)
 {
     struct effective_page made = {
-        .kind = kind, .page_bytes = page_bytes, .entry_bytes = entry_bytes, .verdict = {status, ""}};
+        .backing = {.kind = kind, .page_bytes = page_bytes}, .entry_bytes = entry_bytes, .verdict = {status, ""}};
 
-    (void)snprintf(made.backing, sizeof(made.backing), "%s", backing);
+    (void)snprintf(made.backing.name, sizeof(made.backing.name), "%s", backing);
     return made;
 }
 
@@ -63,7 +63,7 @@ static void make_base(struct base_curve *base)
     for (size_t i = 0; i < 13; i++)
         base->points[i] = (struct curve_point){.x = (UINT64_C(1) << 20) << i, .stats = {.ns_p50 = 100}};
     base->curve = (struct curve){
-        .backing = "4K", .kind = BACKING_BASE, .layout = "random_64b", .points = base->points, .point_count = 13};
+        .backing = {BACKING_BASE, 4096, "4K"}, .layout = "random_64b", .points = base->points, .point_count = 13};
 }
 
 static void check_verdict(struct harness *h, int line, const char *want, const struct environment *environment,
@@ -163,26 +163,26 @@ static void what_the_tlb_holds_in_base_pages_says_nothing(struct harness *h)
 static void pressure_is_told_beside_the_chase(struct harness *h)
 {
     struct pressure_point points[] = {
-        {.backing = "2M",
+        {.backing = {.name = "2M"},
          .footprint_bytes = P1G,
          .lines_between = 64,
          .delta_ns = -90,
          .ci95_low_ns = -95,
          .ci95_high_ns = -85},
-        {.backing = "2M",
+        {.backing = {.name = "2M"},
          .footprint_bytes = P1G / 2,
          .lines_between = 1024,
          .delta_ns = -150,
          .ci95_low_ns = -160,
          .ci95_high_ns = -140},
-        {.backing = "2M",
+        {.backing = {.name = "2M"},
          .footprint_bytes = P1G,
          .lines_between = 1024,
          .delta_ns = -180,
          .ci95_low_ns = -190,
          .ci95_high_ns = -170},
-        {.backing = "2M", .footprint_bytes = P1G, .lines_between = 2048, .wait_ns = 9, .delta_ns = -1},
-        {.backing = "1G", .footprint_bytes = 2 * P1G, .lines_between = 1024, .delta_ns = -1},
+        {.backing = {.name = "2M"}, .footprint_bytes = P1G, .lines_between = 2048, .wait_ns = 9, .delta_ns = -1},
+        {.backing = {.name = "1G"}, .footprint_bytes = 2 * P1G, .lines_between = 1024, .delta_ns = -1},
     };
     struct paired_delta deltas[] = {delta("2M", P1G, -9, -6, -3)};
     struct latency_result latency = {.deltas = deltas, .delta_count = 1};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A software TLB of two levels, for testing the reading of sweeps on processors that are not at hand. */
-#ifndef TLBBENCH_TESTS_TLB_SIMULATOR_H
-#define TLBBENCH_TESTS_TLB_SIMULATOR_H
+#pragma once
 
 #include "base/rng.h"
 #include "engine/knee.h"
@@ -53,5 +52,3 @@ double sim_measure(const struct sim_processor *processor, uint64_t pages, uint64
 /* The same with noise on top. */
 struct knee_point sim_point(const struct sim_processor *processor, uint64_t pages, uint64_t stride,
                             const struct sim_noise *noise, struct rng *rng);
-
-#endif

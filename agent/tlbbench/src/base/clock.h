@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clocks and deadlines. */
-#ifndef TLBBENCH_CLOCK_H
-#define TLBBENCH_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ struct deadline deadline_after(double seconds);
 struct deadline deadline_earlier(struct deadline left, struct deadline right);
 double deadline_remaining_seconds(struct deadline deadline);
 bool deadline_passed(struct deadline deadline);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parsers for the small texts of the command line, /proc and /sys. All of them refuse what they do not fully
  * understand. */
-#ifndef TLBBENCH_PARSE_H
-#define TLBBENCH_PARSE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ bool cpu_list_has(const struct cpu_list *list, int cpu);
 
 /* Copies `text` into `out` without leading and trailing white space, cut to `size` - 1 bytes. Returns its length. */
 size_t parse_trimmed(const char *text, char *out, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random orders: a shuffle in place, and a permutation without a table. */
-#ifndef TLBBENCH_BASE_PERMUTATION_H
-#define TLBBENCH_BASE_PERMUTATION_H
+#pragma once
 
 #include "base/rng.h"
 
@@ -28,5 +27,3 @@ struct permutation {
 
 struct permutation permutation_new(uint64_t count, uint64_t seed);
 uint64_t permutation_at(const struct permutation *permutation, uint64_t index);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A seeded generator, so that every run can be repeated from the seed in its document. */
-#ifndef TLBBENCH_RNG_H
-#define TLBBENCH_RNG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -45,5 +44,3 @@ static inline double rng_unit(struct rng *rng)
 {
     return (double)(rng_next(rng) >> 11) * 0x1p-53;
 }
-
-#endif

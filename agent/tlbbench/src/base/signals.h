@@ -4,8 +4,7 @@
  * SIGBUS on pages that the kernel had promised becomes a return value. The only process-wide state of tlbbench lives
  * here.
  */
-#ifndef TLBBENCH_SIGNALS_H
-#define TLBBENCH_SIGNALS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ int signals_stop_signal(void);
  * promised was not available. Locals that body changed are lost then; only what it wrote through `context` counts.
  * Nests. */
 int signals_guard_bus(void (*body)(void *context), void *context);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Order statistics and intervals over small sets of timings. Pure functions; units are those of the samples. */
-#ifndef TLBBENCH_STATISTICS_H
-#define TLBBENCH_STATISTICS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ struct mean_interval {
 
 /* Mean of paired differences with its 95 % interval (Student's t). */
 struct mean_interval statistics_mean_interval(const double *values, size_t count);
-
-#endif

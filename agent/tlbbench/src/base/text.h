@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Building short texts in fixed buffers: what does not fit is cut, never written past the end. */
-#ifndef TLBBENCH_TEXT_H
-#define TLBBENCH_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ void text_clean(char *text);
 /* "4K", "2M", "1G", or plain bytes when the size is not a whole unit. Returns `text`. */
 #define PAGE_TEXT_BYTES 24
 char *page_text(uint64_t page_bytes, char text[PAGE_TEXT_BYTES]);
-
-#endif

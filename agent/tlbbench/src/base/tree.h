@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading small files below a root: the running system's "/" or a captured tree. Nothing here writes. */
-#ifndef TLBBENCH_TREE_H
-#define TLBBENCH_TREE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ int64_t tree_read_number(const char *root, const char *path);
 
 /* Calls `visit` for every name in the directory, in no order. Returns false when it cannot be opened. */
 bool tree_list(const char *root, const char *path, void (*visit)(const char *name, void *context), void *context);
-
-#endif

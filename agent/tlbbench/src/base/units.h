@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes that several modules name. */
-#ifndef TLBBENCH_BASE_UNITS_H
-#define TLBBENCH_BASE_UNITS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ enum { CACHE_LINE_BYTES = 64 };
 
 /* Odd, so that slots in a row use all lines, fall into cache sets far apart and are no neighbours to prefetch. */
 enum { CACHE_LINE_STEP = 37 };
-
-#endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why a number is there or not. Every result that can be missing carries a verdict. */
-#ifndef TLBBENCH_BASE_VERDICT_H
-#define TLBBENCH_BASE_VERDICT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Why a number is there or not. The names in the document are those of status_name(). */
+/* Why a number is there or not. The names in the document are those of STATUS_NAMES. */
 enum status {
     STATUS_OK,
     STATUS_SKIPPED,           /* not requested, or nothing to measure here */
@@ -28,7 +27,7 @@ enum status {
     STATUS_FAILED
 };
 
-const char *status_name(enum status status);
+extern const char *const STATUS_NAMES[];
 
 #define REASON_BYTES 200
 
@@ -40,5 +39,3 @@ struct verdict {
 /* Sets both; the format is that of printf. */
 void verdict_set(struct verdict *verdict, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-#endif

@@ -144,16 +144,14 @@ static void set_defaults(struct options *options)
     options->root = "";
 }
 
+/* A list that was not given stands for all. */
 static void complete(struct options *options)
 {
-    if (options->rows.modes == 0)
-        options->rows.modes = SET_BIT(MODE_THREADS) | SET_BIT(MODE_PROCESSES);
-    if (options->rows.keys == 0)
-        options->rows.keys = SET_BIT(KEYS_UNIFORM) | SET_BIT(KEYS_ZIPF);
-    if (options->latency.curves == 0)
-        options->latency.curves = SET_BIT(LATENCY_CURVE_COUNT) - 1;
-    if (options->rows.reads == 0)
-        options->rows.reads = SET_BIT(READ_HEADER) | SET_BIT(READ_ROW) | SET_BIT(READ_INDEX_THEN_ROW);
+    unsigned *sets[] = {&options->rows.modes, &options->rows.keys, &options->rows.reads, &options->latency.curves};
+    static const unsigned counts[] = {ROW_MODE_COUNT, ROW_KEYS_COUNT, ROW_READ_COUNT, LATENCY_CURVE_COUNT};
+
+    for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
+        *sets[i] = *sets[i] == 0 ? SET_BIT(counts[i]) - 1 : *sets[i];
 }
 
 enum options_status options_parse(struct options *options, int argc, char **argv, char error[OPTIONS_ERROR_BYTES])

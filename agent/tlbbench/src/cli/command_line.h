@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading argv, the checks of what was read, and the help. */
-#ifndef TLBBENCH_CLI_COMMAND_LINE_H
-#define TLBBENCH_CLI_COMMAND_LINE_H
+#pragma once
 
 #include "cli/options.h"
 #include "machine/environment.h"
@@ -25,5 +24,3 @@ const char *command_name(enum command_id command);
 
 /* Prints the help that the command and option tables generate. */
 void options_print_help(FILE *out);
-
-#endif

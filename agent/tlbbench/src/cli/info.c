@@ -47,13 +47,13 @@ static void known_tlbs_to_json(const struct known_tlbs *known, struct json *j)
 {
     json_begin_object(j, "geometry");
     verdict_to_json(&known->verdict, j);
-    tlb_levels_to_json(&known->levels, j, "levels");
+    tlb_levels_to_json(&known->levels, j);
     json_begin_array(j, "effective_granule");
     json_end_array(j);
     json_begin_array(j, "penalty");
     json_end_array(j);
     json_null(j, "clock");
-    tlb_disagreements_to_json(known->disagreements, known->disagreement_count, j, "disagreements");
+    tlb_disagreements_to_json(known->disagreements, known->disagreement_count, j);
     json_begin_array(j, "curves");
     json_end_array(j);
     json_end_object(j);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands that observe and do not measure: info and decode. */
-#ifndef TLBBENCH_INFO_H
-#define TLBBENCH_INFO_H
+#pragma once
 
 #include "cli/options.h"
 
@@ -10,5 +9,3 @@
 /* Print to `out`, as JSON or as text. Return 0, or -1 with one line in `error`. */
 int info_print(const struct options *options, FILE *out, char error[OPTIONS_ERROR_BYTES]);
 int decode_print(const struct options *options, FILE *out, char error[OPTIONS_ERROR_BYTES]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The latency section: the curves, then the pressure, which share its time. */
-#ifndef TLBBENCH_CLI_LATENCY_SECTION_H
-#define TLBBENCH_CLI_LATENCY_SECTION_H
+#pragma once
 
 #include "cli/options.h"
 #include "engine/session.h"
@@ -9,5 +8,3 @@
 
 /* Fills result->latency and result->pressure. Returns 0, or -1 when memory for the result ran out. */
 int latency_section_measure(struct session *session, const struct options *options, struct run_result *result);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands that measure: geometry, latency, rows, scatter and run. */
-#ifndef TLBBENCH_MEASURE_H
-#define TLBBENCH_MEASURE_H
+#pragma once
 
 #include "cli/options.h"
 
@@ -10,5 +9,3 @@
 /* Measures and prints the document or the report to `out`. Returns the exit status of the program: 0 done, 1 failed, 2
  * usage, 3 partial. For 1 and 2 one line is in `error`. */
 int measure_print(const struct options *options, FILE *out, char error[OPTIONS_ERROR_BYTES]);
-
-#endif

@@ -21,56 +21,75 @@
 #define MAX_WORKERS 1024
 #define MAX_NUMA_NODE 1023 /* MAX_NUMNODES of Linux is 1 << 10 */
 
-static bool read_profile(struct options *options, const char *value)
+static void *member_of(const struct option_spec *spec, struct options *options)
 {
-    options->profile = strcmp(value, "full") == 0 ? PROFILE_FULL : PROFILE_QUICK;
-    return strcmp(value, "full") == 0 || strcmp(value, "quick") == 0;
+    return (char *)options + spec->member;
 }
 
-static bool read_progress(struct options *options, const char *value)
+static bool read_flag(const struct option_spec *spec, struct options *options, const char *text)
 {
-    static const char *const names[] = {
-        [PROGRESS_AUTO] = "auto", [PROGRESS_ALWAYS] = "always", [PROGRESS_NEVER] = "never"};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(value, names[i]) == 0) {
-            options->progress = (enum option_progress)i;
-            return true;
-        }
-    }
-    return false;
+    (void)text;
+    *(bool *)member_of(spec, options) = true;
+    return true;
 }
 
-/* A size in bytes between two others. */
-static bool read_size(const char *value, uint64_t least, uint64_t most, uint64_t *bytes)
+/* Index of the name; name_count when there is none such. */
+static unsigned find_name(const struct option_spec *spec, const char *text)
 {
-    return parse_size(value, bytes) && *bytes >= least && *bytes <= most;
+    unsigned index = 0;
+
+    while (index < spec->name_count && strcmp(text, spec->names[index]) != 0)
+        index++;
+    return index;
 }
 
-static bool read_max_memory(struct options *options, const char *value)
+/* One of an enum. */
+static bool read_choice(const struct option_spec *spec, struct options *options, const char *text)
 {
-    return read_size(value, MIN_MEMORY_BYTES, MAX_MEMORY_BYTES, &options->max_memory_bytes);
+    unsigned found = find_name(spec, text);
+
+    *(unsigned *)member_of(spec, options) = found;
+    return found < spec->name_count;
 }
 
-static bool read_segment(struct options *options, const char *value)
+/* An item of a set of an enum's values; false when it is in the set already. */
+static bool read_member(const struct option_spec *spec, struct options *options, const char *text)
 {
-    return read_size(value, MIN_MEMORY_BYTES, MAX_MEMORY_BYTES, &options->rows.segment_bytes);
+    unsigned *set = member_of(spec, options);
+    unsigned found = find_name(spec, text);
+    bool is_first = found < spec->name_count && (*set & SET_BIT(found)) == 0;
+
+    *set |= is_first ? SET_BIT(found) : 0;
+    return is_first;
 }
 
-static bool read_time_limit(struct options *options, const char *value)
+static bool is_size(const struct option_spec *spec, const char *text, uint64_t *bytes)
 {
+    return parse_size(text, bytes) && *bytes >= spec->least && *bytes <= spec->most;
+}
+
+static bool read_size(const struct option_spec *spec, struct options *options, const char *text)
+{
+    return is_size(spec, text, member_of(spec, options));
+}
+
+static bool read_time_limit(const struct option_spec *spec, struct options *options, const char *value)
+{
+    (void)spec;
     return parse_seconds(value, &options->time_limit_seconds) &&
            options->time_limit_seconds >= MIN_TIME_LIMIT_SECONDS &&
            options->time_limit_seconds <= MAX_TIME_LIMIT_SECONDS;
 }
 
-static bool read_cpus(struct options *options, const char *value)
+static bool read_cpus(const struct option_spec *spec, struct options *options, const char *value)
 {
+    (void)spec;
     return parse_cpu_list(value, &options->cpus) && options->cpus.count > 0;
 }
 
-static bool read_numa_node(struct options *options, const char *value)
+static bool read_numa_node(const struct option_spec *spec, struct options *options, const char *value)
 {
+    (void)spec;
     uint64_t node = 0;
 
     if (!parse_u64(value, &node) || node > MAX_NUMA_NODE)
@@ -79,13 +98,15 @@ static bool read_numa_node(struct options *options, const char *value)
     return true;
 }
 
-static bool read_seed(struct options *options, const char *value)
+static bool read_seed(const struct option_spec *spec, struct options *options, const char *value)
 {
+    (void)spec;
     return parse_u64(value, &options->seed);
 }
 
-static bool read_root(struct options *options, const char *value)
+static bool read_root(const struct option_spec *spec, struct options *options, const char *value)
 {
+    (void)spec;
     options->root = value;
     return value[0] != '\0';
 }
@@ -104,7 +125,7 @@ static bool add_number(uint64_t list[OPTIONS_MAX_LIST], size_t *count, uint64_t 
     return true;
 }
 
-static bool read_page_size(struct options *options, const char *item)
+static bool read_page_size(const struct option_spec *spec, struct options *options, const char *item)
 {
     uint64_t bytes = 0;
 
@@ -114,35 +135,34 @@ static bool read_page_size(struct options *options, const char *item)
         options->thp = true;
         return is_first;
     }
-    return read_size(item, MIN_PAGE_BYTES, MAX_PAGE_BYTES, &bytes) && (bytes & (bytes - 1)) == 0 &&
+    return is_size(spec, item, &bytes) && (bytes & (bytes - 1)) == 0 &&
            add_number(options->page_sizes, &options->page_size_count, bytes);
 }
 
-static bool read_row_width(struct options *options, const char *item)
+static bool read_row_width(const struct option_spec *spec, struct options *options, const char *item)
 {
     uint64_t bytes = 0;
 
-    return read_size(item, MIN_ROW_BYTES, MAX_ROW_BYTES, &bytes) && bytes % 8 == 0 &&
+    return is_size(spec, item, &bytes) && bytes % 8 == 0 &&
            add_number(options->rows.row_bytes, &options->rows.row_bytes_count, bytes);
 }
 
-static bool read_worker_count(struct options *options, const char *item)
+static bool read_worker_count(const struct option_spec *spec, struct options *options, const char *item)
 {
     uint64_t workers = 0;
 
-    return parse_u64(item, &workers) && workers >= 1 && workers <= MAX_WORKERS &&
+    return parse_u64(item, &workers) && workers >= spec->least && workers <= spec->most &&
            add_number(options->rows.workers, &options->rows.workers_count, workers);
 }
 
 /* Kept rising. */
-static bool read_footprint(struct options *options, const char *item)
+static bool read_footprint(const struct option_spec *spec, struct options *options, const char *item)
 {
     uint64_t *list = options->latency.footprints;
     size_t *count = &options->latency.footprint_count;
     uint64_t bytes = 0;
 
-    if (!read_size(item, MIN_FOOTPRINT_BYTES, MAX_MEMORY_BYTES, &bytes) || bytes % MIN_FOOTPRINT_BYTES != 0 ||
-        !add_number(list, count, bytes))
+    if (!is_size(spec, item, &bytes) || bytes % MIN_FOOTPRINT_BYTES != 0 || !add_number(list, count, bytes))
         return false;
     for (size_t at = *count - 1; at > 0 && list[at - 1] > bytes; at--) {
         list[at] = list[at - 1];
@@ -151,67 +171,34 @@ static bool read_footprint(struct options *options, const char *item)
     return true;
 }
 
-/* Adds the bit of the name found in `names`; false when it is not there or is in the set already. */
-static bool add_named(unsigned *set, const char *const *names, size_t count, const char *item)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(item, names[i]) == 0) {
-            bool is_first = (*set & SET_BIT(i)) == 0;
-
-            *set |= SET_BIT(i);
-            return is_first;
-        }
-    }
-    return false;
-}
-
-static bool read_mode(struct options *options, const char *item)
-{
-    const char *const names[] = {row_mode_name(MODE_THREADS), row_mode_name(MODE_PROCESSES)};
-
-    return add_named(&options->rows.modes, names, sizeof(names) / sizeof(names[0]), item);
-}
-
-static bool read_key(struct options *options, const char *item)
-{
-    const char *const names[] = {row_keys_name(KEYS_UNIFORM), row_keys_name(KEYS_ZIPF)};
-
-    return add_named(&options->rows.keys, names, sizeof(names) / sizeof(names[0]), item);
-}
-
-static bool read_read(struct options *options, const char *item)
-{
-    const char *const names[] = {row_read_name(READ_HEADER), row_read_name(READ_ROW),
-                                 row_read_name(READ_INDEX_THEN_ROW)};
-
-    return add_named(&options->rows.reads, names, sizeof(names) / sizeof(names[0]), item);
-}
-
-static bool read_curve(struct options *options, const char *item)
-{
-    const char *names[LATENCY_CURVE_COUNT];
-
-    for (unsigned curve = 0; curve < LATENCY_CURVE_COUNT; curve++)
-        names[curve] = latency_curve_name((enum latency_curve)curve);
-    return add_named(&options->latency.curves, names, LATENCY_CURVE_COUNT, item);
-}
-
 /* --- the table -------------------------------------------------------------------------------------------------- */
 
-#define FLAG(member) NULL, false, offsetof(struct options, member)
-#define WHOLE(read) read, false, 0
-#define EACH(read) read, true, 0
+static const char *const PROFILES[] = {[PROFILE_QUICK] = "quick", [PROFILE_FULL] = "full"};
+static const char *const PROGRESS[] = {
+    [PROGRESS_AUTO] = "auto", [PROGRESS_ALWAYS] = "always", [PROGRESS_NEVER] = "never"};
+
+#define MEMBER(of) .member = offsetof(struct options, of)
+#define FLAG(of) .read = read_flag, MEMBER(of)
+#define CHOICE(of, list, count) .read = read_choice, MEMBER(of), .names = (list), .name_count = (count)
+#define SET(of, list, count) .read = read_member, .is_list = true, MEMBER(of), .names = (list), .name_count = (count)
+#define BETWEEN(low, high) .least = (low), .most = (high)
+#define SIZE(of, low, high) .read = read_size, MEMBER(of), BETWEEN(low, high)
+#define WHOLE(reader) .read = (reader)
+#define EACH(reader) .read = (reader), .is_list = true
 
 const struct option_spec option_specs[] = {
     {"--json", NULL, FOR_ALL, NULL, "print the JSON document (the default when standard output is no terminal)",
      FLAG(json)},
     {"--text", NULL, FOR_ALL, NULL, "print the readable report (the default on a terminal)", FLAG(text)},
-    {"--profile", "NAME", FOR_MEASURING, "quick or full", "how much to measure (default: quick)", WHOLE(read_profile)},
+    {"--profile", "NAME", FOR_MEASURING, "quick or full", "how much to measure (default: quick)",
+     CHOICE(profile, PROFILES, 2)},
     {"--page-sizes", "LIST", FOR_MEASURING,
      "powers of two from 4K to 16G, and thp, separated by commas, at most 16, none twice",
-     "page sizes to measure (default: all that the machine has)", EACH(read_page_size)},
+     "page sizes to measure (default: all that the machine has)", EACH(read_page_size),
+     BETWEEN(MIN_PAGE_BYTES, MAX_PAGE_BYTES)},
     {"--max-memory", "SIZE", FOR_MEASURING, "1M to 64T, a whole number of bytes, K, M, G or T",
-     "most memory to use (default: 25 % of MemAvailable, less in a cgroup)", WHOLE(read_max_memory)},
+     "most memory to use (default: 25 % of MemAvailable, less in a cgroup)",
+     SIZE(max_memory_bytes, MIN_MEMORY_BYTES, MAX_MEMORY_BYTES)},
     {"--time-limit", "SECONDS", FOR_MEASURING, "0.1 to 3600", "stop measuring after this time", WHOLE(read_time_limit)},
     {"--cpus", "LIST", FOR_MEASURING, "CPU numbers such as 0-3,8", "CPUs to measure on (default: those allowed)",
      WHOLE(read_cpus)},
@@ -224,22 +211,25 @@ const struct option_spec option_specs[] = {
     {"--keep-priority", NULL, FOR_MEASURING, NULL, "do not lower the priority (nice, SCHED_BATCH)",
      FLAG(keep_priority)},
     {"--progress", "WHEN", FOR_MEASURING, "auto, always or never",
-     "progress lines on standard error (default: auto, when it is a terminal)", WHOLE(read_progress)},
+     "progress lines on standard error (default: auto, when it is a terminal)", CHOICE(progress, PROGRESS, 3)},
     {"--row-bytes", "LIST", FOR_ROWS, "multiples of 8 from 16 to 1M, separated by commas, at most 16, none twice",
-     "row widths (default: 128,8K,16K)", EACH(read_row_width)},
+     "row widths (default: 128,8K,16K)", EACH(read_row_width), BETWEEN(MIN_ROW_BYTES, MAX_ROW_BYTES)},
     {"--workers", "LIST", FOR_ROWS, "1 to 1024, separated by commas, at most 16, none twice",
-     "numbers of concurrent workers (default: those of the profile)", EACH(read_worker_count)},
-    {"--mode", "LIST", FOR_ROWS, "threads, processes, none twice", "kinds of workers (default: both)", EACH(read_mode)},
+     "numbers of concurrent workers (default: those of the profile)", EACH(read_worker_count), BETWEEN(1, MAX_WORKERS)},
+    {"--mode", "LIST", FOR_ROWS, "threads, processes, none twice", "kinds of workers (default: both)",
+     SET(rows.modes, ROW_MODE_NAMES, ROW_MODE_COUNT)},
     {"--keys", "LIST", FOR_ROWS, "uniform, zipf, none twice", "distributions of the keys (default: both)",
-     EACH(read_key)},
+     SET(rows.keys, ROW_KEYS_NAMES, ROW_KEYS_COUNT)},
     {"--read", "LIST", FOR_ROWS, "header, row, index_then_row, none twice", "what is read per row (default: all)",
-     EACH(read_read)},
+     SET(rows.reads, ROW_READ_NAMES, ROW_READ_COUNT)},
     {"--segment", "SIZE", FOR_ROWS, "1M to 64T, a whole number of bytes, K, M, G or T",
-     "bytes of the shared segment (default: as large as allowed)", WHOLE(read_segment)},
+     "bytes of the shared segment (default: as large as allowed)",
+     SIZE(rows.segment_bytes, MIN_MEMORY_BYTES, MAX_MEMORY_BYTES)},
     {"--footprints", "LIST", FOR_LATENCY, "multiples of 64K up to 64T, separated by commas, at most 16, none twice",
-     "footprints of the curves (default: those of the profile)", EACH(read_footprint)},
+     "footprints of the curves (default: those of the profile)", EACH(read_footprint),
+     BETWEEN(MIN_FOOTPRINT_BYTES, MAX_MEMORY_BYTES)},
     {"--curves", "LIST", FOR_LATENCY, "line_per_page, random_64b, packed, pressure, none twice",
-     "what is measured (default: all)", EACH(read_curve)},
+     "what is measured (default: all)", SET(latency.curves, LATENCY_CURVE_NAMES, LATENCY_CURVE_COUNT)},
     {"--root", "DIR", FOR(COMMAND_INFO), "a directory that holds proc and sys",
      "read a captured tree instead of the running system", WHOLE(read_root)},
     {"--processes", NULL, FOR(COMMAND_INFO), NULL, "add the page use of every process", FLAG(processes)},
@@ -261,7 +251,7 @@ static bool read_list(const struct option_spec *spec, struct options *options, c
             return false;
         memcpy(item, value, length);
         item[length] = '\0';
-        if (!spec->read(options, item))
+        if (!spec->read(spec, options, item))
             return false;
         if (value[length] == '\0')
             return true;
@@ -271,8 +261,5 @@ static bool read_list(const struct option_spec *spec, struct options *options, c
 
 bool option_read(const struct option_spec *spec, struct options *options, const char *value)
 {
-    if (spec->value != NULL)
-        return spec->is_list ? read_list(spec, options, value) : spec->read(options, value);
-    *(bool *)((char *)options + spec->flag) = true;
-    return true;
+    return spec->is_list ? read_list(spec, options, value) : spec->read(spec, options, value);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of options: what command_line.c matches, what the help prints, and the readers of the values. */
-#ifndef TLBBENCH_OPTION_SPEC_H
-#define TLBBENCH_OPTION_SPEC_H
+#pragma once
 
 #include "cli/options.h"
 
@@ -18,9 +17,13 @@ struct option_spec {
     unsigned commands;
     const char *range; /* the valid values, for the error message and the help */
     const char *help;
-    bool (*read)(struct options *options, const char *value); /* NULL for a flag */
-    bool is_list; /* separated by commas: `read` gets each item */
-    size_t flag;  /* offset of the bool that a flag sets */
+    /* Stores what `text` says; false when it is not valid. */
+    bool (*read)(const struct option_spec *spec, struct options *options, const char *text);
+    bool is_list;             /* separated by commas: `read` gets each item */
+    size_t member;            /* offset of what a generic reader sets */
+    const char *const *names; /* of its values, in the order of their enum */
+    size_t name_count;
+    uint64_t least, most;
 };
 
 extern const struct option_spec option_specs[];
@@ -28,5 +31,3 @@ extern const size_t option_spec_count;
 
 /* Stores the value that was given for the option. Returns false when it is not valid. */
 bool option_read(const struct option_spec *spec, struct options *options, const char *value);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line: what the user requested, checked for form here and against the machine by options_check(). */
-#ifndef TLBBENCH_OPTIONS_H
-#define TLBBENCH_OPTIONS_H
+#pragma once
 
 #include "base/parse.h"
 #include "latency/result.h"
@@ -58,5 +57,3 @@ struct options {
 bool options_want_page_size(const struct options *options, uint64_t page_bytes);
 /* True when transparent huge pages are to be measured. */
 bool options_want_thp(const struct options *options);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How far a run is, in percent of its time budget, and how long it may still take. */
-#ifndef TLBBENCH_PROGRESS_H
-#define TLBBENCH_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void progress_end(struct progress *progress);
 /* "geometry    12 %, about 30 s left"; no time is told while less than 2 % is done. Returns `text`. */
 enum { PROGRESS_TEXT_BYTES = 96 };
 char *progress_text(const char *section, double done, double elapsed_seconds, char text[PROGRESS_TEXT_BYTES]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the sections of a measuring command one after the other, within time, memory and noise budgets. */
-#ifndef TLBBENCH_RUN_H
-#define TLBBENCH_RUN_H
+#pragma once
 
 #include "cli/options.h"
 #include "machine/environment.h"
@@ -15,5 +14,3 @@
 int run_measure(const struct options *options, const struct environment *environment, FILE *progress,
                 struct run_result *result);
 void run_result_free(struct run_result *result);
-
-#endif

@@ -37,7 +37,7 @@ static bool is_missing(const struct asked *asked, enum status status, uint64_t p
 static bool curves_miss(const struct asked *asked, const struct curve_list *curves)
 {
     for (size_t index = 0; index < curves->count; index++)
-        if (is_missing(asked, curves->items[index].verdict.status, curves->items[index].page_bytes))
+        if (is_missing(asked, curves->items[index].verdict.status, curves->items[index].backing.page_bytes))
             return true;
     return false;
 }
@@ -60,7 +60,7 @@ static bool geometry_is_partial(const struct asked *asked, const struct run_resu
 
     for (size_t index = 0; index < geometry->effective_page_count; index++)
         if (is_missing(asked, geometry->effective_pages[index].verdict.status,
-                       geometry->effective_pages[index].page_bytes))
+                       geometry->effective_pages[index].backing.page_bytes))
             return true;
     return curves_miss(asked, &geometry->curves);
 }
@@ -96,7 +96,7 @@ static bool rows_is_partial(const struct asked *asked, const struct run_result *
     for (size_t index = 0; index < result->rows->measurement_count; index++) {
         const struct row_measurement *item = &result->rows->measurements[index];
 
-        if (is_missing(asked, item->verdict.status, item->page_bytes))
+        if (is_missing(asked, item->verdict.status, item->backing.page_bytes))
             return true;
     }
     return false;

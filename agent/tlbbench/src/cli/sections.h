@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sections that a measuring command is made of: what each may take, how it is measured, and when it is partial. */
-#ifndef TLBBENCH_SECTIONS_H
-#define TLBBENCH_SECTIONS_H
+#pragma once
 
 #include "base/verdict.h"
 #include "cli/options.h"
@@ -30,5 +29,3 @@ struct section {
 /* In the order in which `run` measures them. */
 enum { SECTION_COUNT = 4 };
 extern const struct section SECTIONS[SECTION_COUNT];
-
-#endif

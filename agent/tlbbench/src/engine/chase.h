@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dependent loads: every address comes from the load before it, so nothing overlaps and the time is the latency. */
-#ifndef TLBBENCH_CHASE_H
-#define TLBBENCH_CHASE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ bool chase_time_batch(struct chase *chase, uint64_t accesses, double *ns_per_acc
 
 /* Accesses that take about `batch_seconds` from here on; walks a few thousand to find out. */
 uint64_t chase_batch_accesses(struct chase *chase, double batch_seconds);
-
-#endif

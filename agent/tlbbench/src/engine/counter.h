@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The processor's own time counter, read in order: for single accesses, where a clock call costs more than they do. */
-#ifndef TLBBENCH_COUNTER_H
-#define TLBBENCH_COUNTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ struct counter_scale {
 
 /* Measures both in some milliseconds. Returns false where the counter is not known or does not advance. */
 bool counter_calibrate(struct counter_scale *scale);
-
-#endif

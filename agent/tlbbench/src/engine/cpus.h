@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The choice of the CPU to measure on. */
-#ifndef TLBBENCH_ENGINE_CPUS_H
-#define TLBBENCH_ENGINE_CPUS_H
+#pragma once
 
 #include "base/parse.h"
 
@@ -35,5 +34,3 @@ int cpus_choose(const struct cpu_list *allowed);
 
 /* Binds the calling thread to one core. Returns 0 or -1 (errno). */
 int cpus_pin(int cpu);
-
-#endif

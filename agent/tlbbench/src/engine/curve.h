@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A measured series: what was varied, over which page size, and the statistics of each point. */
-#ifndef TLBBENCH_ENGINE_CURVE_H
-#define TLBBENCH_ENGINE_CURVE_H
+#pragma once
 
 #include "base/statistics.h"
 #include "base/verdict.h"
@@ -18,9 +17,7 @@ struct curve_point {
 struct curve {
     char name[64];
     const char *x_name; /* "footprint_bytes", "pages", "hot_lines" */
-    char backing[16];   /* "4K", "THP", "2M", "1G", ... */
-    enum backing_kind kind;
-    uint64_t page_bytes;
+    struct backing backing;
     const char *layout;      /* "line_per_page", "random_64b", "aliased", "distinct", "packed", "scatter" */
     double granted_fraction; /* part of the mapping that smaps proves to be of page_bytes; NAN = unknown */
     struct verdict verdict;
@@ -36,5 +33,3 @@ struct curve_list {
 /* Appends an empty curve and returns it, or NULL when memory ran out. */
 struct curve *curve_list_add(struct curve_list *list);
 void curve_list_free(struct curve_list *list);
-
-#endif

@@ -5,18 +5,19 @@
 
 #include <sys/resource.h>
 
-static long involuntary_switches(void)
+static struct rusage thread_usage(void)
 {
-    struct rusage usage;
+    struct rusage usage = {0};
 
-    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
+    (void)getrusage(RUSAGE_THREAD, &usage);
+    return usage;
 }
 
 long guard_switches(void)
 {
-    struct rusage usage;
+    struct rusage usage = thread_usage();
 
-    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw + usage.ru_nvcsw : 0;
+    return usage.ru_nivcsw + usage.ru_nvcsw;
 }
 
 /* Reading the processor time makes the kernel account the slice, so a task whose slice is used up is switched away
@@ -25,14 +26,14 @@ long guard_switches(void)
 void guard_begin(struct noise_guard *guard)
 {
     guard->cpu_ns = clock_thread_cpu_ns();
-    guard->switches = involuntary_switches();
+    guard->switches = thread_usage().ru_nivcsw;
     guard->wall_ns = clock_now_ns();
 }
 
 bool guard_end(const struct noise_guard *guard, double *wall_ns)
 {
     uint64_t wall = clock_now_ns() - guard->wall_ns;
-    long switches = involuntary_switches();
+    long switches = thread_usage().ru_nivcsw;
     uint64_t cpu = clock_thread_cpu_ns() - guard->cpu_ns;
 
     *wall_ns = (double)wall;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The noise guard around a timed batch. */
-#ifndef TLBBENCH_ENGINE_GUARD_H
-#define TLBBENCH_ENGINE_GUARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ void guard_begin(struct noise_guard *guard);
 
 /* Ends the batch: stores its wall time, returns true when nothing disturbed it. */
 bool guard_end(const struct noise_guard *guard, double *wall_ns);
-
-#endif

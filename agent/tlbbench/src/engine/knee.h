@@ -3,8 +3,7 @@
  * Reading TLB sizes off a sweep: x = pages in the cycle, y = ns per access. Pure functions of the sweep, so they are
  * tested on simulated TLBs and on recorded sweeps. They answer KNEE_UNCLEAR rather than guess.
  */
-#ifndef TLBBENCH_KNEE_H
-#define TLBBENCH_KNEE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ struct knee_interval knee_find_interval(const struct knee_point *points, size_t 
  * each doubling until the pages fall into one set; then it stays at the number of ways. */
 enum { KNEE_WAYS_UNKNOWN = 0, KNEE_WAYS_FULL = -1 };
 int knee_find_ways(const uint64_t *capacity, size_t count);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every measuring section needs to know, and the budget it must keep. */
-#ifndef TLBBENCH_SESSION_H
-#define TLBBENCH_SESSION_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/parse.h"
@@ -44,5 +43,3 @@ void session_report_progress(const struct session *session, double fraction);
 /* True when `bytes` more of a backing may be mapped beside the `mapped_bytes` that are; else `verdict` says why not. */
 bool session_allows(const struct session *session, const struct backing *backing, uint64_t mapped_bytes, uint64_t bytes,
                     struct verdict *verdict);
-
-#endif

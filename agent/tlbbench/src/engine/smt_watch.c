@@ -2,7 +2,7 @@
 #include "engine/smt_watch.h"
 
 #include "base/clock.h"
-#include "engine/issue_throughput.h"
+#include "engine/core_probe.h"
 
 #include <math.h>
 

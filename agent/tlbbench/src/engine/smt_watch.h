@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the SMT sibling left the core alone around a batch. */
-#ifndef TLBBENCH_ENGINE_SMT_WATCH_H
-#define TLBBENCH_ENGINE_SMT_WATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ void smt_watch_learn(struct smt_watch *watch, double seconds);
 
 /* Share of the samples so far that found the core alone, NAN before the first. */
 double smt_watch_idle_share(const struct smt_watch *watch);
-
-#endif

@@ -11,33 +11,22 @@
  * noise guard allows the same share of lost processor time (GUARD_CPU_SHARE_MIN). */
 #define STEAL_SHARE_MAX 0.02
 
-/* One "cpu" line of /proc/stat: user nice system idle iowait irq softirq steal. */
-enum { STAT_STEAL = 7, STAT_FIELDS = 8 };
-
-static bool find_stat_line(FILE *file, int cpu, unsigned long long fields[STAT_FIELDS])
-{
-    char line[512];
-    char name[16];
-    bool found = false;
-
-    if (cpu < 0)
-        (void)snprintf(name, sizeof(name), "cpu ");
-    else
-        (void)snprintf(name, sizeof(name), "cpu%d ", cpu);
-    while (!found && fgets(line, sizeof(line), file) != NULL && strncmp(line, "cpu", 3) == 0) {
-        if (strncmp(line, name, strlen(name)) == 0) {
-            found = sscanf(line + strlen(name), "%llu %llu %llu %llu %llu %llu %llu %llu", &fields[0], &fields[1],
-                           &fields[2], &fields[3], &fields[4], &fields[5], &fields[6], &fields[7]) == STAT_FIELDS;
-        }
-    }
-    return found;
-}
-
 int64_t steal_parse(FILE *file, int cpu)
 {
-    unsigned long long fields[STAT_FIELDS];
+    unsigned long long ticks;
+    char line[512];
+    char name[16] = "cpu ";
 
-    return find_stat_line(file, cpu, fields) && fields[STAT_STEAL] <= INT64_MAX ? (int64_t)fields[STAT_STEAL] : -1;
+    if (cpu >= 0)
+        (void)snprintf(name, sizeof(name), "cpu%d ", cpu);
+    while (fgets(line, sizeof(line), file) != NULL && strncmp(line, "cpu", 3) == 0)
+        if (strncmp(line, name, strlen(name)) == 0) {
+            /* cpu: user nice system idle iowait irq softirq steal */
+            int found = sscanf(line + strlen(name), "%*u %*u %*u %*u %*u %*u %*u %llu", &ticks);
+
+            return found == 1 && ticks <= INT64_MAX ? (int64_t)ticks : -1;
+        }
+    return -1;
 }
 
 int64_t steal_ticks(int cpu)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time that the hypervisor took from this guest. */
-#ifndef TLBBENCH_ENGINE_STEAL_H
-#define TLBBENCH_ENGINE_STEAL_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -28,5 +27,3 @@ struct steal_watch steal_begin(int cpu);
 
 /* Stolen ns so far, or 0 when they are less than STEAL_SHARE_MAX of the time of `cpus` CPUs. */
 double steal_excess_ns(const struct steal_watch *watch, int cpus);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times cycles of growing length over a window: several rounds with new seeds, the points of a round in random order,
  * every batch behind the noise guard. */
-#ifndef TLBBENCH_SWEEP_H
-#define TLBBENCH_SWEEP_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/rng.h"
@@ -85,5 +84,3 @@ bool sweep_is_contended_past(const struct sweep *sweep, uint64_t pages);
 
 /* Share of all batches that were disturbed, 0 .. 1. */
 double sweep_dropped_share(const struct sweep *sweep);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a measured sweep is read as: points for the knee functions, curves for the document. */
-#ifndef TLBBENCH_ENGINE_SWEEP_CURVE_H
-#define TLBBENCH_ENGINE_SWEEP_CURVE_H
+#pragma once
 
 #include "engine/curve.h"
 #include "engine/knee.h"
@@ -18,5 +17,3 @@ size_t sweep_knee_points(const struct sweep *sweep, double hit_ns, struct knee_p
 
 /* Copies one side of the sweep into a curve. Returns 0, or -1 when memory ran out. */
 int sweep_to_curve(const struct sweep *sweep, bool packed, struct curve *curve);
-
-#endif

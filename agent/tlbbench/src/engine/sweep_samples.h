@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The batches of one side of a sweep's point: what is kept, what stands for it, and whether more are needed. Not for
  * other modules than the sweep. */
-#ifndef TLBBENCH_ENGINE_SWEEP_SAMPLES_H
-#define TLBBENCH_ENGINE_SWEEP_SAMPLES_H
+#pragma once
 
 #include "base/statistics.h"
 
@@ -40,5 +39,3 @@ double samples_best(const struct sweep_samples *samples);
 /* Drops what was stolen of the batches from `first` on. */
 void samples_drop_stolen(struct sweep_samples *samples, size_t first);
 void samples_summarise(struct sweep_samples *samples);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forgetting what the TLBs hold, so that a measurement does not depend on the one before it. */
-#ifndef TLBBENCH_TLB_FLUSH_H
-#define TLBBENCH_TLB_FLUSH_H
+#pragma once
 
 /* Drops this process's translations from the TLBs of the core, as far as the kernel can be made to: always on x86-64;
  * elsewhere where it gives up single pages for so large a range. */
@@ -10,5 +9,3 @@ void tlb_flush(void);
 /* Reads so many pages that what other processes left in the TLBs of the core is gone: their entries carry another tag,
  * are not dropped with this process's, and stay. Leaves the pages' own entries behind. */
 void tlb_evict_foreign(void);
-
-#endif

@@ -4,8 +4,7 @@
  * its data stays in the first cache levels; the same data seen through the packed view needs hardly any translation.
  * The difference is the cost of translation alone.
  */
-#ifndef TLBBENCH_WINDOW_H
-#define TLBBENCH_WINDOW_H
+#pragma once
 
 #include "base/rng.h"
 #include "base/verdict.h"
@@ -66,5 +65,3 @@ void *window_link_packed(struct window *window, size_t pages, struct rng *rng, u
 
 /* Physical memory the window holds. */
 uint64_t window_frame_bytes(const struct window *window);
-
-#endif

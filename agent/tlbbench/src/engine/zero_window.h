@@ -8,8 +8,7 @@
  * Caches that predict the way from the linear address (AMD Zen) mispredict here once pages outnumber lines: the plateau
  * of a sweep lies higher by that, evenly; where it ends is right, and what a miss costs.
  */
-#ifndef TLBBENCH_ZERO_WINDOW_H
-#define TLBBENCH_ZERO_WINDOW_H
+#pragma once
 
 #include "base/rng.h"
 #include "base/verdict.h"
@@ -32,5 +31,3 @@ void zero_window_close(struct zero_window *view);
 /* A cycle of one line in each of the first `pages` pages, in a random order; `packed`: the same lines of the first page
  * alone. A sweep_link (sweep.h): `context` is the view, and `order` becomes the table. */
 struct chase zero_window_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
-
-#endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/core_clock.h"
+#include "engine/core_probe.h"
 #include "engine/sweep.h"
 #include "engine/window.h"
 #include "geometry/result.h"

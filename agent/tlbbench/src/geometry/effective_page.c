@@ -17,7 +17,6 @@
 #include "machine/environment.h"
 #include "memory/arena.h"
 #include "memory/backing.h"
-#include "memory/early_page.h"
 
 #include <errno.h>
 #include <math.h>
@@ -36,8 +35,6 @@ enum {
 /* A later knee than this share of the first level over neighbouring frames is coalescing, not error. */
 #define COALESCED_SHARE 1.15
 #define ZERO_NS_PER_BYTE 0.15
-/* What is left to read the page once it is there. */
-#define READ_SECONDS 0.25
 /* A page is cut when misses cost at least this share of what a first-level miss costs for base pages. */
 #define CUT_PENALTY_SHARE 0.5
 
@@ -130,13 +127,13 @@ static uint64_t page_from_knee(struct geometry_work *work, int64_t parts, uint64
 static void judge_effective_page(const struct geometry_work *work, struct effective_page *effective_page, int64_t knee)
 {
     effective_page->verdict = (struct verdict){.status = STATUS_OK};
-    if (effective_page->entry_bytes >= effective_page->page_bytes)
+    if (effective_page->entry_bytes >= effective_page->backing.page_bytes)
         return;
     uint64_t coalesced = knee > 0 ? coalesced_pages(work, knee) : 1;
     int written =
         snprintf(effective_page->verdict.reason, sizeof(effective_page->verdict.reason),
                  "one TLB entry covers %llu of the page's %llu bytes", (unsigned long long)effective_page->entry_bytes,
-                 (unsigned long long)effective_page->page_bytes);
+                 (unsigned long long)effective_page->backing.page_bytes);
 
     effective_page->verdict.status = STATUS_FRACTURED;
     if (coalesced > 1 && written > 0) {
@@ -173,17 +170,7 @@ static uint64_t measure_huge(struct geometry_work *work, const struct arena *are
     return arena->backing.page_bytes;
 }
 
-/* The pages of a backing: the one that another core cleared meanwhile, or fresh ones. */
-static int open_pages(const struct geometry_work *work, const struct backing *backing, size_t bytes,
-                      struct early_page *early, struct arena *arena, struct verdict *verdict)
-{
-    int node = work->session->numa_node;
-
-    return early->state == EARLY_READY ? early_page_open(early, arena, node, verdict)
-                                       : arena_open(arena, backing, bytes, node, verdict);
-}
-
-static void measure_backing(struct geometry_work *work, const struct backing *backing, struct early_page *early,
+static void measure_backing(struct geometry_work *work, const struct backing *backing,
                             struct effective_page *effective_page)
 {
     uint64_t wanted = backing->page_bytes > AREA_BYTES ? backing->page_bytes : AREA_BYTES;
@@ -197,7 +184,7 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
         bytes = backing->kind == BACKING_HUGETLB ? (size_t)backing->page_bytes : bytes;
     if (!session_allows(work->session, backing, 0, bytes, &effective_page->verdict))
         return;
-    if (open_pages(work, backing, bytes, early, &arena, &verdict) != 0) {
+    if (arena_open(&arena, backing, bytes, work->session->numa_node, &verdict) != 0) {
         effective_page->verdict = verdict;
         return;
     }
@@ -277,9 +264,7 @@ static int list_effective_pages(struct geometry_work *work, const struct backing
     for (size_t index = 0; index < count; index++) {
         struct effective_page *effective_page = &work->result->effective_pages[index];
 
-        memcpy(effective_page->backing, backings[index].name, sizeof(effective_page->backing));
-        effective_page->kind = backings[index].kind;
-        effective_page->page_bytes = backings[index].page_bytes;
+        effective_page->backing = backings[index];
         verdict_set(&effective_page->verdict, STATUS_STOPPED, "the time limit was reached");
     }
     return 0;
@@ -304,57 +289,20 @@ bool geometry_effective_pages_known(const struct geometry_result *result)
     return count_open(result) == 0;
 }
 
-/* The kernel zeroes a page before it hands it out: one of 1G takes a tenth of a second of processor time or two. On a
- * contended CPU it comes after everything else, and only where the time is likely to last. */
-static bool takes_too_long(const struct geometry_work *work, struct effective_page *effective_page)
+/* The kernel zeroes a page before it hands it out: one of 1G takes a tenth of a second of processor time or two, and
+ * seconds where the host of a guest first has to give the memory; nothing can interrupt it. Such a page has its turn
+ * when everything else is done, and only where the time is likely to last. */
+static bool has_to_wait(const struct geometry_work *work, struct effective_page *effective_page)
 {
-    double zero_seconds = ZERO_NS_PER_BYTE * 1e-9 * (double)effective_page->page_bytes;
+    double zero_seconds = ZERO_NS_PER_BYTE * 1e-9 * (double)effective_page->backing.page_bytes;
     double left = deadline_remaining_seconds(work->session->deadline) * fmin(1, work->cpu_share);
 
-    if (effective_page->page_bytes <= ZEROED_SOON_BYTES ||
-        ((!work->contended || work->pages_tried) && left >= 2 * zero_seconds))
+    if (effective_page->backing.page_bytes <= ZEROED_SOON_BYTES || (work->pages_tried && left >= 2 * zero_seconds))
         return false;
-    verdict_set(&effective_page->verdict, STATUS_NOISY, "CPU contention: zeroing a page of %s would take too long",
-                effective_page->backing);
+    if (work->pages_tried)
+        verdict_set(&effective_page->verdict, STATUS_NOISY, "CPU contention: zeroing a page of %s would take too long",
+                    effective_page->backing.name);
     return true;
-}
-
-void geometry_start_early_pages(struct geometry_work *work)
-{
-    const struct backing *backings = work->session->backings;
-    size_t count = work->session->backing_count;
-    uint64_t bytes = 0;
-
-    for (size_t index = 0; index < count; index++) {
-        uint64_t page_bytes = backings[index].page_bytes;
-        struct verdict ignored;
-
-        if (backings[index].kind == BACKING_HUGETLB && page_bytes > ZEROED_SOON_BYTES &&
-            session_allows(work->session, &backings[index], bytes, page_bytes, &ignored)) {
-            early_page_start(&work->early[index], &backings[index], work->session->cpu, &work->session->cpus,
-                             work->session->numa_node);
-            bytes += work->early[index].state == EARLY_BUSY ? page_bytes : 0;
-        }
-    }
-}
-
-void geometry_end_early_pages(struct geometry_work *work)
-{
-    for (size_t index = 0; index < SESSION_BACKINGS_MAX; index++)
-        early_page_end(&work->early[index]);
-}
-
-/* A page that is still being zeroed has its turn when everything else is done. Returns false when it has to wait. */
-static bool is_zeroed(const struct geometry_work *work, struct early_page *early, struct effective_page *effective_page)
-{
-    double patience = work->pages_tried ? deadline_remaining_seconds(work->part_end) - READ_SECONDS : 0;
-    enum early_state state = early_page_wait(early, fmax(0, patience));
-
-    if (state == EARLY_BUSY) {
-        verdict_set(&effective_page->verdict, STATUS_STOPPED,
-                    "the time limit was reached while the kernel cleared a page of %s", effective_page->backing);
-    }
-    return state == EARLY_READY || (state == EARLY_NONE && !takes_too_long(work, effective_page));
 }
 
 int geometry_measure_effective_pages(struct geometry_work *work, struct verdict *verdict)
@@ -372,9 +320,7 @@ int geometry_measure_effective_pages(struct geometry_work *work, struct verdict 
     for (size_t index = 0; index < count; index++) {
         struct effective_page *effective_page = &work->result->effective_pages[index];
 
-        if (!is_open(effective_page))
-            continue;
-        if (!is_zeroed(work, &work->early[index], effective_page))
+        if (!is_open(effective_page) || has_to_wait(work, effective_page))
             continue;
         if (session_must_stop(work->session, verdict)) {
             effective_page->verdict = *verdict;
@@ -383,7 +329,7 @@ int geometry_measure_effective_pages(struct geometry_work *work, struct verdict 
         if (backings[index].kind == BACKING_BASE)
             measure_coalescing(work, &backings[index], thp, effective_page);
         else
-            measure_backing(work, &backings[index], &work->early[index], effective_page);
+            measure_backing(work, &backings[index], effective_page);
         work->pages_left--;
     }
     work->pages_tried = true;

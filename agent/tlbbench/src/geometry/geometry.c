@@ -56,7 +56,7 @@ static int measure_second(struct geometry_work *work, struct verdict *verdict)
 /* Only hugetlb pages can be mapped many times; a fractured one would measure the structure of its parts. */
 static bool has_huge_levels(const struct effective_page *effective_page)
 {
-    return effective_page->kind == BACKING_HUGETLB && effective_page->verdict.status == STATUS_OK;
+    return effective_page->backing.kind == BACKING_HUGETLB && effective_page->verdict.status == STATUS_OK;
 }
 
 static int measure_huge_levels(struct geometry_work *work, struct verdict *verdict)
@@ -65,14 +65,13 @@ static int measure_huge_levels(struct geometry_work *work, struct verdict *verdi
 
     for (size_t index = 0; index < result->effective_page_count; index++) {
         const struct effective_page *effective_page = &result->effective_pages[index];
-        struct backing backing = {.kind = effective_page->kind, .page_bytes = effective_page->page_bytes};
+        const struct backing *backing = &effective_page->backing;
         struct geometry_first_level first;
 
-        if (!has_huge_levels(effective_page) || geometry_find_measured(result, 1, effective_page->page_bytes) != NULL)
+        if (!has_huge_levels(effective_page) || geometry_find_measured(result, 1, backing->page_bytes) != NULL)
             continue;
-        memcpy(backing.name, effective_page->backing, sizeof(backing.name));
-        if (geometry_measure_first_level(work, &backing, &first, verdict) != 0 ||
-            (first.entries > 0 && geometry_measure_second_level(work, &backing, &first, verdict) != 0))
+        if (geometry_measure_first_level(work, backing, &first, verdict) != 0 ||
+            (first.entries > 0 && geometry_measure_second_level(work, backing, &first, verdict) != 0))
             return -1;
     }
     return geometry_effective_pages_known(result) ? 0 : 1;
@@ -203,10 +202,8 @@ int geometry_measure(struct session *session, struct geometry_result *result)
         verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
         return -1;
     }
-    geometry_start_early_pages(&work);
     smt_watch_learn(&work.sweep->watch, session->full ? FULL_LEARN_SECONDS : QUICK_LEARN_SECONDS);
     measure_with_retries(&work, session);
-    geometry_end_early_pages(&work);
     result->core_alone_fraction = smt_watch_idle_share(&work.sweep->watch);
     free(work.sweep);
     if (result->verdict.status == STATUS_OK)

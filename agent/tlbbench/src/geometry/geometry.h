@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The TLBs as they behave: entries of each level, ways of the first, what one entry covers, what a miss costs. */
-#ifndef TLBBENCH_GEOMETRY_GEOMETRY_H
-#define TLBBENCH_GEOMETRY_GEOMETRY_H
+#pragma once
 
 #include "engine/session.h"
 #include "geometry/result.h"
@@ -10,5 +9,3 @@
  * contended, and leaves session->cpu the one it is bound to. Always leaves a valid result; what could not be measured
  * says why. Returns 0, or -1 when memory for the result ran out. Free with geometry_result_free(). */
 int geometry_measure(struct session *session, struct geometry_result *result);
-
-#endif

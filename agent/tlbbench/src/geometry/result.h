@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the geometry section found. */
-#ifndef TLBBENCH_GEOMETRY_RESULT_H
-#define TLBBENCH_GEOMETRY_RESULT_H
+#pragma once
 
 #include "base/verdict.h"
 #include "engine/curve.h"
@@ -13,11 +12,9 @@
 #include <stdint.h>
 
 struct effective_page {
-    char backing[16];
-    enum backing_kind kind;
-    uint64_t page_bytes;
+    struct backing backing;
     uint64_t entry_bytes;   /* what one TLB entry covers; 0 = unknown, printed as null */
-    struct verdict verdict; /* STATUS_OK: entry_bytes == page_bytes; STATUS_FRACTURED: smaller */
+    struct verdict verdict; /* STATUS_OK: entry_bytes == backing.page_bytes; STATUS_FRACTURED: smaller */
 };
 
 struct penalty {
@@ -34,7 +31,7 @@ struct core_clock {
 };
 
 enum alias_method { METHOD_ALIASED, METHOD_DISTINCT_LINES };
-const char *alias_method_name(enum alias_method method);
+extern const char *const ALIAS_METHOD_NAMES[];
 
 struct geometry_result {
     struct verdict verdict;
@@ -59,5 +56,3 @@ struct geometry_result {
 struct tlb_level *geometry_find_measured(struct geometry_result *result, unsigned level, uint64_t page_bytes);
 
 void geometry_result_free(struct geometry_result *result);
-
-#endif

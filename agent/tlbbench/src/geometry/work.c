@@ -2,7 +2,7 @@
 #include "geometry/work.h"
 
 #include "base/tree.h"
-#include "engine/core_clock.h"
+#include "engine/core_probe.h"
 #include "engine/curve.h"
 
 #include <math.h>
@@ -101,9 +101,7 @@ void geometry_keep_curve(struct geometry_work *work, const char *name, const str
     if (curve == NULL)
         return;
     (void)snprintf(curve->name, sizeof(curve->name), "%s", name);
-    memcpy(curve->backing, backing->name, sizeof(curve->backing));
-    curve->kind = backing->kind;
-    curve->page_bytes = backing->page_bytes;
+    curve->backing = *backing;
     curve->layout = layout;
     curve->verdict = *verdict;
     (void)sweep_to_curve(work->sweep, packed, curve);
@@ -126,4 +124,27 @@ void geometry_note_hit(struct geometry_work *work, double ns)
     work->l1_hit_ns = ns;
     clock->l1_hit_ns = ns;
     clock->l1_hit_cycles = ns * clock->core_hz / 1e9;
+}
+
+const char *const ALIAS_METHOD_NAMES[] = {[METHOD_ALIASED] = "aliased", [METHOD_DISTINCT_LINES] = "distinct_lines"};
+
+struct tlb_level *geometry_find_measured(struct geometry_result *result, unsigned level, uint64_t page_bytes)
+{
+    for (size_t index = 0; index < result->levels.count; index++) {
+        struct tlb_level *item = &result->levels.items[index];
+
+        if (item->source == SOURCE_MEASURED && item->level == level && item->page_bytes == page_bytes)
+            return item;
+    }
+    return NULL;
+}
+
+void geometry_result_free(struct geometry_result *result)
+{
+    tlb_levels_free(&result->levels);
+    curve_list_free(&result->curves);
+    free(result->effective_pages);
+    free(result->penalties);
+    free(result->disagreements);
+    *result = (struct geometry_result){0};
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps of geometry_measure(), each in its file. Not for other modules. */
-#ifndef TLBBENCH_GEOMETRY_WORK_H
-#define TLBBENCH_GEOMETRY_WORK_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/verdict.h"
@@ -14,7 +13,6 @@
 #include "geometry/result.h"
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"
-#include "memory/early_page.h"
 
 enum { GEOMETRY_STRIDES = 8 }; /* page strides of 1 to 128: enough for 128 sets */
 
@@ -33,15 +31,14 @@ struct geometry_work {
     struct sweep_effort effort;
     struct deadline part_end; /* when the running part is to end */
     enum window_slots slots;
-    double l1_hit_ns;                              /* NAN until known */
-    struct geometry_first_level first;             /* of base pages */
-    uint64_t l1_entries;                           /* of base pages; 0 = unknown */
-    double l2_penalty_ns;                          /* NAN = unknown */
-    double second_hit_ns;                          /* an L1 hit timed in the rounds of l2_penalty_ns; NAN = unknown */
-    uint64_t capacity[GEOMETRY_STRIDES];           /* largest first-level knee seen at each stride; 0 = none */
-    unsigned ways_passes;                          /* that geometry_measure_ways() took */
-    struct early_page early[SESSION_BACKINGS_MAX]; /* as session_list_backings() lists them */
-    size_t pages_left;                             /* backings that wait for theirs, in this try */
+    double l1_hit_ns;                    /* NAN until known */
+    struct geometry_first_level first;   /* of base pages */
+    uint64_t l1_entries;                 /* of base pages; 0 = unknown */
+    double l2_penalty_ns;                /* NAN = unknown */
+    double second_hit_ns;                /* an L1 hit timed in the rounds of l2_penalty_ns; NAN = unknown */
+    uint64_t capacity[GEOMETRY_STRIDES]; /* largest first-level knee seen at each stride; 0 = none */
+    unsigned ways_passes;                /* that geometry_measure_ways() took */
+    size_t pages_left;                   /* backings that wait for theirs, in this try */
     bool pages_tried;        /* the effective page sizes had a try: those that it left out have their turn now */
     uint64_t stream;         /* a new random stream for every sweep */
     struct idle_sample idle; /* when the last sweep started */
@@ -112,11 +109,5 @@ int geometry_measure_effective_pages(struct geometry_work *work, struct verdict 
 /* True when no backing waits for another try. */
 bool geometry_effective_pages_known(const struct geometry_result *result);
 
-/* Has large pages zeroed on another core while the other steps run; geometry_end_early_pages() gives up the rest. */
-void geometry_start_early_pages(struct geometry_work *work);
-void geometry_end_early_pages(struct geometry_work *work);
-
 /* Ways of the first level for base pages. */
 int geometry_measure_ways(struct geometry_work *work, struct verdict *verdict);
-
-#endif

@@ -33,12 +33,11 @@ static int add_curve(const struct latency_plan *plan, struct latency_series *ser
 
     if (curve == NULL)
         return -1;
-    (void)snprintf(curve->name, sizeof(curve->name), "latency %s %s", latency_curve_name(layout), series->backing.name);
-    memcpy(curve->backing, series->backing.name, sizeof(curve->backing));
+    (void)snprintf(curve->name, sizeof(curve->name), "latency %s %s", LATENCY_CURVE_NAMES[layout],
+                   series->backing.name);
+    curve->backing = series->backing;
     curve->x_name = "footprint_bytes";
-    curve->kind = series->backing.kind;
-    curve->page_bytes = series->backing.page_bytes;
-    curve->layout = latency_curve_name(layout);
+    curve->layout = LATENCY_CURVE_NAMES[layout];
     curve->granted_fraction = series->granted_fraction;
     curve->verdict = series->verdict;
     curve->points = calloc(plan->footprint_count, sizeof(*curve->points));
@@ -123,7 +122,7 @@ static int add_delta(const struct latency_plan *plan, const struct latency_serie
     if (grown == NULL)
         return -1;
     result->deltas = grown;
-    grown[result->delta_count] = (struct paired_delta){.layout = latency_curve_name(layout),
+    grown[result->delta_count] = (struct paired_delta){.layout = LATENCY_CURVE_NAMES[layout],
                                                        .x = plan->footprints[point],
                                                        .delta_ns = interval.mean,
                                                        .ci95_low_ns = interval.low,
@@ -153,4 +152,16 @@ int latency_collect(const struct latency_plan *plan, struct latency_series *seri
         }
     }
     return status;
+}
+
+const char *const LATENCY_CURVE_NAMES[LATENCY_CURVE_COUNT] = {[LAYOUT_LINE_PER_PAGE] = "line_per_page",
+                                                              [LAYOUT_RANDOM_64B] = "random_64b",
+                                                              [LAYOUT_PACKED] = "packed",
+                                                              [LATENCY_PRESSURE] = "pressure"};
+
+void latency_result_free(struct latency_result *result)
+{
+    curve_list_free(&result->curves);
+    free(result->deltas);
+    *result = (struct latency_result){0};
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nanoseconds per dependent access over the footprint, for every page size, measured in pairs so that drift cancels. */
-#ifndef TLBBENCH_LATENCY_H
-#define TLBBENCH_LATENCY_H
+#pragma once
 
 #include "engine/session.h"
 #include "latency/result.h"
@@ -10,5 +9,3 @@
  * when memory for the result ran out. Free with latency_result_free(). */
 int latency_measure(const struct session *session, const struct latency_request *request,
                     struct latency_result *result);
-
-#endif

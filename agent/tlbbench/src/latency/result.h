@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the latency section measures, and what it found. */
-#ifndef TLBBENCH_LATENCY_RESULT_H
-#define TLBBENCH_LATENCY_RESULT_H
+#pragma once
 
 #include "base/verdict.h"
 #include "engine/curve.h"
@@ -19,7 +18,7 @@ enum latency_curve {
     LATENCY_PRESSURE = LAYOUT_COUNT,
     LATENCY_CURVE_COUNT,
 };
-const char *latency_curve_name(enum latency_curve curve);
+extern const char *const LATENCY_CURVE_NAMES[];
 
 struct paired_delta {
     char backing[16]; /* compared with base pages */
@@ -48,5 +47,3 @@ struct latency_result {
 };
 
 void latency_result_free(struct latency_result *result);
-
-#endif

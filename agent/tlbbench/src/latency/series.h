@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The working state of latency_measure(): one series per backing, one cell per layout and footprint. Not for others. */
-#ifndef TLBBENCH_LATENCY_SERIES_H
-#define TLBBENCH_LATENCY_SERIES_H
+#pragma once
 
 #include "base/verdict.h"
 #include "engine/session.h"
@@ -82,5 +81,3 @@ void latency_visit(char *base, uint64_t footprint, uint64_t base_page_bytes, enu
 /* Links the cycle of a layout over the first `footprint` bytes of `base` and returns its first node. The nodes
  * and their order depend on `seed` alone, not on the backing. */
 void *latency_link(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_curve layout, uint64_t seed);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Published TLB geometry of known server cores: what to expect where CPUID is silent, never a measurement. */
-#ifndef TLBBENCH_CATALOGUE_H
-#define TLBBENCH_CATALOGUE_H
+#pragma once
 
 #include "machine/tlb_levels.h"
 
@@ -36,5 +35,3 @@ const struct catalogue_entry *catalogue_find_pvr(uint64_t pvr);
 /* Appends the entry's levels, one per level, kind and page size; structures that hold the same size are summed.
  * Returns 0, or -1 when memory ran out. */
 int catalogue_levels(const struct catalogue_entry *entry, struct tlb_level_list *levels);
-
-#endif

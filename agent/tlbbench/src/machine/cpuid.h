@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CPUID registers of one logical CPU: captured here, or read from a dump in text form. */
-#ifndef TLBBENCH_CPUID_H
-#define TLBBENCH_CPUID_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ struct cpuid_identity {
 };
 
 void cpuid_identify(const struct cpuid_dump *dump, struct cpuid_identity *identity);
-
-#endif

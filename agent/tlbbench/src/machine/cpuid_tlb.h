@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TLB geometry from CPUID registers, by the vendors' definitions. CPUID is a prior: hypervisors hide leaves, and some
  * processors describe themselves wrongly. */
-#ifndef TLBBENCH_CPUID_TLB_H
-#define TLBBENCH_CPUID_TLB_H
+#pragma once
 
 #include "base/verdict.h"
 #include "machine/cpuid.h"
 #include "machine/tlb_levels.h"
+
+#include <stddef.h>
 
 enum {
     CPUID_TLB_MAX_STRUCTURES = 48,
@@ -31,4 +32,5 @@ void cpuid_tlb_decode(const struct cpuid_dump *dump, const struct cpuid_identity
  * Returns 0, or -1 when memory ran out. */
 int cpuid_tlb_levels(const struct cpuid_tlb *tlb, const struct cpuid_identity *identity, struct tlb_level_list *levels);
 
-#endif
+/* Structures of a one-byte descriptor of leaf 2 (none, one or two). Returns their number. */
+size_t cpuid_descriptor(unsigned char descriptor, struct tlb_structure structures[2]);

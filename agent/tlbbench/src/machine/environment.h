@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the machine is and how its memory stands: the document's `environment`. Reading changes nothing. */
-#ifndef TLBBENCH_ENVIRONMENT_H
-#define TLBBENCH_ENVIRONMENT_H
+#pragma once
 
 #include "machine/catalogue.h"
 #include "machine/cpuid.h"
@@ -102,5 +101,3 @@ void environment_free(struct environment *environment);
 
 /* Pool of this page size, or NULL. */
 const struct pool *environment_pool(const struct environment *environment, uint64_t page_bytes);
-
-#endif

@@ -17,9 +17,10 @@ enum {
     CGROUP_NO_LIMIT_SHIFT = 60,
 };
 
-static size_t line_length(const char *text)
+static const char *next_line(const char *line)
 {
-    return strcspn(text, "\n");
+    line += strcspn(line, "\n");
+    return *line == '\n' ? line + 1 : line;
 }
 
 bool colon_value(const char *text, const char *key, char *value, size_t size)
@@ -27,31 +28,18 @@ bool colon_value(const char *text, const char *key, char *value, size_t size)
     size_t key_length = strlen(key);
 
     value[0] = '\0';
-    for (const char *line = text; *line != '\0';) {
-        size_t length = line_length(line);
+    for (const char *line = text; *line != '\0'; line = next_line(line)) {
+        if (strncmp(line, key, key_length) != 0)
+            continue;
+        const char *colon = line + key_length + strspn(line + key_length, " \t");
 
-        if (length > key_length && strncmp(line, key, key_length) == 0) {
-            const char *p = line + key_length;
+        if (*colon != ':')
+            continue;
+        const char *start = colon + 1 + strspn(colon + 1, " \t");
 
-            while (p < line + length && (*p == ' ' || *p == '\t'))
-                p++;
-            if (p < line + length && *p == ':') {
-                size_t left = (size_t)(line + length - p) - 1;
-                size_t skip = strspn(p + 1, " \t");
-
-                skip = skip < left ? skip : left;
-                left -= skip;
-                if (left > size - 1)
-                    left = size - 1;
-                memcpy(value, p + 1 + skip, left);
-                value[left] = '\0';
-                text_clean(value);
-                return true;
-            }
-        }
-        line += length;
-        if (*line == '\n')
-            line++;
+        (void)snprintf(value, size, "%.*s", (int)strcspn(start, "\n"), start);
+        text_clean(value);
+        return true;
     }
     return false;
 }
@@ -104,12 +92,7 @@ void bracketed_choice(const char *text, char *choice, size_t size)
     choice[0] = '\0';
     if (close == NULL)
         return;
-    size_t length = (size_t)(close - open) - 1;
-
-    if (length > size - 1)
-        length = size - 1;
-    memcpy(choice, open + 1, length);
-    choice[length] = '\0';
+    (void)snprintf(choice, size, "%.*s", (int)(close - open) - 1, open + 1);
     text_clean(choice);
 }
 
@@ -148,46 +131,28 @@ void environment_read_memory(struct environment *environment)
     environment->thp_bytes = bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-/* Takes "N:controllers:path" apart; `path` points into the line. */
-static bool cgroup_line(const char *line, size_t length, const char **controllers, size_t *controllers_length,
-                        const char **path)
-{
-    const char *first = memchr(line, ':', length);
-    const char *second = first != NULL ? memchr(first + 1, ':', (size_t)(line + length - first) - 1) : NULL;
-
-    if (second == NULL)
-        return false;
-    *controllers = first + 1;
-    *controllers_length = (size_t)(second - first) - 1;
-    *path = second + 1;
-    return true;
-}
-
+/* Lines of "N:controllers:path". */
 void cgroup_parse(const char *text, struct cgroup_place *place)
 {
     place->version = UNKNOWN;
     place->path[0] = '\0';
-    for (const char *line = text; *line != '\0';) {
-        size_t length = line_length(line);
-        const char *controllers = NULL;
-        const char *path = NULL;
-        size_t controllers_length = 0;
+    for (const char *line = text; *line != '\0'; line = next_line(line)) {
+        size_t length = strcspn(line, "\n");
+        const char *first = memchr(line, ':', length);
+        const char *second = first != NULL ? memchr(first + 1, ':', (size_t)(line + length - first) - 1) : NULL;
 
-        if (cgroup_line(line, length, &controllers, &controllers_length, &path)) {
-            bool is_v1 = text_has_word(controllers, controllers_length, ",", "memory", strlen("memory"));
-            bool is_v2 = controllers_length == 0 && line[0] == '0';
-            size_t path_length = (size_t)(line + length - path);
+        if (second == NULL)
+            continue;
+        size_t controllers_length = (size_t)(second - first) - 1;
+        size_t path_length = (size_t)(line + length - second) - 1;
+        bool is_v1 = text_has_word(first + 1, controllers_length, ",", "memory", strlen("memory"));
+        bool is_v2 = controllers_length == 0 && line[0] == '0';
 
-            /* On a hybrid system the memory controller sits in a version 1 hierarchy: that one counts. */
-            if ((is_v1 || (is_v2 && place->version != 1)) && path_length < sizeof(place->path)) {
-                place->version = is_v1 ? 1 : 2;
-                memcpy(place->path, path, path_length);
-                place->path[path_length] = '\0';
-            }
+        /* On a hybrid system the memory controller sits in a version 1 hierarchy: that one counts. */
+        if ((is_v1 || (is_v2 && place->version != 1)) && path_length < sizeof(place->path)) {
+            place->version = is_v1 ? 1 : 2;
+            (void)snprintf(place->path, sizeof(place->path), "%.*s", (int)path_length, second + 1);
         }
-        line += length;
-        if (*line == '\n')
-            line++;
     }
 }
 

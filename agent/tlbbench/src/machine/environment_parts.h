@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pieces that environment_read() is made of, and the pure parsers below them (the fuzz targets call those). */
-#ifndef TLBBENCH_ENVIRONMENT_PARTS_H
-#define TLBBENCH_ENVIRONMENT_PARTS_H
+#pragma once
 
 #include "machine/environment.h"
 
@@ -12,8 +11,6 @@ void environment_read_nodes(struct environment *environment);
 void environment_read_memory(struct environment *environment);
 void environment_read_cgroup(struct environment *environment);
 
-/* Architecture, kernel release, base page and CPUID registers of a captured tree. */
-void environment_read_capture(struct environment *environment);
 /* The base page by the architecture's rules, for a tree that does not say it; 0 = unknown. */
 uint64_t base_page_inferred(const struct environment *environment);
 
@@ -55,5 +52,3 @@ bool colon_value(const char *text, const char *key, char *value, size_t size);
 
 /* The same for "N kB", in bytes; UNKNOWN when there is none. */
 int64_t colon_kilobytes(const char *text, const char *key);
-
-#endif

@@ -13,21 +13,17 @@ enum { NODE_MEMINFO_BYTES = 8192 };
 uint64_t pool_directory_bytes(const char *name)
 {
     static const char prefix[] = "hugepages-";
-    static const char suffix[] = "kB";
-    size_t length = strlen(name);
     char digits[24];
     uint64_t kilobytes = 0;
 
-    if (length <= sizeof(prefix) - 1 + sizeof(suffix) - 1 || strncmp(name, prefix, sizeof(prefix) - 1) != 0 ||
-        strcmp(name + length - (sizeof(suffix) - 1), suffix) != 0)
+    if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
         return 0;
-    size_t digit_count = length - (sizeof(prefix) - 1) - (sizeof(suffix) - 1);
+    name += sizeof(prefix) - 1;
+    size_t length = strspn(name, "0123456789");
 
-    if (digit_count >= sizeof(digits))
-        return 0;
-    memcpy(digits, name + sizeof(prefix) - 1, digit_count);
-    digits[digit_count] = '\0';
-    if (!parse_u64(digits, &kilobytes) || kilobytes > UINT64_MAX / 1024)
+    (void)snprintf(digits, sizeof(digits), "%.*s", (int)length, name);
+    if (length >= sizeof(digits) || strcmp(name + length, "kB") != 0 || !parse_u64(digits, &kilobytes) ||
+        kilobytes > UINT64_MAX / 1024)
         return 0;
     return kilobytes * 1024;
 }

@@ -1,18 +1,116 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine/environment_read.h"
 
+#include "base/parse.h"
 #include "base/tree.h"
 #include "machine/catalogue.h"
+#include "machine/cpuid.h"
 #include "machine/cpuid_tlb.h"
 #include "machine/environment_parts.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+/* --- a captured tree: what a running system is asked by system calls --- */
+
+/* Beside proc and sys; capture.sh writes them. A tree without them still replays, with more unknowns. */
+#define CAPTURE_FACTS "/capture.txt" /* machine:, release:, page_size: */
+#define CAPTURE_CPUID "/cpuid.txt"
+
+enum { SMAPS_BYTES = 8192 /* the first mappings are enough */ };
+
+void kernel_version_parse(const char *text, char *release, size_t size)
+{
+    static const char start[] = "Linux version ";
+
+    release[0] = '\0';
+    if (strncmp(text, start, sizeof(start) - 1) != 0)
+        return;
+    text += sizeof(start) - 1;
+    (void)snprintf(release, size, "%.*s", (int)strcspn(text, " \n"), text);
+}
+
+static void read_release(struct environment *environment)
+{
+    char text[512];
+
+    if (environment->kernel_release[0] == '\0')
+        (void)tree_read_line(environment->root, "/proc/sys/kernel/osrelease", environment->kernel_release,
+                             sizeof(environment->kernel_release));
+    if (environment->kernel_release[0] == '\0' &&
+        tree_read(environment->root, "/proc/version", text, sizeof(text)) >= 0)
+        kernel_version_parse(text, environment->kernel_release, sizeof(environment->kernel_release));
+}
+
+/* Every process has mappings of base pages first: its program. */
+static uint64_t read_smaps_page(const struct environment *environment)
+{
+    static const char *const paths[] = {"/proc/self/smaps", "/proc/1/smaps"};
+    char text[SMAPS_BYTES];
+
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        if (tree_read(environment->root, paths[i], text, sizeof(text)) < 0)
+            continue;
+        int64_t bytes = colon_kilobytes(text, "KernelPageSize");
+
+        if (bytes > 0)
+            return (uint64_t)bytes;
+    }
+    return 0;
+}
+
+static void read_cpuid(struct environment *environment)
+{
+    char error[CPUID_ERROR_BYTES];
+    FILE *dump = tree_open(environment->root, CAPTURE_CPUID);
+
+    if (dump == NULL)
+        return;
+    (void)cpuid_read(&environment->cpuid, dump, error); /* a broken dump leaves CPUID unknown */
+    (void)fclose(dump);
+}
+
+static void read_captured_facts(struct environment *environment)
+{
+    char text[1024];
+    char value[64];
+    uint64_t page_bytes = 0;
+
+    if (tree_read(environment->root, CAPTURE_FACTS, text, sizeof(text)) >= 0) {
+        (void)colon_value(text, "machine", environment->processor.architecture,
+                          sizeof(environment->processor.architecture));
+        (void)colon_value(text, "release", environment->kernel_release, sizeof(environment->kernel_release));
+        if (colon_value(text, "page_size", value, sizeof(value)) && parse_u64(value, &page_bytes))
+            environment->base_page_bytes = page_bytes;
+    }
+    if (environment->base_page_bytes == 0)
+        environment->base_page_bytes = read_smaps_page(environment);
+    read_release(environment);
+    read_cpuid(environment);
+}
+
+uint64_t base_page_inferred(const struct environment *environment)
+{
+    /* x86 has no other base page. On arm64 a table holds as many 8-byte entries as fit a base page, so the size of a
+     * transparent huge page (one entry of the second-last table) is base / 8 x base. */
+    static const struct {
+        uint64_t thp_bytes, base_bytes;
+    } arm64[] = {{UINT64_C(2) << 20, 4096}, {UINT64_C(32) << 20, 16384}, {UINT64_C(512) << 20, 65536}};
+
+    if (strcmp(environment->processor.architecture, "x86_64") == 0)
+        return 4096;
+    if (strcmp(environment->processor.architecture, "aarch64") != 0)
+        return 0;
+    for (size_t i = 0; i < sizeof(arm64) / sizeof(arm64[0]); i++)
+        if (environment->thp_bytes == arm64[i].thp_bytes)
+            return arm64[i].base_bytes;
+    return 0;
+}
+
+/* --- either ------------------------------------------------------------------------------------------------------ */
 
 static bool is_directory(const char *path)
 {
@@ -44,7 +142,7 @@ int environment_read(struct environment *environment, const char *root)
     if (root[0] == '\0')
         read_running_facts(environment);
     else
-        environment_read_capture(environment);
+        read_captured_facts(environment);
     (void)tree_read_line(environment->root, "/proc/cmdline", environment->kernel_command_line,
                          sizeof(environment->kernel_command_line));
     environment_read_processor(environment);
@@ -81,4 +179,17 @@ int environment_tlb_levels(const struct environment *environment, struct tlb_lev
                                    SOURCE_DEVICE_TREE, CONFIDENCE_MEDIUM) != 0)
         return -1;
     return environment->processor.catalogue == NULL ? 0 : catalogue_levels(environment->processor.catalogue, levels);
+}
+
+void environment_free(struct environment *environment)
+{
+    cpuid_free(&environment->cpuid);
+}
+
+const struct pool *environment_pool(const struct environment *environment, uint64_t page_bytes)
+{
+    for (size_t i = 0; i < environment->pool_count; i++)
+        if (environment->pools[i].page_bytes == page_bytes)
+            return &environment->pools[i];
+    return NULL;
 }

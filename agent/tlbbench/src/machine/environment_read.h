@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the machine, or what was captured of one. */
-#ifndef TLBBENCH_MACHINE_ENVIRONMENT_READ_H
-#define TLBBENCH_MACHINE_ENVIRONMENT_READ_H
+#pragma once
 
 #include "base/verdict.h"
 #include "machine/cpuid.h"
@@ -19,5 +18,3 @@ void environment_from_dump(struct environment *environment, const struct cpuid_d
  * silent. Returns 0, or -1 when memory ran out. */
 int environment_tlb_levels(const struct environment *environment, struct tlb_level_list *levels,
                            struct verdict *verdict);
-
-#endif

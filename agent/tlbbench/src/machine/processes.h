@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Page use of every process: what `tlbbench info --processes` adds. */
-#ifndef TLBBENCH_PROCESSES_H
-#define TLBBENCH_PROCESSES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ void process_smaps_rollup_parse(const char *text, struct process_pages *process)
 
 /* Kilobytes of a field of /proc/self/status ("VmPTE", "VmRSS") in bytes; UINT64_MAX when unknown. */
 uint64_t process_own_status_bytes(const char *field);
-
-#endif

@@ -169,8 +169,7 @@ static void describe(struct disagreement *d, const struct claim claims[SOURCE_CO
     for (int s = 0; s < SOURCE_COUNT; s++) {
         if (claims[s].entries == 0)
             continue;
-        text_append(d->text, sizeof(d->text), "%s %s says %u", separator, fact_source_name((enum fact_source)s),
-                    claims[s].entries);
+        text_append(d->text, sizeof(d->text), "%s %s says %u", separator, FACT_SOURCE_NAMES[s], claims[s].entries);
         separator = ",";
     }
 }
@@ -239,32 +238,17 @@ int tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreem
     return 0;
 }
 
-const char *tlb_kind_name(enum tlb_kind kind)
-{
-    static const char *const names[] = {
-        [TLB_DATA] = "data", [TLB_INSTRUCTION] = "instr", [TLB_UNIFIED] = "unified",
-        [TLB_LOAD] = "load", [TLB_STORE] = "store",
-    };
+const char *const TLB_KIND_NAMES[] = {
+    [TLB_DATA] = "data", [TLB_INSTRUCTION] = "instr", [TLB_UNIFIED] = "unified",
+    [TLB_LOAD] = "load", [TLB_STORE] = "store",
+};
 
-    return names[kind];
-}
+const char *const FACT_SOURCE_NAMES[] = {
+    [SOURCE_CPUID] = "cpuid",
+    [SOURCE_CATALOGUE] = "catalogue",
+    [SOURCE_MEASURED] = "measured",
+    [SOURCE_DEVICE_TREE] = "device_tree",
+};
 
-const char *fact_source_name(enum fact_source source)
-{
-    static const char *const names[] = {
-        [SOURCE_CPUID] = "cpuid",
-        [SOURCE_CATALOGUE] = "catalogue",
-        [SOURCE_MEASURED] = "measured",
-        [SOURCE_DEVICE_TREE] = "device_tree",
-    };
-
-    return names[source];
-}
-
-const char *confidence_name(enum confidence confidence)
-{
-    static const char *const names[] = {
-        [CONFIDENCE_LOW] = "low", [CONFIDENCE_MEDIUM] = "medium", [CONFIDENCE_HIGH] = "high"};
-
-    return names[confidence];
-}
+const char *const CONFIDENCE_NAMES[] = {
+    [CONFIDENCE_LOW] = "low", [CONFIDENCE_MEDIUM] = "medium", [CONFIDENCE_HIGH] = "high"};

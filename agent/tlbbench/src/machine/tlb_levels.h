@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of TLB levels from several sources: collecting and comparing them. */
-#ifndef TLBBENCH_TLB_LEVELS_H
-#define TLBBENCH_TLB_LEVELS_H
+#pragma once
 
 #include "base/verdict.h"
 
@@ -9,13 +8,13 @@
 #include <stdint.h>
 
 enum tlb_kind { TLB_DATA, TLB_INSTRUCTION, TLB_UNIFIED, TLB_LOAD, TLB_STORE };
-const char *tlb_kind_name(enum tlb_kind kind);
+extern const char *const TLB_KIND_NAMES[];
 
 enum fact_source { SOURCE_CPUID, SOURCE_CATALOGUE, SOURCE_MEASURED, SOURCE_DEVICE_TREE, SOURCE_COUNT };
-const char *fact_source_name(enum fact_source source);
+extern const char *const FACT_SOURCE_NAMES[];
 
 enum confidence { CONFIDENCE_LOW, CONFIDENCE_MEDIUM, CONFIDENCE_HIGH };
-const char *confidence_name(enum confidence confidence);
+extern const char *const CONFIDENCE_NAMES[];
 
 #define TLB_ENTRIES_UNKNOWN 0u
 #define TLB_WAYS_UNKNOWN 0
@@ -75,5 +74,3 @@ void tlb_levels_free(struct tlb_level_list *list);
  * stores a malloc()ed array of what differs, which the caller frees. A measured interval agrees with a value inside it
  * widened by 5 %. Unknown agrees with everything. Returns 0, or -1 when memory ran out. */
 int tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreement **found, size_t *count);
-
-#endif

@@ -37,9 +37,8 @@ static void cut_arena(struct arena *arena, size_t bytes)
     size_t kept = (bytes + page - 1) / page * page;
 
     if (kept < arena->bytes) {
-        (void)munmap(arena->base + kept, arena->mapped_bytes - kept);
+        (void)munmap(arena->base + kept, arena->bytes - kept);
         arena->bytes = kept;
-        arena->mapped_bytes = kept;
     }
 }
 
@@ -106,53 +105,32 @@ int arena_open(struct arena *arena, const struct backing *backing, size_t bytes,
     return arena_open_within(arena, backing, bytes, node, INFINITY, verdict);
 }
 
-static void start_arena(struct arena *arena, const struct backing *backing, size_t bytes, struct verdict *verdict)
+int arena_open_within(struct arena *arena, const struct backing *backing, size_t bytes, int node, double seconds,
+                      struct verdict *verdict)
 {
     size_t page = (size_t)backing->page_bytes;
 
     *arena = (struct arena){.backing = *backing, .granted_fraction = NAN};
     *verdict = (struct verdict){.status = STATUS_OK};
     arena->bytes = (bytes + page - 1) / page * page;
-    arena->mapped_bytes = arena->bytes;
-}
-
-/* Touches what was mapped and proves it. */
-static int fill_arena(struct arena *arena, int node, double seconds, struct verdict *verdict)
-{
-    arena->base = arena->mapped;
+    arena->base = backing_map(backing, arena->bytes, verdict);
+    if (arena->base == NULL)
+        return -1;
     backing_bind(arena->base, arena->bytes, node);
     if (touch_arena(arena, seconds, verdict) != 0) {
         arena_close(arena);
         return -1;
     }
     arena->granted_fraction = granted_fraction(arena);
-    if (arena->backing.kind == BACKING_THP && arena->granted_fraction < 1.0) {
+    if (backing->kind == BACKING_THP && arena->granted_fraction < 1.0)
         verdict_set(verdict, STATUS_THP_NOT_GRANTED, "the kernel gave huge pages for %.0f %% of the mapping",
                     100 * arena->granted_fraction);
-    }
     return 0;
-}
-
-int arena_open_within(struct arena *arena, const struct backing *backing, size_t bytes, int node, double seconds,
-                      struct verdict *verdict)
-{
-    start_arena(arena, backing, bytes, verdict);
-    arena->mapped = backing_map(backing, arena->bytes, verdict);
-    return arena->mapped == NULL ? -1 : fill_arena(arena, node, seconds, verdict);
-}
-
-int arena_open_file(struct arena *arena, const struct backing *backing, int fd, size_t bytes, int node,
-                    struct verdict *verdict)
-{
-    start_arena(arena, backing, bytes, verdict);
-    arena->mapped = backing_map_file(fd, arena->bytes, verdict);
-    return arena->mapped == NULL ? -1 : fill_arena(arena, node, INFINITY, verdict);
 }
 
 void arena_close(struct arena *arena)
 {
-    if (arena->mapped != NULL)
-        (void)munmap(arena->mapped, arena->mapped_bytes);
-    arena->mapped = NULL;
+    if (arena->base != NULL)
+        (void)munmap(arena->base, arena->bytes);
     arena->base = NULL;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A private mapping of one page size, touched, with the proof of what the kernel gave. */
-#ifndef TLBBENCH_MEMORY_ARENA_H
-#define TLBBENCH_MEMORY_ARENA_H
+#pragma once
 
 #include "base/verdict.h"
 #include "memory/backing.h"
@@ -25,12 +24,10 @@ int memory_touch(const struct touch_request *request, size_t *touched_bytes, str
 /* A private anonymous mapping, touched with non-zero data. */
 struct arena {
     char *base;   /* aligned to page_bytes */
-    size_t bytes; /* as requested, in whole pages */
+    size_t bytes; /* in whole pages */
     struct backing backing;
     double granted_fraction; /* part that smaps shows to be of page_bytes; NAN = unknown */
     double touch_seconds;    /* the first touch of it all */
-    char *mapped;            /* what munmap needs; not for callers */
-    size_t mapped_bytes;
 };
 
 /* Maps and touches `bytes`. Rounds hugetlb up to whole pages. Base pages are requested with MADV_NOHUGEPAGE. `node` >=
@@ -43,9 +40,4 @@ int arena_open(struct arena *arena, const struct backing *backing, size_t bytes,
 int arena_open_within(struct arena *arena, const struct backing *backing, size_t bytes, int node, double seconds,
                       struct verdict *verdict);
 
-/* The same over a file of backing_memfd(), shared instead of private; `fd` may be closed afterwards. */
-int arena_open_file(struct arena *arena, const struct backing *backing, int fd, size_t bytes, int node,
-                    struct verdict *verdict);
 void arena_close(struct arena *arena);
-
-#endif

@@ -192,9 +192,5 @@ char *backing_map(const struct backing *backing, size_t bytes, struct verdict *v
     return base;
 }
 
-const char *backing_kind_name(enum backing_kind kind)
-{
-    static const char *const names[] = {[BACKING_BASE] = "base", [BACKING_THP] = "thp", [BACKING_HUGETLB] = "hugetlb"};
-
-    return names[kind];
-}
+const char *const BACKING_KIND_NAMES[] = {
+    [BACKING_BASE] = "base", [BACKING_THP] = "thp", [BACKING_HUGETLB] = "hugetlb"};

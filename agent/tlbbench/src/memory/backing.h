@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of a known page size: asking for it, touching it, and proving from /proc/self/smaps what the kernel gave. */
-#ifndef TLBBENCH_BACKING_H
-#define TLBBENCH_BACKING_H
+#pragma once
 
 #include "base/verdict.h"
 
@@ -10,7 +9,7 @@
 #include <stdint.h>
 
 enum backing_kind { BACKING_BASE, BACKING_THP, BACKING_HUGETLB };
-const char *backing_kind_name(enum backing_kind kind); /* "base", "thp", "hugetlb" */
+extern const char *const BACKING_KIND_NAMES[]; /* "base", "thp", "hugetlb" */
 
 /* What to ask for. */
 struct backing {
@@ -47,5 +46,3 @@ int64_t backing_free_pages(uint64_t page_bytes, int node);
 
 /* Says in `verdict` that a pool has too few free pages. */
 void backing_explain_pool(uint64_t page_bytes, uint64_t needed, int64_t free_pages, struct verdict *verdict);
-
-#endif

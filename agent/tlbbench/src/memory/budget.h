@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much memory a measurement may take. Pure arithmetic over what the environment says. */
-#ifndef TLBBENCH_BUDGET_H
-#define TLBBENCH_BUDGET_H
+#pragma once
 
 #include "base/verdict.h"
 
@@ -15,5 +14,3 @@
  */
 uint64_t budget_memory_bytes(uint64_t max_memory_bytes, int64_t mem_available_bytes, int64_t cgroup_limit_bytes,
                              int64_t cgroup_current_bytes, struct verdict *verdict);
-
-#endif

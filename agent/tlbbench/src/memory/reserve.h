@@ -15,8 +15,7 @@
  * The journal lies in /run/tlbbench, else in $XDG_RUNTIME_DIR/tlbbench, else in $TMPDIR (or /tmp) as tlbbench-UID: the
  * first of these that can be created and belongs to the caller alone.
  */
-#ifndef TLBBENCH_RESERVE_H
-#define TLBBENCH_RESERVE_H
+#pragma once
 
 #include "base/verdict.h"
 #include "memory/reserve_journal.h"
@@ -57,5 +56,3 @@ bool reservation_is_left(const struct reserve_paths *places);
 /* Count to write when a pool that was raised from `former` to `held` now has `current`: the previous count, plus what
  * others added. A count that others set below the former stays. */
 int64_t reserve_restored_count(int64_t previous, int64_t held, int64_t current);
-
-#endif

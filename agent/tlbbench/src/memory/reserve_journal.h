@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file behind --reserve: where it lies, who holds it, and what its lines say. Not for modules other than reserve.
  */
-#ifndef TLBBENCH_RESERVE_JOURNAL_H
-#define TLBBENCH_RESERVE_JOURNAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ void reserve_journal_remove(const char *path);
 
 /* Returns 0, or -1 (errno) when the text did not reach the file system. */
 int reserve_journal_append(int fd, const char *text);
-
-#endif

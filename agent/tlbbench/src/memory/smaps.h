@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What /proc/self/smaps says that a range of memory is made of. */
-#ifndef TLBBENCH_MEMORY_SMAPS_H
-#define TLBBENCH_MEMORY_SMAPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ struct smaps_parser {
     struct smaps_proof proof;
 };
 void smaps_parse_line(struct smaps_parser *parser, const char *line);
-
-#endif

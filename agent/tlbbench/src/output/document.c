@@ -35,7 +35,7 @@ static void cpuid_to_json(const struct environment *environment, struct json *j)
     json_end_array(j);
     json_bool(j, "l2_size_x32", tlb.l2_size_x32);
     json_bool(j, "l2_size_doubtful", tlb.l2_size_doubtful);
-    tlb_structures_to_json(tlb.structures, tlb.structure_count, j, "structures");
+    tlb_structures_to_json(tlb.structures, tlb.structure_count, j);
     json_end_object(j);
 }
 
@@ -64,7 +64,7 @@ void document_begin(const struct document *d, FILE *out, struct json *j)
     environment_to_json(d->environment, j);
     cpuid_to_json(d->environment, j);
     if (d->processes != NULL)
-        processes_to_json(d->processes, j, "processes");
+        processes_to_json(d->processes, j);
     json_end_object(j);
 }
 

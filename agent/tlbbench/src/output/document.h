@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The frame of the JSON document (tlbbench.schema.json): everything that is not a section's own result. */
-#ifndef TLBBENCH_DOCUMENT_H
-#define TLBBENCH_DOCUMENT_H
+#pragma once
 
 #include "machine/environment.h"
 #include "machine/processes.h"
@@ -31,5 +30,3 @@ void document_begin(const struct document *document, FILE *out, struct json *j);
 
 /* Ends it. Returns 0, or -1 when it could not be written. */
 int document_end(struct json *j);
-
-#endif

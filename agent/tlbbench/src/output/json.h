@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A streaming writer for JSON (RFC 8259): no tree in memory, so the document costs no space while it measures. */
-#ifndef TLBBENCH_JSON_H
-#define TLBBENCH_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ void json_null(struct json *j, const char *key);
 void json_i64_or_null(struct json *j, const char *key, int64_t value);
 void json_u64_or_null(struct json *j, const char *key, uint64_t value, uint64_t unknown);
 void json_text_or_null(struct json *j, const char *key, const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The readable report: what an engineer would paste into a ticket. Renders results, computes nothing of its own. */
-#ifndef TLBBENCH_REPORT_H
-#define TLBBENCH_REPORT_H
+#pragma once
 
 #include "engine/curve.h"
 #include "machine/environment.h"
@@ -30,5 +29,3 @@ void report_run(FILE *out, const struct environment *environment, const struct r
 
 /* Text plot of curves that share x and layout: logarithmic x, linear y in ns from 0. */
 void report_plot(FILE *out, const struct curve *const *curves, size_t count);
-
-#endif

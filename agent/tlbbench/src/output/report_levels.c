@@ -167,7 +167,7 @@ static const char *kind_text(const struct row *row)
 
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
         if (row->cells[order[i]] != NULL)
-            return tlb_kind_name(row->cells[order[i]]->kind);
+            return TLB_KIND_NAMES[row->cells[order[i]]->kind];
     return "?";
 }
 

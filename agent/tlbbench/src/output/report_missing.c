@@ -74,11 +74,11 @@ static void say_missing(struct missing *missing, const char *what, const struct 
 static void say_curves(struct missing *missing, const char *section, const struct curve_list *curves)
 {
     for (size_t i = 0; i < curves->count; i++) {
-        char what[sizeof(curves->items[i].backing) + 40];
+        char what[sizeof(curves->items[i].backing.name) + 40];
 
         if (strcmp(curves->items[i].layout, "packed") == 0)
             continue;
-        (void)snprintf(what, sizeof(what), "%s of %s pages", section, curves->items[i].backing);
+        (void)snprintf(what, sizeof(what), "%s of %s pages", section, curves->items[i].backing.name);
         say_missing(missing, what, &curves->items[i].verdict);
     }
 }
@@ -92,7 +92,7 @@ void report_missing(FILE *out, const struct run_result *run)
     for (size_t i = 0; run->geometry != NULL && i < run->geometry->effective_page_count; i++) {
         char what[40];
 
-        (void)snprintf(what, sizeof(what), "TLB entry of %s pages", run->geometry->effective_pages[i].backing);
+        (void)snprintf(what, sizeof(what), "TLB entry of %s pages", run->geometry->effective_pages[i].backing.name);
         say_missing(&missing, what, &run->geometry->effective_pages[i].verdict);
     }
     if (run->geometry != NULL)
@@ -104,7 +104,7 @@ void report_missing(FILE *out, const struct run_result *run)
     for (size_t i = 0; run->rows != NULL && i < run->rows->measurement_count; i++) {
         char what[40];
 
-        (void)snprintf(what, sizeof(what), "rows in %s pages", run->rows->measurements[i].backing);
+        (void)snprintf(what, sizeof(what), "rows in %s pages", run->rows->measurements[i].backing.name);
         say_missing(&missing, what, &run->rows->measurements[i].verdict);
     }
     if (run->scatter != NULL)
@@ -115,7 +115,7 @@ void report_missing(FILE *out, const struct run_result *run)
             line->verdict.reason[0] != '\0' ? line->verdict.reason : status_words(line->verdict.status);
 
         (void)fputs(i == 0 ? "\nskipped or cut short\n" : "", out);
-        report_wrapped(out, "  -", 4, "%s: %s (%s)", line->names, reason, status_name(line->verdict.status));
+        report_wrapped(out, "  -", 4, "%s: %s (%s)", line->names, reason, STATUS_NAMES[line->verdict.status]);
     }
     free(missing.lines);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What report_run() is made of, each part in the file of its name. */
-#ifndef TLBBENCH_REPORT_PARTS_H
-#define TLBBENCH_REPORT_PARTS_H
+#pragma once
 
 #include "base/verdict.h"
 #include "geometry/result.h"
@@ -33,5 +32,3 @@ void report_missing(FILE *out, const struct run_result *run);
 
 /* A status in words, for where no reason was given. */
 const char *status_words(enum status status);
-
-#endif

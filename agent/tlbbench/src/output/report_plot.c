@@ -142,7 +142,7 @@ void report_plot(FILE *out, const struct curve *const *curves, size_t count)
     for (int row = 0; row < PLOT_ROWS; row++)
         (void)snprintf(plot.cells[row], sizeof(plot.cells[row]), "%*s", plot.columns, "");
     for (size_t c = 0; c < count; c++)
-        draw(&plot, curves[c], mark_of(&plot, curves[c]->backing));
+        draw(&plot, curves[c], mark_of(&plot, curves[c]->backing.name));
     (void)fprintf(out, "      ns per access over %s\n", x_words(curves[0]->x_name));
     for (int row = 0; row < PLOT_ROWS; row++) {
         /* Every third row carries its value. */

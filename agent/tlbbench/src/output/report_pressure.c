@@ -47,7 +47,7 @@ static const struct pressure_point *find(const struct pressure_result *pressure,
     for (size_t i = 0; i < pressure->point_count; i++) {
         const struct pressure_point *p = &pressure->points[i];
 
-        if (strcmp(p->backing, row->backing) == 0 && p->footprint_bytes == row->footprint_bytes &&
+        if (strcmp(p->backing.name, row->backing.name) == 0 && p->footprint_bytes == row->footprint_bytes &&
             p->lines_between == column.lines_between && p->wait_ns == column.wait_ns)
             return p;
     }
@@ -59,7 +59,7 @@ static bool is_first_of_row(const struct pressure_result *pressure, size_t index
     const struct pressure_point *point = &pressure->points[index];
 
     for (size_t i = 0; i < index; i++)
-        if (strcmp(pressure->points[i].backing, point->backing) == 0 &&
+        if (strcmp(pressure->points[i].backing.name, point->backing.name) == 0 &&
             pressure->points[i].footprint_bytes == point->footprint_bytes)
             return false;
     return true;
@@ -86,7 +86,7 @@ static void report_row(FILE *out, const struct pressure_result *pressure, const 
     char size[SIZE_TEXT_BYTES];
     char line[REPORT_NUMBER_BYTES * (MOST_COLUMNS + 1)] = "";
 
-    text_append(line, sizeof(line), "  %-4s %9s", row->backing, size_text((int64_t)row->footprint_bytes, size));
+    text_append(line, sizeof(line), "  %-4s %9s", row->backing.name, size_text((int64_t)row->footprint_bytes, size));
     for (size_t c = 0; c < columns->count; c++) {
         char text[REPORT_NUMBER_BYTES];
 

@@ -17,9 +17,9 @@ struct columns {
 
 static bool comes_before(const struct row_measurement *a, const struct row_measurement *b)
 {
-    if (a->kind != b->kind)
-        return a->kind < b->kind;
-    return a->page_bytes < b->page_bytes;
+    if (a->backing.kind != b->backing.kind)
+        return a->backing.kind < b->backing.kind;
+    return a->backing.page_bytes < b->backing.page_bytes;
 }
 
 static void add_column(struct columns *columns, const struct row_measurement *m)
@@ -27,7 +27,7 @@ static void add_column(struct columns *columns, const struct row_measurement *m)
     size_t at = columns->count;
 
     for (size_t i = 0; i < columns->count; i++)
-        if (strcmp(columns->backings[i]->backing, m->backing) == 0)
+        if (strcmp(columns->backings[i]->backing.name, m->backing.name) == 0)
             return;
     if (columns->count == MOST_BACKINGS)
         return;
@@ -48,7 +48,7 @@ static const struct row_measurement *find(const struct rows_result *rows, const 
                                           const char *backing)
 {
     for (size_t i = 0; i < rows->measurement_count; i++)
-        if (is_same_row(&rows->measurements[i], like) && strcmp(rows->measurements[i].backing, backing) == 0)
+        if (is_same_row(&rows->measurements[i], like) && strcmp(rows->measurements[i].backing.name, backing) == 0)
             return &rows->measurements[i];
     return NULL;
 }
@@ -69,7 +69,7 @@ static void workers_text(const struct row_measurement *m, char text[REPORT_NUMBE
 
 static const char *read_text(enum row_read read)
 {
-    return read == READ_INDEX_THEN_ROW ? "index+row" : row_read_name(read);
+    return read == READ_INDEX_THEN_ROW ? "index+row" : ROW_READ_NAMES[read];
 }
 
 /* A narrow terminal has no place for the times. */
@@ -81,15 +81,15 @@ static bool has_times(FILE *out)
 static void report_row(FILE *out, const struct rows_result *rows, const struct row_measurement *like,
                        const struct columns *columns)
 {
-    const struct row_measurement *first = find(rows, like, columns->backings[0]->backing);
+    const struct row_measurement *first = find(rows, like, columns->backings[0]->backing.name);
     char width[SIZE_TEXT_BYTES];
     char workers[REPORT_NUMBER_BYTES];
 
     workers_text(like, workers);
-    (void)fprintf(out, "  %-7s %-7s %-9s %8s", size_text((int64_t)like->row_bytes, width), row_keys_name(like->keys),
+    (void)fprintf(out, "  %-7s %-7s %-9s %8s", size_text((int64_t)like->row_bytes, width), ROW_KEYS_NAMES[like->keys],
                   read_text(like->read), workers);
     for (size_t c = 0; c < columns->count; c++) {
-        const struct row_measurement *m = find(rows, like, columns->backings[c]->backing);
+        const struct row_measurement *m = find(rows, like, columns->backings[c]->backing.name);
         char text[REPORT_NUMBER_BYTES] = "-";
 
         if (m != NULL && m->verdict.status == STATUS_OK)
@@ -108,10 +108,10 @@ static void report_speeds(FILE *out, const struct rows_result *rows, const struc
                    "rows read from shared memory, millions per second (thr = threads of one process, proc = forked "
                    "processes%s%s)",
                    has_times(out) ? "; ns per row in pages of " : "",
-                   has_times(out) ? columns->backings[0]->backing : "");
+                   has_times(out) ? columns->backings[0]->backing.name : "");
     (void)fprintf(out, "  %-7s %-7s %-9s %8s", "row", "keys", "read", "by");
     for (size_t c = 0; c < columns->count; c++)
-        (void)fprintf(out, " %5s", columns->backings[c]->backing);
+        (void)fprintf(out, " %5s", columns->backings[c]->backing.name);
     (void)fputs(has_times(out) ? "   ns p50    p99\n" : "\n", out);
     for (size_t i = 0; i < rows->measurement_count; i++) {
         bool is_first = true;
@@ -135,7 +135,7 @@ static const struct row_measurement *find_tables(const struct rows_result *rows,
 {
     for (size_t i = 0; i < rows->measurement_count; i++)
         if (has_tables(&rows->measurements[i]) && rows->measurements[i].workers == workers &&
-            strcmp(rows->measurements[i].backing, backing) == 0)
+            strcmp(rows->measurements[i].backing.name, backing) == 0)
             return &rows->measurements[i];
     return NULL;
 }
@@ -159,7 +159,7 @@ static void report_table_line(FILE *out, const struct rows_result *rows, const s
     for (size_t c = 0; c < columns->count; c++) {
         char text[2 * SIZE_TEXT_BYTES + 4];
 
-        tables_text(find_tables(rows, workers, columns->backings[c]->backing), text);
+        tables_text(find_tables(rows, workers, columns->backings[c]->backing.name), text);
         (void)fprintf(out, " %16s", text);
     }
     (void)fputc('\n', out);
@@ -179,7 +179,7 @@ static void report_tables(FILE *out, const struct rows_result *rows)
     report_wrapped(out, "", 0, "page tables of the processes that read the segment (of one, of all)");
     (void)fprintf(out, "  processes");
     for (size_t c = 0; c < columns.count; c++)
-        (void)fprintf(out, " %16s", columns.backings[c]->backing);
+        (void)fprintf(out, " %16s", columns.backings[c]->backing.name);
     (void)fputc('\n', out);
     for (;;) { /* in the order of their number */
         unsigned next = UINT_MAX;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text of the readable report: lines that fit the terminal, and numbers no finer than their noise. */
-#ifndef TLBBENCH_REPORT_TEXT_H
-#define TLBBENCH_REPORT_TEXT_H
+#pragma once
 
 #include "machine/tlb_levels.h"
 
@@ -46,5 +45,3 @@ char *report_signed(double value, int decimals, char text[REPORT_NUMBER_BYTES]);
 /* "-4.5 +-0.8": value and half the width of its interval. An interval that leaves out zero adds '*',
  * any other a blank. */
 char *report_interval(double value, double low, double high, char text[REPORT_NUMBER_BYTES]);
-
-#endif

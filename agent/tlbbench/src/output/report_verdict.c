@@ -36,7 +36,7 @@ static double base_ns(const struct latency_result *latency, const struct paired_
     for (size_t c = 0; c < latency->curves.count; c++) {
         const struct curve *curve = &latency->curves.items[c];
 
-        if (curve->kind != BACKING_BASE || strcmp(curve->layout, delta->layout) != 0)
+        if (curve->backing.kind != BACKING_BASE || strcmp(curve->layout, delta->layout) != 0)
             continue;
         for (size_t i = 0; i < curve->point_count; i++)
             if (curve->points[i].x == delta->x)
@@ -155,7 +155,7 @@ static void append_fracture(char text[VERDICT_TEXT_BYTES], const struct environm
     char piece[PAGE_TEXT_BYTES];
 
     (void)page_text(effective_page->entry_bytes, piece);
-    if (effective_page->kind == BACKING_BASE)
+    if (effective_page->backing.kind == BACKING_BASE)
         text_append(text, VERDICT_TEXT_BYTES, "each takes several TLB entries: ");
     else
         text_append(text, VERDICT_TEXT_BYTES, "no more TLB reach than %s pages: ", piece);
@@ -173,22 +173,22 @@ static void append_level_reach(char text[VERDICT_TEXT_BYTES], const struct tlb_l
     if (about.is_rounded)
         text_append(text, VERDICT_TEXT_BYTES, "the L%u TLB reaches about %s (%u to %u entries, %s)", level->level,
                     size_about((double)about.entries * (double)page_bytes, reach), about.min, about.max,
-                    fact_source_name(level->source));
+                    FACT_SOURCE_NAMES[level->source]);
     else
         text_append(text, VERDICT_TEXT_BYTES, "the L%u TLB reaches %s (%u entries, %s)", level->level,
                     size_text((int64_t)(level->entries * page_bytes), reach), level->entries,
-                    fact_source_name(level->source));
+                    FACT_SOURCE_NAMES[level->source]);
 }
 
 static void append_whole(char text[VERDICT_TEXT_BYTES], const struct geometry_result *geometry,
                          const struct effective_page *effective_page)
 {
-    const struct tlb_level *level = last_level(geometry, effective_page->page_bytes);
+    const struct tlb_level *level = last_level(geometry, effective_page->backing.page_bytes);
 
-    if (effective_page->kind != BACKING_BASE)
+    if (effective_page->backing.kind != BACKING_BASE)
         text_append(text, VERDICT_TEXT_BYTES, "one TLB entry covers a whole page; ");
     if (level != NULL)
-        append_level_reach(text, level, effective_page->page_bytes);
+        append_level_reach(text, level, effective_page->backing.page_bytes);
     else
         text_append(text, VERDICT_TEXT_BYTES, "how far the TLB reaches is not known");
 }
@@ -214,7 +214,7 @@ static const struct pressure_point *most_pressure(const struct pressure_result *
     for (size_t i = 0; i < pressure->point_count; i++) {
         const struct pressure_point *p = &pressure->points[i];
 
-        if (strcmp(p->backing, backing) != 0 || p->wait_ns != 0 || p->lines_between == 0 || !isfinite(p->delta_ns))
+        if (strcmp(p->backing.name, backing) != 0 || p->wait_ns != 0 || p->lines_between == 0 || !isfinite(p->delta_ns))
             continue;
         if (found == NULL || p->lines_between > found->lines_between ||
             (p->lines_between == found->lines_between && p->footprint_bytes > found->footprint_bytes))
@@ -241,13 +241,13 @@ char *verdict_sentence(const struct environment *environment, const struct run_r
                        const struct effective_page *effective_page, char text[VERDICT_TEXT_BYTES])
 {
     struct finding found =
-        find_effect(run->latency, effective_page->backing, base_reach_bytes(environment, run->geometry));
+        find_effect(run->latency, effective_page->backing.name, base_reach_bytes(environment, run->geometry));
     bool is_fractured = effective_page->verdict.status == STATUS_FRACTURED && effective_page->entry_bytes != 0;
     char page[PAGE_TEXT_BYTES];
 
     text[0] = '\0';
-    text_append(text, VERDICT_TEXT_BYTES, "%s pages%s: ", page_text(effective_page->page_bytes, page),
-                effective_page->kind == BACKING_THP ? " (transparent)" : "");
+    text_append(text, VERDICT_TEXT_BYTES, "%s pages%s: ", page_text(effective_page->backing.page_bytes, page),
+                effective_page->backing.kind == BACKING_THP ? " (transparent)" : "");
     if (is_fractured) {
         append_fracture(text, environment, effective_page);
     } else if (effective_page->verdict.status == STATUS_OK) {
@@ -256,9 +256,9 @@ char *verdict_sentence(const struct environment *environment, const struct run_r
         text_append(text, VERDICT_TEXT_BYTES, "what one TLB entry covers was not measured: ");
         append_why(text, effective_page);
     }
-    if (effective_page->kind != BACKING_BASE && (is_fractured || found.delta != NULL))
+    if (effective_page->backing.kind != BACKING_BASE && (is_fractured || found.delta != NULL))
         append_effect(text, &found);
-    append_pressure(text, run->pressure, effective_page->backing);
+    append_pressure(text, run->pressure, effective_page->backing.name);
     return text;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The results of all sections that ran. */
-#ifndef TLBBENCH_OUTPUT_RUN_RESULT_H
-#define TLBBENCH_OUTPUT_RUN_RESULT_H
+#pragma once
 
 #include "base/verdict.h"
 #include "geometry/result.h"
@@ -37,5 +36,3 @@ struct run_result {
     int exit_status;                 /* 0 done, 3 partial */
     uint64_t rss_outside_bytes;      /* resident memory outside the measured area at its highest; 0 = unknown */
 };
-
-#endif

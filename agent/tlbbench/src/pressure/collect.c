@@ -28,21 +28,18 @@ static int add_point(const struct pressure_series *series, size_t footprint, siz
         differences[pair] = large[pair] - base[pair];
     }
     struct mean_interval interval = statistics_mean_interval(differences, cell->pairs);
-    struct pressure_point *point = &grown[result->point_count++];
 
-    *point = (struct pressure_point){.kind = series->backing.kind,
-                                     .page_bytes = series->backing.page_bytes,
-                                     .footprint_bytes = pressure_footprint(footprint),
-                                     .lines_between = PRESSURE_DEPTH[depth].lines_between,
-                                     .wait_ns = PRESSURE_DEPTH[depth].wait_ns,
-                                     .period_ns = statistics_median(period, cell->pairs),
-                                     .base_ns_p50 = statistics_median(base, cell->pairs),
-                                     .ns_p50 = statistics_median(large, cell->pairs),
-                                     .delta_ns = interval.mean,
-                                     .ci95_low_ns = interval.low,
-                                     .ci95_high_ns = interval.high,
-                                     .pairs = cell->pairs};
-    memcpy(point->backing, series->backing.name, sizeof(point->backing));
+    grown[result->point_count++] = (struct pressure_point){.backing = series->backing,
+                                                           .footprint_bytes = pressure_footprint(footprint),
+                                                           .lines_between = PRESSURE_DEPTH[depth].lines_between,
+                                                           .wait_ns = PRESSURE_DEPTH[depth].wait_ns,
+                                                           .period_ns = statistics_median(period, cell->pairs),
+                                                           .base_ns_p50 = statistics_median(base, cell->pairs),
+                                                           .ns_p50 = statistics_median(large, cell->pairs),
+                                                           .delta_ns = interval.mean,
+                                                           .ci95_low_ns = interval.low,
+                                                           .ci95_high_ns = interval.high,
+                                                           .pairs = cell->pairs};
     return 0;
 }
 
@@ -93,4 +90,10 @@ int pressure_collect(const struct pressure_plan *plan, struct pressure_series *s
     }
     judge(series, series_count, &shortage, result);
     return 0;
+}
+
+void pressure_result_free(struct pressure_result *result)
+{
+    free(result->points);
+    *result = (struct pressure_result){0};
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What page sizes save when a program reads other data between two accesses: latency.pressure of the document. */
-#ifndef TLBBENCH_PRESSURE_PRESSURE_H
-#define TLBBENCH_PRESSURE_PRESSURE_H
+#pragma once
 
 #include "engine/session.h"
 #include "pressure/result.h"
@@ -9,5 +8,3 @@
 /* Measures on the calling thread, which must be bound to session->cpu, until session->deadline. Always leaves a valid
  * result. Returns 0, or -1 when memory for the result ran out. Free with pressure_result_free(). */
 int pressure_measure(const struct session *session, struct pressure_result *result);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Single random accesses, timed alone, with other cache lines read between them: what a walk costs a program whose
  * page-table lines do not stay in the caches. The loops; pressure.c decides what to measure. */
-#ifndef TLBBENCH_PRESSURE_PROBE_H
-#define TLBBENCH_PRESSURE_PROBE_H
+#pragma once
 
 #include "base/rng.h"
 #include "engine/counter.h"
@@ -52,5 +51,3 @@ struct probe_time {
  */
 bool probe_measure(struct probe *probe, const struct counter_scale *scale, uint64_t accesses, double seconds,
                    struct probe_time *time);
-
-#endif

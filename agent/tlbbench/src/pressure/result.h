@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the pressure measurement found. */
-#ifndef TLBBENCH_PRESSURE_RESULT_H
-#define TLBBENCH_PRESSURE_RESULT_H
+#pragma once
 
 #include "base/verdict.h"
 #include "memory/backing.h"
@@ -11,9 +10,7 @@
 #include <stdint.h>
 
 struct pressure_point {
-    char backing[16]; /* compared with base pages */
-    enum backing_kind kind;
-    uint64_t page_bytes;
+    struct backing backing; /* compared with base pages */
     uint64_t footprint_bytes;
     unsigned lines_between;
     unsigned wait_ns;           /* spun idle between two accesses */
@@ -35,5 +32,3 @@ struct pressure_result {
 };
 
 void pressure_result_free(struct pressure_result *result);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan of the pressure measurement, and the batches of one backing. */
-#ifndef TLBBENCH_PRESSURE_SERIES_H
-#define TLBBENCH_PRESSURE_SERIES_H
+#pragma once
 
 #include "base/verdict.h"
 #include "memory/backing.h"
@@ -74,5 +73,3 @@ bool pressure_plan_has(const struct pressure_plan *plan, const struct pressure_s
  * memory ran out. */
 int pressure_collect(const struct pressure_plan *plan, struct pressure_series *series, size_t series_count,
                      struct pressure_result *result);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From how many connections on huge pages cost no memory: page tables that they save against memory that they hold. */
-#ifndef TLBBENCH_ROWS_BREAK_EVEN_H
-#define TLBBENCH_ROWS_BREAK_EVEN_H
+#pragma once
 
 #include "rows/result.h"
 #include "rows/segment.h"
@@ -16,5 +15,3 @@ int64_t rows_break_even_connections(uint64_t held_bytes, uint64_t saved_bytes);
 /* Fills result->break_evens for the hugetlb segments that was available. Returns 0, or -1 when memory ran out. */
 int rows_find_break_even(struct rows_result *result, const struct rows_segment *segments, size_t segment_count,
                          uint64_t base_page_bytes);
-
-#endif

@@ -64,3 +64,10 @@ int rows_plan(const struct rows_request *request, bool full, struct rows_specs *
     }
     return 0;
 }
+
+const char *const ROW_KEYS_NAMES[] = {[KEYS_UNIFORM] = "uniform", [KEYS_ZIPF] = "zipf"};
+
+const char *const ROW_READ_NAMES[] = {
+    [READ_HEADER] = "header", [READ_ROW] = "row", [READ_INDEX_THEN_ROW] = "index_then_row"};
+
+const char *const ROW_MODE_NAMES[] = {[MODE_THREADS] = "threads", [MODE_PROCESSES] = "processes"};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which rows are read how: from the request and the profile. */
-#ifndef TLBBENCH_ROWS_PLAN_H
-#define TLBBENCH_ROWS_PLAN_H
+#pragma once
 
 #include "rows/reader.h"
 #include "rows/result.h"
@@ -15,5 +14,3 @@ struct rows_specs {
 
 /* Lists what every page size is measured with. Returns 0, or -1 when there is no memory. */
 int rows_plan(const struct rows_request *request, bool full, struct rows_specs *specs);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How one worker reads rows, and what it counts. Not for modules other than rows. */
-#ifndef TLBBENCH_ROWS_READER_H
-#define TLBBENCH_ROWS_READER_H
+#pragma once
 
 #include "rows/result.h"
 
@@ -57,5 +56,3 @@ struct rows_reading {
 
 /* Reads rows until told to stop, and counts them. */
 void rows_read_until_stopped(const struct rows_reading *reading, struct rows_counters *counters);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the rows section measures, and what it found. */
-#ifndef TLBBENCH_ROWS_RESULT_H
-#define TLBBENCH_ROWS_RESULT_H
+#pragma once
 
 #include "base/verdict.h"
 #include "memory/backing.h"
@@ -10,12 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum row_keys { KEYS_UNIFORM, KEYS_ZIPF };
-const char *row_keys_name(enum row_keys keys);
-enum row_read { READ_HEADER, READ_ROW, READ_INDEX_THEN_ROW };
-const char *row_read_name(enum row_read read);
-enum row_mode { MODE_THREADS, MODE_PROCESSES };
-const char *row_mode_name(enum row_mode mode);
+enum row_keys { KEYS_UNIFORM, KEYS_ZIPF, ROW_KEYS_COUNT };
+extern const char *const ROW_KEYS_NAMES[];
+enum row_read { READ_HEADER, READ_ROW, READ_INDEX_THEN_ROW, ROW_READ_COUNT };
+extern const char *const ROW_READ_NAMES[];
+enum row_mode { MODE_THREADS, MODE_PROCESSES, ROW_MODE_COUNT };
+extern const char *const ROW_MODE_NAMES[];
 
 struct row_measurement {
     uint64_t row_bytes;
@@ -23,9 +22,7 @@ struct row_measurement {
     enum row_read read;
     unsigned workers;
     enum row_mode mode;
-    char backing[16];
-    enum backing_kind kind;
-    uint64_t page_bytes;
+    struct backing backing;
     uint64_t segment_bytes;
     double rows_per_second;
     double ns_p50, ns_p90, ns_p99;     /* per row, over batches of rows of all workers */
@@ -74,5 +71,3 @@ struct rows_result {
 };
 
 void rows_result_free(struct rows_result *result);
-
-#endif

@@ -90,8 +90,7 @@ static struct row_measurement *add_measurement(struct rows_run *run, const struc
         .read = spec->read,
         .workers = spec->workers,
         .mode = spec->mode,
-        .kind = segment->backing.kind,
-        .page_bytes = segment->backing.page_bytes,
+        .backing = segment->backing,
         .segment_bytes = segment->bytes,
         .rows_per_second = NAN,
         .ns_p50 = NAN,
@@ -103,7 +102,6 @@ static struct row_measurement *add_measurement(struct rows_run *run, const struc
         .first_touch_cpu_seconds = NAN,
         .verdict = segment->verdict,
     };
-    memcpy(measurement->backing, segment->backing.name, sizeof(measurement->backing));
     return measurement;
 }
 
@@ -328,4 +326,11 @@ int rows_measure(const struct session *session, const struct rows_request *reque
     free(run.noisy);
     free(run.specs.items);
     return status;
+}
+
+void rows_result_free(struct rows_result *result)
+{
+    free(result->measurements);
+    free(result->break_evens);
+    *result = (struct rows_result){0};
 }

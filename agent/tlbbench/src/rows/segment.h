@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shared segment of one backing. Not for modules other than rows. */
-#ifndef TLBBENCH_ROWS_SEGMENT_H
-#define TLBBENCH_ROWS_SEGMENT_H
+#pragma once
 
 #include "base/verdict.h"
 #include "engine/session.h"
@@ -30,5 +29,3 @@ void rows_segment_close(struct rows_segment *segment);
 /* A fresh mapping of it without any page faulted in, or the private arena. NULL with the reason. */
 char *rows_segment_map(const struct rows_segment *segment, struct verdict *verdict);
 void rows_segment_unmap(const struct rows_segment *segment, char *view);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The workers of one rows measurement. Not for modules other than rows. */
-#ifndef TLBBENCH_ROWS_WORKER_H
-#define TLBBENCH_ROWS_WORKER_H
+#pragma once
 
 #include "engine/session.h"
 #include "rows/reader.h"
@@ -12,5 +11,3 @@
  * Returns -1 when asked to stop. */
 int workers_run(const struct rows_segment *segment, const struct rows_spec *spec, double seconds,
                 const struct session *session, struct row_measurement *measurement);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draws ranks with Zipf popularity: rank k (from 0) has weight 1 / (k + 1)^exponent. */
-#ifndef TLBBENCH_ZIPF_H
-#define TLBBENCH_ZIPF_H
+#pragma once
 
 #include "base/rng.h"
 
@@ -18,5 +17,3 @@ struct zipf zipf_new(uint64_t count, double exponent);
 
 /* Rejection against the integral of x^-exponent: exact popularity, about one draw a sample, no table. */
 uint64_t zipf_draw(const struct zipf *zipf, struct rng *rng);
-
-#endif

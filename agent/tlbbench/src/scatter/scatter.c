@@ -83,9 +83,7 @@ static void keep_curve(struct scatter_run *run, const struct sweep *sweep, const
     if (curve == NULL)
         return;
     (void)snprintf(curve->name, sizeof(curve->name), "scatter %s, one line in each %s", backing->name, beside->name);
-    memcpy(curve->backing, backing->name, sizeof(curve->backing));
-    curve->kind = backing->kind;
-    curve->page_bytes = backing->page_bytes;
+    curve->backing = *backing;
     curve->layout = "scatter";
     curve->verdict = *verdict;
     if (sweep != NULL)

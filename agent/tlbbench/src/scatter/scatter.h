@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A few hot lines spread over a wide range, one in each huge page: where the entries for large pages run out, huge
  * pages cost more than base pages. */
-#ifndef TLBBENCH_SCATTER_H
-#define TLBBENCH_SCATTER_H
+#pragma once
 
 #include "base/verdict.h"
 #include "engine/curve.h"
@@ -35,5 +34,3 @@ struct scatter_point {
 /* Smallest number of hot lines from which on huge pages cost more than base pages, at two points in a row and by more
  * than noise; -1 when that is nowhere so. Both sweeps have the same points. */
 int64_t scatter_find_crossing(const struct scatter_point *base, const struct scatter_point *huge, size_t count);
-
-#endif
