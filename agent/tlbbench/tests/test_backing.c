@@ -321,9 +321,12 @@ static void pools_are_explained(struct harness *h)
 
 static void break_even(struct harness *h)
 {
-    struct row_measurement measured[2] = {
-        {.kind = BACKING_BASE, .page_bytes = 4096, .mode = MODE_PROCESSES, .vm_pte_bytes_per_process = 516 * 1024},
-        {.kind = BACKING_HUGETLB, .page_bytes = 2 * MIB, .mode = MODE_PROCESSES, .vm_pte_bytes_per_process = 4096}};
+    struct row_measurement measured[2] = {{.backing = {.kind = BACKING_BASE, .page_bytes = 4096},
+                                           .mode = MODE_PROCESSES,
+                                           .vm_pte_bytes_per_process = 516 * 1024},
+                                          {.backing = {.kind = BACKING_HUGETLB, .page_bytes = 2 * MIB},
+                                           .mode = MODE_PROCESSES,
+                                           .vm_pte_bytes_per_process = 4096}};
     struct rows_segment segment = {.backing = {.kind = BACKING_HUGETLB, .page_bytes = 2 * MIB, .name = "2M"},
                                    .fd = -1,
                                    .bytes = 255 * MIB,

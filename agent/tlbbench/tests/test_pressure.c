@@ -228,7 +228,7 @@ static void pairs_become_points(struct harness *h)
         CHECK(small->ci95_low_ns == -10 && small->ci95_high_ns == -10);
         CHECK_U64(small->pairs, 5);
         CHECK(small->period_ns == 9);
-        CHECK_TEXT(small->backing, "2M");
+        CHECK_TEXT(small->backing.name, "2M");
         CHECK(large->delta_ns == -110);
         /* Three differences of standard deviation 10: 4.303 * 10 / sqrt(3) = 24.84. */
         CHECK(fabs(large->ci95_low_ns - -134.84) < 0.01 && fabs(large->ci95_high_ns - -85.16) < 0.01);
@@ -283,10 +283,10 @@ static void the_status_says_what_is_missing(struct harness *h)
 static void the_table_shows_savings(struct harness *h)
 {
     struct pressure_point points[] = {
-        {"2M", BACKING_HUGETLB, P2M, 64 * MIB, 0, 0, 190, 20, 18, -2, -5, 1, 6},
-        {"2M", BACKING_HUGETLB, P2M, 64 * MIB, 1024, 0, 9000, 300, 190, -110.25, -120, -100, 6},
-        {"2M", BACKING_HUGETLB, P2M, 512 * MIB, 1024, 0, 9000, 300, 310, 10, 5, 15, 6},
-        {"2M", BACKING_HUGETLB, P2M, 512 * MIB, 16, 20000, 20500, 300, 140, -160, -170, -150, 6},
+        {{BACKING_HUGETLB, P2M, "2M"}, 64 * MIB, 0, 0, 190, 20, 18, -2, -5, 1, 6},
+        {{BACKING_HUGETLB, P2M, "2M"}, 64 * MIB, 1024, 0, 9000, 300, 190, -110.25, -120, -100, 6},
+        {{BACKING_HUGETLB, P2M, "2M"}, 512 * MIB, 1024, 0, 9000, 300, 310, 10, 5, 15, 6},
+        {{BACKING_HUGETLB, P2M, "2M"}, 512 * MIB, 16, 20000, 20500, 300, 140, -160, -170, -150, 6},
     };
     struct pressure_result pressure = {
         .points = points, .point_count = 4, .region_bytes = 512 * MIB, .region_backing = "2M"};

@@ -2,44 +2,24 @@
 #include "base/parse.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-static int digit_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 /* Reads digits from *text and moves it behind them. */
-static bool read_digits(const char **text, unsigned base, uint64_t *value)
+static bool read_digits(const char **text, int base, uint64_t *value)
 {
-    const char *p = *text;
-    uint64_t result = 0;
+    size_t count = strspn(*text, base == 10 ? "0123456789" : "0123456789abcdefABCDEF");
 
-    for (; *p != '\0'; p++) {
-        int digit = digit_value(*p);
-
-        if (digit < 0 || (unsigned)digit >= base)
-            break;
-        if (result > (UINT64_MAX - (unsigned)digit) / base)
-            return false;
-        result = result * base + (unsigned)digit;
-    }
-    if (p == *text)
-        return false;
-    *text = p;
-    *value = result;
-    return true;
+    errno = 0;
+    *value = strtoull(*text, NULL, base);
+    *text += count;
+    return count > 0 && errno == 0;
 }
 
 bool parse_u64(const char *text, uint64_t *value)
 {
-    unsigned base = 10;
+    int base = 10;
 
     if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
         base = 16;

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static bool join(const char *root, const char *path, char joined[TREE_PATH_BYTES])
@@ -97,12 +98,7 @@ bool tree_read_line(const char *root, const char *path, char *text, size_t size)
     text[0] = '\0';
     if (tree_read(root, path, raw, sizeof(raw)) < 0)
         return false;
-    for (char *p = raw; *p != '\0'; p++) {
-        if (*p == '\n') {
-            *p = '\0';
-            break;
-        }
-    }
+    raw[strcspn(raw, "\n")] = '\0';
     (void)parse_trimmed(raw, text, size);
     text_clean(text);
     return true;
@@ -114,8 +110,8 @@ void pool_path(const char *sysfs, int node, uint64_t page_bytes, const char *fil
 
     if (node >= 0)
         (void)snprintf(place, sizeof(place), "devices/system/node/node%d", node);
-    (void)snprintf(path, POOL_PATH_BYTES, "%s/%s/hugepages/hugepages-%" PRIu64 "kB/%s", sysfs, place,
-                   page_bytes / 1024, file);
+    (void)snprintf(path, POOL_PATH_BYTES, "%s/%s/hugepages/hugepages-%" PRIu64 "kB/%s", sysfs, place, page_bytes / 1024,
+                   file);
 }
 
 int64_t tree_read_number(const char *root, const char *path)

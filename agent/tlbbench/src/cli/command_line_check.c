@@ -61,12 +61,14 @@ static enum options_status check_numa_node(const struct options *options, const 
                 valid[0] != '\0' ? valid : "0");
 }
 
-static enum options_status check_cpus(const struct options *options, char error[OPTIONS_ERROR_BYTES])
+static enum options_status check_cpus(const struct options *options, const struct environment *environment,
+                                      char error[OPTIONS_ERROR_BYTES])
 {
     cpu_set_t allowed;
     int first = -1;
     int last = -1;
 
+    (void)environment;
     if (options->cpus.count == 0 || sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
         return OPTIONS_OK;
     for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
@@ -114,10 +116,12 @@ static enum options_status check_footprints(const struct options *options, const
     return OPTIONS_OK;
 }
 
-static enum options_status check_rows(const struct options *options, char error[OPTIONS_ERROR_BYTES])
+static enum options_status check_rows(const struct options *options, const struct environment *environment,
+                                      char error[OPTIONS_ERROR_BYTES])
 {
     uint64_t segment = options->rows.segment_bytes != 0 ? options->rows.segment_bytes : options->max_memory_bytes;
 
+    (void)environment;
     for (size_t i = 0; i < options->rows.row_bytes_count; i++)
         if (segment != 0 && options->rows.row_bytes[i] > segment / ROWS_MIN)
             return fail(error,
@@ -130,17 +134,13 @@ static enum options_status check_rows(const struct options *options, char error[
 enum options_status options_check(const struct options *options, const struct environment *environment,
                                   char error[OPTIONS_ERROR_BYTES])
 {
-    enum options_status status = check_page_sizes(options, environment, error);
+    static enum options_status (*const checks[])(const struct options *, const struct environment *, char *) = {
+        check_page_sizes, check_numa_node, check_cpus, check_memory, check_footprints, check_rows};
+    enum options_status status = OPTIONS_OK;
 
-    if (status == OPTIONS_OK)
-        status = check_numa_node(options, environment, error);
-    if (status == OPTIONS_OK)
-        status = check_cpus(options, error);
-    if (status == OPTIONS_OK)
-        status = check_memory(options, environment, error);
-    if (status == OPTIONS_OK)
-        status = check_footprints(options, environment, error);
-    return status == OPTIONS_OK ? check_rows(options, error) : status;
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && status == OPTIONS_OK; i++)
+        status = checks[i](options, environment, error);
+    return status;
 }
 
 enum options_status options_check_root(const struct options *options, char error[OPTIONS_ERROR_BYTES])

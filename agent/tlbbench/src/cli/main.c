@@ -6,6 +6,7 @@
 #include "cli/measure.h"
 #include "cli/options.h"
 #include "memory/reserve.h"
+#include "output/run_result.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,14 +17,12 @@
 /* Footprints of many GiB and their page tables do not fit a smaller address space. */
 _Static_assert(sizeof(void *) == 8, "tlbbench needs a 64-bit system");
 
-enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_PARTIAL = 3 };
-
 /* One line, whatever an argument or a file held: no control character reaches the terminal. */
 static int fail(char error[OPTIONS_ERROR_BYTES], int status)
 {
     text_clean(error);
     (void)fprintf(stderr, "tlbbench: %s\n", error);
-    return (int)status;
+    return status;
 }
 
 /* A journal or a segment must not become standard output because that was closed: what is closed stays unwritable. */

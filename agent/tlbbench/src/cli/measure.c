@@ -18,8 +18,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
-
 /* The caller fills in when it started. */
 static int print_document(const struct options *options, const struct run_result *result, struct document *document,
                           FILE *out)
@@ -70,8 +68,8 @@ static int measure_in(const struct options *options, struct environment *environ
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left for the result");
         status = EXIT_FAILED;
     } else {
-        status = options->json ? print_document(options, &result, &document, out)
-                               : print_report(environment, &result, out);
+        status =
+            options->json ? print_document(options, &result, &document, out) : print_report(environment, &result, out);
         if (status != 0)
             (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));
         status = status != 0 ? EXIT_FAILED : result.exit_status;

@@ -74,7 +74,7 @@ static int run_section(const struct section *section, struct session *session, c
     if (result->stopped_by_bus)
         verdict_set(&record->verdict, STATUS_STOPPED, "an earlier section ended by SIGBUS");
     if (result->stopped_by_bus || session_must_stop(session, &record->verdict)) {
-        result->exit_status = 3;
+        result->exit_status = EXIT_PARTIAL;
         return 0;
     }
     int bus = signals_guard_bus(call_section, &call);
@@ -86,11 +86,11 @@ static int run_section(const struct section *section, struct session *session, c
         /* The jump out of the section left its mappings and children behind. They end with the process, which must
          * not measure anything beside them. */
         result->stopped_by_bus = true;
-        verdict_set(section->verdict(result), STATUS_SIGBUS, "SIGBUS: a reserved page was not available");
+        verdict_set(section_verdict(section, result), STATUS_SIGBUS, "SIGBUS: a reserved page was not available");
     }
-    record->verdict = *section->verdict(result);
+    record->verdict = *section_verdict(section, result);
     if (record->verdict.status != STATUS_OK || section->is_partial(&asked, result))
-        result->exit_status = 3;
+        result->exit_status = EXIT_PARTIAL;
     uint64_t resident = process_own_status_bytes("VmRSS");
 
     if (resident != UINT64_MAX && resident > result->rss_outside_bytes)
@@ -219,7 +219,7 @@ static int skip_sections(const struct options *options, const struct verdict *ve
     for (size_t index = 0; index < SECTION_COUNT; index++)
         if (is_wanted(options, &SECTIONS[index]))
             add_section(result, SECTIONS[index].name)->verdict = *verdict;
-    result->exit_status = 3;
+    result->exit_status = EXIT_PARTIAL;
     return 0;
 }
 
@@ -290,7 +290,7 @@ int run_measure(const struct options *options, const struct environment *environ
      * the kernel counts such pages as surplus. */
     if (result->reservation != NULL &&
         (reservation_end(result->reservation) != 0 || result->reservation->verdict.status != STATUS_OK))
-        result->exit_status = 3;
+        result->exit_status = EXIT_PARTIAL;
     tlb_levels_free(&priors);
     return status;
 }

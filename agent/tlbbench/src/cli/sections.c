@@ -9,7 +9,9 @@
 #include "rows/rows.h"
 #include "scatter/scatter.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* --- what counts as partial ------------------------------------------------------------------------------------ */
 
@@ -49,11 +51,6 @@ static int measure_geometry(struct session *session, const struct options *optio
     return result->geometry == NULL ? -1 : geometry_measure(session, result->geometry);
 }
 
-static struct verdict *geometry_verdict(struct run_result *result)
-{
-    return &result->geometry->verdict;
-}
-
 static bool geometry_is_partial(const struct asked *asked, const struct run_result *result)
 {
     const struct geometry_result *geometry = result->geometry;
@@ -63,11 +60,6 @@ static bool geometry_is_partial(const struct asked *asked, const struct run_resu
                        geometry->effective_pages[index].backing.page_bytes))
             return true;
     return curves_miss(asked, &geometry->curves);
-}
-
-static struct verdict *latency_verdict(struct run_result *result)
-{
-    return &result->latency->verdict;
 }
 
 static bool latency_is_partial(const struct asked *asked, const struct run_result *result)
@@ -84,11 +76,6 @@ static int measure_rows(struct session *session, const struct options *options, 
 {
     result->rows = calloc(1, sizeof(*result->rows));
     return result->rows == NULL ? -1 : rows_measure(session, &options->rows, result->rows);
-}
-
-static struct verdict *rows_verdict(struct run_result *result)
-{
-    return &result->rows->verdict;
 }
 
 static bool rows_is_partial(const struct asked *asked, const struct run_result *result)
@@ -109,19 +96,24 @@ static int measure_scatter(struct session *session, const struct options *option
     return result->scatter == NULL ? -1 : scatter_measure(session, result->scatter);
 }
 
-static struct verdict *scatter_verdict(struct run_result *result)
-{
-    return &result->scatter->verdict;
-}
-
 static bool scatter_is_partial(const struct asked *asked, const struct run_result *result)
 {
     return curves_miss(asked, &result->scatter->curves);
 }
 
+struct verdict *section_verdict(const struct section *section, struct run_result *result)
+{
+    void *found = NULL;
+
+    memcpy(&found, (const char *)result + section->result, sizeof(found));
+    return found;
+}
+
 const struct section SECTIONS[SECTION_COUNT] = {
-    {"geometry", COMMAND_GEOMETRY, 5, 8, 25, measure_geometry, geometry_verdict, geometry_is_partial},
-    {"latency", COMMAND_LATENCY, 20, 18, 145, latency_section_measure, latency_verdict, latency_is_partial},
-    {"rows", COMMAND_ROWS, 30, 27, 105, measure_rows, rows_verdict, rows_is_partial},
-    {"scatter", COMMAND_SCATTER, 5, 5, 20, measure_scatter, scatter_verdict, scatter_is_partial},
+    {"geometry", COMMAND_GEOMETRY, 5, 8, 25, measure_geometry, offsetof(struct run_result, geometry),
+     geometry_is_partial},
+    {"latency", COMMAND_LATENCY, 20, 18, 145, latency_section_measure, offsetof(struct run_result, latency),
+     latency_is_partial},
+    {"rows", COMMAND_ROWS, 30, 27, 105, measure_rows, offsetof(struct run_result, rows), rows_is_partial},
+    {"scatter", COMMAND_SCATTER, 5, 5, 20, measure_scatter, offsetof(struct run_result, scatter), scatter_is_partial},
 };

@@ -9,6 +9,7 @@
 #include "output/run_result.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* What was requested, and what there is. */
 struct asked {
@@ -22,9 +23,12 @@ struct section {
     double quick_seconds, run_quick_seconds; /* alone, and as a part of `run`, whose sum stays below 60 s */
     double full_seconds;                     /* the sum stays below 5 min */
     int (*measure)(struct session *session, const struct options *options, struct run_result *result);
-    struct verdict *(*verdict)(struct run_result *result);
+    size_t result; /* offset of the pointer to its result in struct run_result */
     bool (*is_partial)(const struct asked *asked, const struct run_result *result);
 };
+
+/* The verdict of what was measured: the first member of every result. */
+struct verdict *section_verdict(const struct section *section, struct run_result *result);
 
 /* In the order in which `run` measures them. */
 enum { SECTION_COUNT = 4 };

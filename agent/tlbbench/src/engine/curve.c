@@ -4,14 +4,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct curve *curve_list_add(struct curve_list *list)
+struct curve *curve_list_add(struct curve_list *list, const struct backing *backing, const char *layout,
+                             const struct verdict *verdict)
 {
     struct curve *grown = realloc(list->items, (list->count + 1) * sizeof(*grown));
 
     if (grown == NULL)
         return NULL;
     list->items = grown;
-    grown[list->count] = (struct curve){.x_name = "pages", .layout = "", .granted_fraction = NAN};
+    grown[list->count] = (struct curve){
+        .x_name = "pages", .backing = *backing, .layout = layout, .granted_fraction = NAN, .verdict = *verdict};
     return &grown[list->count++];
 }
 

@@ -30,6 +30,7 @@ struct curve_list {
     size_t count;
 };
 
-/* Appends an empty curve and returns it, or NULL when memory ran out. */
-struct curve *curve_list_add(struct curve_list *list);
+/* Appends a curve without points and returns it, or NULL when memory ran out. The caller gives it a name. */
+struct curve *curve_list_add(struct curve_list *list, const struct backing *backing, const char *layout,
+                             const struct verdict *verdict);
 void curve_list_free(struct curve_list *list);

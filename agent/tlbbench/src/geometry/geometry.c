@@ -43,11 +43,6 @@ static int measure_first(struct geometry_work *work, struct verdict *verdict)
     return geometry_measure_first_level(work, &work->session->backings[0], &work->first, verdict);
 }
 
-static int measure_hit(struct geometry_work *work, struct verdict *verdict)
-{
-    return geometry_measure_hit(work, &work->session->backings[0], verdict);
-}
-
 static int measure_second(struct geometry_work *work, struct verdict *verdict)
 {
     return geometry_measure_second_level(work, &work->session->backings[0], &work->first, verdict);
@@ -89,7 +84,7 @@ struct part {
 static const struct part PARTS[] = {
     {0.1, false, geometry_calibrate},
     {0.6, false, measure_first},
-    {0.35, true, measure_hit},
+    {0.35, true, geometry_measure_hit},
     {0.8, true, measure_second},
     {0.8, true, geometry_measure_effective_pages},
     {0.8, true, geometry_measure_ways},

@@ -325,8 +325,9 @@ static void store_hit(struct geometry_work *work, const struct level_sweep *leve
 
 /* Base pages: the plateau of a short sweep over a window, where pages have lines of their own, says what a hit costs.
  * The zero page then show where the level ends, however long that takes. */
-int geometry_measure_hit(struct geometry_work *work, const struct backing *backing, struct verdict *verdict)
+int geometry_measure_hit(struct geometry_work *work, struct verdict *verdict)
 {
+    const struct backing *backing = &work->session->backings[0];
     struct knee_point points[SWEEP_POINTS_MAX];
     uint64_t from = SECOND_PLATEAU_FROM * work->first.entries;
     struct level_sweep hit = {.backing = backing,

@@ -91,17 +91,14 @@ void geometry_keep_curve(struct geometry_work *work, const char *name, const str
 {
     struct curve *curve = find_curve(&work->result->curves, name);
 
-    if (curve != NULL) {
-        free(curve->points); /* of an attempt that came to nothing */
-        curve->points = NULL;
-        curve->point_count = 0;
-    } else {
-        curve = curve_list_add(&work->result->curves);
-    }
+    if (curve == NULL)
+        curve = curve_list_add(&work->result->curves, backing, layout, verdict);
     if (curve == NULL)
         return;
     (void)snprintf(curve->name, sizeof(curve->name), "%s", name);
-    curve->backing = *backing;
+    free(curve->points); /* of an attempt that came to nothing */
+    curve->points = NULL;
+    curve->point_count = 0;
     curve->layout = layout;
     curve->verdict = *verdict;
     (void)sweep_to_curve(work->sweep, packed, curve);

@@ -97,7 +97,7 @@ int geometry_measure_first_level(struct geometry_work *work, const struct backin
                                  struct geometry_first_level *found, struct verdict *verdict);
 
 /* What a hit of the second level costs for base pages. */
-int geometry_measure_hit(struct geometry_work *work, const struct backing *backing, struct verdict *verdict);
+int geometry_measure_hit(struct geometry_work *work, struct verdict *verdict);
 
 /* The second level behind a first one that was found. For base pages geometry_measure_hit() comes first. */
 int geometry_measure_second_level(struct geometry_work *work, const struct backing *backing,

@@ -28,18 +28,16 @@ bool latency_plan_has(const struct latency_plan *plan, enum latency_curve layout
 static int add_curve(const struct latency_plan *plan, struct latency_series *series, enum latency_curve layout,
                      struct latency_result *result)
 {
-    struct curve *curve = curve_list_add(&result->curves);
+    struct curve *curve =
+        curve_list_add(&result->curves, &series->backing, LATENCY_CURVE_NAMES[layout], &series->verdict);
     size_t noisy = 0;
 
     if (curve == NULL)
         return -1;
     (void)snprintf(curve->name, sizeof(curve->name), "latency %s %s", LATENCY_CURVE_NAMES[layout],
                    series->backing.name);
-    curve->backing = series->backing;
     curve->x_name = "footprint_bytes";
-    curve->layout = LATENCY_CURVE_NAMES[layout];
     curve->granted_fraction = series->granted_fraction;
-    curve->verdict = series->verdict;
     curve->points = calloc(plan->footprint_count, sizeof(*curve->points));
     if (curve->points == NULL)
         return -1;

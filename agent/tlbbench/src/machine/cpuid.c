@@ -129,22 +129,16 @@ static void copy_text(char *out, size_t size, const char *raw, size_t length)
  * register always has eight: a line that was cut off must not pass as a smaller number. */
 static bool read_hex(const char **text, unsigned digits, uint32_t *value)
 {
-    const char *p = *text;
-    uint32_t number = 0;
-    unsigned count = 0;
+    const char *p = *text + 2;
 
-    if (p[0] != '0' || (p[1] != 'x' && p[1] != 'X'))
+    if ((*text)[0] != '0' || ((*text)[1] != 'x' && (*text)[1] != 'X'))
         return false;
-    for (p += 2; isxdigit((unsigned char)*p); p++) {
-        if (++count > 8)
-            return false;
-        number =
-            number << 4 | (uint32_t)(isdigit((unsigned char)*p) ? *p - '0' : tolower((unsigned char)*p) - 'a' + 10);
-    }
-    if (count == 0 || (digits != 0 && count != digits))
+    size_t count = strspn(p, "0123456789abcdefABCDEF");
+
+    if (count == 0 || count > 8 || (digits != 0 && count != digits))
         return false;
-    *value = number;
-    *text = p;
+    *value = (uint32_t)strtoul(p, NULL, 16);
+    *text = p + count;
     return true;
 }
 

@@ -119,7 +119,7 @@ struct claim {
     unsigned max;
 };
 
-static bool on_data_side(enum tlb_kind kind)
+bool tlb_is_data_side(enum tlb_kind kind)
 {
     return kind == TLB_DATA || kind == TLB_LOAD || kind == TLB_UNIFIED;
 }
@@ -132,7 +132,7 @@ static struct claim claim_of(const struct tlb_level_list *levels, const struct t
         const struct tlb_level *item = &levels->items[i];
 
         if (item->level != like->level || item->page_bytes != like->page_bytes || (int)item->source != source ||
-            !on_data_side(item->kind) || item->entries == TLB_ENTRIES_UNKNOWN)
+            !tlb_is_data_side(item->kind) || item->entries == TLB_ENTRIES_UNKNOWN)
             continue;
         claim.entries += item->entries;
         claim.min += item->entries_min != 0 ? item->entries_min : item->entries;
@@ -181,7 +181,7 @@ static void explain(struct disagreement *d, const struct tlb_level_list *levels)
         const struct tlb_level *item = &levels->items[i];
 
         if (item->level == d->level && item->page_bytes == d->page_bytes && item->source == SOURCE_CPUID &&
-            item->confidence == CONFIDENCE_LOW && on_data_side(item->kind) && item->note[0] != '\0') {
+            item->confidence == CONFIDENCE_LOW && tlb_is_data_side(item->kind) && item->note[0] != '\0') {
             text_append(d->text, sizeof(d->text), "; cpuid: %s", item->note);
             return;
         }
@@ -214,7 +214,7 @@ int tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreem
         const struct tlb_level *item = &levels->items[i];
         struct claim claims[SOURCE_COUNT];
 
-        if (!on_data_side(item->kind) || already_found(*found, *count, item))
+        if (!tlb_is_data_side(item->kind) || already_found(*found, *count, item))
             continue;
         for (int s = 0; s < SOURCE_COUNT; s++)
             claims[s] = claim_of(levels, item, s);

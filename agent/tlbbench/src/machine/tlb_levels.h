@@ -4,11 +4,14 @@
 
 #include "base/verdict.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum tlb_kind { TLB_DATA, TLB_INSTRUCTION, TLB_UNIFIED, TLB_LOAD, TLB_STORE };
 extern const char *const TLB_KIND_NAMES[];
+/* Loads and data of both kinds; a source may call the same structure data, load or unified. */
+bool tlb_is_data_side(enum tlb_kind kind);
 
 enum fact_source { SOURCE_CPUID, SOURCE_CATALOGUE, SOURCE_MEASURED, SOURCE_DEVICE_TREE, SOURCE_COUNT };
 extern const char *const FACT_SOURCE_NAMES[];

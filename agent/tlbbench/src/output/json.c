@@ -8,16 +8,15 @@
 /* Significant digits of a double: nine are finer than any measurement here and keep the document short. */
 #define JSON_DOUBLE_DIGITS 9
 
+/* A write that failed stays known to the stream until json_finish() asks. */
 static void put(struct json *j, const char *text)
 {
-    if (fputs(text, j->out) == EOF)
-        j->failed = true;
+    (void)fputs(text, j->out);
 }
 
 static void put_char(struct json *j, char c)
 {
-    if (fputc(c, j->out) == EOF)
-        j->failed = true;
+    (void)fputc(c, j->out);
 }
 
 static void newline(struct json *j)
@@ -75,12 +74,10 @@ static void put_escaped(struct json *j, unsigned char c)
     default:
         break;
     }
-    if (c < 0x20 || c == 0x7F) {
-        if (fprintf(j->out, "\\u%04x", c) < 0)
-            j->failed = true;
-    } else {
+    if (c < 0x20 || c == 0x7F)
+        (void)fprintf(j->out, "\\u%04x", c);
+    else
         put_char(j, (char)c);
-    }
 }
 
 static void put_string(struct json *j, const char *value, size_t length)
@@ -98,8 +95,7 @@ static void put_string(struct json *j, const char *value, size_t length)
             put_escaped(j, s[i]);
             i++;
         } else {
-            if (fwrite(s + i, 1, bytes, j->out) != bytes)
-                j->failed = true;
+            (void)fwrite(s + i, 1, bytes, j->out);
             i += bytes;
         }
     }
@@ -168,9 +164,7 @@ void json_init(struct json *j, FILE *out)
 int json_finish(struct json *j)
 {
     put_char(j, '\n');
-    if (fflush(j->out) != 0 || j->depth != 0)
-        j->failed = true;
-    return j->failed ? -1 : 0;
+    return fflush(j->out) != 0 || ferror(j->out) != 0 || j->failed || j->depth != 0 ? -1 : 0;
 }
 
 void json_begin_object(struct json *j, const char *key)
@@ -210,15 +204,13 @@ void json_string_n(struct json *j, const char *key, const char *value, size_t le
 void json_u64(struct json *j, const char *key, uint64_t value)
 {
     prefix(j, key);
-    if (fprintf(j->out, "%" PRIu64, value) < 0)
-        j->failed = true;
+    (void)fprintf(j->out, "%" PRIu64, value);
 }
 
 void json_i64(struct json *j, const char *key, int64_t value)
 {
     prefix(j, key);
-    if (fprintf(j->out, "%" PRId64, value) < 0)
-        j->failed = true;
+    (void)fprintf(j->out, "%" PRId64, value);
 }
 
 void json_double(struct json *j, const char *key, double value)
@@ -228,8 +220,7 @@ void json_double(struct json *j, const char *key, double value)
         return;
     }
     prefix(j, key);
-    if (fprintf(j->out, "%.*g", JSON_DOUBLE_DIGITS, value) < 0)
-        j->failed = true;
+    (void)fprintf(j->out, "%.*g", JSON_DOUBLE_DIGITS, value);
 }
 
 void json_duration(struct json *j, const char *key, double value)

@@ -64,9 +64,8 @@ static const struct tlb_level *last_level(const struct geometry_result *geometry
 
     for (size_t i = 0; i < geometry->levels.count; i++) {
         const struct tlb_level *level = &geometry->levels.items[i];
-        bool data = level->kind == TLB_DATA || level->kind == TLB_UNIFIED || level->kind == TLB_LOAD;
 
-        if (!data || level->page_bytes != page_bytes || level->entries == TLB_ENTRIES_UNKNOWN)
+        if (!tlb_is_data_side(level->kind) || level->page_bytes != page_bytes || level->entries == TLB_ENTRIES_UNKNOWN)
             continue;
         if (best == NULL || level->level > best->level ||
             (level->level == best->level &&

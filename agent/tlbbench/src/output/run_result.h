@@ -22,6 +22,9 @@ struct section_result {
 
 #define SECTIONS_MAX 8
 
+/* Of the program. */
+enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_PARTIAL = 3 };
+
 /* A section that a command did not run is NULL. */
 struct run_result {
     struct section_result sections[SECTIONS_MAX];
@@ -33,6 +36,6 @@ struct run_result {
     struct scatter_result *scatter;
     struct reservation *reservation; /* NULL without --reserve */
     bool stopped_by_bus;             /* a section ended by SIGBUS; none was measured after it */
-    int exit_status;                 /* 0 done, 3 partial */
+    int exit_status;                 /* EXIT_DONE or EXIT_PARTIAL */
     uint64_t rss_outside_bytes;      /* resident memory outside the measured area at its highest; 0 = unknown */
 };

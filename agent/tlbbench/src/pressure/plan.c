@@ -33,15 +33,6 @@ uint64_t pressure_footprint(size_t index)
     return FOOTPRINT_MIN_BYTES << index;
 }
 
-static uint64_t power_of_two_up_to(uint64_t bytes)
-{
-    uint64_t power = 1;
-
-    while (power <= bytes / 2)
-        power *= 2;
-    return power;
-}
-
 /* Twice the last cache, so that most of its lines are somewhere else; a quarter of the memory allowed at most. */
 static uint64_t region_bytes(uint64_t memory_bytes, uint64_t last_cache_bytes)
 {
@@ -49,8 +40,8 @@ static uint64_t region_bytes(uint64_t memory_bytes, uint64_t last_cache_bytes)
 
     while (wanted < 2 * last_cache_bytes && wanted < REGION_MAX_BYTES)
         wanted *= 2;
-    if (wanted > memory_bytes / 4)
-        wanted = power_of_two_up_to(memory_bytes / 4);
+    while (wanted > memory_bytes / 4)
+        wanted /= 2;
     return wanted < REGION_MIN_BYTES || wanted < last_cache_bytes ? 0 : wanted;
 }
 

@@ -78,14 +78,11 @@ static void make_sweep(struct scatter_run *run, struct sweep *sweep, size_t line
 static void keep_curve(struct scatter_run *run, const struct sweep *sweep, const struct backing *backing,
                        const struct backing *beside, const struct verdict *verdict)
 {
-    struct curve *curve = curve_list_add(&run->result->curves);
+    struct curve *curve = curve_list_add(&run->result->curves, backing, "scatter", verdict);
 
     if (curve == NULL)
         return;
     (void)snprintf(curve->name, sizeof(curve->name), "scatter %s, one line in each %s", backing->name, beside->name);
-    curve->backing = *backing;
-    curve->layout = "scatter";
-    curve->verdict = *verdict;
     if (sweep != NULL)
         (void)sweep_to_curve(sweep, false, curve);
     curve->x_name = "hot_lines";
@@ -218,16 +215,8 @@ static size_t cost_points(const struct sweep *sweep, struct scatter_point points
     return count;
 }
 
-static bool crosses(const struct scatter_run *run)
-{
-    struct scatter_point base[SWEEP_POINTS_MAX];
-    struct scatter_point huge[SWEEP_POINTS_MAX];
-    size_t count = cost_points(run->huge, huge);
-
-    return count > 0 && cost_points(run->base, base) >= count && scatter_find_crossing(base, huge, count) >= 0;
-}
-
-static void compare(struct scatter_run *run, const struct backing *backing)
+/* Returns whether huge pages cost more somewhere; notes it, and what was tested, in the result if `is_final`. */
+static bool compare(struct scatter_run *run, const struct backing *backing, bool is_final)
 {
     struct scatter_point base[SWEEP_POINTS_MAX];
     struct scatter_point huge[SWEEP_POINTS_MAX];
@@ -235,9 +224,11 @@ static void compare(struct scatter_run *run, const struct backing *backing)
     size_t count = cost_points(run->huge, huge);
 
     if (count == 0 || cost_points(run->base, base) < count)
-        return;
+        return false;
     int64_t crossing = scatter_find_crossing(base, huge, count);
 
+    if (!is_final)
+        return crossing >= 0;
     if (result->crossing_status == STATUS_SKIPPED || huge[count - 1].hot_lines > result->tested_max) {
         result->tested_min = huge[0].hot_lines;
         result->tested_max = huge[count - 1].hot_lines;
@@ -249,6 +240,7 @@ static void compare(struct scatter_run *run, const struct backing *backing)
     } else if (crossing < 0 && result->crossing_hot_lines < 0) {
         result->crossing_status = STATUS_NOT_REACHED;
     }
+    return crossing >= 0;
 }
 
 static size_t lines_of(const struct scatter_run *run, const struct backing *backing)
@@ -291,7 +283,7 @@ static int measure_backing(struct scatter_run *run, const struct backing *backin
     struct verdict plain_verdict = {.status = STATUS_OK};
     int plain = huge == 0 ? measure_base(run, backing->page_bytes, &plain_verdict) : -1;
 
-    for (run->pass = 1; run->pass <= CONFIRMATIONS && plain == 0 && crosses(run); run->pass++) {
+    for (run->pass = 1; run->pass <= CONFIRMATIONS && plain == 0 && compare(run, backing, false); run->pass++) {
         huge = measure_huge(run, backing, &verdict);
         plain = huge == 0 ? measure_base(run, backing->page_bytes, &plain_verdict) : -1;
     }
@@ -300,7 +292,7 @@ static int measure_backing(struct scatter_run *run, const struct backing *backin
     if (huge == 0)
         keep_curve(run, plain == 0 ? run->base : NULL, base, backing, &plain_verdict);
     if (plain == 0) {
-        compare(run, backing);
+        (void)compare(run, backing, true);
         return 0;
     }
     const struct verdict *failed = huge != 0 ? &verdict : &plain_verdict;
