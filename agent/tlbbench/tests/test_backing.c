@@ -13,11 +13,9 @@
 #include "memory/backing.h"
 #include "memory/budget.h"
 #include "memory/smaps.h"
-#include "rows/break_even.h"
+#include "rows/parts.h"
 #include "rows/reader.h"
 #include "rows/result.h"
-#include "rows/segment.h"
-#include "rows/workers.h"
 #include "scatter/scatter.h"
 
 #include <math.h>

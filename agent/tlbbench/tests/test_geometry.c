@@ -2,7 +2,6 @@
 /* The whole of geometry_measure() on simulated processors: quiet, noisy, and where others have most of the core. */
 #include "base/verdict.h"
 #include "engine/session.h"
-#include "geometry/geometry.h"
 #include "geometry/result.h"
 #include "harness.h"
 #include "machine/environment.h"

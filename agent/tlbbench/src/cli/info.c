@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/info.h"
+#include "cli/commands.h"
 
 #include "base/clock.h"
 #include "base/verdict.h"

@@ -4,9 +4,8 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/verdict.h"
-#include "latency/latency.h"
 #include "latency/result.h"
-#include "pressure/pressure.h"
+#include "pressure/result.h"
 
 #include <stdlib.h>
 

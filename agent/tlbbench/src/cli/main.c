@@ -2,8 +2,7 @@
 /* tlbbench: what this machine's TLBs are and what each page size costs here. Only this file exits. */
 #include "base/text.h"
 #include "cli/command_line.h"
-#include "cli/info.h"
-#include "cli/measure.h"
+#include "cli/commands.h"
 #include "cli/options.h"
 #include "memory/reserve.h"
 #include "output/run_result.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/measure.h"
+#include "cli/commands.h"
 
 #include "base/clock.h"
 #include "base/signals.h"

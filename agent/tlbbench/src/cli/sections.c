@@ -3,10 +3,8 @@
 
 #include "cli/latency_section.h"
 #include "engine/curve.h"
-#include "geometry/geometry.h"
 #include "geometry/result.h"
 #include "rows/result.h"
-#include "rows/rows.h"
 #include "scatter/scatter.h"
 
 #include <stddef.h>

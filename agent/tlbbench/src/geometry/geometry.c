@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "geometry/geometry.h"
+#include "geometry/result.h"
 
 #include "base/clock.h"
 #include "base/verdict.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the geometry section found. */
+/* The TLBs as they behave: entries of each level, ways of the first, what one entry covers, what a miss costs. */
 #pragma once
 
 #include "base/verdict.h"
 #include "engine/curve.h"
+#include "engine/session.h"
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"
 
@@ -56,3 +57,8 @@ struct geometry_result {
 struct tlb_level *geometry_find_measured(struct geometry_result *result, unsigned level, uint64_t page_bytes);
 
 void geometry_result_free(struct geometry_result *result);
+
+/* Measures on the calling thread, which must be bound to session->cpu. Moves to another CPU where this one is
+ * contended, and leaves session->cpu the one it is bound to. Always leaves a valid result; what could not be measured
+ * says why. Returns 0, or -1 when memory for the result ran out. Free with geometry_result_free(). */
+int geometry_measure(struct session *session, struct geometry_result *result);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "latency/latency.h"
+#include "latency/result.h"
 
 #include "base/clock.h"
 #include "base/permutation.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the latency section measures, and what it found. */
+/* Nanoseconds per dependent access over the footprint, for every page size, measured in pairs so that drift cancels. */
 #pragma once
 
 #include "base/verdict.h"
 #include "engine/curve.h"
+#include "engine/session.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,3 +48,8 @@ struct latency_result {
 };
 
 void latency_result_free(struct latency_result *result);
+
+/* Measures on the calling thread, which must be bound to session->cpu. Always leaves a valid result. Returns 0, or -1
+ * when memory for the result ran out. Free with latency_result_free(). */
+int latency_measure(const struct session *session, const struct latency_request *request,
+                    struct latency_result *result);

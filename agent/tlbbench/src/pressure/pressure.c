@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pressure/pressure.h"
+#include "pressure/result.h"
 
 #include "base/clock.h"
 #include "base/permutation.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows/break_even.h"
+#include "rows/parts.h"
 
 #include "base/verdict.h"
 #include "memory/backing.h"

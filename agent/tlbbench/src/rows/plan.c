@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows/plan.h"
+#include "rows/parts.h"
 
 #include "base/parse.h"
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the rows section measures, and what it found. */
+/* Row reads from a shared segment by many workers, as database connections do: threads of one process, or forked
+ * processes that each have their own page tables. */
 #pragma once
 
 #include "base/verdict.h"
+#include "engine/session.h"
 #include "memory/backing.h"
 
 #include <stdbool.h>
@@ -71,3 +73,6 @@ struct rows_result {
 };
 
 void rows_result_free(struct rows_result *result);
+
+/* Always leaves a valid result. Returns 0, or -1 when memory for the result ran out. Free with rows_result_free(). */
+int rows_measure(const struct session *session, const struct rows_request *request, struct rows_result *result);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows/rows.h"
+#include "rows/result.h"
 
 #include "base/clock.h"
 #include "base/permutation.h"
@@ -8,11 +8,8 @@
 #include "base/verdict.h"
 #include "engine/steal.h"
 #include "memory/backing.h"
-#include "rows/break_even.h"
-#include "rows/plan.h"
+#include "rows/parts.h"
 #include "rows/reader.h"
-#include "rows/segment.h"
-#include "rows/workers.h"
 
 #include <math.h>
 #include <stdio.h>

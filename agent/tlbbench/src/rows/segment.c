@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows/segment.h"
+#include "rows/parts.h"
 
 #include "machine/environment.h"
 #include "memory/smaps.h"

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pieces of rows_measure(), each in the file of its name. Not for modules other than rows. */
+#pragma once
+
+#include "base/verdict.h"
+#include "engine/session.h"
+#include "memory/arena.h"
+#include "memory/backing.h"
+#include "rows/reader.h"
+#include "rows/result.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* --- plan.c: which rows are read how, from the request and the profile --- */
+
+struct rows_specs {
+    struct rows_spec *items; /* free() them */
+    size_t count;
+};
+
+/* Lists what every page size is measured with. Returns 0, or -1 when there is no memory. */
+int rows_plan(const struct rows_request *request, bool full, struct rows_specs *specs);
+
+/* --- segment.c: the shared segment of one backing --- */
+
+struct rows_segment {
+    struct backing backing;
+    struct verdict verdict; /* STATUS_OK: usable */
+    int fd;                 /* -1 with a private arena */
+    size_t bytes;           /* of the segment; what is mapped is rounded up to whole pages */
+    size_t mapped_bytes;
+    uint64_t idle_pool_bytes; /* free in the pool beside the segment before anything was reserved for it */
+    struct arena arena;       /* THP where the kernel refuses it to shared memory: threads only */
+};
+
+/* Creates and fills the segment beside others that take `taken_bytes`; says in segment->verdict why it is not
+ * available. Returns -1 only when asked to stop. */
+int rows_segment_open(struct rows_segment *segment, const struct backing *backing, size_t bytes, uint64_t taken_bytes,
+                      const struct session *session, struct verdict *verdict);
+void rows_segment_close(struct rows_segment *segment);
+
+/* A fresh mapping of it without any page faulted in, or the private arena. NULL with the reason. */
+char *rows_segment_map(const struct rows_segment *segment, struct verdict *verdict);
+void rows_segment_unmap(const struct rows_segment *segment, char *view);
+
+/* --- workers.c --- */
+
+/* Runs one measurement on a usable segment for about `seconds`. Fills the figures and the verdict of `measurement`.
+ * Returns -1 when asked to stop. */
+int workers_run(const struct rows_segment *segment, const struct rows_spec *spec, double seconds,
+                const struct session *session, struct row_measurement *measurement);
+
+/* --- break_even.c: from how many connections on huge pages cost no memory: page tables that they save against memory
+ * that they hold --- */
+
+/* Smallest number of connections whose saved tables are more than `held_bytes`; at least 1. `saved_bytes` of a
+ * connection must not be 0. */
+int64_t rows_break_even_connections(uint64_t held_bytes, uint64_t saved_bytes);
+
+/* Fills result->break_evens for the hugetlb segments that was available. Returns 0, or -1 when memory ran out. */
+int rows_find_break_even(struct rows_result *result, const struct rows_segment *segments, size_t segment_count,
+                         uint64_t base_page_bytes);
