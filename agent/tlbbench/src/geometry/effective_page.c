@@ -294,14 +294,17 @@ bool geometry_effective_pages_known(const struct geometry_result *result)
  * when everything else is done, and only where the time is likely to last. */
 static bool has_to_wait(const struct geometry_work *work, struct effective_page *effective_page)
 {
-    double zero_seconds = ZERO_NS_PER_BYTE * 1e-9 * (double)effective_page->backing.page_bytes;
+    const struct backing *backing = &effective_page->backing;
+    double zero_seconds = ZERO_NS_PER_BYTE * 1e-9 * (double)backing->page_bytes;
     double left = deadline_remaining_seconds(work->session->deadline) * fmin(1, work->cpu_share);
 
-    if (effective_page->backing.page_bytes <= ZEROED_SOON_BYTES || (work->pages_tried && left >= 2 * zero_seconds))
-        return false;
+    if (backing->page_bytes <= ZEROED_SOON_BYTES || backing->page_bytes > work->session->memory_bytes ||
+        (backing->kind == BACKING_HUGETLB && backing_free_pages(backing->page_bytes, -1) < 1) ||
+        (work->pages_tried && left >= 2 * zero_seconds))
+        return false; /* what is not available says so at once */
     if (work->pages_tried)
         verdict_set(&effective_page->verdict, STATUS_NOISY, "CPU contention: zeroing a page of %s would take too long",
-                    effective_page->backing.name);
+                    backing->name);
     return true;
 }
 
