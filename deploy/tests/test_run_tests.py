@@ -138,7 +138,7 @@ class TestLanes:
     def test_suites_that_wait_share_a_core(self) -> None:
         half, other, whole, two = (replace(SUITE, name=str(cores), cores=cores) for cores in (0.5, 0.4, 1.0, 2.5))
         assert next_suite([whole, half], [whole, half], 2) == half
-        assert next_suite([half], [whole, half, other], 2) is None
+        assert next_suite([half], [whole, whole], 2) is None
         assert next_suite([two], [], 2) == two, "what needs more than there is runs alone"
         assert next_suite([other], [half], 1) is None, "with one lane there is one suite at a time"
 
