@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import getpass
+import os
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from uuid import UUID
@@ -100,9 +101,17 @@ _ACTIONS: dict[str, Callable[[WriteSession, argparse.Namespace, Settings], Await
 }
 
 
+def user_name() -> str:
+    """The user who runs the command; in a container it may have a number and no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # OSError from Python 3.13 on
+        return f"uid {os.getuid()}"
+
+
 async def _note(session: WriteSession, action: str, token_id: UUID) -> None:
     """Who has the database's password needs no token; the log says that it was a command, and whose."""
-    name = f"hugeplan token ({getpass.getuser()})"
+    name = f"hugeplan token ({user_name()})"
     await audit.record(
         session, actor=None, name=name, address=None, action=action, kind="tokens", subject=str(token_id), detail={}
     )
