@@ -84,7 +84,7 @@ async def create_plan(session: WriteSession, scenario_id: UUID, *, by: str) -> S
     scenario, _ = await service.stored_scenario(session, scenario_id)
     document = ScenarioDocument.model_validate(scenario.document)
     request = await service.request_for(session, scenario.node_id, document)
-    computed = await service.compute_request(session, scenario.node_id, request, force=True)
+    computed = await service.compute_request(session, scenario.node_id, request, service.Files(force=True))
     row = PlanRow(
         id=uuid.uuid4(),
         scenario_id=scenario.id,
@@ -98,7 +98,7 @@ async def create_plan(session: WriteSession, scenario_id: UUID, *, by: str) -> S
         scenario=scenario.document,
         request=_REQUEST.dump_python(request, mode="json"),
         plan=dump_plan(computed.plan),
-        artifacts=[artifact.model_dump(mode="json") for artifact in computed.artifacts],
+        artifacts=[artifact.model_dump(mode="json") for artifact in computed.artifacts or []],
     )
     await repository.add_plan(session, row)
     return _saved_plan(row)

@@ -25,6 +25,8 @@ class PlanPreviewRequest(RequestModel):
     scenario: ScenarioDocument
     force: bool = False
     """Hand out the files of a plan that does not fit, too."""
+    files: bool = True
+    """Render the files that apply the plan, which is a fifth of the work: not needed while inputs still move."""
 
 
 class PlanArtifact(ResponseModel):
@@ -52,7 +54,8 @@ class PlanPreview(ResponseModel):
     """A plan and its files, not saved."""
 
     plan: Plan
-    artifacts: list[PlanArtifact]
+    artifacts: list[PlanArtifact] | None
+    """Null where no files were asked for."""
     artifacts_withheld: str | None
     """Why there are no files: the plan does not fit."""
 

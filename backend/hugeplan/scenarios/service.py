@@ -6,8 +6,8 @@ import json
 import re
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -78,34 +78,43 @@ def _refuse_unbounded_work(request: PlanRequest) -> None:
         raise invalid_input([FieldProblem(field="scenario", value=str(cells), expected=expected)])
 
 
-def _files_of(computed: Plan, request: PlanRequest, *, force: bool = False) -> PlanPreview:
-    artifacts = [PlanArtifact.model_validate(artifact) for artifact in render(computed, request, force=force)]
-    return PlanPreview(plan=computed, artifacts=artifacts, artifacts_withheld=None if force else withheld(computed))
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Which files a plan is answered with."""
+
+    are_wanted: bool = True
+    force: bool = False
+    """Those of a plan that does not fit, too."""
 
 
-async def compute(
-    session: ReadSession, node_id: UUID | None, document: ScenarioDocument, *, force: bool = False
-) -> PlanPreview:
-    """The plan of a scenario and its files. The arithmetic runs beside the event loop, not on it."""
-    return await compute_request(session, node_id, await request_for(session, node_id, document), force=force)
+def _with_files(computed: Plan, request: PlanRequest, files: Files) -> PlanPreview:
+    artifacts = None
+    if files.are_wanted:
+        rendered = render(computed, request, force=files.force)
+        artifacts = [PlanArtifact.model_validate(artifact) for artifact in rendered]
+    why_not = None if files.force else withheld(computed)
+    return PlanPreview(plan=computed, artifacts=artifacts, artifacts_withheld=why_not)
 
 
 async def compute_request(
-    session: ReadSession, node_id: UUID | None, request: PlanRequest, *, force: bool
+    session: ReadSession, node_id: UUID | None, request: PlanRequest, files: Files
 ) -> PlanPreview:
-    """The plan of a request and its files, and where it does not fit, the nodes on which it would."""
-    found, files = await anyio.to_thread.run_sync(partial(_planned, request, force=force))
-    if files is not None:
-        return files
+    """The plan of a request and its files, and where it does not fit, the nodes on which it would.
+
+    The arithmetic runs beside the event loop, not on it.
+    """
+    found, answer = await anyio.to_thread.run_sync(_planned, request, files)
+    if answer is not None:
+        return answer
     others = await _other_nodes(session, node_id, request)
     found = await anyio.to_thread.run_sync(with_other_node, found, request, others)
-    return await anyio.to_thread.run_sync(partial(_files_of, found, request, force=force))
+    return await anyio.to_thread.run_sync(_with_files, found, request, files)
 
 
-def _planned(request: PlanRequest, *, force: bool) -> tuple[Plan, PlanPreview | None]:
+def _planned(request: PlanRequest, files: Files) -> tuple[Plan, PlanPreview | None]:
     """The plan with its files; without them where it does not fit, as another node may be named in it first."""
     found = plan(request)
-    return found, None if found.shortfall is not None else _files_of(found, request, force=force)
+    return found, None if found.shortfall is not None else _with_files(found, request, files)
 
 
 async def _other_nodes(session: ReadSession, node_id: UUID | None, request: PlanRequest) -> list[PlanRequest]:
@@ -132,7 +141,8 @@ async def _other_nodes(session: ReadSession, node_id: UUID | None, request: Plan
 
 async def preview(session: ReadSession, body: PlanPreviewRequest) -> PlanPreview:
     """Plan a scenario without saving anything."""
-    return await compute(session, body.node_id, body.scenario, force=body.force)
+    request = await request_for(session, body.node_id, body.scenario)
+    return await compute_request(session, body.node_id, request, Files(are_wanted=body.files, force=body.force))
 
 
 async def scenario_of_node(session: ReadSession, node_id: UUID) -> JsonObject:

@@ -65,6 +65,12 @@ class TestPreview:
         assert found["node"] == "db-7"
         assert [pool["present_pages"] for pool in found["pools"] if pool["page_bytes"] == 2 * 1024**2] == [1024]
 
+    async def test_preview_without_files_is_the_same_plan(self, viewer: httpx.AsyncClient) -> None:
+        with_files = (await viewer.post(PREVIEW, json={"scenario": scenario()})).json()
+        without = (await viewer.post(PREVIEW, json={"scenario": scenario(), "files": False})).json()
+        assert with_files["artifacts"]
+        assert without == with_files | {"artifacts": None}
+
     async def test_preview_stores_nothing(self, viewer: httpx.AsyncClient) -> None:
         await viewer.post(PREVIEW, json={"scenario": scenario()})
         assert (await viewer.get(SCENARIOS)).json()["items"] == []

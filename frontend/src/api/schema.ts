@@ -4619,7 +4619,7 @@ export interface components {
         PlanPreview: {
             plan: components["schemas"]["Plan"];
             /** Artifacts */
-            artifacts: components["schemas"]["PlanArtifact"][];
+            artifacts: components["schemas"]["PlanArtifact"][] | null;
             /** Artifacts Withheld */
             artifacts_withheld: string | null;
         };
@@ -4637,6 +4637,11 @@ export interface components {
              * @default false
              */
             force: boolean;
+            /**
+             * Files
+             * @default true
+             */
+            files: boolean;
         };
         /**
          * PlanSummary

@@ -15,20 +15,35 @@ const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
 type Maybe<T> = T | null | undefined;
 
+/** `toLocaleString` reads its options anew each time, fifty times the work of the formatter it then uses. */
+function numbers(options?: Intl.NumberFormatOptions): (value: number) => string {
+  const format = new Intl.NumberFormat("en-US", options);
+  return (value) => format.format(value);
+}
+
+const plain = numbers();
+const withDecimals = [0, 1].map((digits) =>
+  numbers({ minimumFractionDigits: digits, maximumFractionDigits: digits }),
+) as [(value: number) => string, (value: number) => string];
+const threeSignificant = numbers({ maximumSignificantDigits: 3 });
+
 function isUnknown(value: Maybe<number>): value is null | undefined {
   return value === null || value === undefined || !Number.isFinite(value);
 }
 
+/** A number as it stands on an axis: up to three decimals, with thousands separators. */
+export const formatTick = plain;
+
 /** A whole number with thousands separators: 4244 -> "4,244". */
 export function formatCount(value: Maybe<number>): string {
   if (isUnknown(value)) return UNKNOWN;
-  const digits = Math.abs(Math.round(value)).toLocaleString("en-US");
+  const digits = plain(Math.abs(Math.round(value)));
   return value < 0 && digits !== "0" ? `${MINUS}${digits}` : digits;
 }
 
 /** At most three significant digits without trailing zeros; whole numbers from 100 upwards. */
 function threeDigits(value: number): string {
-  if (value >= 100) return Math.round(value).toLocaleString("en-US");
+  if (value >= 100) return plain(Math.round(value));
   return String(Number(value.toPrecision(3)));
 }
 
@@ -62,7 +77,7 @@ export function formatBytesExact(bytes: Maybe<number>): string {
 /** Nanoseconds with one decimal. `unit` false leaves the unit to the table's header. */
 export function formatNs(ns: Maybe<number>, unit = true): string {
   if (isUnknown(ns)) return UNKNOWN;
-  const text = Math.abs(ns).toLocaleString("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+  const text = withDecimals[1](Math.abs(ns));
   const sign = ns < 0 && text !== "0.0" ? MINUS : "";
   return unit ? `${sign}${text}${NBSP}ns` : `${sign}${text}`;
 }
@@ -92,8 +107,7 @@ function toStep(value: number, step: number): string {
   if (rounded === 0 && size > 0) {
     return size < 0.01 ? (value < 0 ? `${MINUS}0.01` : "<0.01") : `${sign}${Number(size.toPrecision(1))}`;
   }
-  const digits = step < 1 ? 1 : 0;
-  return `${sign}${rounded.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
+  return `${sign}${withDecimals[step < 1 ? 1 : 0](rounded)}`;
 }
 
 /** Nanoseconds as exact as their interval allows: 14.26 within 5.1 to 28.4 -> "14 ns". */
@@ -111,18 +125,14 @@ export function formatNsInterval(interval: Interval, precision: Interval = inter
 /** A throughput in a unit that only its owner knows: three digits, no exponent. 134037 -> "134,000". */
 export function formatThroughput(value: Maybe<number>): string {
   if (isUnknown(value)) return UNKNOWN;
-  return value.toLocaleString("en-US", { maximumSignificantDigits: 3 });
+  return threeSignificant(value);
 }
 
 /** A change as a signed percentage: 0.162 -> "+16%"; below 10% with one decimal. */
 export function formatPercentChange(fraction: Maybe<number>): string {
   if (isUnknown(fraction)) return UNKNOWN;
   const percent = fraction * 100;
-  const digits = Math.abs(percent) < 9.95 ? 1 : 0;
-  const text = Math.abs(percent).toLocaleString("en-US", {
-    minimumFractionDigits: digits,
-    maximumFractionDigits: digits,
-  });
+  const text = withDecimals[Math.abs(percent) < 9.95 ? 1 : 0](Math.abs(percent));
   const zero = Number(text.replaceAll(",", "")) === 0;
   return `${zero ? "" : percent < 0 ? MINUS : "+"}${text}%`;
 }

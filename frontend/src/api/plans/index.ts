@@ -13,18 +13,17 @@ export function asScenarioDocument(scenario: Record<string, unknown>): ScenarioD
   return scenario as unknown as ScenarioDocument;
 }
 
+/** What an answer holds beside the plan. Files of a plan that does not fit come only "all the same", with a warning. */
+type Files = "no files" | "files" | "files all the same";
+
 export const planKeys = {
-  preview: (input: PreviewInput | null, force: boolean) => ["plans", "preview", input, force] as const,
+  preview: (input: PreviewInput | null, files: Files) => ["plans", "preview", input, files] as const,
   saved: (id: string) => ["plans", "saved", id] as const,
 };
 
-/**
- * The plan of a scenario that is not saved. A POST that changes nothing, so it is cached like a read. Files of a plan
- * that does not fit come only with `force`, each with a warning.
- */
-export function planPreviewQuery(input: PreviewInput | null, { force = false } = {}) {
+function previewQuery(input: PreviewInput | null, files: Files) {
   return queryOptions({
-    queryKey: planKeys.preview(input, force),
+    queryKey: planKeys.preview(input, files),
     // openapi-fetch widens the tuples of the schema to arrays; the document is the one of the schema all the same.
     queryFn: ({ signal }): Promise<PlanPreview> =>
       unwrap<unknown>(
@@ -32,7 +31,8 @@ export function planPreviewQuery(input: PreviewInput | null, { force = false } =
           body: {
             node_id: input?.nodeId ?? null,
             scenario: asScenarioDocument(input?.scenario ?? {}),
-            force,
+            files: files !== "no files",
+            force: files === "files all the same",
           },
           signal,
         }),
@@ -44,6 +44,16 @@ export function planPreviewQuery(input: PreviewInput | null, { force = false } =
     retry: false,
     staleTime: 60_000,
   });
+}
+
+/** The plan of a scenario that is not saved, without its files. A POST that changes nothing, so it is cached like a read. */
+export function planPreviewQuery(input: PreviewInput | null) {
+  return previewQuery(input, "no files");
+}
+
+/** The same plan with the files that apply it: they are rendered once the inputs have come to rest. */
+export function planFilesQuery(input: PreviewInput, { fits }: { fits: boolean }) {
+  return previewQuery(input, fits ? "files" : "files all the same");
 }
 
 /** A plan that was saved, such as the one in force on a node. */

@@ -3,6 +3,7 @@ import { useElementSize } from "@mantine/hooks";
 import { useMemo, useState } from "react";
 import { Area, CartesianGrid, ComposedChart, Line, ReferenceLine, Tooltip, XAxis, YAxis } from "recharts";
 import { StateText } from "@/components/ui/states";
+import { formatTick } from "@/lib/units";
 import { token } from "@/theme/tokens";
 import {
   axisPosition,
@@ -137,7 +138,7 @@ function usePlotLayout({ rows, series, xAxis, references, width, height }: PlotP
     const keys = series.map(({ key }) => key);
     const yMin = smallestValue(rows, keys);
     const ticks = valueTicks(largestValue(rows, keys), 5, yMin);
-    const axisWidth = Math.max(MIN_AXIS_WIDTH, ...ticks.map((tick) => tickText(tick).length * 7 + 12));
+    const axisWidth = Math.max(MIN_AXIS_WIDTH, ...ticks.map((tick) => formatTick(tick).length * 7 + 12));
     const right = Math.max(16, ...series.map(({ short }) => short.length * 7.5 + 14));
     const plotWidth = width - axisWidth - right;
     const toPixel = (x: number) =>
@@ -164,10 +165,6 @@ function usePlotLayout({ rows, series, xAxis, references, width, height }: PlotP
       xTicks: xTicks(rows, xAxis, plotWidth),
     };
   }, [rows, series, xAxis, references, width, height]);
-}
-
-function tickText(value: number): string {
-  return value.toLocaleString("en-US");
 }
 
 /** Ticks at powers of two, at steps of one, or where something was measured; a time axis leaves it to the chart. */
@@ -234,7 +231,7 @@ function Plot(props: PlotProps) {
         <YAxis
           domain={[...range]}
           ticks={ticks}
-          tickFormatter={tickText}
+          tickFormatter={formatTick}
           tick={{ fill: token("axis"), fontSize: 12 }}
           tickLine={false}
           axisLine={false}

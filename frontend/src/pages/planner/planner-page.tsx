@@ -34,7 +34,9 @@ import { type ChangeForm, inputPaths, type PlannerForm, readForm, toScenario } f
 import { resizedPool, settingBytes } from "./form/pool-size";
 import classes from "./planner-page.module.css";
 import { Answer, type UseFit } from "./result/answer";
-import { OutOfDate, PlanProblems, PlanResult } from "./result/plan-result";
+import { InTurn } from "./result/in-turn";
+import { OutOfDate } from "./result/out-of-date";
+import { PlanProblems, PlanResult } from "./result/plan-result";
 import { PrintSheet } from "./result/print-sheet";
 import { Toolbar, type ToolbarProps } from "./toolbar";
 import { useAddress } from "./use-address";
@@ -215,7 +217,8 @@ function Planner({ engines, stored, running }: PlannerProps) {
     [shown, answeredInput, form, detail, nodeId],
   );
   const late = useSettled(pictured);
-  const isLate = live.isStale || late.shown !== shown;
+  const [drawn, setDrawn] = useState<PlanPreview | null>(null);
+  const isLate = live.isStale || drawn !== shown;
   return (
     <>
       <div className={classes.screen}>
@@ -287,13 +290,16 @@ function Planner({ engines, stored, running }: PlannerProps) {
                   engines={engines}
                   hasProblem={problem !== null}
                   onResizePool={resizePool}
+                  onDrawn={setDrawn}
                 />
               </OutOfDate>
             </div>
           </div>
         </div>
       </div>
-      <Paper late={late} isStale={isLate} base={base} isDirty={isDirty} />
+      <OutOfDate value={isLate}>
+        <Paper late={late} base={base} isDirty={isDirty} />
+      </OutOfDate>
     </>
   );
 }
@@ -326,8 +332,8 @@ interface Pictured {
   nodeId: string | null;
 }
 
-/** As long as the edits follow each other faster than this, only the answer follows them. */
-const SETTLED_AFTER_MS = 150;
+/** As long as the edits follow each other faster than this, only the answer follows them. A key per step is slower. */
+const SETTLED_AFTER_MS = 250;
 
 /**
  * The newest that the pictures show. They take longer to draw than the answer may take, so they wait for a pause in the
@@ -349,9 +355,11 @@ interface PicturesProps {
   engines: readonly EngineInfo[];
   hasProblem: boolean;
   onResizePool: ResizePool;
+  onDrawn: (shown: PlanPreview) => void;
 }
 
-const Pictures = memo(function Pictures({ late, engines, hasProblem, onResizePool }: PicturesProps) {
+const Pictures = memo(function Pictures(props: PicturesProps) {
+  const { late, engines, hasProblem, onResizePool, onDrawn } = props;
   const plan = late.shown?.plan ?? null;
   return (
     <PlanResult
@@ -365,31 +373,32 @@ const Pictures = memo(function Pictures({ late, engines, hasProblem, onResizePoo
         plan !== null && resizedPool(late.form, plan, engines, pageBytes, GIB) !== null
       }
       onResizePool={onResizePool}
+      onDrawn={onDrawn}
     />
   );
 });
 
 interface PaperProps {
   late: Pictured;
-  isStale: boolean;
   base: Scenario | null;
   isDirty: boolean;
 }
 
-/** What is printed. Its mark of being out of date is outside of what is drawn for it. */
-function Paper({ late, isStale, base, isDirty }: PaperProps) {
-  if (!late.shown?.plan) return null;
+/** What is printed. */
+const Paper = memo(function Paper({ late, base, isDirty }: PaperProps) {
+  if (!late.shown) return null;
   return (
-    <PrintSheet
-      plan={late.shown.plan}
-      artifacts={late.shown.artifacts}
-      title={base?.name ?? "Unsaved scenario"}
-      version={base && !isDirty ? base.version : null}
-      node={late.node}
-      isStale={isStale}
-    />
+    <InTurn>
+      <PrintSheet
+        shown={late.shown}
+        input={late.input}
+        title={base?.name ?? "Unsaved scenario"}
+        version={base && !isDirty ? base.version : null}
+        node={late.node}
+      />
+    </InTurn>
   );
-}
+});
 
 /** The databases that a table of throughput was pasted for. */
 function tablesGiven(form: PlannerForm): string[] {

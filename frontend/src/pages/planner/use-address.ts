@@ -4,7 +4,7 @@ import type { PlannerSearch } from "@/search";
 import type { Draft } from "./form/draft";
 
 /** The address follows a pause in the edits: browsers bound how often it may be written. */
-const WRITTEN_AFTER_MS = 100;
+const WRITTEN_AFTER_MS = 250;
 /** The router hears of it later still: it draws the page anew. */
 const ROUTED_AFTER_MS = 600;
 

@@ -1,16 +1,18 @@
 import { Alert, Button, Group, NativeSelect, Tabs } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
-import { type PreviewInput, planPreviewQuery } from "@/api/plans";
+import { useContext, useState } from "react";
+import { type PreviewInput, planFilesQuery } from "@/api/plans";
 import type { PlanArtifact } from "@/api/types";
 import { CommandLine } from "@/components/ui/command-line";
 import { CopyButton } from "@/components/ui/copy-button";
 import { DownloadIcon } from "@/components/ui/icons";
 import { QuestionCard } from "@/components/ui/question-card";
+import { CardSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, StateText } from "@/components/ui/states";
 import { downloadBytes, downloadText } from "@/lib/download";
 import { zipFiles } from "@/lib/zip";
 import classes from "./apply-card.module.css";
+import { OutOfDate } from "./out-of-date";
 
 const KIND_TITLES: Record<string, string> = {
   sysctl: "sysctl",
@@ -36,30 +38,35 @@ function tabOf({ kind, filename }: PlanArtifact): string {
 }
 
 interface ApplyCardProps {
-  artifacts: readonly PlanArtifact[];
   fits: boolean;
   /** Why the service hands out no files. */
   withheld: string | null;
-  /** What the plan was asked with: the files of one that does not fit are asked for by themselves. */
+  /** What the plan was asked with: its files are asked for by themselves. */
   input: PreviewInput;
 }
 
 /** The files that apply the plan: the recommended one first, with the commands that verify it and roll it back. */
-export function ApplyCard({ artifacts, fits, withheld, input }: ApplyCardProps) {
+export function ApplyCard({ fits, withheld, input }: ApplyCardProps) {
   const [shownAnyway, showAnyway] = useState(false);
-  const forced = useQuery({ ...planPreviewQuery(input, { force: true }), enabled: !fits && shownAnyway });
-  if (!fits && (!shownAnyway || !forced.data)) {
+  const isOutOfDate = useContext(OutOfDate);
+  const files = useQuery({
+    ...planFilesQuery(input, { fits }),
+    // Edits are still coming: the files of this plan would be thrown away.
+    enabled: (fits || shownAnyway) && !isOutOfDate,
+  });
+  const artifacts = files.data?.artifacts;
+  if (!fits && (!shownAnyway || !artifacts)) {
     return (
       <QuestionCard title="Do not apply this plan: it does not fit the node.">
         <StateText>
           {withheld ?? ""} Change the plan first. Files that would be applied as they are can take the node
           down.
         </StateText>
-        {forced.isError && <ErrorState error={forced.error} onRetry={() => void forced.refetch()} bare />}
+        {files.isError && <ErrorState error={files.error} onRetry={() => void files.refetch()} bare />}
         <Button
           variant="default"
           className="hp-start"
-          loading={forced.isFetching}
+          loading={files.isFetching}
           onClick={() => showAnyway(true)}
         >
           Show the files all the same
@@ -67,10 +74,24 @@ export function ApplyCard({ artifacts, fits, withheld, input }: ApplyCardProps) 
       </QuestionCard>
     );
   }
-  return <Files artifacts={fits ? artifacts : (forced.data?.artifacts ?? [])} fits={fits} />;
+  if (!artifacts) {
+    return files.isError ? (
+      <ErrorState error={files.error} onRetry={() => void files.refetch()} />
+    ) : (
+      <div role="status" aria-label="Loading the files">
+        <CardSkeleton height={140} />
+      </div>
+    );
+  }
+  return (
+    // Nobody takes the files of an older answer away.
+    <div inert={isOutOfDate || files.isPlaceholderData}>
+      <Files artifacts={artifacts} fits={fits} />
+    </div>
+  );
 }
 
-function Files({ artifacts, fits }: Pick<ApplyCardProps, "artifacts" | "fits">) {
+function Files({ artifacts, fits }: { artifacts: readonly PlanArtifact[]; fits: boolean }) {
   const [chosen, choose] = useState<string | null>(null);
   const ordered = [...artifacts].sort(byRecommendation);
   const [first] = ordered;

@@ -1,4 +1,4 @@
-import { createContext, type ReactNode, useContext } from "react";
+import { useEffect } from "react";
 import type { PreviewInput } from "@/api/plans";
 import type { ApiError, FieldError } from "@/api/problem";
 import type { NodeDetail, PlanPreview } from "@/api/types";
@@ -9,6 +9,7 @@ import { ApplyCard } from "./apply-card";
 import { FindingsCard } from "./findings-card";
 import { ForecastsCard } from "./forecasts-card";
 import { GainsCard } from "./gains-card";
+import { InTurn } from "./in-turn";
 import { InputsCard } from "./inputs-card";
 import { InstancesCard } from "./instances-card";
 import { KubernetesCard } from "./kubernetes-card";
@@ -44,14 +45,6 @@ export function PlanProblems({ problem, unplaced, hasPlan, onRetry }: PlanProble
   );
 }
 
-/** Whether the pictures are those of an older answer. A context, so that they are not drawn again to be told so. */
-export const OutOfDate = createContext(false);
-
-/** Nobody takes the files of an older answer away. */
-function WhileUpToDate({ children }: { children: ReactNode }) {
-  return <div inert={useContext(OutOfDate)}>{children}</div>;
-}
-
 interface PlanResultProps {
   shown: PlanPreview | null;
   hasProblem: boolean;
@@ -64,6 +57,8 @@ interface PlanResultProps {
   workingSets: ReadonlyMap<string, number>;
   onResizePool: ResizePool;
   canResizePool: (pageBytes: number) => boolean;
+  /** Called once every picture shows an answer. */
+  onDrawn: (shown: PlanPreview) => void;
 }
 
 /** The pictures beneath the answer. */
@@ -76,6 +71,7 @@ export function PlanResult({
   workingSets,
   onResizePool,
   canResizePool,
+  onDrawn,
 }: PlanResultProps) {
   if (!shown) {
     return hasProblem ? null : (
@@ -86,26 +82,40 @@ export function PlanResult({
       </div>
     );
   }
-  const { plan, artifacts } = shown;
+  const { plan } = shown;
   return (
     <div className={classes.result}>
-      <LedgerCard plan={plan} node={node} onResize={onResizePool} canResize={canResizePool} />
-      <GainsCard plan={plan} />
-      <PoolBenefitCard plan={plan} tables={tables} workingSets={workingSets} />
-      <RiskCard plan={plan} />
-      <FindingsCard plan={plan} />
-      <WhileUpToDate>
-        <ApplyCard
-          artifacts={artifacts}
-          fits={fits(plan)}
-          withheld={shown.artifacts_withheld}
-          input={input}
-        />
-      </WhileUpToDate>
-      <InstancesCard plan={plan} />
-      <ForecastsCard plan={plan} />
-      <KubernetesCard plan={plan} />
-      <InputsCard plan={plan} />
+      <InTurn>
+        <LedgerCard plan={plan} node={node} onResize={onResizePool} canResize={canResizePool} />
+      </InTurn>
+      <InTurn>
+        <GainsCard plan={plan} />
+      </InTurn>
+      <InTurn>
+        <PoolBenefitCard plan={plan} tables={tables} workingSets={workingSets} />
+      </InTurn>
+      <InTurn>
+        <RiskCard plan={plan} />
+        <FindingsCard plan={plan} />
+      </InTurn>
+      <InTurn>
+        <ApplyCard fits={fits(plan)} withheld={shown.artifacts_withheld} input={input} />
+        <InstancesCard plan={plan} />
+      </InTurn>
+      <InTurn>
+        <ForecastsCard plan={plan} />
+        <KubernetesCard plan={plan} />
+        <InputsCard plan={plan} />
+      </InTurn>
+      <InTurn>
+        <Drawn shown={shown} onDrawn={onDrawn} />
+      </InTurn>
     </div>
   );
+}
+
+/** The last to have its turn: then all the others have had theirs. */
+function Drawn({ shown, onDrawn }: { shown: PlanPreview; onDrawn: (shown: PlanPreview) => void }) {
+  useEffect(() => onDrawn(shown), [shown, onDrawn]);
+  return null;
 }

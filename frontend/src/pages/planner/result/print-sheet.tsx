@@ -1,29 +1,34 @@
 import { useQuery } from "@tanstack/react-query";
+import { useContext } from "react";
+import { type PreviewInput, planFilesQuery } from "@/api/plans";
 import { sessionQuery } from "@/api/session";
-import type { NodeDetail, Plan, PlanArtifact } from "@/api/types";
+import type { NodeDetail, PlanPreview } from "@/api/types";
 import { MemoryMap } from "@/components/memory-map/memory-map";
 import { memoryBars } from "@/components/memory-map/node-memory";
 import { formatAbsolute, formatBytes } from "@/lib/units";
 import { useNow } from "@/lib/use-now";
 import { answerTexts } from "./answer";
 import { ledgerBars } from "./ledger-parts";
+import { OutOfDate } from "./out-of-date";
+import { fits } from "./plan-state";
 import classes from "./print-sheet.module.css";
 
 const MOST_FINDINGS = 6;
 const MOST_INPUTS = 8;
 
 interface PrintSheetProps {
-  plan: Plan;
-  artifacts: readonly PlanArtifact[];
+  shown: PlanPreview;
+  /** What the plan was asked with. */
+  input: PreviewInput;
   title: string;
   /** The saved version that is printed; null for unsaved inputs. */
   version: number | null;
   node: NodeDetail | undefined;
-  isStale: boolean;
 }
 
 /** One page to sign: seen on paper only. */
-export function PrintSheet({ plan, artifacts, title, version, node, isStale }: PrintSheetProps) {
+export function PrintSheet({ shown, input, title, version, node }: PrintSheetProps) {
+  const { plan } = shown;
   const { data: session } = useQuery(sessionQuery());
   const now = useNow();
   const texts = answerTexts(plan);
@@ -47,7 +52,7 @@ export function PrintSheet({ plan, artifacts, title, version, node, isStale }: P
         <p>
           {version === null ? "Unsaved inputs" : `Version ${version}`}, {formatAbsolute(now.toISOString())}
           {session ? `, prepared by ${session.name}` : ""}
-          {isStale ? ". This plan is not up to date with the form." : ""}
+          <StaleMark />
         </p>
       </header>
       <p className={classes.decision}>{plan.headline}</p>
@@ -91,7 +96,7 @@ export function PrintSheet({ plan, artifacts, title, version, node, isStale }: P
         ))}
       </ul>
       <p className={classes.files}>
-        Files: {artifacts.map(({ filename }) => filename).join(", ") || "none; the plan changes nothing"}
+        Files: <FileNames shown={shown} input={input} />
       </p>
       <footer className={classes.sign}>
         <span>Decided by</span>
@@ -100,4 +105,18 @@ export function PrintSheet({ plan, artifacts, title, version, node, isStale }: P
       </footer>
     </article>
   );
+}
+
+/** By itself, so that the sheet is not drawn again for it. */
+function StaleMark() {
+  return useContext(OutOfDate) ? ". This plan is not up to date with the form." : "";
+}
+
+function FileNames({ shown, input }: Pick<PrintSheetProps, "shown" | "input">) {
+  const isOutOfDate = useContext(OutOfDate);
+  const fitting = fits(shown.plan);
+  const files = useQuery({ ...planFilesQuery(input, { fits: true }), enabled: fitting && !isOutOfDate });
+  if (!fitting) return `none. ${shown.artifacts_withheld ?? "The plan does not fit."}`;
+  if (!files.data?.artifacts || files.isPlaceholderData) return "not known: the server has not answered yet";
+  return files.data.artifacts.map(({ filename }) => filename).join(", ") || "none; the plan changes nothing";
 }
