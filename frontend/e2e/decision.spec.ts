@@ -31,6 +31,9 @@ test.describe("a decision", () => {
     await database.getByRole("slider", { name: "Try another shared_buffers" }).focus();
     await page.keyboard.press("ArrowLeft");
     await expect(buffers).not.toHaveValue(running);
+    // What is tried is no longer what runs, and the form says what does.
+    await expect(database).not.toContainText("as it runs today");
+    await expect(database).toContainText(`edited; today: shared_buffers = ${running}`);
     await expect(headline).not.toHaveText(before ?? "");
     await expect(page.getByRole("region", { name: "The answer" })).toHaveAttribute("data-stale", "false");
     // The files are those of what the answer says, and cannot be taken before.

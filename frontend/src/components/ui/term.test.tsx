@@ -4,7 +4,7 @@ import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 import { renderWithTheme as render } from "@/test/render";
 import { GLOSSARY } from "./glossary";
-import { Term } from "./term";
+import { Term, TermMark } from "./term";
 
 it("explains a term with its source by click, and gives the focus back on Escape", async () => {
   const user = userEvent.setup();
@@ -19,6 +19,16 @@ it("explains a term with its source by click, and gives the focus back on Escape
   await user.keyboard("{Escape}");
   await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
   await waitFor(() => expect(document.activeElement).toBe(term));
+});
+
+it("explains a term beside a control of its own", async () => {
+  const user = userEvent.setup();
+  render(<TermMark name="idle" of="Idle" />);
+  await user.tab();
+  await user.keyboard("{Enter}");
+  expect((await screen.findByRole("dialog", { name: GLOSSARY.idle.title })).textContent).toContain(
+    GLOSSARY.idle.source.text,
+  );
 });
 
 it("opens and closes by keyboard and by a second click", async () => {

@@ -6,8 +6,30 @@ import classes from "./term.module.css";
 // The glossary and what places it are loaded when the first term is asked for.
 const TermBox = lazy(() => loadPart(() => import("./term-box")));
 
+interface TermProps {
+  name: TermName;
+  children: ReactNode;
+}
+
 /** A term with its explanation and a source one click, touch or key away. */
-export function Term({ name, children }: { name: TermName; children: ReactNode }) {
+export function Term({ name, children }: TermProps) {
+  return (
+    <Explained name={name} className={classes.term}>
+      {children}
+    </Explained>
+  );
+}
+
+/** The same beside a term that does something else when it is clicked, such as sort its column. */
+export function TermMark({ name, of }: { name: TermName; of: string }) {
+  return (
+    <Explained name={name} className={classes.mark} label={`Explain ${of}`}>
+      ?
+    </Explained>
+  );
+}
+
+function Explained({ name, children, className, label }: TermProps & { className?: string; label?: string }) {
   const [isWanted, want] = useState(false);
   const [opened, setOpened] = useState(false);
   // Pressing the mouse outside of an open box closes it, before the click: that click must not open it again.
@@ -28,7 +50,8 @@ export function Term({ name, children }: { name: TermName; children: ReactNode }
       <button
         ref={button}
         type="button"
-        className={classes.term}
+        className={className}
+        aria-label={label}
         aria-haspopup="dialog"
         aria-expanded={opened}
         onMouseDown={() => {

@@ -22,3 +22,10 @@ export function poolRows(sample: LatestSample): PoolRow[] {
     }))
     .sort((a, b) => a.pageBytes - b.pageBytes || a.numaNode - b.numaNode);
 }
+
+/** The largest pool of one NUMA node of which no page is used: what a node's page names first, wherever it does. */
+export function largestIdlePool(rows: readonly PoolRow[]): PoolRow | undefined {
+  return rows
+    .filter((row) => row.allocated > 0 && row.free === row.allocated)
+    .sort((a, b) => b.allocated * b.pageBytes - a.allocated * a.pageBytes)[0];
+}

@@ -8,7 +8,7 @@ import { Term } from "@/components/ui/term";
 import { Bytes, Known } from "@/components/ui/values";
 import { formatPages } from "@/lib/page-size";
 import { formatBytes, formatCount } from "@/lib/units";
-import { type PoolRow, poolRows } from "./pool-rows";
+import { largestIdlePool, type PoolRow, poolRows } from "./pool-rows";
 
 /** Pools per NUMA node: requested at boot, allocated, used, free. */
 export function PoolsCard({ node }: { node: NodeDetail }) {
@@ -86,11 +86,11 @@ export function PoolsCard({ node }: { node: NodeDetail }) {
   );
 }
 
-function poolsTitle(rows: readonly PoolRow[]): string {
+/** What to know of the pools first. */
+export function poolsTitle(rows: readonly PoolRow[]): string {
   const given = rows.filter((row) => row.allocated > 0);
   if (given.length === 0) return "No huge pages are reserved on this node.";
-  const idle = given.filter((row) => row.free !== null && row.free === row.allocated);
-  const first = idle[0];
+  const first = largestIdlePool(given);
   if (first)
     return `${formatPages(first.allocated, first.pageBytes)} on NUMA node ${first.numaNode} are reserved and nothing uses them.`;
   const unknown = given.some((row) => row.free === null);

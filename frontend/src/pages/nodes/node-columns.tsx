@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import type { NodeSummary } from "@/api/types";
 import { PageSizeBadge, StateBadge } from "@/components/ui/badges";
+import type { TermName } from "@/components/ui/glossary";
 import { Bytes, Known, PageSize, Unknown, When } from "@/components/ui/values";
 import { formatCount, formatShare } from "@/lib/units";
 import type { NodesSearch } from "@/search";
@@ -8,6 +9,8 @@ import type { NodesSearch } from "@/search";
 export interface NodeColumn {
   key: string;
   label: string;
+  /** What the glossary says of it. */
+  term?: TermName;
   /** The server's word for this order. */
   sort?: NonNullable<NodesSearch["sort"]>;
   /** Sorted from the largest down first: what a reader looks for in a column of sizes. */
@@ -59,24 +62,27 @@ export const NODE_COLUMNS: readonly NodeColumn[] = [
   {
     key: "pools",
     label: "Pools",
+    term: "huge-page-pool",
     widthRem: 9,
     render: (node) => <Pools node={node} />,
   },
   {
     key: "pool_bytes",
     label: "In pools",
+    term: "huge-page-pool",
     sort: "pool_bytes",
     largestFirst: true,
-    widthRem: 6,
+    widthRem: 7.5,
     isNumber: true,
     render: (node) => <Bytes value={node.pool_bytes} />,
   },
   {
     key: "pool_idle_bytes",
     label: "Idle",
+    term: "idle",
     sort: "pool_idle_bytes",
     largestFirst: true,
-    widthRem: 6,
+    widthRem: 6.5,
     isNumber: true,
     decisive: true,
     render: (node) => <Bytes value={node.pool_idle_bytes} />,
@@ -84,6 +90,7 @@ export const NODE_COLUMNS: readonly NodeColumn[] = [
   {
     key: "pool_idle_share",
     label: "Idle share",
+    term: "idle",
     widthRem: 6,
     isNumber: true,
     render: ({ pool_bytes: pool, pool_idle_bytes: idle }) =>
@@ -92,6 +99,7 @@ export const NODE_COLUMNS: readonly NodeColumn[] = [
   {
     key: "effective_granule_bytes",
     label: "2 MiB entry covers",
+    term: "effective-page-size",
     widthRem: 7.5,
     isNumber: true,
     render: (node) => <PageSize bytes={node.effective_granule_bytes} />,
@@ -99,6 +107,7 @@ export const NODE_COLUMNS: readonly NodeColumn[] = [
   {
     key: "plan_state",
     label: "Plan in force",
+    term: "plan-in-force",
     widthRem: 7.5,
     render: ({ plan_state: state }) =>
       state ? (
@@ -110,6 +119,7 @@ export const NODE_COLUMNS: readonly NodeColumn[] = [
   {
     key: "numa_node_count",
     label: "NUMA nodes",
+    term: "numa-node",
     widthRem: 6,
     isNumber: true,
     render: (node) => formatCount(node.numa_node_count),

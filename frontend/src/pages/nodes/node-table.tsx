@@ -3,6 +3,7 @@ import { memo, useEffect, useRef } from "react";
 import type { NodeSummary } from "@/api/types";
 import { SyntheticBadge } from "@/components/ui/badges";
 import { DenseValues } from "@/components/ui/hint";
+import { Term, TermMark } from "@/components/ui/term";
 import { TextLink } from "@/components/ui/text-link";
 import type { NodesSearch } from "@/search";
 import type { NodeColumn } from "./node-columns";
@@ -104,7 +105,7 @@ const NAME: HeaderColumn = { label: "Node", sort: "name", decisive: true };
 type HeaderProps = Pick<NodeTableProps, "search" | "onSort"> & { column: HeaderColumn };
 
 function Header({ column, search, onSort }: HeaderProps) {
-  const { label, sort, largestFirst, widthRem, isNumber, decisive } = column;
+  const { label, term, sort, largestFirst, widthRem, isNumber, decisive } = column;
   const isSorted = sort !== undefined && (search.sort ?? "name") === sort;
   const direction = search.down ? "descending" : "ascending";
   return (
@@ -113,20 +114,27 @@ function Header({ column, search, onSort }: HeaderProps) {
       className={isNumber ? "hp-num" : undefined}
       data-wide={!decisive}
       data-column={sort}
+      // A reader hears the column's name with each cell, without the help beside it.
+      aria-label={sort && term ? label : undefined}
       style={widthRem ? { width: `${widthRem}rem` } : undefined}
       aria-sort={isSorted ? direction : undefined}
     >
       {sort ? (
-        <button
-          type="button"
-          className={classes.sort}
-          onClick={() => onSort(sort, isSorted ? !search.down : Boolean(largestFirst))}
-        >
-          {label}
-          <span aria-hidden="true" className={classes.arrow}>
-            {isSorted ? (search.down ? "↓" : "↑") : "↕"}
-          </span>
-        </button>
+        <span className={classes.head}>
+          <button
+            type="button"
+            className={classes.sort}
+            onClick={() => onSort(sort, isSorted ? !search.down : Boolean(largestFirst))}
+          >
+            {label}
+            <span aria-hidden="true" className={classes.arrow}>
+              {isSorted ? (search.down ? "↓" : "↑") : "↕"}
+            </span>
+          </button>
+          {term && <TermMark name={term} of={label} />}
+        </span>
+      ) : term ? (
+        <Term name={term}>{label}</Term>
       ) : (
         label
       )}

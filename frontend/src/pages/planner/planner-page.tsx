@@ -24,6 +24,7 @@ import {
   draftOnNode,
   edit,
   redo,
+  runningDatabases,
   savedDraft,
   startHistory,
   startingDraft,
@@ -189,6 +190,8 @@ function Planner({ engines, stored, running }: PlannerProps) {
     ["mod+Y", goForth],
   ]);
   const node = useQuery({ ...nodeQuery(nodeId ?? ""), enabled: nodeId !== null });
+  const { data: asItRuns } = useQuery({ ...nodeScenarioQuery(nodeId ?? ""), enabled: nodeId !== null });
+  const today = useMemo(() => (asItRuns ? runningDatabases(asItRuns) : null), [asItRuns]);
   const detail: NodeDetail | undefined = nodeId === null ? undefined : node.data;
   const input = useMemo(() => ({ nodeId, scenario }), [nodeId, scenario]);
   const live = useLivePlan(input);
@@ -256,6 +259,7 @@ function Planner({ engines, stored, running }: PlannerProps) {
               node={detail}
               errors={errors}
               plan={late.shown?.plan ?? null}
+              running={today}
               onForm={changeForm}
               onNode={changeNode}
             />

@@ -1,7 +1,6 @@
 import { ActionIcon, NativeSelect, Select, Textarea, TextInput } from "@mantine/core";
 import { memo, useCallback, useMemo } from "react";
 import type { EngineInfo, EngineSetting, InstancePlan } from "@/api/types";
-import { SourceBadge } from "@/components/ui/badges";
 import { Disclosure } from "@/components/ui/disclosure";
 import type { TermName } from "@/components/ui/glossary";
 import { TrashIcon } from "@/components/ui/icons";
@@ -11,6 +10,7 @@ import { formatBytes, GIB, KIB, MIB } from "@/lib/units";
 import { splitSettings } from "./engine-settings";
 import { ChoiceField, TextField } from "./fields";
 import { NumaNodeInput } from "./numa-node-input";
+import { ObservedMark } from "./observed-mark";
 import { type DatabaseForm, TABLE_CHARACTERS } from "./planner-form";
 import classes from "./planner-form.module.css";
 import { settingBytes, settingText, sizeSuffix, sizeToStep, stepToSize } from "./pool-size";
@@ -31,6 +31,8 @@ interface DatabaseInputsProps {
   /** The node's memory: no pool is larger. */
   memoryBytes: number;
   kubernetes: boolean;
+  /** What runs on the node; null where that is not known. */
+  running: readonly DatabaseForm[] | null;
   onChange: ChangeDatabase;
   onRemove: (index: number) => void;
 }
@@ -81,12 +83,7 @@ export const DatabaseInputs = memo(function DatabaseInputs(props: DatabaseInputs
           <TrashIcon />
         </ActionIcon>
       </div>
-      {database.runs_as && (
-        <div className={classes.observed}>
-          <SourceBadge source="measured" detail={`Its node runs it as ${database.runs_as}.`} />
-          as it runs today
-        </div>
-      )}
+      <ObservedMark database={database} running={props.running} />
       <SettingInputs {...props} engine={engine} />
       <Choices
         engine={engine}

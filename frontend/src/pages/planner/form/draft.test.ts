@@ -1,6 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { Scenario } from "@/api/types";
-import { type Draft, draftOnNode, edit, redo, startHistory, startingDraft, undo } from "./draft";
+import {
+  changesToRunning,
+  type Draft,
+  draftOnNode,
+  edit,
+  redo,
+  startHistory,
+  startingDraft,
+  undo,
+} from "./draft";
 import { initialForm, toScenario } from "./planner-form";
 
 const draft = (buffers: string, nodeId: string | null = null): Draft => {
@@ -135,4 +144,21 @@ describe("draftOnNode", () => {
     const excluded = { nodeId: "n1", form: { ...initialForm(), exclude: ["kafka"] } };
     expect(draftOnNode(excluded, "n2", running, null).form.exclude).toBeUndefined();
   });
+});
+
+it("says what of a running database was edited, with what holds today", () => {
+  const running = {
+    name: "main",
+    engine: "postgresql",
+    settings: { shared_buffers: "128MB" },
+    runs_as: "postgresql:main",
+  };
+  expect(changesToRunning({ ...running, name: "renamed" }, running)).toEqual([]);
+  const edited = { ...running, version: "17", settings: { shared_buffers: "1GB", huge_pages: "on" } };
+  expect(changesToRunning(edited, running)).toEqual([
+    "version not set",
+    "shared_buffers = 128MB",
+    "huge_pages not set",
+  ]);
+  expect(changesToRunning({ ...running, settings: {} }, running)).toEqual(["shared_buffers = 128MB"]);
 });

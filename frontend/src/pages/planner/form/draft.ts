@@ -82,9 +82,29 @@ function areInitial(databases: readonly DatabaseForm[]): boolean {
 function typedDatabases(databases: readonly DatabaseForm[], before: Json | null): readonly DatabaseForm[] {
   if (areInitial(databases)) return [];
   const untouched = new Set(
-    (before ? fromScenario(before).form.databases : []).map((database) => JSON.stringify(database)),
+    (before ? runningDatabases(before) : []).map((database) => JSON.stringify(database)),
   );
   return databases.filter((database) => !untouched.has(JSON.stringify(database)));
+}
+
+/** What a node runs, as the form has it. */
+export function runningDatabases(scenario: Json): DatabaseForm[] {
+  return fromScenario(scenario).form.databases;
+}
+
+/** What somebody changed of a database that runs: each with what holds today, such as "shared_buffers = 128MB". */
+export function changesToRunning(database: DatabaseForm, running: DatabaseForm): string[] {
+  const described = ({ engine, version, settings, workload }: DatabaseForm): Map<string, string> =>
+    new Map([
+      ["engine", engine],
+      ["version", version?.trim() ?? ""],
+      ["active connections", workload?.active_connections?.trim() ?? ""],
+      ...Object.entries(settings).map(([name, value]) => [name, value.trim()] as const),
+    ]);
+  const [now, today] = [described(database), described(running)];
+  return [...new Set([...today.keys(), ...now.keys()])]
+    .filter((name) => (now.get(name) ?? "") !== (today.get(name) ?? ""))
+    .map((name) => (today.get(name) ? `${name} = ${today.get(name)}` : `${name} not set`));
 }
 
 /**

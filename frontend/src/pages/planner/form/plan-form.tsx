@@ -9,7 +9,7 @@ import { GIB, MIB } from "@/lib/units";
 import { type ChangeDatabase, DatabaseInputs } from "./database-inputs";
 import { NodeInputs, PolicyInputs } from "./node-inputs";
 import { ObservedWorkloads } from "./observed-workloads";
-import { type ChangeForm, newDatabase, newTenant, type PlannerForm } from "./planner-form";
+import { type ChangeForm, type DatabaseForm, newDatabase, newTenant, type PlannerForm } from "./planner-form";
 import classes from "./planner-form.module.css";
 import { podsToTenants } from "./pods";
 import { settingBytes } from "./pool-size";
@@ -31,13 +31,15 @@ interface PlanFormProps {
   node: NodeDetail | undefined;
   errors: FieldErrors;
   plan: Plan | null;
+  /** What runs on the node; null where that is not known. */
+  running: readonly DatabaseForm[] | null;
   onForm: ChangeForm;
   onNode: (id: string | null) => void;
 }
 
 /** Every input of a plan: the node, its databases, its other workloads, and the policy. */
 export const PlanForm = memo(function PlanForm(props: PlanFormProps) {
-  const { engines, form, nodeId, node, errors, plan, onForm, onNode } = props;
+  const { engines, form, nodeId, node, errors, plan, running, onForm, onNode } = props;
   const numaNodes = node?.numa_node_count ?? 1;
   const described = settingBytes(form.node.memory, 1);
   return (
@@ -60,6 +62,7 @@ export const PlanForm = memo(function PlanForm(props: PlanFormProps) {
         numaNodes={numaNodes}
         errors={errors}
         plan={plan}
+        running={running}
         onForm={onForm}
       />
       <TenantGroup
@@ -84,7 +87,7 @@ function usePageSizes(node: NodeDetail | undefined, described: string | undefine
   }, [node, described]);
 }
 
-type DatabaseGroupProps = Pick<PlanFormProps, "engines" | "errors" | "plan" | "onForm"> &
+type DatabaseGroupProps = Pick<PlanFormProps, "engines" | "errors" | "plan" | "running" | "onForm"> &
   Pick<PlannerForm, "databases"> & {
     hugePageSizes: readonly number[];
     memoryBytes: number;

@@ -17,7 +17,9 @@ export function ChoiceComparison({ instance }: { instance: InstancePlan }) {
         <Table.Thead>
           <Table.Tr>
             <Table.Th>Candidate</Table.Th>
-            <Table.Th className="hp-num">Gain</Table.Th>
+            <Table.Th className="hp-num">
+              <Term name="gain">Gain</Term>
+            </Table.Th>
             <Table.Th className="hp-num">Memory</Table.Th>
             <Table.Th className="hp-num">
               <Term name="operational-cost">Operational cost</Term>
