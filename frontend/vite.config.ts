@@ -20,7 +20,7 @@ export default defineConfig({
             {
               name: "libraries",
               tags: ["$initial"],
-              test: /node_modules\/(@tanstack|openapi-fetch|react|react-dom|scheduler|use-sync-external-store)\//,
+              test: /node_modules\/(@mantine|@tanstack|clsx|openapi-fetch|react|react-dom|scheduler|use-sync-external-store)\//,
             },
           ],
         },

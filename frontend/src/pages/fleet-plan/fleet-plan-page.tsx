@@ -1,3 +1,4 @@
+import "@/theme/mantine-pages.css";
 import { Button, Group, Select, TextInput } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";

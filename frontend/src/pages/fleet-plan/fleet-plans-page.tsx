@@ -1,3 +1,4 @@
+import "@/theme/mantine-pages.css";
 import { Button, Select, TextInput } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";

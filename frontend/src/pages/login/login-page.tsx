@@ -1,3 +1,4 @@
+import "@/theme/mantine-pages.css";
 import { Button, PasswordInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";

@@ -1,3 +1,4 @@
+import "@/theme/mantine-pages.css";
 import { Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";

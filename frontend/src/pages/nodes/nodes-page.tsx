@@ -1,3 +1,4 @@
+import "@/theme/mantine-pages.css";
 import { Button, Group, Menu, SegmentedControl } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";

@@ -1,3 +1,4 @@
+import "@/theme/mantine-pages.css";
 import { Alert, VisuallyHidden } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { useQuery, useQueryClient } from "@tanstack/react-query";

@@ -1,3 +1,4 @@
+import "@/theme/mantine-pages.css";
 import { Button, SegmentedControl, Stack, useMantineColorScheme } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
