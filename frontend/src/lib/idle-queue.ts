@@ -18,14 +18,17 @@ function whenIdle(run: Task): void {
 }
 
 function runOne(): void {
-  handle = undefined;
   // A key that waits for the main thread goes first.
   if ((navigator as InputAware).scheduling?.isInputPending?.()) {
     whenIdle(runOne);
     return;
   }
-  waiting.shift()?.();
-  if (waiting.length > 0) whenIdle(runOne);
+  try {
+    waiting.shift()?.();
+  } finally {
+    handle = undefined;
+    if (waiting.length > 0) whenIdle(runOne);
+  }
 }
 
 /** Runs a task when the page has nothing better to do, one per idle moment, in the order given. Answers what drops it. */
