@@ -34,6 +34,7 @@ from hugeplan.db.maintenance import ADVISORY_LOCK
 from hugeplan.embedded.postgres import TEST_SETTINGS, EmbeddedPostgres, EmbeddedPostgresError, programs_dir
 
 AGENTS = 4
+PAUSE_SECONDS = 0.2
 HAPROXY = """
 defaults
     mode http
@@ -111,14 +112,23 @@ class Cluster:
         assert status == 201, answer
         return str(answer["token"])
 
-    def start(self, name: str) -> None:
+    def start(self, *names: str) -> None:
+        """Start replicas side by side and wait until each answers."""
+        for name in names:
+            self._spawn(name)
+        for name in names:
+            self._wait_for(name)
+
+    def _wait_for(self, name: str) -> None:
+        address = f"http://127.0.0.1:{self.ports[name]}/readyz"
+        until(lambda: answers(address), f"replica {name}: {(self.folder / f'{name}.log').read_text()[-500:]}", 120)
+
+    def _spawn(self, name: str) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
             self.replicas[name] = subprocess.Popen(
                 [sys.executable, "-m", "hugeplan.cli", "serve"],
                 env=self.environment(self.ports[name]), stdout=log, stderr=log,
             )  # fmt: skip
-        address = f"http://127.0.0.1:{self.ports[name]}/readyz"
-        until(lambda: answers(address), f"replica {name}: {(self.folder / f'{name}.log').read_text()[-500:]}")
 
     def sql(self, statement: str, server: str = "primary") -> Any:
         with psycopg.connect(f"postgresql://hugeplan@127.0.0.1:{self.ports[server]}/hugeplan") as connection:
@@ -178,8 +188,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         migrations = [made.hugeplan("migrate") for _ in range(2)]  # two at once, as two pods start at once
         outputs = [migration.communicate(timeout=120)[0] for migration in migrations]
         assert [migration.returncode for migration in migrations] == [0, 0], outputs
-        output, _ = made.hugeplan("token", "create", "--role", "admin", "--name", "scale-out").communicate(timeout=60)
-        made.admin = output.split()[-1]
+        token = made.hugeplan("token", "create", "--role", "admin", "--name", "scale-out")
 
         def end_replicas() -> None:
             for process in made.replicas.values():  # their event streams are still open: nothing to wait for
@@ -187,8 +196,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
                 process.wait()
 
         ending.callback(end_replicas)
-        for name in ("a", "b"):
-            made.start(name)
+        made.start("a", "b")
+        made.admin = token.communicate(timeout=120)[0].split()[-1]
         (folder / "haproxy.cfg").write_text(HAPROXY.format(port=ports["balancer"], a=ports["a"], b=ports["b"]))
         balancer = subprocess.Popen([program, "-f", str(folder / "haproxy.cfg"), "-db", "-q"])
         ending.callback(lambda: end(balancer))
@@ -316,7 +325,8 @@ class Load:
                 assert status >= 500, answer
                 self.failures.append(str(status))
                 time.sleep(0.1)
-            time.sleep(0.02)
+            # As fast as they can, four agents take both cores from the replica that is to start.
+            time.sleep(PAUSE_SECONDS)
 
     def __enter__(self) -> Load:
         for thread in self._threads:
