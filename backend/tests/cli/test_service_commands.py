@@ -168,13 +168,16 @@ class TestDemo:
         second = Demo(state, free_port())
         demos.append(second)
         second.wait()
-        assert time.monotonic() - begun < 10
+        seconds, load, cores = time.monotonic() - begun, os.getloadavg()[0], os.cpu_count() or 1
         assert second.token("admin") == first.token("admin")
         admin = {"Authorization": f"Bearer {second.token('admin')}"}
         nodes = httpx.get(f"{second.url}/api/v1/nodes", headers=admin).json()["items"]
         assert [node["name"] for node in nodes] == ["db-7"]
         assert second.stop(signal.SIGTERM) == 0
         assert postgres_of(state) == []
+        if seconds >= 10 and load > 2 * cores:
+            pytest.skip(f"the second start took {seconds:.1f} s with {load:.0f} processes waiting for {cores} cores")
+        assert seconds < 10
 
     def test_the_link_is_shown_to_no_file(self, state: Path) -> None:
         port = free_port()
