@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ from hugeplan.settings import Settings
 
 WRITERS = 2
 MAX_BATCH = 32
+PATIENCE_SECONDS = 0.01
+"""How long a batch waits to become as large as the one that is under way. Most of what a batch costs is per batch."""
 
 
 @dataclass(slots=True)
@@ -50,6 +53,7 @@ class ReportWriter:
         self._waiting: deque[_Waiting] = deque()
         self._arrived = asyncio.Event()
         self._reading = asyncio.Lock()
+        self._under_way = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
         self._plans = SavedPlans()
@@ -96,24 +100,36 @@ class ReportWriter:
         return await waiting.answer
 
     async def _write_forever(self) -> None:
-        """Write batch after batch. One writer reads and judges while the other's statements and commit are under way:
-        what arrives meanwhile is the next batch, so that nobody waits for a batch to fill.
-        """
+        """Write batch after batch. One writer reads and judges while the other's statements are under way."""
         while True:
             await self._reading.acquire()
             turn = _Turn(self._reading)
             batch: list[_Waiting] = []
             try:
-                while not self._waiting:
-                    self._arrived.clear()
-                    await self._arrived.wait()
-                batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
+                await self._gather()
+                # Half of what is here and there: the other half is read while this one is written.
+                half = (len(self._waiting) + self._under_way + 1) // 2
+                batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, half, len(self._waiting)))]
+                self._under_way += len(batch)
                 await self._write(batch, turn)
             except asyncio.CancelledError:
                 _answer_all(batch, _unavailable())
                 raise
             finally:
+                self._under_way -= len(batch)
+                self._arrived.set()
                 turn.pass_on()
+
+    async def _gather(self) -> None:
+        """Wait for a report, and for as many as the other writer has under way, or until it is done."""
+        while not self._waiting:
+            self._arrived.clear()
+            await self._arrived.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while len(self._waiting) < self._under_way:
+                    self._arrived.clear()
+                    await self._arrived.wait()
 
     async def _write(self, batch: list[_Waiting], turn: _Turn) -> None:
         """Write a batch. Where it fails for one report's sake, each is tried alone, so that only that one fails."""
