@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import re
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import yaml
 
-from container_rig import HOUSE, Project, RigError, find_engine
+from container_rig import CACHE, HOUSE, POSTGRES, Engine, Project, RigError, find_engine
+
+# The images of the newest build, and the tree that they were built from.
+BUILT = CACHE / "built.json"
+IMAGES = ("hugeplan-server", "hugeplan-agent")
+# What deploy/Dockerfile copies.
+SOURCES = (
+    "Makefile", ".dockerignore", "deploy/Dockerfile", "deploy/make", "deploy/python", "deploy/volumes", "agent",
+    "backend", "frontend", "migrations",
+)  # fmt: skip
 
 # What package clients say when a build step finds no registry.
 UNREACHABLE = re.compile(r"Temporary failure|Could not resolve|Network is unreachable|ENOTFOUND|ETIMEDOUT|timed out")
@@ -59,15 +71,77 @@ def built_images(clone: Path) -> Iterator[Project | str]:
         environment={**engine.environment, "HUGEPLAN_PORT": str(port)},
     )
     try:
-        try:
-            here.compose_run("build", seconds=1500)
-        except AssertionError as error:
-            # Without a network in the build steps there is nothing to judge.
-            if found := UNREACHABLE.search(str(error)):
-                yield f"a build step reaches no package registry: {found[0]}"
-                return
-            raise
+        if reason := build(here):
+            yield reason
+            return
         yield Project(here, name, yaml.safe_load(file.read_text())["services"], port)
     finally:
         here.compose_run("down", "--volumes", check=False)
         here.remove(name)
+
+
+def build(project: Engine) -> str | None:
+    """Build the images of a clone and note what they are; or the reason why they cannot be built here."""
+    try:
+        project.compose_run("build", seconds=1500)
+    except AssertionError as error:
+        # Without a network in the build steps there is nothing to judge.
+        if found := UNREACHABLE.search(str(error)):
+            return f"a build step reaches no package registry: {found[0]}"
+        raise
+    ids = {name: project.run("image", "inspect", "--format", "{{.Id}}", name).stdout.strip() for name in IMAGES}
+    CACHE.mkdir(parents=True, exist_ok=True)
+    BUILT.write_text(json.dumps({"tree": tree_checksum(), "images": ids}))
+    return None
+
+
+def tree_checksum() -> str:
+    """Of everything that an image is built from."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *SOURCES],
+        cwd=HOUSE, capture_output=True, check=True,
+    ).stdout  # fmt: skip
+    checksum = hashlib.sha256()
+    for name in sorted(set(listed.decode().split("\0")) - {""}):
+        path = HOUSE / name
+        if path.is_file():
+            checksum.update(f"{name}\0{path.stat().st_mode & 0o111}\0".encode() + path.read_bytes())
+    return checksum.hexdigest()
+
+
+def archive_of_images(target: Path, prefix: str, tag: str) -> dict[str, str]:
+    """Write this tree's images and PostgreSQL's to an archive as ``docker save`` makes it; their names there.
+
+    Images that were built from the same files are used again. Raises RigError where none can be built.
+    """
+    try:
+        engine = find_engine()
+    except subprocess.SubprocessError as error:
+        raise RigError(str(error)) from error
+    ids = _kept_images(engine)
+    if ids is None:
+        with tempfile.TemporaryDirectory() as folder, built_images(Path(folder)) as built:
+            if isinstance(built, str):
+                raise RigError(built)
+        ids = _kept_images(engine)
+        assert ids is not None, "the images that were just built are there"
+    if not engine.stand_ins and engine.run("image", "inspect", POSTGRES, check=False).returncode != 0:
+        engine.run("pull", POSTGRES, seconds=600)
+    names = {name: f"{prefix}/{name}:{tag}" for name in (*IMAGES, "postgres")}
+    for name, source in {**ids, "postgres": POSTGRES}.items():
+        engine.run("tag", source, names[name])
+    several = ["--multi-image-archive"] if engine.name == "podman" else []
+    engine.run("save", *several, "--output", str(target), *names.values(), seconds=300)
+    return names
+
+
+def _kept_images(engine: Engine) -> dict[str, str] | None:
+    try:
+        built = json.loads(BUILT.read_text())
+        ids: dict[str, str] = built["images"]
+    except (OSError, ValueError, KeyError):
+        return None
+    if built["tree"] != tree_checksum():
+        return None
+    found = all(engine.run("image", "inspect", one, check=False).returncode == 0 for one in ids.values())
+    return ids if found else None

@@ -26,7 +26,8 @@ from typing import Any
 
 HOUSE = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "hugeplan/containers"
-STAND_IN_VERSION = "3"
+# A change of a stand-in's contents needs the next number; the others keep theirs, and images built on them are kept.
+STAND_IN_VERSIONS = {"python": 3, "node": 3, "postgres": 4}
 HEALTH_WAIT_SINCE = (4, 6)
 SUITE = "bookworm"
 TOOLS = ("podman", "buildah", "crun", "netavark", "aardvark-dns", "debootstrap", "iptables")
@@ -194,7 +195,8 @@ def _podman_environment() -> dict[str, str]:
 def _make_stand_ins(engine: Engine) -> None:
     names = {PYTHON: _python_root, NODE: _node_root, POSTGRES: _postgres_root}
     for name, make in names.items():
-        mark = f"hugeplan-stand-in-{name.split(':')[0]}:{STAND_IN_VERSION}"
+        short = name.split(":")[0]
+        mark = f"hugeplan-stand-in-{short}:{STAND_IN_VERSIONS[short]}"
         if engine.run("image", "exists", mark, check=False).returncode != 0:
             print(f"==> making a stand-in for {name}", flush=True)
             with tempfile.TemporaryDirectory(dir=CACHE) as folder:
@@ -283,6 +285,8 @@ def _postgres_root(root: Path) -> list[str]:
         "ENV PATH=/opt/postgresql/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "ENV LD_LIBRARY_PATH=/opt/postgresql/lib",
         "ENV PGDATA=/var/lib/postgresql/18/docker",
+        # Debian's programs, which the official image has, look for the socket here by themselves.
+        "ENV PGHOST=/var/run/postgresql",
         'ENTRYPOINT ["docker-entrypoint.sh"]',
         'CMD ["postgres"]',
         "VOLUME /var/lib/postgresql",

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Stands in for the entrypoint of the official image in tests: initdb once, then the server, as the user postgres.
-# It knows POSTGRES_USER, POSTGRES_DB, POSTGRES_PASSWORD and POSTGRES_PASSWORD_FILE, and nothing else of the real one.
+# It knows POSTGRES_USER, POSTGRES_DB, POSTGRES_PASSWORD, POSTGRES_PASSWORD_FILE and POSTGRES_INITDB_ARGS, and nothing
+# else of the real one.
 set -eu
 if [ "$(id -u)" = 0 ]; then
   mkdir -p "$PGDATA" /var/run/postgresql
@@ -15,9 +16,9 @@ fi
 user=${POSTGRES_USER:-postgres}
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
   initdb --encoding=UTF8 --locale=C.UTF-8 --pgdata="$PGDATA" --username="$user" --pwfile=<(printf '%s\n' "$POSTGRES_PASSWORD") \
-    --auth-host=scram-sha-256 --auth-local=trust >/dev/null
+    --auth-host=scram-sha-256 --auth-local=trust ${POSTGRES_INITDB_ARGS:-} >/dev/null  # several words, as there
   echo "host all all all scram-sha-256" >>"$PGDATA/pg_hba.conf"
-  pg_ctl --pgdata="$PGDATA" --options="-c listen_addresses='' -c unix_socket_directories=/var/run/postgresql" --wait start >/dev/null
+  pg_ctl --pgdata="$PGDATA" --options="-c huge_pages=off -c listen_addresses='' -c unix_socket_directories=/var/run/postgresql" --wait start >/dev/null
   [ "${POSTGRES_DB:-$user}" = postgres ] || createdb --host=/var/run/postgresql --username="$user" "${POSTGRES_DB:-$user}"
   pg_ctl --pgdata="$PGDATA" --mode=fast --wait stop >/dev/null
 fi

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from clone_images import built_images
-from container_rig import Project, RigError
+from container_rig import HOUSE, Project, RigError
 from dockerfile_replay import replay
 from hugeplan_agent.pool_reservation import reservation
 
@@ -193,3 +193,33 @@ def test_the_agent_image_runs_with_a_bare_python(images: Project | str, tmp_path
         tlbbench = call([str(folder / "build/tlbbench"), "info", "--json"])
     assert agent.startswith("hugeplan-agent ")
     assert json.loads(tlbbench)["command"] == "info"
+
+
+def test_the_images_of_the_guides_file_are_the_images(images: Project | str, tmp_path: Path) -> None:
+    """docs/install-air-gapped.md with its own commands; the machine without a network is a second storage."""
+    if isinstance(images, str):
+        pytest.skip(images)
+    if images.engine.name != "podman":
+        pytest.skip("the guide's second machine is a second storage of podman, which docker has not")
+    text = (HOUSE / "docs/install-air-gapped.md").read_text()
+    (save,) = re.findall(r"^    (podman save .*)$", text, re.MULTILINE)
+    (load,) = re.findall(r"^    (podman load .*)$", text, re.MULTILINE)
+    environment = images.engine.environment
+    subprocess.run(save.split(), cwd=tmp_path, env=environment, check=True, capture_output=True)
+    there = ["podman", "--root", str(tmp_path / "storage"), "--runroot", str(tmp_path / "run")]
+    try:
+        loaded = subprocess.run(
+            [*there, *load.split()[1:]], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
+        )
+        assert "hugeplan-agent" in loaded.stdout
+        for name, program in (("hugeplan-server", "hugeplan"), ("hugeplan-agent", "python3")):
+            shown = subprocess.run(
+                [*there, "image", "inspect", name], env=environment, check=True, capture_output=True, text=True
+            )
+            (image,) = json.loads(shown.stdout)
+            assert image["Config"]["Entrypoint"][0].endswith(program), name
+        assert "postgres:18" in loaded.stdout
+    finally:
+        # Not `system reset`: it would take the other storage's run folder along.
+        subprocess.run([*there, "rmi", "--all", "--force"], env=environment, check=False, capture_output=True)
+        subprocess.run(["umount", str(tmp_path / "storage/overlay")], check=False, capture_output=True)

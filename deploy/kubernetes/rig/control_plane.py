@@ -41,10 +41,16 @@ class ApiError(Exception):
 
 
 class ControlPlane:
-    """etcd and kube-apiserver in ``folder``; a context manager. ``NotAvailableError`` where they are not built."""
+    """etcd and kube-apiserver in ``folder``; a context manager. ``NotAvailableError`` where they are not built.
 
-    def __init__(self, folder: Path, *, controllers: bool = False, scheduler: bool = False) -> None:
+    ``address`` is the API server's: pods reach another one than loopback, and the node proxy goes from there alone.
+    """
+
+    def __init__(
+        self, folder: Path, *, controllers: bool = False, scheduler: bool = False, address: str = "127.0.0.1"
+    ) -> None:
         self.folder = folder
+        self.address = address
         further = ["kube-controller-manager"] * controllers + ["kube-scheduler"] * scheduler
         self.programs = binaries.folder("etcd", "kube-apiserver", "kubectl", *further)
         self.kubeconfig = folder / "kubeconfig"
@@ -82,7 +88,7 @@ class ControlPlane:
     def _start(self, key: Path, attempt: int) -> None:
         client, peer, secure = free_ports(3)
         etcd_url = f"http://127.0.0.1:{client}"
-        self.url = f"https://127.0.0.1:{secure}"
+        self.url = f"https://{self.address}:{secure}"
         self.etcd = Server(
             [
                 str(self.programs / "etcd"), "--data-dir", str(self.folder / f"etcd-{attempt}"), "--log-level", "warn",
@@ -99,7 +105,8 @@ class ControlPlane:
             f"--service-account-signing-key-file={key}",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--secure-port={secure}",
-            "--bind-address=127.0.0.1",
+            f"--bind-address={self.address}",
+            "--kubelet-preferred-address-types=InternalIP",
             f"--cert-dir={self.folder / 'certs'}",
             f"--token-auth-file={self.folder / 'tokens.csv'}",
             "--authorization-mode=RBAC",

@@ -29,23 +29,26 @@ from rig.processes import Server, free_ports
 IMAGE = "rig.local/postgresql:18"
 _CNI = Path("/usr/lib/cni")
 _SUBNET = "10.88.77.0/24"
-_BRIDGE = "hugeplanrig0"
 
 #: runc without what a root that lacks CAP_SYS_RESOURCE may not do. On other machines it changes little.
 _RUNC = """#!{python}
 import json, os, pathlib, sys
 words = sys.argv[1:]
-for index, word in enumerate(words):
+for word, value in zip(words, words[1:]):
     if word in ("--bundle", "-b"):
-        path = pathlib.Path(words[index + 1], "config.json")
-        config = json.loads(path.read_text())
-        process = config.get("process", {{}})
-        process.pop("rlimits", None)
-        process.pop("oomScoreAdj", None)
-        for names in process.get("capabilities", {{}}).values():
-            if "CAP_SYS_RESOURCE" in names:
-                names.remove("CAP_SYS_RESOURCE")
-        path.write_text(json.dumps(config))
+        path, key = pathlib.Path(value, "config.json"), "process"
+    elif word in ("--process", "-p") and "exec" in words:
+        path, key = pathlib.Path(value), None
+    else:
+        continue
+    config = json.loads(path.read_text())
+    process = config.get(key, {{}}) if key else config
+    process.pop("rlimits", None)
+    process.pop("oomScoreAdj", None)
+    for names in process.get("capabilities", {{}}).values():
+        if "CAP_SYS_RESOURCE" in names:
+            names.remove("CAP_SYS_RESOURCE")
+    path.write_text(json.dumps(config))
 os.execvp("{runc}", ["runc", *words])
 """
 
@@ -59,11 +62,12 @@ state = "{folder}/containerd/state"
   sandbox_image = "{image}"
   restrict_oom_score_adj = true
   stream_server_address = "127.0.0.1"
+  netns_mounts_under_state_dir = true
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "{cni}"
     conf_dir = "{folder}/cni"
   [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "native"
+    snapshotter = "{snapshotter}"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
@@ -81,7 +85,7 @@ class Node:
         for program in ("containerd", "ctr", "runc", "mount"):
             if shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin") is None:
                 raise NotAvailableError(f"no {program} on PATH (Debian packages containerd and runc)")
-        if not (_CNI / "bridge").exists():
+        if not (_CNI / "ptp").exists():
             raise NotAvailableError(f"no CNI plugins in {_CNI} (Debian package containernetworking-plugins)")
         self.kubelet_program = binaries.folder("kubelet") / "kubelet"
         self.cluster, self.folder, self.name = cluster, folder, name
@@ -89,6 +93,7 @@ class Node:
         #: Files that end with .conf here come after the configuration, in the order of their names.
         self.drop_ins = folder / "kubelet.conf.d"
         self._postgresql = postgresql
+        self._snapshotter = "native"
         self.kubelet_port = 0
         self._containerd: Server | None = None
         self._kubelet: Server | None = None
@@ -114,23 +119,31 @@ class Node:
         self.drop_ins.mkdir(exist_ok=True)
         (self.folder / "cni").mkdir(exist_ok=True)
         (self.folder / "cni" / "10-rig.conflist").write_text(json.dumps(self._network()))
-        (self.folder / "containerd.toml").write_text(_CONTAINERD.format(folder=self.folder, image=IMAGE, cni=_CNI))
+        self._snapshotter = "overlayfs" if _has_overlay(self.folder) else "native"
+        (self.folder / "containerd.toml").write_text(
+            _CONTAINERD.format(folder=self.folder, image=IMAGE, cni=_CNI, snapshotter=self._snapshotter)
+        )
         self._containerd = Server(
             ["containerd", "--config", str(self.folder / "containerd.toml")], self.folder / "containerd.log"
         )
         self._containerd.wait_until(lambda: self._ctr("version", check=False) == 0, 60)
         write_image(self.folder / "image.tar", IMAGE, self._postgresql)
-        self._ctr("-n", "k8s.io", "images", "import", "--snapshotter", "native", str(self.folder / "image.tar"))
+        self.load_images(self.folder / "image.tar")
         self.start_kubelet()
 
+    def load_images(self, archive: Path) -> None:
+        """Images of an archive as ``docker save`` or ``podman save`` writes it."""
+        self._ctr("-n", "k8s.io", "images", "import", "--snapshotter", self._snapshotter, str(archive))
+
     def _network(self) -> dict[str, Any]:
-        ranges = [[{"subnet": _SUBNET}]]
+        ranges = {"ranges": [[{"subnet": _SUBNET}]], "routes": [{"dst": "0.0.0.0/0"}]}
         return {
             "cniVersion": "0.4.0",
             "name": "rig",
             "plugins": [
-                {"type": "bridge", "bridge": _BRIDGE, "isGateway": False, "ipMasq": False,
-                 "ipam": {"type": "host-local", "ranges": ranges, "dataDir": str(self.folder / "ipam")}},
+                # Each pod's traffic is routed by the host, so kube-proxy's rules see it without br_netfilter.
+                {"type": "ptp", "ipMasq": False,
+                 "ipam": {"type": "host-local", **ranges, "dataDir": str(self.folder / "ipam")}},
             ],
         }  # fmt: skip
 
@@ -152,7 +165,7 @@ class Node:
         configuration = {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
-            "address": "127.0.0.1",
+            "address": self.cluster.address,
             "port": port,
             "healthzPort": health,
             "readOnlyPort": 0,
@@ -166,16 +179,20 @@ class Node:
             "podLogsDir": str(self.folder / "pod-logs"),
             "nodeStatusUpdateFrequency": "2s",
             "syncFrequency": "2s",
+            # On a disk that is nearly full the kubelet would remove images that no registry has.
+            "imageGCHighThresholdPercent": 100,
             **self.configuration,
         }
         (self.folder / "kubelet.json").write_text(json.dumps(configuration))
         started = time.time()
+        own_address = () if self.cluster.address == "127.0.0.1" else (f"--node-ip={self.cluster.address}",)
         self._kubelet = Server(
             [
                 str(self.kubelet_program), f"--config={self.folder / 'kubelet.json'}",
                 f"--config-dir={self.drop_ins}",
                 f"--kubeconfig={self.cluster.kubeconfig}", f"--hostname-override={self.name}",
                 f"--root-dir={self.folder / 'kubelet'}", f"--cert-dir={self.folder / 'kubelet-pki'}",
+                *own_address,
             ],
             self.folder / "kubelet.log",
         )  # fmt: skip
@@ -209,7 +226,7 @@ class Node:
         return found
 
     def configz(self) -> dict[str, Any]:
-        """The configuration that the kubelet runs with. From itself: the API server cannot resolve this node's name."""
+        """The configuration that the kubelet runs with, from itself."""
         with self.ask("/configz") as response:
             found: dict[str, Any] = json.load(response)["kubeletconfig"]
         return found
@@ -218,7 +235,7 @@ class Node:
         """The kubelet's own answer to a GET."""
         # Its certificate is its own and new with every start; this is loopback.
         trust = ssl._create_unverified_context()  # noqa: S323
-        url = f"https://127.0.0.1:{self.kubelet_port}{path}"
+        url = f"https://{self.cluster.address}:{self.kubelet_port}{path}"
         answer: http.client.HTTPResponse = urllib.request.urlopen(url, context=trust, timeout=30)
         return answer
 
@@ -246,7 +263,6 @@ class Node:
             self._remove_containers()
             self._containerd.stop()
             self._containerd = None
-        subprocess.run(["ip", "link", "delete", _BRIDGE], check=False, capture_output=True)
         for mount in sorted(_mounts_under(self.folder), key=len, reverse=True):
             subprocess.run(["umount", "--lazy", mount], check=False, capture_output=True)
         _remove_groups()
@@ -263,6 +279,19 @@ class Node:
         for task in listed.stdout.split():
             while self._ctr("-n", "k8s.io", "tasks", "delete", task, check=False) and time.monotonic() < deadline:
                 time.sleep(0.1)
+
+
+def _has_overlay(folder: Path) -> bool:
+    """Whether overlayfs can be mounted on this file system; an overlay itself carries none."""
+    places = {name: folder / f"overlay-{name}" for name in ("lower", "upper", "work", "merged")}
+    for place in places.values():
+        place.mkdir(exist_ok=True)
+    options = f"lowerdir={places['lower']},upperdir={places['upper']},workdir={places['work']}"
+    command = ["mount", "-t", "overlay", "overlay", "-o", options, str(places["merged"])]
+    if subprocess.run(command, check=False, capture_output=True).returncode != 0:
+        return False
+    subprocess.run(["umount", str(places["merged"])], check=False, capture_output=True)
+    return True
 
 
 def _mounts_under(folder: Path) -> list[str]:

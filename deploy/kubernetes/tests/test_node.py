@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from http.client import HTTPMessage
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,6 @@ import psycopg
 import pytest
 import yaml
 
-from hugeplan_agent.collectors import kubelet, kubernetes_node
-from hugeplan_agent.kubernetes_api import KubernetesApi
 from rig import hugetlb
 from rig.binaries import NotAvailableError
 from rig.control_plane import ControlPlane
@@ -238,27 +235,6 @@ def stateful_set(lab: Lab, name: str, *settings: str) -> Json:
     }  # fmt: skip
 
 
-def told_to_the_agent(node: Node, folder: Path) -> Json:
-    """The running kubelet's configuration by the agent's own client, the kubelet standing in for the API server.
-
-    The hop between the two is left out: the API server proxies to no loopback address (IsProxyableHostname in
-    pkg/registry/core/node/strategy.go), and this kubelet listens on nothing else.
-    """
-
-    class ThroughTheNode(KubernetesApi):
-        def _exchange(self, target: str, token: str, accept: str) -> tuple[int, str, HTTPMessage, bytes]:  # noqa: ARG002
-            assert target == f"/api/v1/nodes/{NAME}/proxy/configz"
-            with node.ask("/configz") as answer:
-                return answer.status, answer.reason, answer.headers, answer.read()
-
-    (folder / "token").write_text("of no account")
-    environment = {"HUGEPLAN_AGENT_NODE_NAME": NAME, "KUBERNETES_SERVICE_HOST": "127.0.0.1"}
-    found = kubernetes_node.configz(ThroughTheNode(environment, folder))
-    taken = {name for name in kubelet.FIELDS if found.get(name) is not None}
-    assert taken >= {"evictionHard", "evictionSoft", "kubeReserved", "systemReserved", "cgroupDriver", "maxPods"}
-    return found
-
-
 def test_the_stateful_set_patch_and_the_kubelet_configuration_do_what_the_plan_says(lab: Lab, tmp_path: Path) -> None:
     try:
         lab.cluster.start_controller("statefulset-controller")
@@ -291,7 +267,6 @@ def test_the_stateful_set_patch_and_the_kubelet_configuration_do_what_the_plan_s
         for field in ("evictionSoft", "evictionSoftGracePeriod"):
             assert running[field] == drop_in[field]
         assert running["evictionHard"]["memory.available"] == drop_in["evictionHard"]["memory.available"] == "100Mi"
-        assert told_to_the_agent(lab.node, tmp_path) == running
         status = lab.node.status()
         assert kib(status["allocatable"]["memory"]) * 1024 == planned["allocatable_after_bytes"]["memory"]
         pressure = {one["type"]: one["status"] for one in status["conditions"]}

@@ -11,7 +11,7 @@ set -eu -o pipefail
 cd "$(dirname "$(readlink -f "$0")")"
 
 KUBERNETES=v1.34.2
-programs=(etcd kube-apiserver kubectl helm kubelet kube-controller-manager kube-scheduler)
+programs=(etcd kube-apiserver kubectl helm kubelet kube-controller-manager kube-scheduler kube-proxy)
 
 checksum=$(cat go.mod go.sum tools.go etcd/main.go | sha256sum | cut -c1-12)
 cache=${HUGEPLAN_KUBERNETES_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hugeplan}

