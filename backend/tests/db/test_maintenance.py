@@ -47,7 +47,7 @@ async def store(
         token = await access.mint(session, name="test", role=Role.AGENT, machine_id=document["machine_id"])
     writer = ReportWriter(settings)
     await writer.open()
-    await writer.store(read_report(raw, document, token_id=token.id, now=datetime.now(UTC)))
+    await writer.store(read_report(raw, document, token_id=token.id, now=NOW))
     await writer.close()
 
 

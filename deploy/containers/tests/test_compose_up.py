@@ -13,6 +13,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -195,7 +196,16 @@ def test_the_agent_image_runs_with_a_bare_python(images: Project | str, tmp_path
     assert json.loads(tlbbench)["command"] == "info"
 
 
-def test_the_images_of_the_guides_file_are_the_images(images: Project | str, tmp_path: Path) -> None:
+@pytest.fixture
+def second_storage() -> Iterator[Path]:
+    """A folder with a short name: podman refuses a run folder of more than 50 characters."""
+    with tempfile.TemporaryDirectory(prefix="hp-") as folder:
+        yield Path(folder)
+
+
+def test_the_images_of_the_guides_file_are_the_images(
+    images: Project | str, tmp_path: Path, second_storage: Path
+) -> None:
     """docs/install-air-gapped.md with its own commands; the machine without a network is a second storage."""
     if isinstance(images, str):
         pytest.skip(images)
@@ -206,7 +216,7 @@ def test_the_images_of_the_guides_file_are_the_images(images: Project | str, tmp
     (load,) = re.findall(r"^    (podman load .*)$", text, re.MULTILINE)
     environment = images.engine.environment
     subprocess.run(save.split(), cwd=tmp_path, env=environment, check=True, capture_output=True)
-    there = ["podman", "--root", str(tmp_path / "storage"), "--runroot", str(tmp_path / "run")]
+    there = ["podman", "--root", str(second_storage / "storage"), "--runroot", str(second_storage / "run")]
     try:
         loaded = subprocess.run(
             [*there, *load.split()[1:]], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
@@ -222,4 +232,4 @@ def test_the_images_of_the_guides_file_are_the_images(images: Project | str, tmp
     finally:
         # Not `system reset`: it would take the other storage's run folder along.
         subprocess.run([*there, "rmi", "--all", "--force"], env=environment, check=False, capture_output=True)
-        subprocess.run(["umount", str(tmp_path / "storage/overlay")], check=False, capture_output=True)
+        subprocess.run(["umount", str(second_storage / "storage/overlay")], check=False, capture_output=True)
