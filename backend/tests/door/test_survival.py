@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psycopg
 import pytest
 from conftest import MIGRATIONS
@@ -55,6 +57,46 @@ async def test_without_a_free_connection_requests_are_503_and_reports_go_on(
     finally:
         await app.state.report_writer.close()
         await app.state.database.dispose()
+
+
+async def sent_until_accepted(agent: httpx.AsyncClient, document: dict[str, Any]) -> tuple[httpx.Response, float]:
+    """Send again what is answered 503, as agents do; the answer that accepts, and the seconds until it."""
+    began = time.monotonic()
+    while True:
+        answer = await agent.post("/api/v1/reports", json=document)
+        seconds = time.monotonic() - began
+        if answer.status_code != 503 or seconds > 60:
+            return answer, seconds
+
+
+async def test_reports_are_stored_soon_after_the_database_is_back(tmp_path: Path) -> None:
+    """However long it was away: attempts to connect do not grow rarer with the length of the outage."""
+    for parent in list(tmp_path.parents)[:3]:
+        parent.chmod(parent.stat().st_mode | 0o111)  # PostgreSQL runs as another user
+    server = embedded.EmbeddedPostgres(tmp_path / "data", embedded.DEMO_SETTINGS)
+    server.start()
+    try:
+        server.ensure_database("hugeplan")
+        settings = Settings.model_validate({"database_url": server.url("hugeplan"), "database_timeout_seconds": 1})
+        migrate.upgrade(settings.sqlalchemy_url(), MIGRATIONS)
+        app = create_app(settings)
+        async with app.router.lifespan_context(app):
+            agent = await Service(app).client_as(Role.AGENT)
+            assert (await agent.post("/api/v1/reports", json=report())).status_code == 201
+            server.stop()
+            away = time.monotonic()
+            refused = 0
+            # Waits that double are 1, 2, 4 and 8 s: after 16 s the next one would take 15 s more.
+            while time.monotonic() - away < 16:
+                assert (await agent.post("/api/v1/reports", json=report())).status_code == 503
+                refused += 1
+            assert refused >= 3
+            server.start()
+            answer, seconds = await sent_until_accepted(agent, report())
+            assert answer.status_code == 201, answer.text
+            assert seconds < 8
+    finally:
+        server.close()
 
 
 @pytest.fixture
@@ -116,7 +158,7 @@ async def test_a_full_disk_refuses_reports_and_loses_none(small_disk: Path) -> N
             # PostgreSQL ends itself when it cannot write its log.
             server.stop()
             server.start()
-            answer = await agent.post("/api/v1/reports", json=document)
+            answer, _ = await sent_until_accepted(agent, document)
             assert answer.status_code in {200, 201}, answer.text
             acknowledged.append(document["report_id"])
         with psycopg.connect(server.url("hugeplan")) as connection:

@@ -24,6 +24,10 @@ WRITERS = 2
 MAX_BATCH = 32
 PATIENCE_SECONDS = 0.01
 """How long a batch waits to become as large as the one that is under way. Most of what a batch costs is per batch."""
+RECONNECT_SECONDS = 1.0
+"""How long one attempt to connect is repeated. The pool waits twice as long after each failure and counts an attempt as
+a connection, so a long attempt would keep a database that is back unused for as long as it was away. The next batch
+makes a new attempt."""
 
 
 @dataclass(slots=True)
@@ -66,6 +70,7 @@ class ReportWriter:
             min_size=0,
             max_size=WRITERS,
             timeout=self._settings.database_timeout_seconds,
+            reconnect_timeout=RECONNECT_SECONDS,
             open=False,
             kwargs={
                 "application_name": "hugeplan reports",
