@@ -3,8 +3,9 @@
 Per kind of item: how often its TLB entry is missing (Che over all the pages an operation accesses), how often its
 page-table entry is no longer in the cache (Che over data lines, page-table lines and the lines that neighbours bring
 while the operation runs; private tables counted once per process), and what such a walk costs on this node. The range
-adds independent uncertainties in quadrature, and is no narrower than what measured operations were off. An operation
-that is slower than a quiet one pays more for its walks, too.
+adds independent uncertainties in quadrature. For a client's operation it is what measured gains differed by from the
+likely one; where the price of a walk was not measured, or not that far, the wider of the two. An operation that is
+slower than a quiet one pays more for its walks, too.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ from hugeplan.planner.gain.tlb_misses import (
 )
 from hugeplan.planner.gain.walk_cost import ASSUMED_L1_MISS_NS, Reach, WalkCost
 from hugeplan.planner.model import Range
+
+MOST_OF_AN_OPERATION = 0.67
+"""Largest share of an operation that translation can be: nested walks of dependent random reads (sheet section 7)."""
+
+LARGEST_COMPARED_GAIN = 0.1
+"""Largest likely gain beside which one was measured (docs/model-results.md); larger ones may be off in proportion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,14 +297,27 @@ def _saving(crossing: _Crossing, described: bool) -> Saving:
         saving_ns(entries=HALF_THE_ENTRIES) - likely,
         crossing.switched_warm_ns(),
     ]
-    slow, cost_ns = profile.slowdown, profile.operation_ns.likely
+    slow = profile.slowdown
     low = slow * (likely - math.sqrt(sum(max(0.0, d) ** 2 for d in below)))
     high = slow * (likely + math.sqrt(sum(max(0.0, d) ** 2 for d in above)))
     if not described:
         low = min(low, -scattered_loss_ns(profile, machine))
-    least, most = (share * cost_ns for share in profile.differs)
-    ns = Range(min(low, slow * likely - least), slow * likely, max(high, slow * likely + most))
-    return Saving(ns, crossing.is_extrapolated(), may_lose=low < 0.0)
+    may_lose, extrapolated = low < 0.0, crossing.is_extrapolated()
+    if profile.differs != (0.0, 0.0):
+        least, most = _as_measured(slow * likely, profile)
+        if machine.price.measured and described and not extrapolated:
+            low, high = least, most  # what the parts may be off is in these differences already
+        else:
+            low, high = min(low, least), max(high, most)
+    return Saving(Range(low, slow * likely, high), extrapolated, may_lose=may_lose)
+
+
+def _as_measured(likely_ns: float, profile: AccessProfile) -> tuple[float, float]:
+    """Least and most ns that an operation saves if its gain is as far from the likely one as measured gains were."""
+    cost_ns = profile.operation_ns.likely
+    gain = cost_ns / (cost_ns - min(likely_ns, MOST_OF_AN_OPERATION * cost_ns))
+    below, above = (points * max(1.0, (gain - 1.0) / LARGEST_COMPARED_GAIN) for points in profile.differs)
+    return cost_ns * (1.0 - 1.0 / (gain - below)), cost_ns * (1.0 - 1.0 / (gain + above))
 
 
 def l1_miss_ns(measured: float | None) -> float:

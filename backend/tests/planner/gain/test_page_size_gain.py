@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hugeplan.planner.demand.accesses import CLIENT_OPERATION_DIFFERS, CLIENT_OPERATION_NS, operation_ns
 from hugeplan.planner.gain.page_size_gain import NESTED_BOUND, gains, shared_table_copies
+from hugeplan.planner.gain.translation_saving import LARGEST_COMPARED_GAIN
 from hugeplan.planner.memory.page_tables import page_table_bytes
 from hugeplan.planner.model import (
     GIB,
@@ -194,17 +195,33 @@ def test_an_unprobed_guest_gets_both_cases_and_low_confidence() -> None:
     assert any(term.source is Source.UNKNOWN for term in unknown.inputs)
 
 
-def test_a_clients_range_is_no_narrower_than_what_clients_measured() -> None:
+def test_a_clients_range_is_what_measured_gains_differed_by() -> None:
     sure = replace(hardware(granule=K4), pressure=pressure_points(150.0))
-    client = gain_of(sure, KEY_LOOKUP).saving_ns_per_operation
-    in_server = gain_of(sure, replace(KEY_LOOKUP, operation_class="nested_loop")).saving_ns_per_operation
-    rate = KEY_LOOKUP.operations_per_second_per_busy_core
-    assert rate is not None
-    below, above = (share * 1e9 / rate for share in CLIENT_OPERATION_DIFFERS)
-    assert client.low <= client.likely - below
-    assert client.high >= client.likely + above
+    below, above = CLIENT_OPERATION_DIFFERS
+    client = gain_of(sure, LONGER).speedup
+    assert client is not None
+    assert client.likely < 1.0 + LARGEST_COMPARED_GAIN
+    assert client.low == pytest.approx(client.likely - below)
+    assert client.high == pytest.approx(client.likely + above)
+    assert client.high - client.low <= 0.2
+    in_server = gain_of(sure, replace(LONGER, operation_class="nested_loop")).speedup
+    assert in_server is not None
     assert in_server.low > in_server.likely - below
     assert in_server.high < in_server.likely + above
+
+
+def test_a_clients_range_is_wider_beyond_what_was_compared() -> None:
+    """A gain that is larger than any compared one; and prices of walks that nobody measured."""
+    below, above = CLIENT_OPERATION_DIFFERS
+    sure = replace(hardware(granule=K4), pressure=pressure_points(150.0))
+    large = gain_of(sure, replace(LONGER, operations_per_second_per_busy_core=100_000.0)).speedup
+    assert large is not None
+    assert large.likely > 1.0 + LARGEST_COMPARED_GAIN
+    assert large.high - large.low > 1.1 * (below + above)
+    guessed = gain_of(hardware(granule=K4, curves=False), LONGER).speedup
+    assert guessed is not None
+    assert guessed.low <= guessed.likely - below + 1e-9
+    assert guessed.high >= guessed.likely + above - 1e-9
 
 
 def test_an_operation_that_is_slower_than_a_quiet_one_waits_longer_for_its_walks() -> None:
