@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
@@ -13,7 +12,7 @@ import msgspec
 from hugeplan.api.schemas import JsonObject
 from hugeplan.documents.tlbbench import Geometry, TlbbenchDocument
 from hugeplan.hardware.wins import cases_of_run
-from hugeplan.planner.evaluation.win_matrix import TIE, WinCase, fastest, winner
+from hugeplan.planner.evaluation.win_matrix import TIE, fastest, winner_beside
 from hugeplan.planner.model import MIB, HardwareFacts
 
 COMPLETE, PRESENT, ABSENT = 2, 1, 0
@@ -83,11 +82,21 @@ def wins_records(
     cases = [case for case in cases_of_run(document, "", facts) if len(case.timings) >= 2]
     if not cases:
         return []
-    wins = Counter(winner(case.timings) for case in cases)
-    lowest = Counter(fastest(case.timings) for case in cases)
-    logs = _logs(cases)
-    held = Counter(name for case in cases for name in case.timings)
-    held[TIE] = len(cases)
+    wins: Counter[str] = Counter()
+    lowest: Counter[str] = Counter()
+    held: Counter[str] = Counter({TIE: len(cases)})
+    logs: dict[str, list[float]] = defaultdict(list)
+    for case in cases:
+        timings = case.timings
+        best = fastest(timings)
+        lowest[best] += 1
+        wins[winner_beside(best, timings)] += 1
+        base = timings.get(case.base)
+        for name, timing in timings.items():
+            held[name] += 1
+            if base is not None:
+                # ln(time / time with base pages) of every case that has both
+                logs[name].append(math.log(timing.value / base.value))
     return [
         WinsRecord(
             node_id=node_id,
@@ -101,17 +110,6 @@ def wins_records(
         )
         for name in sorted(held)
     ]
-
-
-def _logs(cases: Iterable[WinCase]) -> dict[str, list[float]]:
-    """ln(time / time with base pages) of every case that has both, by backing."""
-    logs: dict[str, list[float]] = defaultdict(list)
-    for case in cases:
-        if case.base in case.timings:
-            base = case.timings[case.base].value
-            for name, timing in case.timings.items():
-                logs[name].append(math.log(timing.value / base))
-    return logs
 
 
 def granule_of_2m(geometry: Geometry | None) -> int | None:

@@ -26,7 +26,7 @@ def cases_of_run(document: TlbbenchDocument, machine: str, facts: HardwareFacts 
 
 
 def _cases_of_rows(document: TlbbenchDocument, machine: str) -> tuple[WinCase, ...]:
-    timings: dict[str, dict[str, Timing]] = defaultdict(dict)
+    timings: dict[tuple[object, ...], dict[str, Timing]] = defaultdict(dict)
     page_bytes: dict[str, int] = {}
     for row in document.rows.measurements if document.rows else ():
         rate, size = row.rows_per_second, row.page_bytes
@@ -34,8 +34,11 @@ def _cases_of_rows(document: TlbbenchDocument, machine: str) -> tuple[WinCase, .
             continue
         page_bytes[row.backing] = size
         ns = 1e9 / rate
-        name = (
-            f"rows of {row.row_bytes} bytes, {row.keys} {row.read}, {row.workers} {row.mode}, {row.segment_bytes} bytes"
-        )
-        timings[name][row.backing] = Timing(ns, ns * (1 - ROW_RATE_FRACTION), ns * (1 + ROW_RATE_FRACTION))
-    return cases_of(machine, timings, page_bytes)
+        case = (row.row_bytes, row.keys, row.read, row.workers, row.mode, row.segment_bytes)
+        timings[case][row.backing] = Timing(ns, ns * (1 - ROW_RATE_FRACTION), ns * (1 + ROW_RATE_FRACTION))
+    named = {
+        f"rows of {row_bytes} bytes, {keys} {read}, {workers} {mode}, {segment_bytes} bytes": own
+        for (row_bytes, keys, read, workers, mode, segment_bytes), own in timings.items()
+        if len(own) >= 2
+    }
+    return cases_of(machine, named, page_bytes)

@@ -11,14 +11,14 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hugeplan.planner.model import CurvePoint, LatencyCurve
 
 TIE = "tie"
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(NamedTuple):
     """Time of one case with one backing: median and interval, in any unit; smaller is better."""
 
     value: float
@@ -73,14 +73,25 @@ class WinMatrix:
 
 def winner(timings: Mapping[str, Timing]) -> str:
     """The backing whose interval lies wholly below all others, else ``tie``."""
-    best = fastest(timings)
-    others = (timing for name, timing in timings.items() if name != best)
-    return best if all(timings[best].high < other.low for other in others) else TIE
+    return winner_beside(fastest(timings), timings)
+
+
+def winner_beside(best: str, timings: Mapping[str, Timing]) -> str:
+    """``winner`` where the fastest is known."""
+    high = timings[best].high
+    for name, timing in timings.items():
+        if name != best and high >= timing.low:
+            return TIE
+    return best
 
 
 def fastest(timings: Mapping[str, Timing]) -> str:
     """The backing with the smallest value."""
-    return min(timings, key=lambda name: timings[name].value)
+    best, least = "", math.inf
+    for name, timing in timings.items():
+        if not best or timing.value < least:
+            best, least = name, timing.value
+    return best
 
 
 def win_matrix(cases: Iterable[WinCase]) -> WinMatrix:
@@ -116,12 +127,18 @@ def _summary(machine: str, cases: Sequence[WinCase]) -> MachineSummary:
 
 def cases_of_curves(machine: str, curves: Sequence[LatencyCurve]) -> tuple[WinCase, ...]:
     """Every footprint of every layout that was measured with two or more backings, as cases."""
-    found: dict[str, dict[str, Timing]] = defaultdict(dict)
+    found: dict[tuple[str, int], dict[str, CurvePoint]] = defaultdict(dict)
     for curve in sorted(curves, key=lambda curve: curve.layout):
+        layout, backing = curve.layout, curve.backing
         for point in curve.points:
             if point.ns > 0.0:
-                found[f"{curve.layout} {point.footprint_bytes} bytes"][curve.backing] = _timing(point)
-    return cases_of(machine, found, {curve.backing: curve.page_bytes for curve in curves})
+                found[layout, point.footprint_bytes][backing] = point
+    named = {
+        f"{layout} {footprint} bytes": {backing: _timing(point) for backing, point in own.items()}
+        for (layout, footprint), own in found.items()
+        if len(own) >= 2
+    }
+    return cases_of(machine, named, {curve.backing: curve.page_bytes for curve in curves})
 
 
 def cases_of(
@@ -133,4 +150,5 @@ def cases_of(
 
 
 def _timing(point: CurvePoint) -> Timing:
-    return Timing(point.ns, min(point.ns_low, point.ns), max(point.ns_high, point.ns))
+    ns, low, high = point.ns, point.ns_low, point.ns_high
+    return Timing(ns, low if low < ns else ns, high if high > ns else ns)
