@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from hugeplan.artifacts import Artifact
 from hugeplan.cli import InputError
 from hugeplan.cli.files import read_text
+from hugeplan.documents import plans
 from hugeplan.planner.model import Plan, PlanRequest
 
 
@@ -34,7 +35,7 @@ def read_plan(path: str) -> PlanDocument:
         raise InputError(f"{path}: not a plan; write one with hugeplan plan ... --json > plan.json")
     try:
         return PlanDocument(
-            plan=_adapter(Plan).validate_python(document["plan"]),
+            plan=plans.read_plan(document["plan"], document.get("schema_version", 1)),
             request=None
             if document.get("request") is None
             else _adapter(PlanRequest).validate_python(document["request"]),
@@ -44,6 +45,8 @@ def read_plan(path: str) -> PlanDocument:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         raise InputError(f"{path}: not a plan of this version: {field}: {first['msg']}") from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise InputError(f"{path}: not a plan of this version: {error}") from error
 
 
 @lru_cache(maxsize=4)

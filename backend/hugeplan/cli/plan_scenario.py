@@ -16,6 +16,7 @@ from hugeplan.cli.files import read_run
 from hugeplan.cli.plan_answer import plan_answer
 from hugeplan.cli.plan_text import plan_text
 from hugeplan.cli.this_node import observe
+from hugeplan.documents.plans import SCHEMA_VERSION
 from hugeplan.planner.demand import ENGINES, DemandContext, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import (
@@ -49,6 +50,7 @@ def plan_scenario(arguments: argparse.Namespace, text: str | None) -> int:
         _write(artifacts, Path(arguments.artifacts))
     if arguments.json:
         document = {
+            "schema_version": SCHEMA_VERSION,
             "plan": asdict(found),
             "request": asdict(request),
             "artifacts": [asdict(artifact) for artifact in artifacts],

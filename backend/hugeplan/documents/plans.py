@@ -15,8 +15,25 @@ from pydantic import TypeAdapter, ValidationError
 from hugeplan.documents.bounds import JsonObject
 from hugeplan.planner.model import Plan
 
-SCHEMA_VERSION: Final = 1
-UPGRADES: Final[Mapping[int, Callable[[JsonObject], JsonObject]]] = {}
+SCHEMA_VERSION: Final = 2
+
+
+def _points_are_scores(document: JsonObject) -> JsonObject:
+    """Version 1 named the parts of a candidate's score points."""
+    for instance in document["instances"]:
+        _rename(instance, "why_besides_points", "why_besides_score")
+        for choice in filter(None, (instance.get("chosen"), instance.get("runner_up"))):
+            for part in ("gain", "memory", "operation"):
+                _rename(choice, f"{part}_points", f"{part}_score")
+    return document
+
+
+def _rename(holder: JsonObject, old: str, new: str) -> None:
+    if old in holder:
+        holder[new] = holder.pop(old)
+
+
+UPGRADES: Final[Mapping[int, Callable[[JsonObject], JsonObject]]] = {1: _points_are_scores}
 """By version: what makes the next version's form of a plan, where a meaning changes. New or lost fields need none."""
 
 _PLAN: Final = TypeAdapter(Plan)

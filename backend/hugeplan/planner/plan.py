@@ -161,7 +161,7 @@ def _instance_plan(
         runner_up=None if runner_up is None else runner_up.as_choice(),
         why=why_instance(p, candidate, runner_up, item.sized),
         pool_benefit=table_says(p.instance.workload.benefit_points, candidate.demand.pool_bytes),
-        why_besides_points=why_instance(p, candidate, runner_up, item.sized, points=False),
+        why_besides_score=why_instance(p, candidate, runner_up, item.sized, score=False),
         runs_as=running.get(p.instance.name, p.instance.runs_as),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hugeplan.planner.choice.candidates import TIE_POINTS, Candidate, InstanceCandidates
+from hugeplan.planner.choice.candidates import TIE_SCORE, Candidate, InstanceCandidates
 from hugeplan.planner.choice.pool_sizes import SizedPool
 from hugeplan.planner.model import InstancePlan, NodeFacts, PoolPlan, Risk, Shortfall
 from hugeplan.planner.pages import page_label
@@ -79,11 +79,11 @@ def why_instance(
     runner_up: Candidate | None,
     sized: SizedPool | None,
     *,
-    points: bool = True,
+    score: bool = True,
 ) -> str:
-    """Why this size and count, what the runner-up was, and by how much it lost; without ``points`` not the score."""
-    by_points = _is_by_points(p, chosen)
-    sentences = [] if by_points and not points else [_why_size(p, chosen)]
+    """Why this size and count, what the runner-up was, and by how much it lost; without ``score`` not the score."""
+    by_score = _is_by_score(p, chosen)
+    sentences = [] if by_score and not score else [_why_size(p, chosen)]
     if chosen.is_pool:
         sentences.append(_why_count(chosen))
     if sized is not None:
@@ -101,7 +101,7 @@ def _label(candidate: Candidate) -> str:
     return label if candidate.is_pool else f"no pool ({label})"
 
 
-def _is_by_points(p: InstanceCandidates, chosen: Candidate) -> bool:
+def _is_by_score(p: InstanceCandidates, chosen: Candidate) -> bool:
     """Whether the size was chosen by score: the engine takes a pool, and the scenario leaves the size open."""
     free = p.base_demand.wants_pool and p.instance.page_bytes is None
     return free and chosen.is_pool and not chosen.obstacle
@@ -144,10 +144,10 @@ def _why_not(chosen: Candidate, other: Candidate) -> str:
     if lead < 0:
         return f"{_label(other)} has a score higher by {-lead:.2f} but does not fit with the other instances."
     reasons = [
-        (chosen.gain_points - other.gain_points, "gain"),
-        (chosen.memory_points - other.memory_points, "memory"),
-        (other.operation_points - chosen.operation_points, "operation"),
+        (chosen.gain_score - other.gain_score, "gain"),
+        (chosen.memory_score - other.memory_score, "memory"),
+        (other.operation_score - chosen.operation_score, "operation"),
     ]
     most, reason = max(reasons)
-    tie = " (a tie by gain and memory)" if reason == "operation" and lead <= TIE_POINTS else ""
+    tie = " (a tie by gain and memory)" if reason == "operation" and lead <= TIE_SCORE else ""
     return f"The runner-up, {_label(other)}, scores {lead:.2f} less, most of it by {reason} ({most:+.2f}){tie}."

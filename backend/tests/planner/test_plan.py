@@ -154,18 +154,18 @@ class TestChoice:
         main = found.instances[0]
         for choice in (main.chosen, main.runner_up):
             assert choice is not None
-            points = (choice.gain_points, choice.memory_points, choice.operation_points)
+            points = (choice.gain_score, choice.memory_score, choice.operation_score)
             assert sum(p for p in points if p is not None) == pytest.approx(choice.score, abs=0.002)
             assert choice.waste_bytes is not None
         assert main.chosen is not None
         assert main.chosen.why in main.why
-        assert main.chosen.why not in main.why_besides_points
-        assert main.why.endswith(main.why_besides_points)
+        assert main.chosen.why not in main.why_besides_score
+        assert main.why.endswith(main.why_besides_score)
 
     def test_a_size_that_the_scenario_names_keeps_its_whole_reason(self) -> None:
         found = plan(PlanRequest(node=node_of(64 * GIB), databases=(postgresql(page_bytes=GIB),)))
         main = found.instances[0]
-        assert main.why_besides_points == main.why
+        assert main.why_besides_score == main.why
 
     def test_the_gain_of_the_chosen_size_is_marked(self) -> None:
         found = plan(PlanRequest(node=node_of(64 * GIB, thp_enabled="always"), databases=(postgresql(),)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import httpx
@@ -92,11 +93,29 @@ async def test_reading_a_plan_does_not_change_what_is_kept(planner: httpx.AsyncC
     kept = (await saved_plan(planner, scenario()))["plan"]
     older = {name: value for name, value in kept.items() if name != "kubernetes"} | {"gone": 1}
     before = dict(older)
-    assert isinstance(read_plan(older, 1), Plan)
+    assert isinstance(read_plan(older, SCHEMA_VERSION), Plan)
     assert older == before
     assert dump_plan(read_plan(kept, SCHEMA_VERSION)) == kept
     with pytest.raises(ValueError, match="headline"):
-        read_plan({name: value for name, value in kept.items() if name != "headline"}, 1)
+        read_plan({name: value for name, value in kept.items() if name != "headline"}, SCHEMA_VERSION)
+
+
+async def test_a_plan_of_version_1_keeps_its_score(planner: httpx.AsyncClient) -> None:
+    """Version 1 named the parts of the score points."""
+    kept = (await saved_plan(planner, scenario()))["plan"]
+    older = copy.deepcopy(kept)
+    instance = older["instances"][0]
+    instance["why_besides_points"] = instance.pop("why_besides_score")
+    for choice in (instance["chosen"], instance["runner_up"]):
+        for part in ("gain", "memory", "operation"):
+            choice[f"{part}_points"] = choice.pop(f"{part}_score")
+    found = read_plan(older, 1)
+    assert dump_plan(found) == kept
+    assert found.instances[0].chosen is not None
+    assert found.instances[0].chosen.gain_score is not None
+    assert "gain_points" in instance["chosen"], "what is kept stays as it is"
+    with pytest.raises(ValueError, match="form 3"):
+        read_plan(kept, SCHEMA_VERSION + 1)
 
 
 class TestScenarioVersions:

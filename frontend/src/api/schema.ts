@@ -1931,8 +1931,8 @@ export interface components {
          * Choice
          * @description One candidate the optimiser weighed for an instance.
          *
-         *     The points add up to ``score``: one point is one per cent of the instance's throughput times its weight, or one per
-         *     cent of the node's memory. They and ``waste_bytes`` (lost to rounding) are None where the candidate is not
+         *     Its parts add up to ``score``: 1 is one per cent of the instance's throughput times its weight, or one per cent of
+         *     the node's memory. They and ``waste_bytes`` (lost to rounding) are None where the candidate is not
          *     feasible or reserves no pool; ``why`` says which.
          */
         Choice: {
@@ -1946,12 +1946,12 @@ export interface components {
             score: number;
             /** Why */
             why: string;
-            /** Gain Points */
-            gain_points: number | null;
-            /** Memory Points */
-            memory_points: number | null;
-            /** Operation Points */
-            operation_points: number | null;
+            /** Gain Score */
+            gain_score: number | null;
+            /** Memory Score */
+            memory_score: number | null;
+            /** Operation Score */
+            operation_score: number | null;
             /** Waste Bytes */
             waste_bytes: number | null;
         };
@@ -3293,7 +3293,7 @@ export interface components {
          * InstancePlan
          * @description The plan for one database instance: its demand at the chosen size and why not another.
          *
-         *     ``why`` is the whole reason in sentences; ``why_besides_points`` leaves out the points that ``chosen`` holds.
+         *     ``why`` is the whole reason in sentences; ``why_besides_score`` leaves out the score that ``chosen`` holds.
          *     ``runs_as`` is the key of the server that runs it, where one was observed when the plan was made.
          *     ``pool_benefit`` is None without a table of at least four sizes that a curve can be fitted to.
          */
@@ -3317,10 +3317,10 @@ export interface components {
             why: string;
             pool_benefit: components["schemas"]["PoolBenefit"] | null;
             /**
-             * Why Besides Points
+             * Why Besides Score
              * @default
              */
-            why_besides_points: string;
+            why_besides_score: string;
             /** Runs As */
             runs_as: string | null;
         };

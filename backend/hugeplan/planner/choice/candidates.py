@@ -34,10 +34,10 @@ from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
 #: Score that a pool of ordinary huge pages costs in operation, and one of gigantic pages.
-POOL_POINTS = 0.1
-GIGANTIC_POINTS = 0.6
+POOL_SCORE = 0.1
+GIGANTIC_SCORE = 0.6
 #: Two sizes closer than this are a tie, and ties go to 2M.
-TIE_POINTS = 0.5
+TIE_SCORE = 0.5
 PREFERRED_PAGE_BYTES = 2 * MIB
 
 #: Largest block of the page allocator by base page size (MAX_PAGE_ORDER): larger pages are gigantic.
@@ -57,9 +57,9 @@ class Candidate:
     demand: Demand
     page_tables_bytes: int
     cost_bytes: int
-    gain_points: float
-    memory_points: float
-    operation_points: float
+    gain_score: float
+    memory_score: float
+    operation_score: float
     obstacle: str | None
     smaller: tuple[Demand, ...] = ()
     left_on_base_bytes: int = 0
@@ -67,7 +67,7 @@ class Candidate:
     @property
     def score(self) -> float:
         """Gain and memory less the operational cost."""
-        return self.gain_points + self.memory_points - self.operation_points
+        return self.gain_score + self.memory_score - self.operation_score
 
     def as_choice(self) -> Choice:
         """The candidate as a plan shows it."""
@@ -77,17 +77,17 @@ class Candidate:
             feasible=self.obstacle is None,
             score=round(self.score, 3),
             why=self.obstacle or self.sentence(),
-            **self._points(),
+            **self._score_parts(),
         )
 
-    def _points(self) -> dict[str, Any]:
+    def _score_parts(self) -> dict[str, Any]:
         """The score's parts and the rounding waste by field of :class:`Choice`; nothing without a possible pool."""
         if self.obstacle is not None or not self.is_pool:
             return {}
         return {
-            "gain_points": round(self.gain_points, 3),
-            "memory_points": round(self.memory_points, 3),
-            "operation_points": round(-self.operation_points, 3),
+            "gain_score": round(self.gain_score, 3),
+            "memory_score": round(self.memory_score, 3),
+            "operation_score": round(-self.operation_score, 3),
             "waste_bytes": self.demand.waste_bytes,
         }
 
@@ -96,8 +96,8 @@ class Candidate:
         if not self.is_pool:
             return "no pool: no gain, no waste, nothing to keep in step"
         return (
-            f"score {self.score:+.2f} = gain {self.gain_points:+.2f}, memory {self.memory_points:+.2f}"
-            f" ({format_bytes(self.demand.waste_bytes)} rounding waste), operation {-self.operation_points:+.2f}"
+            f"score {self.score:+.2f} = gain {self.gain_score:+.2f}, memory {self.memory_score:+.2f}"
+            f" ({format_bytes(self.demand.waste_bytes)} rounding waste), operation {-self.operation_score:+.2f}"
             " (1 is one per cent of throughput or of the node's memory)"
         )
 
@@ -355,9 +355,9 @@ def _candidate(setting: _Setting, demand: Demand) -> Candidate:
             demand=demand,
             page_tables_bytes=tables[size],
             cost_bytes=demand.segment_bytes + tables[size],
-            gain_points=0.0,
-            memory_points=0.0,
-            operation_points=0.0,
+            gain_score=0.0,
+            memory_score=0.0,
+            operation_score=0.0,
             obstacle=None,
         )
     smaller = smaller_demands(node, setting.policy, demand)
@@ -369,18 +369,18 @@ def _candidate(setting: _Setting, demand: Demand) -> Candidate:
     slack = sum(most_slack_pages(d, nodes, setting.policy) * d.page_bytes for d in (demand, *smaller))
     pools = slack + sum(d.pages * d.page_bytes for d in (demand, *smaller))
     gigantic = is_gigantic(size, node.base_page_bytes)
-    operation = GIGANTIC_POINTS if gigantic else POOL_POINTS
+    operation = GIGANTIC_SCORE if gigantic else POOL_SCORE
     if size != PREFERRED_PAGE_BYTES and PREFERRED_PAGE_BYTES in node.huge_page_sizes_bytes:
-        operation = max(operation, POOL_POINTS + TIE_POINTS)
+        operation = max(operation, POOL_SCORE + TIE_SCORE)
     return Candidate(
         page_bytes=size,
         is_pool=True,
         demand=demand,
         page_tables_bytes=tables[size],
         cost_bytes=pools + on_base + tables[size],
-        gain_points=gain_points(setting.instance, size, setting.gains),
-        memory_points=100.0 * (returned - demand.waste_bytes - slack) / node.mem_total_bytes,
-        operation_points=operation,
+        gain_score=gain_score(setting.instance, size, setting.gains),
+        memory_score=100.0 * (returned - demand.waste_bytes - slack) / node.mem_total_bytes,
+        operation_score=operation,
         obstacle=ruled_out(setting.engine, setting.instance)
         or obstacle(node, setting.engine, setting.policy, demand, gigantic=gigantic),
         smaller=smaller,
@@ -418,7 +418,7 @@ def pool_gain(page_bytes: int, found: tuple[Gain, ...]) -> Gain | None:
     return next((gain for gain in found if gain.page_bytes == page_bytes and gain.backing.upper() != "THP"), None)
 
 
-def gain_points(instance: DatabaseInstance, page_bytes: int, found: tuple[Gain, ...]) -> float:
+def gain_score(instance: DatabaseInstance, page_bytes: int, found: tuple[Gain, ...]) -> float:
     """Likely gain in per cent of throughput times the weight; no speed-up known counts as none."""
     gain = pool_gain(page_bytes, found)
     if gain is None or gain.speedup is None:

@@ -50,8 +50,8 @@ class Gain:
 class Choice:
     """One candidate the optimiser weighed for an instance.
 
-    The points add up to ``score``: one point is one per cent of the instance's throughput times its weight, or one per
-    cent of the node's memory. They and ``waste_bytes`` (lost to rounding) are None where the candidate is not
+    Its parts add up to ``score``: 1 is one per cent of the instance's throughput times its weight, or one per cent of
+    the node's memory. They and ``waste_bytes`` (lost to rounding) are None where the candidate is not
     feasible or reserves no pool; ``why`` says which.
     """
 
@@ -60,9 +60,9 @@ class Choice:
     feasible: bool
     score: float
     why: str
-    gain_points: float | None = None
-    memory_points: float | None = None
-    operation_points: float | None = None
+    gain_score: float | None = None
+    memory_score: float | None = None
+    operation_score: float | None = None
     waste_bytes: int | None = None
 
 
@@ -97,7 +97,7 @@ class PoolBenefit:
 class InstancePlan:
     """The plan for one database instance: its demand at the chosen size and why not another.
 
-    ``why`` is the whole reason in sentences; ``why_besides_points`` leaves out the points that ``chosen`` holds.
+    ``why`` is the whole reason in sentences; ``why_besides_score`` leaves out the score that ``chosen`` holds.
     ``runs_as`` is the key of the server that runs it, where one was observed when the plan was made.
     ``pool_benefit`` is None without a table of at least four sizes that a curve can be fitted to.
     """
@@ -113,7 +113,7 @@ class InstancePlan:
     runner_up: Choice | None
     why: str
     pool_benefit: PoolBenefit | None = None
-    why_besides_points: str = ""
+    why_besides_score: str = ""
     runs_as: str | None = None
 
 

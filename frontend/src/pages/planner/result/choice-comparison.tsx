@@ -10,7 +10,7 @@ import classes from "./instances-card.module.css";
 /** The size that was chosen beside its runner-up, in the score that decided. */
 export function ChoiceComparison({ instance }: { instance: InstancePlan }) {
   const { chosen, runner_up: runnerUp } = instance;
-  if (!chosen || (!runnerUp && chosen.gain_points === null)) return null;
+  if (!chosen || (!runnerUp && chosen.gain_score === null)) return null;
   return (
     <TableScroll label={`Choice of the page size for ${instance.name}`} minWidth={440}>
       <Table verticalSpacing={5}>
@@ -39,12 +39,7 @@ export function ChoiceComparison({ instance }: { instance: InstancePlan }) {
 }
 
 function Candidate({ choice, verdict }: { choice: Choice; verdict: "chosen" | "runner-up" }) {
-  const {
-    gain_points: gain,
-    memory_points: memory,
-    operation_points: operation,
-    waste_bytes: waste,
-  } = choice;
+  const { gain_score: gain, memory_score: memory, operation_score: operation, waste_bytes: waste } = choice;
   const hasPoints = gain !== null && memory !== null && operation !== null;
   return (
     <Table.Tr>

@@ -40,7 +40,7 @@ function Instance({ instance }: { instance: InstancePlan }) {
           {demand.engine} {demand.version}
         </span>
       </div>
-      <p className={classes.why}>{instance.why_besides_points || instance.why}</p>
+      <p className={classes.why}>{instance.why_besides_score || instance.why}</p>
       <ChoiceComparison instance={instance} />
       {demand.wants_pool && demand.segments.length > 0 && <SegmentTable instance={instance} />}
       <dl className={classes.figures}>
