@@ -31,6 +31,8 @@ class FleetPlanRunner:
         self._database = database
         self._settings = settings
         self._turn = asyncio.Semaphore(JOBS_AT_A_TIME)
+        self._ready: asyncio.subprocess.Process | None = None
+        self._preparing = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, job_id: UUID) -> None:
@@ -40,8 +42,15 @@ class FleetPlanRunner:
         task.add_done_callback(self._tasks.discard)
 
     async def end_abandoned_forever(self) -> None:
-        """Mark jobs as failed whose process is gone, until cancelled: of this service or of another replica."""
+        """Mark jobs as failed whose process is gone, until cancelled: of this service or of another replica.
+
+        From the second look on, a process is kept ready for the next job: a service that stays can spare its memory.
+        """
+        is_first = True
         while True:
+            if not is_first and not self._turn.locked():
+                await self.prepare()
+            is_first = False
             now = datetime.now(UTC)
             try:
                 async with self._database.write() as session:
@@ -55,23 +64,40 @@ class FleetPlanRunner:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._ready is not None and self._ready.returncode is None:
+            self._ready.terminate()
+            await self._ready.communicate()
+
+    async def prepare(self) -> None:
+        """Start a process that has read its modules when its job comes. It ends with this one, whose pipe it reads."""
+        async with self._preparing:
+            if self._ready is None or self._ready.returncode is not None:
+                self._ready = await self._process()
+
+    async def _process(self) -> asyncio.subprocess.Process:
+        environment = {**os.environ, "HUGEPLAN_DATABASE_URL": self._settings.psycopg_url()}
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "hugeplan.fleet_plans.worker",
+            env=environment,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    async def _take(self) -> asyncio.subprocess.Process:
+        """The process that is ready, or a new one."""
+        async with self._preparing:
+            process, self._ready = self._ready, None
+        return process if process is not None and process.returncode is None else await self._process()
 
     async def _run(self, job_id: UUID) -> None:
         async with self._turn:
-            environment = {**os.environ, "HUGEPLAN_DATABASE_URL": self._settings.psycopg_url()}
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "hugeplan.fleet_plans.worker",
-                str(job_id),
-                env=environment,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-            )
+            process = await self._take()
             try:
-                _, errors = await process.communicate()
+                _, errors = await process.communicate(f"{job_id}\n".encode())
             except asyncio.CancelledError:
                 process.terminate()
                 await process.communicate()

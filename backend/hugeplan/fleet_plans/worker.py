@@ -1,4 +1,6 @@
-"""The process of one job: ``python -m hugeplan.fleet_plans.worker JOB``, with the database in HUGEPLAN_DATABASE_URL.
+"""The process of one job: ``python -m hugeplan.fleet_plans.worker``, with the database in HUGEPLAN_DATABASE_URL.
+
+The job's id comes as a line on standard input, so that the process can be made ready before there is a job.
 
 It reads the nodes, plans shape by shape, says how far it is, and writes the results in one transaction. It looks for
 a request to cancel whenever it says how far it is.
@@ -6,6 +8,7 @@ a request to cancel whenever it says how far it is.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -21,12 +24,13 @@ from sqlalchemy import select
 from sqlalchemy.dialects import postgresql
 
 from hugeplan.db.models import NodeRow, NodeStateRow
-from hugeplan.documents.decoding import decode
+from hugeplan.documents.decoding import decode, struct_of
 from hugeplan.documents.report import Inventory, Sample
 from hugeplan.events.records import INSERT_EVENTS, LOCK_EVENTS
 from hugeplan.fleet.facts import IncompleteReportError, SharedHardware, node_facts
 from hugeplan.fleet.hardware_state import MeasuredState, unpacked
 from hugeplan.fleet.selector import NodeSelector, conditions
+from hugeplan.hardware import catalogue
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.fleet import FleetPlan, plan_fleet
 from hugeplan.planner.model import HardwareFacts, NodeFacts, PlanRequest
@@ -302,8 +306,16 @@ _PER_NODE: Final = frozenset({"pool_short", "memory_fit"})
 
 
 def main() -> int:
-    """Run the job that the command line names."""
-    Job(os.environ["HUGEPLAN_DATABASE_URL"], UUID(sys.argv[1])).run()
+    """Run the job that is named on standard input; nothing where that ends without one."""
+    struct_of(Inventory)
+    struct_of(Sample)
+    catalogue.catalogue()
+    # What was made so far stays, and facts of nodes have no cycles: looking for some took a tenth of a large job.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    named = sys.stdin.readline().strip()
+    if named:
+        Job(os.environ["HUGEPLAN_DATABASE_URL"], UUID(named)).run()
     return 0
 
 

@@ -138,7 +138,15 @@ class TestKnownClients:
         connection.close()
 
     @pytest.mark.parametrize(
-        "text", ['{"a": 1, "a": 2}', '{"x": {"b": ":", "b": 2}}', '{"x": [{"\\u0061": 1, "a": 1}]}']
+        "text",
+        [
+            '{"a": 1, "a": 2}',
+            '{"x": {"b": ":", "b": 2}}',
+            '{"x": [{"\\u0061": 1, "a": 1}]}',
+            '{"a": 1, "a" : 2}',  # counted by what stands before a colon
+            '{"a"\n: 1, "b": ":c", "a": 2}',
+            '[{"a": "b"}, {"": 1, "": ":"}]',
+        ],
     )
     def test_repeated_keys_are_refused(self, admin: httpx.Client, text: str) -> None:
         answer = admin.post(PREVIEW, content=text, headers=JSON)

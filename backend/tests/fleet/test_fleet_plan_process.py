@@ -1,0 +1,82 @@
+"""The process that is kept ready for the next fleet plan."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest_asyncio
+from support.reports import report
+from support.service import Service
+
+from hugeplan.fleet_plans.runner import FleetPlanRunner
+
+DATABASE = {"name": "a", "engine": "postgresql", "version": "17", "settings": {"shared_buffers": "1GB"}}
+SCENARIO = {"databases": [DATABASE]}
+
+
+@pytest_asyncio.fixture
+async def runner(service: Service) -> AsyncIterator[FleetPlanRunner]:
+    made: FleetPlanRunner = service.app.state.fleet_plan_runner
+    yield made
+    await made.close()
+
+
+def ready(runner: FleetPlanRunner) -> asyncio.subprocess.Process:
+    assert runner._ready is not None
+    return runner._ready
+
+
+async def planned(planner: httpx.AsyncClient, process: asyncio.subprocess.Process | None = None) -> dict[str, Any]:
+    """A job, when it has ended; ``process`` is what runs it, where that is known."""
+    job = (await planner.post("/api/v1/fleet/plan", json={"scenario": SCENARIO})).json()
+    if process is not None:
+        await process.wait()
+    async with planner.stream("GET", f"/api/v1/fleet/plans/{job['id']}/progress") as stream:
+        await stream.aread()
+    found: dict[str, Any] = (await planner.get(f"/api/v1/fleet/plans/{job['id']}")).json()
+    return found
+
+
+async def test_the_job_is_done_by_the_process_that_is_ready(
+    runner: FleetPlanRunner, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    await agent.post("/api/v1/reports", json=report())
+    await runner.prepare()
+    process = ready(runner)
+    await runner.prepare()
+    assert ready(runner) is process
+    job = await planned(planner, process)
+    assert (job["status"], job["nodes_done"]) == ("done", 1)
+    assert process.returncode == 0
+    assert runner._ready is None
+
+
+async def test_a_process_that_died_while_it_waited_is_not_needed(
+    runner: FleetPlanRunner, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    await agent.post("/api/v1/reports", json=report())
+    await runner.prepare()
+    process = ready(runner)
+    process.kill()
+    await process.wait()
+    assert (await planned(planner))["status"] == "done"
+    await runner.prepare()
+    assert ready(runner) is not process
+
+
+async def test_it_ends_when_nobody_can_give_it_a_job(runner: FleetPlanRunner) -> None:
+    await runner.prepare()
+    process = ready(runner)
+    assert process.stdin is not None
+    process.stdin.close()  # what a killed service leaves behind
+    assert await process.wait() == 0
+
+
+async def test_it_ends_with_the_service(runner: FleetPlanRunner) -> None:
+    await runner.prepare()
+    process = ready(runner)
+    await runner.close()
+    assert process.returncode is not None
