@@ -51,7 +51,8 @@ _BY_VERDICT: Final[Mapping[Verdict, tuple[Rule, str]]] = {
 
 def has_huge_page_words(words: Iterable[Word]) -> bool:
     """Whether a command line says anything about huge pages, misspelled words included."""
-    return any(word.name in _KNOWN or "hugepage" in word.name or word.name.startswith("hugetlb") for word in words)
+    names = [word.name.lower() for word in words]
+    return any(name in _KNOWN or "hugepage" in name or name.startswith("hugetlb") for name in names)
 
 
 def check_words(words: Sequence[Word], notes: Notes, context: Context) -> Boot:
@@ -65,6 +66,8 @@ def check_words(words: Sequence[Word], notes: Notes, context: Context) -> Boot:
     _nodes_twice(boot, notes)
     _swapped_pairs(words, boot, notes, edits)
     _other_words(words, notes)
+    _cma(words, notes, context)
+    _thp_twice(words, notes)
     _memory(boot, notes, context)
     for size, by_node in boot.pools.items():
         for node, pages in by_node.items():
@@ -283,21 +286,60 @@ def _other_words(words: Sequence[Word], notes: Notes) -> None:
             _misspelled(word, notes)
 
 
+def _cma(words: Sequence[Word], notes: Notes, context: Context) -> None:
+    """hugetlb_cma= that the kernel cannot read, and hugetlb_cma_only= without it."""
+    own = [word for word in words if word.name == "hugetlb_cma" and word.value]
+    if context.kernel is not None and context.kernel < (5, 16):
+        for word in own:
+            if ":" in (word.value or ""):
+                notes.problem(
+                    rules.CMA_NODES_BEFORE_516,
+                    word.start,
+                    word.text,
+                    f"{word.text}: this kernel does not read sizes per NUMA node, and sets up no CMA area.",
+                    "Write the size of all NUMA nodes together, such as hugetlb_cma=8G.",
+                )
+    for word in words:
+        if word.name == "hugetlb_cma_only" and not own:
+            notes.problem(
+                rules.CMA_ONLY_ALONE,
+                word.start,
+                word.text,
+                f"{word.text} does nothing, because there is no hugetlb_cma=.",
+                "Write hugetlb_cma=SIZE beside it, or leave it out.",
+            )
+
+
+def _thp_twice(words: Sequence[Word], notes: Notes) -> None:
+    for earlier, word in pairwise(word for word in words if word.name == "transparent_hugepage"):
+        if earlier.value != word.value:
+            notes.problem(
+                rules.THP_TWICE,
+                word.start,
+                word.text,
+                f"{word.text} replaces {earlier.text}.",
+                "Keep one of them.",
+            )
+
+
 def _misspelled(word: Word, notes: Notes) -> None:
+    name = word.name.lower()
     if word.name in _KNOWN or "." in word.name or "/" in word.name:
         return
-    looks_like = "hugepage" in word.name or "hugetlb" in word.name or "huge_page" in word.name
+    looks_like = "hugepage" in name or "hugetlb" in name or "huge_page" in name
     if not looks_like:
         return
     sizes = ("hugepagesize", "huge_pagesz", "hugepage_size", "hugepagessz", "hugepagesizes")
     near = (
-        "hugepagesz"
-        if word.name in sizes
+        name
+        if name in _KNOWN
+        else "hugepagesz"
+        if name in sizes
         else "default_hugepagesz"
-        if word.name.startswith("default")
+        if name.startswith("default")
         else "hugepages"
-        if word.name in {"nr_hugepages", "hugepage", "huge_pages", "num_hugepages"}
-        else next(iter(difflib.get_close_matches(word.name, _KNOWN, n=1, cutoff=0.7)), None)
+        if name in {"nr_hugepages", "hugepage", "huge_pages", "num_hugepages"}
+        else next(iter(difflib.get_close_matches(name, _KNOWN, n=1, cutoff=0.7)), None)
     )
     edits = () if near is None else (Edit(word.start, word.end, f"{near}={word.value or ''}"),)
     notes.problem(

@@ -129,3 +129,18 @@ REPLACED: Final = attention(
     "A later assignment to the same variable replaces the earlier one.",
     "GRUB manual, Simple configuration: the file is a shell script",
 )
+CMA_NODES_BEFORE_516: Final = wrong(
+    "cmdline-cma-nodes-need-5.16",
+    "hugetlb_cma= takes sizes per NUMA node since Linux 5.16; older kernels read one size and stop at the first colon.",
+    "mm/hugetlb.c (5.15) cmdline_parse_hugetlb_cma(): memparse()",
+)
+CMA_ONLY_ALONE: Final = attention(
+    "cmdline-cma-only-alone",
+    "hugetlb_cma_only= acts only with hugetlb_cma=.",
+    "Documentation/admin-guide/kernel-parameters.txt hugetlb_cma_only=",
+)
+THP_TWICE: Final = attention(
+    "cmdline-thp-twice",
+    "The last transparent_hugepage= wins.",
+    "mm/huge_memory.c setup_transparent_hugepage()",
+)

@@ -155,13 +155,14 @@ def _policies(body: Tree, notes: Notes) -> bool:
         text = None if tree is None else tree.text
         if tree is not None and text not in words:
             near = next((word for word in words if word.lower() == (text or "").lower()), None)
+            near = near or next(iter(difflib.get_close_matches(text or "", words, n=1)), None)
             edits = () if near is None else (Edit(tree.start, tree.end, near),)
             notes.problem(
                 POLICY,
                 tree.start,
                 f"{field}: {text}",
                 f"{field} is none of {', '.join(words)}.",
-                f"Write {near or words[1]}.",
+                f"Write {near}." if near else f"Use one of {', '.join(words)}.",
                 *edits,
             )
     return (body.get_text("memoryManagerPolicy") or "").lower() == "static"

@@ -219,10 +219,8 @@ def _one(name: str, pair: Pair, offset: int, notes: Notes) -> None:
 
 
 def _chunk(last: dict[str, Pair], offset: int, notes: Notes, context: Context) -> None:
-    """Only where the default size is known to be larger than the chunk."""
-    size = context.default_page_bytes
-    if size is None or size <= context.pmd_bytes:
-        return
+    """Chunks that waste a fifth of their pages or more, in pages of the kernel's default size."""
+    size = context.default_page_bytes or context.pmd_bytes
     pair = last.get("innodb_buffer_pool_chunk_size")
     try:
         chunk = parse_mysql_bytes(
@@ -236,7 +234,7 @@ def _chunk(last: dict[str, Pair], offset: int, notes: Notes, context: Context) -
         return
     pool = last.get("innodb_buffer_pool_size")
     at = offset + (pair.key_start if pair is not None else pool.key_start if pool is not None else 0)
-    better = format_mysql_bytes(size // 2**20 * 1000 // 1024 * 2**20)
+    better = format_mysql_bytes(max(size // 2**20 * 1000 // 1024, 128) * 2**20)
     edits = () if pair is None else (Edit(offset + pair.value_start, offset + pair.value_end, better),)
     notes.problem(
         CHUNK,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import Final
 
@@ -32,6 +33,16 @@ COUNT: Final = wrong(
     "nr_hugepages in /sys takes a decimal number of pages.",
     "mm/hugetlb.c nr_hugepages_store(): kstrtoul",
 )
+NODE: Final = wrong(
+    "tmpfiles-node-offline",
+    "A NUMA node that is not online has no directory, so nothing is written.",
+    "Documentation/admin-guide/mm/hugetlbpage.rst",
+)
+THP: Final = wrong(
+    "tmpfiles-thp-value",
+    "A switch of transparent huge pages takes one of the words that the file shows; the kernel refuses others.",
+    "Documentation/admin-guide/mm/transhuge.rst",
+)
 TWICE: Final = wrong("tmpfiles-path-twice", "systemd-tmpfiles ignores a second line for the same path.", _MAN)
 BOTH: Final = attention(
     "tmpfiles-node-and-total",
@@ -41,6 +52,10 @@ BOTH: Final = attention(
 _PATH: Final = re.compile(
     r"/sys/(?:devices/system/node/node(?P<node>\d+)|kernel/mm)/hugepages/(?P<dir>[^/]+)/(?P<file>\w+)$"
 )
+_THP_WORDS: Final = {
+    "/sys/kernel/mm/transparent_hugepage/enabled": ("always", "madvise", "never"),
+    "/sys/kernel/mm/transparent_hugepage/defrag": ("always", "defer", "defer+madvise", "madvise", "never"),
+}
 _SYSCTLS: Final = ("/proc/sys/vm/nr_hugepages", "/proc/sys/vm/nr_overcommit_hugepages")
 _LINE: Final = re.compile(r"^[a-zA-Z][+!\-=~^$]*\s+/\S+", re.M)
 
@@ -102,7 +117,8 @@ def _one(line: Line, fields: list[str], written: tuple[set[str], set[str]], note
     if path in _SYSCTLS:
         _sysctl(line, fields, notes, context)
         return
-    if path.endswith("transparent_hugepage/enabled") or path.startswith("/proc/sys/vm/") or "transparent" in path:
+    if path.startswith("/proc/sys/vm/") or "transparent" in path:
+        _thp(line, fields, notes)
         return
     argument = fields[6] if len(fields) == 7 else None
     if argument is None:
@@ -151,12 +167,40 @@ def _one(line: Line, fields: list[str], written: tuple[set[str], set[str]], note
         )
         return
     node = None if found["node"] is None else int(found["node"])
+    if node is not None and context.numa_nodes is not None and node not in context.numa_nodes:
+        online = ", ".join(str(each) for each in context.numa_nodes)
+        notes.problem(NODE, line.start, path, f"NUMA node {node} is not online.", f"Use one of {online}.")
     (totals if node is None else per_node).add(found["dir"])
     if size is not None and found["file"] == "nr_hugepages":
         pages = int(argument)
         where = "in all NUMA nodes together" if node is None else f"on NUMA node {node}"
         notes.effects.append(f"asks for {counted_pages(pages, size)} ({format_bytes(pages * size)}) {where}")
         notes.facts.append(PoolFact(pages=pages, page_bytes=size, numa_node=node))
+
+
+def _thp(line: Line, fields: list[str], notes: Notes) -> None:
+    """The word for a switch of transparent huge pages."""
+    words = _THP_WORDS.get(fields[1])
+    if words is None:
+        return
+    value = fields[6].strip() if len(fields) == 7 else ""
+    if value in words:
+        notes.effects.append(f"sets {fields[1].rsplit('/', 1)[1]} of transparent huge pages to {value}")
+        return
+    if not value:
+        notes.problem(FIELDS, line.start, fields[1], "The line has no value, so it writes nothing.", "Write a value.")
+        return
+    near = next(iter(difflib.get_close_matches(value, words, n=1)), None)
+    at = line.start + line.text.rindex(value)
+    edits = () if near is None else (Edit(at, at + len(value), near),)
+    notes.problem(
+        THP,
+        line.start,
+        value,
+        f"{value!r} is refused by the kernel.",
+        f"Write {near}." if near else f"Write one of {', '.join(words)}.",
+        *edits,
+    )
 
 
 def _sysctl(line: Line, fields: list[str], notes: Notes, context: Context) -> None:

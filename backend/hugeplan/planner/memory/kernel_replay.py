@@ -148,6 +148,8 @@ class _Kernel:
         self.parsed_valid_hugepagesz = True
         self.parsed_default = size
         if self.default_max:
+            if state.max_huge_pages and state.last is not None:
+                state.last.verdict = Verdict.COUNT_OVERRULED
             state.max_huge_pages, state.node = self.default_max, dict(self.default_node)
             state.last = self.default_step
             if self.default_step is not None:
@@ -207,7 +209,9 @@ class _Kernel:
         if counts.by_node:
             step.pages = sum(counts.by_node.values())
             return None, counts.by_node
-        step.pages = counts.plain  # ``hugepages=`` without a value leaves the count as it is
+        if counts.plain is None:  # ``hugepages=`` without a value leaves the count as it is
+            step.verdict = Verdict.NO_VALUE
+        step.pages = counts.plain
         return counts.plain, None
 
     # --- the end of boot ------------------------------------------------------------------------
@@ -284,7 +288,7 @@ def replay(
         if word.name == "--":
             ended = True
         elif word.name == "hugetlb_cma" and word.value and not ended:
-            kernel.cma_bytes = _cma_bytes(word.value)
+            kernel.cma_bytes = _cma_bytes(word.value, kernel.version)
         elif word.name == "hugetlb_cma_only" and not ended:
             kernel.cma_only = kernel.version >= (6, 15) and word.value in {"1", "y", "Y", "on", "true"}
         elif word.name in HUGETLB_NAMES:
@@ -320,7 +324,10 @@ def _pools(kernel: _Kernel, steps: Sequence[Step]) -> dict[int, dict[int | None,
     return pools
 
 
-def _cma_bytes(value: str) -> int:
+def _cma_bytes(value: str, version: tuple[int, int]) -> int:
+    """Bytes that hugetlb_cma= asks for; sizes per node are read since Linux 5.16, before only the leading size is."""
+    if version < (5, 16):
+        return memparse(value)
     total = 0
     for part in value.split(","):
         _, separator, size = part.partition(":")
