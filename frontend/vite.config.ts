@@ -21,7 +21,10 @@ export default defineConfig({
               name: "libraries",
               tags: ["$initial"],
               test: /node_modules\/(@mantine|@tanstack|clsx|openapi-fetch|react|react-dom|scheduler|use-sync-external-store)\//,
+              priority: 1,
             },
+            // And so is the shell with the first page: fewer files arrive sooner, and one style sheet with them.
+            { name: "app", tags: ["$initial"], test: /\/src\// },
           ],
         },
       },

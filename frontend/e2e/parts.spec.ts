@@ -2,7 +2,7 @@ import type { Page } from "@playwright/test";
 import { expect, signIn, test } from "./fixtures";
 
 /** What every page starts with; without it there is no page that could ask again. */
-const FIRST_FILES = /\/assets\/(index|libraries|rolldown-runtime|jsx-runtime)-/;
+const FIRST_FILES = /\/assets\/(index|app|libraries|rolldown-runtime|jsx-runtime)-/;
 
 /** Drops the first request of each file of `kind`, as a network does that changes under way. Returns what was dropped. */
 async function dropFirst(page: Page, kind: "css" | "js"): Promise<string[]> {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 const DIST = "dist";
 const KIB = 1024;
 const BUDGETS = [
-  { page: "src/pages/overview/overview-page.tsx", name: "first page (overview)", mostKib: 145 },
+  { page: "index.html", name: "first page (overview)", mostKib: 145 },
   { page: "src/pages/planner/planner-page.tsx", name: "planner", mostKib: 300 },
 ];
 
@@ -30,7 +30,7 @@ function filesOf(key, found = new Set()) {
 const html = statSync(join(DIST, "index.html")).size;
 let failed = false;
 for (const { page, name, mostKib } of BUDGETS) {
-  const files = [...new Set([...filesOf("index.html"), ...filesOf(page), "color-scheme.js", "favicon.svg"])];
+  const files = [...new Set([...filesOf("index.html"), ...filesOf(page), "start.js", "favicon.svg"])];
   const bytes = html + files.reduce((sum, file) => sum + wireBytes(file), 0);
   const verdict = bytes <= mostKib * KIB ? "ok" : "over budget";
   process.stdout.write(

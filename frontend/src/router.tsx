@@ -12,6 +12,7 @@ import { asApiError } from "./api/problem";
 import { sessionQuery } from "./api/session";
 import { AppError, AppLayout, AppNotFound } from "./components/shell/app-layout";
 import { PageError } from "./components/shell/page-error";
+import { OverviewPage } from "./pages/overview/overview-page";
 import {
   compareSearch,
   fleetPlanResultSearch,
@@ -56,10 +57,8 @@ const appRoute = createRoute({
 const overviewRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/",
-  component: lazyRouteComponent(
-    () => loadPage(() => import("./pages/overview/overview-page")),
-    "OverviewPage",
-  ),
+  // With the entry: the first page is not a second round of requests, and the other pages use most of its parts.
+  component: OverviewPage,
 });
 
 const nodesRoute = createRoute({

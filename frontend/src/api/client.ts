@@ -1,4 +1,5 @@
 import createClient, { type Middleware } from "openapi-fetch";
+import { fetchOrEarly } from "./early";
 import { networkError, toApiError } from "./problem";
 import type { paths } from "./schema";
 
@@ -22,7 +23,7 @@ const csrf: Middleware = {
 };
 
 /** The one client of the API. `fetch` is looked up at each call, so that tests can replace it. */
-export const client = createClient<paths>({ baseUrl: "", fetch: (request) => globalThis.fetch(request) });
+export const client = createClient<paths>({ baseUrl: "", fetch: fetchOrEarly });
 client.use(csrf);
 
 interface FetchResult<T> {
