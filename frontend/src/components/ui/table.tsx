@@ -15,6 +15,8 @@ interface TableProps extends ComponentPropsWithRef<"table"> {
   striped?: boolean;
   highlightOnHover?: boolean;
   withRowBorders?: boolean;
+  /** On a telephone each row is a block: its name, and beneath it the cells, each with its `label`. */
+  stacks?: boolean;
 }
 
 interface CellStyle {
@@ -36,6 +38,7 @@ function TableRoot({
   striped = false,
   highlightOnHover = false,
   withRowBorders = true,
+  stacks = false,
   className,
   style,
   ...rest
@@ -53,6 +56,7 @@ function TableRoot({
       data-striped={striped || undefined}
       data-hover={highlightOnHover || undefined}
       data-borders={withRowBorders || undefined}
+      data-stacks={stacks || undefined}
       {...rest}
     />
   );
@@ -62,8 +66,13 @@ function Th({ fw, w, style, ...rest }: ComponentPropsWithRef<"th"> & CellStyle) 
   return <th style={{ fontWeight: fw, width: w, ...style }} {...rest} />;
 }
 
-function Td({ fw, w, style, ...rest }: ComponentPropsWithRef<"td"> & CellStyle) {
-  return <td style={{ fontWeight: fw, width: w, ...style }} {...rest} />;
+interface CellLabel {
+  /** The column's name, which stands above the cell where the rows of a table stack. */
+  label?: string;
+}
+
+function Td({ fw, w, style, label, ...rest }: ComponentPropsWithRef<"td"> & CellStyle & CellLabel) {
+  return <td style={{ fontWeight: fw, width: w, ...style }} data-label={label} {...rest} />;
 }
 
 /** A plain table with the pages' spacing and lines. */

@@ -118,7 +118,7 @@ function Matrix({ rows, rowHeader }: { rows: readonly MatrixRow[]; rowHeader: st
   );
   return (
     <TableScroll label="Wins by page size" minWidth={0} maxHeight={420}>
-      <Table verticalSpacing={5} stickyHeader>
+      <Table verticalSpacing={5} stickyHeader stacks>
         <Table.Thead>
           <Table.Tr>
             <Table.Th>{rowHeader}</Table.Th>
@@ -143,7 +143,7 @@ function Matrix({ rows, rowHeader }: { rows: readonly MatrixRow[]; rowHeader: st
                 {row.name}
               </Table.Th>
               {backings.map((backing) => (
-                <Table.Td key={backing} className="hp-num">
+                <Table.Td key={backing} className="hp-num" label={backing === TIE ? "Ties" : backing}>
                   <WinsCell
                     size={row.sizes.find((size) => size.backing === backing)}
                     sizes={row.sizes}
@@ -151,7 +151,9 @@ function Matrix({ rows, rowHeader }: { rows: readonly MatrixRow[]; rowHeader: st
                   />
                 </Table.Td>
               ))}
-              <Table.Td className="hp-num">{formatCount(row.cases)}</Table.Td>
+              <Table.Td className="hp-num" label="Cases">
+                {formatCount(row.cases)}
+              </Table.Td>
             </Table.Tr>
           ))}
         </Table.Tbody>

@@ -23,7 +23,7 @@ export function PoolsCard({ node }: { node: NodeDetail }) {
         <StateText>The report lists no pool. The kernel may be built without huge pages.</StateText>
       ) : (
         <TableScroll label="Pools" minWidth={640}>
-          <Table verticalSpacing={6}>
+          <Table verticalSpacing={6} stacks>
             <Table.Thead>
               <Table.Tr>
                 <Table.Th>Page size</Table.Th>
@@ -48,10 +48,13 @@ export function PoolsCard({ node }: { node: NodeDetail }) {
                   <Table.Th scope="row">
                     <PageSizeBadge pageBytes={row.pageBytes} kind="hugetlb" />
                   </Table.Th>
-                  <Table.Td className="hp-num">{row.numaNode}</Table.Td>
+                  <Table.Td className="hp-num" label="NUMA node">
+                    {row.numaNode}
+                  </Table.Td>
                   {rows[index - 1]?.pageBytes !== row.pageBytes && (
                     <Table.Td
                       className="hp-num"
+                      label="Requested at boot (all NUMA nodes)"
                       rowSpan={rows.filter((other) => other.pageBytes === row.pageBytes).length}
                     >
                       <Known
@@ -63,17 +66,19 @@ export function PoolsCard({ node }: { node: NodeDetail }) {
                       />
                     </Table.Td>
                   )}
-                  <Table.Td className="hp-num">{formatCount(row.allocated)}</Table.Td>
-                  <Table.Td className="hp-num">
+                  <Table.Td className="hp-num" label="Allocated (pages)">
+                    {formatCount(row.allocated)}
+                  </Table.Td>
+                  <Table.Td className="hp-num" label="Used (pages)">
                     <Known value={row.used === null ? null : formatCount(row.used)} />
                   </Table.Td>
-                  <Table.Td className="hp-num">
+                  <Table.Td className="hp-num" label="Free (pages)">
                     <Known value={row.free === null ? null : formatCount(row.free)} />
                   </Table.Td>
-                  <Table.Td className="hp-num">
+                  <Table.Td className="hp-num" label="Surplus (pages)">
                     <Known value={row.surplus === null ? null : formatCount(row.surplus)} />
                   </Table.Td>
-                  <Table.Td className="hp-num">
+                  <Table.Td className="hp-num" label="Size">
                     <Bytes value={row.allocated * row.pageBytes} />
                   </Table.Td>
                 </Table.Tr>
