@@ -62,10 +62,9 @@ async def mark_stale(database: Database, now: datetime) -> int:
             }
             for statement in _OPEN:
                 await session.execute(text(statement), fields)
-            told = f"{name}: {kept.title}"
             events.append(
                 Event(at=now, kind="finding_opened", node_id=node_id, node_name=name, code=CODE, subject=name,
-                      state=kept.state, text=told)
+                      state=kept.state, text=kept.title)
             )  # fmt: skip
         await write_events(session, events)
     return len(rows)

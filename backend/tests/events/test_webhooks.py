@@ -105,7 +105,7 @@ async def test_slack_gets_text(service: Service, admin: httpx.AsyncClient, recei
     for _ in range(2):
         await deliver(service, now=True)
     ((_, sent),) = receiver.kept
-    assert json.loads(sent) == {"text": "db-7: db-7 reported for the first time."}
+    assert json.loads(sent) == {"text": "db-7: Reported for the first time."}
 
 
 async def test_no_transaction_is_open_while_a_receiver_answers(service: Service, admin: httpx.AsyncClient) -> None:

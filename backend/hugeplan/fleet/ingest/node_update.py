@@ -60,7 +60,7 @@ class Node:
         if report is None:
             return
         if self.is_new and not self.events:
-            self._event(incoming.received_at, "node_added", text=f"{report.node_name} reported for the first time.")
+            self._event(incoming.received_at, "node_added", text="Reported for the first time.")
         if run is not None and report.run is not None:
             self._apply_run(run, report.run, incoming.facts)
         if self._is_newest(incoming):
@@ -85,7 +85,7 @@ class Node:
         self.columns |= node_columns(incoming, report, self.labels_set)
         self.columns |= {"findings_wrong": 0, "findings_attention": 0}
         self.state |= {"inventory": report.inventory, "sample": report.sample, "processes": [], "collectors": []}
-        self._event(incoming.received_at, "node_added", text=f"{report.node_name} reported for the first time.")
+        self._event(incoming.received_at, "node_added", text="Reported for the first time.")
 
     def _follow_label(self, incoming: Incoming, plan_id: UUID | None, plans: SavedPlans) -> None:
         """Put the plan in force that a label names, where it is another one."""
@@ -118,7 +118,7 @@ class Node:
         self.state["measured"] = packed(self.measured)
         self.columns["latest_run_id"] = self.measured.latest.run_id if self.measured.latest else None
         self.columns["effective_granule_bytes"] = self.measured.effective_granule_bytes
-        self._event(run.stored_at, "run_added", text=f"A run of tlbbench {run.command} was stored.")
+        self._event(run.stored_at, "run_added", text=f"Results of tlbbench {run.command} were stored.")
 
     def _apply_sample(self, incoming: Incoming, report: Report) -> None:
         self.name, self.sampled_at = report.node_name, incoming.taken_at
@@ -169,12 +169,14 @@ class Node:
         self, at: datetime, kind: str, finding: NodeFinding, state: str | None, previous: str | None
     ) -> None:
         self.findings_changed = True
-        text = f"{finding.subject}: {finding.title}" if state else f"{finding.subject}: no longer: {finding.title}"
+        about = "" if finding.subject == self.name else f"{finding.subject}: "
+        text = f"{about}{finding.title}" if state else f"{about}no longer: {finding.title}"
         self._event(
             at, kind, code=finding.code, subject=finding.subject, state=state, previous_state=previous, text=text
         )
 
     def _event(self, at: datetime, kind: str, **rest: Any) -> None:
+        """An event of this node. Its text is read beside the node's name, so it does not begin with it."""
         self.events.append(Event(at=at, kind=kind, node_id=self.id, node_name=self.name, **rest))
 
 
