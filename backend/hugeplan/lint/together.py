@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -93,14 +93,14 @@ def together(files: Sequence[Sequence[Reading]], context: Context) -> list[list[
         for fact in r.facts
         if isinstance(fact, LimitFact)
     ]
-    pools = [fact for readings in files for r in readings for fact in r.facts if isinstance(fact, PoolFact)]
+    pools = _pool_bytes(files, context)
     if limits:
         for i, readings in enumerate(files):
             for reading in readings:
                 for fact in reading.facts:
                     if isinstance(fact, EngineFact):
                         _engine(i, fact, limits, found, context)
-        _against_pools(limits, pools, found, context)
+        _against_pools(limits, pools, found)
     engines = [f for readings in files for r in readings for f in r.facts if isinstance(f, EngineFact)]
     for i, readings in enumerate(files):
         for reading in readings:
@@ -108,8 +108,29 @@ def together(files: Sequence[Sequence[Reading]], context: Context) -> list[list[
                 if isinstance(fact, MemlockFact):
                     _memlock(i, fact, engines, found)
                 if isinstance(fact, KubeletFact):
-                    _kubelet(i, fact, pools, found, context)
+                    _kubelet(i, fact, sum(pools.values()), found)
     return found
+
+
+def _pool_bytes(files: Sequence[Sequence[Reading]], context: Context) -> dict[int, int]:
+    """Bytes that the files reserve on one node, by page size.
+
+    Files that reserve the same pool are ways to the same count, such as a command line and a unit for run time: the
+    largest counts, not their sum. Counts of different NUMA nodes add up, in one file or in several.
+    """
+    default = context.default_page_bytes or context.pmd_bytes
+    largest: dict[tuple[int, int | None], int] = {}
+    for readings in files:
+        own: dict[tuple[int, int | None], int] = {}
+        for fact in (fact for reading in readings for fact in reading.facts if isinstance(fact, PoolFact)):
+            pool = (fact.page_bytes or default, fact.numa_node)
+            own[pool] = own.get(pool, 0) + fact.pages * pool[0]
+        for pool, count in own.items():
+            largest[pool] = max(largest.get(pool, 0), count)
+    per_node: dict[int, int] = {}
+    for (size, node), count in largest.items():
+        per_node[size] = per_node.get(size, 0) + (0 if node is None else count)
+    return {size: max(count, largest.get((size, None), 0)) for size, count in per_node.items()}
 
 
 def _engine(
@@ -297,19 +318,12 @@ def _page_bytes(fact: EngineFact, limit: LimitFact, context: Context) -> int | N
 
 
 def _against_pools(
-    limits: Sequence[tuple[int, LimitFact]], pools: Sequence[PoolFact], found: list[list[Problem]], context: Context
+    limits: Sequence[tuple[int, LimitFact]], by_size: Mapping[int, int], found: list[list[Problem]]
 ) -> None:
-    default = context.default_page_bytes or context.pmd_bytes
-    by_size: dict[int, int] = {}
-    for pool in pools:
-        size = pool.page_bytes or default
-        by_size[size] = by_size.get(size, 0) + pool.pages * size
     if not by_size:
         return
-    totals: dict[int, int] = {}
     for file, limit in limits:
         for size, count in limit.hugepages:
-            totals[size] = totals.get(size, 0) + count * (limit.replicas if limit.replicas is not None else 1)
             if count > by_size.get(size, 0):
                 found[file].append(
                     Problem(
@@ -321,7 +335,7 @@ def _against_pools(
                         fix=f"Reserve {counted_pages(-(-count // size), size)} or more on the node.",
                     )
                 )
-    for size, total in totals.items():
+    for size, total in _asked_bytes([limit for _, limit in limits]).items():
         if by_size.get(size, 0) < total and not any(p.rule is ABOVE_POOL for problems in found for p in problems):
             file, limit = next((f, item) for f, item in limits if any(s == size for s, _ in item.hugepages))
             found[file].append(
@@ -334,6 +348,29 @@ def _against_pools(
                     fix="Reserve more, or spread the pods over nodes.",
                 )
             )
+
+
+def _asked_bytes(limits: Sequence[LimitFact]) -> dict[int, int]:
+    """Bytes that all pods ask for, by page size.
+
+    Objects of one name and several kinds are ways to run the same database, such as a StatefulSet and an operator's
+    custom resource: the largest, not their sum. A fragment ("the patch") is of some object, so it adds nothing.
+    """
+    by_object: dict[tuple[int, str], dict[str, int]] = {}
+    for limit in limits:
+        kind, _, name = limit.name.partition(",")[0].rpartition(" ")
+        for size, count in limit.hugepages:
+            kinds = by_object.setdefault((size, name), {})
+            kinds[kind] = kinds.get(kind, 0) + count * (limit.replicas if limit.replicas is not None else 1)
+    named: dict[int, int] = {}
+    fragments: dict[int, int] = {}
+    for (size, _), kinds in by_object.items():
+        largest = max(kinds.values())
+        if "the" in kinds:
+            fragments[size] = max(fragments.get(size, 0), largest)
+        else:
+            named[size] = named.get(size, 0) + largest
+    return {size: max(named.get(size, 0), fragments.get(size, 0)) for size in {**named, **fragments}}
 
 
 def _memlock(file: int, fact: MemlockFact, engines: Sequence[EngineFact], found: list[list[Problem]]) -> None:
@@ -361,11 +398,7 @@ def _memlock(file: int, fact: MemlockFact, engines: Sequence[EngineFact], found:
             )
 
 
-def _kubelet(
-    file: int, fact: KubeletFact, pools: Sequence[PoolFact], found: list[list[Problem]], context: Context
-) -> None:
-    default = context.default_page_bytes or context.pmd_bytes
-    pool_bytes = sum(pool.pages * (pool.page_bytes or default) for pool in pools)
+def _kubelet(file: int, fact: KubeletFact, pool_bytes: int, found: list[list[Problem]]) -> None:
     hard = fact.eviction_hard_bytes
     if not pool_bytes or hard is None:
         return

@@ -105,6 +105,16 @@ def test_is_clean_by_the_linter(request_: PlanRequest, artifact: Artifact) -> No
 
 
 @pytest.mark.parametrize("request_", EVERYTHING, ids=NAMES)
+def test_all_files_of_a_plan_together_are_clean_by_the_linter(request_: PlanRequest) -> None:
+    """As ``hugeplan lint BUNDLE`` sees them: each way to the same pool holds all of it, and is counted once."""
+    ids = tuple(numa.id for numa in request_.node.numa)
+    context = Context(numa_nodes=ids, mem_total_bytes=request_.node.mem_total_bytes)
+    files = [a for a in rendered(request_)[1].values() if base_kind(a.kind) not in NOT_LINTED]
+    reports = lint([Source(artifact.filename, artifact.content) for artifact in files], context)
+    assert [(r.source.name, p.rule.id, p.message) for r in reports for p in r.problems] == []
+
+
+@pytest.mark.parametrize("request_", EVERYTHING, ids=NAMES)
 def test_rendering_twice_gives_the_same_bytes(request_: PlanRequest) -> None:
     found = plan(request_)
     assert render(found, request_) == render(plan(request_), request_)
