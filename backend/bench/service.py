@@ -58,7 +58,7 @@ def ingest_figures(postgres: embedded.EmbeddedPostgres, folder: Path) -> Iterato
         yield memory(pid, "ingest")
 
 
-def read_figures(settings: Settings, port: int, token: str) -> Iterator[Figure]:
+def read_figures(settings: Settings, port: int, token: str, server_pid: int) -> Iterator[Figure]:
     """Everything that is read of the fleet."""
     url = settings.psycopg_url()
     machine = uuid.uuid4().hex
@@ -68,7 +68,7 @@ def read_figures(settings: Settings, port: int, token: str) -> Iterator[Figure]:
     yield from reads.lists(port, token)
     yield from reads.node_page(port, token, url)
     yield from reads.previews(port, token, url, recorded)
-    yield from reads.fleet_plan(port, token)
+    yield from reads.fleet_plan(port, token, server_pid)
 
 
 def figures(arguments: argparse.Namespace, postgres: embedded.EmbeddedPostgres, folder: Path) -> Iterator[Figure]:
@@ -89,7 +89,7 @@ def figures(arguments: argparse.Namespace, postgres: embedded.EmbeddedPostgres, 
     (token,) = asyncio.run(world.tokens(settings, Role.PLANNER, [None]))
     with world.service(postgres.url("bench"), folder) as (port, pid):
         if "reads" in wanted:
-            yield from read_figures(settings, port, token)
+            yield from read_figures(settings, port, token, pid)
             yield memory(pid, "reads")
         if "strangers" in wanted:
             yield beside_strangers(port, token)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import statistics
 import time
 import urllib.request
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -201,8 +203,22 @@ def previews(port: int, token: str, database_url: str, recorded: str) -> Iterato
         )  # fmt: skip
 
 
-def fleet_plan(port: int, token: str) -> Iterator[Figure]:
+def wait_for_ready_process(server_pid: int) -> None:
+    """Wait for the process that the service keeps ready for a fleet plan, a minute after its start: it reads a pipe."""
+    children = Path(f"/proc/{server_pid}/task/{server_pid}/children")
+    used: dict[str, int] = {}
+    while True:
+        for child in children.read_text(encoding="ascii").split():
+            fields = Path(f"/proc/{child}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+            before, used[child] = used.get(child), int(fields[11]) + int(fields[12])
+            if before == used[child] > os.sysconf("SC_CLK_TCK") / 2:
+                return  # its modules are read: it uses no more time
+        time.sleep(1.0)
+
+
+def fleet_plan(port: int, token: str, server_pid: int) -> Iterator[Figure]:
     """A fleet plan over every node, from the request to the end of its stream; and how soon another one is ended."""
+    wait_for_ready_process(server_pid)
     scenario = {"databases": [DATABASE]}
     begun = time.perf_counter()
     job = get_json(port, token, "/fleet/plan", {"scenario": scenario})
