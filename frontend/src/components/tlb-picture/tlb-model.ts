@@ -11,7 +11,7 @@ export interface TlbBox {
   width: number | null;
   /** What all entries together cover: entries times what one of them covers here, which is less than a fractured page. */
   reachBytes: number | null;
-  /** What one entry covers; null where the size is fractured and nobody knows how finely. */
+  /** What one entry covers; null where the size, or a smaller one, is fractured and nobody knows how finely. */
   granuleBytes: number | null;
   source: Source;
   penalty: Penalty | null;
@@ -97,7 +97,12 @@ export function tlbPicture(input: {
   const fractured = input.granules.filter(isFractured);
   const granuleOf = (pageBytes: number) => {
     const found = fractured.find((granule) => granule.page_bytes === pageBytes);
-    return found ? found.granule_bytes : pageBytes;
+    if (found) return found.granule_bytes;
+    // Where the host cuts up a smaller page, nobody knows what it does to a larger one until that is measured.
+    const isMeasured = input.granules.some(
+      (granule) => granule.page_bytes === pageBytes && granule.granule_bytes !== null,
+    );
+    return isMeasured || !fractured.some((granule) => granule.page_bytes < pageBytes) ? pageBytes : null;
   };
   const keys = [...new Set(levels.map((level) => `${level.level}:${level.kind}`))].sort();
   const rows = keys.map((key) => {

@@ -99,7 +99,7 @@ function Cell(props: { box: TlbBox | null; isListedWhole: boolean; color: string
         {box.reachBytes === null && box.level.entries !== null && (
           <div className={classes.line}>
             Reach{" "}
-            <Unknown why="The hypervisor backs these pages with smaller ones; how small was not measured." />
+            <Unknown why="The hypervisor backs memory with smaller pages; what one of these entries covers was not measured." />
           </div>
         )}
         {box.reachBytes !== null && (

@@ -97,6 +97,28 @@ describe("a fractured node", () => {
   });
 });
 
+it("claims no reach for a larger size that was not measured where a smaller one is fractured", () => {
+  const granules = [granule(4096, "fractured")];
+  const model = tlbPicture({
+    levels: [...levels, level(1024 * MIB, 64)],
+    granules,
+    penalties: [],
+    disagreements: [],
+  });
+  expect(model.rows[0]?.cells.map((cell) => cell?.reachBytes)).toEqual([8 * MIB, 8 * MIB, null]);
+  expect(plain(tlbMeaning(model, geometry(granules, []), 4096))).toBe(
+    "Random reads over more than 8 MiB miss the L2 TLB with 4K pages, and each miss costs the page walk, whose cost was not measured. How far 1G pages reach here was not measured.",
+  );
+  const measured = [...granules, { ...granule(1024 * MIB, "ok"), page_bytes: 1024 * MIB, backing: "1G" }];
+  const whole = tlbPicture({
+    levels: [...levels, level(1024 * MIB, 64)],
+    granules: measured,
+    penalties: [],
+    disagreements: [],
+  });
+  expect(plain(tlbMeaning(whole, geometry(measured, []), 4096))).toContain("1G pages reach 64 GiB");
+});
+
 it("says how much further a whole page reaches", () => {
   expect(meaning([granule(2 * MIB, "ok")], [])).toBe(
     "Random reads over more than 8 MiB miss the L2 TLB with 4K pages, and each miss costs the page walk, whose cost was not measured. 2M pages reach 4 GiB, 512 times as far.",

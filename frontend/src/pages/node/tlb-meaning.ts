@@ -64,9 +64,16 @@ export function tlbMeaning(
   const cost =
     walk === null ? "the page walk, whose cost was not measured" : `${formatNs(walk)} for the page walk`;
   const first = `Random reads over more than ${formatBytes(base.reachBytes)} miss the L${last.level} TLB with ${pageSizeShort(basePageBytes)} pages, and each miss costs ${cost}.`;
+  const unknown = last.cells.find(
+    (cell) => cell !== null && cell.level.page_bytes > basePageBytes && cell.granuleBytes === null,
+  );
+  const unmeasured = unknown
+    ? ` How far ${pageSizeShort(unknown.level.page_bytes)} pages reach here was not measured.`
+    : "";
   const farthest = boxes.reduce((a, b) => ((b?.reachBytes ?? 0) > (a?.reachBytes ?? 0) ? b : a), base);
   if (!farthest || farthest.reachBytes === null || base.reachBytes === null) return first;
-  if (farthest.reachBytes <= base.reachBytes) return `${first} No larger page size reaches further here.`;
+  if (farthest.reachBytes <= base.reachBytes)
+    return unmeasured ? `${first}${unmeasured}` : `${first} No larger page size reaches further here.`;
   const times = Math.round(farthest.reachBytes / base.reachBytes);
-  return `${first} ${pageSizeShort(farthest.level.page_bytes)} pages reach ${formatBytes(farthest.reachBytes)}, ${formatCount(times)} times as far.`;
+  return `${first} ${pageSizeShort(farthest.level.page_bytes)} pages reach ${formatBytes(farthest.reachBytes)}, ${formatCount(times)} times as far.${unmeasured}`;
 }

@@ -15,7 +15,10 @@ export interface NodeColumn {
   sort?: NonNullable<NodesSearch["sort"]>;
   /** Sorted from the largest down first: what a reader looks for in a column of sizes. */
   largestFirst?: boolean;
+  /** Least width. */
   widthRem: number;
+  /** Share of a wide table's width. */
+  widthPercent?: number;
   isNumber?: boolean;
   /** Shown on a telephone too. */
   decisive?: boolean;
@@ -32,14 +35,15 @@ export const NODE_COLUMNS: readonly NodeColumn[] = [
     label: "Problems",
     sort: "findings",
     largestFirst: true,
-    widthRem: 9.5,
+    widthRem: 8.5,
     decisive: true,
     render: (node) => <Problems node={node} />,
   },
   {
     key: "machine_type",
     label: "Machine type",
-    widthRem: 14,
+    widthRem: 10.5,
+    widthPercent: 17,
     render: ({ machine_type: type }) => <Known value={type?.replaceAll(/\((?:R|TM)\)/g, "")} />,
   },
   {
@@ -47,7 +51,7 @@ export const NODE_COLUMNS: readonly NodeColumn[] = [
     label: "Memory",
     sort: "mem_total_bytes",
     largestFirst: true,
-    widthRem: 6,
+    widthRem: 5.5,
     isNumber: true,
     render: (node) => <Bytes value={node.mem_total_bytes} />,
   },
@@ -63,7 +67,7 @@ export const NODE_COLUMNS: readonly NodeColumn[] = [
     key: "pools",
     label: "Pools",
     term: "huge-page-pool",
-    widthRem: 9,
+    widthRem: 8.5,
     render: (node) => <Pools node={node} />,
   },
   {
@@ -82,7 +86,7 @@ export const NODE_COLUMNS: readonly NodeColumn[] = [
     term: "idle",
     sort: "pool_idle_bytes",
     largestFirst: true,
-    widthRem: 6.5,
+    widthRem: 6.25,
     isNumber: true,
     decisive: true,
     render: (node) => <Bytes value={node.pool_idle_bytes} />,
@@ -108,7 +112,7 @@ export const NODE_COLUMNS: readonly NodeColumn[] = [
     key: "plan_state",
     label: "Plan in force",
     term: "plan-in-force",
-    widthRem: 7.5,
+    widthRem: 7,
     render: ({ plan_state: state }) =>
       state ? (
         <StateBadge state={PLAN_LOOKS[state]} text={PLAN_WORDS[state]} />

@@ -11,7 +11,7 @@ import classes from "./node-table.module.css";
 
 const ROW_PX = 40;
 const OVERSCAN_ROWS = 12;
-const NAME_REM = 17;
+const NAME_REM = 18.5;
 
 interface NodeTableProps {
   /** The nodes that have arrived, from the first on. */
@@ -105,7 +105,7 @@ const NAME: HeaderColumn = { label: "Node", sort: "name", decisive: true };
 type HeaderProps = Pick<NodeTableProps, "search" | "onSort"> & { column: HeaderColumn };
 
 function Header({ column, search, onSort }: HeaderProps) {
-  const { label, term, sort, largestFirst, widthRem, isNumber, decisive } = column;
+  const { label, term, sort, largestFirst, widthRem, widthPercent, isNumber, decisive } = column;
   const isSorted = sort !== undefined && (search.sort ?? "name") === sort;
   const direction = search.down ? "descending" : "ascending";
   return (
@@ -116,7 +116,7 @@ function Header({ column, search, onSort }: HeaderProps) {
       data-column={sort}
       // A reader hears the column's name with each cell, without the help beside it.
       aria-label={sort && term ? label : undefined}
-      style={widthRem ? { width: `${widthRem}rem` } : undefined}
+      style={widthRem ? { width: widthPercent ? `${widthPercent}%` : `${widthRem}rem` } : undefined}
       aria-sort={isSorted ? direction : undefined}
     >
       {sort ? (
