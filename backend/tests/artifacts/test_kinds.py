@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -377,27 +378,24 @@ class TestRealPrograms:
         assert done.returncode == 0, done.stderr[-2000:]
         assert re.search(r"^large-pages\s+TRUE$", done.stdout, re.M)
 
-    def test_postgres_takes_the_settings(self, tmp_path: Path) -> None:
+    def test_postgres_takes_the_settings(self) -> None:
         binaries = programs_dir()
         if not (binaries / "postgres").exists():
             pytest.skip("the embedded PostgreSQL's programs are not where its wheel puts them")
         found, files = rendered(request_of("postgresql"))
-        data = tmp_path / "data"
-        data.mkdir()
-        (data / "PG_VERSION").write_text(run(str(binaries / "postgres"), "--version").stdout.split()[-1].split(".")[0])
-        (data / "postgresql.conf").write_text(
-            "shared_buffers = 4GB\nmax_connections = 100\n" + files["postgresql_conf"].content
-        )
-        data.chmod(0o700)
-        # root may not run postgres, so the folder is given to nobody and the program is run as them.
-        prefix: list[str] = []
-        if os.geteuid() == 0:
-            for path in (tmp_path, *tmp_path.parents):
-                if str(path).startswith("/tmp/pytest"):  # noqa: S108 - pytest's own folder
-                    path.chmod(0o755)
-            run("chown", "-R", "nobody", str(data))
-            prefix = [needs("setpriv"), "--reuid=nobody", "--clear-groups"]
-        done = run(*prefix, str(binaries / "postgres"), "-D", str(data), "-C", "huge_pages")
+        # Not below tmp_path: each pytest that starts closes that folder to other users, and root may not run postgres.
+        with tempfile.TemporaryDirectory(prefix="hugeplan-conf-") as folder:
+            data = Path(folder)
+            version = run(str(binaries / "postgres"), "--version").stdout.split()[-1].split(".")[0]
+            (data / "PG_VERSION").write_text(version)
+            (data / "postgresql.conf").write_text(
+                "shared_buffers = 4GB\nmax_connections = 100\n" + files["postgresql_conf"].content
+            )
+            prefix: list[str] = []
+            if os.geteuid() == 0:
+                run("chown", "-R", "nobody", str(data))
+                prefix = [needs("setpriv"), "--reuid=nobody", "--clear-groups"]
+            done = run(*prefix, str(binaries / "postgres"), "-D", str(data), "-C", "huge_pages")
         assert done.stdout.strip() == "on", done.stderr
         assert found.instances[0].page_bytes is not None
 
