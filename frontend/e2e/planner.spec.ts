@@ -284,6 +284,10 @@ test.describe("the planner", () => {
     await page.emulateMedia({ media: "print" });
     await expect(page.getByText("Signature")).toBeVisible();
     await expect(page.getByRole("textbox", { name: "shared_buffers" })).toBeHidden();
+    // On a paper as wide and high as A4 within its margins, nothing that is signed is cut.
+    await page.setViewportSize({ width: 703, height: 1032 });
+    for (const text of ["Inputs", "Signature"])
+      await expect(page.getByText(text, { exact: true })).toBeInViewport({ ratio: 1 });
   });
 
   test("takes pods from kubectl as workloads", async ({ signedIn: page, fleet }) => {

@@ -13,7 +13,7 @@ import { OutOfDate } from "./out-of-date";
 import { fits } from "./plan-state";
 import classes from "./print-sheet.module.css";
 
-const MOST_FINDINGS = 6;
+const MOST_FINDINGS = 4;
 const MOST_INPUTS = 8;
 
 interface PrintSheetProps {
@@ -78,13 +78,15 @@ export function PrintSheet({ shown, input, title, version, node }: PrintSheetPro
           </tr>
         </tbody>
       </table>
-      <h2>Memory before and after</h2>
-      <MemoryMap bars={ledgerBars(plan, bars)} names={{ ghost: "Planned", real: "Now" }} legend="line" />
+      <section className={classes.before}>
+        <h2>Memory before and after</h2>
+        <MemoryMap bars={ledgerBars(plan, bars)} names={{ ghost: "Planned", real: "Now" }} legend="line" />
+      </section>
       <h2>Open findings: {open.length}</h2>
       <ul>
         {open.slice(0, MOST_FINDINGS).map((finding) => (
           <li key={`${finding.code}:${finding.subject}`}>
-            <strong>{finding.state}</strong>: {finding.title} {finding.fix}
+            <strong>{finding.state}</strong>: {finding.title}. {finding.fix}
           </li>
         ))}
         {open.length > MOST_FINDINGS && <li>and {open.length - MOST_FINDINGS} more in the dashboard</li>}
