@@ -30,7 +30,7 @@ export function winsTitle({ cases, runs, sizes }: Pick<PageSizeWins, "cases" | "
   const mean =
     best.mean_delta_percent === null
       ? ""
-      : `; its mean time against base pages is ${formatPercentChange(best.mean_delta_percent / 100)}`;
+      : `; ${best.backing === "THP" ? "its" : "their"} mean time against base pages is ${formatPercentChange(best.mean_delta_percent / 100)}`;
   return `${best.backing === "THP" ? "THP wins" : `${best.backing} pages win`} ${formatShare(best.share)} ${over}${mean}.`;
 }
 

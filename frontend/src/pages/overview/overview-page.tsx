@@ -112,7 +112,7 @@ function Synthetic({ count, isApart }: { count: number; isApart: boolean }) {
           <TextLink to="/nodes" search={{ synthetic: true }}>
             {words}
           </TextLink>{" "}
-          are not counted.
+          {count === 1 ? "is" : "are"} not counted.
         </>
       ) : (
         "All of them are synthetic: they describe no real machine."
