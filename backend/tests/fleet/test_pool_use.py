@@ -18,6 +18,7 @@ PAGES = 16_384
 def states(used_pages: int) -> dict[str, str]:
     """States of the findings about the 2M pool, by code."""
     document = copy.deepcopy(EXAMPLE)
+    document["sample"]["global_pools"] = []
     for pool in document["sample"]["pools"]:
         if pool["page_bytes"] == 2 * 1024**2:
             pool |= {"nr_hugepages": PAGES, "free_hugepages": PAGES - used_pages, "resv_hugepages": 0}
