@@ -112,6 +112,36 @@ test.describe("states", () => {
     await alert.getByRole("button", { name: "Try again" }).click();
     await expect(page.getByRole("row")).toHaveCount(3);
   });
+
+  test("a server error in the background is said, and what was loaded stays", async ({
+    signedIn: page,
+    fleet,
+    watch,
+  }) => {
+    watch.expectErrors(/503/);
+    await page.goto(`${fleet.server.url}/nodes`);
+    await expect(page.getByRole("row")).toHaveCount(3);
+    await page.route("**/api/v1/nodes?*", (route) =>
+      route.fulfill({
+        status: 503,
+        contentType: "application/problem+json",
+        body: '{"title":"Busy","status":503}',
+      }),
+    );
+    const menu = page.getByRole("navigation", { name: "Main" });
+    // What was loaded counts as fresh for some seconds; only then is the server asked again.
+    await expect(async () => {
+      await menu.getByRole("link", { name: "Overview" }).click();
+      await menu.getByRole("link", { name: "Nodes" }).click();
+      await expect(page.getByRole("alert")).toContainText("What is shown was loaded before", {
+        timeout: 2000,
+      });
+    }).toPass();
+    await expect(page.getByRole("row")).toHaveCount(3);
+    await page.unroute("**/api/v1/nodes?*");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await expect(page.getByRole("alert")).toHaveCount(0);
+  });
 });
 
 test.describe("access", () => {

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
 from hugeplan.access.dependencies import Viewer
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.dependencies import Reads
+from hugeplan.api.json_response import json_response
 from hugeplan.benchmarks import service
 from hugeplan.benchmarks.schemas import RunComparison, RunDetail
 
@@ -26,7 +27,7 @@ async def runs_compare(
     return await service.compare_runs(session, run)
 
 
-@router.get("/{run_id}")
-async def runs_get(_: Viewer, session: Reads, run_id: UUID) -> RunDetail:
+@router.get("/{run_id}", response_model=RunDetail)
+async def runs_get(_: Viewer, session: Reads, run_id: UUID) -> Response:
     """A run with everything it measured."""
-    return await service.get_run(session, run_id)
+    return json_response(await service.get_run(session, run_id))

@@ -173,9 +173,10 @@ async def list_samples(
     end: datetime | None,
     after: tuple[datetime, UUID] | None,
     limit: int,
-) -> Sequence[SampleRow]:
-    """Samples of a node, newest first, within [start, end)."""
-    statement = select(SampleRow).where(SampleRow.node_id == node_id)
+) -> Sequence[Row[datetime, UUID, dict[str, Any], list[dict[str, Any]]]]:
+    """Samples of a node, newest first, within [start, end): when they were taken, their report, memory and pools."""
+    statement = select(SampleRow.taken_at, SampleRow.report_id, SampleRow.memory, SampleRow.pools)
+    statement = statement.where(SampleRow.node_id == node_id)
     statement = statement.order_by(SampleRow.taken_at.desc(), SampleRow.report_id.desc()).limit(limit)
     if start is not None:
         statement = statement.where(SampleRow.taken_at >= start)
@@ -185,7 +186,7 @@ async def list_samples(
         # The plain bound lets PostgreSQL skip partitions, which it cannot do for a row comparison.
         statement = statement.where(SampleRow.taken_at <= after[0])
         statement = statement.where(tuple_(SampleRow.taken_at, SampleRow.report_id) < after)
-    return (await session.scalars(statement)).all()
+    return (await session.execute(statement)).all()
 
 
 async def good_runs(session: ReadSession, node_id: UUID) -> Sequence[RunRow]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -88,6 +88,9 @@ def summary_values(row: NodeRow | Row[Any], now: datetime) -> dict[str, Any]:
     }
 
 
+_LINE: Final = tuple(name for name in NodeSummary.model_fields if name != "stale")
+
+
 async def list_nodes(
     session: ReadSession,
     selector: NodeSelector,
@@ -98,18 +101,50 @@ async def list_nodes(
     cursor: str | None,
 ) -> Page[NodeSummary]:
     """Nodes that a selector selects."""
+    rows, next_cursor = await _listed(session, selector, sort=sort, descending=descending, limit=limit, cursor=cursor)
+    now = datetime.now(UTC)
+    return Page(items=[NodeSummary.model_validate(summary_values(row, now)) for row in rows], next_cursor=next_cursor)
+
+
+async def list_nodes_json(
+    session: ReadSession,
+    selector: NodeSelector,
+    *,
+    sort: NodeSort,
+    descending: bool,
+    limit: int,
+    cursor: str | None,
+) -> bytes:
+    """What ``list_nodes`` gives, as JSON. Columns become JSON as they are: a model per line was most of the time."""
+    rows, next_cursor = await _listed(session, selector, sort=sort, descending=descending, limit=limit, cursor=cursor)
+    stale_before = datetime.now(UTC) - STALE_AFTER
+    items: list[dict[str, Any]] = []
+    for row in rows:
+        line: dict[str, Any] = dict(zip(_LINE, row, strict=False))  # the last column is what they are sorted by
+        line["stale"] = line["last_report_at"] < stale_before
+        items.append(line)
+    return msgspec.json.encode({"items": items, "next_cursor": next_cursor})
+
+
+async def _listed(
+    session: ReadSession,
+    selector: NodeSelector,
+    *,
+    sort: NodeSort,
+    descending: bool,
+    limit: int,
+    cursor: str | None,
+) -> tuple[Sequence[Row[Any]], str | None]:
+    """The rows of a page, and the cursor of the next one."""
     after = decode_cursor(cursor, SORT_READERS.get(sort, int), UUID)
     rows = await repository.list_nodes(
         session, selector, sort=sort, descending=descending, after=after, limit=limit + 1
     )
-    now = datetime.now(UTC)
-    next_cursor = None
-    if len(rows) > limit:
-        last = rows[limit - 1]
-        value = last.sorted_by
-        next_cursor = encode_cursor(value.isoformat() if isinstance(value, datetime) else str(value), str(last.id))
-    items = [NodeSummary.model_validate(summary_values(row, now)) for row in rows[:limit]]
-    return Page(items=items, next_cursor=next_cursor)
+    if len(rows) <= limit:
+        return rows, None
+    last = rows[limit - 1]
+    value = last.sorted_by
+    return rows[:limit], encode_cursor(value.isoformat() if isinstance(value, datetime) else str(value), str(last.id))
 
 
 async def count_nodes(session: ReadSession, selector: NodeSelector) -> int:

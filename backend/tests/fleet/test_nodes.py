@@ -13,10 +13,12 @@ from support.reports import GIB, MIB, curve, report, run
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
+from hugeplan.api.pagination import Page
 from hugeplan.benchmarks.scatter import beside_backing, loses_from_lines
 from hugeplan.documents.decoding import convert
 from hugeplan.documents.tlbbench import Scatter
 from hugeplan.fleet.reparse import reparse
+from hugeplan.fleet.schemas import NodeSummary
 
 NODES = "/api/v1/nodes"
 
@@ -83,6 +85,15 @@ class TestList:
             "plan_state": None,
             "stale": False,
         }
+
+    async def test_an_answer_has_the_form_of_its_model(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        """Lines go out as the database gives them; this holds them against the model, byte by byte."""
+        for number in range(3):
+            inventory = {"labels": {"zone": f"ü{number}"}} if number else {}
+            await post(service, report(machine_id=machine(number), inventory=inventory, run=run() if number else None))
+        for query in ({}, {"limit": 2, "sort": "last_report_at", "descending": True}):
+            answer = await viewer.get(NODES, params=query)
+            assert Page[NodeSummary].model_validate_json(answer.content, strict=True).model_dump_json() == answer.text
 
     async def test_pages_neither_repeat_nor_lose_nodes_of_equal_names(
         self, service: Service, viewer: httpx.AsyncClient
