@@ -119,7 +119,7 @@ class TestInternalErrors:
     @pytest.mark.parametrize(
         "case",
         [
-            ("/api/v1/nodes", "hugeplan.fleet.service.list_nodes"),
+            ("/api/v1/nodes", "hugeplan.fleet.service.list_nodes_json"),
             ("/api/v1/reports", "hugeplan.fleet.ingest.writer.ReportWriter.store"),
         ],
     )
