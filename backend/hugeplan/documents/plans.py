@@ -20,16 +20,18 @@ SCHEMA_VERSION: Final = 2
 
 def _points_are_scores(document: JsonObject) -> JsonObject:
     """Version 1 named the parts of a candidate's score points."""
-    for instance in document["instances"]:
+    instances: Any = document.get("instances")
+    for instance in instances if isinstance(instances, list) else ():
         _rename(instance, "why_besides_points", "why_besides_score")
-        for choice in filter(None, (instance.get("chosen"), instance.get("runner_up"))):
+        for name in ("chosen", "runner_up") if isinstance(instance, dict) else ():
             for part in ("gain", "memory", "operation"):
-                _rename(choice, f"{part}_points", f"{part}_score")
+                _rename(instance.get(name), f"{part}_points", f"{part}_score")
     return document
 
 
-def _rename(holder: JsonObject, old: str, new: str) -> None:
-    if old in holder:
+def _rename(holder: Any, old: str, new: str) -> None:
+    """Rename a key where there is one. What is no object is refused when the plan is validated, with its place."""
+    if isinstance(holder, dict) and old in holder:
         holder[new] = holder.pop(old)
 
 

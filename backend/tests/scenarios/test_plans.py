@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,6 +15,8 @@ from support.reports import report, run
 from support.service import Service, assert_problem, fields_of
 
 from hugeplan import __version__
+from hugeplan.cli import InputError
+from hugeplan.cli.plan_document import read_plan as read_plan_file
 from hugeplan.documents.plans import SCHEMA_VERSION, dump_plan, read_plan
 from hugeplan.planner.model import Plan
 
@@ -116,6 +120,15 @@ async def test_a_plan_of_version_1_keeps_its_score(planner: httpx.AsyncClient) -
     assert "gain_points" in instance["chosen"], "what is kept stays as it is"
     with pytest.raises(ValueError, match="form 3"):
         read_plan(kept, SCHEMA_VERSION + 1)
+
+
+@pytest.mark.parametrize("instances", [None, 1, "a", [1], ["a"], [[]], [{"chosen": "a"}], {"a": 1}])
+def test_what_is_no_plan_is_refused_in_one_line(instances: Any, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps({"plan": {"instances": instances}}))
+    with pytest.raises(InputError, match="not a plan of this version") as raised:
+        read_plan_file(str(file))
+    assert "\n" not in str(raised.value)
 
 
 class TestScenarioVersions:
