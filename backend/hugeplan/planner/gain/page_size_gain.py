@@ -14,7 +14,15 @@ from dataclasses import dataclass, replace
 from hugeplan.planner.demand import access_profile, engine_named
 from hugeplan.planner.demand.accesses import AccessProfile, accessed_bytes
 from hugeplan.planner.demand.published_bands import band_of
-from hugeplan.planner.gain.translation_saving import Machine, Saving, SavingProblem, l1_miss_ns, savings
+from hugeplan.planner.gain.translation_saving import (
+    NATIVE_BOUND,
+    NESTED_BOUND,
+    Machine,
+    Saving,
+    SavingProblem,
+    l1_miss_ns,
+    savings,
+)
 from hugeplan.planner.gain.walk_cost import Reach, WalkCost, granule_of, table_line_bytes, walk_cost
 from hugeplan.planner.memory.page_tables import page_table_bytes
 from hugeplan.planner.model import (
@@ -35,10 +43,6 @@ from hugeplan.planner.pages import page_label
 
 HIGH_WIDTH_POINTS, MEDIUM_WIDTH_POINTS = 20.0, 60.0
 """Widest range, in points of throughput, that may be called high (plus or minus 10) and medium confidence."""
-
-NATIVE_BOUND, NESTED_BOUND = 2.1, 3.0
-"""Largest speed-up that translation alone can give dependent random reads (sheet section 7)."""
-
 
 SHARED_TABLE_PAGE_BYTES, SHARED_TABLE_ARCHS = 2 * MIB, frozenset({"x86_64", "aarch64", "riscv64"})
 """Huge pages whose tables the kernel shares between processes, one level above base pages of 4K."""

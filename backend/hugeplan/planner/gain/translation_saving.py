@@ -29,8 +29,8 @@ from hugeplan.planner.gain.tlb_misses import (
 from hugeplan.planner.gain.walk_cost import ASSUMED_L1_MISS_NS, Reach, WalkCost
 from hugeplan.planner.model import Range
 
-MOST_OF_AN_OPERATION = 0.67
-"""Largest share of an operation that translation can be: nested walks of dependent random reads (sheet section 7)."""
+NATIVE_BOUND, NESTED_BOUND = 2.1, 3.0
+"""Largest speed-up that translation alone can give dependent random reads (sheet section 7)."""
 
 LARGEST_COMPARED_GAIN = 0.1
 """Largest likely gain beside which one was measured (docs/model-results.md); larger ones may be off in proportion."""
@@ -315,7 +315,7 @@ def _saving(crossing: _Crossing, described: bool) -> Saving:
 def _as_measured(likely_ns: float, profile: AccessProfile) -> tuple[float, float]:
     """Least and most ns that an operation saves if its gain is as far from the likely one as measured gains were."""
     cost_ns = profile.operation_ns.likely
-    gain = cost_ns / (cost_ns - min(likely_ns, MOST_OF_AN_OPERATION * cost_ns))
+    gain = cost_ns / (cost_ns - min(likely_ns, cost_ns * (1.0 - 1.0 / NESTED_BOUND)))
     below, above = (points * max(1.0, (gain - 1.0) / LARGEST_COMPARED_GAIN) for points in profile.differs)
     return cost_ns * (1.0 - 1.0 / (gain - below)), cost_ns * (1.0 - 1.0 / (gain + above))
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hugeplan.planner.demand.accesses import CLIENT_OPERATION_DIFFERS, CLIENT_OPERATION_NS, operation_ns
-from hugeplan.planner.gain.page_size_gain import NESTED_BOUND, gains, shared_table_copies
-from hugeplan.planner.gain.translation_saving import LARGEST_COMPARED_GAIN
+from hugeplan.planner.gain.page_size_gain import gains, shared_table_copies
+from hugeplan.planner.gain.translation_saving import LARGEST_COMPARED_GAIN, NESTED_BOUND
 from hugeplan.planner.memory.page_tables import page_table_bytes
 from hugeplan.planner.model import (
     GIB,
