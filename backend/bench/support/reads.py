@@ -207,13 +207,15 @@ def wait_for_ready_process(server_pid: int) -> None:
     """Wait for the process that the service keeps ready for a fleet plan, a minute after its start: it reads a pipe."""
     children = Path(f"/proc/{server_pid}/task/{server_pid}/children")
     used: dict[str, int] = {}
-    while True:
+    until = time.monotonic() + 180.0
+    while time.monotonic() < until:
         for child in children.read_text(encoding="ascii").split():
             fields = Path(f"/proc/{child}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
             before, used[child] = used.get(child), int(fields[11]) + int(fields[12])
             if before == used[child] > os.sysconf("SC_CLK_TCK") / 2:
                 return  # its modules are read: it uses no more time
         time.sleep(1.0)
+    raise RuntimeError("the service made no process ready within three minutes")
 
 
 def fleet_plan(port: int, token: str, server_pid: int) -> Iterator[Figure]:
