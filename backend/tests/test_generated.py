@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 from conftest import REPOSITORY
-from fastapi import FastAPI
 
 from hugeplan import settings_reference
 from hugeplan.api import openapi, problems_reference
@@ -15,19 +14,15 @@ from hugeplan.main import create_app
 from hugeplan.settings import Settings
 
 
-def _fresh() -> FastAPI:
-    return create_app(Settings())
-
-
 @cache
 def _document() -> dict[str, Any]:
-    """The service's document, made once: it takes a second or two."""
-    return _fresh().openapi()
+    """The service's document, made once: it takes a second or two. Nobody may change it."""
+    return create_app(Settings()).openapi()
 
 
 def test_openapi_document_is_current() -> None:
     committed = (REPOSITORY / "backend" / "openapi.json").read_text(encoding="utf-8")
-    assert committed == openapi.dump(_fresh().openapi), "run: hugeplan openapi --output backend/openapi.json"
+    assert committed == openapi.dump(_document), "run: hugeplan openapi --output backend/openapi.json"
 
 
 def test_settings_reference_is_current() -> None:

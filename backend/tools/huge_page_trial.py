@@ -23,6 +23,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 
 from hugeplan_agent.pool_reservation import ReservationError, reservation
@@ -161,8 +162,7 @@ def run_mariadb(trial: Trial, work: Path) -> list[int]:
 def run_jvm(trial: Trial, work: Path) -> list[int]:
     """A JVM that prints one word and waits."""
     ready = work / "ready"
-    (work / "Trial.java").write_text(JAVA_SOURCE)
-    subprocess.run([Path(trial.program).with_name("javac"), "-d", work, work / "Trial.java"], check=True)
+    (work / "Trial.class").write_bytes(_java_class(trial.program))
     with ready.open("w") as out, (work / "log").open("w") as log:
         command = [trial.program, "-XX:+UseLargePages", *_java_options(trial.settings), "-cp", str(work), "Trial"]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=log, text=True)
@@ -170,6 +170,16 @@ def run_jvm(trial: Trial, work: Path) -> list[int]:
             return measure(process, ready)
         finally:
             _stop(process)
+
+
+@cache
+def _java_class(java: str) -> bytes:
+    """What javac makes of the program, once for all trials."""
+    with tempfile.TemporaryDirectory(prefix="hugeplan-trial-") as made:
+        source = Path(made) / "Trial.java"
+        source.write_text(JAVA_SOURCE)
+        subprocess.run([Path(java).with_name("javac"), "-d", made, source], check=True)
+        return source.with_suffix(".class").read_bytes()
 
 
 def _java_options(settings: dict[str, str]) -> list[str]:

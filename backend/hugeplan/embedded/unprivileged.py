@@ -1,6 +1,6 @@
 """Run a program that ends with its parent, as an ordinary user when started as root, which PostgreSQL refuses.
 
-``python -m hugeplan.embedded.unprivileged UID GID FOLDER PROGRAM ARG...``. UID and GID are those to become; without
+``python unprivileged.py UID GID FOLDER PROGRAM ARG...``. UID and GID are those to become; without
 root they are our own and nothing changes. The parent is the thread that starts this, so it must be one that stays.
 
 The checkout may lie in a folder only root may enter (``/root``). Opening that folder to everyone would be a lasting

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 import yaml
 from artifacts.samples import rendered, request_of
 from conftest import REPOSITORY
+from rig.binaries import NotAvailableError
 from rig.control_plane import ControlPlane
-from rig.fixtures import control_plane  # noqa: F401 - a fixture
 
 from hugeplan.planner.model import GIB
 
@@ -60,18 +61,26 @@ FROM_NOTHING = ("node_feature_rule", "karpenter_node_overlay", "openshift_tuned"
 
 
 @pytest.fixture(scope="module")
-def cluster(control_plane: ControlPlane) -> ControlPlane:  # noqa: F811
-    """The API server with the definitions, and the namespace of OpenShift's Tuned objects."""
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """An API server with the definitions, and the namespace of OpenShift's Tuned objects.
+
+    It ends with this module: idle, it takes a tenth of a core.
+    """
     folder = _SHARED / "crds"
     if not folder.is_dir():
         pytest.skip("no ../shared/crds and HUGEPLAN_SHARED is not set: no published definitions")
-    for path in sorted(folder.glob("*.yaml")):
-        done = kubectl(control_plane, "create", "-f", str(path))
-        assert done.returncode == 0, done.stderr
-    kubectl(control_plane, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-    for namespace in ("openshift-cluster-node-tuning-operator", "hugeplan"):
-        assert kubectl(control_plane, "create", "namespace", namespace).returncode == 0
-    return control_plane
+    try:
+        control_plane = ControlPlane(tmp_path_factory.mktemp("control-plane"))
+    except NotAvailableError as error:
+        pytest.skip(str(error))
+    with control_plane:
+        for path in sorted(folder.glob("*.yaml")):
+            done = kubectl(control_plane, "create", "-f", str(path))
+            assert done.returncode == 0, done.stderr
+        kubectl(control_plane, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        for namespace in ("openshift-cluster-node-tuning-operator", "hugeplan"):
+            assert kubectl(control_plane, "create", "namespace", namespace).returncode == 0
+        yield control_plane
 
 
 def kubectl(cluster: ControlPlane, *words: str, text: str | None = None) -> subprocess.CompletedProcess[str]:

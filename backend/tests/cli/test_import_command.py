@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.test_service_commands import Demo, free_port
-from support.kubernetes_objects import listing, node, postgres
+from support.kubernetes_objects import listing, node
+from support.kubernetes_objects import postgres as postgres_pod
+from support.server import serving
 
+from hugeplan import embedded
 from hugeplan.cli import main
 from hugeplan.planner.model import GIB, MIB
 from hugeplan.scenario_file import load, to_request
@@ -18,7 +19,7 @@ from hugeplan.scenario_file import load, to_request
 CLUSTER = listing(
     node("db-1", pools={"2Mi": "2Gi", "1Gi": "0"}),
     node("app-1"),
-    postgres("pg-0", "db-1", {"shared_buffers": "4GB"}, limits={"memory": "12Gi", "hugepages-2Mi": "2Gi"}),
+    postgres_pod("pg-0", "db-1", {"shared_buffers": "4GB"}, limits={"memory": "12Gi", "hugepages-2Mi": "2Gi"}),
 )
 #: As a spreadsheet writes it: semicolons, and a cell that holds some in quotes.
 TABLE = """\
@@ -35,6 +36,13 @@ def cluster(tmp_path: Path) -> Path:
     path = tmp_path / "cluster.json"
     path.write_text(CLUSTER)
     return path
+
+
+@pytest.fixture
+def imports_url(postgres: embedded.EmbeddedPostgres, template: str) -> str:
+    """The URL of a migrated database."""
+    postgres.ensure_database("imports", template)
+    return postgres.url("imports")
 
 
 class TestFiles:
@@ -160,22 +168,19 @@ class TestService:
     """Into a running service, as its user does it."""
 
     def test_created_then_replaced_and_refused_without_a_token(
-        self, cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+        self, cluster: Path, imports_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        demo = Demo(tmp_path / "state", free_port())
-        try:
-            demo.wait()
+        with serving(imports_url, cluster.parent) as server:
             monkeypatch.delenv("HUGEPLAN_TOKEN", raising=False)
-            assert main(["import", "kubernetes", str(cluster), "--to", demo.url]) == 2
+            assert main(["import", "kubernetes", str(cluster), "--to", server.url]) == 2
             assert "HUGEPLAN_TOKEN is not set" in capsys.readouterr().err
             monkeypatch.setenv("HUGEPLAN_TOKEN", "hp_wrong")
-            assert main(["import", "kubernetes", str(cluster), "--to", demo.url]) == 2
+            assert main(["import", "kubernetes", str(cluster), "--to", server.url]) == 2
             assert "HTTP 401" in capsys.readouterr().err
-            monkeypatch.setenv("HUGEPLAN_TOKEN", demo.token("admin"))
+            assert server.admin_token is not None
+            monkeypatch.setenv("HUGEPLAN_TOKEN", server.admin_token)
             for word in ("created", "replaced"):
-                assert main(["import", "kubernetes", str(cluster), "--to", demo.url]) == 0
+                assert main(["import", "kubernetes", str(cluster), "--to", server.url]) == 0
                 assert capsys.readouterr().out.startswith(f"db-1 (imported): {word}, ")
-        finally:
-            demo.stop(signal.SIGTERM)
-        assert main(["import", "kubernetes", str(cluster), "--to", demo.url]) == 2
+        assert main(["import", "kubernetes", str(cluster), "--to", server.url]) == 2
         assert "Connection refused" in capsys.readouterr().err

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from cli.test_service_commands import Command, hugeplan
 from support.reports import report
-from support.server import serving
+from support.server import Server, serving
 
 from hugeplan import embedded
 
@@ -126,47 +126,58 @@ def test_tokens_are_listed_rotated_and_revoked(hugeplan: Command, database_url: 
 
 
 class TestServing:
-    def test_workers_share_a_port_and_one_that_dies_is_replaced(self, database_url: str, tmp_path: Path) -> None:
-        with serving(database_url, tmp_path, "--workers", "2") as server:
-            headers = {"Authorization": f"Bearer {server.admin_token}"}
-
-            def workers() -> set[int]:
-                found = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
-                return {pid for pid in map(int, found) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()}
-
-            def answers() -> bool:
-                try:
-                    return httpx.get(f"{server.url}/api/v1/nodes", headers=headers, timeout=5).status_code == 200
-                except httpx.HTTPError:
-                    return False
-
-            deadline = time.monotonic() + 60
-            while not (len(workers()) == 2 and answers()):
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
-            before = workers()
-            os.kill(min(before), signal.SIGKILL)
-            while not (len(workers()) == 2 and workers() != before and answers()):
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
-
-    def test_a_request_in_flight_is_finished(self, database_url: str, hugeplan: Command, tmp_path: Path) -> None:
+    def test_first_token_requests_in_flight_and_workers(
+        self, database_url: str, hugeplan: Command, tmp_path: Path
+    ) -> None:
+        """Two servers one after the other on one database: the first makes its administrator's token and shows it."""
         agent = token(hugeplan, database_url, "agent")
-        body = json.dumps(report()).encode()
         with serving(database_url, tmp_path) as server:
-            connection = server.connect()
-            head = (
-                f"POST /api/v1/reports HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {agent}\r\n"
-                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-            )
-            connection.sendall(head.encode() + body[:100])
-            # It has been let in: the server waits for the rest, and has one request in progress.
+            assert server.admin_token is not None
             headers = {"Authorization": f"Bearer {server.admin_token}"}
-            deadline = time.monotonic() + 20
-            while "hugeplan_requests_in_progress 2.0" not in httpx.get(f"{server.url}/metrics", headers=headers).text:
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
-            server.process.send_signal(signal.SIGTERM)
-            threading.Timer(0.5, connection.sendall, [body[100:]]).start()
-            assert connection.recv(12) == b"HTTP/1.1 201"
-            connection.close()
+            assert httpx.get(f"{server.url}/api/v1/tokens", headers=headers).status_code == 200
+            self.a_request_in_flight_is_finished(server, headers, agent)
+        with serving(database_url, tmp_path, "--workers", "2") as server:
+            assert server.admin_token is None
+            self.workers_share_a_port_and_one_that_dies_is_replaced(server, headers)
+
+    @staticmethod
+    def workers_share_a_port_and_one_that_dies_is_replaced(server: Server, headers: dict[str, str]) -> None:
+        def workers() -> set[int]:
+            found = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+            return {pid for pid in map(int, found) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+
+        def answers() -> bool:
+            try:
+                return httpx.get(f"{server.url}/api/v1/nodes", headers=headers, timeout=5).status_code == 200
+            except httpx.HTTPError:
+                return False
+
+        deadline = time.monotonic() + 60
+        while not (len(workers()) == 2 and answers()):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        before = workers()
+        os.kill(min(before), signal.SIGKILL)
+        while not (len(workers()) == 2 and workers() != before and answers()):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    @staticmethod
+    def a_request_in_flight_is_finished(server: Server, headers: dict[str, str], agent: str) -> None:
+        """It ends the server."""
+        body = json.dumps(report()).encode()
+        connection = server.connect()
+        head = (
+            f"POST /api/v1/reports HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {agent}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        connection.sendall(head.encode() + body[:100])
+        # It has been let in: the server waits for the rest, and has one request in progress.
+        deadline = time.monotonic() + 20
+        while "hugeplan_requests_in_progress 2.0" not in httpx.get(f"{server.url}/metrics", headers=headers).text:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        server.process.send_signal(signal.SIGTERM)
+        threading.Timer(0.5, connection.sendall, [body[100:]]).start()
+        assert connection.recv(12) == b"HTTP/1.1 201"
+        connection.close()

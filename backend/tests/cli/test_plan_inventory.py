@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from support.kubernetes_objects import cluster, container, listing, node, pod, postgres
@@ -22,13 +25,32 @@ SMALL = (
 )
 
 
-def plan(text: str | bytes, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """``hugeplan plan -`` in a process of its own, with ``text`` on standard input."""
+class Planned(NamedTuple):
+    """How ``hugeplan plan`` ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def plan(text: str | bytes, *arguments: str) -> Planned:
+    """``hugeplan plan -`` in this process, with ``text`` on standard input."""
     data = text.encode() if isinstance(text, str) else text
-    done = subprocess.run(
-        [sys.executable, "-m", "hugeplan.cli", "plan", "-", *arguments], input=data, capture_output=True, check=False
-    )
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(io.StringIO()) as out,
+        contextlib.redirect_stderr(io.StringIO()) as errors,
+    ):
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        status = main(["plan", "-", *arguments])
+    return Planned(status, out.getvalue(), errors.getvalue())
+
+
+def test_as_a_process_it_reads_its_standard_input() -> None:
+    command = [sys.executable, "-m", "hugeplan.cli", "plan", "-"]
+    text = listing(*SMALL)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == plan(text)
 
 
 def test_the_first_lines_say_what_to_do_and_what_was_read() -> None:

@@ -67,10 +67,11 @@ def free_port() -> int:
 class Demo:
     """A running demo."""
 
-    def __init__(self, state_dir: Path, port: int) -> None:
+    def __init__(self, state_dir: Path, port: int, *options: str) -> None:
         self.state_dir, self.port = state_dir, port
         self.url = f"http://127.0.0.1:{port}"
-        arguments = ["demo", "--state-dir", str(state_dir), "--port", str(port), "--print-login-link"]
+        self.said_last = ""
+        arguments = ["demo", "--state-dir", str(state_dir), "--port", str(port), *options]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "hugeplan.cli", *arguments],
             env={**os.environ, "HUGEPLAN_LOG_LEVEL": "warning"},
@@ -79,13 +80,13 @@ class Demo:
             text=True,
         )
 
-    def wait(self) -> str:
-        """Wait for the line with the login link; everything printed until then."""
+    def wait(self, last_line: str = "ready ") -> str:
+        """Wait for a line; everything printed until then."""
         assert self.process.stdout is not None
         lines = []
         for line in self.process.stdout:
             lines.append(line)
-            if line.startswith("It works once"):
+            if line.startswith(last_line):
                 return "".join(lines)
         raise AssertionError(f"the demo ended: {lines}")
 
@@ -96,7 +97,7 @@ class Demo:
     def stop(self, number: signal.Signals) -> int:
         """Send a signal and wait for the end; the exit status."""
         self.process.send_signal(number)
-        self.process.communicate(timeout=WAIT_SECONDS)
+        self.said_last = self.process.communicate(timeout=WAIT_SECONDS)[0]
         return self.process.returncode
 
 
@@ -122,31 +123,15 @@ def demos() -> Iterator[list[Demo]]:
             demo.stop(signal.SIGTERM)
 
 
-@pytest.fixture(scope="module")
-def ended_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The state folder of a demo that has ended: a first start makes a database and runs every migration."""
-    demo = Demo(tmp_path_factory.mktemp("ended") / "state", free_port())
-    try:
-        demo.wait()
-    finally:
-        demo.stop(signal.SIGTERM)
-    return demo.state_dir
-
-
-@pytest.fixture
-def state(ended_demo: Path, tmp_path: Path) -> Path:
-    """A copy of it, for tests to which a first start is nothing; its files keep their owner."""
-    copy = tmp_path / "state"
-    subprocess.run(["/bin/cp", "--archive", str(ended_demo), str(copy)], check=True)
-    return copy
-
-
 class TestDemo:
-    def test_first_and_second_start(self, tmp_path: Path, demos: list[Demo]) -> None:
+    def test_first_and_second_start_kill_and_hang_up(
+        self, tmp_path: Path, demos: list[Demo], hugeplan: Command
+    ) -> None:
+        """One folder's life. Each start costs seconds of a processor, so its tests are one after the other here."""
         state = tmp_path / "state"
-        first = Demo(state, free_port())
+        first = Demo(state, free_port(), "--print-login-link")
         demos.append(first)
-        printed = first.wait()
+        printed = first.wait("It works once")
         assert f"ready {first.url}" in printed
         assert first.token("admin") not in printed
         secret = printed.partition("/login#token=")[2].split()[0]
@@ -167,30 +152,20 @@ class TestDemo:
         begun = time.monotonic()
         second = Demo(state, free_port())
         demos.append(second)
-        second.wait()
+        assert second.wait("ready ").count("\n") == 1
         seconds, load, cores = time.monotonic() - begun, os.getloadavg()[0], os.cpu_count() or 1
         assert second.token("admin") == first.token("admin")
         admin = {"Authorization": f"Bearer {second.token('admin')}"}
         nodes = httpx.get(f"{second.url}/api/v1/nodes", headers=admin).json()["items"]
         assert [node["name"] for node in nodes] == ["db-7"]
         assert second.stop(signal.SIGTERM) == 0
+        assert second.said_last == ""  # what it prints goes to no terminal, so no login link is shown
         assert postgres_of(state) == []
+
+        self.killed_it_leaves_nothing_running_and_its_data_whole(state, demos, hugeplan)
         if seconds >= 10 and load > 2 * cores:
             pytest.skip(f"the second start took {seconds:.1f} s with {load:.0f} processes waiting for {cores} cores")
         assert seconds < 10
-
-    def test_the_link_is_shown_to_no_file(self, state: Path) -> None:
-        port = free_port()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "hugeplan.cli", "demo", "--state-dir", str(state), "--port", str(port)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("ready ")
-        process.terminate()
-        assert process.communicate(timeout=WAIT_SECONDS)[0] == ""
 
     @pytest.mark.parametrize("folder", ["/", "/tmp"])  # noqa: S108
     def test_a_folder_that_is_not_ours_is_refused(self, folder: str, hugeplan: Command) -> None:
@@ -200,64 +175,47 @@ class TestDemo:
         assert "is not a folder of our own" in done.stderr
         assert Path(folder).stat().st_mode == before
 
-    def test_a_killed_postgresql_is_started_again(self, state: Path, demos: list[Demo]) -> None:
-        demo = Demo(state, free_port())
-        demos.append(demo)
-        demo.wait()
-        pid = int((demo.state_dir / "postgresql/postmaster.pid").read_text().split()[0])
-        admin = {"Authorization": f"Bearer {demo.token('admin')}"}
-        os.kill(pid, signal.SIGKILL)
-        deadline = time.monotonic() + WAIT_SECONDS
-        statuses = set()
-        while True:
-            status = httpx.get(f"{demo.url}/readyz", timeout=30).status_code
-            statuses.add(status)
-            if status == 200 and int((demo.state_dir / "postgresql/postmaster.pid").read_text().split()[0]) != pid:
-                break
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        assert statuses <= {200, 503}
-        assert httpx.get(f"{demo.url}/api/v1/nodes", headers=admin).status_code == 200
-        assert demo.stop(signal.SIGTERM) == 0
-        assert postgres_of(demo.state_dir) == []
-
-    def test_hang_up_stops_everything(self, state: Path, demos: list[Demo]) -> None:
-        demo = Demo(state, free_port())
-        demos.append(demo)
-        demo.wait()
-        assert demo.stop(signal.SIGHUP) == 0
-        assert postgres_of(demo.state_dir) == []
-
-    def test_killed_demo_leaves_nothing_running_and_its_data_whole(self, state: Path, demos: list[Demo]) -> None:
+    @staticmethod
+    def killed_it_leaves_nothing_running_and_its_data_whole(state: Path, demos: list[Demo], hugeplan: Command) -> None:
+        """SIGKILL, then an heir that a second demo does not harm, whose PostgreSQL is killed, and that is hung up."""
         killed = Demo(state, free_port())
         demos.append(killed)
         killed.wait()
         killed.stop(signal.SIGKILL)
         deadline = time.monotonic() + WAIT_SECONDS
-        while postgres_of(killed.state_dir):
+        while postgres_of(state):
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        left = Path((killed.state_dir / "postgresql.socket").read_text().strip())
+        left = Path((state / "postgresql.socket").read_text().strip())
         assert left.exists()
         heir = Demo(state, free_port())
         demos.append(heir)
         heir.wait()
         assert not left.exists()
         assert httpx.get(f"{heir.url}/readyz").status_code == 200
-        assert heir.stop(signal.SIGTERM) == 0
-        assert postgres_of(heir.state_dir) == []
 
-    def test_second_demo_on_one_folder_is_refused_and_harms_nothing(
-        self, state: Path, demos: list[Demo], hugeplan: Command
-    ) -> None:
-        demo = Demo(state, free_port())
-        demos.append(demo)
-        demo.wait()
-        done = hugeplan("demo", "--state-dir", str(demo.state_dir), "--port", str(free_port()))
-        assert done.returncode == 2
-        assert done.stderr.count("\n") == 1
-        assert "another demo uses" in done.stderr
-        assert httpx.get(f"{demo.url}/readyz").status_code == 200
+        refused = hugeplan("demo", "--state-dir", str(state), "--port", str(free_port()))
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+        assert "another demo uses" in refused.stderr
+        assert httpx.get(f"{heir.url}/readyz").status_code == 200
+
+        pid = int((state / "postgresql/postmaster.pid").read_text().split()[0])
+        os.kill(pid, signal.SIGKILL)
+        deadline = time.monotonic() + WAIT_SECONDS
+        statuses = set()
+        while True:
+            status = httpx.get(f"{heir.url}/readyz", timeout=30).status_code
+            statuses.add(status)
+            if status == 200 and int((state / "postgresql/postmaster.pid").read_text().split()[0]) != pid:
+                break
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert statuses <= {200, 503}
+        admin = {"Authorization": f"Bearer {heir.token('admin')}"}
+        nodes = httpx.get(f"{heir.url}/api/v1/nodes", headers=admin).json()["items"]
+        assert [node["name"] for node in nodes] == ["db-7"]
+        assert heir.stop(signal.SIGHUP) == 0
+        assert postgres_of(state) == []
 
     def test_busy_port_is_one_sentence(self, tmp_path: Path, hugeplan: Command) -> None:
         with socket.socket() as busy:
@@ -276,35 +234,6 @@ class TestDemo:
         assert done.returncode == 2
         assert "HUGEPLAN_PORT" in done.stderr
         assert done.stderr.count("\n") == 1
-
-
-class TestServe:
-    def test_first_admin_token_is_shown_once(self, own_database_url: str, hugeplan: Command) -> None:
-        environment = {"HUGEPLAN_DATABASE_URL": own_database_url, "HUGEPLAN_LOG_LEVEL": "warning"}
-        assert hugeplan("migrate", **environment).returncode == 0
-        shown = []
-        for _ in range(2):
-            port = free_port()
-            process = subprocess.Popen(
-                [sys.executable, "-m", "hugeplan.cli", "serve"],
-                env={**os.environ, **environment, "HUGEPLAN_PORT": str(port)},
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            assert process.stdout is not None
-            lines = []
-            for line in process.stdout:
-                lines.append(line)
-                if line.startswith("hugeplan answers"):
-                    break
-            tokens = [line.split()[-1] for line in lines if line.startswith("First admin token")]
-            if tokens:
-                headers = {"Authorization": f"Bearer {tokens[0]}"}
-                assert httpx.get(f"http://127.0.0.1:{port}/api/v1/tokens", headers=headers).status_code == 200
-            shown.append(len(tokens))
-            process.terminate()
-            process.communicate(timeout=WAIT_SECONDS)
-        assert shown == [1, 0]
 
 
 class TestToken:

@@ -6,9 +6,9 @@ over its own API: four synthetic nodes with three reports each, one of them with
 
 from __future__ import annotations
 
-import os
+import contextlib
+import io
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,28 +18,30 @@ import pytest
 from support.server import serving
 
 from hugeplan import embedded
+from hugeplan.cli import main
 
 DUMP = Path(__file__).parent / "data" / "release_before.sql"
 NODES = [f"old-{number}" for number in range(4)]
 
 
-@pytest.fixture
-def upgraded(own_database_url: str) -> str:
+@pytest.fixture(scope="module")
+def upgraded(postgres: embedded.EmbeddedPostgres) -> str:
     """The URL of the previous release's database after `hugeplan migrate`."""
+    postgres.ensure_database("upgraded")
+    url = postgres.url("upgraded")
     psql = [str(embedded.programs_dir() / "psql"), "--quiet", "--no-psqlrc", "-v", "ON_ERROR_STOP=1"]
     with DUMP.open("rb") as dump:
-        subprocess.run([*psql, own_database_url], stdin=dump, stdout=subprocess.DEVNULL, check=True)
-    hugeplan(own_database_url, "migrate")
-    return own_database_url
+        subprocess.run([*psql, url], stdin=dump, stdout=subprocess.DEVNULL, check=True)
+    hugeplan(url, "migrate")
+    return url
 
 
 def hugeplan(url: str, *words: str) -> str:
-    """A command over the database; its output."""
-    environment = {**os.environ, "HUGEPLAN_DATABASE_URL": url}
-    command = [sys.executable, "-m", "hugeplan.cli", *words]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    """A command over the database, in this process; its output."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
+        patch.setenv("HUGEPLAN_DATABASE_URL", url)
+        assert main(words) == 0
+    return said.getvalue()
 
 
 def test_every_node_run_scenario_and_plan_of_the_previous_release_is_read(upgraded: str, tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ PAIRS = 3
 # The bar of 1 ms is not met: the whole process took 1.4 to 1.7 ms on a loaded machine. This is a guard.
 CPU_BAR_SECONDS = 0.003
 P99_BAR = 3.0
+# One client that waits after each answer keeps less than one of two cores busy.
+QUIET_IDLE_SHARE = 0.4
 
 
 @contextlib.contextmanager
@@ -59,6 +61,12 @@ def skip_if_busy(figure: str) -> None:
     load = os.getloadavg()[0]
     if load > 2 * (os.cpu_count() or 1):
         pytest.skip(f"{figure} on a machine where {load:.0f} processes wait: no judgement")
+
+
+def idle_and_all_ticks() -> tuple[int, int]:
+    """Time in which the machine's processors idled so far, and all time, in ticks."""
+    ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return ticks[3] + ticks[4], sum(ticks)
 
 
 def p99(values: list[float]) -> float:
@@ -110,9 +118,13 @@ def test_two_hundred_strangers_leave_a_valid_client_its_time(
 def measure_strangers(server: Server) -> None:
     latencies(server, 1.0)
     before = server.status_bytes("VmHWM")
-    ratios = []
+    ratios: list[float] = []
+    idle_shares: list[float] = []
     for _ in range(PAIRS):
+        before_idle, before_all = idle_and_all_ticks()
         quiet = latencies(server, SECONDS / 2)
+        idle, every = idle_and_all_ticks()
+        idle_shares.append((idle - before_idle) / (every - before_all))
         script = Path(__file__).with_name("strangers.py")
         arguments = [sys.executable, str(script), str(server.port), str(STRANGERS), str(SECONDS + 1)]
         with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=os.environ) as strangers:
@@ -122,10 +134,18 @@ def measure_strangers(server: Server) -> None:
         ratios.append(p99(loaded) / p99(quiet))
         print(
             f"p99 {p99(quiet) * 1000:.1f} ms quiet, {p99(loaded) * 1000:.1f} ms beside {STRANGERS} strangers"
-            f" ({answers} answers, median {statistics.median(loaded) * 1000:.1f} ms), ratio {ratios[-1]:.2f}"
+            f" ({answers} answers, median {statistics.median(loaded) * 1000:.1f} ms), ratio {ratios[-1]:.2f};"
+            f" {idle_shares[-1]:.0%} idle beside the client alone"
         )
+        if sum(ratio < P99_BAR for ratio in ratios) > PAIRS / 2:
+            break  # so is the median, whatever the pairs that are left would say
     print(f"memory at the peak: {(server.status_bytes('VmHWM') - before) / MIB:.1f} MiB more")
-    ratio = statistics.median(ratios)
+    # An even number of pairs is two below the bar: their larger one is judged.
+    ratio = statistics.median_high(ratios)
     if ratio >= P99_BAR:
         skip_if_busy(f"ratio {ratio:.1f}")
+        # One client that thinks leaves most of a quiet machine idle. Whoever took it then also took it from the
+        # server beside the strangers.
+        if min(idle_shares) < QUIET_IDLE_SHARE:
+            pytest.skip(f"ratio {ratio:.1f} on a machine of which others left {min(idle_shares):.0%}: no judgement")
     assert ratio < P99_BAR

@@ -16,13 +16,12 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
+from support.document import committed_document
 from support.reports import report, run
 from support.server import serving
 
 from hugeplan import embedded
 from hugeplan.access.schemas import Role
-from hugeplan.main import create_app
-from hugeplan.settings import Settings
 
 EXAMPLES = int(os.environ.get("HUGEPLAN_FUZZ_EXAMPLES", "4"))
 # They hold the connection open until something happens.
@@ -31,7 +30,7 @@ STREAMS = {"/api/v1/events"}
 
 def operations() -> list[tuple[str, str]]:
     """Method and path of every operation of the document."""
-    paths = create_app(Settings()).openapi()["paths"]
+    paths = committed_document()["paths"]
     return [(method.upper(), path) for path, methods in paths.items() for method in methods if path not in STREAMS]
 
 
@@ -65,6 +64,7 @@ def target(
         agent = {"Authorization": f"Bearer {tokens['agent']}"}
         assert httpx.post(f"{server.url}/api/v1/reports", json=report(run=run()), headers=agent).status_code == 201
         document = httpx.get(f"{server.url}/api/openapi.json", timeout=60).json()
+        assert document == committed_document()
         yield Target(server.url, tokens, schemathesis.openapi.from_dict(document))
 
 

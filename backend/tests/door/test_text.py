@@ -8,12 +8,11 @@ from typing import Any
 
 import httpx
 import pytest
+from support.document import committed_document
 from support.reports import report, run
 from support.service import Service, assert_problem, fields_of
 
 from hugeplan.access.schemas import Role
-from hugeplan.main import create_app
-from hugeplan.settings import Settings
 
 ID = "00000000-0000-4000-8000-000000000001"
 STREAMS = {"/api/v1/events"}
@@ -23,7 +22,7 @@ TEXTS = ("a%00b", "%F0%90%80%80%3D%00", "%01%1b%7f", "%ED%A0%80%ff", "%25_%5C")
 
 def text_parameters() -> dict[str, list[str]]:
     """The names of the query parameters of each safe operation, by path."""
-    paths = create_app(Settings()).openapi()["paths"]
+    paths = committed_document()["paths"]
     found = {
         path: [each["name"] for each in methods.get("get", {}).get("parameters", []) if each["in"] == "query"]
         for path, methods in paths.items()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+import msgspec
 
 GIB = 2**30
 Json = dict[str, Any]
@@ -150,9 +151,9 @@ def postgres(
 
 def listing(*items: Json, kind: str = "List") -> str:
     """What ``kubectl get ... -o json`` prints: indented by four, the kind after the items."""
-    return json.dumps(
-        {"apiVersion": "v1", "items": list(items), "kind": kind, "metadata": {"resourceVersion": ""}}, indent=4
-    )
+    document = {"apiVersion": "v1", "items": items, "kind": kind, "metadata": {"resourceVersion": ""}}
+    # Python's own encoder takes a quarter of a minute to indent a cluster of thirty thousand pods.
+    return msgspec.json.format(msgspec.json.encode(document), indent=4).decode()
 
 
 def cluster(nodes: int, pods: int, databases_per_ten_nodes: int = 5) -> str:

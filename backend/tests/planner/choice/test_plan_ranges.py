@@ -99,15 +99,23 @@ def choices(database: DatabaseInstance) -> list[tuple[DatabaseInstance, int | No
 
 
 @pytest.mark.parametrize("seed", range(16))
-def test_as_good_as_a_grid_by_force(seed: int) -> None:
+def test_as_good_as_a_grid_by_force(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     request = request_of(seed)
     chosen = plan(request)
+    # What a plan lacks is not looked at here, and takes ten times as long as the plan.
+    monkeypatch.setattr("hugeplan.planner.plan.shortfall_of", lambda *_: None)
+    # The best first: the first that holds is the best that holds, and none of the others needs a plan.
+    grid = sorted(
+        itertools.product(*(choices(database) for database in request.databases)),
+        key=lambda combination: worth(request, [size for _, size in combination]),
+        reverse=True,
+    )
     best: float | None = None
-    for combination in itertools.product(*(choices(database) for database in request.databases)):
+    for combination in grid:
         forced = dataclasses.replace(request, databases=tuple(database for database, _ in combination))
         if holds(plan(forced), request):
-            value = worth(request, [size for _, size in combination])
-            best = value if best is None else max(best, value)
+            best = worth(request, [size for _, size in combination])
+            break
     if best is None:
         assert not holds(chosen, request)
         return
