@@ -137,7 +137,8 @@ static void let_sibling_access(void)
 /* Follows the cycle through the simulated TLB. Returns ns per access. */
 static double follow(struct chase *chase, uint64_t accesses)
 {
-    uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    /* A power of two; a division per access would be a quarter of the time. */
+    int page_shift = __builtin_ctzll((unsigned long long)sysconf(_SC_PAGESIZE));
     double ns = 0;
 
     for (uint64_t done = 0; done < accesses; done++) {
@@ -150,7 +151,7 @@ static double follow(struct chase *chase, uint64_t accesses)
             address = (uintptr_t)chase->position;
             chase->position = *(void *const *)chase->position;
         }
-        ns += sim_tlb_access(machine.tlb, address / page_bytes, &machine.rng);
+        ns += sim_tlb_access(machine.tlb, address >> page_shift, &machine.rng);
         let_sibling_access();
     }
     ns = ns / (double)accesses + machine.core->processor.hit_ns + machine.line_ns;

@@ -10,86 +10,161 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WARM_LAPS = 3, TIMED_LAPS = 2 };
+enum { WARM_LAPS = 3, TIMED_LAPS = 2, NRU_WORDS = 2, NRU_WAYS_MAX = 64 * NRU_WORDS };
 
-struct sim_way {
-    uint64_t page; /* 0 = empty */
-    uint64_t used;
+/* Ways are numbered through all sets; links and buckets hold a way's number plus one, 0 = none. */
+struct sim_set {
+    uint64_t referenced[NRU_WORDS]; /* NRU: a bit per way, */
+    uint16_t reference_count;       /* and how many are set */
+    uint16_t filled;
+    uint16_t newest, oldest; /* LRU */
 };
 
 struct sim_cache {
     const struct sim_level *level;
-    unsigned sets, set_bits; /* a power of two: its logarithm, as a division takes longer than the rest of an access */
-    struct sim_way *ways;
-    uint64_t clock;
+    unsigned set_count, set_bits; /* a power of two: its logarithm, as a division takes longer than the other work */
+    struct sim_set *sets;
+    uint64_t *pages; /* of each way */
+    uint16_t *newer, *older;
+    /* Where a page is: a search through 96 ways per access would be most of a test's time. */
+    uint16_t *buckets, *next_in_bucket;
+    unsigned bucket_bits;
 };
 
 static struct sim_cache sim_cache_new(const struct sim_level *level)
 {
-    struct sim_cache cache = {
-        .level = level, .sets = level->entries / level->ways, .ways = calloc(level->entries, sizeof(struct sim_way))};
+    struct sim_cache cache = {.level = level, .set_count = level->entries / level->ways, .bucket_bits = 1};
 
-    while (1u << cache.set_bits < cache.sets)
+    while (1u << cache.set_bits < cache.set_count)
         cache.set_bits++;
-    assert(1u << cache.set_bits == cache.sets);
+    assert(1u << cache.set_bits == cache.set_count);
+    assert(level->entries < UINT16_MAX);
+    assert(level->policy != SIM_NRU || level->ways <= NRU_WAYS_MAX);
+    while (1u << cache.bucket_bits < 2 * level->entries)
+        cache.bucket_bits++;
+    cache.sets = calloc(cache.set_count, sizeof(*cache.sets));
+    cache.pages = calloc(level->entries, sizeof(*cache.pages));
+    cache.newer = calloc(level->entries, sizeof(*cache.newer));
+    cache.older = calloc(level->entries, sizeof(*cache.older));
+    cache.next_in_bucket = calloc(level->entries, sizeof(*cache.next_in_bucket));
+    cache.buckets = calloc((size_t)1 << cache.bucket_bits, sizeof(*cache.buckets));
     return cache;
+}
+
+static void sim_cache_free(struct sim_cache *cache)
+{
+    free(cache->sets);
+    free(cache->pages);
+    free(cache->newer);
+    free(cache->older);
+    free(cache->next_in_bucket);
+    free(cache->buckets);
+}
+
+static void sim_cache_flush(struct sim_cache *cache)
+{
+    memset(cache->sets, 0, cache->set_count * sizeof(*cache->sets));
+    memset(cache->buckets, 0, ((size_t)1 << cache->bucket_bits) * sizeof(*cache->buckets));
 }
 
 static unsigned set_of(const struct sim_cache *cache, uint64_t page)
 {
     uint64_t key = cache->level->hashed ? page ^ (page >> cache->set_bits) ^ (page >> 2 * cache->set_bits) : page;
 
-    return (unsigned)(key & (cache->sets - 1));
+    return (unsigned)(key & (cache->set_count - 1));
 }
 
-static struct sim_way *choose_victim(struct sim_cache *cache, struct sim_way *set, struct rng *rng)
+static uint16_t *bucket_of(const struct sim_cache *cache, uint64_t page)
 {
-    unsigned ways = cache->level->ways;
-    struct sim_way *victim = set;
+    return &cache->buckets[(page * 0x9e3779b97f4a7c15u) >> (64 - cache->bucket_bits)];
+}
 
-    for (unsigned way = 0; way < ways; way++)
-        if (set[way].page == 0)
-            return &set[way];
-    if (cache->level->policy == SIM_RANDOM)
-        return &set[rng_below(rng, ways)];
-    for (unsigned way = 1; way < ways; way++)
-        if (set[way].used < victim->used)
-            victim = &set[way];
+static void forget(struct sim_cache *cache, unsigned way)
+{
+    uint16_t *link = bucket_of(cache, cache->pages[way]);
+
+    while (*link != way + 1)
+        link = &cache->next_in_bucket[*link - 1];
+    *link = cache->next_in_bucket[way];
+}
+
+static void unlink_way(struct sim_cache *cache, struct sim_set *set, unsigned way)
+{
+    uint16_t newer = cache->newer[way], older = cache->older[way];
+
+    *(newer == 0 ? &set->newest : &cache->older[newer - 1]) = older;
+    *(older == 0 ? &set->oldest : &cache->newer[older - 1]) = newer;
+}
+
+static void link_newest(struct sim_cache *cache, struct sim_set *set, unsigned way)
+{
+    cache->newer[way] = 0;
+    cache->older[way] = set->newest;
+    *(set->newest == 0 ? &set->oldest : &cache->newer[set->newest - 1]) = (uint16_t)(way + 1);
+    set->newest = (uint16_t)(way + 1);
+}
+
+/* An empty way, else the one that the policy gives up; it is out of the buckets and of the order of use. */
+static unsigned take_way(struct sim_cache *cache, struct sim_set *set, struct rng *rng)
+{
+    unsigned ways = cache->level->ways, first = (unsigned)(set - cache->sets) * ways, victim;
+
+    if (set->filled < ways)
+        return first + set->filled++;
+    if (cache->level->policy == SIM_RANDOM) {
+        victim = first + (unsigned)rng_below(rng, ways);
+    } else if (cache->level->policy == SIM_NRU) {
+        unsigned word = set->referenced[0] == ~0ull; /* all are never set after an access */
+
+        victim = first + 64 * word + (unsigned)__builtin_ctzll(~set->referenced[word]);
+    } else {
+        victim = set->oldest - 1u;
+        unlink_way(cache, set, victim);
+    }
+    forget(cache, victim);
     return victim;
 }
 
-/* Under NRU `used` is the reference bit: when all are set, all others are cleared. */
-static void mark_used(struct sim_cache *cache, struct sim_way *set, struct sim_way *used)
+/* When all reference bits are set, all others are cleared. */
+static void note_reference(const struct sim_cache *cache, struct sim_set *set, unsigned way)
 {
-    if (cache->level->policy != SIM_NRU) {
-        used->used = ++cache->clock;
+    unsigned number = way - (unsigned)(set - cache->sets) * cache->level->ways;
+    uint64_t bit = 1ull << number % 64;
+
+    if (set->referenced[number / 64] & bit)
         return;
+    if (++set->reference_count == cache->level->ways) {
+        memset(set->referenced, 0, sizeof(set->referenced));
+        set->reference_count = 1;
     }
-    if (used->used == 1)
-        return; /* nothing changes: all are never set after an access */
-    used->used = 1;
-    for (unsigned way = 0; way < cache->level->ways; way++)
-        if (set[way].used == 0)
-            return;
-    for (unsigned way = 0; way < cache->level->ways; way++)
-        set[way].used = &set[way] == used ? 1 : 0;
+    set->referenced[number / 64] |= bit;
 }
 
 static bool sim_access(struct sim_cache *cache, uint64_t page, struct rng *rng)
 {
-    struct sim_way *set = cache->ways + (size_t)set_of(cache, page) * cache->level->ways;
+    struct sim_set *set = &cache->sets[set_of(cache, page)];
+    uint16_t *bucket = bucket_of(cache, page);
+    unsigned found = *bucket, way;
 
-    for (unsigned way = 0; way < cache->level->ways; way++) {
-        if (set[way].page == page) {
-            mark_used(cache, set, &set[way]);
-            return true;
+    while (found != 0 && cache->pages[found - 1] != page)
+        found = cache->next_in_bucket[found - 1];
+    if (found != 0) {
+        way = found - 1;
+        if (cache->level->policy == SIM_LRU && set->newest != found) {
+            unlink_way(cache, set, way);
+            link_newest(cache, set, way);
         }
+    } else {
+        way = take_way(cache, set, rng);
+        cache->pages[way] = page;
+        cache->next_in_bucket[way] = *bucket;
+        *bucket = (uint16_t)(way + 1);
+        if (cache->level->policy == SIM_LRU)
+            link_newest(cache, set, way);
     }
-    struct sim_way *victim = choose_victim(cache, set, rng);
-
-    victim->page = page;
-    mark_used(cache, set, victim);
-    return false;
+    if (cache->level->policy == SIM_NRU)
+        note_reference(cache, set, way);
+    return found != 0;
 }
 
 struct sim_tlb {
@@ -107,15 +182,15 @@ struct sim_tlb *sim_tlb_new(const struct sim_processor *processor)
 
 void sim_tlb_free(struct sim_tlb *tlb)
 {
-    free(tlb->first.ways);
-    free(tlb->second.ways);
+    sim_cache_free(&tlb->first);
+    sim_cache_free(&tlb->second);
     free(tlb);
 }
 
 void sim_tlb_flush(struct sim_tlb *tlb)
 {
-    memset(tlb->first.ways, 0, tlb->first.level->entries * sizeof(struct sim_way));
-    memset(tlb->second.ways, 0, tlb->second.level->entries * sizeof(struct sim_way));
+    sim_cache_flush(&tlb->first);
+    sim_cache_flush(&tlb->second);
 }
 
 double sim_tlb_access(struct sim_tlb *tlb, uint64_t page, struct rng *rng)
