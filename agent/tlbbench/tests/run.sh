@@ -136,7 +136,7 @@ part_native() {
 part_clang() {
     has clang || { skip "clang" "clang is not installed"; return; }
     # shellcheck disable=SC2086 # a list of names
-    build clang "$(dependent_targets)" clang && unit_tests clang "" $dependent
+    build clang "$(dependent_targets)" clang -Ddebug=false && unit_tests clang "" $dependent
 }
 
 part_sanitizers() {
@@ -148,7 +148,8 @@ part_sanitizers() {
         return
     fi
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-    build sanitizers "" "$cc" -Db_sanitize=address,undefined -Db_lundef=false || return
+    # -O1 and line tables: half the time to compile, and a finding still names its line.
+    build sanitizers "" "$cc" -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 -Dc_args=-g1 || return
     unit_tests sanitizers ""
     # shellcheck disable=SC2086 # a list of names
     command_line sanitizers "" $observing
@@ -157,7 +158,7 @@ part_sanitizers() {
 
 part_static() {
     has gcc || { skip "static" "gcc is not installed"; return; }
-    build static "$(dependent_targets)" gcc -Dstatic=true || return
+    build static "$(dependent_targets)" gcc -Dstatic=true -Ddebug=false || return
     # A dynamic program names its interpreter.
     if has readelf && readelf -l "$builds/static/tlbbench" | grep -q INTERP; then
         fail "static the program has an interpreter"
@@ -186,7 +187,7 @@ cpu = '$cpu'
 endian = 'little'
 EOF
     # Static, so that no foreign C library must be found at run time.
-    build "$variant" "$(dependent_targets)" gcc --cross-file "$builds/$variant.ini" -Dstatic=true || return
+    build "$variant" "$(dependent_targets)" gcc --cross-file "$builds/$variant.ini" -Dstatic=true -Ddebug=false || return
     # shellcheck disable=SC2086 # a list of names
     unit_tests "$variant" "$qemu" $dependent
     command_line "$variant" "$qemu" info decode

@@ -131,7 +131,10 @@ def page_tables_as_others_see_them() -> None:
 
 def worker_that_is_killed() -> None:
     """As the kernel does when memory runs out: the measurement fails by name, the others go on."""
-    arguments = ["rows", "--json", "--page-sizes", str(PAGE), "--mode", "processes", "--workers", "4,2"]
+    arguments = [
+        *("rows", "--json", "--page-sizes", str(PAGE), "--mode", "processes", "--workers", "4,2"),
+        *("--row-bytes", "128", "--keys", "uniform"),
+    ]
     with subprocess.Popen([*suite.tlbbench(), *arguments], stdout=subprocess.PIPE, text=True) as process:
         while process.poll() is None:
             children = children_page_tables(process.pid)
@@ -149,7 +152,10 @@ def worker_that_is_killed() -> None:
 
 
 def latency_curves() -> None:
-    made = suite.document("latency", "--max-memory", "256M", "--time-limit", "40")
+    # The other layouts have the document's cases: what is measured here is how the points of two backings hang together.
+    footprints = "64K,512K,4M,16M,64M,128M,256M"
+    asked = ("--page-sizes", f"{PAGE},thp", "--curves", "line_per_page", "--footprints", footprints)
+    made = suite.document("latency", *asked, "--time-limit", "40")
     curves = {curve["name"]: curve for curve in made["latency"]["curves"]}
     base = next(
         curve for curve in curves.values() if curve["backing_kind"] == "base" and curve["layout"] == "line_per_page"
@@ -167,7 +173,8 @@ def latency_curves() -> None:
 
 def pressure_points() -> None:
     """Transparent huge pages need no pool. The numbers depend on the machine; how they hang together does not."""
-    made = suite.document("latency", "--page-sizes", f"{PAGE},thp", "--max-memory", "1G", "--time-limit", "30")
+    asked = ("--page-sizes", f"{PAGE},thp", "--curves", "pressure")
+    made = suite.document("latency", *asked, "--max-memory", "1G", "--time-limit", "30")
     pressure = made["latency"]["pressure"]
     if pressure["status"] in ("skipped", "noisy", "stopped", "thp_not_granted", "memory_limit", "unsupported"):
         raise suite.Skip(f"no pressure here: {pressure['status']}: {pressure['reason']}")
