@@ -37,7 +37,8 @@ MARK = "TEST_RUNNER_MARK"
 # What only one suite may use at a time.
 POOLS = "huge page pools"
 NETWORK = "network interfaces"  # Chromium drops its requests when one comes or goes, as with each container
-SHARED_THINGS = frozenset({POOLS, NETWORK})
+CLUSTER = "programs of a cluster"  # one suite builds them, the other one's tests find them built
+SHARED_THINGS = frozenset({POOLS, NETWORK, CLUSTER})
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ VITEST = (
 PLAYWRIGHT = ("npx", "--no-install", "playwright", "test")
 
 # Suites start in this order, as soon as what they use is free; it keeps all lanes busy to the end. Kubernetes stands
-# before the backend, whose tests on an API server find it built.
+# before the backend, whose tests on an API server find it built. Tests of the backend, the agent and deploy that take
+# pages hold the lock of the pools (hugeplan_agent.pool_reservation) for as long as they need them.
 SUITES = (
     Suite(
         "kubernetes", "deploy", (*PYTEST, "kubernetes/tests"), 900,
@@ -73,12 +75,12 @@ SUITES = (
     ),
     Suite(
         "deploy", "deploy", PYTEST, 1500,
-        "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"),
+        "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"), cores=0.7,
     ),
-    # Its tests with pools hold the lock of the pools themselves; most of its time it waits for agents that wait.
+    # Most of its time it waits for agents that wait.
     Suite("agent", "agent", PYTEST, 1500, "agent/tests", preflight=("cc",), builds=("agent",), cores=0.45),
     Suite(
-        "backend", "backend", PYTEST, 2400, "backend/tests", builds=("agent",), exclusive=frozenset({POOLS}),
+        "backend", "backend", PYTEST, 2400, "backend/tests", builds=("agent",), exclusive=frozenset({CLUSTER}),
         cores=0.85,
     ),
     Suite(

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import run_tests
-from run_tests import NETWORK, POOLS, SUITES, Runner, Suite, judge, next_suite, run_all
+from run_tests import CLUSTER, NETWORK, POOLS, SUITES, Runner, Suite, judge, next_suite, run_all
 
 GOOD_XML = '<testsuite><testcase classname="a" name="b"/></testsuite>'
 SUITE = Suite("x", ".", ("true",), 5, "Makefile")
@@ -210,7 +210,8 @@ raise SystemExit(run_tests.main())
 def test_suites_that_need_pools_or_a_quiet_network_say_so() -> None:
     """Chromium drops requests when a container's interface comes; pools have one writer."""
     uses = {suite.name: suite.exclusive for suite in SUITES}
-    assert {name for name, things in uses.items() if POOLS in things} == {"backend", "kubernetes", "tlbbench"}
+    assert {name for name, things in uses.items() if POOLS in things} == {"kubernetes", "tlbbench"}
+    assert {name for name, things in uses.items() if CLUSTER in things} == {"backend", "kubernetes"}
     assert {name for name, things in uses.items() if NETWORK in things} == {"browser", "kubernetes", "containers"}
 
 
