@@ -11,11 +11,11 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 from setuptools.errors import SetupError
 
-HOUSE = Path(__file__).resolve().parent.parent
+REPOSITORY = Path(__file__).resolve().parent.parent
 #: Folder of the checkout, a file that a whole one has, and what makes it.
 BUNDLED = {
-    "migrations": (HOUSE / "migrations", "env.py", "build from a whole checkout"),
-    "ui": (HOUSE / "frontend" / "dist", "index.html", "run `make frontend` first"),
+    "migrations": (REPOSITORY / "migrations", "env.py", "build from a whole checkout"),
+    "ui": (REPOSITORY / "frontend" / "dist", "index.html", "run `make frontend` first"),
 }
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import yaml
 
-from container_rig import CACHE, HOUSE, POSTGRES, Engine, Project, RigError, find_engine
+from container_rig import CACHE, POSTGRES, REPOSITORY, Engine, Project, RigError, find_engine
 
 # The images of the newest build, and the tree that they were built from.
 BUILT = CACHE / "built.json"
@@ -35,11 +35,11 @@ def clone_into(folder: Path) -> None:
     """The files that git knows, as a fresh clone has them."""
     tracked = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=HOUSE, capture_output=True, check=True,
+        cwd=REPOSITORY, capture_output=True, check=True,
     ).stdout  # fmt: skip
     tree = folder / "tree.tar"
     subprocess.run(
-        ["tar", "--create", "--null", "--files-from=-", "--file", str(tree)], cwd=HOUSE, input=tracked, check=True
+        ["tar", "--create", "--null", "--files-from=-", "--file", str(tree)], cwd=REPOSITORY, input=tracked, check=True
     )
     subprocess.run(["tar", "--extract", "--file", str(tree), "--directory", str(folder)], check=True)
     tree.unlink()
@@ -99,11 +99,11 @@ def tree_checksum() -> str:
     """Of everything that an image is built from."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *SOURCES],
-        cwd=HOUSE, capture_output=True, check=True,
+        cwd=REPOSITORY, capture_output=True, check=True,
     ).stdout  # fmt: skip
     checksum = hashlib.sha256()
     for name in sorted(set(listed.decode().split("\0")) - {""}):
-        path = HOUSE / name
+        path = REPOSITORY / name
         if path.is_file():
             checksum.update(f"{name}\0{path.stat().st_mode & 0o111}\0".encode() + path.read_bytes())
     return checksum.hexdigest()

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-HOUSE = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "hugeplan/containers"
 # A change of a stand-in's contents needs the next number; the others keep theirs, and images built on them are kept.
 STAND_IN_VERSIONS = {"python": 3, "node": 3, "postgres": 4}

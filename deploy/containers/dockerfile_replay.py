@@ -12,9 +12,8 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from container_rig import RigError
+from container_rig import REPOSITORY, RigError
 
-HOUSE = Path(__file__).resolve().parents[2]
 PACKAGES = re.compile(
     r"apt-get update && apt-get install -y --no-install-recommends [a-z0-9. -]+ && rm -rf /var/lib/apt/lists/\*"
 )
@@ -49,18 +48,18 @@ def parse(text: str) -> dict[str, Stage]:
     return stages
 
 
-STAGES = parse((HOUSE / "deploy/Dockerfile").read_text())
+STAGES = parse((REPOSITORY / "deploy/Dockerfile").read_text())
 
 
 def tracked_files() -> list[str]:
     """What a fresh clone holds, which is what an image is built from."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=HOUSE, capture_output=True, text=True, check=False,
+        cwd=REPOSITORY, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if listed.returncode != 0:
         raise RigError("not a git checkout, so the build context cannot be told")
-    return [name for name in listed.stdout.splitlines() if (HOUSE / name).is_file()]
+    return [name for name in listed.stdout.splitlines() if (REPOSITORY / name).is_file()]
 
 
 def copy_context(name: str, target: Path) -> int:
@@ -70,7 +69,7 @@ def copy_context(name: str, target: Path) -> int:
         if file == name or file.startswith(f"{name}/"):
             place = target / file[len(name) :].lstrip("/") if file != name else target
             place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(HOUSE / file, place)
+            shutil.copy2(REPOSITORY / file, place)
             copied += 1
     return copied
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-HOUSE = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 ROUNDS = 7
 
@@ -55,7 +55,9 @@ def processes_figure(name: str, budget_seconds: float, command: Sequence[str]) -
     wall, processor = [], []
     for _ in range(ROUNDS + 1):
         started, used = time.perf_counter(), children_seconds()
-        done = subprocess.run(command, cwd=HOUSE, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
         wall.append(time.perf_counter() - started)
         processor.append(children_seconds() - used)
         if done.returncode:
@@ -76,7 +78,9 @@ def children_seconds() -> float:
 def bench_figures(bench: Path) -> Iterator[Figure]:
     """The figures that a part's own benchmark prints, passed on as they come."""
     missed = False
-    with subprocess.Popen([sys.executable, bench], cwd=HOUSE / "backend", stdout=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(
+        [sys.executable, bench], cwd=REPOSITORY / "backend", stdout=subprocess.PIPE, text=True
+    ) as running:
         for line in running.stdout or ():
             print(line, end="", flush=True)
             found = json.loads(line)
@@ -84,7 +88,7 @@ def bench_figures(bench: Path) -> Iterator[Figure]:
             missed = missed or figure.verdict == "missed"
             yield figure
     if running.returncode != int(missed):  # status 1 says that a budget was missed, and nothing else
-        raise UnmeasuredError(f"{bench.relative_to(HOUSE)}: exit status {running.returncode}")
+        raise UnmeasuredError(f"{bench.relative_to(REPOSITORY)}: exit status {running.returncode}")
 
 
 def figures() -> Iterator[Figure]:
@@ -94,10 +98,10 @@ def figures() -> Iterator[Figure]:
         yield processes_figure("tlbbench info", INFO_BUDGET_SECONDS, ["agent/build/tlbbench", "info", "--json"])
         yield processes_figure("agent sample", AGENT_BUDGET_SECONDS, once)
     yield processes_figure("make setup, nothing changed", SETUP_BUDGET_SECONDS, ["make", "setup"])
-    for bench in sorted((HOUSE / "backend/bench").glob("*.py")):
+    for bench in sorted((REPOSITORY / "backend/bench").glob("*.py")):
         found = list(bench_figures(bench))
         if not found:
-            raise UnmeasuredError(f"{bench.relative_to(HOUSE)}: it printed no figure")
+            raise UnmeasuredError(f"{bench.relative_to(REPOSITORY)}: it printed no figure")
         yield from found
 
 

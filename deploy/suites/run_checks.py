@@ -10,8 +10,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-HOUSE = Path(__file__).resolve().parents[2]
-C_FOLDER = HOUSE / "agent/tlbbench"
+REPOSITORY = Path(__file__).resolve().parents[2]
+C_FOLDER = REPOSITORY / "agent/tlbbench"
 STRICT_BUILD = ("--werror", "-Dwarning_level=3", "--buildtype=debugoptimized")
 
 
@@ -28,13 +28,13 @@ class Check:
 
 def c_sources() -> tuple[str, ...]:
     """The C files that clang-format keeps in shape."""
-    return tuple(str(path.relative_to(HOUSE)) for path in sorted(C_FOLDER.rglob("*.[ch]")))
+    return tuple(str(path.relative_to(REPOSITORY)) for path in sorted(C_FOLDER.rglob("*.[ch]")))
 
 
 def strict_build(compiler: str) -> tuple[str, ...]:
     """A shell command that builds tlbbench from nothing with warnings as errors."""
     folder = f"agent/build-check-{compiler}"
-    setup = " ".join(("meson", "setup", "--wipe" if (HOUSE / folder).exists() else "", *STRICT_BUILD))
+    setup = " ".join(("meson", "setup", "--wipe" if (REPOSITORY / folder).exists() else "", *STRICT_BUILD))
     script = f"CC={compiler} {setup} {folder} agent/tlbbench >/dev/null && ninja -C {folder} --quiet"
     return ("bash", "-c", script)
 
@@ -71,12 +71,12 @@ def checks() -> list[Check]:
 
 def run(check: Check, environment: dict[str, str]) -> str:
     """Run one check; answer ok, FAILED or SKIP with a reason. Its output is shown only when it found something."""
-    if not (HOUSE / check.needs_file).exists():
+    if not (REPOSITORY / check.needs_file).exists():
         return f"FAILED: {check.needs_file} is missing"
     if check.needs_program and shutil.which(check.needs_program, path=environment["PATH"]) is None:
         return f"SKIP: {check.needs_program} is not installed"
     done = subprocess.run(
-        check.command, cwd=HOUSE / check.folder, env=environment, stdin=subprocess.DEVNULL,
+        check.command, cwd=REPOSITORY / check.folder, env=environment, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
     )  # fmt: skip
     if done.returncode == 0:

@@ -29,7 +29,7 @@ from queue import SimpleQueue
 import provision
 from results import SuiteResult, failure, from_junit, from_output, skip
 
-HOUSE = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 KEPT_SETTINGS = ("HUGEPLAN_SHARED", "HUGEPLAN_INSTALL")
 # In the environment of everything that a runner starts: what left its process group is found by it.
 MARK = "TEST_RUNNER_MARK"
@@ -143,12 +143,12 @@ class Runner:
     def run(self, suite: Suite) -> SuiteResult:
         """Build what the suite needs, run it, and count its tests."""
         self.log(suite).unlink(missing_ok=True)
-        if not (HOUSE / suite.needs_file).exists():
+        if not (REPOSITORY / suite.needs_file).exists():
             return failure(f"{suite.needs_file} is missing, so the suite cannot run")
         environment = {**self.environment, MARK: f"{self.environment[MARK]}-{suite.name}"}
         for tool in suite.preflight:
             status, said = self._stream(
-                ("deploy/make/preflight.sh", tool), HOUSE, environment, limit_seconds=1500, log=self.log(suite)
+                ("deploy/make/preflight.sh", tool), REPOSITORY, environment, limit_seconds=1500, log=self.log(suite)
             )
             if status != 0:
                 return skip(said.strip() or f"the preflight of {tool} ended with status {status}")
@@ -168,7 +168,7 @@ class Runner:
         with self._building:
             if target not in self._built:
                 self._built[target], _ = self._stream(
-                    ("make", target), HOUSE, self.environment, limit_seconds=900, log=self.log(suite)
+                    ("make", target), REPOSITORY, self.environment, limit_seconds=900, log=self.log(suite)
                 )
             return self._built[target]
 
@@ -177,7 +177,7 @@ class Runner:
         junit.unlink(missing_ok=True)
         command = tuple(word.replace("{junit}", str(junit)) for word in suite.command)
         status, output = self._stream(
-            command, HOUSE / suite.folder, environment, limit_seconds=suite.limit_seconds, log=self.log(suite)
+            command, REPOSITORY / suite.folder, environment, limit_seconds=suite.limit_seconds, log=self.log(suite)
         )
         end_marked(environment[MARK])
         return judge(suite, status, output, junit)
@@ -388,7 +388,7 @@ def show(runner: Runner, suite: Suite) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the test suites of this repository.")
-    parser.add_argument("--state-dir", type=Path, default=HOUSE / ".state")
+    parser.add_argument("--state-dir", type=Path, default=REPOSITORY / ".state")
     parser.add_argument(
         "--lanes", type=int, choices=range(1, 9), metavar="N", default=min(2, os.cpu_count() or 1),
         help="cores that suites share side by side (1 to 8; default: 2, on one core 1)",

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from hugeplan_agent.cli import parser as agent_parser
 from hugeplan_agent.config import PREFIX, resolve
 
-HOUSE = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 VARIABLE = re.compile(r"\$\{(\w+)(?:(:-|:\?)([^}]*))?\}")
 
 
@@ -34,7 +34,7 @@ def interpolate(text: str, environment: dict[str, str]) -> str:
 
 
 def load(environment: dict[str, str] | None = None) -> dict[str, Any]:
-    loaded = yaml.safe_load(interpolate((HOUSE / "docker-compose.yml").read_text(), environment or {}))
+    loaded = yaml.safe_load(interpolate((REPOSITORY / "docker-compose.yml").read_text(), environment or {}))
     assert isinstance(loaded, dict)
     return loaded
 
@@ -75,7 +75,7 @@ def test_every_service_waits_for_what_it_needs(compose: dict[str, Any]) -> None:
 
 
 def test_a_fresh_clone_starts_without_a_file_and_holds_no_secret(compose: dict[str, Any]) -> None:
-    text = (HOUSE / "docker-compose.yml").read_text()
+    text = (REPOSITORY / "docker-compose.yml").read_text()
     assert ":?" not in text
     for service in compose["services"].values():
         for name, value in service.get("environment", {}).items():
@@ -102,7 +102,7 @@ def test_ports_are_on_loopback(compose: dict[str, Any]) -> None:
 
 
 def test_build_targets_are_stages_of_the_dockerfile(compose: dict[str, Any]) -> None:
-    text = (HOUSE / "deploy/Dockerfile").read_text()
+    text = (REPOSITORY / "deploy/Dockerfile").read_text()
     stages = set(re.findall(r"^FROM \S+ AS (\S+)$", text, re.MULTILINE))
     builds = [service["build"] for service in compose["services"].values() if "build" in service]
     assert {build["target"] for build in builds} == {"server", "agent"}

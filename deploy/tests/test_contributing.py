@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-HOUSE = Path(__file__).resolve().parents[2]
-SCENARIO = HOUSE / "docs/examples/bare-metal-postgresql.yaml"
+REPOSITORY = Path(__file__).resolve().parents[2]
+SCENARIO = REPOSITORY / "docs/examples/bare-metal-postgresql.yaml"
 MAX_LINES = 29
 
 
 def examples() -> dict[str, str]:
     """Title -> diff."""
-    text = (HOUSE / "CONTRIBUTING.md").read_text()
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text()
     return dict(re.findall(r"^### (.+?)\n.*?^```diff\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
 
 
@@ -86,7 +86,7 @@ def test_the_example_applies_and_works(title: str, tmp_path: Path) -> None:
     changed = [line for line in diff.splitlines() if re.match(r"[+-](?![+-]{2} )", line)]
     assert len(changed) <= MAX_LINES
     for part in ("backend/hugeplan", "migrations", "agent/hugeplan_agent", "agent/tlbbench/src"):
-        shutil.copytree(HOUSE / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(REPOSITORY / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
     subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
     applied = subprocess.run(
         ["git", "apply", "-C1", "-"], cwd=tmp_path, input=diff, capture_output=True, text=True, check=False

@@ -21,7 +21,7 @@ import pytest
 
 from hugeplan_agent.pool_reservation import reservation
 
-HOUSE = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 MARK = "HUGEPLAN_TEST_MARK"
 START_SECONDS = 120.0
 SECOND_START_SECONDS = 10.0
@@ -64,13 +64,13 @@ class Demo:
         """Start `make demo` as a shell would: in a process group of its own, standard output into a file."""
         with self.output.open("wb") as output, self.errors.open("wb") as errors:
             return subprocess.Popen(
-                self.words("demo", measure), cwd=HOUSE, env={**self.environment, **more}, start_new_session=True,
+                self.words("demo", measure), cwd=REPOSITORY, env={**self.environment, **more}, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
             )  # fmt: skip
 
     def call(self, target: str, measure: str = "none", **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self.words(target, measure), cwd=HOUSE, env={**self.environment, **more}, stdin=subprocess.DEVNULL,
+            self.words(target, measure), cwd=REPOSITORY, env={**self.environment, **more}, stdin=subprocess.DEVNULL,
             capture_output=True, text=True, check=False, timeout=FIRST_START_SECONDS,
         )  # fmt: skip
 
@@ -244,7 +244,7 @@ def test_closing_the_terminal_ends_everything(demo: Demo) -> None:
     words = demo.words("demo", "none")
     pid, terminal = pty.fork()
     if pid == 0:
-        os.chdir(HOUSE)
+        os.chdir(REPOSITORY)
         os.execvpe(words[0], words, demo.environment)
     said = b""
     while b"/login#token=" not in said:

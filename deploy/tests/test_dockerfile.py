@@ -6,11 +6,12 @@ import re
 
 import pytest
 
-from dockerfile_replay import HOUSE, PACKAGES, STAGES
+from container_rig import REPOSITORY
+from dockerfile_replay import PACKAGES, STAGES
 
 
 def make_targets() -> set[str]:
-    return set(re.findall(r"^([a-z-]+):.*## ", (HOUSE / "Makefile").read_text(), re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):.*## ", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
 
 
 def test_every_run_line_installs_packages_or_calls_make() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-HOUSE = Path(__file__).resolve().parents[2]
-PAGES = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").rglob("*.md")])
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")])
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_links_lead_to_files(page: Path) -> None:
     targets = [target for target in LINK.findall(page.read_text()) if "://" not in target]
     missing = [target for target in targets if not (page.parent / target).exists()]
@@ -20,24 +20,24 @@ def test_links_lead_to_files(page: Path) -> None:
 
 
 def test_every_page_is_in_the_index() -> None:
-    index = (HOUSE / "docs/README.md").read_text()
-    pages = [page.name for page in (HOUSE / "docs").glob("*.md") if page.name != "README.md"]
+    index = (REPOSITORY / "docs/README.md").read_text()
+    pages = [page.name for page in (REPOSITORY / "docs").glob("*.md") if page.name != "README.md"]
     assert [page for page in pages if f"({page})" not in index] == []
 
 
 def test_decisions_are_numbered_without_gaps_or_doubles() -> None:
-    numbers = [int(page.name[:4]) for page in sorted((HOUSE / "docs/adr").glob("*.md"))]
+    numbers = [int(page.name[:4]) for page in sorted((REPOSITORY / "docs/adr").glob("*.md"))]
     assert numbers == list(range(1, len(numbers) + 1))
 
 
 def test_decisions_named_in_the_docs_exist() -> None:
-    known = {page.name[:4] for page in (HOUSE / "docs/adr").glob("*.md")}
+    known = {page.name[:4] for page in (REPOSITORY / "docs/adr").glob("*.md")}
     named = {number for page in PAGES for number in re.findall(r"\bADR[ -](\d{4})\b", page.read_text())}
     assert named <= known
 
 
 def test_make_targets_named_in_the_docs_exist() -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (HOUSE / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
     named = {
         target
         for page in PAGES
@@ -47,8 +47,8 @@ def test_make_targets_named_in_the_docs_exist() -> None:
 
 
 def test_help_lists_every_command_of_the_makefile() -> None:
-    phony = re.findall(r"^\.PHONY: (\S+)", (HOUSE / "Makefile").read_text(), re.MULTILINE)
-    with_help = re.findall(r"^([a-z-]+):.*## ", (HOUSE / "Makefile").read_text(), re.MULTILINE)
+    phony = re.findall(r"^\.PHONY: (\S+)", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+    with_help = re.findall(r"^([a-z-]+):.*## ", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
     assert phony == with_help
 
 
@@ -56,18 +56,18 @@ def _words(page: Path) -> int:
     return len(page.read_text().split())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_lines_wrap_at_120_columns(page: Path) -> None:
     """Rows of tables and pictures cannot be wrapped."""
     lines = page.read_text().splitlines()
     assert [line for line in lines if len(line) > 120 and not line.startswith(("|", "!["))] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_a_page_of_more_than_1500_words_begins_with_a_summary(page: Path) -> None:
     headings = re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
     assert _words(page) <= 1500 or headings[0] == "Summary"
 
 
 def test_the_method_page_explains_in_fewer_than_2000_words() -> None:
-    assert _words(HOUSE / "docs/method.md") < 2000
+    assert _words(REPOSITORY / "docs/method.md") < 2000

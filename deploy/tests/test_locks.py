@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-HOUSE = Path(__file__).resolve().parents[2]
-LOCKS = sorted((HOUSE / "deploy/python").glob("*.txt"))
+REPOSITORY = Path(__file__).resolve().parents[2]
+LOCKS = sorted((REPOSITORY / "deploy/python").glob("*.txt"))
 PIN = re.compile(r"^([a-z0-9.-]+)==([^ ;]+)", re.MULTILINE)
 
 
@@ -23,7 +23,7 @@ def canonical(requirement: str) -> tuple[str, str]:
 def declared() -> dict[str, str]:
     found: dict[str, str] = {}
     for folder in ("backend", "agent"):
-        project = tomllib.loads((HOUSE / folder / "pyproject.toml").read_text())["project"]
+        project = tomllib.loads((REPOSITORY / folder / "pyproject.toml").read_text())["project"]
         optional = project.get("optional-dependencies", {})
         for requirement in (*project["dependencies"], *(line for lines in optional.values() for line in lines)):
             # A marker says where it is installed; the resolver writes it its own way.
@@ -54,7 +54,7 @@ def test_no_lock_names_a_registry(lock: Path) -> None:
 
 
 def test_the_development_lock_is_in_step_with_the_pyproject_files() -> None:
-    pins = dict(PIN.findall((HOUSE / "deploy/python/development.txt").read_text()))
+    pins = dict(PIN.findall((REPOSITORY / "deploy/python/development.txt").read_text()))
     # The two packages of this tree are built here: no index has them.
     others = {name: version for name, version in declared().items() if not name.startswith("hugeplan")}
     stale = {name: version for name, version in others.items() if pins.get(name) != version}
@@ -63,14 +63,14 @@ def test_the_development_lock_is_in_step_with_the_pyproject_files() -> None:
 
 def test_production_pins_are_those_of_development() -> None:
     development, production = (
-        dict(PIN.findall((HOUSE / "deploy/python" / name).read_text()))
+        dict(PIN.findall((REPOSITORY / "deploy/python" / name).read_text()))
         for name in ("development.txt", "production.txt")
     )
     assert production.items() <= development.items()
 
 
 def test_the_npm_lock_is_pinned_and_carries_no_address() -> None:
-    packages = json.loads((HOUSE / "frontend/package-lock.json").read_text())["packages"]
+    packages = json.loads((REPOSITORY / "frontend/package-lock.json").read_text())["packages"]
     installed = {name: entry for name, entry in packages.items() if name}
     assert len(installed) > 100
     assert not [name for name, entry in installed.items() if "resolved" in entry]

@@ -195,7 +195,11 @@ raise SystemExit(run_tests.main())
 """
         command = [sys.executable, "-c", driver, "--state-dir", str(tmp_path), "--lanes", "2"]
         with subprocess.Popen(
-            command, cwd=run_tests.HOUSE / "deploy/suites", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            cwd=run_tests.REPOSITORY / "deploy/suites",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         ) as program:
             files = [tmp_path / "pid.a", tmp_path / "pid.b"]
             until(lambda: all(file.exists() and file.read_text().strip() for file in files), "both suites")

@@ -10,13 +10,13 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
-const HOUSE = fileURLToPath(new URL("../../", import.meta.url));
+const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
 /** Migrations and PostgreSQL take seconds; a machine that is busy with other work takes its time. */
 const START_LIMIT_MS = 150_000;
 
 /** The command of the house: on the PATH (as `make test` has it), else in the house's own environment. */
 function command(name: string): string {
-  const folders = [...(process.env.PATH ?? "").split(delimiter), join(HOUSE, ".venv/bin")];
+  const folders = [...(process.env.PATH ?? "").split(delimiter), join(REPOSITORY, ".venv/bin")];
   const found = folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
   if (!found) throw new Error(`${name} was not found; run make setup first`);
   return found;
@@ -56,7 +56,7 @@ export class HugeplanServer {
       cwd: folder,
       env: {
         ...process.env,
-        HUGEPLAN_UI_DIR: join(HOUSE, "frontend/dist"),
+        HUGEPLAN_UI_DIR: join(REPOSITORY, "frontend/dist"),
         HUGEPLAN_REQUESTS_PER_MINUTE: "100000",
       },
       stdio: ["ignore", "pipe", "pipe"],
@@ -167,11 +167,11 @@ export class HugeplanServer {
     await run(
       command("python"),
       [
-        join(HOUSE, "deploy/suites/with_pools.py"),
+        join(REPOSITORY, "deploy/suites/with_pools.py"),
         ...[command("hugeplan-agent"), "once"],
         ...["--server", this.url, "--token-file", join(this.folder, "agent.token")],
         ...["--spool-dir", join(this.folder, "agent"), "--measure", "quick"],
-        ...["--tlbbench", join(HOUSE, "agent/build/tlbbench")],
+        ...["--tlbbench", join(REPOSITORY, "agent/build/tlbbench")],
       ],
       { timeout: 180_000 },
     );

@@ -12,7 +12,7 @@ import psycopg
 from hugeplan import embedded
 from hugeplan.db import migrate
 from hugeplan.settings import Settings
-from tools.chaos.rig import HOUSE, Outcome
+from tools.chaos.rig import REPOSITORY, Outcome
 
 OLD = "0004_verification"
 """The last migration of the release before."""
@@ -67,7 +67,7 @@ def migration(folder: Path, *, samples: int, nodes: int = 1000) -> Outcome:
         postgres.ensure_database("chaos")
         url = postgres.url("chaos")
         sqlalchemy_url = Settings(database_url=url).sqlalchemy_url()
-        migrate.upgrade(sqlalchemy_url, HOUSE / "migrations", OLD)
+        migrate.upgrade(sqlalchemy_url, REPOSITORY / "migrations", OLD)
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(_NODES, [nodes])
             begun = time.monotonic()
@@ -79,7 +79,7 @@ def migration(folder: Path, *, samples: int, nodes: int = 1000) -> Outcome:
         while len(writer.seconds) < 20 and writer.is_alive():
             time.sleep(0.01)
         begun = time.monotonic()
-        migrate.upgrade(sqlalchemy_url, HOUSE / "migrations")
+        migrate.upgrade(sqlalchemy_url, REPOSITORY / "migrations")
         taken = time.monotonic() - begun
         before = len(writer.seconds)
         while len(writer.seconds) < before + 20 and writer.is_alive():

@@ -32,7 +32,7 @@ from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
 from hugeplan.settings import Settings
 
-HOUSE = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[3]
 RECOVERY_SECONDS = 300.0
 AGENTS = 4
 # One for all threads: a client of its own for each request would load the certificates of the world each time.
@@ -251,7 +251,7 @@ def world(
         postgres.start()
         postgres.ensure_database("chaos")
         server = Server(postgres.url("chaos"), folder / "server.log", environment=dict(environment))
-        migrate.upgrade(Settings(database_url=server.database_url).sqlalchemy_url(), HOUSE / "migrations")
+        migrate.upgrade(Settings(database_url=server.database_url).sqlalchemy_url(), REPOSITORY / "migrations")
         machine_ids = [f"{number:032x}" for number in range(agents)]
         tokens = asyncio.run(make_tokens(server.database_url, machine_ids))
         server.start()

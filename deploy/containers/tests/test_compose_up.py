@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 from clone_images import built_images
-from container_rig import HOUSE, Project, RigError
+from container_rig import REPOSITORY, Project, RigError
 from dockerfile_replay import replay
 from hugeplan_agent.pool_reservation import reservation
 
@@ -211,7 +211,7 @@ def test_the_images_of_the_guides_file_are_the_images(
         pytest.skip(images)
     if images.engine.name != "podman":
         pytest.skip("the guide's second machine is a second storage of podman, which docker has not")
-    text = (HOUSE / "docs/install-air-gapped.md").read_text()
+    text = (REPOSITORY / "docs/install-air-gapped.md").read_text()
     (save,) = re.findall(r"^    (podman save .*)$", text, re.MULTILINE)
     (load,) = re.findall(r"^    (podman load .*)$", text, re.MULTILINE)
     environment = images.engine.environment

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from container_rig import CACHE, HOUSE, PYTHON, Engine, RigError, find_engine
+from container_rig import CACHE, PYTHON, REPOSITORY, Engine, RigError, find_engine
 
 IMAGE = "hugeplan-test-systemd:2"
 CONTAINERFILE = f"""
@@ -60,7 +60,7 @@ class Machine:
 def deb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("deb")
     done = subprocess.run(
-        [sys.executable, str(HOUSE / "agent/packaging/build.py"), "--out", str(out), "--kinds", "deb"],
+        [sys.executable, str(REPOSITORY / "agent/packaging/build.py"), "--out", str(out), "--kinds", "deb"],
         env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
