@@ -1,4 +1,4 @@
-"""Address translation as arithmetic: pages touched, TLB misses, page walks, and what they cost.
+"""Address translation as arithmetic: pages touched, misses of TLBs, and page-table lines in the data caches.
 
 Every function is one rule of the translation model, named after it. All references are taken to be independent
 (the independent reference model) unless a docstring says otherwise. Sizes are bytes, times are nanoseconds,
@@ -8,7 +8,6 @@ probabilities are per page touch. "Sheet" is the project's sheet of translation-
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -40,11 +39,6 @@ def expected_pages_touched(row_bytes: int, page_bytes: int, alignment_bytes: int
     return 1.0 + (row_bytes - alignment_bytes) / page_bytes
 
 
-def aligned_pages_touched(row_bytes: int, page_bytes: int) -> int:
-    """Pages a row touches when rows are aligned to their own power-of-two width: ``ceil(w / P)`` (sheet section 1)."""
-    return math.ceil(row_bytes / page_bytes)
-
-
 # --- TLB hit rates --------------------------------------------------------------------------------
 
 
@@ -54,29 +48,6 @@ def uniform_miss(entries: float, pages: float) -> float:
     Source: sheet section 2. Set associativity does not change this for independent references.
     """
     return max(0.0, 1.0 - entries / pages) if pages > 0 else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class TwoLevelMiss:
-    """Miss probabilities of the first and the second TLB level, both per page touch."""
-
-    m1: float
-    m2: float
-
-
-def two_level_miss(l1_entries: float, l2_entries: float, pages: float, *, exclusive: bool = False) -> TwoLevelMiss:
-    """Uniform misses of two levels; an exclusive second level (AMD K7/K8) adds its entries to the first's.
-
-    Source: sheet section 2. Intel's second level is non-exclusive, so the default does not add.
-    """
-    reach = l1_entries + l2_entries if exclusive else max(l1_entries, l2_entries)
-    return TwoLevelMiss(uniform_miss(l1_entries, pages), uniform_miss(reach, pages))
-
-
-def zipf_popularity(pages: int, s: float) -> Floats:
-    """Probability of each of ``pages`` pages, weights ``1 / k^s`` for k = 1..N, normalised. ``s = 0`` is uniform."""
-    weights = np.arange(1, pages + 1, dtype=np.float64) ** -s
-    return np.asarray(weights / weights.sum(), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,19 +207,6 @@ def scattered_rows(rows: int, s: float, rows_per_page: int) -> ScatteredRows:
     return ScatteredRows(hot, pages, hot_pages, hot_share, (1.0 - hot_share) / pages)
 
 
-def page_popularity_of_scattered_rows(rows: int, s: float, rows_per_page: int) -> tuple[Floats, Floats]:
-    """Popularity of pages when Zipf-popular rows lie in random places: classes of (popularity, pages).
-
-    A page's popularity is the sum of its rows'. The hottest rows give their page one hot row each; the rest
-    average out. This is why large pages see flatter popularity (sheet section 2).
-    """
-    row_popularity, row_counts = zipf_classes(rows, s)
-    found = scattered_rows(rows, s, rows_per_page)
-    popularity = np.append(row_popularity[: found.hot] + found.rest, found.rest)
-    counts = np.append(row_counts[: found.hot], found.pages - found.hot_pages)
-    return np.asarray(popularity / np.dot(popularity, counts)), np.asarray(counts)
-
-
 # --- page-table lines in the data caches ----------------------------------------------------------
 
 
@@ -279,79 +237,3 @@ def page_table_cache(
         np.array([1.0 / data_lines, 1.0 / table_lines]), np.array([data_lines, table_lines]), cache_lines
     )
     return TwoClassHits(time, -math.expm1(-time / table_lines), -math.expm1(-time / data_lines))
-
-
-# --- walks ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class CacheLatencies:
-    """Load-to-use latencies in ns of the second-level cache, the last-level cache and memory."""
-
-    l2_ns: float
-    l3_ns: float
-    memory_ns: float
-
-
-def entry_fetch_ns(l2_hit: float, l3_hit: float, latencies: CacheLatencies) -> float:
-    """Mean time to read one page-table entry: ``h2 L2 + h3 L3 + (1 - h2 - h3) DRAM`` (sheet section 4)."""
-    return l2_hit * latencies.l2_ns + l3_hit * latencies.l3_ns + (1.0 - l2_hit - l3_hit) * latencies.memory_ns
-
-
-def nested_walk_references(guest_levels: int, host_levels: int) -> int:
-    """Worst-case memory references of one nested walk: ``(g + 1)(h + 1) - 1``; 24 for 4 and 4 levels.
-
-    Levels are 4 for a 4K leaf, 3 for 2M, 2 for 1G in four-level paging. Source: Bhargava et al. ASPLOS 2008.
-    """
-    return (guest_levels + 1) * (host_levels + 1) - 1
-
-
-def effective_page_bytes(guest_page_bytes: int, host_page_bytes: int | None) -> int:
-    """What one TLB entry covers under nested paging: the smaller of the guest's and the host's page."""
-    return guest_page_bytes if host_page_bytes is None else min(guest_page_bytes, host_page_bytes)
-
-
-# --- time per access ------------------------------------------------------------------------------
-
-
-def access_ns(data_ns: float, miss: TwoLevelMiss, l2_hit_penalty_ns: float, walk_ns: float) -> float:
-    """Time of one page touch: ``T_data + m1 c1 + m2 W`` (sheet section 5)."""
-    return data_ns + miss.m1 * l2_hit_penalty_ns + miss.m2 * walk_ns
-
-
-def row_read_ns(*, cpu_ns: float, pages: float, translation_ns: float, lines_ns: float) -> float:
-    """Time of one row read: ``T_cpu + E[pages] (m1 c1 + m2 W) + T_lines`` (sheet section 5)."""
-    return cpu_ns + pages * translation_ns + lines_ns
-
-
-def amdahl_speedup(walk_fraction: float, remaining: float) -> float:
-    """Speed-up when a share f of the time is page walks and a share r of that remains: ``1 / (1 - f (1 - r))``."""
-    return 1.0 / (1.0 - walk_fraction * (1.0 - remaining))
-
-
-def speedup_from_saving(operation_ns: float, saving_ns: float) -> float:
-    """Speed-up of an operation of ``operation_ns`` that is ``saving_ns`` shorter; a loss is a speed-up below 1.
-
-    A saving as large as the operation itself is refused: then one of the two figures is wrong.
-    """
-    if saving_ns >= operation_ns:
-        raise PlannerError("saving_ns", saving_ns, f"less than the operation's own {operation_ns:g} ns")
-    return operation_ns / (operation_ns - saving_ns)
-
-
-# --- several classes of accesses at once -----------------------------------------------------------
-
-
-def class_hits(items: Sequence[float], references: Sequence[float], capacity: float) -> tuple[float, ...]:
-    """LRU hit rate of each class when classes of equally popular items share a cache.
-
-    Args:
-        items: distinct items (TLB pages, cache lines) of each class.
-        references: references each class receives per operation.
-        capacity: entries or lines of the cache, in the same items.
-
-    Classes without items or references hit always; they take no room.
-    """
-    rates = np.array([[r / n if n > 0 and r > 0 else 0.0 for n, r in zip(items, references, strict=True)]])
-    times = characteristic_times(rates, np.array([items], dtype=np.float64), np.array([[capacity]], dtype=np.float64))
-    return tuple((1.0 - lru_misses(rates, times)[0, 0]).tolist())

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.translation_oracles import page_popularity_of_scattered_rows
 
 from hugeplan.planner.demand.accesses import AccessProfile, AccessRegion
-from hugeplan.planner.gain import translation as tr
 from hugeplan.planner.gain.access_units import AccessUnits, _zipf_groups
 from hugeplan.planner.gain.tlb_misses import (
     ALL_ENTRIES,
@@ -21,6 +21,7 @@ from hugeplan.planner.gain.tlb_misses import (
     TranslationSetup,
     translation_misses,
 )
+from hugeplan.planner.gain.translation import characteristic_times, lru_misses
 from hugeplan.planner.gain.walk_cost import Reach
 from hugeplan.planner.model import GIB, KIB, MIB, Range, Source
 
@@ -67,16 +68,16 @@ def test_entries_in_use_equal_the_capacity(items: list[float], shares: list[floa
     counts = np.array([items])
     rates = np.array([references]) / counts
     capacities = counts.sum() * np.array([shares])
-    times = tr.characteristic_times(rates, counts, capacities)
+    times = characteristic_times(rates, counts, capacities)
     occupied = -np.expm1(-rates[:, np.newaxis, :] * times[..., np.newaxis]) @ counts[0]
     assert occupied == pytest.approx(capacities, rel=1e-9)
 
 
 def test_caches_that_hold_all_or_nothing() -> None:
     rates, counts = np.array([[0.1, 0.0], [0.0, 0.0]]), np.array([[10.0, 5.0], [3.0, 0.0]])
-    times = tr.characteristic_times(rates, counts, np.array([[10.0, 0.0], [1.0, 2.0]]))
+    times = characteristic_times(rates, counts, np.array([[10.0, 0.0], [1.0, 2.0]]))
     assert times.tolist() == [[math.inf, 0.0], [math.inf, math.inf]]
-    assert tr.lru_misses(rates, times)[0].tolist() == [[0.0, 0.0], [1.0, 0.0]]  # unreferenced classes miss nothing
+    assert lru_misses(rates, times)[0].tolist() == [[0.0, 0.0], [1.0, 0.0]]  # unreferenced classes miss nothing
 
 
 def test_walks_do_not_depend_on_what_is_solved_beside_them() -> None:
@@ -122,7 +123,7 @@ def test_host_entries_for_page_tables_are_references_of_their_own() -> None:
 
 @pytest.mark.parametrize("rows_per_unit", [1, 8, 1000, ROWS])
 def test_groups_of_units_are_the_classes_of_pages_summed(rows_per_unit: int) -> None:
-    popularity, counts = tr.page_popularity_of_scattered_rows(ROWS, 0.9, rows_per_unit)
+    popularity, counts = page_popularity_of_scattered_rows(ROWS, 0.9, rows_per_unit)
     logs = np.log(popularity)
     width = max(float(logs.max() - logs.min()), 1e-9)
     bins = ((logs - logs.min()) / width * (8 - 1e-6)).astype(int)
