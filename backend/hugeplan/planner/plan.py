@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hugeplan.planner.check import checked_request
-from hugeplan.planner.choice.candidates import Candidate, InstanceCandidates
+from hugeplan.planner.choice.candidates import InstanceCandidates
 from hugeplan.planner.choice.decide import ChoiceInputs, choice_inputs, decide
 from hugeplan.planner.choice.instance_claims import instance_claims, page_cache_claim, page_cache_demands
 from hugeplan.planner.choice.optimiser import Selection
+from hugeplan.planner.choice.page_size_candidate import Candidate
 from hugeplan.planner.choice.pool_sizes import SizedPool
 from hugeplan.planner.demand import engine_named
 from hugeplan.planner.difference import difference, segment_moves, starting_point

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hugeplan.planner.choice.candidates import TIE_SCORE, Candidate, InstanceCandidates
+from hugeplan.planner.choice.candidates import InstanceCandidates
+from hugeplan.planner.choice.page_size_candidate import TIE_SCORE, Candidate
 from hugeplan.planner.choice.pool_sizes import SizedPool
 from hugeplan.planner.model import InstancePlan, NodeFacts, PoolPlan, Risk, Shortfall
 from hugeplan.planner.pages import page_label

@@ -9,15 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hugeplan.planner.choice.candidates import (
-    Candidate,
-    InstanceCandidates,
-    candidates_of_all,
-    demand_at,
-    tables_bytes,
-)
+from hugeplan.planner.choice.candidates import InstanceCandidates, candidates_of_all, demand_at
 from hugeplan.planner.choice.instance_claims import fixed_claim, private_claim
 from hugeplan.planner.choice.optimiser import Budgets, Option, OptionSet, Selection, select
+from hugeplan.planner.choice.page_size_candidate import Candidate, tables_bytes
 from hugeplan.planner.choice.pool_sizes import Ranged, SizedPool, at_minimum, at_size, is_ranged, size_pools, with_pool
 from hugeplan.planner.demand import DemandContext, engine_named
 from hugeplan.planner.errors import PlannerError

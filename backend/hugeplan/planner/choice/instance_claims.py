@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from hugeplan.planner.choice.candidates import Candidate, InstanceCandidates
+from hugeplan.planner.choice.candidates import InstanceCandidates
+from hugeplan.planner.choice.page_size_candidate import Candidate
 from hugeplan.planner.memory.claims import Claims
 from hugeplan.planner.memory.ledger import Claim
 from hugeplan.planner.model import Demand, Explanation, LedgerKind, NodeFacts, Source, Term

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.planner.choice.candidates import is_gigantic
+from hugeplan.planner.choice.page_size_candidate import is_gigantic
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, measured, ok, unknown
 from hugeplan.planner.model import Finding, PoolPlan
 from hugeplan.planner.pages import page_label

@@ -8,11 +8,8 @@ hashes, of each process and of parallel queries' dynamic segments stays on base 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Final
 
 from hugeplan.planner.demand.base import (
@@ -29,10 +26,20 @@ from hugeplan.planner.demand.base import (
 from hugeplan.planner.demand.engines import postgresql_shmem as shmem
 from hugeplan.planner.demand.engines.postgresql_accesses import postgresql_key_lookup
 from hugeplan.planner.demand.engines.postgresql_fit import fit_suggestions
-from hugeplan.planner.demand.engines.postgresql_guc import parse_settings, setting_specs
-from hugeplan.planner.errors import SettingValueError, UnknownVersionError
+from hugeplan.planner.demand.engines.postgresql_guc import setting_specs
+from hugeplan.planner.demand.engines.postgresql_inputs import (
+    DEFAULT_VERSION,
+    EXACT_SINCE,
+    VERSIONS,
+    Values,
+    checkpoint_queue_is_capped,
+    layout_of,
+    library_bytes,
+    parse_version,
+    read_settings,
+    require_possible_processes,
+)
 from hugeplan.planner.model import (
-    KIB,
     MIB,
     DatabaseInstance,
     Demand,
@@ -46,18 +53,12 @@ from hugeplan.planner.model import (
 from hugeplan.planner.pages import ceil_pages, page_label
 from hugeplan.planner.units import format_bytes, format_postgresql_bytes
 
-VERSIONS: Final = ("18", "17", "16", "15", "14", "13", "12", "11", "10")
-DEFAULT_VERSION: Final = "18"
-
 PGBENCH: Final = PublishedGain(
     Range(0.0, 7.5, 12.1), "pgbench -S, PostgreSQL: +5, +7.5, +8.4 and +12.1 % (n0derunner, FreeBSD D25237)"
 )
 HAMMERDB: Final = PublishedGain(
     Range(0.0, 5.0, 6.8), "HammerDB TPROC-C, PostgreSQL: +3.8 % local, +6.8 % remote memory (n0derunner)"
 )
-_MAX_BACKENDS: Final = 262_143
-_EXACT_SINCE: Final = 15
-_NEWEST: Final = 18
 _GSS_STATUS_BYTES: Final = 72  # PgBackendGSSStatus: only in builds with Kerberos, one for each backend status slot
 _SSL_STATUS_BYTES: Final = 328  # PgBackendSSLStatus: absent from builds without TLS
 _SLOT_SYNC_MINOR: Final = 5  # from here at the latest 17 counts the slot synchronisation worker
@@ -69,13 +70,6 @@ _OLDER_BYTES: Final = 16 * MIB
 _BACKEND_PRIVATE_BYTES: Final = 1_363_149
 _WORK_MEM_BYTES: Final = 4 * MIB
 
-#: Libraries whose shared memory is known; bytes for the defaults of their own settings.
-_LIBRARIES_WITHOUT_SHARED_MEMORY: Final = frozenset(
-    {"auto_explain", "passwordcheck", "auth_delay", "pgaudit", "sepgsql"}
-)
-
-Values = Mapping[str, int | float | bool | str]
-
 
 def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:
     """What a PostgreSQL cluster needs at one page size.
@@ -83,10 +77,10 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     Errors: UnknownVersionError, UnknownSettingError, SettingValueError or UnitError, naming the setting.
     """
     major, minor = parse_version(instance.version)
-    values, libraries, settings = _read(major, tuple(sorted(instance.settings.items())))
+    values, libraries, settings = read_settings(major, tuple(sorted(instance.settings.items())))
     capped = checkpoint_queue_is_capped(major, minor)
     layout_major = layout_of(major)
-    _require_possible_processes(shmem.max_backends(layout_major, settings), settings)
+    require_possible_processes(shmem.max_backends(layout_major, settings), settings)
     size_bytes, terms = _segment_terms(layout_major, settings, capped=capped)
     pages = huge_pages_needed(size_bytes, page_bytes, context.base_page_bytes)
     unknown = tuple(name for name in libraries if library_bytes(name, major, values) is None)
@@ -121,158 +115,11 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     return build_demand(instance, page_bytes, parts)
 
 
-def _require_possible_processes(processes: int, settings: shmem.ShmemSettings) -> None:
-    """The server refuses more than MAX_BACKENDS processes of all kinds (InitializeMaxBackends, postinit.c)."""
-    if processes > _MAX_BACKENDS:
-        raise SettingValueError(
-            "settings.max_connections",
-            settings.max_connections,
-            f"with workers and WAL senders at most {_MAX_BACKENDS} processes; these settings make {processes}",
-        )
-
-
-@lru_cache(maxsize=4096)
-def _read(major: int, settings: tuple[tuple[str, str], ...]) -> tuple[Values, tuple[str, ...], shmem.ShmemSettings]:
-    """The settings as values, the preloaded libraries, and what changes the segment. Cached: a plan asks often.
-
-    ``settings``: sorted, so that the order in which they are written makes no difference.
-    """
-    values = MappingProxyType(parse_settings(dict(settings), major))
-    libraries = _preloaded(values)
-    return values, libraries, shmem_settings(values, libraries, major)
-
-
-def parse_version(version: str | None) -> tuple[int, int | None]:
-    """Major and minor of ``18``, ``17.5`` or ``15.18``; the minor is None where it is not given."""
-    text = (version or DEFAULT_VERSION).strip()
-    match = re.match(r"(\d+)(?:\.(\d+))?\Z", text)
-    if match is None or not int(VERSIONS[-1]) <= int(match[1]) <= _NEWEST:
-        raise UnknownVersionError(
-            "version", version, f"a PostgreSQL version from {VERSIONS[-1]} to {VERSIONS[0]}, such as 17 or 17.5"
-        )
-    return int(match[1]), int(match[2]) if match[2] else None
-
-
-def layout_of(major: int) -> int:
-    """The layout a major is computed with: its own since 15, that of 15 before."""
-    return max(major, _EXACT_SINCE)
-
-
-def checkpoint_queue_is_capped(major: int, minor: int | None) -> bool:
-    """Whether this minor caps the checkpointer's queue; a minor that is not given counts as the current one."""
-    since = shmem.CHECKPOINT_CAP_SINCE_MINOR.get(major)
-    return since is not None and (minor is None or minor >= since)
-
-
 def huge_pages_needed(size_bytes: int, page_bytes: int, base_page_bytes: int) -> int:
     """Pages as the server counts them: ``floor(size / page) + 1``; base pages are simply rounded up."""
     if page_bytes <= base_page_bytes:
         return ceil_pages(size_bytes, page_bytes)
     return size_bytes // page_bytes + 1
-
-
-_DEFAULTS: Final = shmem.ShmemSettings()
-
-
-def _count(values: Values, name: str, field: str | None = None) -> int:
-    """A count or bytes that was given, else the server's default; ``field``: its name there."""
-    return int(values.get(name, getattr(_DEFAULTS, field or name)))
-
-
-def _blocks(values: Values, name: str) -> int:
-    value = values.get(name)
-    return int(getattr(_DEFAULTS, name)) if value is None else int(value) // shmem.BLOCK_BYTES
-
-
-def _automatic_blocks(values: Values, name: str) -> int | None:
-    """Blocks of a cache that follows shared_buffers when it is 0 or not set: None then."""
-    value = values.get(name)
-    return None if value is None or int(value) <= 0 else int(value) // shmem.BLOCK_BYTES
-
-
-def shmem_settings(values: Values, libraries: tuple[str, ...], major: int) -> shmem.ShmemSettings:
-    """The given settings over the server's defaults."""
-    _check_reserved_connections(values)
-    io_max_concurrency = values.get("io_max_concurrency")
-    wal_buffers = values.get("wal_buffers", -1)
-    return shmem.ShmemSettings(
-        shared_buffers=_blocks(values, "shared_buffers"),
-        max_connections=_count(values, "max_connections"),
-        max_locks_per_transaction=_count(values, "max_locks_per_transaction"),
-        max_pred_locks_per_transaction=_count(values, "max_pred_locks_per_transaction"),
-        max_prepared_transactions=_count(values, "max_prepared_transactions"),
-        max_worker_processes=_count(values, "max_worker_processes"),
-        autovacuum_max_workers=_count(values, "autovacuum_max_workers"),
-        autovacuum_worker_slots=_count(values, "autovacuum_worker_slots"),
-        max_wal_senders=_count(values, "max_wal_senders"),
-        max_replication_slots=_count(values, "max_replication_slots"),
-        max_active_replication_origins=_count(values, "max_active_replication_origins"),
-        max_logical_replication_workers=_count(values, "max_logical_replication_workers"),
-        # The server raises anything below 4 blocks to 4 (check_wal_buffers, xlog.c).
-        wal_buffers=None if int(wal_buffers) < 0 else max(int(wal_buffers) // shmem.BLOCK_BYTES, 4),
-        wal_segment_bytes=_count(values, "wal_segment_size", "wal_segment_bytes"),
-        track_activity_query_bytes=_count(values, "track_activity_query_size", "track_activity_query_bytes"),
-        min_dynamic_shared_memory_bytes=_count(values, "min_dynamic_shared_memory", "min_dynamic_shared_memory_bytes"),
-        old_snapshot_threshold_minutes=_count(values, "old_snapshot_threshold", "old_snapshot_threshold_minutes"),
-        hot_standby=bool(values.get("hot_standby", _DEFAULTS.hot_standby)),
-        transaction_buffers=_automatic_blocks(values, "transaction_buffers"),
-        commit_timestamp_buffers=_automatic_blocks(values, "commit_timestamp_buffers"),
-        subtransaction_buffers=_automatic_blocks(values, "subtransaction_buffers"),
-        multixact_offset_buffers=_blocks(values, "multixact_offset_buffers"),
-        multixact_member_buffers=_blocks(values, "multixact_member_buffers"),
-        notify_buffers=_blocks(values, "notify_buffers"),
-        serializable_buffers=_blocks(values, "serializable_buffers"),
-        io_max_concurrency=None if io_max_concurrency in {None, -1} else int(io_max_concurrency or 0),
-        io_uring=values.get("io_method") == "io_uring",
-        io_max_combine_limit=_blocks(values, "io_max_combine_limit"),
-        addin_bytes=sum(library_bytes(name, major, values) or 0 for name in libraries),
-    )
-
-
-def _check_reserved_connections(values: Values) -> None:
-    """The server refuses to start where the reserved connections leave none (``PostmasterMain``, postmaster.c)."""
-    connections = int(values.get("max_connections", _DEFAULTS.max_connections))
-    superuser = int(values.get("superuser_reserved_connections", 3))
-    reserved = superuser + int(values.get("reserved_connections", 0))
-    if connections <= reserved:
-        expected = f"more than superuser_reserved_connections + reserved_connections ({reserved})"
-        raise SettingValueError("settings.max_connections", connections, expected)
-
-
-def _preloaded(values: Values) -> tuple[str, ...]:
-    """Names in shared_preload_libraries."""
-    text = str(values.get("shared_preload_libraries", ""))
-    return tuple(name.strip().strip('"') for name in text.split(",") if name.strip())
-
-
-def library_bytes(name: str, major: int, values: Values) -> int | None:
-    """Shared memory a preloaded library asks for; None where no rule is known.
-
-    pg_stat_statements (contrib/pg_stat_statements, ``pgss_memsize``): a hash table of pg_stat_statements.max entries.
-    """
-    short = name.rsplit("/", 1)[-1].removesuffix(".so")
-    if short in _LIBRARIES_WITHOUT_SHARED_MEMORY:
-        return 0
-    if short == "pg_prewarm":
-        return KIB
-    if short == "pg_stat_statements":
-        entries = _count_text(values.get("pg_stat_statements.max", "5000"), "settings.pg_stat_statements.max")
-        return shmem.hash_table_bytes(entries, _PGSS_ENTRY_BYTES[layout_of(major)]) + 128
-    return None
-
-
-#: sizeof(pgssEntry) by major, from servers asked with two values of pg_stat_statements.max.
-_PGSS_ENTRY_BYTES: Final = {15: 360, 16: 360, 17: 408, 18: 432}
-
-
-def _count_text(value: int | float | bool | str, field: str) -> int:
-    try:
-        count = int(str(value))
-    except ValueError as error:
-        raise SettingValueError(field, value, "a whole number from 100") from error
-    if count < 100:
-        raise SettingValueError(field, value, "a whole number from 100")
-    return count
 
 
 def uncertainty_bytes(
@@ -291,7 +138,7 @@ def uncertainty_bytes(
     slots = shmem.max_backends(layout, settings) + shmem.LAYOUTS[layout].status_slots
     below = shmem.MODEL_ERROR_BYTES + slots * _SSL_STATUS_BYTES
     above = shmem.MODEL_ERROR_BYTES + slots * _GSS_STATUS_BYTES
-    if major < _EXACT_SINCE:
+    if major < EXACT_SINCE:
         older = _OLDER_BYTES + round(size_bytes * _OLDER_FRACTION)
         below, above = below + older, above + older
     if major == 17 and minor is not None and minor < _SLOT_SYNC_MINOR:
@@ -386,7 +233,7 @@ def _notes(
             f"huge_page_size is {format_bytes(int(given_size or 0))}, "
             f"but the count is for {page_label(page_bytes)} pages."
         )
-    if major < _EXACT_SINCE:
+    if major < EXACT_SINCE:
         notes.append(
             f"PostgreSQL {major} cannot print its page count; the count is the layout of 15 with a larger error."
         )
@@ -413,7 +260,7 @@ def _notes(
 def ruled_out(instance: DatabaseInstance) -> str | None:
     """Why the settings exclude huge pages; None when they do not."""
     major, _ = parse_version(instance.version)
-    values, _, _ = _read(major, tuple(sorted(instance.settings.items())))
+    values, _, _ = read_settings(major, tuple(sorted(instance.settings.items())))
     if str(values.get("huge_pages", "try")) == "off":
         return "huge_pages = off: the server asks for no huge page"
     kind = str(values.get("shared_memory_type", "mmap"))
@@ -423,7 +270,7 @@ def ruled_out(instance: DatabaseInstance) -> str | None:
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """One size: huge_page_size, else the planned one, else the default. ``on`` refuses to start, ``try`` falls back."""
     major, _ = parse_version(instance.version)
-    values, _, _ = _read(major, tuple(sorted(instance.settings.items())))
+    values, _, _ = read_settings(major, tuple(sorted(instance.settings.items())))
     mode = str(values.get("huge_pages", "try"))
     named = int(values.get("huge_page_size", 0)) or instance.page_bytes or context.default_huge_page_bytes
     anonymous = str(values.get("shared_memory_type", "mmap")) == "mmap"  # no other type maps huge pages on Linux

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hugeplan.planner.demand import DemandContext, demand_of, engine_named
 from hugeplan.planner.demand.engines import postgresql_shmem as shmem
-from hugeplan.planner.demand.engines.postgresql import library_bytes
+from hugeplan.planner.demand.engines.postgresql_inputs import library_bytes
 from hugeplan.planner.errors import (
     PageSizeError,
     PlannerError,

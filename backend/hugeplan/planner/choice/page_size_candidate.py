@@ -1,0 +1,268 @@
+"""One candidate: a page size that an instance could use, its cost in memory, whether it is available, and its score.
+
+A score of 1 is one per cent of the instance's throughput times its weight, or one per cent of the node's memory. Its
+part for operation is the operational cost of a pool: it has to be kept in step with the settings, and gigantic
+pages come at boot only. That cost is small on purpose: it only decides ties, and they go to 2M.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hugeplan.planner.demand import Engine, PageChoice
+from hugeplan.planner.errors import PageSizeError
+from hugeplan.planner.memory.ledger import hvo_returned_bytes
+from hugeplan.planner.memory.page_tables import page_table_bytes
+from hugeplan.planner.memory.pools import most_slack_pages, present_pages
+from hugeplan.planner.model import (
+    GIB,
+    KIB,
+    MIB,
+    Choice,
+    DatabaseInstance,
+    Demand,
+    Gain,
+    NodeFacts,
+    Policy,
+    Workload,
+)
+from hugeplan.planner.pages import page_label
+from hugeplan.planner.units import format_bytes
+
+#: Score that a pool of ordinary huge pages costs in operation, and one of gigantic pages.
+POOL_SCORE = 0.1
+GIGANTIC_SCORE = 0.6
+#: Two sizes closer than this are a tie, and ties go to 2M.
+TIE_SCORE = 0.5
+PREFERRED_PAGE_BYTES = 2 * MIB
+#: Largest block of the page allocator by base page size (MAX_PAGE_ORDER): larger pages are gigantic.
+_LARGEST_BLOCK = {4 * KIB: 4 * MIB, 16 * KIB: 32 * MIB, 64 * KIB: 512 * MIB}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One page size for one instance; ``page_bytes`` is the base page size for no pool.
+
+    ``smaller`` are its mappings on smaller huge pages, one demand a size with a pool; ``left_on_base_bytes`` are those
+    for whose size no pool may be planned.
+    """
+
+    page_bytes: int
+    is_pool: bool
+    demand: Demand
+    page_tables_bytes: int
+    cost_bytes: int
+    gain_score: float
+    memory_score: float
+    operation_score: float
+    obstacle: str | None
+    smaller: tuple[Demand, ...] = ()
+    left_on_base_bytes: int = 0
+
+    @property
+    def score(self) -> float:
+        """Gain and memory less the operational cost."""
+        return self.gain_score + self.memory_score - self.operation_score
+
+    def as_choice(self) -> Choice:
+        """The candidate as a plan shows it."""
+        return Choice(
+            page_bytes=self.page_bytes,
+            pages=self.demand.pages if self.is_pool else 0,
+            feasible=self.obstacle is None,
+            score=round(self.score, 3),
+            why=self.obstacle or self.sentence(),
+            **self._score_parts(),
+        )
+
+    def _score_parts(self) -> dict[str, Any]:
+        """The score's parts and the rounding waste by field of :class:`Choice`; nothing without a possible pool."""
+        if self.obstacle is not None or not self.is_pool:
+            return {}
+        return {
+            "gain_score": round(self.gain_score, 3),
+            "memory_score": round(self.memory_score, 3),
+            "operation_score": round(-self.operation_score, 3),
+            "waste_bytes": self.demand.waste_bytes,
+        }
+
+    def sentence(self) -> str:
+        """The score in words."""
+        if not self.is_pool:
+            return "no pool: no gain, no waste, nothing to keep in step"
+        return (
+            f"score {self.score:+.2f} = gain {self.gain_score:+.2f}, memory {self.memory_score:+.2f}"
+            f" ({format_bytes(self.demand.waste_bytes)} rounding waste), operation {-self.operation_score:+.2f}"
+            " (1 is one per cent of throughput or of the node's memory)"
+        )
+
+
+def is_gigantic(page_bytes: int, base_page_bytes: int) -> bool:
+    """Whether the page allocator cannot hand such a page out: it comes at boot, from CMA, or by luck."""
+    return page_bytes > _LARGEST_BLOCK.get(base_page_bytes, 4 * MIB)
+
+
+def candidate_sizes(node: NodeFacts, instance: DatabaseInstance, policy: Policy) -> tuple[int, ...]:
+    """Huge page sizes to weigh: the instance's own choice, else what the node has and the policy allows."""
+    have = tuple(sorted(node.huge_page_sizes_bytes))
+    if instance.page_bytes == 0:
+        return ()
+    if instance.page_bytes is not None:
+        if instance.page_bytes not in have:
+            labels = ", ".join(page_label(size) for size in have) or "none"
+            expected = f"one of the node's huge page sizes: {labels}"
+            raise PageSizeError("page_size", page_label(instance.page_bytes), expected)
+        return (instance.page_bytes,)
+    allowed = policy.allowed_page_bytes
+    return have if allowed is None else tuple(size for size in have if size in allowed)
+
+
+def tables_bytes(node: NodeFacts, demand: Demand, workload: Workload) -> int:
+    """Page tables of an instance's segments: one set per process for process-per-connection engines.
+
+    Processes are the active connections where they are known, else all connections; each has touched the working set
+    where it is known, else the whole segment. Never more than what the segments leave of the node: tables beyond that
+    cannot be built, so no plan can give them back.
+    """
+    connections = max(1, demand.connections or 1)
+    active = connections if workload.active_connections is None else min(connections, workload.active_connections)
+    processes = max(1, active) if demand.process_per_connection else 1
+    touched = 1.0
+    if workload.working_set_bytes is not None and demand.pool_bytes:
+        touched = min(1.0, workload.working_set_bytes / demand.pool_bytes)
+    tables = sum(
+        page_table_bytes(
+            segment.segment_bytes * segment.count,  # equal mappings are made one after another and lie side by side
+            demand.page_bytes,
+            node.base_page_bytes,
+            processes,
+            touched_fraction=touched,
+            arch=node.arch,
+        )
+        for segment in demand.segments
+    )
+    return min(tables, max(0, node.mem_total_bytes - demand.segment_bytes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateSetting:
+    """What all candidates of one instance share."""
+
+    node: NodeFacts
+    instance: DatabaseInstance
+    engine: Engine
+    policy: Policy
+    tables: Mapping[int, int]
+    gains: tuple[Gain, ...]
+
+
+def candidate_at(setting: CandidateSetting, demand: Demand) -> Candidate:
+    node, tables = setting.node, setting.tables
+    size = demand.page_bytes
+    if size == node.base_page_bytes:
+        return Candidate(
+            page_bytes=size,
+            is_pool=False,
+            demand=demand,
+            page_tables_bytes=tables[size],
+            cost_bytes=demand.segment_bytes + tables[size],
+            gain_score=0.0,
+            memory_score=0.0,
+            operation_score=0.0,
+            obstacle=None,
+        )
+    smaller = smaller_demands(node, setting.policy, demand)
+    on_base = sum(page * pages for page, pages in demand.also_pages) - sum(d.segment_bytes for d in smaller)
+    returned = tables[node.base_page_bytes] - tables[size]
+    if node.hvo_enabled:
+        returned += sum(hvo_returned_bytes(d.pages, d.page_bytes, node.base_page_bytes) for d in (demand, *smaller))
+    nodes = 1 if setting.instance.numa_node is not None else len(node.numa)
+    slack = sum(most_slack_pages(d, nodes, setting.policy) * d.page_bytes for d in (demand, *smaller))
+    pools = slack + sum(d.pages * d.page_bytes for d in (demand, *smaller))
+    gigantic = is_gigantic(size, node.base_page_bytes)
+    operation = GIGANTIC_SCORE if gigantic else POOL_SCORE
+    if size != PREFERRED_PAGE_BYTES and PREFERRED_PAGE_BYTES in node.huge_page_sizes_bytes:
+        operation = max(operation, POOL_SCORE + TIE_SCORE)
+    return Candidate(
+        page_bytes=size,
+        is_pool=True,
+        demand=demand,
+        page_tables_bytes=tables[size],
+        cost_bytes=pools + on_base + tables[size],
+        gain_score=gain_score(setting.instance, size, setting.gains),
+        memory_score=100.0 * (returned - demand.waste_bytes - slack) / node.mem_total_bytes,
+        operation_score=operation,
+        obstacle=ruled_out(setting.engine, setting.instance)
+        or obstacle(node, setting.engine, setting.policy, demand, gigantic=gigantic),
+        smaller=smaller,
+        left_on_base_bytes=on_base,
+    )
+
+
+def smaller_demands(node: NodeFacts, policy: Policy, demand: Demand) -> tuple[Demand, ...]:
+    """The mappings that an engine puts on smaller huge pages, one demand a size for which a pool may be planned.
+
+    Left out are sizes that the node lacks or the policy forbids, and gigantic ones when reserving at runtime.
+    """
+    allowed = node.huge_page_sizes_bytes if policy.allowed_page_bytes is None else policy.allowed_page_bytes
+    return tuple(
+        replace(
+            demand,
+            page_bytes=size,
+            pages=pages,
+            segment_bytes=size * pages,
+            segments=(),
+            error_pages=0,
+            waste_bytes=0,
+            also_pages=(),
+        )
+        for size, pages in demand.also_pages
+        if pages
+        and size in allowed
+        and size in node.huge_page_sizes_bytes
+        and (policy.reserve_at == "boot" or not is_gigantic(size, node.base_page_bytes))
+    )
+
+
+def pool_gain(page_bytes: int, found: tuple[Gain, ...]) -> Gain | None:
+    """The gain of a hugetlb pool of one size among an instance's gains."""
+    return next((gain for gain in found if gain.page_bytes == page_bytes and gain.backing.upper() != "THP"), None)
+
+
+def gain_score(instance: DatabaseInstance, page_bytes: int, found: tuple[Gain, ...]) -> float:
+    """Likely gain in per cent of throughput times the weight; no speed-up known counts as none."""
+    gain = pool_gain(page_bytes, found)
+    if gain is None or gain.speedup is None:
+        return 0.0
+    return instance.weight * 100.0 * (gain.speedup.likely - 1.0)
+
+
+def ruled_out(engine: Engine, instance: DatabaseInstance) -> str | None:
+    """Why the settings exclude a pool; None when they do not, or when the scenario asks for a page size by name."""
+    return None if instance.page_bytes else engine.ruled_out(instance)
+
+
+def obstacle(node: NodeFacts, engine: Engine, policy: Policy, demand: Demand, *, gigantic: bool) -> str | None:
+    """Why this size is not available here; None when it is."""
+    size = demand.page_bytes
+    label = page_label(size)
+    if engine.page_choice is PageChoice.DEFAULT and size != node.default_huge_page_bytes:
+        default = page_label(node.default_huge_page_bytes)
+        return f"{engine.title} can use only the kernel's default huge page size ({default}), not {label}"
+    largest = max((segment.segment_bytes for segment in demand.segments), default=0)
+    if engine.page_choice is PageChoice.LARGEST_FIRST and largest < size:
+        return f"{engine.title} takes only pages that a mapping fills; its largest here is {format_bytes(largest)}"
+    if not gigantic or policy.reserve_at == "boot":
+        return None
+    have = sum(pages for (_, page), pages in present_pages(node).items() if page == size)
+    if have >= demand.pages:
+        return None
+    cma = node.hugetlb_cma_bytes or 0
+    if size == GIB and cma >= demand.pages * size:
+        return None
+    return (
+        f"{label} pages after boot need contiguous memory: {have} of {demand.pages} are allocated,"
+        f" and hugetlb_cma holds {format_bytes(cma)}"
+    )
