@@ -140,14 +140,15 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
             parent.chmod(0o755)
     with ExitStack() as stack:
         try:
+            binaries.folder("helm", "kube-proxy")
+            # Other suites' tests wait for the pools: not for a build of images, too.
+            images = archive_of_images(folder / "images.tar", "rig.local", "test")
             stack.enter_context(hugetlb.kept_counts())
             stack.enter_context(hugetlb.controller())
             address = stack.enter_context(network.address())
-            images = archive_of_images(folder / "images.tar", "rig.local", "test")
             cluster = ControlPlane(folder / "control-plane", controllers=True, scheduler=True, address=address)
             postgresql = Path(embedded.__file__).parent / "pginstall18"
             node = Node(cluster, folder / "node", NAME, postgresql, **RESERVED, **DNS)
-            binaries.folder("helm", "kube-proxy")
         except (NotAvailableError, RigError) as error:
             pytest.skip(str(error))
         stack.enter_context(cluster)
