@@ -7,7 +7,7 @@
 #include "latency/result.h"
 #include "rows/result.h"
 
-#include <stdlib.h>
+#include <stdarg.h>
 #include <string.h>
 
 #define DEFAULT_SEED 1
@@ -34,11 +34,20 @@ const char *command_name(enum command_id command)
     return commands[command].name;
 }
 
+enum options_status options_fail(char error[OPTIONS_ERROR_BYTES], const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(error, OPTIONS_ERROR_BYTES, format, arguments);
+    va_end(arguments);
+    return OPTIONS_ERROR;
+}
+
 static enum options_status fail(char error[OPTIONS_ERROR_BYTES], const char *option, const char *value,
                                 const char *range)
 {
-    (void)snprintf(error, OPTIONS_ERROR_BYTES, "%s: '%.64s' is not valid; valid: %s", option, value, range);
-    return OPTIONS_ERROR;
+    return options_fail(error, "%s: '%.64s' is not valid; valid: %s", option, value, range);
 }
 
 static enum options_status fail_command(char error[OPTIONS_ERROR_BYTES], const char *value)
@@ -73,19 +82,13 @@ static bool is_given(uint64_t given, const char *name)
 /* Notes that an option was given. One value too many is a slip of the finger: which one is meant is not guessed. */
 static enum options_status note_given(uint64_t *given, const struct option_spec *spec, char error[OPTIONS_ERROR_BYTES])
 {
-    if (spec->value != NULL && is_given(*given, spec->name)) {
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "%s: given more than once; valid: once, %s", spec->name,
-                       spec->range);
-        return OPTIONS_ERROR;
-    }
+    if (spec->value != NULL && is_given(*given, spec->name))
+        return options_fail(error, "%s: given more than once; valid: once, %s", spec->name, spec->range);
     *given |= UINT64_C(1) << (unsigned)(spec - option_specs);
-    for (size_t i = 0; i < sizeof(EXCLUSIVE) / sizeof(EXCLUSIVE[0]); i++) {
-        if (is_given(*given, EXCLUSIVE[i][0]) && is_given(*given, EXCLUSIVE[i][1])) {
-            (void)snprintf(error, OPTIONS_ERROR_BYTES, "%s: not together with %s; valid: one of the two",
-                           EXCLUSIVE[i][0], EXCLUSIVE[i][1]);
-            return OPTIONS_ERROR;
-        }
-    }
+    for (size_t i = 0; i < sizeof(EXCLUSIVE) / sizeof(EXCLUSIVE[0]); i++)
+        if (is_given(*given, EXCLUSIVE[i][0]) && is_given(*given, EXCLUSIVE[i][1]))
+            return options_fail(error, "%s: not together with %s; valid: one of the two", EXCLUSIVE[i][0],
+                                EXCLUSIVE[i][1]);
     return OPTIONS_OK;
 }
 
@@ -97,17 +100,11 @@ static enum options_status read_option(struct options *options, int argc, char *
     const struct option_spec *spec = find_spec(text, length);
     const char *value = text[length] == '=' ? text + length + 1 : NULL;
 
-    if (spec == NULL) {
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "%.64s: unknown option; valid: those that 'tlbbench --help' lists",
-                       text);
-        return OPTIONS_ERROR;
-    }
-    if ((spec->commands & FOR(options->command)) == 0) {
-        (void)snprintf(error, OPTIONS_ERROR_BYTES,
-                       "%s: not an option of '%s'; valid: those that 'tlbbench --help' lists for it", spec->name,
-                       commands[options->command].name);
-        return OPTIONS_ERROR;
-    }
+    if (spec == NULL)
+        return options_fail(error, "%.64s: unknown option; valid: those that 'tlbbench --help' lists", text);
+    if ((spec->commands & FOR(options->command)) == 0)
+        return options_fail(error, "%s: not an option of '%s'; valid: those that 'tlbbench --help' lists for it",
+                            spec->name, commands[options->command].name);
     if (note_given(given, spec, error) != OPTIONS_OK)
         return OPTIONS_ERROR;
     if (spec->value == NULL)

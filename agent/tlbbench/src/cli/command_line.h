@@ -9,6 +9,10 @@
 
 enum options_status { OPTIONS_OK, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_ERROR };
 
+/* Writes the error's line. Returns OPTIONS_ERROR. */
+enum options_status options_fail(char error[OPTIONS_ERROR_BYTES], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* Parses argv. On OPTIONS_ERROR `error` holds one line that names the option, the value and the valid range. */
 enum options_status options_parse(struct options *options, int argc, char **argv, char error[OPTIONS_ERROR_BYTES]);
 

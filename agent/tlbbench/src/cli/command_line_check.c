@@ -8,21 +8,9 @@
 
 #include <inttypes.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-__attribute__((format(printf, 2, 3))) static enum options_status fail(char error[OPTIONS_ERROR_BYTES],
-                                                                      const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)vsnprintf(error, OPTIONS_ERROR_BYTES, format, arguments);
-    va_end(arguments);
-    return OPTIONS_ERROR;
-}
 
 static enum options_status check_page_sizes(const struct options *options, const struct environment *environment,
                                             char error[OPTIONS_ERROR_BYTES])
@@ -35,12 +23,12 @@ static enum options_status check_page_sizes(const struct options *options, const
     for (size_t i = 0; i < environment->pool_count; i++)
         text_append(valid, sizeof(valid), ", %s", page_text(environment->pools[i].page_bytes, page));
     if (options->thp && !has_thp)
-        return fail(error, "--page-sizes: this kernel has no transparent huge pages; valid: %s", valid);
+        return options_fail(error, "--page-sizes: this kernel has no transparent huge pages; valid: %s", valid);
     for (size_t i = 0; i < options->page_size_count; i++) {
         uint64_t bytes = options->page_sizes[i];
 
         if (bytes != environment->base_page_bytes && environment_pool(environment, bytes) == NULL)
-            return fail(error, "--page-sizes: this machine has no %s pages; valid: %s", page_text(bytes, page), valid);
+            return options_fail(error, "--page-sizes: this machine has no %s pages; valid: %s", page_text(bytes, page), valid);
     }
     return OPTIONS_OK;
 }
@@ -57,7 +45,7 @@ static enum options_status check_numa_node(const struct options *options, const 
             return OPTIONS_OK;
         text_append(valid, sizeof(valid), "%s%d", i > 0 ? ", " : "", environment->nodes[i].id);
     }
-    return fail(error, "--numa-node: node %d is not online; valid: %s", options->numa_node,
+    return options_fail(error, "--numa-node: node %d is not online; valid: %s", options->numa_node,
                 valid[0] != '\0' ? valid : "0");
 }
 
@@ -79,39 +67,43 @@ static enum options_status check_cpus(const struct options *options, const struc
     }
     for (int cpu = 0; cpu < CPU_LIST_MAX; cpu++)
         if (cpu_list_has(&options->cpus, cpu) && (cpu >= CPU_SETSIZE || !CPU_ISSET((size_t)cpu, &allowed)))
-            return fail(error, "--cpus: CPU %d is not online or not allowed; valid: CPUs allowed between %d and %d",
+            return options_fail(error, "--cpus: CPU %d is not online or not allowed; valid: CPUs allowed between %d and %d",
                         cpu, first, last);
     return OPTIONS_OK;
+}
+
+/* What may be used at most: what is free by then is the document's to say. 0 = not known. */
+static uint64_t most_bytes(const struct options *options, const struct environment *environment)
+{
+    int64_t total = environment->memory.mem_total_bytes;
+
+    return options->max_memory_bytes != 0 ? options->max_memory_bytes : total > 0 ? (uint64_t)total : 0;
 }
 
 static enum options_status check_memory(const struct options *options, const struct environment *environment,
                                         char error[OPTIONS_ERROR_BYTES])
 {
     int64_t total = environment->memory.mem_total_bytes;
-    uint64_t most = options->max_memory_bytes;
+    uint64_t most = most_bytes(options, environment);
 
     if (total > 0 && options->max_memory_bytes > (uint64_t)total)
-        return fail(error, "--max-memory: %" PRIu64 " bytes are more than this machine has; valid: 1M to %" PRId64,
+        return options_fail(error, "--max-memory: %" PRIu64 " bytes are more than this machine has; valid: 1M to %" PRId64,
                     options->max_memory_bytes, total);
-    if (most == 0 && total > 0)
-        most = (uint64_t)total;
     if (most > 0 && options->rows.segment_bytes > most)
-        return fail(error, "--segment: %" PRIu64 " bytes do not fit the memory allowed; valid: 1M to %" PRIu64,
+        return options_fail(error, "--segment: %" PRIu64 " bytes do not fit the memory allowed; valid: 1M to %" PRIu64,
                     options->rows.segment_bytes, most);
     return OPTIONS_OK;
 }
 
-/* Against what may be used at most: what is free by then is the document's to say. */
 static enum options_status check_footprints(const struct options *options, const struct environment *environment,
                                             char error[OPTIONS_ERROR_BYTES])
 {
-    int64_t total = environment->memory.mem_total_bytes;
-    uint64_t most = options->max_memory_bytes != 0 ? options->max_memory_bytes : total > 0 ? (uint64_t)total : 0;
+    uint64_t most = most_bytes(options, environment);
     uint64_t largest =
         options->latency.footprint_count > 0 ? options->latency.footprints[options->latency.footprint_count - 1] : 0;
 
     if (most > 0 && largest > most)
-        return fail(error, "--footprints: %" PRIu64 " bytes do not fit the memory allowed; valid: 64K to %" PRIu64,
+        return options_fail(error, "--footprints: %" PRIu64 " bytes do not fit the memory allowed; valid: 64K to %" PRIu64,
                     largest, most);
     return OPTIONS_OK;
 }
@@ -124,7 +116,7 @@ static enum options_status check_rows(const struct options *options, const struc
     (void)environment;
     for (size_t i = 0; i < options->rows.row_bytes_count; i++)
         if (segment != 0 && options->rows.row_bytes[i] > segment / ROWS_MIN)
-            return fail(error,
+            return options_fail(error,
                         "--row-bytes: rows of %" PRIu64 " bytes do not fit a segment of %" PRIu64
                         " bytes %d times; valid: 16 to %" PRIu64,
                         options->rows.row_bytes[i], segment, ROWS_MIN, segment / ROWS_MIN);
@@ -149,6 +141,6 @@ enum options_status options_check_root(const struct options *options, char error
 
     if (options->root[0] == '\0' || (stat(options->root, &status) == 0 && S_ISDIR(status.st_mode)))
         return OPTIONS_OK;
-    return fail(error, "--root: '%.200s' is not a directory; valid: a directory that holds proc and sys",
+    return options_fail(error, "--root: '%.200s' is not a directory; valid: a directory that holds proc and sys",
                 options->root);
 }
