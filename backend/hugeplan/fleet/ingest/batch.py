@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -13,9 +14,22 @@ from psycopg import AsyncConnection
 
 from hugeplan.access.machines import CLONE_MARK
 from hugeplan.benchmarks.records import RunRecord, WinsRecord, run_record, wins_records
+from hugeplan.db.exchange import (
+    BEGIN,
+    COMMIT,
+    ROLLBACK,
+    Call,
+    Exchange,
+    Prepared,
+    Row,
+    blobs,
+    integers,
+    texts,
+    times,
+    uuids,
+)
 from hugeplan.documents.report import Report
 from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, UnauthenticatedError, invalid_input
-from hugeplan.events.records import INSERT_EVENTS, LOCK_EVENTS
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.hardware_state import MeasuredState
 from hugeplan.fleet.ingest import statements
@@ -24,20 +38,34 @@ from hugeplan.fleet.ingest.incoming import Incoming, is_same_content, lenient
 from hugeplan.fleet.ingest.node_update import KeptFinding, Node, anon_shmem_bytes, ordinary_bytes, pool_idle_bytes
 from hugeplan.fleet.schemas import ReportReceipt
 
-_PARSED: Final = "parsed"
-_NEWER: Final = "newer_schema"
+_State = Literal["parsed", "newer_schema"]
+_PARSED: Final[_State] = "parsed"
+_NEWER: Final[_State] = "newer_schema"
 
 _findings = msgspec.json.Decoder(list[KeptFinding])
 _planned = msgspec.json.Decoder(tuple[PlannedPool, ...])
 _measured = msgspec.json.Decoder(MeasuredState)
 
 
-def _json(rows: Any) -> str:
-    return msgspec.json.encode(rows).decode()
+_json = msgspec.json.Encoder().encode
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A report that is stored already. ``document``: as it is kept, where its bytes are not those that came now."""
+
+    node_id: UUID
+    content_sha256: bytes
+    run_id: UUID | None
+    state: _State
+    document: bytes | None = None
 
 
 class Batch:
-    """One batch in one transaction. ``checked``: machines by token where the tokens were checked before."""
+    """One batch in one transaction. ``checked``: machines by token where the tokens were checked before.
+
+    ``prepared`` is what is prepared on the connection (hugeplan.db.exchange); None: nothing stays prepared there.
+    """
 
     def __init__(
         self,
@@ -45,9 +73,11 @@ class Batch:
         incoming: Sequence[Incoming],
         plans: SavedPlans,
         *,
+        prepared: Prepared | None,
         checked: dict[UUID, str | None] | None = None,
     ) -> None:
         self._connection = connection
+        self._exchange = Exchange(connection, prepared)
         self._checked = checked
         self._plans = plans
         self._incoming = incoming
@@ -61,50 +91,89 @@ class Batch:
         self._wins: list[WinsRecord] = []
         self._binds: list[tuple[str, UUID]] = []
 
+    async def commit(self, sent: Callable[[], None]) -> bool:
+        """Write everything in a transaction of its own. ``sent`` is called when all has left for PostgreSQL.
+
+        False when a new node turned out to be made by another process in this moment: nothing is written then.
+        """
+        writes = await self._judge([(BEGIN, ())])
+        if writes is None:
+            await self._exchange.run([(ROLLBACK, ())])
+            return False
+        await self._exchange.run([*writes, (COMMIT, ())], sent)
+        return True
+
     async def write(self) -> bool:
-        """Write everything. False when a new node turned out to be made by another process in this moment."""
+        """Write everything in the caller's transaction. False as for ``commit``."""
+        writes = await self._judge([])
+        if writes:
+            await self._exchange.run(writes)
+        return writes is not None
+
+    async def _judge(self, before: list[Call]) -> list[Call] | None:
+        """Read, judge each report, and make the nodes that are new. What is to be written; None as for ``commit``."""
         self._start()
-        tokens, seen = await self._read()
+        tokens, seen = await self._read(before)
         bound = dict(tokens if self._checked is None else self._checked)
         for index, incoming in enumerate(self._incoming):
             self.answers[index] = self._take(incoming, bound, seen)
-        if not self._stored:
-            return True
-        return await self._store()
+        nodes = [node for node in self._nodes.values() if node.columns]
+        new = [node for node in nodes if node.is_new]
+        if new and not await self._insert_nodes(new):
+            return None
+        return self._writes(nodes) if self._stored else []
 
-    async def _read(self) -> tuple[dict[UUID, str | None], dict[tuple[str, UUID], tuple[Any, ...]]]:
+    async def _read(self, before: list[Call]) -> tuple[dict[UUID, str | None], dict[tuple[str, UUID], _Seen]]:
         """The tokens, the nodes (locked), and the reports that are stored already."""
-        machines = sorted({incoming.machine_id for incoming in self._incoming})
-        with_runs = sorted({incoming.machine_id for incoming in self._incoming if incoming.run_id})
-        execute = self._connection.execute
+        machines = texts(sorted({incoming.machine_id for incoming in self._incoming}))
+        ids = uuids(incoming.token_id for incoming in self._incoming)
+        reports = uuids(incoming.report_id for incoming in self._incoming)
+        of_machines = texts(incoming.machine_id for incoming in self._incoming)
         # All are sent together: the lock comes first, and each sees what was committed before it.
-        nodes = await execute(statements.LOCK_NODES, [machines])
-        found = await execute(
-            statements.TOKENS_AND_SEEN,
-            [
-                [incoming.token_id for incoming in self._incoming],
-                [incoming.machine_id for incoming in self._incoming],
-                [incoming.report_id for incoming in self._incoming],
-                [incoming.content_sha256 for incoming in self._incoming],
-            ],
-        )
-        measured = await execute(statements.MEASURED, [with_runs]) if with_runs else None
-        for row in await nodes.fetchall():
-            self._nodes[row[1]] = _node(row)
-        bound: dict[UUID, str | None] = {}
-        known: dict[tuple[str, UUID], tuple[Any, ...]] = {}
-        for token_id, owner, *seen in await found.fetchall():
-            if token_id is not None:
-                bound[token_id] = owner
-            if seen[2] is not None:
-                known[seen[0], seen[1]] = tuple(seen)
+        calls: list[Call] = [
+            *before,
+            (statements.LOCK_NODES, [machines]),
+            (statements.TOKENS_AND_SEEN, [ids, of_machines, reports]),
+        ]
+        with_runs = sorted({incoming.machine_id for incoming in self._incoming if incoming.run_id})
+        if with_runs:
+            calls.append((statements.MEASURED, [texts(with_runs)]))
+        nodes, found, *measured = (await self._exchange.run(calls))[len(before) :]
+        self._nodes = dict(map(_node, nodes))
+        for of_machine, state in measured[0] if measured else ():
+            # A node that was made since the lock is met again when this batch begins again.
+            if state is not None and (node := self._nodes.get(_text(of_machine))) is not None:
+                node.measured = _measured.decode(state)
+        bound = {_uuid(row[0]): None if row[1] is None else _text(row[1]) for row in found if row[0] is not None}
+        known = await self._seen(found)
         in_force = {node.plan_id for node in self._nodes.values() if node.plan_id is not None}
         await self._plans.read(self._connection, in_force, again=self._newly_labelled())
-        for machine_id, state in await measured.fetchall() if measured else ():
-            # A node that was made since the lock is met again when this batch begins again.
-            if state is not None and machine_id in self._nodes:
-                self._nodes[machine_id].measured = _measured.decode(state)
         return bound, known
+
+    async def _seen(self, found: Sequence[Row]) -> dict[tuple[str, UUID], _Seen]:
+        """The reports that are stored already, with the documents of those that came again in other bytes."""
+        known: dict[tuple[str, UUID], _Seen] = {}
+        for _, _, machine_id, report_id, node_id, sha256, run_id, state in found:
+            if node_id is not None:
+                known[_text(machine_id), _uuid(report_id)] = _Seen(
+                    node_id=_uuid(node_id),
+                    content_sha256=bytes.fromhex(_text(sha256)[2:]),
+                    run_id=None if run_id is None else _uuid(run_id),
+                    state=_PARSED if _text(state) == _PARSED else _NEWER,
+                )
+        others = [
+            (seen.node_id, incoming.report_id)
+            for incoming in self._incoming
+            if (seen := known.get((incoming.machine_id, incoming.report_id))) is not None
+            and seen.content_sha256 != incoming.content_sha256
+        ]
+        if others:
+            nodes, reports = zip(*others, strict=True)
+            (rows,) = await self._exchange.run([(statements.STORED_DOCUMENTS, [uuids(nodes), uuids(reports)])])
+            documents = {(_uuid(row[0]), _uuid(row[1])): bytes.fromhex(_text(row[2])[2:]) for row in rows}
+            for key, seen in known.items():
+                seen.document = documents.get((seen.node_id, key[1]))
+        return known
 
     def _newly_labelled(self) -> set[UUID]:
         """The plans that labels name and that are not in force yet."""
@@ -118,7 +187,7 @@ class Batch:
         return found
 
     def _take(
-        self, incoming: Incoming, bound: dict[UUID, str | None], seen: dict[tuple[str, UUID], tuple[Any, ...]]
+        self, incoming: Incoming, bound: dict[UUID, str | None], seen: dict[tuple[str, UUID], _Seen]
     ) -> ReportReceipt | Exception:
         """Judge one report and note what is to be written for it."""
         refusal = self._refusal(incoming, bound)
@@ -149,8 +218,8 @@ class Batch:
             bound[incoming.token_id] = incoming.machine_id
             self._binds.append((incoming.machine_id, incoming.token_id))
         self._stored.append((incoming, node))
-        state: Literal["parsed", "newer_schema"] = _PARSED if incoming.parsed is not None else _NEWER
-        seen[key] = (*key, node.id, incoming.content_sha256, incoming.run_id, state, incoming.document)
+        state = _PARSED if incoming.parsed is not None else _NEWER
+        seen[key] = _Seen(node.id, incoming.content_sha256, incoming.run_id, state, incoming.document)
         return ReportReceipt(
             report_id=incoming.report_id, node_id=node.id, created=True, run_id=incoming.run_id, state=state
         )
@@ -171,50 +240,55 @@ class Batch:
             )
         return None
 
-    async def _store(self) -> bool:
-        nodes = [node for node in self._nodes.values() if node.columns]
-        new = [node for node in nodes if node.is_new]
-        if new and not await self._insert_nodes(new):
-            return False
+    def _writes(self, nodes: Sequence[Node]) -> list[Call]:
+        """The statements that store the batch, in their order."""
         before = [node for node in nodes if not node.is_new]
-        await self._update_nodes(before)
-        await self._insert_reports([node for node in before if node.is_changed_with_its_sample])
+        calls = self._node_updates(before)
+        calls.append(self._reports([node for node in before if node.is_changed_with_its_sample]))
         if self._runs:
-            await self._insert_runs(nodes)
-        for machine_id, token_id in self._binds:
-            await self._connection.execute(statements.BIND_TOKEN, [machine_id, token_id])
-        await self._keep_verifications(nodes)
-        await self._insert_findings_and_events(nodes)
-        return True
+            calls += self._run_inserts(nodes)
+        calls += [
+            (statements.BIND_TOKEN, [machine_id.encode(), str(token_id).encode()])
+            for machine_id, token_id in self._binds
+        ]
+        return calls + self._verifications(nodes) + _findings_and_events(nodes)
 
-    async def _keep_verifications(self, nodes: Sequence[Node]) -> None:
-        now = max(incoming.received_at for incoming, _ in self._stored)
-        for node in nodes:
-            if node.put_in_force:
-                by = f"label {LABEL}"
-                await self._connection.execute(
-                    statements.PUT_IN_FORCE, [node.id, node.plan_id, _json(node.planned), now, by]
-                )
+    def _verifications(self, nodes: Sequence[Node]) -> list[Call]:
+        now = max(incoming.received_at for incoming, _ in self._stored).isoformat().encode()
+        by = f"label {LABEL}".encode()
+        calls: list[Call] = [
+            (
+                statements.PUT_IN_FORCE,
+                [str(node.id).encode(), str(node.plan_id).encode(), _json(node.planned), now, by],
+            )
+            for node in nodes
+            if node.put_in_force
+        ]
         rows = [
-            {"node_id": node.id, "verified_at": now, **asdict(node.verification)}
+            {"node_id": node.id, "verified_at": now.decode(), **asdict(node.verification)}
             for node in nodes
             if node.verification is not None
         ]
         if rows:
-            await self._connection.execute(statements.VERIFIED, [_json(rows)])
+            calls.append((statements.VERIFIED, [_json(rows)]))
+        return calls
 
-    async def _insert_runs(self, nodes: Sequence[Node]) -> None:
-        execute = self._connection.execute
+    def _run_inserts(self, nodes: Sequence[Node]) -> list[Call]:
         rows, documents = zip(*self._runs, strict=True)
-        values = [_json(self._wins), _json(rows), [run.id for run in rows], list(documents)]
-        await execute(statements.INSERT_RUNS, values)
+        calls: list[Call] = [
+            (
+                statements.INSERT_RUNS,
+                [_json(self._wins), _json(rows), uuids(run.id for run in rows), blobs(documents)],
+            )
+        ]
         measured = [
             {"node_id": node.id, "measured": node.state["measured"]}
             for node in nodes
             if "measured" in node.state and not node.is_changed_with_its_sample
         ]
         if measured:
-            await execute(statements.UPDATE_MEASURED, [_json(measured)])
+            calls.append((statements.UPDATE_MEASURED, [_json(measured)]))
+        return calls
 
     async def _insert_nodes(self, new: Sequence[Node]) -> bool:
         machines = {node.id: machine_id for machine_id, node in self._nodes.items()}
@@ -223,75 +297,86 @@ class Batch:
             {"id": node.id, "machine_id": machines[node.id], "first_report_at": first[node.id], **node.columns}
             for node in new
         ]
-        inserted = await self._connection.execute(statements.INSERT_NODES, [_json(rows)])
-        if len(await inserted.fetchall()) != len(new):
+        (inserted,) = await self._exchange.run([(statements.INSERT_NODES, [_json(rows)])])
+        if len(inserted) != len(new):
             return False
         states = [{"node_id": node.id, "findings": [], **node.state} for node in new]
-        await self._connection.execute(statements.INSERT_STATES, [_json(states)])
+        await self._exchange.run([(statements.INSERT_STATES, [_json(states)])])
         return True
 
-    async def _update_nodes(self, nodes: Sequence[Node]) -> None:
+    def _node_updates(self, nodes: Sequence[Node]) -> list[Call]:
         """What changes on nodes beside their newest sample."""
-        execute = self._connection.execute
+        calls: list[Call] = []
         late = [node for node in nodes if not node.is_changed_with_its_sample]
         if late:
             rows = [{"id": node.id, "last_report_at": node.columns["last_report_at"]} for node in late]
-            await execute(statements.UPDATE_LAST_REPORT, [_json(rows)])
-        ran = [node for node in nodes if "measured" in node.state and not node.is_changed_with_its_sample]
+            calls.append((statements.UPDATE_LAST_REPORT, [_json(rows)]))
+        ran = [node for node in late if "measured" in node.state]
         if ran:
             rows = [
                 {"id": node.id, **{name: node.columns[name] for name in ("latest_run_id", "effective_granule_bytes")}}
                 for node in ran
             ]
-            await execute(statements.UPDATE_RUN_OF_NODE, [_json(rows)])
+            calls.append((statements.UPDATE_RUN_OF_NODE, [_json(rows)]))
+        return calls
 
-    async def _insert_reports(self, sampled: Sequence[Node]) -> None:
+    def _reports(self, sampled: Sequence[Node]) -> Call:
         """The reports with their samples, and the nodes that these samples changed."""
         stored = self._stored
         changed = [{"id": node.id, "findings": [], **node.columns, **node.state} for node in sampled]
         samples = [sample_record(incoming, node.id) for incoming, node in stored if incoming.parsed]
-        await self._connection.execute(
-            statements.INSERT_REPORTS,
-            {
-                "nodes": [node.id for _, node in stored],
-                "reports": [incoming.report_id for incoming, _ in stored],
-                "received": [incoming.received_at for incoming, _ in stored],
-                "documents": [incoming.document for incoming, _ in stored],
-                "hashes": [incoming.content_sha256 for incoming, _ in stored],
-                "runs": [incoming.run_id for incoming, _ in stored],
-                "versions": [incoming.schema_version for incoming, _ in stored],
-                "states": [_PARSED if incoming.parsed is not None else _NEWER for incoming, _ in stored],
-                "tokens": [incoming.token_id for incoming, _ in stored],
-                "samples": _json(samples),
-                "changed": _json(changed),
-            },
-        )
-
-    async def _insert_findings_and_events(self, nodes: Sequence[Node]) -> None:
-        changed = [node for node in nodes if node.findings_changed]
-        if changed:
-            rows = [{"node_id": node.id, **msgspec.structs.asdict(f)} for node in changed for f in node.findings]
-            await self._connection.execute(statements.DELETE_FINDINGS, [[node.id for node in changed]])
-            await self._connection.execute(statements.INSERT_FINDINGS, [_json(rows)])
-        events = [event for node in nodes for event in node.events]
-        if events:
-            await self._connection.execute(LOCK_EVENTS)
-            await self._connection.execute(INSERT_EVENTS, [_json(events)])
+        return statements.INSERT_REPORTS, [
+            uuids(node.id for _, node in stored),
+            uuids(incoming.report_id for incoming, _ in stored),
+            times(incoming.received_at for incoming, _ in stored),
+            blobs(incoming.document for incoming, _ in stored),
+            blobs(incoming.content_sha256 for incoming, _ in stored),
+            uuids(incoming.run_id for incoming, _ in stored),
+            integers(incoming.schema_version for incoming, _ in stored),
+            texts(_PARSED if incoming.parsed is not None else _NEWER for incoming, _ in stored),
+            uuids(incoming.token_id for incoming, _ in stored),
+            _json(samples),
+            _json(changed),
+        ]
 
 
-def _node(row: tuple[Any, ...]) -> Node:
-    node_id, _, name, sampled_at, labels_set, granule, findings, pools, plan_id, outcome = row
-    return Node(
-        id=node_id,
-        name=name,
+def _findings_and_events(nodes: Sequence[Node]) -> list[Call]:
+    calls: list[Call] = []
+    changed = [node for node in nodes if node.findings_changed]
+    if changed:
+        rows = [{"node_id": node.id, **msgspec.structs.asdict(f)} for node in changed for f in node.findings]
+        calls.append((statements.DELETE_FINDINGS, [uuids(node.id for node in changed)]))
+        calls.append((statements.INSERT_FINDINGS, [_json(rows)]))
+    events = [event for node in nodes for event in node.events]
+    if events:
+        calls.append((statements.LOCK_EVENTS, []))
+        calls.append((statements.INSERT_EVENTS, [_json(events)]))
+    return calls
+
+
+def _text(value: bytes | None) -> str:
+    """A column that is never NULL."""
+    assert value is not None
+    return value.decode()
+
+
+def _uuid(value: bytes | None) -> UUID:
+    return UUID(_text(value))
+
+
+def _node(row: Row) -> tuple[str, Node]:
+    node_id, machine_id, name, sampled_at, labels_set, granule, findings, pools, plan_id, outcome = row
+    return _text(machine_id), Node(
+        id=_uuid(node_id),
+        name=_text(name),
         is_new=False,
-        sampled_at=sampled_at,
-        labels_set=msgspec.json.decode(labels_set),
-        measured=MeasuredState(effective_granule_bytes=granule),
-        findings=_findings.decode(findings),
+        sampled_at=datetime.fromisoformat(_text(sampled_at)),
+        labels_set=msgspec.json.decode(labels_set or b"{}"),
+        measured=MeasuredState(effective_granule_bytes=None if granule is None else int(granule)),
+        findings=_findings.decode(findings or b"[]"),
         planned=None if pools is None else _planned.decode(pools),
-        plan_id=plan_id,
-        outcome=outcome,
+        plan_id=None if plan_id is None else _uuid(plan_id),
+        outcome=None if outcome is None else _text(outcome),
     )
 
 
@@ -308,10 +393,12 @@ def _new_node(report: Report) -> Node:
     )
 
 
-def _answer_seen(incoming: Incoming, row: tuple[Any, ...]) -> ReportReceipt | Exception:
-    _, report_id, node_id, content_sha256, run_id, state, document = row
-    if is_same_content(incoming, content_sha256, document):
-        return ReportReceipt(report_id=report_id, node_id=node_id, created=False, run_id=run_id, state=state)
+def _answer_seen(incoming: Incoming, seen: _Seen) -> ReportReceipt | Exception:
+    report_id = incoming.report_id
+    if is_same_content(incoming, seen.content_sha256, seen.document):
+        return ReportReceipt(
+            report_id=report_id, node_id=seen.node_id, created=False, run_id=seen.run_id, state=seen.state
+        )
     return ConflictError(
         f"Another report with the id {report_id} is stored.",
         [FieldProblem(field="report_id", value=str(report_id), expected="an id of its own")],
@@ -345,7 +432,7 @@ async def store_kept(connection: AsyncConnection[Any], kept: Incoming) -> None:
 
     Its token was checked when it arrived, and may be revoked since.
     """
-    batch = Batch(connection, [kept], SavedPlans(), checked={kept.token_id: kept.machine_id})
+    batch = Batch(connection, [kept], SavedPlans(), prepared=None, checked={kept.token_id: kept.machine_id})
     await batch.write()
     answer = batch.answers[0]
     if isinstance(answer, Exception):

@@ -1,8 +1,14 @@
-"""The statements that store a batch of reports. Rows of a batch travel as one JSON parameter per table."""
+"""The statements that store a batch of reports. Rows of a batch travel as one JSON parameter per table.
+
+The parameters ``$1``, ``$2`` and so on are given in this order by hugeplan.fleet.ingest.batch.
+"""
 
 from __future__ import annotations
 
 from typing import Final
+
+from hugeplan.db.exchange import Statement
+from hugeplan.events import records as events
 
 NODE_COLUMNS: Final = {
     "name": "text",
@@ -54,7 +60,7 @@ _SAMPLE_COLUMNS: Final = {
 _ROLLED_UP_ONLY: Final = {"ordinary_bytes": "bigint", "anon_shmem_bytes": "bigint"}
 
 
-def _records(columns: dict[str, str], parameter: str = "%s") -> str:
+def _records(columns: dict[str, str], parameter: str = "$1") -> str:
     listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
     return f"jsonb_to_recordset({parameter}::jsonb) AS r({listed})"
 
@@ -74,61 +80,66 @@ def _update(table: str, key: str, columns: dict[str, str]) -> str:
     )
 
 
-BIND_TOKEN: Final = "UPDATE tokens SET machine_id = %s WHERE id = %s AND machine_id IS NULL"  # noqa: S105
+BIND_TOKEN: Final = Statement("UPDATE tokens SET machine_id = $1 WHERE id = $2 AND machine_id IS NULL")
 
-LOCK_NODES: Final = """
+LOCK_NODES: Final = Statement("""
 SELECT n.id, n.machine_id, n.name, n.sampled_at, n.labels_set::text, n.effective_granule_bytes, s.findings::text,
     p.pools::text, p.plan_id, p.outcome
 FROM nodes n JOIN node_states s ON s.node_id = n.id LEFT JOIN plans_in_force p ON p.node_id = n.id
-WHERE n.machine_id = ANY(%s) ORDER BY n.machine_id FOR UPDATE OF n
-"""
+WHERE n.machine_id = ANY($1) ORDER BY n.machine_id FOR UPDATE OF n
+""")
 """The lock puts concurrent reports of one machine in a row; the order keeps two batches from waiting for each other."""
 
-TOKENS_AND_SEEN: Final = """
-SELECT t.id, t.machine_id, w.machine_id, w.report_id, r.node_id, r.content_sha256, r.run_id, r.state, d.document
-FROM unnest(%s::uuid[], %s::text[], %s::uuid[], %b::bytea[]) AS w(token_id, machine_id, report_id, sha256)
+TOKENS_AND_SEEN: Final = Statement("""
+SELECT t.id, t.machine_id, w.machine_id, w.report_id, r.node_id, r.content_sha256, r.run_id, r.state
+FROM unnest($1::uuid[], $2::text[], $3::uuid[]) AS w(token_id, machine_id, report_id)
 LEFT JOIN tokens t ON t.id = w.token_id AND t.role = 'agent' AND t.revoked_at IS NULL
     AND (t.expires_at IS NULL OR t.expires_at > now())
 LEFT JOIN nodes n ON n.machine_id = w.machine_id
 LEFT JOIN reports r ON r.node_id = n.id AND r.report_id = w.report_id
-LEFT JOIN report_documents d ON r.content_sha256 <> w.sha256 AND d.node_id = r.node_id AND d.report_id = r.report_id
-    AND d.received_at = r.received_at
-"""
+""")
 """For each report its token, where that is good, and the report that is stored by its id, where there is one. It comes
-after the lock: a statement sees what was committed before it began. The document comes along only where the bytes are
-not those that were stored.
+after the lock: a statement sees what was committed before it began.
 """
 
-PUT_IN_FORCE: Final = """
+STORED_DOCUMENTS: Final = Statement("""
+SELECT d.node_id, d.report_id, d.document
+FROM unnest($1::uuid[], $2::uuid[]) AS w(node_id, report_id)
+JOIN reports r ON r.node_id = w.node_id AND r.report_id = w.report_id
+JOIN report_documents d ON d.node_id = r.node_id AND d.report_id = r.report_id AND d.received_at = r.received_at
+""")
+"""The documents of reports that came again in other bytes: whether they say the same is judged by what they say."""
+
+PUT_IN_FORCE: Final = Statement("""
 INSERT INTO plans_in_force (node_id, plan_id, pools, source, since, set_by)
-VALUES (%s, %s, %s::jsonb, 'label', %s, %s)
+VALUES ($1, $2, $3::jsonb, 'label', $4, $5)
 ON CONFLICT (node_id) DO UPDATE SET plan_id = excluded.plan_id, pools = excluded.pools, source = excluded.source,
     since = excluded.since, set_by = excluded.set_by, outcome = NULL, verified_at = NULL, checks = '[]'
-"""
-VERIFIED: Final = _update(
-    "plans_in_force", "node_id", {"outcome": "text", "verified_at": "timestamptz", "checks": "jsonb"}
+""")
+VERIFIED: Final = Statement(
+    _update("plans_in_force", "node_id", {"outcome": "text", "verified_at": "timestamptz", "checks": "jsonb"})
 )
-MEASURED: Final = """
-SELECT n.machine_id, s.measured::text FROM nodes n JOIN node_states s ON s.node_id = n.id WHERE n.machine_id = ANY(%s)
-"""
+MEASURED: Final = Statement("""
+SELECT n.machine_id, s.measured::text FROM nodes n JOIN node_states s ON s.node_id = n.id WHERE n.machine_id = ANY($1)
+""")
 
-INSERT_NODES: Final = (
+INSERT_NODES: Final = Statement(
     _insert(
         "nodes",
         {"id": "uuid", "machine_id": "text", "first_report_at": "timestamptz"} | NODE_COLUMNS | _RUN_COLUMNS,
     )
     + " ON CONFLICT (machine_id) DO NOTHING RETURNING id"
 )
-INSERT_STATES: Final = _insert("node_states", {"node_id": "uuid"} | _STATE_COLUMNS | _FINDINGS)
+INSERT_STATES: Final = Statement(_insert("node_states", {"node_id": "uuid"} | _STATE_COLUMNS | _FINDINGS))
 _LAST_REPORT: Final = "greatest(nodes.last_report_at, r.last_report_at)"
 """A marked report that is taken again arrived before others that are known."""
 
-UPDATE_LAST_REPORT: Final = f"""
+UPDATE_LAST_REPORT: Final = Statement(f"""
 UPDATE nodes SET last_report_at = {_LAST_REPORT}
 FROM {_records({"id": "uuid", "last_report_at": "timestamptz"})} WHERE nodes.id = r.id
-"""  # noqa: S608 - constants
-UPDATE_RUN_OF_NODE: Final = _update("nodes", "id", _RUN_COLUMNS)
-UPDATE_MEASURED: Final = _update("node_states", "node_id", {"measured": "jsonb"})
+""")  # noqa: S608 - constants
+UPDATE_RUN_OF_NODE: Final = Statement(_update("nodes", "id", _RUN_COLUMNS))
+UPDATE_MEASURED: Final = Statement(_update("node_states", "node_id", {"measured": "jsonb"}))
 
 _WINS_COLUMNS: Final = {
     "node_id": "uuid",
@@ -140,17 +151,17 @@ _WINS_COLUMNS: Final = {
     "log_sum": "double precision",
     "log_count": "bigint",
 }
-INSERT_RUNS: Final = f"""
+INSERT_RUNS: Final = Statement(f"""
 WITH win AS ({_insert("run_wins", _WINS_COLUMNS)})
 INSERT INTO runs (node_id, id, started_at, stored_at, ordered_at, command, profile, tool_version, duration_seconds,
     geometry_rank, latency_rank, pressure_rank, sections, document)
 SELECT r.node_id, r.id, r.started_at, r.stored_at, r.ordered_at, r.command, r.profile, r.tool_version,
     r.duration_seconds, r.geometry_rank, r.latency_rank, r.pressure_rank, r.sections, d.document
-FROM jsonb_to_recordset(%s::jsonb) AS r(node_id uuid, id uuid, started_at timestamptz, stored_at timestamptz,
+FROM jsonb_to_recordset($2::jsonb) AS r(node_id uuid, id uuid, started_at timestamptz, stored_at timestamptz,
     ordered_at timestamptz, command text, profile text, tool_version text, duration_seconds double precision,
     geometry_rank smallint, latency_rank smallint, pressure_rank smallint, sections jsonb)
-JOIN unnest(%s::uuid[], %b::bytea[]) AS d(id, document) ON d.id = r.id
-"""  # noqa: S608 - constants
+JOIN unnest($3::uuid[], $4::bytea[]) AS d(id, document) ON d.id = r.id
+""")  # noqa: S608 - constants
 """Runs with their wins. That the wins are of a run that is there is judged when the whole statement is done."""
 
 
@@ -185,12 +196,12 @@ ON CONFLICT (node_id, start_at) DO UPDATE SET
 
 
 _SAMPLE_NAMES: Final = ", ".join(_SAMPLE_COLUMNS)
-INSERT_REPORTS: Final = f"""
+INSERT_REPORTS: Final = Statement(f"""
 WITH rows AS MATERIALIZED (
-    SELECT * FROM {_records(_SAMPLE_COLUMNS | _ROLLED_UP_ONLY, "%(samples)s")}
+    SELECT * FROM {_records(_SAMPLE_COLUMNS | _ROLLED_UP_ONLY, "$10")}
 ),
 changed AS MATERIALIZED (
-    SELECT * FROM {_records({"id": "uuid"} | NODE_COLUMNS | _STATE_COLUMNS | _FINDINGS | _MEASURED, "%(changed)s")}
+    SELECT * FROM {_records({"id": "uuid"} | NODE_COLUMNS | _STATE_COLUMNS | _FINDINGS | _MEASURED, "$11")}
 ),
 state AS (
     UPDATE node_states SET {_changes(_STATE_COLUMNS | _FINDINGS)},
@@ -206,25 +217,25 @@ node AS (
 ),
 document AS (
     INSERT INTO report_documents (node_id, report_id, received_at, document)
-    SELECT * FROM unnest(%(nodes)s::uuid[], %(reports)s::uuid[], %(received)s::timestamptz[], %(documents)b::bytea[])
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::bytea[])
 ),
 sample AS (INSERT INTO samples ({_SAMPLE_NAMES}) SELECT {_SAMPLE_NAMES} FROM rows),
 hour AS ({roll_up("sample_hours", "hour", "rows")}),
 day AS ({roll_up("sample_days", "day", "rows")}),
 token AS (
     UPDATE tokens SET last_used_at = now()
-    WHERE id = ANY(%(tokens)s) AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
+    WHERE id = ANY($9) AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
 )
 INSERT INTO reports (node_id, report_id, received_at, content_sha256, run_id, schema_version, state)
-SELECT * FROM unnest(%(nodes)s::uuid[], %(reports)s::uuid[], %(received)s::timestamptz[], %(hashes)b::bytea[],
-    %(runs)s::uuid[], %(versions)s::smallint[], %(states)s::text[])
-"""  # noqa: S608 - constants
+SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $5::bytea[],
+    $6::uuid[], $7::smallint[], $8::text[])
+""")  # noqa: S608 - constants
 """What every report adds and changes, in one statement: each of its parts as a statement of its own costs as much
 again. ``changed`` are the nodes that were there before, with their states.
 """
 
-DELETE_FINDINGS: Final = "DELETE FROM node_findings WHERE node_id = ANY(%s)"
-INSERT_FINDINGS: Final = (
+DELETE_FINDINGS: Final = Statement("DELETE FROM node_findings WHERE node_id = ANY($1)")
+INSERT_FINDINGS: Final = Statement(
     _insert(
         "node_findings",
         {
@@ -238,3 +249,5 @@ INSERT_FINDINGS: Final = (
     )
     + " ON CONFLICT (node_id, code, subject) DO NOTHING"
 )
+LOCK_EVENTS: Final = Statement(events.LOCK_EVENTS)
+INSERT_EVENTS: Final = Statement(events.INSERT_EVENTS.replace("%s", "$1"))

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from hugeplan.db.exchange import Prepared
 from hugeplan.errors import RETRY_AFTER_SECONDS, UnavailableError
 from hugeplan.fleet.ingest.batch import Batch
 from hugeplan.fleet.ingest.in_force import SavedPlans
@@ -61,6 +63,7 @@ class ReportWriter:
         self._tasks: list[asyncio.Task[None]] = []
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
         self._plans = SavedPlans()
+        self._prepared: WeakKeyDictionary[AsyncConnection[Any], Prepared] = WeakKeyDictionary()
 
     async def open(self) -> None:
         """Start. The database may be away: connections are made when they are needed."""
@@ -74,7 +77,8 @@ class ReportWriter:
             open=False,
             kwargs={
                 "application_name": "hugeplan reports",
-                "prepare_threshold": 1,
+                # What psycopg prepares it drops with a rollback, and all else that is prepared along with it.
+                "prepare_threshold": None,
                 "connect_timeout": max(2, round(self._settings.database_timeout_seconds)),
                 "options": f"-c statement_timeout={milliseconds} -c TimeZone=UTC -c jit=off",
             },
@@ -177,17 +181,11 @@ class ReportWriter:
     async def _commit(self, batch: Sequence[Incoming], turn: _Turn) -> list[ReportReceipt | Exception]:
         assert self._pool is not None
         async with self._pool.connection() as connection:
-            work = Batch(connection, batch, self._plans)
-            while True:
-                # One pipeline for all: BEGIN goes with what is read, COMMIT with what is written.
-                async with connection.pipeline():
-                    if await work.write():
-                        # The next batch is read while this one is committed.
-                        turn.pass_on()
-                        await connection.commit()
-                        break
-                    # Another process made one of the nodes in this moment: begin again, now it is there.
-                    await connection.rollback()
+            prepared = self._prepared.setdefault(connection, Prepared())
+            work = Batch(connection, batch, self._plans, prepared=prepared)
+            # The next batch is read while this one is committed.
+            while not await work.commit(turn.pass_on):
+                pass  # Another process made one of the nodes in this moment: begin again, now it is there.
             return [work.answers[index] for index in range(len(batch))]
 
 
