@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Final
+from typing import Any, Final, cast
 
 from psycopg import sql
 
 from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
+from hugeplan.fleet.processes import kept_processes
 
 TABLES: Final = {
     "nodes": "name, id",
@@ -28,6 +29,12 @@ TABLES: Final = {
 """Tables without secrets and without bulk, with the order of their rows. The bulk is in a backup."""
 
 _ROWS = 500
+
+
+def _read_processes(row: dict[str, Any]) -> None:
+    """Put the processes in plain JSON in the place of the packed ones."""
+    kept: str | None = row.pop("processes_kept")
+    row["processes"] = kept_processes(row["processes"], None if kept is None else bytes.fromhex(kept[2:]))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
             )
             with connection.cursor(name="export") as cursor:
                 cursor.itersize = _ROWS
-                for (row,) in cursor.execute(query):
+                for record in cursor.execute(query):
+                    row = cast("dict[str, Any]", record[0])
+                    if name == "node_states":
+                        _read_processes(row)
                     sys.stdout.write(json.dumps({"table": name, "row": row}, ensure_ascii=False) + "\n")
     return 0

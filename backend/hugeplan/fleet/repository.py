@@ -143,10 +143,11 @@ async def get_state_version(session: ReadSession, node_id: UUID) -> StateVersion
 
 
 async def get_processes(session: ReadSession, node_id: UUID) -> Any | None:
-    """``sampled_at``, ``processes``, ``units`` and ``hugetlb_cgroups`` of a node's newest sample."""
+    """``sampled_at``, the columns of processes, ``units`` and ``hugetlb_cgroups`` of a node's newest sample."""
     statement = select(
         NodeRow.sampled_at,
         NodeStateRow.processes,
+        NodeStateRow.processes_kept,
         NodeStateRow.sample["units"].label("units"),
         NodeStateRow.sample["hugetlb_cgroups"].label("hugetlb_cgroups"),
     ).join(NodeStateRow, NodeStateRow.node_id == NodeRow.id)

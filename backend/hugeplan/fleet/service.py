@@ -26,6 +26,7 @@ from hugeplan.fleet import repository
 from hugeplan.fleet.facts import IncompleteReportError, node_facts
 from hugeplan.fleet.hardware_state import MeasuredState, chosen_parts, packed, rebuilt, unpacked
 from hugeplan.fleet.observation import node_sample
+from hugeplan.fleet.processes import kept_processes
 from hugeplan.fleet.schemas import (
     BootPool,
     HugePageLimit,
@@ -236,7 +237,7 @@ async def _parsed_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts,
         facts = facts_of(row.name, state)
     except IncompleteReportError as error:
         raise invalid_input([FieldProblem(field="node_id", value=str(node_id), expected=str(error))]) from error
-    processes = [convert(ProcessMemory, process) for process in state.processes]
+    processes = [convert(ProcessMemory, process) for process in kept_processes(state.processes, state.processes_kept)]
     sample = convert(Sample, state.sample)
     return facts, node_sample(convert(Inventory, state.inventory), sample, processes), sample.taken_at
 
@@ -381,7 +382,9 @@ async def get_processes(session: ReadSession, node_id: UUID) -> NodeProcesses:
     found = await repository.get_processes(session, node_id)
     if found is None:
         raise unknown_node(node_id)
-    processes = [ProcessMemory.model_validate(process) for process in found.processes]
+    processes = [
+        ProcessMemory.model_validate(process) for process in kept_processes(found.processes, found.processes_kept)
+    ]
     processes.sort(key=lambda process: (-(process.rss_bytes or 0), process.pid))
     return NodeProcesses.model_validate(
         {

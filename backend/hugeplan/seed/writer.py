@@ -31,7 +31,7 @@ from hugeplan.seed.runs import synthetic_run
 _PAGE_2M = 2 * MIB
 _OFTEN_MEASURED = 10
 _JSON_COLUMNS = frozenset(
-    {"labels", "pools", "spool", "inventory", "sample", "processes", "collectors", "findings", "measured", "sections"}
+    {"labels", "pools", "spool", "inventory", "sample", "collectors", "findings", "measured", "sections"}
 )
 
 
@@ -142,7 +142,7 @@ def _add_node(
         },
     )
     measured = packed(node.measured) if node.measured.latest else None
-    state = {name: node.state[name] for name in ("inventory", "sample", "processes", "collectors", "findings")}
+    state = {name: node.state[name] for name in ("inventory", "sample", "processes_kept", "collectors", "findings")}
     rows.add("node_states", {"node_id": node.id, "measured": measured, **state})
     for finding in node.findings:
         rows.add(

@@ -70,6 +70,8 @@ class NodeStateRow(Base):
 
     ``measured`` holds the planner's HardwareFacts as measured, the newest geometry without curves, and the runs that
     they come from (hugeplan.fleet.hardware_state). It is made when a run arrives, so that no read parses a run.
+    ``processes_kept`` is a JSON array, packed (hugeplan.documents.kept). ``processes`` holds them in its place where a
+    server of an earlier version stored the newest report, and is empty otherwise.
     """
 
     __tablename__ = "node_states"
@@ -77,7 +79,8 @@ class NodeStateRow(Base):
     node_id: Mapped[UUID] = mapped_column(ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=True)
     inventory: Mapped[JsonbObject]
     sample: Mapped[JsonbObject]
-    processes: Mapped[list[JsonObject]] = mapped_column(JSONB)
+    processes: Mapped[list[JsonObject]] = mapped_column(JSONB, server_default=_EMPTY_LIST)
+    processes_kept: Mapped[bytes | None] = mapped_column(LargeBinary)
     collectors: Mapped[list[JsonObject]] = mapped_column(JSONB)
     measured: Mapped[JsonObject | None] = mapped_column(JSONB(none_as_null=True))
     findings: Mapped[list[JsonObject]] = mapped_column(JSONB, server_default=_EMPTY_LIST)

@@ -20,6 +20,7 @@ from hugeplan.fleet.findings.plan_drift import state_of
 from hugeplan.fleet.hardware_state import MeasuredState, packed, with_run
 from hugeplan.fleet.ingest.in_force import LABEL, SavedPlans, Verification, labelled_plan, pools_of, verified
 from hugeplan.fleet.ingest.incoming import Incoming
+from hugeplan.fleet.processes import keep_processes
 from hugeplan.planner.model import HardwareFacts
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=1)
@@ -84,7 +85,7 @@ class Node:
         """Make a new node known by a report of a newer schema, of which nothing else is believed."""
         self.columns |= node_columns(incoming, report, self.labels_set)
         self.columns |= {"findings_wrong": 0, "findings_attention": 0}
-        self.state |= {"inventory": report.inventory, "sample": report.sample, "processes": [], "collectors": []}
+        self.state |= {"inventory": report.inventory, "sample": report.sample, "processes_kept": None, "collectors": []}
         self._event(incoming.received_at, "node_added", text="Reported for the first time.")
 
     def _follow_label(self, incoming: Incoming, plan_id: UUID | None, plans: SavedPlans) -> None:
@@ -126,7 +127,7 @@ class Node:
         processes, report.sample.processes = report.sample.processes, []
         self.state["inventory"] = report.inventory
         self.state["sample"] = report.sample
-        self.state["processes"] = processes
+        self.state["processes_kept"] = keep_processes(processes)
         self.state["collectors"] = report.collectors
         observed = Observed(
             name=report.node_name,

@@ -38,7 +38,7 @@ NODE_COLUMNS: Final = {
 }
 """What the newest sample says; written together."""
 
-_STATE_COLUMNS: Final = {"inventory": "jsonb", "sample": "jsonb", "processes": "jsonb", "collectors": "jsonb"}
+_STATE_COLUMNS: Final = {"inventory": "jsonb", "sample": "jsonb", "processes_kept": "bytea", "collectors": "jsonb"}
 _FINDINGS: Final = {"findings": "jsonb"}
 _RUN_COLUMNS: Final = {"latest_run_id": "uuid", "effective_granule_bytes": "bigint"}
 _MEASURED: Final = {"measured": "jsonb"} | _RUN_COLUMNS
@@ -204,7 +204,7 @@ changed AS MATERIALIZED (
     SELECT * FROM {_records({"id": "uuid"} | NODE_COLUMNS | _STATE_COLUMNS | _FINDINGS | _MEASURED, "$11")}
 ),
 state AS (
-    UPDATE node_states SET {_changes(_STATE_COLUMNS | _FINDINGS)},
+    UPDATE node_states SET {_changes(_STATE_COLUMNS | _FINDINGS)}, processes = '[]',
         measured = coalesce(r.measured, node_states.measured)
     FROM changed r WHERE node_states.node_id = r.id
 ),
