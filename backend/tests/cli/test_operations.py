@@ -17,6 +17,7 @@ from support.reports import report
 from support.server import Server, serving
 
 from hugeplan import embedded
+from hugeplan.documents.kept import pack
 
 __all__ = ["hugeplan"]
 
@@ -72,12 +73,21 @@ class TestBackup:
         assert done.stderr.startswith("hugeplan restore: pg_restore failed: ")
 
 
+PROCESSES = [{"pid": pid, "name": f"postgres: worker {pid}"} for pid in range(100)]
+
+
 def test_export_is_json_lines_without_secrets(hugeplan: Command, database_url: str) -> None:
     token(hugeplan, database_url, "viewer")
     done = hugeplan("export", HUGEPLAN_DATABASE_URL=database_url)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["row"]["action"] for line in lines if line["table"] == "audit_events"] == ["tokens_create"]
     assert "secret" not in done.stdout
+    assert hugeplan("seed", "--nodes", "2", HUGEPLAN_DATABASE_URL=database_url).returncode == 0
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("UPDATE node_states SET processes_kept = %b", [pack(json.dumps(PROCESSES).encode())])
+    done = hugeplan("export", "--table", "node_states", HUGEPLAN_DATABASE_URL=database_url)
+    states = [json.loads(line)["row"] for line in done.stdout.splitlines()]
+    assert [(state["processes"], "processes_kept" in state) for state in states] == [(PROCESSES, False)] * 2
     wrong = hugeplan("export", "--table", "tokens", HUGEPLAN_DATABASE_URL=database_url)
     assert wrong.returncode == 2
     assert "--table: 'tokens' is not valid" in wrong.stderr

@@ -277,6 +277,25 @@ class TestDetail:
         assert [process["name"] for process in answer["processes"]] == ["postgres", "small"]
         assert answer["processes"][0]["pss_bytes"] is None
 
+    async def test_processes_are_those_of_the_newest_report_whichever_version_stored_it(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        """While a new version is rolled out, a server of the version before writes a column of its own."""
+        many = [{"pid": pid, "start_time_ticks": 5, "name": f"worker {pid}"} for pid in range(1, 200)]
+        node = (await post(service, report(sample={"processes": many})))["node_id"]
+
+        async def pids() -> set[int]:
+            answer = (await viewer.get(f"{NODES}/{node}/processes")).json()
+            return {process["pid"] for process in answer["processes"]}
+
+        assert await pids() == set(range(1, 200))
+        async with service.database.write() as session:
+            former = '[{"pid": 7, "start_time_ticks": 5, "name": "former"}]'
+            await session.execute(text("UPDATE node_states SET processes = CAST(:rows AS jsonb)"), {"rows": former})
+        assert await pids() == {7}
+        await post(service, report(sample={"processes": many[:3]}))
+        assert await pids() == {1, 2, 3}
+
 
 class TestSamples:
     async def test_newest_first_within_the_range(self, service: Service, viewer: httpx.AsyncClient) -> None:
