@@ -17,7 +17,7 @@ from tools.chaos.forged_tokens import forged_tokens
 from tools.chaos.kills import kills
 from tools.chaos.migration import migration
 from tools.chaos.pool_exhausted import pool_exhausted
-from tools.chaos.rig import HOUSE, Outcome
+from tools.chaos.rig import REPOSITORY, Outcome
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("chaos") / "postgresql"
     with embedded.running(data, embedded.DEMO_SETTINGS) as postgres:
         postgres.ensure_database("chaos")
-        migrate.upgrade(Settings(database_url=postgres.url("chaos")).sqlalchemy_url(), HOUSE / "migrations")
+        migrate.upgrade(Settings(database_url=postgres.url("chaos")).sqlalchemy_url(), REPOSITORY / "migrations")
     return data
 
 
