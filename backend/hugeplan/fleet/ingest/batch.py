@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any
 from uuid import UUID
 
 import msgspec
 from psycopg import AsyncConnection
 
 from hugeplan.access.machines import CLONE_MARK
-from hugeplan.benchmarks.records import RunRecord, WinsRecord, run_record, wins_records
+from hugeplan.benchmarks.records import run_record, wins_records
 from hugeplan.db.exchange import (
     BEGIN,
     COMMIT,
@@ -22,10 +22,7 @@ from hugeplan.db.exchange import (
     Exchange,
     Prepared,
     Row,
-    blobs,
-    integers,
     texts,
-    times,
     uuids,
 )
 from hugeplan.documents.report import Report
@@ -33,21 +30,15 @@ from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, Unauthe
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.hardware_state import MeasuredState
 from hugeplan.fleet.ingest import statements
-from hugeplan.fleet.ingest.in_force import LABEL, SavedPlans, labelled_plan
+from hugeplan.fleet.ingest.in_force import SavedPlans, labelled_plan
 from hugeplan.fleet.ingest.incoming import Incoming, is_same_content, lenient
-from hugeplan.fleet.ingest.node_update import KeptFinding, Node, anon_shmem_bytes, ordinary_bytes, pool_idle_bytes
+from hugeplan.fleet.ingest.node_update import KeptFinding, Node
+from hugeplan.fleet.ingest.writes import NEWER, PARSED, Judged, State, to_json, writes_of
 from hugeplan.fleet.schemas import ReportReceipt
-
-_State = Literal["parsed", "newer_schema"]
-_PARSED: Final[_State] = "parsed"
-_NEWER: Final[_State] = "newer_schema"
 
 _findings = msgspec.json.Decoder(list[KeptFinding])
 _planned = msgspec.json.Decoder(tuple[PlannedPool, ...])
 _measured = msgspec.json.Decoder(MeasuredState)
-
-
-_json = msgspec.json.Encoder().encode
 
 
 @dataclass(slots=True)
@@ -57,7 +48,7 @@ class _Seen:
     node_id: UUID
     content_sha256: bytes
     run_id: UUID | None
-    state: _State
+    state: State
     document: bytes | None = None
 
 
@@ -86,10 +77,7 @@ class Batch:
     def _start(self) -> None:
         self.answers: dict[int, ReportReceipt | Exception] = {}
         self._nodes: dict[str, Node] = {}
-        self._stored: list[tuple[Incoming, Node]] = []
-        self._runs: list[tuple[RunRecord, bytes]] = []
-        self._wins: list[WinsRecord] = []
-        self._binds: list[tuple[str, UUID]] = []
+        self._judged = Judged()
 
     async def commit(self, sent: Callable[[], None]) -> bool:
         """Write everything in a transaction of its own. ``sent`` is called when all has left for PostgreSQL.
@@ -121,7 +109,7 @@ class Batch:
         new = [node for node in nodes if node.is_new]
         if new and not await self._insert_nodes(new):
             return None
-        return self._writes(nodes) if self._stored else []
+        return writes_of(self._judged, nodes) if self._judged.stored else []
 
     async def _read(self, before: list[Call]) -> tuple[dict[UUID, str | None], dict[tuple[str, UUID], _Seen]]:
         """The tokens, the nodes (locked), and the reports that are stored already."""
@@ -159,7 +147,7 @@ class Batch:
                     node_id=_uuid(node_id),
                     content_sha256=bytes.fromhex(_text(sha256)[2:]),
                     run_id=None if run_id is None else _uuid(run_id),
-                    state=_PARSED if _text(state) == _PARSED else _NEWER,
+                    state=PARSED if _text(state) == PARSED else NEWER,
                 )
         others = [
             (seen.node_id, incoming.report_id)
@@ -211,14 +199,14 @@ class Batch:
         if incoming.run_id is not None and incoming.parsed is not None and incoming.parsed.run is not None:
             document = incoming.parsed.run
             run = run_record(document, node_id=node.id, run_id=incoming.run_id, received_at=incoming.received_at)
-            self._runs.append((run, incoming.run_document or b""))
-            self._wins += wins_records(document, node_id=node.id, run_id=incoming.run_id, facts=incoming.facts)
+            self._judged.runs.append((run, incoming.run_document or b""))
+            self._judged.wins += wins_records(document, node_id=node.id, run_id=incoming.run_id, facts=incoming.facts)
         node.apply(incoming, run, self._plans)
         if bound[incoming.token_id] is None:
             bound[incoming.token_id] = incoming.machine_id
-            self._binds.append((incoming.machine_id, incoming.token_id))
-        self._stored.append((incoming, node))
-        state = _PARSED if incoming.parsed is not None else _NEWER
+            self._judged.binds.append((incoming.machine_id, incoming.token_id))
+        self._judged.stored.append((incoming, node))
+        state = PARSED if incoming.parsed is not None else NEWER
         seen[key] = _Seen(node.id, incoming.content_sha256, incoming.run_id, state, incoming.document)
         return ReportReceipt(
             report_id=incoming.report_id, node_id=node.id, created=True, run_id=incoming.run_id, state=state
@@ -240,118 +228,19 @@ class Batch:
             )
         return None
 
-    def _writes(self, nodes: Sequence[Node]) -> list[Call]:
-        """The statements that store the batch, in their order."""
-        before = [node for node in nodes if not node.is_new]
-        calls = self._node_updates(before)
-        calls.append(self._reports([node for node in before if node.is_changed_with_its_sample]))
-        if self._runs:
-            calls += self._run_inserts(nodes)
-        calls += [
-            (statements.BIND_TOKEN, [machine_id.encode(), str(token_id).encode()])
-            for machine_id, token_id in self._binds
-        ]
-        return calls + self._verifications(nodes) + _findings_and_events(nodes)
-
-    def _verifications(self, nodes: Sequence[Node]) -> list[Call]:
-        now = max(incoming.received_at for incoming, _ in self._stored).isoformat().encode()
-        by = f"label {LABEL}".encode()
-        calls: list[Call] = [
-            (
-                statements.PUT_IN_FORCE,
-                [str(node.id).encode(), str(node.plan_id).encode(), _json(node.planned), now, by],
-            )
-            for node in nodes
-            if node.put_in_force
-        ]
-        rows = [
-            {"node_id": node.id, "verified_at": now.decode(), **asdict(node.verification)}
-            for node in nodes
-            if node.verification is not None
-        ]
-        if rows:
-            calls.append((statements.VERIFIED, [_json(rows)]))
-        return calls
-
-    def _run_inserts(self, nodes: Sequence[Node]) -> list[Call]:
-        rows, documents = zip(*self._runs, strict=True)
-        calls: list[Call] = [
-            (
-                statements.INSERT_RUNS,
-                [_json(self._wins), _json(rows), uuids(run.id for run in rows), blobs(documents)],
-            )
-        ]
-        measured = [
-            {"node_id": node.id, "measured": node.state["measured"]}
-            for node in nodes
-            if "measured" in node.state and not node.is_changed_with_its_sample
-        ]
-        if measured:
-            calls.append((statements.UPDATE_MEASURED, [_json(measured)]))
-        return calls
-
     async def _insert_nodes(self, new: Sequence[Node]) -> bool:
         machines = {node.id: machine_id for machine_id, node in self._nodes.items()}
-        first = {node.id: incoming.received_at for incoming, node in reversed(self._stored)}
+        first = {node.id: incoming.received_at for incoming, node in reversed(self._judged.stored)}
         rows = [
             {"id": node.id, "machine_id": machines[node.id], "first_report_at": first[node.id], **node.columns}
             for node in new
         ]
-        (inserted,) = await self._exchange.run([(statements.INSERT_NODES, [_json(rows)])])
+        (inserted,) = await self._exchange.run([(statements.INSERT_NODES, [to_json(rows)])])
         if len(inserted) != len(new):
             return False
         states = [{"node_id": node.id, "findings": [], **node.state} for node in new]
-        await self._exchange.run([(statements.INSERT_STATES, [_json(states)])])
+        await self._exchange.run([(statements.INSERT_STATES, [to_json(states)])])
         return True
-
-    def _node_updates(self, nodes: Sequence[Node]) -> list[Call]:
-        """What changes on nodes beside their newest sample."""
-        calls: list[Call] = []
-        late = [node for node in nodes if not node.is_changed_with_its_sample]
-        if late:
-            rows = [{"id": node.id, "last_report_at": node.columns["last_report_at"]} for node in late]
-            calls.append((statements.UPDATE_LAST_REPORT, [_json(rows)]))
-        ran = [node for node in late if "measured" in node.state]
-        if ran:
-            rows = [
-                {"id": node.id, **{name: node.columns[name] for name in ("latest_run_id", "effective_granule_bytes")}}
-                for node in ran
-            ]
-            calls.append((statements.UPDATE_RUN_OF_NODE, [_json(rows)]))
-        return calls
-
-    def _reports(self, sampled: Sequence[Node]) -> Call:
-        """The reports with their samples, and the nodes that these samples changed."""
-        stored = self._stored
-        changed = [{"id": node.id, "findings": [], **node.columns, **node.state} for node in sampled]
-        samples = [sample_record(incoming, node.id) for incoming, node in stored if incoming.parsed]
-        return statements.INSERT_REPORTS, [
-            uuids(node.id for _, node in stored),
-            uuids(incoming.report_id for incoming, _ in stored),
-            times(incoming.received_at for incoming, _ in stored),
-            blobs(incoming.document for incoming, _ in stored),
-            blobs(incoming.content_sha256 for incoming, _ in stored),
-            uuids(incoming.run_id for incoming, _ in stored),
-            integers(incoming.schema_version for incoming, _ in stored),
-            texts(_PARSED if incoming.parsed is not None else _NEWER for incoming, _ in stored),
-            uuids(incoming.token_id for incoming, _ in stored),
-            _json(samples),
-            _json(changed),
-        ]
-
-
-def _findings_and_events(nodes: Sequence[Node]) -> list[Call]:
-    calls: list[Call] = []
-    changed = [node for node in nodes if node.findings_changed]
-    if changed:
-        rows = [{"node_id": node.id, **msgspec.structs.asdict(f)} for node in changed for f in node.findings]
-        calls.append((statements.DELETE_FINDINGS, [uuids(node.id for node in changed)]))
-        calls.append((statements.INSERT_FINDINGS, [_json(rows)]))
-    events = [event for node in nodes for event in node.events]
-    if events:
-        calls.append((statements.LOCK_EVENTS, []))
-        calls.append((statements.INSERT_EVENTS, [_json(events)]))
-    return calls
 
 
 def _text(value: bytes | None) -> str:
@@ -403,28 +292,6 @@ def _answer_seen(incoming: Incoming, seen: _Seen) -> ReportReceipt | Exception:
         f"Another report with the id {report_id} is stored.",
         [FieldProblem(field="report_id", value=str(report_id), expected="an id of its own")],
     )
-
-
-def sample_record(incoming: Incoming, node_id: UUID) -> dict[str, Any]:
-    """The columns of a report's sample, and what the roll-ups add up."""
-    report = incoming.parsed
-    assert report is not None
-    memory = report.sample.memory
-    return {
-        "node_id": node_id,
-        "taken_at": incoming.taken_at,
-        "report_id": incoming.report_id,
-        "mem_total_bytes": memory.mem_total_bytes,
-        "mem_available_bytes": memory.mem_available_bytes,
-        "page_tables_bytes": memory.page_tables_bytes,
-        "anon_huge_pages_bytes": memory.anon_huge_pages_bytes,
-        "hugetlb_bytes": memory.hugetlb_bytes,
-        "pool_idle_bytes": pool_idle_bytes(report.sample),
-        "ordinary_bytes": ordinary_bytes(report.sample),
-        "anon_shmem_bytes": anon_shmem_bytes(memory),
-        "memory": memory,
-        "pools": report.sample.pools,
-    }
 
 
 async def store_kept(connection: AsyncConnection[Any], kept: Incoming) -> None:
