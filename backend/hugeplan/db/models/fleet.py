@@ -75,6 +75,7 @@ class NodeStateRow(Base):
     """
 
     __tablename__ = "node_states"
+    __table_args__ = ({"postgresql_with": {"fillfactor": 50}},)
 
     node_id: Mapped[UUID] = mapped_column(ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=True)
     inventory: Mapped[JsonbObject]

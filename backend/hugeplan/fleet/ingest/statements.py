@@ -96,10 +96,13 @@ FROM unnest($1::uuid[], $2::text[], $3::uuid[]) AS w(token_id, machine_id, repor
 LEFT JOIN tokens t ON t.id = w.token_id AND t.role = 'agent' AND t.revoked_at IS NULL
     AND (t.expires_at IS NULL OR t.expires_at > now())
 LEFT JOIN nodes n ON n.machine_id = w.machine_id
-LEFT JOIN reports r ON r.node_id = n.id AND r.report_id = w.report_id
+LEFT JOIN LATERAL (
+    SELECT * FROM reports WHERE reports.node_id = n.id AND reports.report_id = w.report_id LIMIT 1
+) r ON true
 """)
 """For each report its token, where that is good, and the report that is stored by its id, where there is one. It comes
-after the lock: a statement sees what was committed before it began.
+after the lock: a statement sees what was committed before it began. LATERAL and LIMIT make the whole key a condition
+of the index. As a plain join, planned while there were few reports, it read all reports of a node and compared ids.
 """
 
 STORED_DOCUMENTS: Final = Statement("""

@@ -30,6 +30,18 @@ RECONNECT_SECONDS = 1.0
 """How long one attempt to connect is repeated. The pool waits twice as long after each failure and counts an attempt as
 a connection, so a long attempt would keep a database that is back unused for as long as it was away. The next batch
 makes a new attempt."""
+BY_INDEX = " ".join(
+    f"-c {setting}"
+    for setting in (
+        "plan_cache_mode=force_generic_plan",
+        "enable_seqscan=off",
+        "enable_hashjoin=off",
+        "enable_mergejoin=off",
+        "jit=off",
+    )
+)
+"""Each statement here finds a few rows by their keys, so one plan serves all its parameters. A plan that was made while
+tables were small read all of them, and went on to until they were next analysed."""
 
 
 @dataclass(slots=True)
@@ -80,7 +92,7 @@ class ReportWriter:
                 # What psycopg prepares it drops with a rollback, and all else that is prepared along with it.
                 "prepare_threshold": None,
                 "connect_timeout": max(2, round(self._settings.database_timeout_seconds)),
-                "options": f"-c statement_timeout={milliseconds} -c TimeZone=UTC -c jit=off",
+                "options": f"-c statement_timeout={milliseconds} -c TimeZone=UTC {BY_INDEX}",
             },
         )
         await self._pool.open(wait=False)
