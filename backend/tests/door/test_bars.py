@@ -144,8 +144,8 @@ def measure_strangers(server: Server) -> None:
     ratio = statistics.median_high(ratios)
     if ratio >= P99_BAR:
         skip_if_busy(f"ratio {ratio:.1f}")
-        # One client that thinks leaves most of a quiet machine idle. Whoever took it then also took it from the
-        # server beside the strangers.
+        # One client that waits for each answer leaves most of a quiet machine idle. Whoever took that time also took
+        # it from the server while the strangers were there.
         if min(idle_shares) < QUIET_IDLE_SHARE:
             pytest.skip(f"ratio {ratio:.1f} on a machine of which others left {min(idle_shares):.0%}: no judgement")
     assert ratio < P99_BAR
