@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,9 +77,15 @@ WANTS = (
 )  # fmt: skip
 
 
-def install_missing(log: Path, suites: set[str]) -> None:
+def suites_that_miss(suites: Iterable[str]) -> frozenset[str]:
+    """Which of these suites have something to be installed for them."""
+    chosen = frozenset(suites)
+    return frozenset[str]().union(*(want.suites & chosen for want in WANTS if not want.is_present()))
+
+
+def install_missing(suites: Iterable[str]) -> None:
     """Install what the chosen suites miss. What cannot be installed is left out, and its tests skip."""
-    missing = [want for want in WANTS if want.suites & suites and not want.is_present()]
+    missing = [want for want in WANTS if want.suites & frozenset(suites) and not want.is_present()]
     if not missing:
         return
     packages = [package for want in missing for package in want.packages]
@@ -86,22 +93,26 @@ def install_missing(log: Path, suites: set[str]) -> None:
         print(f"==> not installed here, so some tests will skip: {' '.join(packages)}", flush=True)
         return
     print(f"==> installing {' '.join(packages)}", flush=True)
-    with log.open("wb") as output:
-        _apt(["update"], output.fileno())
-        if _apt(["install", "-y", "--no-install-recommends", *packages], output.fileno()):
-            return
-        # One unknown name must not keep the others away.
-        for package in packages:
-            if not _apt(["install", "-y", "--no-install-recommends", package], output.fileno()):
-                print(f"==> {package} could not be installed; see {log}", flush=True)
+    _apt(["update"])
+    if _apt(["install", "-y", "--no-install-recommends", *packages]):
+        return
+    # One unknown name must not keep the others away.
+    for package in packages:
+        if not _apt(["install", "-y", "--no-install-recommends", package]):
+            print(f"==> {package} could not be installed", flush=True)
 
 
-def _apt(words: list[str], output: int) -> bool:
+def _apt(words: list[str]) -> bool:
     try:
+        # Quiet: what goes well is said in one line. Another apt-get of this machine is waited for.
         done = subprocess.run(
-            ["apt-get", "-q", *words], env=APT, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-            check=False, timeout=900,
+            ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Use-Pty=0", *words], env=APT,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False, timeout=900,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return False
     return done.returncode == 0
+
+
+if __name__ == "__main__":
+    install_missing(sys.argv[1:])

@@ -1,9 +1,10 @@
 """Runs every test suite of this repository and sums them: `make test`.
 
-Two suites run side by side on two cores, and a third where they wait more than they compute; suites that use the same
-thing of the machine (its huge page pools, its network interfaces) run one after the other. What a suite prints goes
-into `test-results/SUITE.log` of the state folder and is shown whole when the suite ends; `--lanes 1` runs one suite at
-a time and shows its output as it comes.
+Two suites run side by side on two cores, and more where they wait more than they compute; suites that use the same
+thing of the machine (its huge page pools, its network interfaces) run one after the other. What takes long to prepare
+(Debian packages, the programs of a cluster) is prepared meanwhile, and only the suites that need it wait for it.
+What a suite prints goes into `test-results/SUITE.log` of the state folder and is shown whole when the suite ends;
+`--lanes 1` runs one suite at a time and shows its output as it comes.
 
 Each suite runs even if an earlier one failed. A suite that cannot run here is skipped with its reason, and is never
 counted as passed. The last line printed is exactly `N passed, N failed, N skipped`;
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +24,7 @@ import threading
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -37,8 +39,7 @@ MARK = "TEST_RUNNER_MARK"
 # What only one suite may use at a time.
 POOLS = "huge page pools"
 NETWORK = "network interfaces"  # Chromium drops its requests when one comes or goes, as with each container
-CLUSTER = "programs of a cluster"  # one suite builds them, the other one's tests find them built
-SHARED_THINGS = frozenset({POOLS, NETWORK, CLUSTER})
+SHARED_THINGS = frozenset({POOLS, NETWORK})
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Suite:
     command: tuple[str, ...]
     limit_seconds: int
     needs_file: str
+    # What must have ended before, of those that run at all.
+    after: frozenset[str] = frozenset()
     preflight: tuple[str, ...] = ()
     builds: tuple[str, ...] = ()
     junit: bool = True
@@ -57,6 +60,8 @@ class Suite:
     exclusive: frozenset[str] = frozenset()
     # Cores that it keeps busy, on average, where it runs alone (what a run prints: its processors over its own time).
     cores: float = 1.0
+    # It has no tests: it prepares what others need, and they say what they miss where it fails.
+    prepares: bool = False
 
 
 PYTEST = ("python", "-m", "pytest", "-q", "--color=no", "--junitxml={junit}")
@@ -65,42 +70,68 @@ VITEST = (
 )  # fmt: skip
 PLAYWRIGHT = ("npx", "--no-install", "playwright", "test")
 
-# Suites start in this order, as soon as what they use is free; it keeps all lanes busy to the end. Kubernetes stands
-# before the backend, whose tests on an API server find it built. Tests of the backend, the agent and deploy that take
-# pages hold the lock of the pools (hugeplan_agent.pool_reservation) for as long as they need them.
+# Where containerd is, tests of the cluster run a node: it takes pages and makes interfaces. Elsewhere they skip.
+RUNS_A_NODE = shutil.which("containerd", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin") is not None
+ON_A_CLUSTER = "tests/artifacts/test_api_server.py"
+
+# Suites start in this order, as soon as what they use is free; it keeps all lanes busy to the end: first what compiles
+# beside everything, then the two that use the network one after the other, and the longest. Tests of the backend, the
+# agent and deploy that take pages hold the lock of the pools (hugeplan_agent.pool_reservation) while they need them.
 SUITES = (
+    # With the least right to the cores: it compiles where other suites wait, and hardly disturbs a test of times.
     Suite(
-        "kubernetes", "deploy", (*PYTEST, "kubernetes/tests"), 900,
-        "deploy/kubernetes/tests", preflight=("kubernetes",), exclusive=SHARED_THINGS, cores=0.6,
+        "cluster", ".", ("true",), 60, "deploy/kubernetes/rig/binaries/build.sh", preflight=("kubernetes",), cores=1.0,
+        prepares=True,
     ),
     Suite(
-        "deploy", "deploy", PYTEST, 1500,
-        "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"), cores=0.7,
-    ),
-    # Most of its time it waits for agents that wait.
-    Suite("agent", "agent", PYTEST, 1500, "agent/tests", preflight=("cc",), builds=("agent",), cores=0.45),
-    Suite(
-        "backend", "backend", PYTEST, 2400, "backend/tests", builds=("agent",), exclusive=frozenset({CLUSTER}),
-        cores=0.85,
+        "backend", "backend", (*PYTEST, f"--ignore={ON_A_CLUSTER}"), 2400, "backend/tests", builds=("agent",),
+        cores=0.6,
     ),
     Suite(
         "browser", "frontend", PLAYWRIGHT, 1800,
         "frontend/playwright.config.ts", preflight=("node", "cc"), builds=("frontend", "agent"), junit=False,
-        needs_browser=True, exclusive=frozenset({NETWORK}),
+        needs_browser=True, exclusive=frozenset({NETWORK}), cores=0.6,
+    ),
+    Suite(
+        "containers", "deploy", (*PYTEST, "containers/tests"), 2400,
+        "deploy/containers/tests", exclusive=frozenset({NETWORK}), cores=0.6,
+    ),
+    Suite(
+        "deploy", "deploy", PYTEST, 1500,
+        "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"), cores=0.6,
     ),
     Suite(
         "tlbbench", ".", ("bash", "agent/tlbbench/tests/run.sh"), 1800,
         "agent/tlbbench/tests/run.sh", preflight=("cc",), builds=("agent",), junit=False, exclusive=frozenset({POOLS}),
     ),
+    # Most of its time it waits for agents that wait.
+    Suite("agent", "agent", PYTEST, 1500, "agent/tests", preflight=("cc",), builds=("agent",), cores=0.4),
     Suite(
-        "containers", "deploy", (*PYTEST, "containers/tests"), 2400,
-        "deploy/containers/tests", exclusive=frozenset({NETWORK}),
+        "kubernetes", "deploy", (*PYTEST, "kubernetes/tests"), 900, "deploy/kubernetes/tests",
+        after=frozenset({"cluster"}), preflight=("kubernetes",),
+        exclusive=SHARED_THINGS if RUNS_A_NODE else frozenset(), cores=0.6,
+    ),
+    # The backend's files as an API server takes them.
+    Suite(
+        "api-server", "backend", (*PYTEST, ON_A_CLUSTER), 600, f"backend/{ON_A_CLUSTER}",
+        after=frozenset({"cluster"}), preflight=("kubernetes",),
     ),
     Suite(
         "frontend", "frontend", VITEST, 600,
         "frontend/package.json", preflight=("node",), builds=("frontend",),
     ),
 )  # fmt: skip
+
+
+def after_packages(suites: Sequence[Suite], missing: Collection[str]) -> list[Suite]:
+    """These suites and, before those that miss Debian packages, what installs them; the others need not wait."""
+    if not missing:
+        return list(suites)
+    command = ("python", str(Path(provision.__file__)), *sorted(missing))
+    packages = Suite("packages", ".", command, 1800, "deploy/suites/provision.py", cores=0.4, prepares=True)
+    waits = [replace(one, after=one.after | {packages.name}) if one.name in missing else one for one in suites]
+    return [packages, *waits]
+
 
 # Where three suites wait now and then, two cores have room for a little more than two cores' work.
 ROOM_FOR_WAITS = 1.2
@@ -111,10 +142,12 @@ def next_suite(waiting: Iterable[Suite], running: Collection[Suite], lanes: int)
 
     A lane is a core: suites that wait more than they compute share one. With one lane there is one suite at a time.
     """
+    waiting = list(waiting)
     taken = frozenset[str]().union(*(suite.exclusive for suite in running))
+    unfinished = {suite.name for suite in (*waiting, *running)}
     room = lanes * ROOM_FOR_WAITS - sum(suite.cores for suite in running)
     fits = (suite for suite in waiting if not running or (lanes > 1 and suite.cores <= room))
-    return next((suite for suite in fits if not suite.exclusive & taken), None)
+    return next((suite for suite in fits if not suite.exclusive & taken and not suite.after & unfinished), None)
 
 
 class StoppedError(Exception):
@@ -131,8 +164,9 @@ class Runner:
         self.running: set[subprocess.Popen[bytes]] = set()
         self.stopped = False
         self._starting = threading.Lock()
-        self._building = threading.Lock()
+        self._once: dict[str, threading.Lock] = {}
         self._built: dict[str, int | None] = {}
+        self._found: dict[str, tuple[int | None, str]] = {}
         # What each suite's processes took of all cores. Far below the suite's own time: it waits, and may share a lane.
         self.processor_seconds: dict[str, float] = {}
 
@@ -147,11 +181,13 @@ class Runner:
             return failure(f"{suite.needs_file} is missing, so the suite cannot run")
         environment = {**self.environment, MARK: f"{self.environment[MARK]}-{suite.name}"}
         for tool in suite.preflight:
-            status, said = self._stream(
-                ("deploy/make/preflight.sh", tool), REPOSITORY, environment, limit_seconds=1500, log=self.log(suite)
-            )
+            status, said = self._preflight(tool, suite)
             if status != 0:
-                return skip(said.strip() or f"the preflight of {tool} ended with status {status}")
+                return (
+                    SuiteResult()
+                    if suite.prepares
+                    else skip(said.strip() or f"the preflight of {tool} ended with status {status}")
+                )
         if suite.needs_browser:
             browser = provision.find_browser()
             if browser is None:
@@ -163,9 +199,20 @@ class Runner:
                 return failure(f"make {target} failed with status {status}")
         return self._run_command(suite, environment)
 
+    def _preflight(self, tool: str, suite: Suite) -> tuple[int | None, str]:
+        """Look for a tool, once for all suites; a second suite waits for the first one's answer."""
+        with self._once.setdefault(tool, threading.Lock()):
+            if tool not in self._found:
+                lowest = ("nice", "-n", "10") if suite.prepares else ()
+                self._found[tool] = self._stream(
+                    (*lowest, "deploy/make/preflight.sh", tool), REPOSITORY, self.environment, limit_seconds=1500,
+                    log=self.log(suite),
+                )  # fmt: skip
+            return self._found[tool]
+
     def _build(self, target: str, suite: Suite) -> int | None:
         """Make a target, once for all suites; a second suite waits for the first one's build."""
-        with self._building:
+        with self._once.setdefault(f"make {target}", threading.Lock()):
             if target not in self._built:
                 self._built[target], _ = self._stream(
                     ("make", target), REPOSITORY, self.environment, limit_seconds=900, log=self.log(suite)
@@ -180,7 +227,7 @@ class Runner:
             command, REPOSITORY / suite.folder, environment, limit_seconds=suite.limit_seconds, log=self.log(suite)
         )
         end_marked(environment[MARK])
-        return judge(suite, status, output, junit)
+        return SuiteResult() if suite.prepares else judge(suite, status, output, junit)
 
     def _stream(
         self, command: tuple[str, ...], folder: Path, environment: dict[str, str], *, limit_seconds: int, log: Path
@@ -411,7 +458,7 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
 
-    provision.install_missing(runner.results_dir / "provision.log", {suite.name for suite in chosen})
+    chosen = after_packages(chosen, provision.suites_that_miss(suite.name for suite in chosen))
     results = run_all(runner, chosen, lanes)
     total = report(results, runner.processor_seconds)
     print(f"{'all':<10} {time.monotonic() - started:6.1f} s  in {lanes} {'lane' if lanes == 1 else 'lanes'}")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import run_tests
-from run_tests import CLUSTER, NETWORK, POOLS, SUITES, Runner, Suite, judge, next_suite, run_all
+from run_tests import NETWORK, POOLS, SUITES, Runner, Suite, after_packages, judge, next_suite, run_all
 
 GOOD_XML = '<testsuite><testcase classname="a" name="b"/></testsuite>'
 SUITE = Suite("x", ".", ("true",), 5, "Makefile")
@@ -135,6 +135,31 @@ class TestLanes:
         assert next_suite([pools, network], [pools, network], 3) is None
         assert next_suite([pools, neither], [pools, network], 3) == neither
 
+    def test_what_a_suite_comes_after_has_ended_first(self) -> None:
+        build, test = shell("", 1, "build"), replace(shell("", 1, "test"), after=frozenset({"build"}))
+        assert next_suite([test, build], [], 2) == build
+        assert next_suite([test], [build], 2) is None
+        assert next_suite([test], [], 2) == test, "what does not run at all is not waited for"
+
+    def test_only_suites_that_miss_packages_wait_for_them(self) -> None:
+        there, misses = shell("", 1, "there"), replace(shell("", 1, "misses"), after=frozenset({"build"}))
+        assert after_packages([there, misses], frozenset()) == [there, misses]
+        packages, *rest = after_packages([there, misses], {"misses"})
+        assert packages.prepares
+        assert packages.command[-1] == "misses"
+        assert [suite.after for suite in rest] == [set(), {"build", "packages"}]
+
+    def test_a_preparation_that_fails_is_no_failed_test(self, runner: Runner) -> None:
+        """The suites that need what it makes say what they miss."""
+        prepares = replace(shell("exit 3"), prepares=True)
+        assert runner.run(prepares).closing_line() == "0 passed, 0 failed, 0 skipped"
+
+    def test_a_tool_is_looked_for_once(self, runner: Runner, tmp_path: Path) -> None:
+        prepares = Suite("cc", ".", ("true",), 5, "Makefile", preflight=("cc",), prepares=True)
+        runner.run(prepares)
+        runner.environment["PATH"] = str(tmp_path)  # nothing is there now
+        assert runner.run(replace(shell("", name="uses"), preflight=("cc",))).skipped == 0
+
     def test_suites_that_wait_share_a_core(self) -> None:
         half, other, whole, two = (replace(SUITE, name=str(cores), cores=cores) for cores in (0.5, 0.4, 1.0, 2.5))
         assert next_suite([whole, half], [whole, half], 2) == half
@@ -190,7 +215,6 @@ script = "echo said by {{0}}; echo $$ > {pid_file}.{{0}}; sleep 300"
 run_tests.SUITES = [
     run_tests.Suite(name, ".", ("bash", "-c", script.format(name)), 60, "Makefile", junit=False) for name in ("a", "b")
 ]
-run_tests.provision.install_missing = lambda *_: None
 raise SystemExit(run_tests.main())
 """
         command = [sys.executable, "-c", driver, "--state-dir", str(tmp_path), "--lanes", "2"]
@@ -214,9 +238,17 @@ raise SystemExit(run_tests.main())
 def test_suites_that_need_pools_or_a_quiet_network_say_so() -> None:
     """Chromium drops requests when a container's interface comes; pools have one writer."""
     uses = {suite.name: suite.exclusive for suite in SUITES}
-    assert {name for name, things in uses.items() if POOLS in things} == {"kubernetes", "tlbbench"}
-    assert {name for name, things in uses.items() if CLUSTER in things} == {"backend", "kubernetes"}
-    assert {name for name, things in uses.items() if NETWORK in things} == {"browser", "kubernetes", "containers"}
+    node = {"kubernetes"} if run_tests.RUNS_A_NODE else set()
+    assert {name for name, things in uses.items() if POOLS in things} == {"tlbbench"} | node
+    assert {name for name, things in uses.items() if NETWORK in things} == {"browser", "containers"} | node
+    assert {suite.name for suite in SUITES if "cluster" in suite.after} == {"kubernetes", "api-server"}
+
+
+def test_every_test_of_the_backend_is_in_one_suite() -> None:
+    commands = {suite.name: suite.command for suite in SUITES}
+    assert f"--ignore={run_tests.ON_A_CLUSTER}" in commands["backend"]
+    assert commands["api-server"][-1] == run_tests.ON_A_CLUSTER
+    assert (run_tests.REPOSITORY / "backend" / run_tests.ON_A_CLUSTER).exists()
 
 
 def test_the_users_settings_do_not_reach_the_suites(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,17 +76,22 @@ state = "{folder}/containerd/state"
 """
 
 
+def require_runtime() -> None:
+    """NotAvailableError where this machine cannot run a node, whatever is built."""
+    if os.geteuid() != 0:
+        raise NotAvailableError("a kubelet runs as root alone")
+    for program in ("containerd", "ctr", "runc", "mount"):
+        if shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin") is None:
+            raise NotAvailableError(f"no {program} on PATH (Debian packages containerd and runc)")
+    if not (_CNI / "ptp").exists():
+        raise NotAvailableError(f"no CNI plugins in {_CNI} (Debian package containernetworking-plugins)")
+
+
 class Node:
     """A node named ``name``; a context manager. NotAvailableError where this machine cannot run one."""
 
     def __init__(self, cluster: ControlPlane, folder: Path, name: str, postgresql: Path, **configuration: Any) -> None:
-        if os.geteuid() != 0:
-            raise NotAvailableError("a kubelet runs as root alone")
-        for program in ("containerd", "ctr", "runc", "mount"):
-            if shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin") is None:
-                raise NotAvailableError(f"no {program} on PATH (Debian packages containerd and runc)")
-        if not (_CNI / "ptp").exists():
-            raise NotAvailableError(f"no CNI plugins in {_CNI} (Debian package containernetworking-plugins)")
+        require_runtime()
         self.kubelet_program = binaries.folder("kubelet") / "kubelet"
         self.cluster, self.folder, self.name = cluster, folder, name
         self.configuration: Mapping[str, Any] = configuration

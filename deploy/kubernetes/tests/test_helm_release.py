@@ -28,7 +28,7 @@ from hugeplan.artifacts.base import slug
 from rig import binaries, hugetlb, network
 from rig.binaries import NotAvailableError
 from rig.control_plane import ApiError, ControlPlane
-from rig.node import Node
+from rig.node import Node, require_runtime
 from rig.processes import Server, StartError
 
 Json = dict[str, Any]
@@ -140,6 +140,8 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
             parent.chmod(0o755)
     with ExitStack() as stack:
         try:
+            # First what takes no time to find out: the images take minutes.
+            require_runtime()
             binaries.folder("helm", "kube-proxy")
             # Other suites' tests wait for the pools: not for a build of images, too.
             images = archive_of_images(folder / "images.tar", "rig.local", "test")

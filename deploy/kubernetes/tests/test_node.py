@@ -20,7 +20,7 @@ import yaml
 from rig import hugetlb
 from rig.binaries import NotAvailableError
 from rig.control_plane import ControlPlane
-from rig.node import IMAGE, Node
+from rig.node import IMAGE, Node, require_runtime
 
 Json = dict[str, Any]
 
@@ -158,6 +158,7 @@ def lab(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -
     folder.chmod(0o755)
     with ExitStack() as stack:
         try:
+            require_runtime()  # before it waits for the lock of the pools
             stack.enter_context(hugetlb.kept_counts())
             stack.enter_context(hugetlb.controller())
             node = Node(control_plane, folder / "node", NAME, postgresql, **RESERVED)

@@ -26,7 +26,9 @@ def _install_mariadb() -> None:
     apt = shutil.which("apt-get")
     if present or os.environ.get("CI") != "true" or os.geteuid() != 0 or apt is None:
         return
-    install = [apt, "install", "-y", "-qq", "--no-install-recommends", "mariadb-server-core"]
+    # The runner of all suites may be installing, too.
+    wait = ("-o", "DPkg::Lock::Timeout=300")
+    install = [apt, "install", *wait, "-y", "-qq", "--no-install-recommends", "mariadb-server-core"]
     for command in ([apt, "update", "-qq"], install):
         subprocess.run(command, check=False, capture_output=True, timeout=300)
 
