@@ -83,6 +83,11 @@ wheels: setup frontend agent ## Build the wheels of hugeplan (with the UI and th
 screenshots: setup frontend ## Picture every page and state in both themes into frontend/screenshots
 	@cd frontend && npm run --silent screenshots
 
+.PHONY: schemas
+schemas: setup ## Write the JSON Schemas of reports and scenario files again, from the code that declares them
+	@text=$$($(BIN)/python -m hugeplan_agent.report_schema) && echo "$$text" > agent/hugeplan_agent/report.schema.json
+	@text=$$($(BIN)/python -m hugeplan.scenario_file) && echo "$$text" > docs/scenario.schema.json
+
 .PHONY: lock
 lock: ## Pin every Python dependency again, with hashes, from the pyproject files
 	@deploy/make/lock.sh $(STATE)/lock $(UV_VERSION)

@@ -1,4 +1,4 @@
-"""The report document (schema_version 1; its JSON Schema is report.schema.json beside this file)."""
+"""The report document (schema_version 1; report_schema.py makes its JSON Schema, report.schema.json)."""
 
 from __future__ import annotations
 

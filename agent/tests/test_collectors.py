@@ -8,7 +8,7 @@ import pytest
 
 from hugeplan_agent.collectors import COLLECTORS, Collected, collect_all, cpu, process_table, processes
 from hugeplan_agent.errors import NoData
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
@@ -163,7 +163,9 @@ def test_a_failing_collector_does_not_stop_the_rest() -> None:
     def fine(_: Host) -> Fragment:
         return Fragment({"architecture": "x86_64"})
 
-    seen = collect_all(Host("/"), {"broken": broken, "absent": absent, "fine": fine})
+    seen = collect_all(
+        Host("/"), {name: Collector(one) for name, one in (("broken", broken), ("absent", absent), ("fine", fine))}
+    )
     assert [(result["status"], result["reason"]) for result in seen.results] == [
         ("failed", "line one line two"),
         ("no_data", "no such thing here"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,13 +14,18 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import hugeplan_agent
-from hugeplan_agent.collectors import Collected, collect_all
-from hugeplan_agent.errors import CollectError
+from hugeplan_agent import report_schema
+from hugeplan_agent.collectors import COLLECTORS, Collected, collect_all
+from hugeplan_agent.errors import CollectError, NoData
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
 from hugeplan_agent.report import Identity, build
+from hugeplan_agent.schema import BYTES
 from tests.factories import make_spool
 
-SCHEMA = json.loads((Path(hugeplan_agent.__file__).parent / "report.schema.json").read_text())
+PUBLISHED = (Path(hugeplan_agent.__file__).parent / "report.schema.json").read_text()
+SCHEMA = json.loads(PUBLISHED)
+MACHINES = ("xeon-two-sockets", "arm64-64k", "riscv-bare", "zen5-guest", "kubernetes-v1", "kubernetes-v2")
 VALIDATOR = Draft202012Validator(SCHEMA)
 NOW = datetime(2026, 11, 20, 12, 0, 0, 500_000, tzinfo=timezone.utc)
 IDENTITY = Identity("0123456789abcdef0123456789abcdef", "db-7", synthetic=True)
@@ -39,9 +45,47 @@ def test_the_schema_is_a_schema() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
 
-@pytest.mark.parametrize(
-    "name", ["xeon-two-sockets", "arm64-64k", "riscv-bare", "zen5-guest", "kubernetes-v1", "kubernetes-v2"]
-)
+def test_the_published_schema_is_what_the_collectors_declare() -> None:
+    assert report_schema.text(report_schema.document()) + "\n" == PUBLISHED, "run: make schemas"
+
+
+def test_every_type_that_the_schema_refers_to_is_declared_and_used() -> None:
+    assert set(re.findall(r'"\$ref": "#/\$defs/(\w+)"', PUBLISHED)) == set(SCHEMA["$defs"])
+
+
+@pytest.mark.parametrize("part", ["inventory", "sample", "definitions"])
+def test_two_collectors_cannot_declare_one_entry(part: str) -> None:
+    two = {name: Collector(absent, **{part: {"uptime_bytes": BYTES}}) for name in ("uptime", "boot_time")}
+    with pytest.raises(ValueError, match="the collector boot_time declares uptime_bytes, which is declared already"):
+        report_schema.document(two)
+
+
+def test_no_collector_can_declare_what_the_frame_declares() -> None:
+    with pytest.raises(ValueError, match="the collector clock declares taken_at"):
+        report_schema.document({"clock": Collector(absent, sample={"taken_at": BYTES})})
+
+
+def absent(_: Host) -> Fragment:
+    raise NoData("no such thing here")
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_collectors_fill_only_what_they_declare(machine: Machine, name: str) -> None:
+    """The schema allows fields that it does not know, so only this finds an entry that nobody described."""
+    host = machine(name)
+    filled = 0
+    for title, collector in COLLECTORS.items():
+        try:
+            fragment = collector.collect(host)
+        except NoData:
+            continue
+        filled += 1
+        assert fragment.inventory.keys() <= collector.inventory.keys(), title
+        assert fragment.sample.keys() <= collector.sample.keys(), title
+    assert filled
+
+
+@pytest.mark.parametrize("name", MACHINES)
 def test_reports_of_all_machines_fit_the_schema(machine: Machine, tmp_path: Path, name: str) -> None:
     VALIDATOR.validate(make(machine(name), tmp_path))
 

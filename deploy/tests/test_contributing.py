@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -54,6 +55,11 @@ def check_artifact(tree: Path) -> None:
 def check_collector(tree: Path) -> None:
     report = json.loads(run(tree, sys.executable, "-m", "hugeplan_agent", "observe"))
     assert report["sample"]["uptime_seconds"] > 0
+    schema = json.loads(run(tree, sys.executable, "-m", "hugeplan_agent.report_schema"))
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.validate(report)
+    report["sample"]["uptime_seconds"] = -1
+    assert [list(error.path) for error in validator.iter_errors(report)] == [["sample", "uptime_seconds"]]
 
 
 def check_backing(tree: Path) -> None:

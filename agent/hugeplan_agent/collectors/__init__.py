@@ -1,13 +1,14 @@
 """One small file for each subject, and the table that names them all.
 
-A collector is a function from a Host to the part of the report it fills. Its parser is a pure function over text.
+A collector is a function from a Host to the part of the report it fills, with the JSON Schema of that part. Its parser
+is a pure function over text.
 The runner times each one; a failure of one never stops the rest.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,29 +34,29 @@ from hugeplan_agent.collectors import (
     watermarks,
 )
 from hugeplan_agent.errors import NoData
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector
 from hugeplan_agent.host import Host
 
-COLLECTORS: Mapping[str, Callable[[Host], Fragment]] = {
-    "meminfo": meminfo.collect,
-    "pools": pools.collect,
-    "numa": numa.collect,
-    "thp": thp.collect,
-    "cpu": cpu.collect,
-    "kernel": kernel.collect,
-    "boot": boot.collect,
-    "clone_hints": clone_hints.collect,
-    "cgroup": cgroup.collect,
-    "vmstat": vmstat.collect,
-    "watermarks": watermarks.collect,
-    "buddyinfo": buddyinfo.collect,
-    "pressure": pressure.collect,
-    "tunables": tunables.collect,
-    "units": units.collect,
-    "databases": databases.collect,
-    "processes": processes.collect,
-    "hugetlb_cgroups": hugetlb_cgroups.collect,
-    "kubelet": kubelet.collect,
+COLLECTORS: Mapping[str, Collector] = {
+    "meminfo": meminfo.COLLECTOR,
+    "pools": pools.COLLECTOR,
+    "numa": numa.COLLECTOR,
+    "thp": thp.COLLECTOR,
+    "cpu": cpu.COLLECTOR,
+    "kernel": kernel.COLLECTOR,
+    "boot": boot.COLLECTOR,
+    "clone_hints": clone_hints.COLLECTOR,
+    "cgroup": cgroup.COLLECTOR,
+    "vmstat": vmstat.COLLECTOR,
+    "watermarks": watermarks.COLLECTOR,
+    "buddyinfo": buddyinfo.COLLECTOR,
+    "pressure": pressure.COLLECTOR,
+    "tunables": tunables.COLLECTOR,
+    "units": units.COLLECTOR,
+    "databases": databases.COLLECTOR,
+    "processes": processes.COLLECTOR,
+    "hugetlb_cgroups": hugetlb_cgroups.COLLECTOR,
+    "kubelet": kubelet.COLLECTOR,
 }
 
 
@@ -68,15 +69,15 @@ class Collected:
     results: list[dict[str, Any]] = field(default_factory=list)
 
 
-def collect_all(host: Host, collectors: Mapping[str, Callable[[Host], Fragment]] = COLLECTORS) -> Collected:
+def collect_all(host: Host, collectors: Mapping[str, Collector] = COLLECTORS) -> Collected:
     """Run every collector. Status: ok, no_data (the machine has no such thing) or failed, with a reason."""
     collected = Collected()
     host.begin()
-    for name, collect in collectors.items():
+    for name, collector in collectors.items():
         started = time.perf_counter()
         status, reason = "ok", None
         try:
-            fragment = collect(host)
+            fragment = collector.collect(host)
             collected.inventory.update(fragment.inventory)
             collected.sample.update(fragment.sample)
             reason = fragment.note

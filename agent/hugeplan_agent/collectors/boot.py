@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import MOMENT, TEXT, about, optional
 
 
 def parse_boot_time(stat: str) -> int | None:
@@ -35,3 +36,12 @@ def collect(host: Host) -> Fragment:
             "booted_at": None if seconds is None else moment(seconds),
         }
     )
+
+
+COLLECTOR = Collector(
+    collect,
+    inventory={
+        "boot_id": about(TEXT, "/proc/sys/kernel/random/boot_id: another value after each boot"),
+        "booted_at": about(optional(MOMENT), "btime of /proc/stat"),
+    },
+)

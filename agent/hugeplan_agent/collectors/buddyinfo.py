@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import COUNT, NUMA_ID, about, array, record, ref
 
 LINE = re.compile(r"Node\s+(\d+),\s+zone\s+(\S+)\s+([\d\s]+)$")
 
@@ -24,3 +25,19 @@ def parse(text: str) -> list[dict[str, Any]]:
 
 def collect(host: Host) -> Fragment:
     return Fragment(sample={"buddyinfo": parse(host.read("proc/buddyinfo"))})
+
+
+COLLECTOR = Collector(
+    collect,
+    sample={"buddyinfo": array(ref("buddyinfo"), 4096)},
+    definitions={
+        "buddyinfo": record(
+            {
+                "numa_node": NUMA_ID,
+                "zone": {"type": "string", "minLength": 1, "maxLength": 32},
+                "free_blocks": about(array(COUNT, 32), "Item n: free blocks of exactly base_page_bytes << n bytes"),
+            },
+            required=("numa_node", "zone", "free_blocks"),
+        )
+    },
+)

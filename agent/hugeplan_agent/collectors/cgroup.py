@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from hugeplan_agent.errors import NoData
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import about
 
 FOLDER = "sys/fs/cgroup"
 
@@ -21,3 +22,12 @@ def collect(host: Host) -> Fragment:
 
 def _fragment(version: int, has_hugetlb: bool) -> Fragment:
     return Fragment({"cgroup_version": version, "cgroup_hugetlb": has_hugetlb})
+
+
+COLLECTOR = Collector(
+    collect,
+    inventory={
+        "cgroup_version": {"enum": [1, 2, None]},
+        "cgroup_hugetlb": about({"type": ["boolean", "null"]}, "Whether cgroups can limit hugetlb pages"),
+    },
+)

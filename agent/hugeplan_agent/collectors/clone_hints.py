@@ -6,8 +6,9 @@ import hashlib
 import re
 
 from hugeplan_agent.errors import NoData
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import about, array, optional, record, ref
 
 DMI = "sys/class/dmi/id"
 DMI_FILES = ("product_uuid", "product_serial", "board_serial")
@@ -51,3 +52,27 @@ def collect(host: Host) -> Fragment:
     }
     note = None if all(firmware) else f"not readable: {', '.join(n for n, v in zip(DMI_FILES, firmware) if not v)}"
     return Fragment({"clone_hints": hints}, note=note)
+
+
+COLLECTOR = Collector(
+    collect,
+    inventory={"clone_hints": ref("clone_hints")},
+    definitions={
+        "clone_hints": about(
+            record(
+                {
+                    "dmi_sha256": about(
+                        ref("sha256"), "Of the firmware's product_uuid, product_serial and board_serial, where readable"
+                    ),
+                    "mac_sha256": about(
+                        optional(array(ref("sha256"), 64)),
+                        "Of each permanent address of a physical network device, sorted",
+                    ),
+                }
+            ),
+            "Two machines with one machine_id differ here. SHA-256 of machine_id and the value; the value"
+            " itself does not leave the node",
+        ),
+        "sha256": {"type": ["string", "null"], "pattern": "^[0-9a-f]{64}$"},
+    },
+)

@@ -9,8 +9,9 @@ import time
 from typing import Any
 
 from hugeplan_agent.collectors.keyvalue import count_cpu_list
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import NUMBER, PAGE_BYTES, TEXT, record
 
 HYPERVISOR_OF_VENDOR = (
     # DMI system vendor, word in the product name ("" = any), the hypervisor's name.
@@ -119,3 +120,26 @@ def collect(host: Host) -> Fragment:
             "base_page_bytes": base_page_bytes(host),
         }
     )
+
+
+COLLECTOR = Collector(
+    collect,
+    inventory={
+        "architecture": {"type": "string", "minLength": 1, "maxLength": 64},
+        "cpu": record(
+            {
+                "vendor": TEXT,
+                "family": NUMBER,
+                "model": NUMBER,
+                "stepping": NUMBER,
+                "brand": TEXT,
+                "part": TEXT,
+                "revision": TEXT,
+                "online": NUMBER,
+            }
+        ),
+        "virtualised": {"type": ["boolean", "null"]},
+        "hypervisor": TEXT,
+        "base_page_bytes": PAGE_BYTES,
+    },
+)

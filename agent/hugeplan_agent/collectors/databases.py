@@ -10,13 +10,15 @@ from typing import Any
 
 from hugeplan_agent.collectors import hugetlb_cgroups, mappings, units
 from hugeplan_agent.collectors.cpu import base_page_bytes
+from hugeplan_agent.collectors.database_schema import DATABASE
 from hugeplan_agent.collectors.keyvalue import largest, total
 from hugeplan_agent.collectors.limits import memlock
 from hugeplan_agent.collectors.pools import sizes_in_use
 from hugeplan_agent.collectors.process_table import Process
 from hugeplan_agent.collectors.servers import REREAD_SECONDS, Found, facts_of, servers_of
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import array, ref
 
 MIN_TOUCHED_BYTES = 16 * 1024 * 1024
 
@@ -119,3 +121,6 @@ def collect(host: Host) -> Fragment:
     incomplete = sum(one["settings_complete"] is False for one in entries)
     note = f"the settings of {incomplete} of {len(entries)} servers are incomplete" if incomplete else None
     return Fragment(sample={"databases": entries}, note=note)
+
+
+COLLECTOR = Collector(collect, sample={"databases": array(ref("database"), 256)}, definitions={"database": DATABASE})

@@ -15,8 +15,9 @@ from hugeplan_agent.collectors import cgroup_units
 from hugeplan_agent.collectors.cgroup_tree import Hierarchy, PathIndex, hierarchy, membership, path_in, paths
 from hugeplan_agent.collectors.process_table import Process
 from hugeplan_agent.errors import NoData
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import BYTES, LIMITED, NUMBER, PAGE_BYTES, UNIT_REF, about, array, record, ref
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 UNLIMITED_V1_BYTES = 2**62
@@ -201,3 +202,38 @@ def collect(host: Host) -> Fragment:
     entries = [{**entry, "unit": keys.get(path)} for (path, _), entry in sorted(found.entries.items())]
     note = f"{found.left_out} cgroups are left out" if found.left_out else None
     return Fragment(sample={"hugetlb_cgroups": entries}, note=note)
+
+
+COLLECTOR = Collector(
+    collect,
+    sample={
+        "hugetlb_cgroups": about(
+            array(ref("hugetlb_cgroup"), 4096),
+            "Cgroups that limit hugetlb pages or use some, by page size. Absent: no controller",
+        )
+    },
+    definitions={
+        "hugetlb_cgroup": about(
+            record(
+                {
+                    "cgroup_path": {"type": "string", "maxLength": 4096},
+                    "unit": UNIT_REF,
+                    "version": {"enum": [1, 2]},
+                    "page_bytes": PAGE_BYTES,
+                    "usage_bytes": BYTES,
+                    "limit_bytes": BYTES,
+                    "limited": LIMITED,
+                    "max_usage_bytes": about(BYTES, "Version 1 only"),
+                    "failures": about(NUMBER, "failcnt, or max of hugetlb.<size>.events"),
+                    "rsvd_usage_bytes": BYTES,
+                    "rsvd_limit_bytes": BYTES,
+                    "rsvd_limited": LIMITED,
+                    "rsvd_max_usage_bytes": BYTES,
+                    "rsvd_failures": NUMBER,
+                },
+                required=("cgroup_path", "version", "page_bytes"),
+            ),
+            "The hugetlb controller's files of one cgroup and page size",
+        )
+    },
+)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import BOOLEAN, TEXT, about
 
 RELEVANT = re.compile(
     r"default_hugepagesz|hugepagesz|hugepages|hugetlb_\w+|transparent_hugepage\w*|thp_\w+|memhp_default_state"
@@ -51,3 +52,18 @@ def collect(host: Host) -> Fragment:
             "hvo_enabled": hvo_enabled(host),
         }
     )
+
+
+COLLECTOR = Collector(
+    collect,
+    inventory={
+        "kernel_release": TEXT,
+        "kernel_command_line": about(
+            TEXT,
+            "The words of the command line that concern huge pages and memory, in their order; the whole "
+            "line from agents that do not say kernel_command_line_filtered",
+        ),
+        "kernel_command_line_filtered": about(BOOLEAN, "True when words that do not concern huge pages were left out"),
+        "hvo_enabled": {"type": ["boolean", "null"]},
+    },
+)

@@ -17,8 +17,9 @@ from hugeplan_agent.collectors.process_table import Process, clock_ticks_per_sec
 from hugeplan_agent.collectors.servers import arguments_of
 from hugeplan_agent.collectors.simple_yaml import parse
 from hugeplan_agent.errors import NoData
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import COUNT, MOMENT, NUMBER, TEXT, about, optional, record, ref
 
 DEFAULT_FOLDER = "/var/lib/kubelet"
 DEFAULT_CONFIG = "/var/lib/kubelet/config.yaml"
@@ -233,3 +234,35 @@ def _read(host: Host, process: Process, path: str, notes: list[str]) -> str | No
             notes.append(f"{path.rpartition('/')[2]}: {(error.strerror or 'not readable').lower()}")
             break
     return None
+
+
+COLLECTOR = Collector(
+    collect,
+    sample={"kubelet": about(optional(ref("kubelet")), "null: no kubelet runs here")},
+    definitions={
+        "kubelet": record(
+            {
+                "pid": NUMBER,
+                "started_at": optional(MOMENT),
+                "version": TEXT,
+                "capacity": about(
+                    ref("resources"),
+                    "node.status.capacity in bytes by resource name (memory, hugepages-2Mi, ...); null: not known"
+                    " without the API",
+                ),
+                "allocatable": ref("resources"),
+                "resources_source": {"enum": ["api", "memory_manager_state", None]},
+                "config": about(
+                    {"type": ["object", "null"]},
+                    "Fields of KubeletConfiguration by their own names: memory, reservation, eviction and manager"
+                    " policies only",
+                ),
+                "config_source": about(
+                    {"type": ["string", "null"], "maxLength": 64},
+                    "file, config-dir, command line, api: those that were merged, later ones win",
+                ),
+            }
+        ),
+        "resources": {"type": ["object", "null"], "additionalProperties": COUNT},
+    },
+)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from hugeplan_agent.collectors.keyvalue import parse_amounts
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import BYTES, PAGE_BYTES, optional
 
 FIELDS = {
     "mem_total_bytes": "MemTotal",
@@ -64,3 +65,17 @@ def parse(text: str) -> tuple[dict[str, int | None], int | None]:
 def collect(host: Host) -> Fragment:
     memory, default_huge_page_bytes = parse(host.read("proc/meminfo"))
     return Fragment({"default_huge_page_bytes": default_huge_page_bytes}, {"memory": memory})
+
+
+COLLECTOR = Collector(
+    collect,
+    inventory={"default_huge_page_bytes": optional(PAGE_BYTES)},
+    sample={
+        "memory": {
+            "type": "object",
+            "required": ["mem_total_bytes"],
+            "properties": {"mem_total_bytes": {"type": "integer", "exclusiveMinimum": 0}},
+            "additionalProperties": BYTES,
+        }
+    },
+)

@@ -6,8 +6,9 @@ from typing import Any
 
 from hugeplan_agent.collectors.keyvalue import parse_amounts
 from hugeplan_agent.errors import NoData
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import BYTES, NUMA_ID, TEXT, array, record
 
 FOLDER = "sys/devices/system/node"
 FIELDS = {
@@ -64,3 +65,26 @@ def collect(host: Host) -> Fragment:
 
 def _cpus(host: Host, number: int) -> str | None:
     return host.read_optional(f"{FOLDER}/node{number}/cpulist")
+
+
+COLLECTOR = Collector(
+    collect,
+    inventory={
+        "numa_nodes": array(
+            record(
+                {
+                    "id": NUMA_ID,
+                    "mem_total_bytes": BYTES,
+                    "cpus": TEXT,
+                },
+                required=("id", "mem_total_bytes"),
+            ),
+            1024,
+        )
+    },
+    sample={
+        "numa": array(
+            {"type": "object", "required": ["id"], "properties": {"id": NUMA_ID}, "additionalProperties": BYTES}, 1024
+        )
+    },
+)

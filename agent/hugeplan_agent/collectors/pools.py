@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from hugeplan_agent.errors import NoData
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import COUNT, NUMA_ID, PAGE_BYTES, PAGES, array, record
 
 GLOBAL = "sys/kernel/mm/hugepages"
 NUMA = "sys/devices/system/node"
@@ -88,3 +89,39 @@ def _sizes_in_use(host: Host) -> list[int] | None:
     if any(pool["nr_hugepages"] is None for pool in pools):
         return None
     return [int(pool["page_bytes"]) for pool in pools if pool["nr_hugepages"]]
+
+
+COLLECTOR = Collector(
+    collect,
+    inventory={"huge_page_sizes_bytes": array(PAGE_BYTES, 16)},
+    sample={
+        "pools": array(
+            record(
+                {
+                    "numa_node": NUMA_ID,
+                    "page_bytes": PAGE_BYTES,
+                    "nr_hugepages": COUNT,
+                    "free_hugepages": PAGES,
+                    "surplus_hugepages": PAGES,
+                    "resv_hugepages": PAGES,
+                },
+                required=("numa_node", "page_bytes", "nr_hugepages"),
+            ),
+            4096,
+        ),
+        "global_pools": array(
+            record(
+                {
+                    "page_bytes": PAGE_BYTES,
+                    "nr_hugepages": COUNT,
+                    "free_hugepages": PAGES,
+                    "resv_hugepages": PAGES,
+                    "surplus_hugepages": PAGES,
+                    "nr_overcommit_hugepages": PAGES,
+                },
+                required=("page_bytes", "nr_hugepages"),
+            ),
+            16,
+        ),
+    },
+)

@@ -6,8 +6,9 @@ import re
 from typing import Any
 
 from hugeplan_agent.errors import NoData
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import COUNT, about, record, ref
 
 RESOURCES = ("cpu", "memory", "io")
 LINE = re.compile(r"(some|full) avg10=([\d.]+) avg60=([\d.]+) avg300=([\d.]+) total=(\d+)")
@@ -36,3 +37,32 @@ def collect(host: Host) -> Fragment:
     if not found:
         raise NoData(f"{host.path('proc/pressure')} tells nothing: the kernel has no PSI, or it is off (psi=0)")
     return Fragment(sample={"pressure": found})
+
+
+COLLECTOR = Collector(
+    collect,
+    sample={
+        "pressure": about(
+            record(
+                {
+                    "cpu": ref("pressure"),
+                    "memory": ref("pressure"),
+                    "io": ref("pressure"),
+                }
+            ),
+            "Pressure stall information: /proc/pressure",
+        )
+    },
+    definitions={
+        "pressure": record({"some": ref("stall"), "full": ref("stall")}),
+        "stall": {
+            "type": ["object", "null"],
+            "properties": {
+                "avg10_percent": {"type": "number", "minimum": 0},
+                "avg60_percent": {"type": "number", "minimum": 0},
+                "avg300_percent": {"type": "number", "minimum": 0},
+                "total_microseconds": COUNT,
+            },
+        },
+    },
+)

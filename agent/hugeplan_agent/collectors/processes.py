@@ -11,8 +11,21 @@ from hugeplan_agent.collectors import servers, units
 from hugeplan_agent.collectors.limits import memlock
 from hugeplan_agent.collectors.pools import sizes_in_use
 from hugeplan_agent.collectors.process_table import Process, chosen, table_of
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import (
+    BYTES,
+    COUNT,
+    LIMITED,
+    NUMBER,
+    PAGE_BYTES,
+    UNIT_REF,
+    about,
+    array,
+    optional,
+    record,
+    ref,
+)
 
 
 def huge_page_mappings(process: Process, sizes_in_use_bytes: list[int] | None) -> list[dict[str, Any]] | None:
@@ -84,3 +97,67 @@ def collect(host: Host) -> Fragment:
         f"{table.unreadable} processes may not be read by this user" if table.unreadable else "",
     ]
     return Fragment(sample={"processes": entries}, note="; ".join(filter(None, notes)) or None)
+
+
+COLLECTOR = Collector(
+    collect,
+    sample={
+        "processes": array(
+            record(
+                {
+                    "pid": COUNT,
+                    "start_time_ticks": NUMBER,
+                    "name": {"type": "string", "minLength": 1, "maxLength": 64},
+                    "rss_bytes": BYTES,
+                    "pss_bytes": BYTES,
+                    "hugetlb_bytes": BYTES,
+                    "anon_huge_bytes": BYTES,
+                    "shmem_pmd_mapped_bytes": BYTES,
+                    "private_hugetlb_bytes": BYTES,
+                    "shared_hugetlb_bytes": BYTES,
+                    "vm_pte_bytes": BYTES,
+                    "parent_pid": NUMBER,
+                    "rss_anon_bytes": BYTES,
+                    "rss_file_bytes": BYTES,
+                    "rss_shmem_bytes": BYTES,
+                    "pss_anon_bytes": BYTES,
+                    "pss_file_bytes": BYTES,
+                    "pss_shmem_bytes": BYTES,
+                    "pss_age_seconds": about(
+                        {"type": ["number", "null"], "minimum": 0},
+                        "Reading the shares is expensive, so they may be older than the sample",
+                    ),
+                    "swap_bytes": BYTES,
+                    "huge_page_mappings": about(optional(array(ref("huge_page_mapping"), 64)), "null: not readable"),
+                    "memlock_limit_bytes": about(
+                        BYTES, "Soft RLIMIT_MEMLOCK; null when unlimited or unknown, memlock_limited tells which"
+                    ),
+                    "memlock_limited": LIMITED,
+                    "unit": UNIT_REF,
+                    "database": about(
+                        {"type": ["string", "null"], "maxLength": 512},
+                        "key of the database that this process belongs to",
+                    ),
+                },
+                required=("pid", "name"),
+            ),
+            8192,
+        )
+    },
+    definitions={
+        "huge_page_mapping": about(
+            record(
+                {
+                    "page_bytes": PAGE_BYTES,
+                    "mapped_bytes": about(
+                        BYTES, "Address space, touched or not: what the kernel holds or has reserved for it"
+                    ),
+                    "shared_bytes": about(BYTES, "Touched pages that several processes map (Shared_Hugetlb)"),
+                    "private_bytes": about(BYTES, "Touched pages that this process alone maps (Private_Hugetlb)"),
+                },
+                required=("page_bytes",),
+            ),
+            "All hugetlb mappings of one process with one page size",
+        )
+    },
+)

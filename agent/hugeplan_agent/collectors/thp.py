@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hugeplan_agent.collectors.keyvalue import parse_selected
 from hugeplan_agent.errors import NoData
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import TEXT, record
 
 FOLDER = "sys/kernel/mm/transparent_hugepage"
 FILES = ("enabled", "defrag", "shmem_enabled")
@@ -17,3 +18,17 @@ def collect(host: Host) -> Fragment:
         raise NoData(f"{host.path(FOLDER)}/enabled does not exist: the kernel has no transparent huge pages")
     words = {name: parse_selected(text) if text is not None else None for name, text in texts.items()}
     return Fragment({"thp": words})
+
+
+COLLECTOR = Collector(
+    collect,
+    inventory={
+        "thp": record(
+            {
+                "enabled": TEXT,
+                "defrag": TEXT,
+                "shmem_enabled": TEXT,
+            }
+        )
+    },
+)

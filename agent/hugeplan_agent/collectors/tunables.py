@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from hugeplan_agent.errors import NoData
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import about, table
 
 FILES = {
     **{
@@ -31,3 +32,13 @@ def collect(host: Host) -> Fragment:
     if all(value is None for value in values.values()):
         raise NoData(f"{host.path('proc/sys/vm')} holds none of the settings")
     return Fragment(sample={"tunables": values})
+
+
+COLLECTOR = Collector(
+    collect,
+    sample={
+        "tunables": about(
+            table({"type": ["integer", "null"]}), "Files of /proc/sys/vm and /proc/sys/kernel by their kernel names"
+        )
+    },
+)

@@ -19,9 +19,11 @@ from hugeplan_agent.collectors.cgroup_units import Placement, Unit
 from hugeplan_agent.collectors.keyvalue import largest, total
 from hugeplan_agent.collectors.process_table import Process, chosen, need_status, read_rollups, table_of
 from hugeplan_agent.collectors.unit_names import UnitName, name_of
+from hugeplan_agent.collectors.unit_schema import UNIT, UNIT_KEY, UNIT_MEMORY
 from hugeplan_agent.errors import NoData
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import array, ref
 
 MIN_UNIT_BYTES = 4 * 1024 * 1024
 MAX_UNITS = 1024
@@ -219,3 +221,14 @@ def collect(host: Host) -> Fragment:
 
 def _claim(memory: UnitMemory) -> int:
     return (memory.get("anon_bytes") or 0) + (memory.get("shmem_bytes") or 0)
+
+
+COLLECTOR = Collector(
+    collect,
+    sample={"units": array(ref("unit"), 2048)},
+    definitions={
+        "unit": UNIT,
+        "unit_key": UNIT_KEY,
+        "unit_memory": UNIT_MEMORY,
+    },
+)

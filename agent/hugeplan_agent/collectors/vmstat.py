@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from hugeplan_agent.collectors.keyvalue import parse_counters
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import NUMBER, table
 
 COUNTERS = (
     "nr_page_table_pages",
@@ -35,3 +36,6 @@ COUNTERS = (
 def collect(host: Host) -> Fragment:
     counters = parse_counters(host.read("proc/vmstat"))
     return Fragment(sample={"vmstat": {name: counters.get(name) for name in COUNTERS}})
+
+
+COLLECTOR = Collector(collect, sample={"vmstat": table(NUMBER)})

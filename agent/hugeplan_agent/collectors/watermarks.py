@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from hugeplan_agent.collectors.cpu import base_page_bytes
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import BYTES, about, record
 
 LINE = re.compile(r"^\s+(min|low|high|managed)\s+(\d+)$")
 PROTECTION = re.compile(r"^\s+protection: \(([\d, ]*)\)$")
@@ -41,3 +42,24 @@ def parse(text: str, page_bytes: int) -> dict[str, int]:
 
 def collect(host: Host) -> Fragment:
     return Fragment(sample={"watermarks": parse(host.read("proc/zoneinfo"), base_page_bytes(host))})
+
+
+COLLECTOR = Collector(
+    collect,
+    sample={
+        "watermarks": about(
+            record(
+                {
+                    "min_bytes": BYTES,
+                    "low_bytes": BYTES,
+                    "high_bytes": BYTES,
+                    "reserved_bytes": about(
+                        BYTES,
+                        "The kernel's totalreserve_pages: high watermark plus the largest lowmem reserve of each zone",
+                    ),
+                }
+            ),
+            "Sums over the zones of /proc/zoneinfo; MemAvailable leaves the low watermark out",
+        )
+    },
+)

@@ -193,7 +193,7 @@ class TestContradictions:
 class TestSchema:
     def test_the_committed_file_is_current(self) -> None:
         committed = (REPOSITORY / "docs" / "scenario.schema.json").read_text(encoding="utf-8")
-        assert committed == schema_text(), "run: python -m hugeplan.scenario_file > docs/scenario.schema.json"
+        assert committed == schema_text(), "run: make schemas"
 
     def test_accepts_what_the_loader_accepts(self) -> None:
         value = {

@@ -1,0 +1,128 @@
+"""The schema of one entry of the section ``databases``."""
+
+from __future__ import annotations
+
+from hugeplan_agent.schema import BYTES, COUNT, LIMITED, NUMBER, PAGE_BYTES, UNIT_REF, about, array, optional, record
+
+DATABASE = about(
+    record(
+        {
+            "key": about(
+                {"type": "string", "minLength": 1, "maxLength": 512},
+                "The same as long as the instance keeps its unit and data folder or port",
+            ),
+            "engine": {
+                "enum": [
+                    "postgresql",
+                    "mysql",
+                    "mariadb",
+                    "oracle",
+                    "db2",
+                    "jvm",
+                    "redis",
+                    "mongodb",
+                    "sap_hana",
+                    "sql_server",
+                ]
+            },
+            "engine_source": {"enum": ["executable", "command_name", "command_line", None]},
+            "product": about(
+                {"type": ["string", "null"], "maxLength": 64},
+                "What runs on the engine where the command line tells: kafka, cassandra, elasticsearch, valkey, ...",
+            ),
+            "version": {"type": ["string", "null"], "maxLength": 64},
+            "version_source": about({"type": ["string", "null"], "maxLength": 64}, "PG_VERSION, executable path, ..."),
+            "main_pid": {"type": "integer", "minimum": 1},
+            "start_time_ticks": NUMBER,
+            "process_count": NUMBER,
+            "client_count": about(NUMBER, "Server processes that serve a client now; null for engines with threads"),
+            "unit": UNIT_REF,
+            "port": NUMBER,
+            "settings": about(
+                {
+                    "type": "object",
+                    "maxProperties": 256,
+                    "additionalProperties": record(
+                        {
+                            "value": {"type": "string", "maxLength": 256},
+                            "source": about(
+                                {"type": "string", "maxLength": 64}, "command line, environment, a file's name, segment"
+                            ),
+                        },
+                        required=("value", "source"),
+                    ),
+                },
+                "Settings by the engine's own names, as written there; whitelisted names only. A setting that"
+                " no readable source names is absent: the engine's default, or set at run time",
+            ),
+            "settings_complete": about(
+                {"type": ["boolean", "null"]},
+                "false: a configuration file could not be read, so settings may be missing or overruled; "
+                "null: the engine's files are not known",
+            ),
+            "settings_note": {"type": ["string", "null"], "maxLength": 1000},
+            "segments": about(
+                array(
+                    record(
+                        {
+                            "bytes": BYTES,
+                            "backing": about(
+                                {"enum": ["hugetlb", "base_pages", "thp", None]},
+                                "thp: base pages of which some are huge now",
+                            ),
+                            "page_bytes": optional(PAGE_BYTES),
+                            "kind": {"enum": ["anonymous_shared", "sysv", "posix_shm", "file", "private", None]},
+                        },
+                        required=("bytes", "backing"),
+                    ),
+                    64,
+                ),
+                "Its large shared mappings and, for engines that use private ones, its buffer pool, the largest first",
+            ),
+            "huge_pages_status": about(
+                {"enum": ["on", "off", "partial", None]},
+                "on: its shared segment (or heap) lies on hugetlb pages; off: on base pages; partial: some on"
+                " each. Read from mappings, no login",
+            ),
+            "huge_pages_status_source": {"enum": ["maps", "status", None]},
+            "memory": record(
+                {
+                    "source": {"enum": ["pss", "rss"]},
+                    "private_bytes": about(
+                        BYTES, "Anonymous memory of all its processes on base pages and THP, without the segment"
+                    ),
+                    "shared_bytes": about(BYTES, "Its segment as far as it lies on base pages and is touched"),
+                    "file_bytes": BYTES,
+                    "hugetlb_bytes": about(BYTES, "Touched huge pages"),
+                    "page_tables_bytes": BYTES,
+                    "swap_bytes": BYTES,
+                }
+            ),
+            "memlock_limit_bytes": BYTES,
+            "memlock_limited": LIMITED,
+            "hugetlb_limits": about(
+                optional(
+                    array(
+                        record(
+                            {
+                                "page_bytes": PAGE_BYTES,
+                                "counter": {"enum": ["usage", "reservation"]},
+                                "limit_bytes": COUNT,
+                                "usage_bytes": about(
+                                    BYTES, "What is charged to the same counter of the same cgroup now"
+                                ),
+                                "cgroup_path": {"type": "string", "maxLength": 4096},
+                            },
+                            required=("page_bytes", "counter", "limit_bytes", "cgroup_path"),
+                        ),
+                        64,
+                    )
+                ),
+                "Of each page size and counter the limit that acts: the one with the least room on the way "
+                "from its cgroup to the root. Empty: unlimited; null: unknown",
+            ),
+        },
+        required=("key", "engine", "main_pid"),
+    ),
+    "One database server (one instance: a postmaster with its backends, a mysqld, a JVM) that runs on the node",
+)
