@@ -152,7 +152,7 @@ def worker_that_is_killed() -> None:
 
 
 def latency_curves() -> None:
-    # The other layouts have the document's cases: what is measured here is how the points of two backings hang together.
+    # The other layouts have the document's cases: here the points of two backings are compared.
     footprints = "64K,512K,4M,16M,64M,128M,256M"
     asked = ("--page-sizes", f"{PAGE},thp", "--curves", "line_per_page", "--footprints", footprints)
     made = suite.document("latency", *asked, "--time-limit", "40")
