@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from types import MappingProxyType
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -109,12 +108,32 @@ def _is_better(part: Part, than: Part) -> bool:
     return (part.rank, part.ordered_at, part.run_id) > (than.rank, than.ordered_at, than.run_id)
 
 
-def with_run(
-    state: MeasuredState, run: RankedRun, document: TlbbenchDocument, made: HardwareFacts | None = None
-) -> MeasuredState:
-    """The state after a run has arrived: each part that the run says more about is taken from it. It is unpacked.
+def measured_alone(document: TlbbenchDocument, run: RankedRun, facts: HardwareFacts | None = None) -> MeasuredState:
+    """What one run says, by itself: the facts, the geometry and the granule of the parts that it has. It is unpacked.
 
-    ``made`` are the facts of the document, where they were made before.
+    It needs nothing of the node, so it is made where the run is read. ``facts`` are those of the document, where they
+    were made before.
+    """
+    offers = _offers(run)
+    if not offers:
+        return MeasuredState()
+    facts = facts or hardware_facts_of(document)
+    has_geometry = "geometry" in offers
+    return MeasuredState(
+        hardware=replace(
+            facts,
+            curves=facts.curves if "latency" in offers else (),
+            pressure=facts.pressure if "pressure" in offers else (),
+        ),
+        geometry=_geometry(document, run.id) if has_geometry else None,
+        effective_granule_bytes=granule_of_2m(document.geometry) if has_geometry else None,
+    )
+
+
+def with_run(state: MeasuredState, run: RankedRun, said: MeasuredState) -> MeasuredState:
+    """The state after a run has arrived: each part that the run says more about is taken from it.
+
+    ``said`` is :func:`measured_alone` of the run. Both may be packed; what is returned is packed or not.
     """
     taken = {
         name: part
@@ -126,47 +145,44 @@ def with_run(
         state.latest.ordered_at,
         state.latest.run_id,
     )
-    if state.parts.keys() <= taken.keys():
-        state = msgspec.structs.replace(state, hardware=None, hardware_packed=None)  # nothing of it is used
-    changed = msgspec.structs.replace(
-        unpacked(state),
+    known = msgspec.structs.replace(
+        state,
         version=HARDWARE_VERSION,
         parts=state.parts | taken,
         latest=newest if is_latest else state.latest,
     )
-    return _with_parts(changed, taken, {run.id: document}, {} if made is None else {run.id: made})
+    if not taken:
+        return known
+    if state.parts.keys() <= taken.keys():
+        # Nothing of before is left: what the run says is the state, and stays packed if it is.
+        return msgspec.structs.replace(said, version=HARDWARE_VERSION, parts=known.parts, latest=known.latest)
+    return _merged(unpacked(known), dict.fromkeys(taken, unpacked(said)))
 
 
 def rebuilt(runs: Sequence[RankedRun], documents: Mapping[UUID, TlbbenchDocument]) -> MeasuredState:
     """The state from all good runs of a node; ``documents`` holds those of :func:`chosen_parts`."""
     parts = chosen_parts(runs)
-    return _with_parts(MeasuredState(parts=parts, latest=latest_part(runs)), parts, documents)
-
-
-def _with_parts(
-    state: MeasuredState,
-    taken: Mapping[str, Part],
-    documents: Mapping[UUID, TlbbenchDocument],
-    known: Mapping[UUID, HardwareFacts] = MappingProxyType({}),
-) -> MeasuredState:
-    facts = state.hardware
-    # The three parts mostly come from one run: its facts are made once.
-    made = {
-        run_id: known.get(run_id) or hardware_facts_of(documents[run_id])
-        for run_id in {part.run_id for part in taken.values()}
+    by_id = {run.id: run for run in runs}
+    # The three parts mostly come from one run: what it says is made once.
+    said = {
+        run_id: measured_alone(documents[run_id], by_id[run_id]) for run_id in {part.run_id for part in parts.values()}
     }
-    if "geometry" in taken:
-        document = documents[taken["geometry"].run_id]
-        new = made[taken["geometry"].run_id]
+    state = MeasuredState(parts=parts, latest=latest_part(runs))
+    return _merged(state, {name: said[part.run_id] for name, part in parts.items()})
+
+
+def _merged(state: MeasuredState, said: Mapping[str, MeasuredState]) -> MeasuredState:
+    """The state with each part taken from what a run says, by the part's name. All are unpacked."""
+    facts = state.hardware
+    if "geometry" in said and (new := said["geometry"].hardware) is not None:
         facts = replace(new, curves=facts.curves, pressure=facts.pressure) if facts else _only_geometry(new)
         state = msgspec.structs.replace(
             state,
-            geometry=_geometry(document, taken["geometry"]),
-            effective_granule_bytes=granule_of_2m(document.geometry),
+            geometry=said["geometry"].geometry,
+            effective_granule_bytes=said["geometry"].effective_granule_bytes,
         )
     for name in ("latency", "pressure"):
-        if name in taken:
-            new = made[taken[name].run_id]
+        if name in said and (new := said[name].hardware) is not None:
             field = "curves" if name == "latency" else "pressure"
             # Without any geometry yet, the processor is named by the run that has curves.
             facts = replace(facts or _only_geometry(new), **{field: getattr(new, field)})
@@ -177,13 +193,13 @@ def _only_geometry(facts: HardwareFacts) -> HardwareFacts:
     return replace(facts, curves=(), pressure=())
 
 
-def _geometry(document: TlbbenchDocument, part: Part) -> JsonObject | None:
+def _geometry(document: TlbbenchDocument, run_id: UUID) -> JsonObject | None:
     geometry = document.geometry
     if geometry is None:
         return None
     found: JsonObject = msgspec.to_builtins(
         {
-            "run_id": part.run_id,
+            "run_id": run_id,
             "measured_at": document.started_at,
             "status": geometry.status,
             "reason": geometry.reason,

@@ -19,7 +19,7 @@ from hugeplan.documents.kept import pack
 from hugeplan.documents.report import Report
 from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.fleet.findings.base import PlannedPool
-from hugeplan.fleet.hardware_state import MeasuredState, packed, with_run
+from hugeplan.fleet.hardware_state import MeasuredState, measured_alone, packed, with_run
 from hugeplan.fleet.ingest.in_force import SavedPlans
 from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.fleet.ingest.node_update import Node
@@ -177,7 +177,7 @@ def _add_run(rows: _Rows, node: Node, synthetic: SyntheticNode, arrived: datetim
     ids = {"node_id": node.id, "id": run_id}
     record = msgspec.structs.replace(made.record, **ids, started_at=started, stored_at=started, ordered_at=started)
     if number == 0:
-        node.measured = with_run(node.measured, record, made.document)
+        node.measured = with_run(node.measured, record, measured_alone(made.document, record))
     rows.add("runs", {**msgspec.structs.asdict(record), "document": made.packed})
     for wins in made.wins:
         rows.add("run_wins", {**msgspec.structs.asdict(wins), "node_id": node.id, "run_id": run_id})
@@ -209,8 +209,7 @@ def _incoming(synthetic: SyntheticNode, report: Report, arrived: datetime) -> In
         document=b"",
         content=None,
         content_sha256=b"",
-        run_id=None,
-        run_document=None,
+        run=None,
         taken_at=arrived,
         clock_ahead_seconds=synthetic.clock_ahead_seconds or None,
     )

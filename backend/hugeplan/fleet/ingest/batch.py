@@ -13,7 +13,6 @@ import msgspec
 from psycopg import AsyncConnection
 
 from hugeplan.access.machines import CLONE_MARK
-from hugeplan.benchmarks.records import run_record, wins_records
 from hugeplan.db.exchange import (
     BEGIN,
     COMMIT,
@@ -123,7 +122,7 @@ class Batch:
             (statements.LOCK_NODES, [machines]),
             (statements.TOKENS_AND_SEEN, [ids, of_machines, reports]),
         ]
-        with_runs = sorted({incoming.machine_id for incoming in self._incoming if incoming.run_id})
+        with_runs = sorted({incoming.machine_id for incoming in self._incoming if incoming.run})
         if with_runs:
             calls.append((statements.MEASURED, [texts(with_runs)]))
         nodes, found, *measured = (await self._exchange.run(calls))[len(before) :]
@@ -196,11 +195,10 @@ class Batch:
             node = self._nodes[incoming.machine_id] = _new_node(report)
             if incoming.parsed is None:
                 node.introduce(incoming, report)
-        if incoming.run_id is not None and incoming.parsed is not None and incoming.parsed.run is not None:
-            document = incoming.parsed.run
-            run = run_record(document, node_id=node.id, run_id=incoming.run_id, received_at=incoming.received_at)
-            self._judged.runs.append((run, incoming.run_document or b""))
-            self._judged.wins += wins_records(document, node_id=node.id, run_id=incoming.run_id, facts=incoming.facts)
+        if incoming.run is not None:
+            run, wins = incoming.run.rows(node.id, incoming.received_at)
+            self._judged.runs.append((run, incoming.run.document))
+            self._judged.wins += wins
         node.apply(incoming, run, self._plans)
         if bound[incoming.token_id] is None:
             bound[incoming.token_id] = incoming.machine_id

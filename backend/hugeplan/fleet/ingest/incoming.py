@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,8 +16,7 @@ from hugeplan.documents.decoding import convert, read_parsed
 from hugeplan.documents.kept import pack, pack_around, unpack
 from hugeplan.documents.report import Report
 from hugeplan.errors import FieldProblem, from_validation, invalid_input
-from hugeplan.hardware.curves import hardware_facts_of
-from hugeplan.planner.model import HardwareFacts
+from hugeplan.fleet.ingest.read_run import ReadRun, read_run
 
 SCHEMA_VERSION = 1
 MAX_CLOCK_AHEAD = timedelta(days=1)
@@ -28,9 +26,9 @@ MAX_CLOCK_AHEAD = timedelta(days=1)
 class Incoming:
     """One report on its way into the database.
 
-    ``parsed`` is None for a report of a newer schema, which is kept and marked. ``content`` is the parsed JSON;
-    ``document`` and ``run_document`` are packed bytes, ``facts`` what the run says of the hardware. ``taken_at`` is
-    when the sample was taken, but not later than the arrival.
+    ``parsed`` is None for a report of a newer schema, which is kept and marked. ``document`` is all of the report as
+    it is kept; ``parsed`` and ``content``, the parsed JSON, may come without the run, which is read into ``run``.
+    ``taken_at`` is when the sample was taken, but not later than the arrival.
     """
 
     token_id: UUID
@@ -42,12 +40,27 @@ class Incoming:
     document: bytes
     content: Any
     content_sha256: bytes
-    run_id: UUID | None
-    run_document: bytes | None
+    run: ReadRun | None
     taken_at: datetime
     clock_ahead_seconds: float | None
     shares_machine_id: bool = False
-    facts: HardwareFacts | None = None
+
+    @property
+    def run_id(self) -> UUID | None:
+        """The id of the run in the report."""
+        return None if self.run is None else self.run.id
+
+
+class ReadReport(msgspec.Struct, frozen=True):
+    """A report with a run, read and checked: plain data that a process beside the service makes.
+
+    ``rest`` is the report's JSON without its run; ``document`` is all of it as it is kept.
+    """
+
+    rest: bytes
+    document: bytes
+    content_sha256: bytes
+    run: ReadRun
 
 
 class _RunOnly(msgspec.Struct):
@@ -74,17 +87,44 @@ def read_report(raw: bytes, document: Any, *, token_id: UUID, now: datetime) -> 
             document=pack(raw),
             content=document,
             content_sha256=hashlib.sha256(raw).digest(),
-            run_id=None,
-            run_document=None,
+            run=None,
             taken_at=now,
             clock_ahead_seconds=None,
         )
+    report = _checked(raw, document)
+    kept, run = _kept(raw, report, now)
+    return _incoming(report, document, kept, hashlib.sha256(raw).digest(), run, token_id=token_id, now=now)
+
+
+def read_with_run(raw: bytes, document: Any, now: datetime) -> ReadReport | None:
+    """A report with a run as plain data; None where it has none, or is of a newer schema. Errors as ``read_report``."""
+    if _newer_schema(document) is not None:
+        return None
+    kept, run = _kept(raw, _checked(raw, document), now)
+    if run is None:
+        return None
+    rest = msgspec.json.encode({name: value for name, value in document.items() if name != "run"})
+    return ReadReport(rest, kept, hashlib.sha256(raw).digest(), run)
+
+
+def taken_over(read: ReadReport, *, token_id: UUID, now: datetime) -> Incoming:
+    """The report that another process has read. InvalidInputError for a sample of the far future."""
+    rest = msgspec.json.decode(read.rest)
+    report = read_parsed(Report, read.rest, rest)
+    return _incoming(report, rest, read.document, read.content_sha256, read.run, token_id=token_id, now=now)
+
+
+def _checked(raw: bytes, document: Any) -> Report:
     try:
-        report = read_parsed(Report, raw, document)
+        return read_parsed(Report, raw, document)
     except ValidationError as error:
         raise from_validation(error) from error
+
+
+def _incoming(
+    report: Report, content: Any, kept: bytes, sha256: bytes, run: ReadRun | None, *, token_id: UUID, now: datetime
+) -> Incoming:
     _refuse_far_future(report, now)
-    kept, run_document = _packed(raw, has_run=report.run is not None)
     return Incoming(
         token_id=token_id,
         received_at=now,
@@ -93,23 +133,21 @@ def read_report(raw: bytes, document: Any, *, token_id: UUID, now: datetime) -> 
         schema_version=report.schema_version,
         parsed=report,
         document=kept,
-        content=document,
-        content_sha256=hashlib.sha256(raw).digest(),
-        run_id=None if run_document is None else uuid.uuid4(),
-        run_document=run_document,
+        content=content,
+        content_sha256=sha256,
+        run=run,
         taken_at=min(report.sample.taken_at, now),
         clock_ahead_seconds=_ahead(report, now),
-        facts=None if report.run is None else hardware_facts_of(report.run),
     )
 
 
-def _packed(raw: bytes, *, has_run: bool) -> tuple[bytes, bytes | None]:
-    """The report and its run as they are kept."""
-    if not has_run:
+def _kept(raw: bytes, report: Report, now: datetime) -> tuple[bytes, ReadRun | None]:
+    """The report as it is kept, and its run."""
+    if report.run is None:
         return pack(raw), None
     run = bytes(msgspec.json.decode(raw, type=_RunOnly).run)
     packed = pack(run)
-    return pack_around(raw, run, packed), packed
+    return pack_around(raw, run, packed), read_run(report.run, packed, now)
 
 
 def _newer_schema(document: Any) -> _Envelope | None:
@@ -151,9 +189,10 @@ def is_same_content(incoming: Incoming, stored_sha256: bytes, stored: bytes | No
     """
     if stored_sha256 == incoming.content_sha256:
         return True
+    content = msgspec.json.decode(unpack(incoming.document))
     if stored is not None:
-        return _canonical(msgspec.json.decode(unpack(stored))) == _canonical(incoming.content)
-    return stored_sha256 in _former_hashes(incoming.content)
+        return _canonical(msgspec.json.decode(unpack(stored))) == _canonical(content)
+    return stored_sha256 in _former_hashes(content)
 
 
 def _canonical(document: Any) -> bytes:

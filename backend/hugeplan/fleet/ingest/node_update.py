@@ -12,7 +12,6 @@ import msgspec
 
 from hugeplan.benchmarks.records import RunRecord
 from hugeplan.documents.report import Inventory, Report, Sample, SampleMemory
-from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.events.records import Event
 from hugeplan.fleet.findings import NodeFinding, Observed, findings_of
 from hugeplan.fleet.findings.base import PlannedPool, idle_pages_by_size, pages_by_size
@@ -21,7 +20,6 @@ from hugeplan.fleet.hardware_state import MeasuredState, packed, with_run
 from hugeplan.fleet.ingest.in_force import LABEL, SavedPlans, Verification, labelled_plan, pools_of, verified
 from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.fleet.processes import keep_processes
-from hugeplan.planner.model import HardwareFacts
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=1)
 """Reports that arrive together are taken in any order; a step of the clock is more than this."""
@@ -62,8 +60,8 @@ class Node:
             return
         if self.is_new and not self.events:
             self._event(incoming.received_at, "node_added", text="Reported for the first time.")
-        if run is not None and report.run is not None:
-            self._apply_run(run, report.run, incoming.facts)
+        if run is not None and incoming.run is not None:
+            self._apply_run(run, incoming.run.measured)
         if self._is_newest(incoming):
             self._follow_label(incoming, labelled_plan(report.labels | self.labels_set), plans)
             self._apply_sample(incoming, report)
@@ -114,8 +112,8 @@ class Node:
             self._event(incoming.received_at, "plan_verified", text=words[self.verification.outcome])
             self.outcome = self.verification.outcome
 
-    def _apply_run(self, run: RunRecord, document: TlbbenchDocument, facts: HardwareFacts | None) -> None:
-        self.measured = with_run(self.measured, run, document, facts)
+    def _apply_run(self, run: RunRecord, said: MeasuredState) -> None:
+        self.measured = with_run(self.measured, run, said)
         self.state["measured"] = packed(self.measured)
         self.columns["latest_run_id"] = self.measured.latest.run_id if self.measured.latest else None
         self.columns["effective_granule_bytes"] = self.measured.effective_granule_bytes
