@@ -36,6 +36,7 @@ from hugeplan.events.feed import EventFeed
 from hugeplan.events.router import router as events_router
 from hugeplan.evidence.router import router as evidence_router
 from hugeplan.fleet.ingest.door import answer_report
+from hugeplan.fleet.ingest.reader import ReportReader
 from hugeplan.fleet.ingest.writer import ReportWriter
 from hugeplan.fleet.metrics import FleetMetrics, render_metrics
 from hugeplan.fleet.overview_router import router as overview_router
@@ -111,6 +112,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     database: Database = app.state.database
     settings: Settings = app.state.settings
     writer: ReportWriter = app.state.report_writer
+    reader: ReportReader = app.state.report_reader
     runner: FleetPlanRunner = app.state.fleet_plan_runner
     await writer.open()
     tasks = [
@@ -131,6 +133,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
             with suppress(asyncio.CancelledError):
                 await task
         await runner.close()
+        await reader.close()
         await writer.close()
         await database.dispose()
 
@@ -156,6 +159,7 @@ def create_app(settings: Settings) -> Application:
     app.state.fleet_metrics = FleetMetrics(app.state.database)
     app.state.metrics.registry.register(app.state.fleet_metrics)
     app.state.report_writer = ReportWriter(settings)
+    app.state.report_reader = ReportReader(settings)
     app.state.event_feed = EventFeed(app.state.database)
     app.state.fleet_plan_runner = FleetPlanRunner(app.state.database, settings)
     app.state.methods = Methods(_routes())

@@ -91,6 +91,13 @@ class Settings(BaseSettings):
     max_json_string_characters: Annotated[
         int, Field(ge=1024, le=10**8, description="Longest string in a JSON body.")
     ] = 1_000_000
+    report_reader_process: Annotated[
+        bool,
+        Field(
+            description="Read reports with runs in a process of its own (about 70 MiB) while many come, on a second"
+            " core."
+        ),
+    ] = True
 
     requests_per_minute: Annotated[
         int, Field(ge=1, le=10**6, description="Requests per minute that one credential may make on one process.")

@@ -22,7 +22,8 @@ from hugeplan.api.body import JsonBody, beside_loop, no_body, read_body
 from hugeplan.api.json_body import parse_json
 from hugeplan.api.metrics import Metrics
 from hugeplan.errors import UnauthenticatedError
-from hugeplan.fleet.ingest.incoming import Incoming, read_report
+from hugeplan.fleet.ingest.incoming import Incoming, read_report, taken_over
+from hugeplan.fleet.ingest.reader import ReportReader
 from hugeplan.fleet.ingest.writer import ReportWriter
 
 _AGENTS = frozenset({Role.AGENT})
@@ -35,6 +36,12 @@ async def answer_report(request: Request) -> Response:
     raw = await read_body(request, door.limits)
     if not raw:
         raise no_body()
+
+    reader: ReportReader = request.app.state.report_reader
+    done = await reader.read(raw)
+    if done is not None:
+        incoming = taken_over(done, token_id=UUID(request.state.actor_id), now=datetime.now(UTC))
+        return await _store(request, incoming)
 
     def read() -> Incoming:
         return _read(request, raw, parse_json(raw, door.limits.json))
