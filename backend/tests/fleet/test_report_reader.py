@@ -165,7 +165,9 @@ async def test_a_report_whose_client_goes_away_does_not_shift_the_answers(reader
     assert taken_over(read, token_id=TOKEN, now=NOW).report_id == UUID(other["report_id"])
 
 
-async def test_what_it_had_is_read_by_the_service_when_it_dies(reader: ReportReader) -> None:
+async def test_what_it_had_is_read_by_the_service_when_it_dies(
+    reader: ReportReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await has_started(reader)
     process = process_of(reader)
     process.send_signal(signal.SIGSTOP)
@@ -174,6 +176,10 @@ async def test_what_it_had_is_read_by_the_service_when_it_dies(reader: ReportRea
     process.kill()
     assert await asyncio.gather(*waiting) == [None] * AT_ONCE
     await until(lambda: reader._task is None)
+    for _ in range(2 * MANY):
+        await reader.read(b" " * LARGE_BYTES)
+    assert reader._task is None  # one that cannot start is not tried with each report
+    monkeypatch.setattr(reader, "_not_before", 0.0)
     await has_started(reader)
     assert await reader.read(raw_of(with_recorded_run())) is not None
 

@@ -30,10 +30,12 @@ TOO_LARGE_BYTES: Final = 1024**2
 MANY: Final = 20
 WITHIN_SECONDS: Final = 10.0
 """So many large reports in so many seconds are worth a process and its memory, about 70 MiB."""
-AT_ONCE: Final = 4
+AT_ONCE: Final = 5
 """So many reports are with the process at a time; those that come meanwhile are read here, so both have work."""
 IDLE_SECONDS: Final = 600.0
 START_SECONDS: Final = 60.0
+PAUSE_SECONDS: Final = 30.0
+"""Before the next one is started after one that failed."""
 
 _logger = logging.getLogger(__name__)
 _decode = msgspec.msgpack.Decoder(ReadReport).decode
@@ -51,6 +53,7 @@ class ReportReader:
         self._limits = JsonLimits.of(settings)
         self._is_wanted = settings.report_reader_process and cores() > 1
         self._recent: deque[float] = deque(maxlen=MANY)
+        self._not_before = 0.0
         self._task: asyncio.Task[None] | None = None
         self._process: Process | None = None
         self._waiting: deque[asyncio.Future[ReadReport | None]] = deque()
@@ -62,7 +65,7 @@ class ReportReader:
         now = asyncio.get_running_loop().time()
         self._recent.append(now)
         if self._task is None:
-            if len(self._recent) == MANY and now - self._recent[0] < WITHIN_SECONDS:
+            if now > self._not_before and len(self._recent) == MANY and now - self._recent[0] < WITHIN_SECONDS:
                 self._task = asyncio.create_task(self._run(), name="reader of reports")
             return None
         process = self._process
@@ -93,6 +96,7 @@ class ReportReader:
             )
             await self._take_answers(process)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, msgspec.DecodeError) as error:
+            self._not_before = asyncio.get_running_loop().time() + PAUSE_SECONDS
             _logger.warning("the process that reads reports ended", extra={"error": repr(error)})
         finally:
             self._process = None

@@ -7,11 +7,13 @@ it. LIMITS are those of JSON, as JSON. The process ends with its standard input,
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import logging
 import signal
 import struct
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import BinaryIO, Final
 
@@ -26,6 +28,8 @@ from hugeplan.hardware import catalogue
 
 LENGTH: Final = struct.Struct(">I")
 READY: Final = b"\x06"
+PIPE_BYTES: Final = 1024**2
+"""Room for the reports of a few clients: a pipe has 64 KiB, so that each report would come in two parts."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -56,6 +60,9 @@ def main() -> None:
     """Serve standard input. Ctrl-C is for the service, which closes the input when it is done."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     limits = msgspec.json.decode(sys.argv[1], type=JsonLimits)
+    for pipe in (sys.stdin, sys.stdout):
+        with suppress(OSError):  # it is no pipe, or this user has too many large ones
+            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     struct_of(Report)
     catalogue.catalogue()
     gc.collect()
