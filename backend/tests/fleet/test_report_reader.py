@@ -195,7 +195,7 @@ async def test_it_ends_when_nothing_comes(reader: ReportReader, monkeypatch: pyt
 async def test_reports_are_stored_once_while_it_is_killed(
     reader: ReportReader, service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service.app.state, "report_reader", reader)
+    monkeypatch.setitem(service.app.state._state, "report_reader", reader)
     await has_started(reader)
     process = process_of(reader)
     machine = uuid.uuid4().hex
