@@ -24,7 +24,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).res
 
 from bench.support import reads, world
 from bench.support.beside_strangers import beside_strangers
-from bench.support.figures import Figure, figure, is_missed, resident_bytes, table
+from bench.support.figures import Figure, figure, is_missed, resident_bytes, resident_bytes_of_all, table
 from bench.support.ingest import CONNECTIONS, ingest
 from hugeplan import embedded
 from hugeplan.access.schemas import Role
@@ -38,7 +38,8 @@ PARTS = ("ingest", "reads", "strangers")
 def memory(pid: int, after: str) -> Figure:
     """Resident memory of a worker. Its bar is one of MiB, so the times are left empty."""
     mib = resident_bytes(pid) / 2**20
-    found = figure(f"memory of a worker after {after}", 0.0, 0.0, resident_mib=round(mib), bar_mib=MEMORY_BAR_MIB)
+    sizes = {"resident_mib": round(mib), "with_its_processes_mib": round(resident_bytes_of_all(pid) / 2**20)}
+    found = figure(f"memory of a worker after {after}", 0.0, 0.0, **sizes, bar_mib=MEMORY_BAR_MIB)
     # A missed bar is one of time to those who read the figures.
     return found | {"cpu_seconds": 0.0 if mib < MEMORY_BAR_MIB else 1.0}
 

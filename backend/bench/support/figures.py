@@ -44,11 +44,26 @@ def table(found: Sequence[Figure]) -> str:
 
 
 def processor_seconds(pid: int) -> float:
-    """Processor time of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Processor time of a process and of those that it started, such as the one that reads runs."""
+    total = 0
+    for one in (pid, *_started_by(pid)):
+        fields = Path(f"/proc/{one}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def resident_bytes(pid: int) -> int:
     """Resident memory of a process."""
     return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def resident_bytes_of_all(pid: int) -> int:
+    """The same with the processes that it started. What they share counts for each."""
+    return sum(map(resident_bytes, (pid, *_started_by(pid))))
+
+
+def _started_by(pid: int) -> list[int]:
+    found: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        found += map(int, (thread / "children").read_text(encoding="ascii").split())
+    return found
