@@ -56,6 +56,8 @@ test.describe("on a telephone no page is wider than its screen", () => {
   for (const { name, path, table } of [
     { name: "the win matrix", path: () => "/compare", table: "Wins by page size" },
     { name: "the node's pools", path: ({ numaId }: Fleet) => `/nodes/${numaId}?tab=memory`, table: "Pools" },
+    { name: "the tokens", path: () => "/settings", table: "Tokens" },
+    { name: "the sessions", path: () => "/settings", table: "Sessions" },
   ])
     test(`every column of ${name} is in view`, async ({ signedIn: page, fleet }) => {
       // The win matrix is there where two runs can be compared.
@@ -73,6 +75,33 @@ test.describe("on a telephone no page is wider than its screen", () => {
       }));
       expect(needs).toBeLessThanOrEqual(has);
       expect(cut).toBe(0);
+    });
+
+  for (const { name, path, table, terms } of [
+    { name: "the win matrix", path: () => "/compare", table: "Wins by page size", terms: ["Ties", "THP"] },
+    {
+      name: "the node's pools",
+      path: ({ numaId }: Fleet) => `/nodes/${numaId}?tab=memory`,
+      table: "Pools",
+      terms: ["NUMA node", "Requested at boot (all NUMA nodes)", "Surplus (pages)"],
+    },
+  ])
+    test(`a touch explains the columns of ${name}`, async ({ signedIn: page, fleet }) => {
+      await fleet.server.sendReport("guest", { report_id: crypto.randomUUID() });
+      await page.goto(fleet.server.url + path(fleet));
+      const box = page.getByRole("region", { name: table });
+      for (const term of terms) {
+        const button = box.getByRole("button", { name: term, exact: true });
+        await expect(button).toHaveCount(1);
+        await button.scrollIntoViewIfNeeded();
+        await expect(button).toBeInViewport({ ratio: 1 });
+        expect((await button.boundingBox())?.height).toBeGreaterThanOrEqual(24);
+        await button.tap({ timeout: 5_000 });
+        const explanation = page.getByRole("dialog");
+        await expect(explanation).toBeInViewport({ ratio: 1 });
+        await page.keyboard.press("Escape");
+        await expect(explanation).toHaveCount(0);
+      }
     });
 
   test("a node whose name has 200 characters", async ({ signedIn: page, fleet }) => {

@@ -15,7 +15,10 @@ interface TableProps extends ComponentPropsWithRef<"table"> {
   striped?: boolean;
   highlightOnHover?: boolean;
   withRowBorders?: boolean;
-  /** On a telephone each row is a block: its name, and beneath it the cells, each with its `label`. */
+  /**
+   * On a telephone each row is a block: its name, and beneath it the cells, each with its `label`. Columns with an
+   * explanation stand in one line above the rows.
+   */
   stacks?: boolean;
 }
 

@@ -29,7 +29,7 @@ export function SessionsCard() {
           }
         >
           <TableScroll label="Sessions" minWidth={0}>
-            <Table verticalSpacing={6}>
+            <Table verticalSpacing={6} stacks>
               <Table.Thead>
                 <Table.Tr>
                   <Table.Th>Who</Table.Th>
@@ -45,13 +45,13 @@ export function SessionsCard() {
                       <LongName name={item.name} />
                       <div className="hp-dim hp-small">{item.role}</div>
                     </Table.Th>
-                    <Table.Td>
+                    <Table.Td label="Browser">
                       <Known value={browserName(item.user_agent)} />
                       <div className="hp-dim hp-small">
                         {item.address ?? "address unknown"}, since <When iso={item.created_at} />
                       </div>
                     </Table.Td>
-                    <Table.Td>
+                    <Table.Td label="Ends">
                       <When iso={item.expires_at} />
                     </Table.Td>
                     <Table.Td className="hp-num">

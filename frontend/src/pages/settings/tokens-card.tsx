@@ -111,7 +111,7 @@ function TokenTable({ tokens }: { tokens: readonly Token[] }) {
   return (
     <>
       <TableScroll label="Tokens" minWidth={640}>
-        <Table verticalSpacing={6} layout="fixed">
+        <Table verticalSpacing={6} layout="fixed" stacks>
           <Table.Thead>
             <Table.Tr>
               <Table.Th w="28%">Name</Table.Th>
@@ -128,12 +128,16 @@ function TokenTable({ tokens }: { tokens: readonly Token[] }) {
                 <Table.Th scope="row" fw={400}>
                   <LongName name={token.name} />
                 </Table.Th>
-                <Table.Td>{token.role}</Table.Td>
-                <Table.Td>
+                <Table.Td label="Role">{token.role}</Table.Td>
+                <Table.Td label="Created">
                   <When iso={token.created_at} />
                 </Table.Td>
-                <Table.Td>{token.last_used_at ? <When iso={token.last_used_at} /> : "never"}</Table.Td>
-                <Table.Td>{token.expires_at ? <When iso={token.expires_at} /> : "never expires"}</Table.Td>
+                <Table.Td label="Last used">
+                  {token.last_used_at ? <When iso={token.last_used_at} /> : "never"}
+                </Table.Td>
+                <Table.Td label="Expires">
+                  {token.expires_at ? <When iso={token.expires_at} /> : "never expires"}
+                </Table.Td>
                 <Table.Td className="hp-num">
                   {token.revoked_at ? (
                     "revoked"
