@@ -8,12 +8,14 @@ standard error that names the field, the value and the valid range, and exit sta
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from types import ModuleType
 from typing import Final, NoReturn
 
 from hugeplan.planner.errors import PlannerError
@@ -94,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return EXIT_WRONG_INPUT
     try:
-        status: int = import_module(_row(parsed.command).module).run(parsed)
+        status: int = _module_of(_row(parsed.command)).run(parsed)
         sys.stdout.flush()
     except (PlannerError, InputError) as error:
         return _complain(parsed.command, str(error), EXIT_WRONG_INPUT)
@@ -126,6 +128,24 @@ def _with_settings_joined(given: list[str]) -> list[str]:
     return words
 
 
+def _module_of(row: Command) -> ModuleType:
+    """Import a command's module with all that it needs.
+
+    The collector rests meanwhile and leaves what was made out of every later look for cycles: classes and functions
+    stay. Looking among them took a sixth of the time that the service's modules take.
+    """
+    if row.module in sys.modules:
+        return sys.modules[row.module]
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return import_module(row.module)
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
+
+
 def _row(name: str) -> Command:
     return next(row for row in COMMANDS if row.name == name)
 
@@ -143,7 +163,7 @@ def _parser(given: Sequence[str]) -> OneLineParser:
     for row in COMMANDS:
         subparser = commands.add_parser(row.name, help=row.summary, description=_sentence(row.summary))
         if row.name == chosen:
-            import_module(row.module).add_arguments(subparser)
+            _module_of(row).add_arguments(subparser)
     return parser
 
 
