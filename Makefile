@@ -147,6 +147,7 @@ $(INSTALLED): $(VENV_READY) backend/pyproject.toml agent/pyproject.toml
 	@$(SAY) "installing the commands hugeplan and hugeplan-agent"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 		-e backend -e agent
+	@[ $(PROFILE) != production ] || $(BIN)/python -m compileall -q backend/hugeplan agent/hugeplan_agent
 	@touch $@
 
 $(NODE_READY): frontend/package.json frontend/package-lock.json

