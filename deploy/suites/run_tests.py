@@ -80,13 +80,15 @@ ON_A_CLUSTER = "tests/artifacts/test_api_server.py"
 SUITES = (
     # With the least right to the cores: it compiles where other suites wait, and hardly disturbs a test of times.
     Suite(
-        "cluster", ".", ("true",), 60, "deploy/kubernetes/rig/binaries/build.sh", preflight=("kubernetes",), cores=1.0,
+        "cluster", ".", ("true",), 60, "deploy/kubernetes/rig/binaries/build.sh", preflight=("kubernetes",), cores=0.8,
         prepares=True,
     ),
     Suite(
         "backend", "backend", (*PYTEST, f"--ignore={ON_A_CLUSTER}"), 2400, "backend/tests", builds=("agent",),
         cores=0.6,
     ),
+    # Most of its time it waits for agents that wait.
+    Suite("agent", "agent", PYTEST, 1500, "agent/tests", preflight=("cc",), builds=("agent",), cores=0.4),
     Suite(
         "browser", "frontend", PLAYWRIGHT, 1800,
         "frontend/playwright.config.ts", preflight=("node", "cc"), builds=("frontend", "agent"), junit=False,
@@ -104,8 +106,6 @@ SUITES = (
         "tlbbench", ".", ("bash", "agent/tlbbench/tests/run.sh"), 1800,
         "agent/tlbbench/tests/run.sh", preflight=("cc",), builds=("agent",), junit=False, exclusive=frozenset({POOLS}),
     ),
-    # Most of its time it waits for agents that wait.
-    Suite("agent", "agent", PYTEST, 1500, "agent/tests", preflight=("cc",), builds=("agent",), cores=0.4),
     Suite(
         "kubernetes", "deploy", (*PYTEST, "kubernetes/tests"), 900, "deploy/kubernetes/tests",
         after=frozenset({"cluster"}), preflight=("kubernetes",),
