@@ -358,7 +358,7 @@ def extra_fields_are_allowed() -> None:
 
 
 def names_match_the_source() -> None:
-    """The names that results.c prints are exactly those that the schema lists."""
+    """The names that the sources print are exactly those that the schema lists."""
     source = "".join(path.read_text(encoding="utf-8") for path in sorted((suite.HOME / "src").rglob("*.c")))
     definitions = schema()["$defs"]
     for prefix, listed in {
@@ -368,7 +368,7 @@ def names_match_the_source() -> None:
         "TLB_": definitions["kind"]["enum"],
         "BACKING_": definitions["backing_kind"]["enum"],
     }.items():
-        printed = re.findall(rf"\[{prefix}\w+\] = \"(\w+)\"", source)
+        printed = re.findall(rf"\[{prefix}\w+\] = {{?\"(\w+)\"", source)
         assert sorted(printed) == sorted(listed), f"{prefix}: printed {printed}, listed {listed}"
 
 

@@ -28,7 +28,8 @@ static enum options_status check_page_sizes(const struct options *options, const
         uint64_t bytes = options->page_sizes[i];
 
         if (bytes != environment->base_page_bytes && environment_pool(environment, bytes) == NULL)
-            return options_fail(error, "--page-sizes: this machine has no %s pages; valid: %s", page_text(bytes, page), valid);
+            return options_fail(error, "--page-sizes: this machine has no %s pages; valid: %s", page_text(bytes, page),
+                                valid);
     }
     return OPTIONS_OK;
 }
@@ -46,7 +47,7 @@ static enum options_status check_numa_node(const struct options *options, const 
         text_append(valid, sizeof(valid), "%s%d", i > 0 ? ", " : "", environment->nodes[i].id);
     }
     return options_fail(error, "--numa-node: node %d is not online; valid: %s", options->numa_node,
-                valid[0] != '\0' ? valid : "0");
+                        valid[0] != '\0' ? valid : "0");
 }
 
 static enum options_status check_cpus(const struct options *options, const struct environment *environment,
@@ -67,8 +68,9 @@ static enum options_status check_cpus(const struct options *options, const struc
     }
     for (int cpu = 0; cpu < CPU_LIST_MAX; cpu++)
         if (cpu_list_has(&options->cpus, cpu) && (cpu >= CPU_SETSIZE || !CPU_ISSET((size_t)cpu, &allowed)))
-            return options_fail(error, "--cpus: CPU %d is not online or not allowed; valid: CPUs allowed between %d and %d",
-                        cpu, first, last);
+            return options_fail(error,
+                                "--cpus: CPU %d is not online or not allowed; valid: CPUs allowed between %d and %d",
+                                cpu, first, last);
     return OPTIONS_OK;
 }
 
@@ -87,11 +89,12 @@ static enum options_status check_memory(const struct options *options, const str
     uint64_t most = most_bytes(options, environment);
 
     if (total > 0 && options->max_memory_bytes > (uint64_t)total)
-        return options_fail(error, "--max-memory: %" PRIu64 " bytes are more than this machine has; valid: 1M to %" PRId64,
-                    options->max_memory_bytes, total);
+        return options_fail(error,
+                            "--max-memory: %" PRIu64 " bytes are more than this machine has; valid: 1M to %" PRId64,
+                            options->max_memory_bytes, total);
     if (most > 0 && options->rows.segment_bytes > most)
         return options_fail(error, "--segment: %" PRIu64 " bytes do not fit the memory allowed; valid: 1M to %" PRIu64,
-                    options->rows.segment_bytes, most);
+                            options->rows.segment_bytes, most);
     return OPTIONS_OK;
 }
 
@@ -103,8 +106,9 @@ static enum options_status check_footprints(const struct options *options, const
         options->latency.footprint_count > 0 ? options->latency.footprints[options->latency.footprint_count - 1] : 0;
 
     if (most > 0 && largest > most)
-        return options_fail(error, "--footprints: %" PRIu64 " bytes do not fit the memory allowed; valid: 64K to %" PRIu64,
-                    largest, most);
+        return options_fail(error,
+                            "--footprints: %" PRIu64 " bytes do not fit the memory allowed; valid: 64K to %" PRIu64,
+                            largest, most);
     return OPTIONS_OK;
 }
 
@@ -117,9 +121,9 @@ static enum options_status check_rows(const struct options *options, const struc
     for (size_t i = 0; i < options->rows.row_bytes_count; i++)
         if (segment != 0 && options->rows.row_bytes[i] > segment / ROWS_MIN)
             return options_fail(error,
-                        "--row-bytes: rows of %" PRIu64 " bytes do not fit a segment of %" PRIu64
-                        " bytes %d times; valid: 16 to %" PRIu64,
-                        options->rows.row_bytes[i], segment, ROWS_MIN, segment / ROWS_MIN);
+                                "--row-bytes: rows of %" PRIu64 " bytes do not fit a segment of %" PRIu64
+                                " bytes %d times; valid: 16 to %" PRIu64,
+                                options->rows.row_bytes[i], segment, ROWS_MIN, segment / ROWS_MIN);
     return OPTIONS_OK;
 }
 
@@ -142,5 +146,5 @@ enum options_status options_check_root(const struct options *options, char error
     if (options->root[0] == '\0' || (stat(options->root, &status) == 0 && S_ISDIR(status.st_mode)))
         return OPTIONS_OK;
     return options_fail(error, "--root: '%.200s' is not a directory; valid: a directory that holds proc and sys",
-                options->root);
+                        options->root);
 }

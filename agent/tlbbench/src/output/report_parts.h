@@ -29,6 +29,3 @@ char *verdict_sentence(const struct environment *environment, const struct run_r
 
 /* report_missing.c: sections, curves, effective page sizes and rows that are not "ok", each distinct reason once. */
 void report_missing(FILE *out, const struct run_result *run);
-
-/* A status in words, for where no reason was given. */
-const char *status_words(enum status status);

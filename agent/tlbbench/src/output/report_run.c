@@ -9,6 +9,7 @@
 #include "output/report_parts.h"
 #include "output/report_text.h"
 #include "output/run_result.h"
+#include "output/table.h"
 #include "pressure/result.h"
 #include "scatter/scatter.h"
 
@@ -122,89 +123,39 @@ static void report_geometry(FILE *out, const struct geometry_result *geometry)
     report_curves(out, "translation", &geometry->curves);
 }
 
-/* Columns of the table of one layout: the backings in the order they come. */
-struct delta_table {
-    const char *backings[8];
-    size_t count;
-};
-
-static void add_backing(struct delta_table *table, const char *backing)
-{
-    for (size_t i = 0; i < table->count; i++)
-        if (strcmp(table->backings[i], backing) == 0)
-            return;
-    if (table->count < sizeof(table->backings) / sizeof(table->backings[0]))
-        table->backings[table->count++] = backing;
-}
-
-static const struct paired_delta *find_delta(const struct latency_result *latency, const char *layout, uint64_t x,
-                                             const char *backing)
-{
-    for (size_t i = 0; i < latency->delta_count; i++) {
-        const struct paired_delta *d = &latency->deltas[i];
-
-        if (d->x == x && strcmp(d->layout, layout) == 0 && strcmp(d->backing, backing) == 0)
-            return d;
-    }
-    return NULL;
-}
-
-static void report_delta_row(FILE *out, const struct latency_result *latency, const struct paired_delta *first,
-                             const struct delta_table *table)
-{
-    char size[SIZE_TEXT_BYTES];
-    char line[REPORT_NUMBER_BYTES * 10] = "";
-
-    text_append(line, sizeof(line), "%10s", size_text((int64_t)first->x, size));
-    for (size_t b = 0; b < table->count; b++) {
-        const struct paired_delta *d = find_delta(latency, first->layout, first->x, table->backings[b]);
-        char text[REPORT_NUMBER_BYTES] = "? ";
-
-        if (d != NULL)
-            (void)report_interval(d->delta_ns, d->ci95_low_ns, d->ci95_high_ns, text);
-        text_append(line, sizeof(line), " %14s", text);
-    }
-    (void)fprintf(out, "%s\n", text_without_end(line));
-}
-
 static void report_delta_table(FILE *out, const struct latency_result *latency, const char *layout)
 {
-    struct delta_table table = {.count = 0};
+    struct table table = {.empty = "? "};
 
-    for (size_t i = 0; i < latency->delta_count; i++)
-        if (strcmp(latency->deltas[i].layout, layout) == 0)
-            add_backing(&table, latency->deltas[i].backing);
+    for (size_t i = 0; i < latency->delta_count; i++) {
+        const struct paired_delta *d = &latency->deltas[i];
+        struct table_column column = {0};
+        char size[SIZE_TEXT_BYTES];
+        char row[TABLE_TEXT_BYTES];
+        char text[REPORT_NUMBER_BYTES];
+
+        if (strcmp(d->layout, layout) != 0)
+            continue;
+        (void)snprintf(row, sizeof(row), "%10s", size_text((int64_t)d->x, size));
+        (void)snprintf(column.heading, sizeof(column.heading), "%s ", d->backing); /* above the number, not its star */
+        table_set(&table, row, column, "%s", report_interval(d->delta_ns, d->ci95_low_ns, d->ci95_high_ns, text));
+    }
+    if (table.row_count == 0)
+        return;
     (void)fputc('\n', out);
     report_wrapped(
         out, "", 0,
         "difference from base pages in ns per access (negative is faster, +- half the 95 %% interval, * = it "
         "leaves out 0): %s",
         layout_words(layout));
-    (void)fprintf(out, "%10s", "");
-    for (size_t b = 0; b < table.count; b++)
-        (void)fprintf(out, " %13s%s", table.backings[b], b + 1 < table.count ? " " : "\n");
-    for (size_t i = 0; i < latency->delta_count; i++) {
-        const struct paired_delta *d = &latency->deltas[i];
-        bool is_first = strcmp(d->layout, layout) == 0;
-
-        for (size_t k = 0; k < i; k++)
-            is_first = is_first && !(strcmp(latency->deltas[k].layout, layout) == 0 && latency->deltas[k].x == d->x);
-        if (is_first)
-            report_delta_row(out, latency, d, &table);
-    }
+    table_print(&table, " footprint", out);
 }
 
 static void report_latency(FILE *out, const struct latency_result *latency, const struct pressure_result *pressure)
 {
     report_curves(out, "latency", &latency->curves);
-    for (size_t i = 0; i < latency->delta_count; i++) {
-        bool is_first = strcmp(latency->deltas[i].layout, "packed") != 0; /* the control is no result */
-
-        for (size_t k = 0; k < i; k++)
-            is_first = is_first && strcmp(latency->deltas[k].layout, latency->deltas[i].layout) != 0;
-        if (is_first)
-            report_delta_table(out, latency, latency->deltas[i].layout);
-    }
+    for (unsigned layout = 0; layout < LAYOUT_PACKED; layout++) /* the control is no result */
+        report_delta_table(out, latency, LATENCY_CURVE_NAMES[layout]);
     report_pressure(out, pressure);
 }
 
@@ -223,7 +174,7 @@ static void report_scatter(FILE *out, const struct scatter_result *scatter)
                        scatter->tested_min, scatter->tested_max);
     else
         report_wrapped(out, "scatter", REPORT_LABEL_COLUMNS, "where huge pages stop helping is unknown: %s",
-                       status_words(scatter->crossing_status));
+                       STATUS_TEXTS[scatter->crossing_status].words);
 }
 
 void report_run(FILE *out, const struct environment *environment, const struct run_result *run)

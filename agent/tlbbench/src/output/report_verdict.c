@@ -76,14 +76,6 @@ static const struct tlb_level *last_level(const struct geometry_result *geometry
     return best;
 }
 
-/* Footprints up to here fit the TLB in base pages: huge ones cannot help there. 0 = not known. */
-static uint64_t base_reach_bytes(const struct environment *environment, const struct geometry_result *geometry)
-{
-    const struct tlb_level *level = last_level(geometry, environment->base_page_bytes);
-
-    return level != NULL ? level->entries * environment->base_page_bytes : 0;
-}
-
 /* The packed control has all its pages in the TLB. */
 static bool tells_of(const struct paired_delta *delta, const char *backing, uint64_t beyond_bytes)
 {
@@ -115,24 +107,6 @@ static struct finding find_effect(const struct latency_result *latency, const ch
     return found;
 }
 
-static void append_numbers(char text[VERDICT_TEXT_BYTES], const struct finding *found)
-{
-    const struct paired_delta *delta = found->delta;
-    char size[SIZE_TEXT_BYTES];
-    char value[REPORT_NUMBER_BYTES];
-    char low[REPORT_NUMBER_BYTES];
-    char high[REPORT_NUMBER_BYTES];
-
-    if (delta == NULL)
-        return;
-    int decimals = report_decimals((delta->ci95_high_ns - delta->ci95_low_ns) / 2);
-
-    text_append(text, VERDICT_TEXT_BYTES, " (%s ns per access at %s, 95 %% interval %s to %s%s)",
-                report_signed(delta->delta_ns, decimals, value), size_text((int64_t)delta->x, size),
-                report_signed(delta->ci95_low_ns, decimals, low), report_signed(delta->ci95_high_ns, decimals, high),
-                found->hidden_above ? "; noise hides the larger footprints" : "");
-}
-
 /* What the difference in time says. */
 static void append_effect(char text[VERDICT_TEXT_BYTES], const struct finding *found)
 {
@@ -143,9 +117,21 @@ static void append_effect(char text[VERDICT_TEXT_BYTES], const struct finding *f
         [EFFECT_SLOWER] = "slower than base pages",
         [EFFECT_HIDDEN] = "the noise hides any difference from base pages",
     };
+    const struct paired_delta *delta = found->delta;
+    char size[SIZE_TEXT_BYTES];
+    char value[REPORT_NUMBER_BYTES];
+    char low[REPORT_NUMBER_BYTES];
+    char high[REPORT_NUMBER_BYTES];
 
     text_append(text, VERDICT_TEXT_BYTES, "; %s", sentences[found->effect]);
-    append_numbers(text, found);
+    if (delta == NULL)
+        return;
+    int decimals = report_decimals((delta->ci95_high_ns - delta->ci95_low_ns) / 2);
+
+    text_append(text, VERDICT_TEXT_BYTES, " (%s ns per access at %s, 95 %% interval %s to %s%s)",
+                report_signed(delta->delta_ns, decimals, value), size_text((int64_t)delta->x, size),
+                report_signed(delta->ci95_low_ns, decimals, low), report_signed(delta->ci95_high_ns, decimals, high),
+                found->hidden_above ? "; noise hides the larger footprints" : "");
 }
 
 static void append_fracture(char text[VERDICT_TEXT_BYTES], const struct environment *environment,
@@ -192,19 +178,6 @@ static void append_whole(char text[VERDICT_TEXT_BYTES], const struct geometry_re
         text_append(text, VERDICT_TEXT_BYTES, "how far the TLB reaches is not known");
 }
 
-static void append_why(char text[VERDICT_TEXT_BYTES], const struct effective_page *page)
-{
-    bool has_words = page->verdict.status == STATUS_NOISY || page->verdict.status == STATUS_THP_NOT_GRANTED;
-
-    if (page->verdict.status == STATUS_NO_FREE_HUGEPAGES)
-        text_append(text, VERDICT_TEXT_BYTES,
-                    "the pool has too few free pages (--reserve, as root, allocates them for the measurement)");
-    else
-        text_append(text, VERDICT_TEXT_BYTES, "%s",
-                    has_words || page->verdict.reason[0] == '\0' ? status_words(page->verdict.status)
-                                                                 : page->verdict.reason);
-}
-
 /* The point nearest to a program that reads much else: most lines between, then the largest footprint. */
 static const struct pressure_point *most_pressure(const struct pressure_result *pressure, const char *backing)
 {
@@ -239,8 +212,10 @@ static void append_pressure(char text[VERDICT_TEXT_BYTES], const struct pressure
 char *verdict_sentence(const struct environment *environment, const struct run_result *run,
                        const struct effective_page *effective_page, char text[VERDICT_TEXT_BYTES])
 {
-    struct finding found =
-        find_effect(run->latency, effective_page->backing.name, base_reach_bytes(environment, run->geometry));
+    /* Footprints up to the reach of base pages tell nothing: huge ones cannot help there. */
+    const struct tlb_level *base = last_level(run->geometry, environment->base_page_bytes);
+    uint64_t base_reach_bytes = base != NULL ? base->entries * environment->base_page_bytes : 0;
+    struct finding found = find_effect(run->latency, effective_page->backing.name, base_reach_bytes);
     bool is_fractured = effective_page->verdict.status == STATUS_FRACTURED && effective_page->entry_bytes != 0;
     char page[PAGE_TEXT_BYTES];
 
@@ -252,8 +227,11 @@ char *verdict_sentence(const struct environment *environment, const struct run_r
     } else if (effective_page->verdict.status == STATUS_OK) {
         append_whole(text, run->geometry, effective_page);
     } else {
-        text_append(text, VERDICT_TEXT_BYTES, "what one TLB entry covers was not measured: ");
-        append_why(text, effective_page);
+        text_append(text, VERDICT_TEXT_BYTES, "what one TLB entry covers was not measured: %s%s",
+                    verdict_words(&effective_page->verdict),
+                    effective_page->verdict.status == STATUS_NO_FREE_HUGEPAGES
+                        ? " (--reserve, as root, allocates them for the measurement)"
+                        : "");
     }
     if (effective_page->backing.kind != BACKING_BASE && (is_fractured || found.delta != NULL))
         append_effect(text, &found);
@@ -261,34 +239,12 @@ char *verdict_sentence(const struct environment *environment, const struct run_r
     return text;
 }
 
-/* Without the geometry only the difference in time can be told, not why. */
-static void report_deltas(FILE *out, const struct latency_result *latency, const struct pressure_result *pressure)
-{
-    bool first = true;
-
-    for (size_t i = 0; i < latency->delta_count; i++) {
-        struct finding found = find_effect(latency, latency->deltas[i].backing, 0);
-        char text[VERDICT_TEXT_BYTES] = "";
-
-        if (found.delta != &latency->deltas[i])
-            continue;
-        append_effect(text, &found);
-        append_pressure(text, pressure, found.delta->backing);
-        (void)fputs(first ? "\nverdict\n" : "", out);
-        report_wrapped(out, "  -", 4, "%s pages: %s.", found.delta->backing, text + strlen("; "));
-        first = false;
-    }
-}
-
 void report_verdicts(FILE *out, const struct environment *environment, const struct run_result *run)
 {
     char text[VERDICT_TEXT_BYTES];
 
-    if (run->geometry == NULL || run->geometry->effective_page_count == 0) {
-        if (run->latency != NULL)
-            report_deltas(out, run->latency, run->pressure);
+    if (run->geometry == NULL || run->geometry->effective_page_count == 0)
         return;
-    }
     (void)fputs("\nverdict\n", out);
     for (size_t i = 0; i < run->geometry->effective_page_count; i++)
         report_wrapped(out, "  -", 4, "%s.",

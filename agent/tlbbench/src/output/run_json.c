@@ -16,7 +16,7 @@
 
 void verdict_to_json(const struct verdict *verdict, struct json *j)
 {
-    json_string(j, "status", STATUS_NAMES[verdict->status]);
+    json_string(j, "status", STATUS_TEXTS[verdict->status].name);
     json_text_or_null(j, "reason", verdict->reason);
 }
 
@@ -232,7 +232,7 @@ static void scatter_to_json(struct json *j, const struct scatter_result *result)
     verdict_to_json(&result->verdict, j);
     json_begin_object(j, "crossing");
     json_i64_or_null(j, "hot_lines", result->crossing_hot_lines);
-    json_string(j, "status", STATUS_NAMES[result->crossing_status]);
+    json_string(j, "status", STATUS_TEXTS[result->crossing_status].name);
     json_text_or_null(j, "backing", result->crossing_backing);
     json_u64_or_null(j, "tested_min", result->tested_min, 0); /* a test begins at one line or more */
     json_u64_or_null(j, "tested_max", result->tested_max, 0);
