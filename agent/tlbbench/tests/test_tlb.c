@@ -22,18 +22,15 @@ static struct tlb_level level(unsigned number, enum tlb_kind kind, uint64_t page
                               .source = source};
 }
 
-static size_t disagreements(const struct tlb_level *levels, size_t count, struct disagreement **found)
+static struct disagreement_list disagreements(const struct tlb_level *levels, size_t count)
 {
     struct tlb_level_list list = {0};
-    size_t number = 0;
+    struct disagreement_list found;
 
     for (size_t i = 0; i < count; i++)
-        if (tlb_levels_add(&list, &levels[i]) != 0)
-            abort();
-    if (tlb_disagreements_find(&list, found, &number) != 0)
-        abort();
-    tlb_levels_free(&list);
-    return number;
+        tlb_levels_add(&list, &levels[i]);
+    tlb_disagreements_find(&list, &found);
+    return found;
 }
 
 static void structures_are_summed(struct harness *h)
@@ -45,7 +42,7 @@ static void structures_are_summed(struct harness *h)
     };
     struct tlb_level_list list = {0};
 
-    CHECK_I64(tlb_levels_from_structures(&list, arrays, 2, SOURCE_CPUID, CONFIDENCE_MEDIUM), 0);
+    tlb_levels_from_structures(&list, arrays, 2, SOURCE_CPUID, CONFIDENCE_MEDIUM);
     CHECK_U64(list.count, 3);
     CHECK_U64(list.items[0].entries, 2048);
     CHECK_I64(list.items[0].ways, 8);
@@ -53,7 +50,6 @@ static void structures_are_summed(struct harness *h)
     CHECK_U64(list.items[1].entries, 1024);
     CHECK_U64(list.items[2].entries, 1024);
     CHECK_U64(list.items[2].page_bytes, P1G);
-    tlb_levels_free(&list);
 }
 
 static void different_ways_are_unknown(struct harness *h)
@@ -64,11 +60,10 @@ static void different_ways_are_unknown(struct harness *h)
     };
     struct tlb_level_list list = {0};
 
-    CHECK_I64(tlb_levels_from_structures(&list, arrays, 2, SOURCE_CPUID, CONFIDENCE_MEDIUM), 0);
+    tlb_levels_from_structures(&list, arrays, 2, SOURCE_CPUID, CONFIDENCE_MEDIUM);
     CHECK_U64(list.count, 1);
     CHECK_U64(list.items[0].entries, 80);
     CHECK_I64(list.items[0].ways, TLB_WAYS_UNKNOWN);
-    tlb_levels_free(&list);
 }
 
 static void sources_that_differ_are_found(struct harness *h)
@@ -79,14 +74,13 @@ static void sources_that_differ_are_found(struct harness *h)
         level(1, TLB_LOAD, P4K, 96, 96, 96, SOURCE_CATALOGUE),
         level(1, TLB_DATA, P4K, 95, 96, 97, SOURCE_MEASURED),
     };
-    struct disagreement *found = NULL;
+    struct disagreement_list found = disagreements(levels, 4);
 
-    CHECK_U64(disagreements(levels, 4, &found), 1);
-    CHECK_U64(found[0].entries[SOURCE_CPUID], 64);
-    CHECK_U64(found[0].entries[SOURCE_CATALOGUE], 96);
-    CHECK_U64(found[0].entries[SOURCE_MEASURED], 96);
-    CHECK_TEXT(found[0].text, "L1 data 4K entries: cpuid says 64, catalogue says 96, measured says 96");
-    free(found);
+    CHECK_U64(found.count, 1);
+    CHECK_U64(found.items[0].entries[SOURCE_CPUID], 64);
+    CHECK_U64(found.items[0].entries[SOURCE_CATALOGUE], 96);
+    CHECK_U64(found.items[0].entries[SOURCE_MEASURED], 96);
+    CHECK_TEXT(found.items[0].text, "L1 data 4K entries: cpuid says 64, catalogue says 96, measured says 96");
 }
 
 static void intervals_and_sums_agree(struct harness *h)
@@ -99,10 +93,9 @@ static void intervals_and_sums_agree(struct harness *h)
         level(2, TLB_DATA, P1G, 0, TLB_ENTRIES_UNKNOWN, 0, SOURCE_CPUID), /* unknown contradicts nothing */
         level(2, TLB_DATA, P1G, 64, 64, 64, SOURCE_CATALOGUE),
     };
-    struct disagreement *found = NULL;
+    struct disagreement_list found = disagreements(levels, 6);
 
-    CHECK_U64(disagreements(levels, 6, &found), 0);
-    free(found);
+    CHECK_U64(found.count, 0);
 }
 
 static void an_interval_that_excludes_disagrees(struct harness *h)
@@ -113,12 +106,11 @@ static void an_interval_that_excludes_disagrees(struct harness *h)
         level(1, TLB_DATA, P4K, 64, 64, 64, SOURCE_CPUID),
         level(1, TLB_DATA, P4K, 72, 72, 72, SOURCE_CATALOGUE),
     };
-    struct disagreement *found = NULL;
+    struct disagreement_list found = disagreements(levels, 4);
 
-    CHECK_U64(disagreements(levels, 4, &found), 2);
-    CHECK_U64(found[0].level, 1); /* in order of level */
-    CHECK_U64(found[1].level, 2);
-    free(found);
+    CHECK_U64(found.count, 2);
+    CHECK_U64(found.items[0].level, 1); /* in order of level */
+    CHECK_U64(found.items[1].level, 2);
 }
 
 static void page_texts(struct harness *h)

@@ -145,9 +145,8 @@ static void noise_at_the_largest_footprint_is_said(struct harness *h)
 
 static void what_the_tlb_holds_in_base_pages_says_nothing(struct harness *h)
 {
-    struct tlb_level levels[] = {
-        {.level = 2, .kind = TLB_DATA, .page_bytes = P4K, .entries = 2048, .source = SOURCE_MEASURED}};
-    struct geometry_result geometry = {.levels = {levels, 1}};
+    struct geometry_result geometry = {
+        .levels = {{{.level = 2, .kind = TLB_DATA, .page_bytes = P4K, .entries = 2048, .source = SOURCE_MEASURED}}, 1}};
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
     struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
     struct paired_delta deltas[] = {delta("2M", 4 * P2M, -0.25, 0, 0.25)}; /* just the reach */
@@ -232,20 +231,29 @@ static void base_pages_may_be_fractured_too(struct harness *h)
 
 static void whole_pages_tell_their_reach(struct harness *h)
 {
-    struct tlb_level levels[] = {
-        {.level = 1, .kind = TLB_DATA, .page_bytes = P2M, .entries = 32, .source = SOURCE_MEASURED},
-        {.level = 2, .kind = TLB_UNIFIED, .page_bytes = P2M, .entries = 1536, .source = SOURCE_CATALOGUE},
-        {.level = 2, .kind = TLB_DATA, .page_bytes = P2M, .entries = 1024, .source = SOURCE_MEASURED},
-        {.level = 2, .kind = TLB_INSTRUCTION, .page_bytes = P2M, .entries = 9999, .source = SOURCE_MEASURED},
-        {.level = 2,
-         .kind = TLB_DATA,
-         .page_bytes = P4K,
-         .entries = 2048,
-         .entries_min = 1536,
-         .entries_max = 2560,
-         .source = SOURCE_MEASURED},
+    struct geometry_result geometry = {
+        .levels =
+            {
+                {
+                    {.level = 1, .kind = TLB_DATA, .page_bytes = P2M, .entries = 32, .source = SOURCE_MEASURED},
+                    {.level = 2, .kind = TLB_UNIFIED, .page_bytes = P2M, .entries = 1536, .source = SOURCE_CATALOGUE},
+                    {.level = 2, .kind = TLB_DATA, .page_bytes = P2M, .entries = 1024, .source = SOURCE_MEASURED},
+                    {.level = 2,
+                     .kind = TLB_INSTRUCTION,
+                     .page_bytes = P2M,
+                     .entries = 9999,
+                     .source = SOURCE_MEASURED},
+                    {.level = 2,
+                     .kind = TLB_DATA,
+                     .page_bytes = P4K,
+                     .entries = 2048,
+                     .entries_min = 1536,
+                     .entries_max = 2560,
+                     .source = SOURCE_MEASURED},
+                },
+                5,
+            },
     };
-    struct geometry_result geometry = {.levels = {levels, 5}};
     struct geometry_result nothing = {0};
     static const struct {
         double low, middle, high;

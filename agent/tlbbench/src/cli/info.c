@@ -25,23 +25,8 @@
 struct known_tlbs {
     struct verdict verdict;
     struct tlb_level_list levels;
-    struct disagreement *disagreements;
-    size_t disagreement_count;
+    struct disagreement_list disagreements;
 };
-
-static int known_tlbs_read(struct known_tlbs *known, const struct environment *environment)
-{
-    memset(known, 0, sizeof(*known));
-    if (environment_tlb_levels(environment, &known->levels, &known->verdict) != 0)
-        return -1;
-    return tlb_disagreements_find(&known->levels, &known->disagreements, &known->disagreement_count);
-}
-
-static void known_tlbs_free(struct known_tlbs *known)
-{
-    tlb_levels_free(&known->levels);
-    free(known->disagreements);
-}
 
 static void known_tlbs_to_json(const struct known_tlbs *known, struct json *j)
 {
@@ -53,7 +38,7 @@ static void known_tlbs_to_json(const struct known_tlbs *known, struct json *j)
     json_begin_array(j, "penalty");
     json_end_array(j);
     json_null(j, "clock");
-    tlb_disagreements_to_json(known->disagreements, known->disagreement_count, j);
+    tlb_disagreements_to_json(&known->disagreements, j);
     json_begin_array(j, "curves");
     json_end_array(j);
     json_end_object(j);
@@ -93,7 +78,7 @@ static int print_text(const struct observation *o, const struct known_tlbs *know
         report_processor(out, o->environment);
     else
         report_environment(out, o->environment);
-    report_levels(out, o->environment, &known->levels, known->disagreements, known->disagreement_count);
+    report_levels(out, o->environment, &known->levels, &known->disagreements);
     if (known->verdict.reason[0] != '\0')
         report_wrapped(out, "  -", 4, "CPUID says nothing: %s", known->verdict.reason);
     if (o->processes != NULL)
@@ -103,19 +88,16 @@ static int print_text(const struct observation *o, const struct known_tlbs *know
 
 static int print(const struct observation *o, FILE *out, char error[OPTIONS_ERROR_BYTES])
 {
-    struct known_tlbs known;
+    struct known_tlbs known = {0};
     int status = 0;
 
     if (o->options->registers) {
         cpuid_write(&o->environment->cpuid, out);
         status = fflush(out);
-    } else if (known_tlbs_read(&known, o->environment) != 0) {
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left");
-        known_tlbs_free(&known);
-        return -1;
     } else {
+        environment_tlb_levels(o->environment, &known.levels, &known.verdict);
+        tlb_disagreements_find(&known.levels, &known.disagreements);
         status = (o->options->json ? print_json : print_text)(o, &known, out);
-        known_tlbs_free(&known);
     }
     if (status != 0)
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));

@@ -271,19 +271,14 @@ int run_measure(const struct options *options, const struct environment *environ
                             environment->cgroup.memory_limit_bytes, environment->cgroup.memory_current_bytes, &verdict);
     if (verdict.status != STATUS_OK)
         return skip_sections(options, &verdict, result);
-    if (environment_tlb_levels(environment, &priors, &cpuid_verdict) != 0) {
-        tlb_levels_free(&priors);
-        return -1;
-    }
+    environment_tlb_levels(environment, &priors, &cpuid_verdict);
     list_backings(&session, options);
     lower_priority(options);
     cpus_list_allowed(&options->cpus, &session.cpus);
     session.cpu = cpus_choose(&session.cpus);
     (void)cpus_pin(session.cpu);
-    if (options->reserve && reserve_pages(&session, options, result) != 0) {
-        tlb_levels_free(&priors);
+    if (options->reserve && reserve_pages(&session, options, result) != 0)
         return -1;
-    }
     int status = run_sections(&session, options, &progress, result);
 
     /* Everything that used the pages is unmapped by now; after a SIGBUS it is when this process ends, and until then
@@ -291,7 +286,6 @@ int run_measure(const struct options *options, const struct environment *environ
     if (result->reservation != NULL &&
         (reservation_end(result->reservation) != 0 || result->reservation->verdict.status != STATUS_OK))
         result->exit_status = EXIT_PARTIAL;
-    tlb_levels_free(&priors);
     return status;
 }
 

@@ -21,7 +21,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -252,22 +251,15 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
 }
 
 /* Lists what is to be measured, each as not reached yet. */
-static int list_effective_pages(struct geometry_work *work, const struct backing *backings, size_t count,
-                                struct verdict *verdict)
+static void list_effective_pages(struct geometry_work *work)
 {
-    work->result->effective_pages = calloc(count, sizeof(*work->result->effective_pages));
-    if (work->result->effective_pages == NULL) {
-        verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the result");
-        return -1;
-    }
-    work->result->effective_page_count = count;
-    for (size_t index = 0; index < count; index++) {
+    work->result->effective_page_count = work->session->backing_count;
+    for (size_t index = 0; index < work->session->backing_count; index++) {
         struct effective_page *effective_page = &work->result->effective_pages[index];
 
-        effective_page->backing = backings[index];
+        effective_page->backing = work->session->backings[index];
         verdict_set(&effective_page->verdict, STATUS_STOPPED, "the time limit was reached");
     }
-    return 0;
 }
 
 static bool is_open(const struct effective_page *effective_page)
@@ -314,8 +306,8 @@ int geometry_measure_effective_pages(struct geometry_work *work, struct verdict 
     size_t count = work->session->backing_count;
     const struct backing *thp = NULL;
 
-    if (work->result->effective_pages == NULL && list_effective_pages(work, backings, count, verdict) != 0)
-        return -1;
+    if (work->result->effective_page_count == 0)
+        list_effective_pages(work);
     for (size_t index = 0; index < count; index++)
         thp = backings[index].kind == BACKING_THP ? &backings[index] : thp;
     geometry_watch_core(work);

@@ -175,8 +175,8 @@ static enum confidence first_level_confidence(const struct geometry_work *work,
                                            : CONFIDENCE_HIGH;
 }
 
-static int store_first_level(struct geometry_work *work, const struct backing *backing,
-                             const struct geometry_first_level *found, struct verdict *verdict)
+static void store_first_level(struct geometry_work *work, const struct backing *backing,
+                              const struct geometry_first_level *found)
 {
     geometry_watch_core(work);
     geometry_note_hit(work, found->plateau_ns);
@@ -198,7 +198,7 @@ static int store_first_level(struct geometry_work *work, const struct backing *b
         (void)snprintf(level.note, sizeof(level.note), "a busy SMT sibling evicts entries: a lower bound");
     else if (!found->agreed)
         (void)snprintf(level.note, sizeof(level.note), "no two passes over single pages found the same knee");
-    return geometry_add_level(work, &level, verdict);
+    tlb_levels_add(&work->result->levels, &level);
 }
 
 /* The sweep up to COARSE_PAGES_MAX, waited for once where a SMT sibling kept the core busy around its knee. */
@@ -244,7 +244,8 @@ static int sweep_first_level(struct geometry_work *work, struct window *window, 
         return -1;
     (void)snprintf(name, sizeof(name), "geometry first-level knee %s", backing->name);
     geometry_keep_curve(work, name, backing, false, geometry_layout_name(work), verdict);
-    return store_first_level(work, backing, found, verdict);
+    store_first_level(work, backing, found);
+    return 0;
 }
 
 int geometry_measure_first_level(struct geometry_work *work, const struct backing *backing,

@@ -192,8 +192,9 @@ int geometry_measure(struct session *session, struct geometry_result *result)
     };
 
     *result = (struct geometry_result){.alias_cost_ns = NAN, .core_alone_fraction = NAN, .clock = {NAN, NAN, NAN}};
-    if (work.sweep == NULL || (session->priors != NULL && tlb_levels_append(&result->levels, session->priors) != 0)) {
-        free(work.sweep);
+    if (session->priors != NULL)
+        result->levels = *session->priors;
+    if (work.sweep == NULL) {
         verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
         return -1;
     }
@@ -203,5 +204,6 @@ int geometry_measure(struct session *session, struct geometry_result *result)
     free(work.sweep);
     if (result->verdict.status == STATUS_OK)
         session_report_progress(session, 1.0);
-    return tlb_disagreements_find(&result->levels, &result->disagreements, &result->disagreement_count);
+    tlb_disagreements_find(&result->levels, &result->disagreements);
+    return 0;
 }

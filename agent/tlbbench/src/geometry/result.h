@@ -18,6 +18,8 @@ struct effective_page {
     struct verdict verdict; /* STATUS_OK: entry_bytes == backing.page_bytes; STATUS_FRACTURED: smaller */
 };
 
+enum { GEOMETRY_PENALTIES_MAX = 2 * SESSION_BACKINGS_MAX };
+
 struct penalty {
     const char *level; /* "l2_hit", "walk" */
     uint64_t page_bytes;
@@ -42,13 +44,12 @@ struct geometry_result {
     bool coalescing_seen;       /* contiguous frames raise the capacity */
     char coalescing[REASON_BYTES];
     struct tlb_level_list levels; /* cpuid and catalogue facts first, then measured ones */
-    struct effective_page *effective_pages;
+    struct effective_page effective_pages[SESSION_BACKINGS_MAX];
     size_t effective_page_count;
-    struct penalty *penalties;
+    struct penalty penalties[GEOMETRY_PENALTIES_MAX];
     size_t penalty_count;
     struct core_clock clock;
-    struct disagreement *disagreements;
-    size_t disagreement_count;
+    struct disagreement_list disagreements;
     struct curve_list curves;
     uint64_t peak_mapped_bytes; /* physical memory the section used at most */
 };

@@ -15,7 +15,6 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Constants that name no source: as in engine/knee.c. */
 enum {
@@ -58,12 +57,10 @@ static void add_penalty(struct geometry_work *work, const char *level, uint64_t 
                         double hit_ns)
 {
     struct geometry_result *result = work->result;
-    struct penalty *grown = realloc(result->penalties, (result->penalty_count + 1) * sizeof(*grown));
 
-    if (grown == NULL)
+    if (result->penalty_count == GEOMETRY_PENALTIES_MAX)
         return;
-    result->penalties = grown;
-    grown[result->penalty_count++] = (struct penalty){
+    result->penalties[result->penalty_count++] = (struct penalty){
         .level = level,
         .page_bytes = page_bytes,
         .ns = ns,
@@ -115,8 +112,8 @@ static bool is_disturbed(const struct geometry_work *work)
     return work->contended || sweep_dropped_share(work->sweep) > DROPPED_SHARE_WIDE || is_restless(work->sweep);
 }
 
-static int store_second_level(struct geometry_work *work, const struct backing *backing,
-                              const struct knee_interval *found, struct verdict *verdict)
+static void store_second_level(struct geometry_work *work, const struct backing *backing,
+                               const struct knee_interval *found)
 {
     struct tlb_level level = {
         .level = 2,
@@ -142,7 +139,7 @@ static int store_second_level(struct geometry_work *work, const struct backing *
                        "%s disturbed the sweep: the interval goes from the soft start to the end of the sweep",
                        shared ? "a busy SMT sibling" : "other work");
     }
-    return geometry_add_level(work, &level, verdict);
+    tlb_levels_add(&work->result->levels, &level);
 }
 
 /* Where a sweep of the second level is measured: a window of distinct frames, or the zero page. */
@@ -392,5 +389,6 @@ int geometry_measure_second_level(struct geometry_work *work, const struct backi
                     plateau_margin(work->sweep, found.half_rise_pages, UINT64_MAX),
                     over_zeroes ? work->second_hit_ns : sweep_hit_ns(work->sweep));
     }
-    return store_second_level(work, backing, &found, verdict);
+    store_second_level(work, backing, &found);
+    return 0;
 }

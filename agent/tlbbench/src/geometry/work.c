@@ -66,15 +66,6 @@ const char *geometry_layout_name(const struct geometry_work *work)
     return work->slots == WINDOW_SLOTS_LINES ? "distinct" : "aliased";
 }
 
-int geometry_add_level(struct geometry_work *work, const struct tlb_level *level, struct verdict *verdict)
-{
-    if (tlb_levels_add(&work->result->levels, level) != 0) {
-        verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the result");
-        return -1;
-    }
-    return 0;
-}
-
 /* An L1 hit that is faster by more was disturbed when the clock was first taken: it is taken again. */
 #define HIT_STEP_SHARE 0.03
 
@@ -138,10 +129,6 @@ struct tlb_level *geometry_find_measured(struct geometry_result *result, unsigne
 
 void geometry_result_free(struct geometry_result *result)
 {
-    tlb_levels_free(&result->levels);
     curve_list_free(&result->curves);
-    free(result->effective_pages);
-    free(result->penalties);
-    free(result->disagreements);
-    *result = (struct geometry_result){0};
+    memset(result, 0, sizeof(*result));
 }

@@ -66,8 +66,6 @@ void geometry_add_points(struct sweep *sweep, double from, double to);
 
 const char *geometry_layout_name(const struct geometry_work *work);
 
-int geometry_add_level(struct geometry_work *work, const struct tlb_level *level, struct verdict *verdict);
-
 /* The most pages of a backing that a sweep may alias. */
 size_t geometry_pages_max(const struct backing *backing);
 

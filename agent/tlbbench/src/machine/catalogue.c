@@ -49,8 +49,7 @@ const struct catalogue_entry *catalogue_find_pvr(uint64_t pvr)
     return NULL;
 }
 
-int catalogue_levels(const struct catalogue_entry *entry, struct tlb_level_list *levels)
+void catalogue_levels(const struct catalogue_entry *entry, struct tlb_level_list *levels)
 {
-    return tlb_levels_from_structures(levels, entry->structures, entry->structure_count, SOURCE_CATALOGUE,
-                                      entry->confidence);
+    tlb_levels_from_structures(levels, entry->structures, entry->structure_count, SOURCE_CATALOGUE, entry->confidence);
 }

@@ -32,6 +32,5 @@ const struct catalogue_entry *catalogue_find_x86(const char *vendor, unsigned fa
 const struct catalogue_entry *catalogue_find_midr(uint64_t midr);
 const struct catalogue_entry *catalogue_find_pvr(uint64_t pvr);
 
-/* Appends the entry's levels, one per level, kind and page size; structures that hold the same size are summed.
- * Returns 0, or -1 when memory ran out. */
-int catalogue_levels(const struct catalogue_entry *entry, struct tlb_level_list *levels);
+/* Appends the entry's levels, one per level, kind and page size; structures that hold the same size are summed. */
+void catalogue_levels(const struct catalogue_entry *entry, struct tlb_level_list *levels);

@@ -305,7 +305,7 @@ void cpuid_tlb_decode(const struct cpuid_dump *dump, const struct cpuid_identity
                     identity->vendor);
 }
 
-static int add_silent_1g(struct tlb_level_list *levels)
+static void add_silent_1g(struct tlb_level_list *levels)
 {
     for (unsigned number = 1; number <= 2; number++) {
         struct tlb_level level = {.level = number,
@@ -315,23 +315,21 @@ static int add_silent_1g(struct tlb_level_list *levels)
                                   .confidence = CONFIDENCE_LOW,
                                   .note = "1G pages are supported but leaf 0x80000019 is silent: unknown, not none"};
 
-        if (tlb_levels_add(levels, &level) != 0)
-            return -1;
+        tlb_levels_add(levels, &level);
     }
-    return 0;
 }
 
-int cpuid_tlb_levels(const struct cpuid_tlb *tlb, const struct cpuid_identity *identity, struct tlb_level_list *levels)
+void cpuid_tlb_levels(const struct cpuid_tlb *tlb, const struct cpuid_identity *identity, struct tlb_level_list *levels)
 {
     static const char doubt[] = "32 times as many where the hypervisor hides the bit 0x80000021 EAX[14] (L2TlbSizeX32)";
     size_t from = levels->count;
     /* A hypervisor writes CPUID as it likes; on bare metal it is still a claim, not a measurement. */
     enum confidence confidence = identity->hypervisor ? CONFIDENCE_LOW : CONFIDENCE_MEDIUM;
 
-    if (tlb_levels_from_structures(levels, tlb->structures, tlb->structure_count, SOURCE_CPUID, confidence) != 0)
-        return -1;
+    tlb_levels_from_structures(levels, tlb->structures, tlb->structure_count, SOURCE_CPUID, confidence);
     for (size_t i = from; tlb->l2_size_doubtful && i < levels->count; i++)
         if (levels->items[i].level == 2)
             (void)snprintf(levels->items[i].note, sizeof(levels->items[i].note), "%s", doubt);
-    return tlb->huge_1g_silent ? add_silent_1g(levels) : 0;
+    if (tlb->huge_1g_silent)
+        add_silent_1g(levels);
 }

@@ -28,9 +28,9 @@ struct cpuid_tlb {
 /* Decodes; everything the registers do not say stays out of `structures`. */
 void cpuid_tlb_decode(const struct cpuid_dump *dump, const struct cpuid_identity *identity, struct cpuid_tlb *tlb);
 
-/* Appends the levels with source cpuid, and a level with unknown entries for what CPUID should say and does not.
- * Returns 0, or -1 when memory ran out. */
-int cpuid_tlb_levels(const struct cpuid_tlb *tlb, const struct cpuid_identity *identity, struct tlb_level_list *levels);
+/* Appends the levels with source cpuid, and a level with unknown entries for what CPUID should say and does not. */
+void cpuid_tlb_levels(const struct cpuid_tlb *tlb, const struct cpuid_identity *identity,
+                      struct tlb_level_list *levels);
 
 /* Structures of a one-byte descriptor of leaf 2 (none, one or two). Returns their number. */
 size_t cpuid_descriptor(unsigned char descriptor, struct tlb_structure structures[2]);

@@ -163,8 +163,8 @@ void environment_from_dump(struct environment *environment, const struct cpuid_d
     environment_identify(environment);
 }
 
-int environment_tlb_levels(const struct environment *environment, struct tlb_level_list *levels,
-                           struct verdict *verdict)
+void environment_tlb_levels(const struct environment *environment, struct tlb_level_list *levels,
+                            struct verdict *verdict)
 {
     struct cpuid_identity identity;
     struct cpuid_tlb tlb;
@@ -174,11 +174,11 @@ int environment_tlb_levels(const struct environment *environment, struct tlb_lev
     *verdict = tlb.verdict;
     if (environment->processor.midr != UNKNOWN || environment->processor.pvr != UNKNOWN)
         *verdict = (struct verdict){STATUS_OK, ""}; /* nobody expects CPUID there */
-    if (cpuid_tlb_levels(&tlb, &identity, levels) != 0 ||
-        tlb_levels_from_structures(levels, environment->device_tree_tlbs, environment->device_tree_tlb_count,
-                                   SOURCE_DEVICE_TREE, CONFIDENCE_MEDIUM) != 0)
-        return -1;
-    return environment->processor.catalogue == NULL ? 0 : catalogue_levels(environment->processor.catalogue, levels);
+    cpuid_tlb_levels(&tlb, &identity, levels);
+    tlb_levels_from_structures(levels, environment->device_tree_tlbs, environment->device_tree_tlb_count,
+                               SOURCE_DEVICE_TREE, CONFIDENCE_MEDIUM);
+    if (environment->processor.catalogue != NULL)
+        catalogue_levels(environment->processor.catalogue, levels);
 }
 
 void environment_free(struct environment *environment)

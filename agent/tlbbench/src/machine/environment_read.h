@@ -15,6 +15,6 @@ int environment_read(struct environment *environment, const char *root);
 void environment_from_dump(struct environment *environment, const struct cpuid_dump *dump);
 
 /* Appends what CPUID, the device tree and the catalogue say of the TLBs. `verdict` is STATUS_OK, or says why CPUID is
- * silent. Returns 0, or -1 when memory ran out. */
-int environment_tlb_levels(const struct environment *environment, struct tlb_level_list *levels,
-                           struct verdict *verdict);
+ * silent. */
+void environment_tlb_levels(const struct environment *environment, struct tlb_level_list *levels,
+                            struct verdict *verdict);

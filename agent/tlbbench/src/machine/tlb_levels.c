@@ -11,30 +11,10 @@
 /* A measured interval is widened by this before it contradicts a table: the knee's own definition (plateau + 5 %). */
 #define AGREEMENT_MARGIN 0.05
 
-int tlb_levels_add(struct tlb_level_list *list, const struct tlb_level *level)
+void tlb_levels_add(struct tlb_level_list *list, const struct tlb_level *level)
 {
-    struct tlb_level *items = realloc(list->items, (list->count + 1) * sizeof(*items));
-
-    if (items == NULL)
-        return -1;
-    list->items = items;
-    list->items[list->count++] = *level;
-    return 0;
-}
-
-int tlb_levels_append(struct tlb_level_list *list, const struct tlb_level_list *more)
-{
-    for (size_t i = 0; i < more->count; i++)
-        if (tlb_levels_add(list, &more->items[i]) != 0)
-            return -1;
-    return 0;
-}
-
-void tlb_levels_free(struct tlb_level_list *list)
-{
-    free(list->items);
-    list->items = NULL;
-    list->count = 0;
+    if (list->count < TLB_LEVELS_MAX)
+        list->items[list->count++] = *level;
 }
 
 static bool holds(const struct tlb_structure *structure, uint64_t page_bytes)
@@ -80,8 +60,8 @@ static bool has_level(const struct tlb_level_list *list, size_t from, const stru
     return false;
 }
 
-int tlb_levels_from_structures(struct tlb_level_list *list, const struct tlb_structure *structures, size_t count,
-                               enum fact_source source, enum confidence confidence)
+void tlb_levels_from_structures(struct tlb_level_list *list, const struct tlb_structure *structures, size_t count,
+                                enum fact_source source, enum confidence confidence)
 {
     size_t from = list->count;
 
@@ -105,11 +85,9 @@ int tlb_levels_from_structures(struct tlb_level_list *list, const struct tlb_str
             }
             level.entries_min = level.entries;
             level.entries_max = level.entries;
-            if (tlb_levels_add(list, &level) != 0)
-                return -1;
+            tlb_levels_add(list, &level);
         }
     }
-    return 0;
 }
 
 /* What one source says of the data side of one level and page size; entries 0 = nothing. */
@@ -188,10 +166,10 @@ static void explain(struct disagreement *d, const struct tlb_level_list *levels)
     }
 }
 
-static bool already_found(const struct disagreement *found, size_t count, const struct tlb_level *like)
+static bool already_found(const struct disagreement_list *found, const struct tlb_level *like)
 {
-    for (size_t i = 0; i < count; i++)
-        if (found[i].level == like->level && found[i].page_bytes == like->page_bytes)
+    for (size_t i = 0; i < found->count; i++)
+        if (found->items[i].level == like->level && found->items[i].page_bytes == like->page_bytes)
             return true;
     return false;
 }
@@ -206,36 +184,28 @@ static int by_level_and_page(const void *a, const void *b)
     return (x->page_bytes > y->page_bytes) - (x->page_bytes < y->page_bytes);
 }
 
-int tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreement **found, size_t *count)
+void tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreement_list *found)
 {
-    *found = NULL;
-    *count = 0;
-    for (size_t i = 0; i < levels->count; i++) {
+    found->count = 0;
+    for (size_t i = 0; i < levels->count && found->count < TLB_DISAGREEMENTS_MAX; i++) {
         const struct tlb_level *item = &levels->items[i];
         struct claim claims[SOURCE_COUNT];
 
-        if (!tlb_is_data_side(item->kind) || already_found(*found, *count, item))
+        if (!tlb_is_data_side(item->kind) || already_found(found, item))
             continue;
         for (int s = 0; s < SOURCE_COUNT; s++)
             claims[s] = claim_of(levels, item, s);
         if (all_agree(claims))
             continue;
-        struct disagreement *grown = realloc(*found, (*count + 1) * sizeof(*grown));
-        if (grown == NULL)
-            return -1;
-        *found = grown;
-        struct disagreement *d = &grown[(*count)++];
-        memset(d, 0, sizeof(*d));
-        d->level = item->level;
-        d->page_bytes = item->page_bytes;
+        struct disagreement *d = &found->items[found->count++];
+
+        *d = (struct disagreement){.level = item->level, .page_bytes = item->page_bytes};
         for (int s = 0; s < SOURCE_COUNT; s++)
             d->entries[s] = claims[s].entries;
         describe(d, claims);
         explain(d, levels);
     }
-    if (*count > 1)
-        qsort(*found, *count, sizeof(**found), by_level_and_page);
-    return 0;
+    qsort(found->items, found->count, sizeof(found->items[0]), by_level_and_page);
 }
 
 const char *const TLB_KIND_NAMES[] = {

@@ -36,8 +36,14 @@ struct tlb_level {
     char note[160]; /* empty = null */
 };
 
+enum {
+    TLB_LEVELS_MAX = 256, /* seven levels of five kinds and four page sizes in CPUID at most, and what others say */
+    TLB_DISAGREEMENTS_MAX = 64,
+};
+
+/* What does not fit is left out. */
 struct tlb_level_list {
-    struct tlb_level *items;
+    struct tlb_level items[TLB_LEVELS_MAX];
     size_t count;
 };
 
@@ -46,6 +52,11 @@ struct disagreement {
     uint64_t page_bytes;
     unsigned entries[SOURCE_COUNT]; /* by enum fact_source; 0 = this source says nothing */
     char text[REASON_BYTES];
+};
+
+struct disagreement_list {
+    struct disagreement items[TLB_DISAGREEMENTS_MAX];
+    size_t count;
 };
 
 enum { TLB_MAX_PAGE_SIZES = 8 };
@@ -64,16 +75,14 @@ struct tlb_structure {
 };
 
 /* Appends one level for every level, kind and page size, summing the structures that hold the size; the note names the
- * sizes that share the entries. Returns 0, or -1 when memory ran out. */
-int tlb_levels_from_structures(struct tlb_level_list *list, const struct tlb_structure *structures, size_t count,
-                               enum fact_source source, enum confidence confidence);
+ * sizes that share the entries. */
+void tlb_levels_from_structures(struct tlb_level_list *list, const struct tlb_structure *structures, size_t count,
+                                enum fact_source source, enum confidence confidence);
 
-/* Appends a copy of `level`. Returns 0, or -1 when memory ran out. */
-int tlb_levels_add(struct tlb_level_list *list, const struct tlb_level *level);
-int tlb_levels_append(struct tlb_level_list *list, const struct tlb_level_list *more);
-void tlb_levels_free(struct tlb_level_list *list);
+/* Appends a copy of `level`. */
+void tlb_levels_add(struct tlb_level_list *list, const struct tlb_level *level);
 
 /* Compares the data-side entries (data, load and unified, summed) of every level and page size between the sources, and
- * stores a malloc()ed array of what differs, which the caller frees. A measured interval agrees with a value inside it
- * widened by 5 %. Unknown agrees with everything. Returns 0, or -1 when memory ran out. */
-int tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreement **found, size_t *count);
+ * lists what differs. A measured interval agrees with a value inside it widened by 5 %. Unknown agrees with everything.
+ */
+void tlb_disagreements_find(const struct tlb_level_list *levels, struct disagreement_list *found);

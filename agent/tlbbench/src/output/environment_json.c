@@ -210,11 +210,11 @@ void tlb_structures_to_json(const struct tlb_structure *structures, size_t count
     json_end_array(j);
 }
 
-void tlb_disagreements_to_json(const struct disagreement *found, size_t count, struct json *j)
+void tlb_disagreements_to_json(const struct disagreement_list *found, struct json *j)
 {
     json_begin_array(j, "disagreements");
-    for (size_t i = 0; i < count; i++) {
-        const struct disagreement *d = &found[i];
+    for (size_t i = 0; i < found->count; i++) {
+        const struct disagreement *d = &found->items[i];
 
         json_begin_object(j, NULL);
         json_u64(j, "level", d->level);

@@ -19,7 +19,7 @@ void report_processor(FILE *out, const struct environment *environment);
 /* TLB table with sources, of the page sizes that this kernel has; levels that contradict each other carry a mark, and
  * the disagreements follow. */
 void report_levels(FILE *out, const struct environment *environment, const struct tlb_level_list *levels,
-                   const struct disagreement *disagreements, size_t disagreement_count);
+                   const struct disagreement_list *disagreements);
 
 /* The processes that use most memory, and the sums of all. */
 void report_processes(FILE *out, const struct process_list *processes);

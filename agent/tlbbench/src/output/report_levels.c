@@ -25,7 +25,7 @@ struct row {
 };
 
 struct table {
-    struct row *rows;
+    struct row rows[TLB_LEVELS_MAX];
     size_t count;
     bool has[SOURCE_COUNT];
     bool any_low, any_disputed;
@@ -50,11 +50,11 @@ static enum side side_of(enum tlb_kind kind)
     return kind == TLB_STORE ? SIDE_STORE : SIDE_DATA;
 }
 
-static bool is_disputed(const struct tlb_level *level, const struct disagreement *disagreements, size_t count)
+static bool is_disputed(const struct tlb_level *level, const struct disagreement_list *disagreements)
 {
-    for (size_t i = 0; i < count; i++)
-        if (side_of(level->kind) == SIDE_DATA && disagreements[i].level == level->level &&
-            disagreements[i].page_bytes == level->page_bytes)
+    for (size_t i = 0; i < disagreements->count; i++)
+        if (side_of(level->kind) == SIDE_DATA && disagreements->items[i].level == level->level &&
+            disagreements->items[i].page_bytes == level->page_bytes)
             return true;
     return false;
 }
@@ -103,12 +103,10 @@ static bool is_doubtful(const struct tlb_level *level)
     return level->confidence == CONFIDENCE_LOW && level->entries != TLB_ENTRIES_UNKNOWN;
 }
 
-static int table_make(struct table *table, const struct environment *environment, const struct tlb_level_list *levels,
-                      const struct disagreement *disagreements, size_t disagreement_count)
+static void table_make(struct table *table, const struct environment *environment, const struct tlb_level_list *levels,
+                       const struct disagreement_list *disagreements)
 {
-    *table = (struct table){.rows = calloc(levels->count + 1, sizeof(struct row))};
-    if (table->rows == NULL)
-        return -1;
+    memset(table, 0, sizeof(*table));
     for (size_t i = 0; i < levels->count; i++) {
         const struct tlb_level *level = &levels->items[i];
 
@@ -117,13 +115,12 @@ static int table_make(struct table *table, const struct environment *environment
         struct row *row = find_row(table, level);
 
         row->cells[level->source] = level;
-        row->disputed = is_disputed(level, disagreements, disagreement_count);
+        row->disputed = is_disputed(level, disagreements);
         table->has[level->source] = true;
         table->any_low = table->any_low || is_doubtful(level);
         table->any_disputed = table->any_disputed || row->disputed;
     }
     qsort(table->rows, table->count, sizeof(table->rows[0]), by_row);
-    return 0;
 }
 
 static void append_ways(const struct tlb_level *level, char text[CELL_BYTES])
@@ -202,16 +199,15 @@ static void print_rows(FILE *out, const struct table *table)
 
 /* --- notes ---------------------------------------------------------------------------------------------------- */
 
-static bool is_explained(const char *note, const struct disagreement *disagreements, size_t count)
+static bool is_explained(const char *note, const struct disagreement_list *disagreements)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strstr(disagreements[i].text, note) != NULL)
+    for (size_t i = 0; i < disagreements->count; i++)
+        if (strstr(disagreements->items[i].text, note) != NULL)
             return true;
     return false;
 }
 
-static void print_notes(FILE *out, const struct table *table, const struct disagreement *disagreements,
-                        size_t disagreement_count)
+static void print_notes(FILE *out, const struct table *table, const struct disagreement_list *disagreements)
 {
     char page[PAGE_TEXT_BYTES];
 
@@ -220,23 +216,19 @@ static void print_notes(FILE *out, const struct table *table, const struct disag
             const struct row *row = &table->rows[i];
             const struct tlb_level *level = row->cells[COLUMNS[c].source];
 
-            if (level != NULL && level->note[0] != '\0' &&
-                !is_explained(level->note, disagreements, disagreement_count))
+            if (level != NULL && level->note[0] != '\0' && !is_explained(level->note, disagreements))
                 report_wrapped(out, "  -", 4, "L%u %s %s, %s: %s", row->level, kind_text(row),
                                page_text(row->page_bytes, page), COLUMNS[c].heading, level->note);
         }
 }
 
 void report_levels(FILE *out, const struct environment *environment, const struct tlb_level_list *levels,
-                   const struct disagreement *disagreements, size_t disagreement_count)
+                   const struct disagreement_list *disagreements)
 {
     struct table table;
 
     (void)fputc('\n', out);
-    if (table_make(&table, environment, levels, disagreements, disagreement_count) != 0) {
-        (void)fputs("TLBs: no memory left to sort them\n", out);
-        return;
-    }
+    table_make(&table, environment, levels, disagreements);
     if (table.count == 0)
         (void)fputs("TLBs: nothing is known\n", out);
     else {
@@ -244,9 +236,8 @@ void report_levels(FILE *out, const struct environment *environment, const struc
                        table.any_low ? ", ? = low confidence" : "",
                        table.any_disputed ? ", ! = the sources disagree" : "");
         print_rows(out, &table);
-        print_notes(out, &table, disagreements, disagreement_count);
+        print_notes(out, &table, disagreements);
     }
-    for (size_t i = 0; i < disagreement_count; i++)
-        report_wrapped(out, "  !", 4, "%s", disagreements[i].text);
-    free(table.rows);
+    for (size_t i = 0; i < disagreements->count; i++)
+        report_wrapped(out, "  !", 4, "%s", disagreements->items[i].text);
 }

@@ -180,8 +180,7 @@ static void report_scatter(FILE *out, const struct scatter_result *scatter)
 void report_run(FILE *out, const struct environment *environment, const struct run_result *run)
 {
     if (run->geometry != NULL) {
-        report_levels(out, environment, &run->geometry->levels, run->geometry->disagreements,
-                      run->geometry->disagreement_count);
+        report_levels(out, environment, &run->geometry->levels, &run->geometry->disagreements);
         report_geometry(out, run->geometry);
     }
     if (run->latency != NULL)

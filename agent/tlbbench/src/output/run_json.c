@@ -113,7 +113,7 @@ static void geometry_to_json(struct json *j, const struct geometry_result *resul
     json_double(j, "l1_hit_ns", result->clock.l1_hit_ns);
     json_double(j, "l1_hit_cycles", result->clock.l1_hit_cycles);
     json_end_object(j);
-    tlb_disagreements_to_json(result->disagreements, result->disagreement_count, j);
+    tlb_disagreements_to_json(&result->disagreements, j);
     curves_to_json(j, &result->curves);
     json_u64(j, "peak_mapped_bytes", result->peak_mapped_bytes);
     json_end_object(j);

@@ -19,7 +19,7 @@ void environment_to_json(const struct environment *environment, struct json *j);
 void processes_to_json(const struct process_list *list, struct json *j);
 void tlb_structures_to_json(const struct tlb_structure *structures, size_t count, struct json *j);
 void tlb_levels_to_json(const struct tlb_level_list *levels, struct json *j);
-void tlb_disagreements_to_json(const struct disagreement *found, size_t count, struct json *j);
+void tlb_disagreements_to_json(const struct disagreement_list *found, struct json *j);
 
 /* Writes a member for each section that ran into the open document. */
 void run_to_json(struct json *j, const struct run_result *result);
