@@ -4,7 +4,6 @@
 #include "fuzz.h"
 #include "machine/cpuid.h"
 #include "machine/environment.h"
-#include "machine/environment_read.h"
 #include "machine/tlb_levels.h"
 
 static void check_round_trip(const struct cpuid_dump *dump)

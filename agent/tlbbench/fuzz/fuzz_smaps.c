@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
-#include "memory/smaps.h"
+#include "memory/arena.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 /* /proc/stat, read before and during every measurement. */
 #include "base/parse.h"
 #include "engine/cpus.h"
-#include "engine/steal.h"
+#include "engine/guard.h"
 #include "fuzz.h"
 
 #include <stdio.h>

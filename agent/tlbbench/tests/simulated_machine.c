@@ -273,7 +273,6 @@ double __wrap_issue_throughput_probe(void)
 uint64_t __wrap_clock_now_ns(void);
 uint64_t __wrap_clock_thread_cpu_ns(void);
 long __wrap_guard_switches(void);
-int64_t __wrap_steal_ticks(int cpu);
 double __wrap_core_clock_hz(void);
 int __wrap_cpus_choose(const struct cpu_list *allowed);
 int __wrap_cpus_pin(int cpu);
@@ -296,12 +295,6 @@ uint64_t __wrap_clock_thread_cpu_ns(void)
 long __wrap_guard_switches(void)
 {
     return machine.switches;
-}
-
-int64_t __wrap_steal_ticks(int cpu)
-{
-    (void)cpu;
-    return 0;
 }
 
 double __wrap_core_clock_hz(void)

@@ -12,9 +12,7 @@
 #include "memory/arena.h"
 #include "memory/backing.h"
 #include "memory/budget.h"
-#include "memory/smaps.h"
 #include "rows/parts.h"
-#include "rows/reader.h"
 #include "rows/result.h"
 #include "scatter/scatter.h"
 
@@ -320,10 +318,10 @@ static void pools_are_explained(struct harness *h)
 static void break_even(struct harness *h)
 {
     struct row_measurement measured[2] = {{.backing = {.kind = BACKING_BASE, .page_bytes = 4096},
-                                           .mode = MODE_PROCESSES,
+                                           .spec.mode = MODE_PROCESSES,
                                            .vm_pte_bytes_per_process = 516 * 1024},
                                           {.backing = {.kind = BACKING_HUGETLB, .page_bytes = 2 * MIB},
-                                           .mode = MODE_PROCESSES,
+                                           .spec.mode = MODE_PROCESSES,
                                            .vm_pte_bytes_per_process = 4096}};
     struct rows_segment segment = {.backing = {.kind = BACKING_HUGETLB, .page_bytes = 2 * MIB, .name = "2M"},
                                    .fd = -1,

@@ -3,11 +3,11 @@
 #include "base/rng.h"
 #include "base/verdict.h"
 #include "engine/chase.h"
-#include "engine/zero_window.h"
+#include "engine/window.h"
 #include "harness.h"
 #include "latency/result.h"
 #include "latency/series.h"
-#include "rows/zipf.h"
+#include "rows/parts.h"
 
 #include <math.h>
 #include <stdio.h>

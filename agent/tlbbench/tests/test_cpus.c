@@ -2,7 +2,7 @@
 /* What /proc/stat says of idle and stolen time, also while CPUs go offline. */
 #include "base/parse.h"
 #include "engine/cpus.h"
-#include "engine/steal.h"
+#include "engine/guard.h"
 #include "harness.h"
 
 #include <stdlib.h>

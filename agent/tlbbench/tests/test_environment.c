@@ -2,7 +2,6 @@
 #include "harness.h"
 #include "machine/environment.h"
 #include "machine/environment_parts.h"
-#include "machine/environment_read.h"
 #include "machine/processes.h"
 
 #include <stdlib.h>

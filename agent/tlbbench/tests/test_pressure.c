@@ -5,7 +5,7 @@
 #include "engine/counter.h"
 #include "harness.h"
 #include "memory/backing.h"
-#include "output/report_parts.h"
+#include "output/report.h"
 #include "pressure/probe.h"
 #include "pressure/result.h"
 #include "pressure/series.h"

@@ -8,7 +8,6 @@
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"
 #include "output/report.h"
-#include "output/report_parts.h"
 #include "output/report_text.h"
 #include "output/run_result.h"
 #include "pressure/result.h"
@@ -90,9 +89,7 @@ static void differences_are_a_table(struct harness *h)
 static struct row_measurement row(const char *backing, enum backing_kind kind, uint64_t page_bytes, unsigned workers,
                                   double rows_per_second, enum status status)
 {
-    struct row_measurement made = {.row_bytes = 128,
-                                   .workers = workers,
-                                   .mode = MODE_PROCESSES,
+    struct row_measurement made = {.spec = {.row_bytes = 128, .workers = workers, .mode = MODE_PROCESSES},
                                    .backing = {.kind = kind, .page_bytes = page_bytes},
                                    .rows_per_second = rows_per_second,
                                    .ns_p50 = 100,

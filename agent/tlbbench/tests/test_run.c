@@ -2,8 +2,8 @@
 /* The sections of a run, with their measurements replaced: what follows when one of them ends by SIGBUS. */
 #include "base/signals.h"
 #include "base/verdict.h"
+#include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/run.h"
 #include "engine/session.h"
 #include "geometry/result.h"
 #include "harness.h"

@@ -8,7 +8,7 @@
 #include "machine/environment.h"
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"
-#include "output/report_parts.h"
+#include "output/report.h"
 #include "output/run_result.h"
 #include "pressure/result.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/command_line.h"
+#include "cli/options.h"
 
 #include "base/parse.h"
 #include "base/text.h"

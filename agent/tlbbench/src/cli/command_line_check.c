@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/parse.h"
 #include "base/text.h"
-#include "cli/command_line.h"
 #include "cli/options.h"
 #include "machine/environment.h"
 #include "rows/result.h"

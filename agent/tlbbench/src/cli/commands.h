@@ -3,6 +3,8 @@
 #pragma once
 
 #include "cli/options.h"
+#include "machine/environment.h"
+#include "output/run_result.h"
 
 #include <stdio.h>
 
@@ -14,3 +16,12 @@ int decode_print(const struct options *options, FILE *out, char error[OPTIONS_ER
 /* measure.c: measures and prints the document or the report to `out`. Returns the exit status of the program: 0 done, 1
  * failed, 2 usage, 3 partial. For 1 and 2 one line is in `error`. */
 int measure_print(const struct options *options, FILE *out, char error[OPTIONS_ERROR_BYTES]);
+
+/* --- run.c: the sections one after the other, within time, memory and noise budgets ------------------------------- */
+
+/* Measures what options->command asks for on the calling thread. `progress` gets progress lines, or is NULL. Always
+ * leaves a valid result, also when it was stopped; result->exit_status is 0 or 3. Returns 0, or -1 when memory for the
+ * result ran out. signals_install() must have been called. */
+int run_measure(const struct options *options, const struct environment *environment, FILE *progress,
+                struct run_result *result);
+void run_result_free(struct run_result *result);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tlbbench: what this machine's TLBs are and what each page size costs here. Only this file exits. */
 #include "base/text.h"
-#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "memory/reserve.h"

@@ -3,11 +3,8 @@
 
 #include "base/clock.h"
 #include "base/signals.h"
-#include "cli/command_line.h"
-#include "cli/run.h"
+#include "cli/options.h"
 #include "machine/environment.h"
-#include "machine/environment_read.h"
-#include "output/document.h"
 #include "output/json.h"
 #include "output/report.h"
 #include "output/run_result.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/run.h"
+#include "cli/commands.h"
 
 #include "base/clock.h"
 #include "base/signals.h"
@@ -12,7 +12,7 @@
 #include "engine/session.h"
 #include "geometry/result.h"
 #include "latency/result.h"
-#include "machine/environment_read.h"
+#include "machine/environment.h"
 #include "machine/processes.h"
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"

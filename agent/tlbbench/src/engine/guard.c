@@ -3,7 +3,10 @@
 
 #include "base/clock.h"
 
+#include <stdbool.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static struct rusage thread_usage(void)
 {
@@ -38,4 +41,57 @@ bool guard_end(const struct noise_guard *guard, double *wall_ns)
 
     *wall_ns = (double)wall;
     return (double)cpu >= GUARD_CPU_SHARE_MIN * (double)wall && switches == guard->switches;
+}
+
+/* --- stolen time -------------------------------------------------------------------------------------------------- */
+
+/* Steal above this share of a measurement spoils it: the guest's own clocks do not show it on every kernel. The
+ * noise guard allows the same share of lost processor time (GUARD_CPU_SHARE_MIN). */
+#define STEAL_SHARE_MAX 0.02
+
+int64_t steal_parse(FILE *file, int cpu)
+{
+    unsigned long long ticks;
+    char line[512];
+    char name[16] = "cpu ";
+
+    if (cpu >= 0)
+        (void)snprintf(name, sizeof(name), "cpu%d ", cpu);
+    while (fgets(line, sizeof(line), file) != NULL && strncmp(line, "cpu", 3) == 0)
+        if (strncmp(line, name, strlen(name)) == 0) {
+            /* cpu: user nice system idle iowait irq softirq steal */
+            int found = sscanf(line + strlen(name), "%*u %*u %*u %*u %*u %*u %*u %llu", &ticks);
+
+            return found == 1 && ticks <= INT64_MAX ? (int64_t)ticks : -1;
+        }
+    return -1;
+}
+
+static int64_t steal_ticks(int cpu)
+{
+    FILE *file = fopen("/proc/stat", "re");
+    int64_t ticks = file != NULL ? steal_parse(file, cpu) : -1;
+
+    if (file != NULL)
+        (void)fclose(file);
+    return ticks;
+}
+
+double steal_between_ns(int64_t before_ticks, int64_t after_ticks)
+{
+    if (before_ticks < 0 || after_ticks <= before_ticks + 1)
+        return 0;
+    return (double)(after_ticks - before_ticks) * 1e9 / (double)sysconf(_SC_CLK_TCK);
+}
+
+struct steal_watch steal_begin(int cpu)
+{
+    return (struct steal_watch){.cpu = cpu, .ticks = steal_ticks(cpu), .start_ns = clock_now_ns()};
+}
+
+double steal_excess_ns(const struct steal_watch *watch, int cpus)
+{
+    double stolen_ns = steal_between_ns(watch->ticks, steal_ticks(watch->cpu));
+
+    return stolen_ns > STEAL_SHARE_MAX * (double)(clock_now_ns() - watch->start_ns) * cpus ? stolen_ns : 0;
 }

@@ -3,7 +3,6 @@
 
 #include "base/permutation.h"
 #include "engine/guard.h"
-#include "engine/steal.h"
 #include "engine/tlb_flush.h"
 
 #include <math.h>

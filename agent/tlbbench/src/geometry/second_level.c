@@ -2,12 +2,11 @@
 /* The second level: a soft rise, read as an interval over several fresh mappings; and what misses cost. */
 #include "base/clock.h"
 #include "base/statistics.h"
+#include "engine/curve.h"
 #include "engine/knee.h"
 #include "engine/session.h"
 #include "engine/sweep.h"
-#include "engine/sweep_curve.h"
 #include "engine/window.h"
-#include "engine/zero_window.h"
 #include "geometry/result.h"
 #include "geometry/work.h"
 #include "machine/tlb_levels.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ways of the first level, from the knees at page strides that are powers of two. */
 #include "base/clock.h"
+#include "engine/curve.h"
 #include "engine/knee.h"
 #include "engine/sweep.h"
-#include "engine/sweep_curve.h"
 #include "engine/window.h"
 #include "geometry/result.h"
 #include "geometry/work.h"

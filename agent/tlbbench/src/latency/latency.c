@@ -8,7 +8,7 @@
 #include "base/verdict.h"
 #include "engine/tlb_flush.h"
 #include "latency/series.h"
-#include "machine/caches.h"
+#include "machine/environment.h"
 #include "memory/arena.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
 /* What the machine is and how its memory stands: the document's `environment`. Reading changes nothing. */
 #pragma once
 
+#include "base/verdict.h"
 #include "machine/catalogue.h"
 #include "machine/cpuid.h"
 #include "machine/tlb_levels.h"
@@ -99,5 +100,22 @@ struct environment {
 
 void environment_free(struct environment *environment);
 
+/* Largest data cache that the core reaches, from the kernel; 32 MiB when it says nothing. */
+uint64_t cache_last_level_bytes(void);
+
 /* Pool of this page size, or NULL. */
 const struct pool *environment_pool(const struct environment *environment, uint64_t page_bytes);
+
+/* --- environment_read.c: reading the machine, or what was captured of one ----------------------------------------- */
+
+/* Reads the machine, or the captured tree below `root` ("" = the running system). What cannot be read stays unknown, so
+ * this fails only when `root` is not a directory: returns 0 or -1. The struct is large: keep it off small stacks. */
+int environment_read(struct environment *environment, const char *root);
+
+/* The environment that a CPUID dump alone tells of; everything else is unknown. Takes the dump over. */
+void environment_from_dump(struct environment *environment, const struct cpuid_dump *dump);
+
+/* Appends what CPUID, the device tree and the catalogue say of the TLBs. `verdict` is STATUS_OK, or says why CPUID is
+ * silent. */
+void environment_tlb_levels(const struct environment *environment, struct tlb_level_list *levels,
+                            struct verdict *verdict);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "machine/environment_read.h"
+#include "machine/environment.h"
 
 #include "base/parse.h"
 #include "base/tree.h"

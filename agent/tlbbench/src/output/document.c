@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "output/document.h"
+#include "output/to_json.h"
 
 #include "base/clock.h"
 #include "machine/cpuid.h"
 #include "machine/cpuid_tlb.h"
-#include "output/to_json.h"
 
 static void sections_to_json(const struct document *d, struct json *j)
 {

@@ -2,7 +2,7 @@
 /* What was skipped or cut short, and why. */
 #include "base/text.h"
 #include "engine/curve.h"
-#include "output/report_parts.h"
+#include "output/report.h"
 #include "output/report_text.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "output/report_parts.h"
+#include "output/report.h"
 #include "output/report_text.h"
 #include "output/table.h"
 

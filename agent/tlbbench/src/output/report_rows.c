@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/verdict.h"
-#include "output/report_parts.h"
+#include "output/report.h"
 #include "output/report_text.h"
 #include "output/table.h"
 
@@ -32,9 +32,10 @@ static void report_speeds(FILE *out, const struct rows_result *rows)
         char size[SIZE_TEXT_BYTES];
         char row[TABLE_TEXT_BYTES];
 
-        (void)snprintf(row, sizeof(row), "  %-7s %-7s %-9s %4u %-4s", size_text((int64_t)m->row_bytes, size),
-                       ROW_KEYS_NAMES[m->keys], m->read == READ_INDEX_THEN_ROW ? "index+row" : ROW_READ_NAMES[m->read],
-                       m->workers, m->mode == MODE_THREADS ? "thr" : "proc");
+        (void)snprintf(row, sizeof(row), "  %-7s %-7s %-9s %4u %-4s", size_text((int64_t)m->spec.row_bytes, size),
+                       ROW_KEYS_NAMES[m->spec.keys],
+                       m->spec.read == READ_INDEX_THEN_ROW ? "index+row" : ROW_READ_NAMES[m->spec.read],
+                       m->spec.workers, m->spec.mode == MODE_THREADS ? "thr" : "proc");
         if (m->verdict.status != STATUS_OK) {
             table_set(&table, row, column_of(&m->backing), "-");
             continue;
@@ -66,9 +67,9 @@ static void report_tables(FILE *out, const struct rows_result *rows)
         char all[SIZE_TEXT_BYTES];
         char row[TABLE_TEXT_BYTES];
 
-        if (m->mode != MODE_PROCESSES || m->verdict.status != STATUS_OK || m->vm_pte_bytes_per_process > INT64_MAX)
+        if (m->spec.mode != MODE_PROCESSES || m->verdict.status != STATUS_OK || m->vm_pte_bytes_per_process > INT64_MAX)
             continue;
-        (void)snprintf(row, sizeof(row), "%11u", m->workers);
+        (void)snprintf(row, sizeof(row), "%11u", m->spec.workers);
         table_set(&table, row, column_of(&m->backing), "%s, %s", size_text((int64_t)m->vm_pte_bytes_per_process, each),
                   size_text(m->vm_pte_bytes_total <= INT64_MAX ? (int64_t)m->vm_pte_bytes_total : -1, all));
     }

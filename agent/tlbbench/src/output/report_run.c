@@ -6,7 +6,6 @@
 #include "latency/result.h"
 #include "machine/environment.h"
 #include "output/report.h"
-#include "output/report_parts.h"
 #include "output/report_text.h"
 #include "output/run_result.h"
 #include "output/table.h"

@@ -5,7 +5,7 @@
 #include "latency/result.h"
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"
-#include "output/report_parts.h"
+#include "output/report.h"
 #include "output/report_text.h"
 #include "pressure/result.h"
 

@@ -179,11 +179,11 @@ static void latency_to_json(struct json *j, const struct latency_result *result,
 static void measurement_to_json(struct json *j, const struct row_measurement *measurement)
 {
     json_begin_object(j, NULL);
-    json_u64(j, "row_bytes", measurement->row_bytes);
-    json_string(j, "keys", ROW_KEYS_NAMES[measurement->keys]);
-    json_string(j, "read", ROW_READ_NAMES[measurement->read]);
-    json_u64(j, "workers", measurement->workers);
-    json_string(j, "mode", ROW_MODE_NAMES[measurement->mode]);
+    json_u64(j, "row_bytes", measurement->spec.row_bytes);
+    json_string(j, "keys", ROW_KEYS_NAMES[measurement->spec.keys]);
+    json_string(j, "read", ROW_READ_NAMES[measurement->spec.read]);
+    json_u64(j, "workers", measurement->spec.workers);
+    json_string(j, "mode", ROW_MODE_NAMES[measurement->spec.mode]);
     backing_to_json(j, &measurement->backing);
     json_u64(j, "segment_bytes", measurement->segment_bytes);
     json_double(j, "rows_per_second", measurement->rows_per_second);

@@ -9,6 +9,9 @@
 #include "output/json.h"
 #include "output/run_result.h"
 
+#include <stdio.h>
+#include <time.h>
+
 /* Writes `status` and `reason`. */
 void verdict_to_json(const struct verdict *verdict, struct json *j);
 
@@ -23,3 +26,26 @@ void tlb_disagreements_to_json(const struct disagreement_list *found, struct jso
 
 /* Writes a member for each section that ran into the open document. */
 void run_to_json(struct json *j, const struct run_result *result);
+
+/* --- the frame of the document: everything that is not a section's own result ------------------------------------- */
+
+#define DOCUMENT_SCHEMA_VERSION 1
+
+struct document {
+    const char *command;
+    const char *profile; /* NULL where nothing is measured */
+    uint64_t seed;
+    const struct environment *environment;
+    const struct process_list *processes; /* NULL = not requested */
+    const struct section_result *sections;
+    size_t section_count;
+    struct timespec started_at; /* CLOCK_REALTIME */
+    uint64_t start_ns;          /* of clock_now_ns() */
+    int exit_status;
+};
+
+/* Begins the document on `out` with all members but the sections' results, which the caller adds. */
+void document_begin(const struct document *document, FILE *out, struct json *j);
+
+/* Ends it. Returns 0, or -1 when it could not be written. */
+int document_end(struct json *j);

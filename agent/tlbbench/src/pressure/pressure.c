@@ -7,7 +7,6 @@
 #include "base/units.h"
 #include "base/verdict.h"
 #include "engine/counter.h"
-#include "machine/caches.h"
 #include "machine/environment.h"
 #include "memory/arena.h"
 #include "memory/backing.h"

@@ -13,7 +13,7 @@ static uint64_t tables_of(const struct rows_result *result, enum backing_kind ki
     for (size_t index = 0; index < result->measurement_count; index++) {
         const struct row_measurement *item = &result->measurements[index];
 
-        if (item->backing.kind == kind && item->backing.page_bytes == page_bytes && item->mode == MODE_PROCESSES &&
+        if (item->backing.kind == kind && item->backing.page_bytes == page_bytes && item->spec.mode == MODE_PROCESSES &&
             item->vm_pte_bytes_per_process != UINT64_MAX)
             return item->vm_pte_bytes_per_process;
     }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows/reader.h"
+#include "rows/parts.h"
 
 #include "base/clock.h"
 #include "base/permutation.h"
 #include "base/rng.h"
 #include "base/units.h"
-#include "rows/zipf.h"
 
 #include <math.h>
 

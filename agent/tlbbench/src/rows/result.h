@@ -18,12 +18,17 @@ extern const char *const ROW_READ_NAMES[];
 enum row_mode { MODE_THREADS, MODE_PROCESSES, ROW_MODE_COUNT };
 extern const char *const ROW_MODE_NAMES[];
 
-struct row_measurement {
+/* What one measurement does. */
+struct rows_spec {
     uint64_t row_bytes;
     enum row_keys keys;
     enum row_read read;
     unsigned workers;
     enum row_mode mode;
+};
+
+struct row_measurement {
+    struct rows_spec spec;
     struct backing backing;
     uint64_t segment_bytes;
     double rows_per_second;

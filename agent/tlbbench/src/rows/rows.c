@@ -6,10 +6,9 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "base/verdict.h"
-#include "engine/steal.h"
+#include "engine/guard.h"
 #include "memory/backing.h"
 #include "rows/parts.h"
-#include "rows/reader.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -34,11 +33,6 @@ enum {
 /* Of the time that is left, for the later passes. */
 #define LATER_SHARE 0.4
 
-/* A measurement that stayed noisy. */
-struct noisy {
-    size_t measurement, segment, spec;
-};
-
 struct rows_run {
     const struct session *session;
     const struct rows_request *request;
@@ -47,8 +41,6 @@ struct rows_run {
     size_t segment_count;
     double seconds_per_process[SESSION_BACKINGS_MAX]; /* the latest measurement's, retries included */
     struct rows_specs specs;
-    struct noisy *noisy;
-    size_t noisy_count;
 };
 
 /* Equal for every page size. Page tables of forked workers count too: 8 bytes per base page and worker. */
@@ -70,23 +62,14 @@ static size_t choose_segment_bytes(const struct rows_run *run, size_t backings)
 
 /* --- measuring ---------------------------------------------------------------------------------------------------- */
 
+/* The result has room for every spec on every segment. */
 static struct row_measurement *add_measurement(struct rows_run *run, const struct rows_segment *segment,
                                                const struct rows_spec *spec)
 {
-    struct rows_result *result = run->result;
-    struct row_measurement *grown = realloc(result->measurements, (result->measurement_count + 1) * sizeof(*grown));
-
-    if (grown == NULL)
-        return NULL;
-    result->measurements = grown;
-    struct row_measurement *measurement = &grown[result->measurement_count++];
+    struct row_measurement *measurement = &run->result->measurements[run->result->measurement_count++];
 
     *measurement = (struct row_measurement){
-        .row_bytes = spec->row_bytes,
-        .keys = spec->keys,
-        .read = spec->read,
-        .workers = spec->workers,
-        .mode = spec->mode,
+        .spec = *spec,
         .backing = segment->backing,
         .segment_bytes = segment->bytes,
         .rows_per_second = NAN,
@@ -181,10 +164,6 @@ static int measure_one(struct rows_run *run, const struct rows_segment *segment,
 {
     struct row_measurement *measurement = add_measurement(run, segment, spec);
 
-    if (measurement == NULL) {
-        verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the result");
-        return -1;
-    }
     if (measurement->verdict.status == STATUS_OK && !fits(run, segment, spec, &measurement->verdict))
         return 0;
     if (segment->fd < 0 && segment->arena.base != NULL && spec->mode == MODE_PROCESSES) {
@@ -214,11 +193,10 @@ static int measure_timed(struct rows_run *run, size_t segment, const struct rows
     if (is_too_long(run, segment, spec)) {
         struct row_measurement *measurement = add_measurement(run, &run->segments[segment], spec);
 
-        if (measurement != NULL && measurement->verdict.status == STATUS_OK) {
+        if (measurement->verdict.status == STATUS_OK)
             verdict_set(&measurement->verdict, STATUS_STOPPED, "the time left is too short for %u processes",
                         spec->workers);
-        }
-        return measurement == NULL ? -1 : 0;
+        return 0;
     }
     int status = measure_one(run, &run->segments[segment], spec, verdict);
 
@@ -227,19 +205,13 @@ static int measure_timed(struct rows_run *run, size_t segment, const struct rows
     return status;
 }
 
-/* Notes the latest measurement when it stayed noisy. Without memory for the list it stays as it is. */
-static void note_noisy(struct rows_run *run, size_t segment, size_t spec)
+static size_t segment_of(const struct rows_run *run, const struct row_measurement *measurement)
 {
-    size_t latest = run->result->measurement_count - 1;
+    size_t segment = 0;
 
-    if (run->result->measurements[latest].verdict.status != STATUS_NOISY)
-        return;
-    struct noisy *grown = realloc(run->noisy, (run->noisy_count + 1) * sizeof(*grown));
-
-    if (grown != NULL) {
-        run->noisy = grown;
-        grown[run->noisy_count++] = (struct noisy){latest, segment, spec};
-    }
+    while (strcmp(run->segments[segment].backing.name, measurement->backing.name) != 0)
+        segment++;
+    return segment;
 }
 
 /* Measures once more what stayed noisy. Its former figures stay where time or a stop ends that. */
@@ -247,22 +219,19 @@ static void measure_noisy_again(struct rows_run *run)
 {
     struct deadline end = deadline_after(LATER_SHARE * deadline_remaining_seconds(run->session->deadline));
 
-    for (unsigned pass = 0; pass < LATER_PASSES; pass++) {
-        for (size_t index = 0; index < run->noisy_count; index++) {
-            const struct noisy *noisy = &run->noisy[index];
-            const struct rows_spec *spec = &run->specs.items[noisy->spec];
-            struct row_measurement *measurement = &run->result->measurements[noisy->measurement];
-            struct row_measurement before = *measurement;
-            struct verdict verdict;
+    for (size_t step = 0; step < LATER_PASSES * run->result->measurement_count; step++) {
+        struct row_measurement *measurement = &run->result->measurements[step % run->result->measurement_count];
+        struct row_measurement before = *measurement;
+        size_t segment = segment_of(run, measurement);
+        struct verdict verdict;
 
-            if (before.verdict.status != STATUS_NOISY || is_too_long(run, noisy->segment, spec))
-                continue;
-            if (deadline_passed(end) || session_must_stop(run->session, &verdict))
-                return;
-            if (run_tries(run, &run->segments[noisy->segment], spec, measurement, &verdict) != 0) {
-                *measurement = before;
-                return;
-            }
+        if (before.verdict.status != STATUS_NOISY || is_too_long(run, segment, &before.spec))
+            continue;
+        if (deadline_passed(end) || session_must_stop(run->session, &verdict))
+            return;
+        if (run_tries(run, &run->segments[segment], &before.spec, measurement, &verdict) != 0) {
+            *measurement = before;
+            return;
         }
     }
 }
@@ -277,12 +246,10 @@ static int measure_specs(struct rows_run *run, struct verdict *verdict)
     for (size_t spec = 0; spec < run->specs.count; spec++) {
         permutation_shuffle(order, run->segment_count, &rng);
         session_report_progress(run->session, (double)spec / (double)run->specs.count);
-        for (size_t step = 0; step < run->segment_count; step++) {
+        for (size_t step = 0; step < run->segment_count; step++)
             if (session_must_stop(run->session, verdict) ||
                 measure_timed(run, order[step], &run->specs.items[spec], verdict) != 0)
                 return -1;
-            note_noisy(run, order[step], spec);
-        }
     }
     measure_noisy_again(run);
     return 0;
@@ -312,6 +279,11 @@ int rows_measure(const struct session *session, const struct rows_request *reque
     *result = (struct rows_result){0};
     if (rows_plan(request, session->full, &run.specs) != 0)
         return -1;
+    result->measurements = calloc(run.specs.count + 1, session->backing_count * sizeof(*result->measurements));
+    if (result->measurements == NULL) {
+        free(run.specs.items);
+        return -1;
+    }
     if (open_segments(&run, &result->verdict) == 0 && measure_specs(&run, &result->verdict) == 0) {
         result->verdict.status = STATUS_OK;
         session_report_progress(session, 1.0);
@@ -320,7 +292,6 @@ int rows_measure(const struct session *session, const struct rows_request *reque
 
     for (size_t index = 0; index < run.segment_count; index++)
         rows_segment_close(&run.segments[index]);
-    free(run.noisy);
     free(run.specs.items);
     return status;
 }

@@ -2,7 +2,7 @@
 #include "rows/parts.h"
 
 #include "machine/environment.h"
-#include "memory/smaps.h"
+#include "memory/arena.h"
 
 #include <math.h>
 #include <stdio.h>

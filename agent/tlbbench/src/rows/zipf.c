@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows/zipf.h"
+#include "rows/parts.h"
 
 #include <math.h>
 
