@@ -41,7 +41,7 @@ static void defaults(struct harness *h)
     CHECK_U64(options.rows.keys, SET_BIT(KEYS_UNIFORM) | SET_BIT(KEYS_ZIPF));
     CHECK_U64(options.rows.reads, SET_BIT(READ_HEADER) | SET_BIT(READ_ROW) | SET_BIT(READ_INDEX_THEN_ROW));
     CHECK_U64(options.latency.curves, SET_BIT(LATENCY_CURVE_COUNT) - 1);
-    CHECK_U64(options.latency.footprint_count, 0);
+    CHECK_U64(options.latency.footprints.count, 0);
     CHECK(!options.reserve);
 }
 
@@ -52,11 +52,11 @@ static void footprints_rise(struct harness *h)
     char line[] = "latency --footprints 4G,64K,96M,1M --curves pressure,random_64b";
 
     CHECK(parse(&options, line, error) == OPTIONS_OK);
-    CHECK_U64(options.latency.footprint_count, 4);
-    CHECK_U64(options.latency.footprints[0], UINT64_C(64) << 10);
-    CHECK_U64(options.latency.footprints[1], UINT64_C(1) << 20);
-    CHECK_U64(options.latency.footprints[2], UINT64_C(96) << 20);
-    CHECK_U64(options.latency.footprints[3], UINT64_C(4) << 30);
+    CHECK_U64(options.latency.footprints.count, 4);
+    CHECK_U64(options.latency.footprints.items[0], UINT64_C(64) << 10);
+    CHECK_U64(options.latency.footprints.items[1], UINT64_C(1) << 20);
+    CHECK_U64(options.latency.footprints.items[2], UINT64_C(96) << 20);
+    CHECK_U64(options.latency.footprints.items[3], UINT64_C(4) << 30);
     CHECK_U64(options.latency.curves, SET_BIT(LATENCY_PRESSURE) | SET_BIT(LAYOUT_RANDOM_64B));
 }
 
@@ -69,15 +69,15 @@ static void values(struct harness *h)
 
     CHECK(parse(&options, line, error) == OPTIONS_OK);
     CHECK_TEXT(error, "");
-    CHECK_U64(options.page_size_count, 2);
+    CHECK_U64(options.page_sizes.count, 2);
     CHECK(options_want_page_size(&options, UINT64_C(2) << 20) && !options_want_page_size(&options, UINT64_C(1) << 30));
     CHECK(options_want_thp(&options));
     CHECK_U64(options.max_memory_bytes, UINT64_C(1) << 30);
     CHECK_I64(options.cpus.count, 3);
     CHECK_U64(options.seed, 7);
-    CHECK_U64(options.rows.row_bytes_count, 2);
-    CHECK_U64(options.rows.row_bytes[1], 8192);
-    CHECK_U64(options.rows.workers[1], 128);
+    CHECK_U64(options.rows.row_bytes.count, 2);
+    CHECK_U64(options.rows.row_bytes.items[1], 8192);
+    CHECK_U64(options.rows.workers.items[1], 128);
     CHECK_U64(options.rows.modes, SET_BIT(MODE_PROCESSES));
     CHECK_U64(options.rows.reads, SET_BIT(READ_ROW) | SET_BIT(READ_HEADER));
 }

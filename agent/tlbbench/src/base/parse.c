@@ -6,6 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool number_list_has(const struct number_list *list, uint64_t number)
+{
+    for (size_t index = 0; index < list->count; index++)
+        if (list->items[index] == number)
+            return true;
+    return false;
+}
+
+uint64_t number_list_largest(const struct number_list *list)
+{
+    uint64_t largest = 0;
+
+    for (size_t index = 0; index < list->count; index++)
+        largest = list->items[index] > largest ? list->items[index] : largest;
+    return largest;
+}
+
 /* Reads digits from *text and moves it behind them. */
 static bool read_digits(const char **text, int base, uint64_t *value)
 {

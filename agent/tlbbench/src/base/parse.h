@@ -18,6 +18,18 @@ struct cpu_list {
 /* An unsigned as a set of small numbers, such as those of an enum. */
 #define SET_BIT(value) (1u << (unsigned)(value))
 
+/* A list of the command line. */
+enum { NUMBER_LIST_MAX = 16 };
+struct number_list {
+    uint64_t items[NUMBER_LIST_MAX];
+    size_t count;
+};
+
+bool number_list_has(const struct number_list *list, uint64_t number);
+
+/* The largest number; 0 when there is none. */
+uint64_t number_list_largest(const struct number_list *list);
+
 /* Decimal or 0x-hexadecimal digits only. Returns false on anything else and on overflow. */
 bool parse_u64(const char *text, uint64_t *value);
 

@@ -179,17 +179,12 @@ enum options_status options_parse(struct options *options, int argc, char **argv
 
 bool options_want_page_size(const struct options *options, uint64_t page_bytes)
 {
-    if (options->page_size_count == 0)
-        return !options->thp;
-    for (size_t i = 0; i < options->page_size_count; i++)
-        if (options->page_sizes[i] == page_bytes)
-            return true;
-    return false;
+    return options->page_sizes.count == 0 ? !options->thp : number_list_has(&options->page_sizes, page_bytes);
 }
 
 bool options_want_thp(const struct options *options)
 {
-    return options->thp || options->page_size_count == 0;
+    return options->thp || options->page_sizes.count == 0;
 }
 
 static void print_commands_of(FILE *out, unsigned mask)

@@ -23,8 +23,8 @@ static enum options_status check_page_sizes(const struct options *options, const
         text_append(valid, sizeof(valid), ", %s", page_text(environment->pools[i].page_bytes, page));
     if (options->thp && !has_thp)
         return options_fail(error, "--page-sizes: this kernel has no transparent huge pages; valid: %s", valid);
-    for (size_t i = 0; i < options->page_size_count; i++) {
-        uint64_t bytes = options->page_sizes[i];
+    for (size_t i = 0; i < options->page_sizes.count; i++) {
+        uint64_t bytes = options->page_sizes.items[i];
 
         if (bytes != environment->base_page_bytes && environment_pool(environment, bytes) == NULL)
             return options_fail(error, "--page-sizes: this machine has no %s pages; valid: %s", page_text(bytes, page),
@@ -101,8 +101,7 @@ static enum options_status check_footprints(const struct options *options, const
                                             char error[OPTIONS_ERROR_BYTES])
 {
     uint64_t most = most_bytes(options, environment);
-    uint64_t largest =
-        options->latency.footprint_count > 0 ? options->latency.footprints[options->latency.footprint_count - 1] : 0;
+    uint64_t largest = number_list_largest(&options->latency.footprints);
 
     if (most > 0 && largest > most)
         return options_fail(error,
@@ -115,14 +114,14 @@ static enum options_status check_rows(const struct options *options, const struc
                                       char error[OPTIONS_ERROR_BYTES])
 {
     uint64_t segment = options->rows.segment_bytes != 0 ? options->rows.segment_bytes : options->max_memory_bytes;
+    uint64_t widest = number_list_largest(&options->rows.row_bytes);
 
     (void)environment;
-    for (size_t i = 0; i < options->rows.row_bytes_count; i++)
-        if (segment != 0 && options->rows.row_bytes[i] > segment / ROWS_MIN)
-            return options_fail(error,
-                                "--row-bytes: rows of %" PRIu64 " bytes do not fit a segment of %" PRIu64
-                                " bytes %d times; valid: 16 to %" PRIu64,
-                                options->rows.row_bytes[i], segment, ROWS_MIN, segment / ROWS_MIN);
+    if (segment != 0 && widest > segment / ROWS_MIN)
+        return options_fail(error,
+                            "--row-bytes: rows of %" PRIu64 " bytes do not fit a segment of %" PRIu64
+                            " bytes %d times; valid: 16 to %" PRIu64,
+                            widest, segment, ROWS_MIN, segment / ROWS_MIN);
     return OPTIONS_OK;
 }
 

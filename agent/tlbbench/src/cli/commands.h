@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands do, each group in a file. */
+/* What the commands do, each group in a file. They fill in `environment`, which their caller frees. */
 #pragma once
 
 #include "cli/options.h"
@@ -10,12 +10,15 @@
 
 /* info.c, which observes and does not measure: print to `out`, as JSON or as text. Return 0, or -1 with one line in
  * `error`. */
-int info_print(const struct options *options, FILE *out, char error[OPTIONS_ERROR_BYTES]);
-int decode_print(const struct options *options, FILE *out, char error[OPTIONS_ERROR_BYTES]);
+int info_print(const struct options *options, struct environment *environment, FILE *out,
+               char error[OPTIONS_ERROR_BYTES]);
+int decode_print(const struct options *options, struct environment *environment, FILE *out,
+                 char error[OPTIONS_ERROR_BYTES]);
 
 /* measure.c: measures and prints the document or the report to `out`. Returns the exit status of the program: 0 done, 1
  * failed, 2 usage, 3 partial. For 1 and 2 one line is in `error`. */
-int measure_print(const struct options *options, FILE *out, char error[OPTIONS_ERROR_BYTES]);
+int measure_print(const struct options *options, struct environment *environment, FILE *out,
+                  char error[OPTIONS_ERROR_BYTES]);
 
 /* --- run.c: the sections one after the other, within time, memory and noise budgets ------------------------------- */
 

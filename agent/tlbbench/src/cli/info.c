@@ -15,9 +15,7 @@
 #include "output/to_json.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* What is known of the TLBs without measuring. */
 struct known_tlbs {
@@ -42,102 +40,70 @@ static void known_tlbs_to_json(const struct known_tlbs *known, struct json *j)
     json_end_object(j);
 }
 
-struct observation {
-    const struct options *options;
-    const struct environment *environment;
-    const struct process_list *processes;
-    struct timespec started_at;
-    uint64_t start_ns;
-};
-
-static int print_json(const struct observation *o, const struct known_tlbs *known, FILE *out)
+static int print_json(struct document *document, const struct known_tlbs *known, FILE *out)
 {
-    struct section_result section = {.name = command_name(o->options->command),
+    struct section_result section = {.name = document->command,
                                      .verdict = {STATUS_OK, ""},
-                                     .duration_seconds = (double)(clock_now_ns() - o->start_ns) / 1e9};
-    struct document document = {.command = section.name,
-                                .seed = o->options->seed,
-                                .environment = o->environment,
-                                .processes = o->processes,
-                                .sections = &section,
-                                .section_count = 1,
-                                .started_at = o->started_at,
-                                .start_ns = o->start_ns};
+                                     .duration_seconds = (double)(clock_now_ns() - document->start_ns) / 1e9};
     struct json j;
 
-    document_begin(&document, out, &j);
+    document->sections = &section;
+    document->section_count = 1;
+    document_begin(document, out, &j);
     known_tlbs_to_json(known, &j);
     return document_end(&j);
 }
 
-static int print_text(const struct observation *o, const struct known_tlbs *known, FILE *out)
+static int print_text(const struct document *document, const struct known_tlbs *known, bool is_dump, FILE *out)
 {
-    if (o->options->command == COMMAND_DECODE)
-        report_processor(out, o->environment);
+    if (is_dump)
+        report_processor(out, document->environment);
     else
-        report_environment(out, o->environment);
-    report_levels(out, o->environment, &known->levels, &known->disagreements);
+        report_environment(out, document->environment);
+    report_levels(out, document->environment, &known->levels, &known->disagreements);
     if (known->verdict.reason[0] != '\0')
         report_wrapped(out, "  -", 4, "CPUID says nothing: %s", known->verdict.reason);
-    if (o->processes != NULL)
-        report_processes(out, o->processes);
-    return fflush(out) == 0 ? 0 : -1;
+    if (document->processes != NULL)
+        report_processes(out, document->processes);
+    return fflush(out);
 }
 
-static int print(const struct observation *o, FILE *out, char error[OPTIONS_ERROR_BYTES])
+static int print(struct document *document, const struct options *options, FILE *out, char error[OPTIONS_ERROR_BYTES])
 {
     struct known_tlbs known = {0};
     int status = 0;
 
-    if (o->options->registers) {
-        cpuid_write(&o->environment->cpuid, out);
+    environment_tlb_levels(document->environment, &known.levels, &known.verdict);
+    tlb_disagreements_find(&known.levels, &known.disagreements);
+    if (options->registers) {
+        cpuid_write(&document->environment->cpuid, out);
         status = fflush(out);
+    } else if (options->json) {
+        status = print_json(document, &known, out);
     } else {
-        environment_tlb_levels(o->environment, &known.levels, &known.verdict);
-        tlb_disagreements_find(&known.levels, &known.disagreements);
-        status = (o->options->json ? print_json : print_text)(o, &known, out);
+        status = print_text(document, &known, options->command == COMMAND_DECODE, out);
     }
     if (status != 0)
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));
     return status != 0 ? -1 : 0;
 }
 
-/* Starts the clock and returns the environment to fill, which the caller frees; NULL with `error` when memory ran out.
- */
-static struct environment *begin(struct observation *o, const struct options *options, char error[OPTIONS_ERROR_BYTES])
+int info_print(const struct options *options, struct environment *environment, FILE *out,
+               char error[OPTIONS_ERROR_BYTES])
 {
-    struct environment *environment = malloc(sizeof(*environment));
-
-    memset(o, 0, sizeof(*o));
-    o->options = options;
-    o->environment = environment;
-    (void)clock_gettime(CLOCK_REALTIME, &o->started_at);
-    o->start_ns = clock_now_ns();
-    if (environment == NULL)
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left");
-    return environment;
-}
-
-int info_print(const struct options *options, FILE *out, char error[OPTIONS_ERROR_BYTES])
-{
+    struct document document = document_start(command_name(options->command), options->seed, environment);
     struct process_list processes = {0};
-    struct observation observation;
-    struct environment *environment = begin(&observation, options, error);
     int status = -1;
 
-    if (environment == NULL)
-        return -1;
     if (environment_read(environment, options->root) != 0) {
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "--root: '%.200s' cannot be read", options->root);
     } else if (options->processes && processes_read(&processes, options->root) != 0) {
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "--processes: %.200s/proc cannot be read", options->root);
     } else {
-        observation.processes = options->processes ? &processes : NULL;
-        status = print(&observation, out, error);
+        document.processes = options->processes ? &processes : NULL;
+        status = print(&document, options, out, error);
     }
     processes_free(&processes);
-    environment_free(environment);
-    free(environment);
     return status;
 }
 
@@ -160,20 +126,14 @@ static int read_dump(struct cpuid_dump *dump, const char *file, char error[OPTIO
     return status;
 }
 
-int decode_print(const struct options *options, FILE *out, char error[OPTIONS_ERROR_BYTES])
+int decode_print(const struct options *options, struct environment *environment, FILE *out,
+                 char error[OPTIONS_ERROR_BYTES])
 {
+    struct document document = document_start(command_name(options->command), options->seed, environment);
     struct cpuid_dump dump = {0};
-    struct observation observation;
-    struct environment *environment = begin(&observation, options, error);
-    int status = -1;
 
-    if (environment == NULL)
+    if (read_dump(&dump, options->file, error) != 0)
         return -1;
-    if (read_dump(&dump, options->file, error) == 0) {
-        environment_from_dump(environment, &dump);
-        status = print(&observation, out, error);
-        environment_free(environment);
-    }
-    free(environment);
-    return status;
+    environment_from_dump(environment, &dump);
+    return print(&document, options, out, error);
 }

@@ -64,15 +64,22 @@ static void recover(const struct options *options)
         (void)fputs("tlbbench: the huge page pools of a run that was killed could not be restored\n", stderr);
 }
 
-static int observe(const struct options *options)
+/* Returns the exit status of the program, with one line in `error` unless something was printed. */
+static int run_command(const struct options *options, char error[OPTIONS_ERROR_BYTES])
 {
-    char error[OPTIONS_ERROR_BYTES];
+    static struct environment environment; /* large */
+    int status = EXIT_FAILED;
 
     if (options_check_root(options, error) != OPTIONS_OK)
-        return fail(error, EXIT_USAGE);
-    if ((options->command == COMMAND_INFO ? info_print : decode_print)(options, stdout, error) != 0)
-        return fail(error, EXIT_FAILED);
-    return EXIT_DONE;
+        return EXIT_USAGE;
+    if (options->command == COMMAND_INFO)
+        status = info_print(options, &environment, stdout, error) == 0 ? EXIT_DONE : EXIT_FAILED;
+    else if (options->command == COMMAND_DECODE)
+        status = decode_print(options, &environment, stdout, error) == 0 ? EXIT_DONE : EXIT_FAILED;
+    else
+        status = measure_print(options, &environment, stdout, error);
+    environment_free(&environment);
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -95,9 +102,7 @@ int main(int argc, char **argv)
     }
     options.json = options.json || (!options.text && !isatty(STDOUT_FILENO));
     recover(&options);
-    if (options.command == COMMAND_INFO || options.command == COMMAND_DECODE)
-        return observe(&options);
-    int status = measure_print(&options, stdout, error);
+    int status = run_command(&options, error);
 
     return status == EXIT_FAILED || status == EXIT_USAGE ? fail(error, status) : status;
 }

@@ -11,19 +11,13 @@
 #include "output/to_json.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The caller fills in when it started. */
-static int print_document(const struct options *options, const struct run_result *result, struct document *document,
-                          FILE *out)
+static int print_document(const struct run_result *result, struct document *document, FILE *out)
 {
     struct json j;
 
-    document->command = command_name(options->command);
-    document->profile = options->profile == PROFILE_FULL ? "full" : "quick";
-    document->seed = options->seed;
     document->sections = result->sections;
     document->section_count = result->section_count;
     document->exit_status = result->exit_status;
@@ -46,15 +40,15 @@ static FILE *progress_stream(const struct options *options)
     return wanted ? stderr : NULL;
 }
 
-static int measure_in(const struct options *options, struct environment *environment, FILE *out,
-                      char error[OPTIONS_ERROR_BYTES])
+int measure_print(const struct options *options, struct environment *environment, FILE *out,
+                  char error[OPTIONS_ERROR_BYTES])
 {
-    struct document document = {.environment = environment, .start_ns = clock_now_ns()};
+    struct document document = document_start(command_name(options->command), options->seed, environment);
     struct run_result result;
 
-    (void)clock_gettime(CLOCK_REALTIME, &document.started_at);
-    if (environment_read(environment, "") != 0) {
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "/proc and /sys cannot be read");
+    document.profile = options->profile == PROFILE_FULL ? "full" : "quick";
+    if (signals_install() != 0 || environment_read(environment, "") != 0) {
+        (void)snprintf(error, OPTIONS_ERROR_BYTES, "/proc and /sys cannot be read, or signals cannot be handled");
         return EXIT_FAILED;
     }
     if (options_check(options, environment, error) != OPTIONS_OK)
@@ -63,30 +57,12 @@ static int measure_in(const struct options *options, struct environment *environ
 
     if (status != 0) {
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left for the result");
-        status = EXIT_FAILED;
     } else {
-        status =
-            options->json ? print_document(options, &result, &document, out) : print_report(environment, &result, out);
+        status = options->json ? print_document(&result, &document, out) : print_report(environment, &result, out);
         if (status != 0)
             (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));
-        status = status != 0 ? EXIT_FAILED : result.exit_status;
     }
+    status = status != 0 ? EXIT_FAILED : result.exit_status;
     run_result_free(&result);
-    return status;
-}
-
-int measure_print(const struct options *options, FILE *out, char error[OPTIONS_ERROR_BYTES])
-{
-    struct environment *environment = calloc(1, sizeof(*environment));
-
-    if (environment == NULL || signals_install() != 0) {
-        free(environment);
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left");
-        return EXIT_FAILED;
-    }
-    int status = measure_in(options, environment, out, error);
-
-    environment_free(environment);
-    free(environment);
     return status;
 }

@@ -63,14 +63,11 @@ static bool read_member(const struct option_spec *spec, struct options *options,
     return is_first;
 }
 
-static bool is_size(const struct option_spec *spec, const char *text, uint64_t *bytes)
-{
-    return parse_size(text, bytes) && *bytes >= spec->least && *bytes <= spec->most;
-}
-
 static bool read_size(const struct option_spec *spec, struct options *options, const char *text)
 {
-    return is_size(spec, text, member_of(spec, options));
+    uint64_t *bytes = member_of(spec, options);
+
+    return parse_size(text, bytes) && *bytes >= spec->least && *bytes <= spec->most;
 }
 
 static bool read_time_limit(const struct option_spec *spec, struct options *options, const char *value)
@@ -113,16 +110,29 @@ static bool read_root(const struct option_spec *spec, struct options *options, c
 
 /* --- items of lists --------------------------------------------------------------------------------------------- */
 
-/* Appends the number; false when it is in the list already or there is no room. */
-static bool add_number(uint64_t list[OPTIONS_MAX_LIST], size_t *count, uint64_t number)
+/* A number that the option allows, once; false when it is in the list already or there is no room. */
+static bool add_number(const struct option_spec *spec, struct options *options, uint64_t number)
 {
-    for (size_t i = 0; i < *count; i++)
-        if (list[i] == number)
-            return false;
-    if (*count == OPTIONS_MAX_LIST)
+    struct number_list *list = member_of(spec, options);
+
+    if (number < spec->least || number > spec->most || number_list_has(list, number) || list->count == NUMBER_LIST_MAX)
         return false;
-    list[(*count)++] = number;
+    list->items[list->count++] = number;
     return true;
+}
+
+static bool read_count(const struct option_spec *spec, struct options *options, const char *item)
+{
+    uint64_t count = 0;
+
+    return parse_u64(item, &count) && add_number(spec, options, count);
+}
+
+static bool read_width(const struct option_spec *spec, struct options *options, const char *item)
+{
+    uint64_t bytes = 0;
+
+    return parse_size(item, &bytes) && bytes % 8 == 0 && add_number(spec, options, bytes);
 }
 
 static bool read_page_size(const struct option_spec *spec, struct options *options, const char *item)
@@ -135,38 +145,20 @@ static bool read_page_size(const struct option_spec *spec, struct options *optio
         options->thp = true;
         return is_first;
     }
-    return is_size(spec, item, &bytes) && (bytes & (bytes - 1)) == 0 &&
-           add_number(options->page_sizes, &options->page_size_count, bytes);
-}
-
-static bool read_row_width(const struct option_spec *spec, struct options *options, const char *item)
-{
-    uint64_t bytes = 0;
-
-    return is_size(spec, item, &bytes) && bytes % 8 == 0 &&
-           add_number(options->rows.row_bytes, &options->rows.row_bytes_count, bytes);
-}
-
-static bool read_worker_count(const struct option_spec *spec, struct options *options, const char *item)
-{
-    uint64_t workers = 0;
-
-    return parse_u64(item, &workers) && workers >= spec->least && workers <= spec->most &&
-           add_number(options->rows.workers, &options->rows.workers_count, workers);
+    return parse_size(item, &bytes) && (bytes & (bytes - 1)) == 0 && add_number(spec, options, bytes);
 }
 
 /* Kept rising. */
 static bool read_footprint(const struct option_spec *spec, struct options *options, const char *item)
 {
-    uint64_t *list = options->latency.footprints;
-    size_t *count = &options->latency.footprint_count;
+    struct number_list *list = member_of(spec, options);
     uint64_t bytes = 0;
 
-    if (!is_size(spec, item, &bytes) || bytes % MIN_FOOTPRINT_BYTES != 0 || !add_number(list, count, bytes))
+    if (!parse_size(item, &bytes) || bytes % MIN_FOOTPRINT_BYTES != 0 || !add_number(spec, options, bytes))
         return false;
-    for (size_t at = *count - 1; at > 0 && list[at - 1] > bytes; at--) {
-        list[at] = list[at - 1];
-        list[at - 1] = bytes;
+    for (size_t at = list->count - 1; at > 0 && list->items[at - 1] > bytes; at--) {
+        list->items[at] = list->items[at - 1];
+        list->items[at - 1] = bytes;
     }
     return true;
 }
@@ -184,7 +176,7 @@ static const char *const PROGRESS[] = {
 #define BETWEEN(low, high) .least = (low), .most = (high)
 #define SIZE(of, low, high) .read = read_size, MEMBER(of), BETWEEN(low, high)
 #define WHOLE(reader) .read = (reader)
-#define EACH(reader) .read = (reader), .is_list = true
+#define EACH(reader, of) .read = (reader), .is_list = true, MEMBER(of)
 
 const struct option_spec option_specs[] = {
     {"--json", NULL, FOR_ALL, NULL, "print the JSON document (the default when standard output is no terminal)",
@@ -194,7 +186,7 @@ const struct option_spec option_specs[] = {
      CHOICE(profile, PROFILES, 2)},
     {"--page-sizes", "LIST", FOR_MEASURING,
      "powers of two from 4K to 16G, and thp, separated by commas, at most 16, none twice",
-     "page sizes to measure (default: all that the machine has)", EACH(read_page_size),
+     "page sizes to measure (default: all that the machine has)", EACH(read_page_size, page_sizes),
      BETWEEN(MIN_PAGE_BYTES, MAX_PAGE_BYTES)},
     {"--max-memory", "SIZE", FOR_MEASURING, "1M to 64T, a whole number of bytes, K, M, G or T",
      "most memory to use (default: 25 % of MemAvailable, less in a cgroup)",
@@ -213,9 +205,10 @@ const struct option_spec option_specs[] = {
     {"--progress", "WHEN", FOR_MEASURING, "auto, always or never",
      "progress lines on standard error (default: auto, when it is a terminal)", CHOICE(progress, PROGRESS, 3)},
     {"--row-bytes", "LIST", FOR_ROWS, "multiples of 8 from 16 to 1M, separated by commas, at most 16, none twice",
-     "row widths (default: 128,8K,16K)", EACH(read_row_width), BETWEEN(MIN_ROW_BYTES, MAX_ROW_BYTES)},
+     "row widths (default: 128,8K,16K)", EACH(read_width, rows.row_bytes), BETWEEN(MIN_ROW_BYTES, MAX_ROW_BYTES)},
     {"--workers", "LIST", FOR_ROWS, "1 to 1024, separated by commas, at most 16, none twice",
-     "numbers of concurrent workers (default: those of the profile)", EACH(read_worker_count), BETWEEN(1, MAX_WORKERS)},
+     "numbers of concurrent workers (default: those of the profile)", EACH(read_count, rows.workers),
+     BETWEEN(1, MAX_WORKERS)},
     {"--mode", "LIST", FOR_ROWS, "threads, processes, none twice", "kinds of workers (default: both)",
      SET(rows.modes, ROW_MODE_NAMES, ROW_MODE_COUNT)},
     {"--keys", "LIST", FOR_ROWS, "uniform, zipf, none twice", "distributions of the keys (default: both)",
@@ -226,7 +219,7 @@ const struct option_spec option_specs[] = {
      "bytes of the shared segment (default: as large as allowed)",
      SIZE(rows.segment_bytes, MIN_MEMORY_BYTES, MAX_MEMORY_BYTES)},
     {"--footprints", "LIST", FOR_LATENCY, "multiples of 64K up to 64T, separated by commas, at most 16, none twice",
-     "footprints of the curves (default: those of the profile)", EACH(read_footprint),
+     "footprints of the curves (default: those of the profile)", EACH(read_footprint, latency.footprints),
      BETWEEN(MIN_FOOTPRINT_BYTES, MAX_MEMORY_BYTES)},
     {"--curves", "LIST", FOR_LATENCY, "line_per_page, random_64b, packed, pressure, none twice",
      "what is measured (default: all)", SET(latency.curves, LATENCY_CURVE_NAMES, LATENCY_CURVE_COUNT)},

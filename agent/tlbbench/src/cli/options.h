@@ -26,24 +26,19 @@ enum command_id {
 enum option_profile { PROFILE_QUICK, PROFILE_FULL };
 enum option_progress { PROGRESS_AUTO, PROGRESS_ALWAYS, PROGRESS_NEVER };
 
-enum {
-    OPTIONS_MAX_LIST = 16,
-    OPTIONS_ERROR_BYTES = 320,
-};
+enum { OPTIONS_ERROR_BYTES = 320 };
 
 struct options {
     enum command_id command;
     bool json, text; /* what to print; neither: by where standard output goes */
     enum option_profile profile;
     enum option_progress progress;
-    /* Page sizes to measure, base pages among them. page_size_count 0 and !thp_only = every size and THP. */
-    uint64_t page_sizes[OPTIONS_MAX_LIST];
-    size_t page_size_count;
-    bool thp;                  /* "thp" was listed */
-    uint64_t max_memory_bytes; /* 0 = the default rule */
-    double time_limit_seconds; /* 0 = the profile's budget */
-    struct cpu_list cpus;      /* empty = the affinity mask inherited */
-    int numa_node;             /* -1 = any */
+    struct number_list page_sizes; /* to measure, base pages among them; none and no thp = every size and THP */
+    bool thp;                      /* "thp" was listed */
+    uint64_t max_memory_bytes;     /* 0 = the default rule */
+    double time_limit_seconds;     /* 0 = the profile's budget */
+    struct cpu_list cpus;          /* empty = the affinity mask inherited */
+    int numa_node;                 /* -1 = any */
     uint64_t seed;
     bool reserve;
     bool keep_priority;

@@ -177,8 +177,7 @@ static int64_t pages_wanted(const struct session *session, const struct options 
     bool large =
         options->command == COMMAND_RUN || options->command == COMMAND_LATENCY || options->command == COMMAND_ROWS;
     size_t backings = session->environment->pool_count + 2;
-    uint64_t largest =
-        options->latency.footprint_count > 0 ? options->latency.footprints[options->latency.footprint_count - 1] : 0;
+    uint64_t largest = number_list_largest(&options->latency.footprints);
     uint64_t profile = options->profile == PROFILE_FULL ? RESERVE_FULL_BYTES : RESERVE_QUICK_BYTES;
     uint64_t most = largest > profile ? largest : profile;
     uint64_t bytes = session->memory_bytes / backings;

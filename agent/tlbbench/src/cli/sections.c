@@ -28,7 +28,7 @@ static bool is_missing(const struct asked *asked, enum status status, uint64_t p
     case STATUS_THP_NOT_GRANTED: /* the kernel's settings, where nobody requested THP by name */
         return asked->options->thp;
     case STATUS_NO_FREE_HUGEPAGES:
-        return asked->options->reserve || asked->options->page_size_count > 0 || (pool != NULL && pool->nr > 0);
+        return asked->options->reserve || asked->options->page_sizes.count > 0 || (pool != NULL && pool->nr > 0);
     default:
         return true;
     }

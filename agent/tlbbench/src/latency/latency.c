@@ -59,7 +59,7 @@ static double seconds_since(uint64_t start_ns)
  * a backing gets smaller footprints, instead of leaving no time for any. */
 static double touch_seconds(const struct latency_run *run, const struct latency_series *series)
 {
-    if (run->request->footprint_count > 0)
+    if (run->request->footprints.count > 0)
         return ASKED_MAP_SHARE * run->budget_seconds;
     return isnan(series->granted_fraction)
                ? run->budget_seconds /
@@ -372,7 +372,7 @@ int latency_measure(const struct session *session, const struct latency_request 
     run.budget_seconds = deadline_remaining_seconds(session->deadline);
     run.plan.warm_seconds = WARM_SHARE * run.budget_seconds / run.plan.rounds / slow_points(&run) /
                             (double)latency_live_series(run.series, run.series_count);
-    run.shared_bytes = latency_shared_footprint(session, &run.plan, run.series, run.series_count);
+    run.shared_bytes = latency_shared_footprint(session, request, &run.plan, run.series, run.series_count);
     if (measure_rounds(&run, &result->verdict) == 0)
         session_report_progress(session, 1.0);
     int status = latency_collect(&run.plan, run.series, run.series_count, result);

@@ -34,13 +34,12 @@ uint64_t latency_round_up(uint64_t bytes, uint64_t page_bytes)
 static void list_footprints(const struct session *session, const struct latency_request *request,
                             struct latency_plan *plan)
 {
-    plan->are_asked = true;
-    for (size_t index = 0; index < request->footprint_count; index++) {
-        if (request->footprints[index] > session->memory_bytes) {
-            plan->left_out_bytes = request->footprints[index];
+    for (size_t index = 0; index < request->footprints.count; index++) {
+        if (request->footprints.items[index] > session->memory_bytes) {
+            plan->left_out_bytes = request->footprints.items[index];
             break;
         }
-        plan->footprints[plan->footprint_count++] = request->footprints[index];
+        plan->footprints[plan->footprint_count++] = request->footprints.items[index];
     }
     for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++) {
         plan->layout_max_bytes[layout] = UINT64_MAX;
@@ -61,7 +60,7 @@ void latency_make_plan(const struct session *session, const struct latency_reque
         .batches = 3,
         .batch_seconds = full ? 2e-3 : 1.2e-3,
     };
-    if (request->footprint_count > 0)
+    if (request->footprints.count > 0)
         list_footprints(session, request, plan);
     else
         for (uint64_t bytes = FOOTPRINT_MIN_BYTES; bytes <= largest && bytes <= session->memory_bytes; bytes *= 2)
@@ -142,14 +141,15 @@ size_t latency_live_series(const struct latency_series *series, size_t series_co
     return live;
 }
 
-uint64_t latency_shared_footprint(const struct session *session, const struct latency_plan *plan,
-                                  const struct latency_series *series, size_t series_count)
+uint64_t latency_shared_footprint(const struct session *session, const struct latency_request *request,
+                                  const struct latency_plan *plan, const struct latency_series *series,
+                                  size_t series_count)
 {
     uint64_t largest = plan->footprints[plan->footprint_count - 1];
     double per_byte = touch_seconds_per_byte(session, &series[0].backing) *
                       (double)(latency_live_series(series, series_count) * plan->rounds);
     double allowed = MAP_SHARE * deadline_remaining_seconds(session->deadline);
-    uint64_t most = plan->are_asked ? largest : GIB;
+    uint64_t most = request->footprints.count > 0 ? largest : GIB;
     uint64_t bytes = FOOTPRINT_MIN_BYTES;
 
     while (bytes < most && all_bytes(series, series_count, 2 * bytes) <= session->memory_bytes &&

@@ -2,6 +2,7 @@
 /* Nanoseconds per dependent access over the footprint, for every page size, measured in pairs so that drift cancels. */
 #pragma once
 
+#include "base/parse.h"
 #include "base/verdict.h"
 #include "engine/curve.h"
 #include "engine/session.h"
@@ -30,13 +31,10 @@ struct paired_delta {
     unsigned pairs;
 };
 
-enum { LATENCY_FOOTPRINTS_MAX = 16 };
-
 /* What to measure. */
 struct latency_request {
-    uint64_t footprints[LATENCY_FOOTPRINTS_MAX]; /* rising, each once */
-    size_t footprint_count;                      /* 0 = those of the profile */
-    unsigned curves;                             /* SET_BIT(enum latency_curve) */
+    struct number_list footprints; /* rising; none = those of the profile */
+    unsigned curves;               /* SET_BIT(enum latency_curve) */
 };
 
 struct latency_result {

@@ -38,7 +38,6 @@ struct latency_plan {
     unsigned rounds;
     unsigned batches;
     double batch_seconds;
-    bool are_asked;          /* the footprints were given by the caller */
     uint64_t left_out_bytes; /* smallest footprint that was requested and is more than the memory allowed; 0 = none */
 };
 
@@ -54,8 +53,9 @@ void latency_size_series(const struct session *session, const struct latency_pla
 size_t latency_live_series(const struct latency_series *series, size_t series_count);
 
 /* Largest footprint that all backings can have at the same time, and that leaves most of the time for measuring. */
-uint64_t latency_shared_footprint(const struct session *session, const struct latency_plan *plan,
-                                  const struct latency_series *series, size_t series_count);
+uint64_t latency_shared_footprint(const struct session *session, const struct latency_request *request,
+                                  const struct latency_plan *plan, const struct latency_series *series,
+                                  size_t series_count);
 
 /* Walks a new cycle of `nodes` until it is steady, then times `batches` batches of it. */
 void latency_measure_cell(struct latency_cell *cell, const struct latency_plan *plan, unsigned batches, void *start,

@@ -38,6 +38,15 @@ static void cpuid_to_json(const struct environment *environment, struct json *j)
     json_end_object(j);
 }
 
+struct document document_start(const char *command, uint64_t seed, const struct environment *environment)
+{
+    struct document document = {
+        .command = command, .seed = seed, .environment = environment, .start_ns = clock_now_ns()};
+
+    (void)clock_gettime(CLOCK_REALTIME, &document.started_at);
+    return document;
+}
+
 void document_begin(const struct document *d, FILE *out, struct json *j)
 {
     char started[32] = "";

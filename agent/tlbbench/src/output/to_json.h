@@ -44,6 +44,9 @@ struct document {
     int exit_status;
 };
 
+/* What a command starts with: when, and for which environment; the rest is empty. */
+struct document document_start(const char *command, uint64_t seed, const struct environment *environment);
+
 /* Begins the document on `out` with all members but the sections' results, which the caller adds. */
 void document_begin(const struct document *document, FILE *out, struct json *j);
 

@@ -16,13 +16,15 @@
 
 /* --- plan.c: which rows are read how, from the request and the profile --- */
 
+enum { ROWS_COMBINATIONS = ROW_MODE_COUNT * ROW_KEYS_COUNT * ROW_READ_COUNT }; /* of a width and number of workers */
+
 struct rows_specs {
-    struct rows_spec *items; /* free() them */
+    struct rows_spec items[NUMBER_LIST_MAX * NUMBER_LIST_MAX * ROWS_COMBINATIONS];
     size_t count;
 };
 
-/* Lists what every page size is measured with. Returns 0, or -1 when there is no memory. */
-int rows_plan(const struct rows_request *request, bool full, struct rows_specs *specs);
+/* Lists what every page size is measured with. */
+void rows_plan(const struct rows_request *request, bool full, struct rows_specs *specs);
 
 /* --- segment.c: the shared segment of one backing --- */
 

@@ -3,18 +3,14 @@
 
 #include "base/parse.h"
 
-#include <stdlib.h>
-
-enum { SPECS_MAX = 4096 };
-
-static const uint64_t DEFAULT_ROW_BYTES[] = {128, 8192, 16384};
-static const uint64_t FULL_WORKERS[] = {1, 2, 4, 8, 16, 32, 64, 128};
-static const uint64_t QUICK_WORKERS[] = {1, 8, 64};
+static const struct number_list DEFAULT_ROW_BYTES = {{128, 8192, 16384}, 3};
+static const struct number_list FULL_WORKERS = {{1, 2, 4, 8, 16, 32, 64, 128}, 8};
+static const struct number_list QUICK_WORKERS = {{1, 8, 64}, 3};
 
 static void add_spec(const struct rows_request *request, struct rows_spec spec, struct rows_specs *specs)
 {
-    if (specs->count < SPECS_MAX && (request->modes & SET_BIT(spec.mode)) != 0 &&
-        (request->keys & SET_BIT(spec.keys)) != 0 && (request->reads & SET_BIT(spec.read)) != 0)
+    if ((request->modes & SET_BIT(spec.mode)) != 0 && (request->keys & SET_BIT(spec.keys)) != 0 &&
+        (request->reads & SET_BIT(spec.read)) != 0)
         specs->items[specs->count++] = spec;
 }
 
@@ -24,7 +20,7 @@ static bool is_in_profile(const struct rows_request *request, bool full, const s
 {
     bool is_default = spec->keys == KEYS_UNIFORM && spec->read == READ_INDEX_THEN_ROW;
 
-    if (request->workers_count > 0 || request->row_bytes_count > 0)
+    if (request->workers.count > 0 || request->row_bytes.count > 0)
         return true;
     if (full)
         return is_default || spec->workers == 1 || spec->workers == 16;
@@ -34,25 +30,19 @@ static bool is_in_profile(const struct rows_request *request, bool full, const s
            (spec->read == READ_INDEX_THEN_ROW && spec->row_bytes <= 8192);
 }
 
-int rows_plan(const struct rows_request *request, bool full, struct rows_specs *specs)
+void rows_plan(const struct rows_request *request, bool full, struct rows_specs *specs)
 {
-    const uint64_t *workers = request->workers_count > 0 ? request->workers : full ? FULL_WORKERS : QUICK_WORKERS;
-    size_t worker_steps = request->workers_count > 0 ? request->workers_count
-                          : full                     ? sizeof(FULL_WORKERS) / sizeof(FULL_WORKERS[0])
-                                                     : sizeof(QUICK_WORKERS) / sizeof(QUICK_WORKERS[0]);
-    const uint64_t *widths = request->row_bytes_count > 0 ? request->row_bytes : DEFAULT_ROW_BYTES;
-    size_t width_steps = request->row_bytes_count > 0 ? request->row_bytes_count
-                                                      : sizeof(DEFAULT_ROW_BYTES) / sizeof(DEFAULT_ROW_BYTES[0]);
+    const struct number_list *widths = request->row_bytes.count > 0 ? &request->row_bytes : &DEFAULT_ROW_BYTES;
+    const struct number_list *workers = request->workers.count > 0 ? &request->workers
+                                        : full                     ? &FULL_WORKERS
+                                                                   : &QUICK_WORKERS;
 
     specs->count = 0;
-    specs->items = calloc(SPECS_MAX, sizeof(*specs->items));
-    if (specs->items == NULL)
-        return -1;
-    for (size_t width = 0; width < width_steps; width++) {
-        for (size_t step = 0; step < worker_steps; step++) {
-            for (unsigned combination = 0; combination < 12; combination++) {
-                struct rows_spec spec = {.row_bytes = widths[width],
-                                         .workers = (unsigned)workers[step],
+    for (size_t width = 0; width < widths->count; width++) {
+        for (size_t step = 0; step < workers->count; step++) {
+            for (unsigned combination = 0; combination < ROWS_COMBINATIONS; combination++) {
+                struct rows_spec spec = {.row_bytes = widths->items[width],
+                                         .workers = (unsigned)workers->items[step],
                                          .mode = combination % 2,
                                          .keys = combination / 2 % 2,
                                          .read = combination / 4};
@@ -62,7 +52,6 @@ int rows_plan(const struct rows_request *request, bool full, struct rows_specs *
             }
         }
     }
-    return 0;
 }
 
 const char *const ROW_KEYS_NAMES[] = {[KEYS_UNIFORM] = "uniform", [KEYS_ZIPF] = "zipf"};

@@ -3,6 +3,7 @@
  * processes that each have their own page tables. */
 #pragma once
 
+#include "base/parse.h"
 #include "base/verdict.h"
 #include "engine/session.h"
 #include "memory/backing.h"
@@ -51,21 +52,16 @@ struct break_even {
     char text[REASON_BYTES];
 };
 
-enum {
-    ROWS_LIST_MAX = 16,
-    ROWS_MIN = 64, /* fewer are no table: every read would hit the same cache lines */
-};
+enum { ROWS_MIN = 64 }; /* fewer are no table: every read would hit the same cache lines */
 
 /* What to measure. */
 struct rows_request {
-    uint64_t row_bytes[ROWS_LIST_MAX];
-    size_t row_bytes_count; /* 0 = 128, 8192 and 16384 */
-    uint64_t workers[ROWS_LIST_MAX];
-    size_t workers_count;   /* 0 = those of the profile */
-    unsigned modes;         /* SET_BIT(enum row_mode) */
-    unsigned keys;          /* SET_BIT(enum row_keys) */
-    unsigned reads;         /* SET_BIT(enum row_read) */
-    uint64_t segment_bytes; /* 0 = as large as allowed */
+    struct number_list row_bytes; /* none = 128, 8192 and 16384 */
+    struct number_list workers;   /* none = those of the profile */
+    unsigned modes;               /* SET_BIT(enum row_mode) */
+    unsigned keys;                /* SET_BIT(enum row_keys) */
+    unsigned reads;               /* SET_BIT(enum row_read) */
+    uint64_t segment_bytes;       /* 0 = as large as allowed */
 };
 
 struct rows_result {

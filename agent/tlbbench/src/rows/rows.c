@@ -277,13 +277,10 @@ int rows_measure(const struct session *session, const struct rows_request *reque
     struct rows_run run = {.session = session, .request = request, .result = result};
 
     *result = (struct rows_result){0};
-    if (rows_plan(request, session->full, &run.specs) != 0)
-        return -1;
+    rows_plan(request, session->full, &run.specs);
     result->measurements = calloc(run.specs.count + 1, session->backing_count * sizeof(*result->measurements));
-    if (result->measurements == NULL) {
-        free(run.specs.items);
+    if (result->measurements == NULL)
         return -1;
-    }
     if (open_segments(&run, &result->verdict) == 0 && measure_specs(&run, &result->verdict) == 0) {
         result->verdict.status = STATUS_OK;
         session_report_progress(session, 1.0);
@@ -292,7 +289,6 @@ int rows_measure(const struct session *session, const struct rows_request *reque
 
     for (size_t index = 0; index < run.segment_count; index++)
         rows_segment_close(&run.segments[index]);
-    free(run.specs.items);
     return status;
 }
 
