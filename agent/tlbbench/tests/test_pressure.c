@@ -277,6 +277,7 @@ static void the_status_says_what_is_missing(struct harness *h)
     CHECK_I64(pressure_collect(&plan, series, 1, &result), 0);
     CHECK_I64(result.verdict.status, STATUS_NO_FREE_HUGEPAGES);
     CHECK_TEXT(result.verdict.reason, "empty");
+    pressure_result_free(&result);
     free(series);
 }
 

@@ -10,7 +10,6 @@
 #include "memory/backing.h"
 #include "output/report.h"
 #include "output/run_result.h"
-#include "pressure/result.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -159,49 +158,6 @@ static void what_the_tlb_holds_in_base_pages_says_nothing(struct harness *h)
     free(e);
 }
 
-static void pressure_is_told_beside_the_chase(struct harness *h)
-{
-    struct pressure_point points[] = {
-        {.backing = {.name = "2M"},
-         .footprint_bytes = P1G,
-         .lines_between = 64,
-         .delta_ns = -90,
-         .ci95_low_ns = -95,
-         .ci95_high_ns = -85},
-        {.backing = {.name = "2M"},
-         .footprint_bytes = P1G / 2,
-         .lines_between = 1024,
-         .delta_ns = -150,
-         .ci95_low_ns = -160,
-         .ci95_high_ns = -140},
-        {.backing = {.name = "2M"},
-         .footprint_bytes = P1G,
-         .lines_between = 1024,
-         .delta_ns = -180,
-         .ci95_low_ns = -190,
-         .ci95_high_ns = -170},
-        {.backing = {.name = "2M"}, .footprint_bytes = P1G, .lines_between = 2048, .wait_ns = 9, .delta_ns = -1},
-        {.backing = {.name = "1G"}, .footprint_bytes = 2 * P1G, .lines_between = 1024, .delta_ns = -1},
-    };
-    struct paired_delta deltas[] = {delta("2M", P1G, -9, -6, -3)};
-    struct latency_result latency = {.deltas = deltas, .delta_count = 1};
-    struct pressure_result pressure = {.points = points, .point_count = 5};
-    struct geometry_result geometry = {0};
-    struct run_result run = {.geometry = &geometry, .latency = &latency, .pressure = &pressure};
-    struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
-    struct effective_page g = effective_page("2M", BACKING_HUGETLB, P2M, P4K, STATUS_FRACTURED);
-    char text[VERDICT_TEXT_BYTES];
-
-    CHECK_TEXT(
-        verdict_sentence(e, &run, &g, text), FRACTURED_2M
-        "faster than base pages (-6 ns per access at 1 GiB, 95 % interval -9 to -3); -180 ns at 1 GiB where 1024 "
-        "other cache lines are read between "
-        "two accesses");
-    points[2].ci95_high_ns = 10; /* no difference shown */
-    CHECK(strstr(verdict_sentence(e, &run, &g, text), "other cache lines") == NULL);
-    free(e);
-}
-
 static void larger_pieces_still_reach(struct harness *h)
 {
     struct environment *e = machine(HYPERVISOR_PRESENT, P4K);
@@ -344,7 +300,6 @@ static const struct harness_case cases[] = {
     {"fractured pages are told by their effect", fractured_pages_are_told_by_their_effect},
     {"noise at the largest footprint is said", noise_at_the_largest_footprint_is_said},
     {"what the TLB holds in base pages says nothing", what_the_tlb_holds_in_base_pages_says_nothing},
-    {"pressure is told beside the chase", pressure_is_told_beside_the_chase},
     {"larger pieces still reach", larger_pieces_still_reach},
     {"base pages may be fractured too", base_pages_may_be_fractured_too},
     {"whole pages tell their reach", whole_pages_tell_their_reach},

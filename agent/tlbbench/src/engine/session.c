@@ -27,6 +27,18 @@ void session_report_progress(const struct session *session, double fraction)
         session->progress(session->progress_context, fraction);
 }
 
+uint64_t session_pool_bytes(const struct session *session, const struct backing *backing, struct verdict *verdict)
+{
+    if (backing->kind != BACKING_HUGETLB)
+        return UINT64_MAX;
+    int64_t free_pages = backing_free_pages(backing->page_bytes, session->numa_node);
+
+    if (free_pages > 0)
+        return (uint64_t)free_pages * backing->page_bytes;
+    verdict_set(verdict, STATUS_NO_FREE_HUGEPAGES, "the pool of %s pages has no free page", backing->name);
+    return 0;
+}
+
 bool session_allows(const struct session *session, const struct backing *backing, uint64_t mapped_bytes, uint64_t bytes,
                     struct verdict *verdict)
 {

@@ -40,6 +40,9 @@ bool session_must_stop(const struct session *session, struct verdict *verdict);
 
 void session_report_progress(const struct session *session, double fraction);
 
+/* Bytes that the pool of the backing has free, with the reason where there are none; UINT64_MAX = it needs no pool. */
+uint64_t session_pool_bytes(const struct session *session, const struct backing *backing, struct verdict *verdict);
+
 /* True when `bytes` more of a backing may be mapped beside the `mapped_bytes` that are; else `verdict` says why not. */
 bool session_allows(const struct session *session, const struct backing *backing, uint64_t mapped_bytes, uint64_t bytes,
                     struct verdict *verdict);

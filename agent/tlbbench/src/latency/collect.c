@@ -104,52 +104,46 @@ bool latency_is_narrow(const struct latency_plan *plan, const struct latency_ser
     return true;
 }
 
-static int add_delta(const struct latency_plan *plan, const struct latency_series *base,
-                     const struct latency_series *series, enum latency_curve layout, size_t point,
-                     struct latency_result *result)
+static void add_delta(const struct latency_plan *plan, const struct latency_series *base,
+                      const struct latency_series *series, enum latency_curve layout, size_t point,
+                      struct latency_result *result)
 {
     double differences[LATENCY_ROUNDS_MAX];
     size_t count = pair_rounds(plan, &series->cells[layout][point], &base->cells[layout][point], differences);
 
     /* Base pages where THP was requested: the difference would be reported under the wrong name. */
     if (count < PAIRS_MIN || series->verdict.status == STATUS_THP_NOT_GRANTED)
-        return 0;
+        return;
     struct mean_interval interval = statistics_mean_interval(differences, count);
-    struct paired_delta *grown = realloc(result->deltas, (result->delta_count + 1) * sizeof(*grown));
+    struct paired_delta *delta = &result->deltas[result->delta_count++];
 
-    if (grown == NULL)
-        return -1;
-    result->deltas = grown;
-    grown[result->delta_count] = (struct paired_delta){.layout = LATENCY_CURVE_NAMES[layout],
-                                                       .x = plan->footprints[point],
-                                                       .delta_ns = interval.mean,
-                                                       .ci95_low_ns = interval.low,
-                                                       .ci95_high_ns = interval.high,
-                                                       .pairs = (unsigned)count};
-    memcpy(grown[result->delta_count].backing, series->backing.name, sizeof(grown->backing));
-    result->delta_count++;
-    return 0;
+    *delta = (struct paired_delta){.layout = LATENCY_CURVE_NAMES[layout],
+                                   .x = plan->footprints[point],
+                                   .delta_ns = interval.mean,
+                                   .ci95_low_ns = interval.low,
+                                   .ci95_high_ns = interval.high,
+                                   .pairs = (unsigned)count};
+    memcpy(delta->backing, series->backing.name, sizeof(delta->backing));
 }
 
 int latency_collect(const struct latency_plan *plan, struct latency_series *series, size_t series_count,
                     struct latency_result *result)
 {
-    int status = 0;
-
-    for (size_t index = 0; index < series_count; index++) {
-        for (unsigned layout = 0; layout < LAYOUT_COUNT && status == 0; layout++)
-            for (size_t point = 0; index > 0 && point < plan->footprint_count && status == 0; point++)
-                status = add_delta(plan, &series[0], &series[index], layout, point, result);
+    result->deltas = calloc(series_count * LAYOUT_COUNT, plan->footprint_count * sizeof(*result->deltas));
+    if (result->deltas == NULL)
+        return -1;
+    for (size_t index = 1; index < series_count; index++) {
+        for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++)
+            for (size_t point = 0; point < plan->footprint_count; point++)
+                add_delta(plan, &series[0], &series[index], layout, point, result);
     }
     /* Summarising sorts the samples, so the curves come last. */
     for (size_t index = 0; index < series_count; index++) {
-        for (unsigned layout = 0; layout < LAYOUT_COUNT && status == 0; layout++) {
-            if (plan->layout_max_bytes[layout] == 0)
-                continue;
-            status = add_curve(plan, &series[index], layout, result);
-        }
+        for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++)
+            if (plan->layout_max_bytes[layout] > 0 && add_curve(plan, &series[index], layout, result) != 0)
+                return -1;
     }
-    return status;
+    return 0;
 }
 
 const char *const LATENCY_CURVE_NAMES[LATENCY_CURVE_COUNT] = {[LAYOUT_LINE_PER_PAGE] = "line_per_page",

@@ -74,7 +74,6 @@ void latency_size_series(const struct session *session, const struct latency_pla
 {
     uint64_t largest = plan->footprints[plan->footprint_count - 1];
     const struct backing *backing = &series->backing;
-    int64_t free_pages = backing_free_pages(backing->page_bytes, session->numa_node);
 
     series->bytes = largest;
     series->granted_fraction = NAN;
@@ -84,20 +83,17 @@ void latency_size_series(const struct session *session, const struct latency_pla
             for (unsigned round = 0; round < LATENCY_ROUNDS_MAX; round++)
                 series->cells[layout][point].round_ns[round] = NAN;
     }
-    if (backing->kind != BACKING_HUGETLB)
-        return;
-    if (free_pages <= 0) {
+    uint64_t pool_bytes = session_pool_bytes(session, backing, &series->verdict);
+
+    if (pool_bytes == 0 || (backing->kind == BACKING_HUGETLB &&
+                            !session_allows(session, backing, 0, backing->page_bytes, &series->verdict))) {
         series->bytes = 0;
-        verdict_set(&series->verdict, STATUS_NO_FREE_HUGEPAGES, "the pool of %s pages has no free page", backing->name);
-    } else if (backing->page_bytes > session->memory_bytes) {
-        series->bytes = 0;
-        verdict_set(&series->verdict, STATUS_MEMORY_LIMIT, "one %s page exceeds the memory budget of %llu MiB",
-                    backing->name, (unsigned long long)(session->memory_bytes / MIB));
-    } else if ((uint64_t)free_pages * backing->page_bytes < largest) {
-        series->bytes = (uint64_t)free_pages * backing->page_bytes;
+    } else if (pool_bytes < largest) {
+        series->bytes = pool_bytes;
         (void)snprintf(series->verdict.reason, sizeof(series->verdict.reason),
-                       "the pool has %lld free %s: larger footprints were left out", (long long)free_pages,
-                       free_pages == 1 ? "page" : "pages");
+                       "the pool has %llu free %s: larger footprints were left out",
+                       (unsigned long long)(pool_bytes / backing->page_bytes),
+                       pool_bytes == backing->page_bytes ? "page" : "pages");
     }
 }
 

@@ -36,11 +36,11 @@ void report_plot(FILE *out, const struct curve *const *curves, size_t count);
 
 /* --- what report_run() is made of, each part in the file of its name ---------------------------------------------- */
 
-/* report_pressure.c: one row for a page size and footprint, the saving by lines between. Nothing when nothing was
+/* report_tables.c: one row for a page size and footprint, the saving by lines between. Nothing when nothing was
  * measured. */
 void report_pressure(FILE *out, const struct pressure_result *pressure);
 
-/* report_rows.c: one line for each kind of work, one column for each backing. */
+/* One line for each kind of work, one column for each backing. */
 void report_rows(FILE *out, const struct rows_result *rows);
 
 /* report_verdict.c: what the numbers mean, one sentence for each page size. */

@@ -7,7 +7,6 @@
 #include "memory/backing.h"
 #include "output/report.h"
 #include "output/report_text.h"
-#include "pressure/result.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -178,37 +177,6 @@ static void append_whole(char text[VERDICT_TEXT_BYTES], const struct geometry_re
         text_append(text, VERDICT_TEXT_BYTES, "how far the TLB reaches is not known");
 }
 
-/* The point nearest to a program that reads much else: most lines between, then the largest footprint. */
-static const struct pressure_point *most_pressure(const struct pressure_result *pressure, const char *backing)
-{
-    const struct pressure_point *found = NULL;
-
-    for (size_t i = 0; i < pressure->point_count; i++) {
-        const struct pressure_point *p = &pressure->points[i];
-
-        if (strcmp(p->backing.name, backing) != 0 || p->wait_ns != 0 || p->lines_between == 0 || !isfinite(p->delta_ns))
-            continue;
-        if (found == NULL || p->lines_between > found->lines_between ||
-            (p->lines_between == found->lines_between && p->footprint_bytes > found->footprint_bytes))
-            found = p;
-    }
-    return found;
-}
-
-/* A chase reads nothing else and understates what a walk costs a program that does. */
-static void append_pressure(char text[VERDICT_TEXT_BYTES], const struct pressure_result *pressure, const char *backing)
-{
-    const struct pressure_point *p = pressure != NULL ? most_pressure(pressure, backing) : NULL;
-    char size[SIZE_TEXT_BYTES];
-    char value[REPORT_NUMBER_BYTES];
-
-    if (p == NULL || (p->ci95_low_ns <= 0 && p->ci95_high_ns >= 0))
-        return;
-    text_append(text, VERDICT_TEXT_BYTES, "; %s ns at %s where %u other cache lines are read between two accesses",
-                report_signed(p->delta_ns, report_decimals((p->ci95_high_ns - p->ci95_low_ns) / 2), value),
-                size_text((int64_t)p->footprint_bytes, size), p->lines_between);
-}
-
 char *verdict_sentence(const struct environment *environment, const struct run_result *run,
                        const struct effective_page *effective_page, char text[VERDICT_TEXT_BYTES])
 {
@@ -235,7 +203,6 @@ char *verdict_sentence(const struct environment *environment, const struct run_r
     }
     if (effective_page->backing.kind != BACKING_BASE && (is_fractured || found.delta != NULL))
         append_effect(text, &found);
-    append_pressure(text, run->pressure, effective_page->backing.name);
     return text;
 }
 

@@ -14,12 +14,6 @@
 #include "rows/result.h"
 #include "scatter/scatter.h"
 
-void verdict_to_json(const struct verdict *verdict, struct json *j)
-{
-    json_string(j, "status", STATUS_TEXTS[verdict->status].name);
-    json_text_or_null(j, "reason", verdict->reason);
-}
-
 static void backing_to_json(struct json *j, const struct backing *backing)
 {
     json_string(j, "backing", backing->name);

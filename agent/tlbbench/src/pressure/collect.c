@@ -8,39 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int add_point(const struct pressure_series *series, size_t footprint, size_t depth,
-                     struct pressure_result *result)
+/* The medians sort the cell, so the pairs' differences are taken before. */
+static void add_point(struct pressure_series *series, size_t footprint, size_t depth, struct pressure_result *result)
 {
-    const struct pressure_cell *cell = &series->cells[footprint][depth];
-    struct pressure_point *grown = realloc(result->points, (result->point_count + 1) * sizeof(*grown));
+    struct pressure_cell *cell = &series->cells[footprint][depth];
     double differences[PRESSURE_PAIRS_MAX];
-    double base[PRESSURE_PAIRS_MAX];
-    double large[PRESSURE_PAIRS_MAX];
-    double period[PRESSURE_PAIRS_MAX];
 
-    if (grown == NULL)
-        return -1;
-    result->points = grown;
-    for (unsigned pair = 0; pair < cell->pairs; pair++) {
-        base[pair] = cell->base_ns[pair];
-        large[pair] = cell->ns[pair];
-        period[pair] = cell->period_ns[pair];
-        differences[pair] = large[pair] - base[pair];
-    }
+    for (unsigned pair = 0; pair < cell->pairs; pair++)
+        differences[pair] = cell->ns[pair] - cell->base_ns[pair];
     struct mean_interval interval = statistics_mean_interval(differences, cell->pairs);
 
-    grown[result->point_count++] = (struct pressure_point){.backing = series->backing,
-                                                           .footprint_bytes = pressure_footprint(footprint),
-                                                           .lines_between = PRESSURE_DEPTH[depth].lines_between,
-                                                           .wait_ns = PRESSURE_DEPTH[depth].wait_ns,
-                                                           .period_ns = statistics_median(period, cell->pairs),
-                                                           .base_ns_p50 = statistics_median(base, cell->pairs),
-                                                           .ns_p50 = statistics_median(large, cell->pairs),
-                                                           .delta_ns = interval.mean,
-                                                           .ci95_low_ns = interval.low,
-                                                           .ci95_high_ns = interval.high,
-                                                           .pairs = cell->pairs};
-    return 0;
+    result->points[result->point_count++] =
+        (struct pressure_point){.backing = series->backing,
+                                .footprint_bytes = pressure_footprint(footprint),
+                                .lines_between = PRESSURE_DEPTH[depth].lines_between,
+                                .wait_ns = PRESSURE_DEPTH[depth].wait_ns,
+                                .period_ns = statistics_median(cell->period_ns, cell->pairs),
+                                .base_ns_p50 = statistics_median(cell->base_ns, cell->pairs),
+                                .ns_p50 = statistics_median(cell->ns, cell->pairs),
+                                .delta_ns = interval.mean,
+                                .ci95_low_ns = interval.low,
+                                .ci95_high_ns = interval.high,
+                                .pairs = cell->pairs};
 }
 
 /* What the points that are missing, or short of pairs, mean for the whole. */
@@ -73,6 +62,9 @@ int pressure_collect(const struct pressure_plan *plan, struct pressure_series *s
 {
     struct shortage shortage = {0};
 
+    result->points = calloc(series_count + 1, PRESSURE_SLOTS * sizeof(*result->points));
+    if (result->points == NULL)
+        return -1;
     for (size_t index = 0; index < series_count; index++) {
         for (size_t footprint = 0; footprint < PRESSURE_FOOTPRINTS; footprint++) {
             for (size_t depth = 0; depth < PRESSURE_DEPTHS; depth++) {
@@ -83,8 +75,8 @@ int pressure_collect(const struct pressure_plan *plan, struct pressure_series *s
                 shortage.points++;
                 shortage.partial += cell->pairs + cell->dropped < PRESSURE_PAIRS_FULL ? 1 : 0;
                 shortage.noisy += cell->pairs < PRESSURE_PAIRS_MIN && cell->dropped > 0 ? 1 : 0;
-                if (cell->pairs >= PRESSURE_PAIRS_MIN && add_point(&series[index], footprint, depth, result) != 0)
-                    return -1;
+                if (cell->pairs >= PRESSURE_PAIRS_MIN)
+                    add_point(&series[index], footprint, depth, result);
             }
         }
     }

@@ -267,21 +267,15 @@ static int measure_mapping(struct pressure_run *run, unsigned mapping, struct ve
 static void size_series(const struct pressure_run *run, struct pressure_series *series)
 {
     const struct session *session = run->session;
-    bool pooled = series->backing.kind == BACKING_HUGETLB;
-    int64_t free_pages = backing_free_pages(series->backing.page_bytes, session->numa_node);
-    uint64_t pool_bytes = !pooled ? UINT64_MAX : free_pages > 0 ? (uint64_t)free_pages * series->backing.page_bytes : 0;
+    uint64_t pool_bytes = session_pool_bytes(session, &series->backing, &series->verdict);
 
     series->bytes =
         pressure_largest_footprint(&run->plan, session->memory_bytes, series->backing.page_bytes, pool_bytes);
-    if (pooled && free_pages <= 0) {
-        verdict_set(&series->verdict, STATUS_NO_FREE_HUGEPAGES, "the pool of %s pages has no free page",
-                    series->backing.name);
-    } else if (series->bytes == 0) {
+    if (series->bytes == 0 && pool_bytes > 0)
         verdict_set(&series->verdict,
                     pool_bytes < pressure_footprint(0) ? STATUS_NO_FREE_HUGEPAGES : STATUS_MEMORY_LIMIT,
                     "%s pages: no footprint of %llu MiB or more fits into the pool and the memory allowed",
                     series->backing.name, (unsigned long long)(pressure_footprint(0) / MIB));
-    }
 }
 
 /* Large pages keep the page tables of the region itself small. The pool's only where it can spare them. */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of rows and of pressure. */
 #include "base/verdict.h"
 #include "output/report.h"
 #include "output/report_text.h"
 #include "output/table.h"
 
+#include <math.h>
 #include <stdbool.h>
 
 /* Base pages first, then transparent ones, then the pools' by size. */
-static struct table_column column_of(const struct backing *backing)
+static struct table_column column_of_pages(const struct backing *backing)
 {
     struct table_column column = {.rank = (uint64_t)backing->kind << 56 | backing->page_bytes};
 
@@ -37,12 +39,12 @@ static void report_speeds(FILE *out, const struct rows_result *rows)
                        m->spec.read == READ_INDEX_THEN_ROW ? "index+row" : ROW_READ_NAMES[m->spec.read],
                        m->spec.workers, m->spec.mode == MODE_THREADS ? "thr" : "proc");
         if (m->verdict.status != STATUS_OK) {
-            table_set(&table, row, column_of(&m->backing), "-");
+            table_set(&table, row, column_of_pages(&m->backing), "-");
             continue;
         }
         double millions = m->rows_per_second / 1e6;
 
-        table_set(&table, row, column_of(&m->backing), "%.*f", decimals_of(millions), millions);
+        table_set(&table, row, column_of_pages(&m->backing), "%.*f", decimals_of(millions), millions);
         if (has_times && m->backing.kind == BACKING_BASE) {
             table_set(&table, row, (struct table_column){UINT64_MAX, "ns p50"}, "%.0f", m->ns_p50);
             table_set(&table, row, (struct table_column){UINT64_MAX, "p99"}, "%.0f", m->ns_p99);
@@ -70,7 +72,8 @@ static void report_tables(FILE *out, const struct rows_result *rows)
         if (m->spec.mode != MODE_PROCESSES || m->verdict.status != STATUS_OK || m->vm_pte_bytes_per_process > INT64_MAX)
             continue;
         (void)snprintf(row, sizeof(row), "%11u", m->spec.workers);
-        table_set(&table, row, column_of(&m->backing), "%s, %s", size_text((int64_t)m->vm_pte_bytes_per_process, each),
+        table_set(&table, row, column_of_pages(&m->backing), "%s, %s",
+                  size_text((int64_t)m->vm_pte_bytes_per_process, each),
                   size_text(m->vm_pte_bytes_total <= INT64_MAX ? (int64_t)m->vm_pte_bytes_total : -1, all));
     }
     if (table.row_count == 0)
@@ -89,4 +92,50 @@ void report_rows(FILE *out, const struct rows_result *rows)
         (void)fputs(i == 0 ? "\nconnections\n" : "", out);
         report_wrapped(out, "  -", 4, "%s.", rows->break_evens[i].text);
     }
+}
+
+/* --- pressure ----------------------------------------------------------------------------------------------------- */
+
+/* What happens between two accesses, "1024" or "16+20us": without a wait first. */
+static struct table_column column_of_distance(const struct pressure_point *p)
+{
+    struct table_column column = {.rank = (uint64_t)p->wait_ns << 32 | p->lines_between};
+
+    if (p->wait_ns > 0)
+        (void)snprintf(column.heading, sizeof(column.heading), "%u+%uus ", p->lines_between, p->wait_ns / 1000);
+    else
+        (void)snprintf(column.heading, sizeof(column.heading), "%u ", p->lines_between);
+    return column;
+}
+
+void report_pressure(FILE *out, const struct pressure_result *pressure)
+{
+    struct table table = {.empty = "? "};
+    char size[SIZE_TEXT_BYTES];
+
+    if (pressure->point_count == 0)
+        return;
+    (void)fputc('\n', out);
+    report_wrapped(
+        out, "", 0,
+        "saving under pressure in ns per access against base pages (positive is faster, * = the 95 %% interval "
+        "leaves out 0), by the cache lines read from %s of %s pages, and the wait (+8us), between two accesses",
+        size_text((int64_t)pressure->region_bytes, size), pressure->region_backing);
+    for (size_t i = 0; i < pressure->point_count; i++) {
+        const struct pressure_point *p = &pressure->points[i];
+        char row[TABLE_TEXT_BYTES];
+        char number[REPORT_NUMBER_BYTES];
+
+        (void)snprintf(row, sizeof(row), "  %-4s %9s", p->backing.name, size_text((int64_t)p->footprint_bytes, size));
+        if (isfinite(p->delta_ns))
+            table_set(&table, row, column_of_distance(p), "%s%s",
+                      report_signed(-p->delta_ns, report_decimals((p->ci95_high_ns - p->ci95_low_ns) / 2), number),
+                      p->ci95_low_ns > 0 || p->ci95_high_ns < 0 ? "*" : " ");
+    }
+    table_print(&table, "  page     lines", out);
+    report_wrapped(
+        out, "", 2,
+        "What a page walk costs a program that reads other data in between: the more it reads and the longer "
+        "it takes, the fewer page-table lines stay in the caches. A database is nearer the right-hand "
+        "columns.");
 }
