@@ -197,7 +197,7 @@ uint64_t __wrap_chase_batch_accesses(struct chase *chase, double batch_seconds)
     return (uint64_t)(batch_seconds * 1e9 / (2 * machine.core->processor.hit_ns)) + CHASE_UNROLL;
 }
 
-/* --- in the place of translations.c, window.c and zero_window.c -----------------------------------------------------
+/* --- in the place of translations.c and window.c -----------------------------------------------------
  */
 
 void __wrap_tlb_flush(void);

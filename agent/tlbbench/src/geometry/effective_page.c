@@ -123,22 +123,21 @@ static uint64_t page_from_knee(struct geometry_work *work, int64_t parts, uint64
     return work->session->base_page_bytes;
 }
 
-static void judge_effective_page(const struct geometry_work *work, struct effective_page *effective_page, int64_t knee)
+static void judge_effective_page(const struct geometry_work *work, struct effective_page *page, int64_t knee)
 {
-    effective_page->verdict = (struct verdict){.status = STATUS_OK};
-    if (effective_page->entry_bytes >= effective_page->backing.page_bytes)
+    page->verdict = (struct verdict){.status = STATUS_OK};
+    if (page->entry_bytes >= page->backing.page_bytes)
         return;
     uint64_t coalesced = knee > 0 ? coalesced_pages(work, knee) : 1;
-    int written =
-        snprintf(effective_page->verdict.reason, sizeof(effective_page->verdict.reason),
-                 "one TLB entry covers %llu of the page's %llu bytes", (unsigned long long)effective_page->entry_bytes,
-                 (unsigned long long)effective_page->backing.page_bytes);
+    int written = snprintf(page->verdict.reason, sizeof(page->verdict.reason),
+                           "one TLB entry covers %llu of the page's %llu bytes", (unsigned long long)page->entry_bytes,
+                           (unsigned long long)page->backing.page_bytes);
 
-    effective_page->verdict.status = STATUS_FRACTURED;
+    page->verdict.status = STATUS_FRACTURED;
     if (coalesced > 1 && written > 0) {
-        (void)snprintf(
-            effective_page->verdict.reason + written, sizeof(effective_page->verdict.reason) - (size_t)written,
-            "; the core coalesced about %llu neighbouring base pages per entry", (unsigned long long)coalesced);
+        (void)snprintf(page->verdict.reason + written, sizeof(page->verdict.reason) - (size_t)written,
+                       "; the core coalesced about %llu neighbouring base pages per entry",
+                       (unsigned long long)coalesced);
     }
 }
 
@@ -169,8 +168,7 @@ static uint64_t measure_huge(struct geometry_work *work, const struct arena *are
     return arena->backing.page_bytes;
 }
 
-static void measure_backing(struct geometry_work *work, const struct backing *backing,
-                            struct effective_page *effective_page)
+static void measure_backing(struct geometry_work *work, const struct backing *backing, struct effective_page *page)
 {
     uint64_t wanted = backing->page_bytes > AREA_BYTES ? backing->page_bytes : AREA_BYTES;
     int64_t free_pages = backing->kind == BACKING_HUGETLB ? backing_free_pages(backing->page_bytes, -1) : 1;
@@ -181,43 +179,43 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
 
     if (free_pages == 1)
         bytes = backing->kind == BACKING_HUGETLB ? (size_t)backing->page_bytes : bytes;
-    if (!session_allows(work->session, backing, 0, bytes, &effective_page->verdict))
+    if (!session_allows(work->session, backing, 0, bytes, &page->verdict))
         return;
     if (arena_open(&arena, backing, bytes, work->session->numa_node, &verdict) != 0) {
-        effective_page->verdict = verdict;
+        page->verdict = verdict;
         return;
     }
     if (verdict.status != STATUS_OK) {
-        effective_page->verdict = verdict; /* THP not granted: base pages would be measured under its name */
+        page->verdict = verdict; /* THP not granted: base pages would be measured under its name */
         arena_close(&arena);
         return;
     }
     if (arena.bytes < wanted && backing->kind != BACKING_HUGETLB) {
-        verdict_set(&effective_page->verdict, STATUS_NO_MEMORY, "only %zu of %llu bytes could be mapped", arena.bytes,
+        verdict_set(&page->verdict, STATUS_NO_MEMORY, "only %zu of %llu bytes could be mapped", arena.bytes,
                     (unsigned long long)wanted);
         arena_close(&arena);
         return;
     }
     work->result->peak_mapped_bytes =
         arena.bytes > work->result->peak_mapped_bytes ? arena.bytes : work->result->peak_mapped_bytes;
-    effective_page->entry_bytes = measure_huge(work, &arena, &knee, &verdict);
+    page->entry_bytes = measure_huge(work, &arena, &knee, &verdict);
     arena_close(&arena);
-    if (effective_page->entry_bytes > 0)
-        judge_effective_page(work, effective_page, knee);
+    if (page->entry_bytes > 0)
+        judge_effective_page(work, page, knee);
     else
-        effective_page->verdict = verdict;
+        page->verdict = verdict;
 }
 
 /* Base pages over contiguous frames: a huge page whose mapping was split by changing the protection of a part and back.
  * A core that coalesces neighbours into one entry shows a later knee here than over the window's scattered frames. */
 static void measure_coalescing(struct geometry_work *work, const struct backing *base, const struct backing *thp,
-                               struct effective_page *effective_page)
+                               struct effective_page *page)
 {
     struct verdict verdict;
     struct arena arena;
 
     if (arena_open(&arena, thp != NULL ? thp : base, AREA_BYTES, work->session->numa_node, &verdict) != 0) {
-        effective_page->verdict = verdict;
+        page->verdict = verdict;
         return;
     }
     bool contiguous = thp != NULL && verdict.status == STATUS_OK;
@@ -225,7 +223,7 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
     for (size_t offset = 0; thp != NULL && offset < arena.bytes; offset += (size_t)thp->page_bytes)
         (void)mprotect(arena.base + offset, (size_t)base->page_bytes, PROT_READ);
     if (mprotect(arena.base, arena.bytes, PROT_READ | PROT_WRITE) != 0) {
-        backing_explain_errno(errno, "making the pages writable again", arena.bytes, &effective_page->verdict);
+        backing_explain_errno(errno, "making the pages writable again", arena.bytes, &page->verdict);
         arena_close(&arena);
         return;
     }
@@ -236,12 +234,12 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
 
     arena_close(&arena);
     if (knee < 0) {
-        effective_page->verdict = verdict;
+        page->verdict = verdict;
         return;
     }
     /* Coalesced or not, the page that the TLB was given is a base page. */
-    effective_page->entry_bytes = base->page_bytes;
-    effective_page->verdict = (struct verdict){.status = STATUS_OK};
+    page->entry_bytes = base->page_bytes;
+    page->verdict = (struct verdict){.status = STATUS_OK};
     work->result->coalescing_seen =
         work->result->coalescing_seen || knee == 0 || (double)knee > COALESCED_SHARE * (double)work->l1_entries;
     (void)snprintf(work->result->coalescing, sizeof(work->result->coalescing),
@@ -255,16 +253,16 @@ static void list_effective_pages(struct geometry_work *work)
 {
     work->result->effective_page_count = work->session->backing_count;
     for (size_t index = 0; index < work->session->backing_count; index++) {
-        struct effective_page *effective_page = &work->result->effective_pages[index];
+        struct effective_page *page = &work->result->effective_pages[index];
 
-        effective_page->backing = work->session->backings[index];
-        verdict_set(&effective_page->verdict, STATUS_STOPPED, "the time limit was reached");
+        page->backing = work->session->backings[index];
+        verdict_set(&page->verdict, STATUS_STOPPED, "the time limit was reached");
     }
 }
 
-static bool is_open(const struct effective_page *effective_page)
+static bool is_open(const struct effective_page *page)
 {
-    return effective_page->verdict.status == STATUS_STOPPED || effective_page->verdict.status == STATUS_NOISY;
+    return page->verdict.status == STATUS_STOPPED || page->verdict.status == STATUS_NOISY;
 }
 
 static size_t count_open(const struct geometry_result *result)
@@ -284,9 +282,9 @@ bool geometry_effective_pages_known(const struct geometry_result *result)
 /* The kernel zeroes a page before it hands it out: one of 1G takes a tenth of a second of processor time or two, and
  * seconds where the host of a guest first has to give the memory; nothing can interrupt it. Such a page has its turn
  * when everything else is done, and only where the time is likely to last. */
-static bool has_to_wait(const struct geometry_work *work, struct effective_page *effective_page)
+static bool has_to_wait(const struct geometry_work *work, struct effective_page *page)
 {
-    const struct backing *backing = &effective_page->backing;
+    const struct backing *backing = &page->backing;
     double zero_seconds = ZERO_NS_PER_BYTE * 1e-9 * (double)backing->page_bytes;
     double left = deadline_remaining_seconds(work->session->deadline) * fmin(1, work->cpu_share);
 
@@ -295,7 +293,7 @@ static bool has_to_wait(const struct geometry_work *work, struct effective_page 
         (work->pages_tried && left >= 2 * zero_seconds))
         return false; /* what is not available says so at once */
     if (work->pages_tried)
-        verdict_set(&effective_page->verdict, STATUS_NOISY, "CPU contention: zeroing a page of %s would take too long",
+        verdict_set(&page->verdict, STATUS_NOISY, "CPU contention: zeroing a page of %s would take too long",
                     backing->name);
     return true;
 }
@@ -313,18 +311,18 @@ int geometry_measure_effective_pages(struct geometry_work *work, struct verdict 
     geometry_watch_core(work);
     work->pages_left = count_open(work->result);
     for (size_t index = 0; index < count; index++) {
-        struct effective_page *effective_page = &work->result->effective_pages[index];
+        struct effective_page *page = &work->result->effective_pages[index];
 
-        if (!is_open(effective_page) || has_to_wait(work, effective_page))
+        if (!is_open(page) || has_to_wait(work, page))
             continue;
         if (session_must_stop(work->session, verdict)) {
-            effective_page->verdict = *verdict;
+            page->verdict = *verdict;
             return -1;
         }
         if (backings[index].kind == BACKING_BASE)
-            measure_coalescing(work, &backings[index], thp, effective_page);
+            measure_coalescing(work, &backings[index], thp, page);
         else
-            measure_backing(work, &backings[index], effective_page);
+            measure_backing(work, &backings[index], page);
         work->pages_left--;
     }
     work->pages_tried = true;

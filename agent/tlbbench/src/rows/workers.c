@@ -48,7 +48,7 @@ struct worker_group {
 };
 
 struct worker {
-    const struct worker_group *worker_group;
+    const struct worker_group *group;
     unsigned number;
     pthread_t thread;
     pid_t process;
@@ -56,43 +56,36 @@ struct worker {
 
 /* --- a worker's life -------------------------------------------------------------------------------------------- */
 
-struct read_call {
-    const struct worker *worker;
-    struct rows_counters *counters;
-};
+static struct rows_counters *counters_of(const struct worker *worker)
+{
+    return &worker->group->control->counters[worker->number];
+}
 
 static void read_rows(void *context)
 {
-    const struct worker *worker = ((const struct read_call *)context)->worker;
-    struct rows_counters *counters = ((const struct read_call *)context)->counters;
-    const struct worker_group *worker_group = worker->worker_group;
-    struct rows_reading reading = {.view = worker_group->view,
-                                   .bytes = worker_group->segment->bytes,
-                                   .spec = worker_group->spec,
-                                   .seed = worker_group->session->seed,
+    const struct worker *worker = context;
+    const struct worker_group *group = worker->group;
+    struct rows_reading reading = {.view = group->view,
+                                   .bytes = group->segment->bytes,
+                                   .spec = group->spec,
+                                   .seed = group->session->seed,
                                    .worker = worker->number,
-                                   .stop = &worker_group->control->stop};
+                                   .stop = &group->control->stop};
 
-    rows_read_until_stopped(&reading, counters);
+    rows_read_until_stopped(&reading, counters_of(worker));
 }
 
 /* Reads from the common start to the common end. Not finished: a page was gone. */
-static void read_guarded(const struct worker *worker, struct rows_counters *counters)
+static void read_guarded(struct worker *worker)
 {
-    struct read_call call = {worker, counters};
-
-    counters->finished = signals_guard_bus(read_rows, &call) == 0;
+    counters_of(worker)->finished = signals_guard_bus(read_rows, worker) == 0;
 }
 
 /* Faults the whole segment in and notes what that cost. */
-static int touch_segment(const struct worker_group *worker_group, struct rows_counters *counters)
+static int touch_segment(const struct worker_group *group, struct rows_counters *counters)
 {
-    struct touch_request request = {worker_group->view,
-                                    worker_group->segment->mapped_bytes,
-                                    (size_t)worker_group->session->base_page_bytes,
-                                    false,
-                                    worker_group->segment->backing.name,
-                                    INFINITY};
+    struct touch_request request = {group->view, group->segment->mapped_bytes, (size_t)group->session->base_page_bytes,
+                                    false,       group->segment->backing.name, INFINITY};
     struct verdict ignored;
     size_t touched_bytes = 0;
     uint64_t before = process_own_status_bytes("VmPTE");
@@ -132,105 +125,101 @@ static void leave_real_time(void)
         (void)sched_setscheduler(0, SCHED_OTHER, &parameters);
 }
 
-static void wait_for_start(const struct worker_group *worker_group)
+static void wait_for_start(const struct worker_group *group)
 {
     char byte = 0;
 
-    while (read(worker_group->start_pipe[0], &byte, 1) < 0 && errno == EINTR) {
+    while (read(group->start_pipe[0], &byte, 1) < 0 && errno == EINTR) {
     }
 }
 
-static void tell_ready(const struct worker_group *worker_group)
+static void tell_ready(const struct worker_group *group)
 {
     char byte = 1;
 
-    while (write(worker_group->ready_pipe[1], &byte, 1) < 0 && errno == EINTR) {
+    while (write(group->ready_pipe[1], &byte, 1) < 0 && errno == EINTR) {
     }
 }
 
 static void *run_thread(void *context)
 {
-    const struct worker *worker = context;
-    struct rows_counters *counters = &worker->worker_group->control->counters[worker->number];
+    struct worker *worker = context;
 
-    use_all_cpus(worker->worker_group->session);
+    use_all_cpus(worker->group->session);
     leave_real_time();
-    tell_ready(worker->worker_group);
-    wait_for_start(worker->worker_group);
-    read_guarded(worker, counters);
+    tell_ready(worker->group);
+    wait_for_start(worker->group);
+    read_guarded(worker);
     return NULL;
 }
 
-_Noreturn static void run_process(const struct worker *worker)
+_Noreturn static void run_process(struct worker *worker)
 {
-    const struct worker_group *worker_group = worker->worker_group;
-    struct rows_counters *counters = &worker_group->control->counters[worker->number];
+    const struct worker_group *group = worker->group;
 
     /* No worker outlives a measuring process that was killed. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != worker_group->parent)
+    if (getppid() != group->parent)
         _exit(1);
-    (void)close(worker_group->start_pipe[1]);
-    (void)close(worker_group->ready_pipe[0]);
-    use_all_cpus(worker_group->session);
+    (void)close(group->start_pipe[1]);
+    (void)close(group->ready_pipe[0]);
+    use_all_cpus(group->session);
     leave_real_time();
-    if (touch_segment(worker_group, counters) == 0) {
-        tell_ready(worker_group);
-        (void)close(worker_group->ready_pipe[1]);
-        wait_for_start(worker_group);
-        read_guarded(worker, counters);
+    if (touch_segment(group, counters_of(worker)) == 0) {
+        tell_ready(group);
+        (void)close(group->ready_pipe[1]);
+        wait_for_start(group);
+        read_guarded(worker);
     }
     _exit(0);
 }
 
-/* --- the worker group
- * --------------------------------------------------------------------------------------------------- */
+/* --- the worker group --------------------------------------------------------------------------------------------- */
 
-static int group_open(struct worker_group *worker_group, struct verdict *verdict)
+static int group_open(struct worker_group *group, struct verdict *verdict)
 {
-    worker_group->control_bytes = sizeof(struct control) + worker_group->spec->workers * sizeof(struct rows_counters);
-    worker_group->control =
-        mmap(NULL, worker_group->control_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (worker_group->control == MAP_FAILED) {
-        backing_explain_errno(errno, "mapping the workers' counters", worker_group->control_bytes, verdict);
+    group->control_bytes = sizeof(struct control) + group->spec->workers * sizeof(struct rows_counters);
+    group->control = mmap(NULL, group->control_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (group->control == MAP_FAILED) {
+        backing_explain_errno(errno, "mapping the workers' counters", group->control_bytes, verdict);
         return -1;
     }
-    if (pipe(worker_group->ready_pipe) != 0) {
+    if (pipe(group->ready_pipe) != 0) {
         backing_explain_errno(errno, "pipe", 0, verdict);
-        (void)munmap(worker_group->control, worker_group->control_bytes);
+        (void)munmap(group->control, group->control_bytes);
         return -1;
     }
-    if (pipe(worker_group->start_pipe) != 0) {
+    if (pipe(group->start_pipe) != 0) {
         backing_explain_errno(errno, "pipe", 0, verdict);
-        (void)close(worker_group->ready_pipe[0]);
-        (void)close(worker_group->ready_pipe[1]);
-        (void)munmap(worker_group->control, worker_group->control_bytes);
+        (void)close(group->ready_pipe[0]);
+        (void)close(group->ready_pipe[1]);
+        (void)munmap(group->control, group->control_bytes);
         return -1;
     }
     return 0;
 }
 
-static void group_close(struct worker_group *worker_group)
+static void group_close(struct worker_group *group)
 {
-    (void)close(worker_group->ready_pipe[0]);
-    (void)close(worker_group->start_pipe[0]);
-    (void)munmap(worker_group->control, worker_group->control_bytes);
+    (void)close(group->ready_pipe[0]);
+    (void)close(group->start_pipe[0]);
+    (void)munmap(group->control, group->control_bytes);
 }
 
 /* Starts the workers; returns how many run. */
-static unsigned start_workers(struct worker_group *worker_group, struct worker *workers, struct verdict *verdict)
+static unsigned start_workers(struct worker_group *group, struct worker *workers, struct verdict *verdict)
 {
     unsigned started = 0;
     pthread_attr_t attributes;
 
     (void)pthread_attr_init(&attributes);
     (void)pthread_attr_setstacksize(&attributes, WORKER_STACK_BYTES);
-    for (; started < worker_group->spec->workers && !signals_stop_requested(); started++) {
+    for (; started < group->spec->workers && !signals_stop_requested(); started++) {
         struct worker *worker = &workers[started];
         int error = 0;
 
-        *worker = (struct worker){.worker_group = worker_group, .number = started};
-        if (worker_group->spec->mode == MODE_THREADS) {
+        *worker = (struct worker){.group = group, .number = started};
+        if (group->spec->mode == MODE_THREADS) {
             error = pthread_create(&worker->thread, &attributes, run_thread, worker);
         } else {
             worker->process = fork();
@@ -248,21 +237,21 @@ static unsigned start_workers(struct worker_group *worker_group, struct worker *
 }
 
 /* Waits until every started worker is ready or dead. Returns how many are ready. */
-static unsigned await_ready(struct worker_group *worker_group, unsigned started)
+static unsigned await_ready(struct worker_group *group, unsigned started)
 {
     unsigned ready = 0;
 
-    if (worker_group->spec->mode == MODE_PROCESSES) {
-        (void)close(worker_group->ready_pipe[1]);
-        worker_group->ready_pipe[1] = -1;
+    if (group->spec->mode == MODE_PROCESSES) {
+        (void)close(group->ready_pipe[1]);
+        group->ready_pipe[1] = -1;
     }
     while (ready < started && !signals_stop_requested()) {
-        struct pollfd waiting = {.fd = worker_group->ready_pipe[0], .events = POLLIN};
+        struct pollfd waiting = {.fd = group->ready_pipe[0], .events = POLLIN};
         char bytes[ROWS_WORKERS_MAX];
 
         if (poll(&waiting, 1, POLL_MILLISECONDS) <= 0)
             continue;
-        ssize_t received = read(worker_group->ready_pipe[0], bytes, sizeof(bytes));
+        ssize_t received = read(group->ready_pipe[0], bytes, sizeof(bytes));
 
         if (received == 0)
             break; /* all ends closed: the rest died */
@@ -271,51 +260,50 @@ static unsigned await_ready(struct worker_group *worker_group, unsigned started)
     return ready;
 }
 
-static double run_for(struct worker_group *worker_group, double seconds)
+static double run_for(struct worker_group *group, double seconds)
 {
     struct timespec length = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
     uint64_t start_ns = clock_now_ns();
 
-    (void)close(worker_group->start_pipe[1]);
+    (void)close(group->start_pipe[1]);
     (void)nanosleep(&length, NULL); /* a signal that asks for a stop cuts it short */
-    atomic_store(&worker_group->control->stop, true);
+    atomic_store(&group->control->stop, true);
     return (double)(clock_now_ns() - start_ns) / 1e9;
 }
 
-static unsigned join_workers(struct worker_group *worker_group, struct worker *workers, unsigned started)
+static unsigned join_workers(struct worker_group *group, struct worker *workers, unsigned started)
 {
     unsigned bad = 0;
 
     for (unsigned number = 0; number < started; number++) {
         int status = 0;
 
-        if (worker_group->spec->mode == MODE_THREADS) {
+        if (group->spec->mode == MODE_THREADS) {
             (void)pthread_join(workers[number].thread, NULL);
         } else {
             while (waitpid(workers[number].process, &status, 0) < 0 && errno == EINTR) {
             }
-            worker_group->killer =
-                WIFSIGNALED(status) && WTERMSIG(status) != SIGBUS ? WTERMSIG(status) : worker_group->killer;
+            group->killer = WIFSIGNALED(status) && WTERMSIG(status) != SIGBUS ? WTERMSIG(status) : group->killer;
         }
-        bad += status != 0 || !worker_group->control->counters[number].finished ? 1 : 0;
+        bad += status != 0 || !group->control->counters[number].finished ? 1 : 0;
     }
     return bad;
 }
 
-static void collect_figures(const struct worker_group *worker_group, double elapsed_seconds,
+static void collect_figures(const struct worker_group *group, double elapsed_seconds,
                             struct row_measurement *measurement)
 {
-    unsigned workers = worker_group->spec->workers;
-    unsigned touching = worker_group->spec->mode == MODE_THREADS || workers == 0 ? 1 : workers; /* a divisor */
+    unsigned workers = group->spec->workers;
+    unsigned touching = group->spec->mode == MODE_THREADS || workers == 0 ? 1 : workers; /* a divisor */
     uint64_t rows = 0;
     uint64_t tables = 0;
     double touch_seconds = 0;
     double touch_cpu_seconds = 0;
 
     for (unsigned number = 0; number < workers; number++)
-        rows += worker_group->control->counters[number].rows;
+        rows += group->control->counters[number].rows;
     for (unsigned number = 0; number < touching; number++) {
-        const struct rows_counters *counters = &worker_group->control->counters[number];
+        const struct rows_counters *counters = &group->control->counters[number];
 
         tables = tables == UINT64_MAX || counters->page_table_bytes == UINT64_MAX ? UINT64_MAX
                                                                                   : tables + counters->page_table_bytes;
@@ -323,65 +311,63 @@ static void collect_figures(const struct worker_group *worker_group, double elap
         touch_cpu_seconds += counters->first_touch_cpu_seconds;
     }
     measurement->rows_per_second = (double)rows / elapsed_seconds;
-    measurement->ns_p50 = rows_quantile_ns(worker_group->control->counters, workers, 0.5);
-    measurement->ns_p90 = rows_quantile_ns(worker_group->control->counters, workers, 0.9);
-    measurement->ns_p99 = rows_quantile_ns(worker_group->control->counters, workers, 0.99);
+    measurement->ns_p50 = rows_quantile_ns(group->control->counters, workers, 0.5);
+    measurement->ns_p90 = rows_quantile_ns(group->control->counters, workers, 0.9);
+    measurement->ns_p99 = rows_quantile_ns(group->control->counters, workers, 0.99);
     measurement->vm_pte_bytes_total = tables;
     measurement->vm_pte_bytes_per_process = tables == UINT64_MAX ? UINT64_MAX : tables / touching;
     measurement->first_touch_seconds = touch_seconds / touching;
     measurement->first_touch_cpu_seconds = touch_cpu_seconds / touching;
 }
 
-static void run_group(struct worker_group *worker_group, struct worker *workers, double seconds,
+static void run_group(struct worker_group *group, struct worker *workers, double seconds,
                       struct row_measurement *measurement)
 {
     /* Threads share one set of page tables: the first touch is the process's, before they start. */
-    if (worker_group->spec->mode == MODE_THREADS &&
-        touch_segment(worker_group, &worker_group->control->counters[0]) != 0) {
+    if (group->spec->mode == MODE_THREADS && touch_segment(group, &group->control->counters[0]) != 0) {
         verdict_set(&measurement->verdict, STATUS_SIGBUS, "SIGBUS: a reserved page of %s was not available",
-                    worker_group->segment->backing.name);
-        (void)close(worker_group->start_pipe[1]);
-        (void)close(worker_group->ready_pipe[1]);
+                    group->segment->backing.name);
+        (void)close(group->start_pipe[1]);
+        (void)close(group->ready_pipe[1]);
         return;
     }
-    unsigned started = start_workers(worker_group, workers, &measurement->verdict);
-    unsigned ready = await_ready(worker_group, started);
-    bool complete = ready == worker_group->spec->workers && !signals_stop_requested();
-    double elapsed = run_for(worker_group, complete ? seconds : 0);
-    unsigned bad = join_workers(worker_group, workers, started);
+    unsigned started = start_workers(group, workers, &measurement->verdict);
+    unsigned ready = await_ready(group, started);
+    bool complete = ready == group->spec->workers && !signals_stop_requested();
+    double elapsed = run_for(group, complete ? seconds : 0);
+    unsigned bad = join_workers(group, workers, started);
 
-    if (worker_group->ready_pipe[1] >= 0)
-        (void)close(worker_group->ready_pipe[1]);
+    if (group->ready_pipe[1] >= 0)
+        (void)close(group->ready_pipe[1]);
     if (signals_stop_requested()) {
         verdict_set(&measurement->verdict, STATUS_STOPPED, "stopped by signal %d", signals_stop_signal());
-    } else if (worker_group->killer != 0) {
+    } else if (group->killer != 0) {
         verdict_set(&measurement->verdict, STATUS_FAILED, "%u of %u workers were ended by signal %d%s", bad, started,
-                    worker_group->killer,
-                    worker_group->killer == SIGKILL ? ": memory ran out, or somebody killed them" : "");
-    } else if (started == worker_group->spec->workers && (bad > 0 || !complete)) {
+                    group->killer, group->killer == SIGKILL ? ": memory ran out, or somebody killed them" : "");
+    } else if (started == group->spec->workers && (bad > 0 || !complete)) {
         verdict_set(&measurement->verdict, STATUS_SIGBUS, "%u of %u workers died while they read the segment", bad,
                     started);
     } else if (complete) {
-        collect_figures(worker_group, elapsed, measurement);
+        collect_figures(group, elapsed, measurement);
     }
 }
 
 int workers_run(const struct rows_segment *segment, const struct rows_spec *spec, double seconds,
                 const struct session *session, struct row_measurement *measurement)
 {
-    struct worker_group worker_group = {.segment = segment, .spec = spec, .session = session, .parent = getpid()};
+    struct worker_group group = {.segment = segment, .spec = spec, .session = session, .parent = getpid()};
     struct worker *workers = calloc(spec->workers, sizeof(*workers));
 
     if (workers == NULL) {
         verdict_set(&measurement->verdict, STATUS_NO_MEMORY, "no memory for %u workers", spec->workers);
         return 0;
     }
-    worker_group.view = rows_segment_map(segment, &measurement->verdict);
-    if (worker_group.view != NULL && group_open(&worker_group, &measurement->verdict) == 0) {
-        run_group(&worker_group, workers, seconds, measurement);
-        group_close(&worker_group);
+    group.view = rows_segment_map(segment, &measurement->verdict);
+    if (group.view != NULL && group_open(&group, &measurement->verdict) == 0) {
+        run_group(&group, workers, seconds, measurement);
+        group_close(&group);
     }
-    rows_segment_unmap(segment, worker_group.view);
+    rows_segment_unmap(segment, group.view);
     free(workers);
     return measurement->verdict.status == STATUS_STOPPED ? -1 : 0;
 }
