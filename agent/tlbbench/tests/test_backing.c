@@ -11,7 +11,6 @@
 #include "machine/processes.h"
 #include "memory/arena.h"
 #include "memory/backing.h"
-#include "memory/budget.h"
 #include "rows/parts.h"
 #include "rows/result.h"
 #include "scatter/scatter.h"

@@ -16,7 +16,6 @@
 #include "machine/processes.h"
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"
-#include "memory/budget.h"
 #include "memory/reserve.h"
 #include "pressure/result.h"
 #include "rows/result.h"
