@@ -80,7 +80,6 @@ struct rows_counters {
     _Alignas(ROWS_LINE_PAIR_BYTES) uint64_t rows;
     uint64_t page_table_bytes; /* growth by touching the segment; UINT64_MAX = unknown */
     double first_touch_seconds, first_touch_cpu_seconds;
-    bool touched; /* false in the end: the worker died on the way */
     bool finished;
     uint32_t histogram[ROWS_BUCKETS]; /* batches by ns per row */
 };

@@ -100,7 +100,6 @@ static int touch_segment(const struct worker_group *group, struct rows_counters 
 
     counters->page_table_bytes =
         before == UINT64_MAX || after == UINT64_MAX || after < before ? UINT64_MAX : after - before;
-    counters->touched = true;
     return 0;
 }
 
