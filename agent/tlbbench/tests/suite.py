@@ -54,6 +54,22 @@ def reservation() -> Iterator[pool_reservation.Reservation]:
             _held.remove(held)
 
 
+def pools() -> dict[str, int]:
+    """Pages that stay in every pool: surplus ones go with the process that maps them."""
+    roots = (Path("/sys/kernel/mm/hugepages"), *Path("/sys/devices/system/node").glob("node*/hugepages"))
+    return {str(pool): pages_that_stay(pool) for root in roots if root.exists() for pool in sorted(root.iterdir())}
+
+
+def pages_that_stay(pool: Path) -> int:
+    return int((pool / "nr_hugepages").read_text()) - int((pool / "surplus_hugepages").read_text())
+
+
+def pools_at_rest() -> dict[str, int]:
+    """The pools while no other program of this project holds pages. Waits for those that do."""
+    with reservation():
+        return pools()
+
+
 def tlbbench() -> list[str]:
     program = os.environ.get("TLBBENCH", str(REPOSITORY / "agent" / "build" / "tlbbench"))
     return [*shlex.split(os.environ.get("TLBBENCH_RUNNER", "")), program]

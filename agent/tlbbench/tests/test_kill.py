@@ -33,18 +33,6 @@ POOL_2M = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
 KILLS = int(os.environ.get("TLBBENCH_KILLS", "15"))
 
 
-def pages_of(pool: Path) -> int:
-    """Pages of a pool that stay: surplus ones go with the process that still has them mapped."""
-    return int((pool / "nr_hugepages").read_text()) - int((pool / "surplus_hugepages").read_text())
-
-
-def pools() -> dict[str, int]:
-    """Count of every pool of the machine and of its nodes while no program of this project holds pages."""
-    roots = (Path("/sys/kernel/mm/hugepages"), *Path("/sys/devices/system/node").glob("node*/hugepages"))
-    with reservation():
-        return {str(pool): pages_of(pool) for root in roots for pool in sorted(root.iterdir())}
-
-
 def is_abandoned(journal: Path) -> bool:
     """True when pools stand in the journal and nobody holds it: a run left them."""
     with suppress(FileNotFoundError, BlockingIOError), journal.open("r+") as handle:
@@ -90,7 +78,7 @@ def restore() -> str:
 
 def kill_once(draw: random.Random, number: int) -> None:
     """One run and its end."""
-    before = pools()
+    before = suite.pools_at_rest()
     how = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)[number % 3]
     command = [*suite.tlbbench(), *draw.choice(COMMANDS), *OPTIONS, "--seed", str(number + 1)]
     delay = draw.random() ** 2 * LONGEST_SECONDS
@@ -112,7 +100,7 @@ def kill_once(draw: random.Random, number: int) -> None:
         assert process.returncode in (0, 3), f"{where}: exit status {process.returncode}"
         assert json.loads(output)["exit_status"] == process.returncode, f"{where}: the document says another status"
     assert not leftovers(), f"{where}: left {leftovers()}"  # first: the next look at the pools would mend them
-    assert pools() == before, f"{where}: pools were {before}, are {pools()}"
+    assert suite.pools_at_rest() == before, f"{where}: pools were {before}, are {suite.pools_at_rest()}"
 
 
 def random_kills() -> None:
@@ -124,7 +112,7 @@ def random_kills() -> None:
 
 def reserving_gives_back() -> None:
     require_a_machine_for_it()
-    before = pools()
+    before = suite.pools_at_rest()
     made = suite.reserving(
         partial(suite.document, "scatter", "--reserve", "--page-sizes", "4K,2M", "--max-memory", "256M")
     )
@@ -132,21 +120,21 @@ def reserving_gives_back() -> None:
     if "ok" in {curve["status"] for curve in made["scatter"]["curves"] if curve["backing"] == "2M"}:
         assert made["scatter"]["peak_mapped_bytes"] >= 2 << 20, "the huge page of the window is not counted"
     assert not leftovers(), leftovers()
-    assert pools() == before, f"pools were {before}, are {pools()}"
+    assert suite.pools_at_rest() == before, f"pools were {before}, are {suite.pools_at_rest()}"
 
 
 def one_writer_at_a_time() -> None:
     """While a trial of this project holds pages, tlbbench measures without, leaves them alone and says so."""
     require_a_machine_for_it()
-    before = pools()
+    before = suite.pools_at_rest()
     with reservation() as held:
         grown = held.grow(2 << 20, 3)
         made = suite.document("scatter", "--reserve", "--page-sizes", "4K,2M", "--max-memory", "256M")
         assert made["reservation"]["status"] == "skipped", made["reservation"]
         assert "another program holds huge pages" in made["reservation"]["reason"], made["reservation"]
         assert made["exit_status"] == 3
-        assert pages_of(POOL_2M) == before[str(POOL_2M)] + grown
-    assert pools() == before
+        assert suite.pages_that_stay(POOL_2M) == before[str(POOL_2M)] + grown
+    assert suite.pools_at_rest() == before
 
 
 HOLDER = """
@@ -162,7 +150,7 @@ with reservation() as held:
 def a_killed_trial_is_mended() -> None:
     """Pages that a trial left when it was killed come back at the next start of a command that measures."""
     require_a_machine_for_it()
-    before = pools()
+    before = suite.pools_at_rest()
     agent = str(suite.REPOSITORY / "agent")
     with subprocess.Popen([sys.executable, "-c", HOLDER, agent], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
@@ -171,13 +159,15 @@ def a_killed_trial_is_mended() -> None:
     if grown == 0:
         raise suite.Skip("the kernel found no 2M page")
     assert leftovers(), "the trial left no journal"
-    assert pages_of(POOL_2M) == before[str(POOL_2M)] + grown
+    assert suite.pages_that_stay(POOL_2M) == before[str(POOL_2M)] + grown
     done = suite.run("info", "--json")
     assert "left huge page pools raised" in done.stderr, done.stderr
-    assert pages_of(POOL_2M) == before[str(POOL_2M)] + grown, "info, which promises to change nothing, wrote a pool"
+    assert suite.pages_that_stay(POOL_2M) == before[str(POOL_2M)] + grown, (
+        "info, which promises to change nothing, wrote a pool"
+    )
     assert "restored the huge page pools" in restore()
     assert not leftovers(), leftovers()
-    assert pools() == before
+    assert suite.pools_at_rest() == before
 
 
 CASES = [

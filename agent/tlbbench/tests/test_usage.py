@@ -6,7 +6,7 @@ import json
 import shlex
 import subprocess
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import suite
@@ -90,15 +90,19 @@ BAD = [
 ]
 
 
-def kernel_counts() -> list[str]:
-    """Everything under the pools that a careless option could have changed."""
-    return [
-        f"{path}={path.read_text().strip()}" for path in sorted(Path("/sys/kernel/mm/hugepages").glob("*/nr_hugepages"))
-    ]
+@cache
+def pools_before() -> dict[str, int]:
+    return suite.pools_at_rest()
+
+
+def check_pools_are_untouched() -> None:
+    """Suites beside this one hold pages for a while. So counts that differ are read again while nobody does."""
+    if suite.pools() != pools_before():
+        assert suite.pools_at_rest() == pools_before()
 
 
 def refuse(arguments: list[str], names: str, valid: str) -> None:
-    before = kernel_counts()
+    pools_before()
     done = suite.run(*arguments, timeout=10)
     assert done.returncode == 2, f"exit status {done.returncode}: {done.stderr.strip()[:200]}"
     assert done.stdout == "", "something was printed"
@@ -106,7 +110,7 @@ def refuse(arguments: list[str], names: str, valid: str) -> None:
     assert done.stderr.startswith("tlbbench: "), done.stderr
     assert names in done.stderr, done.stderr
     assert valid in done.stderr, done.stderr
-    assert kernel_counts() == before
+    check_pools_are_untouched()
 
 
 def help_lists_everything() -> None:
@@ -155,4 +159,5 @@ CASES: list[tuple[str, Callable[[], None]]] = [
 ]
 
 if __name__ == "__main__":
+    pools_before()  # before any case could change them
     suite.main("usage", CASES)
