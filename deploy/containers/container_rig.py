@@ -10,6 +10,7 @@ around crun then removes that request from each bundle.
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import json
 import os
@@ -21,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -126,8 +128,11 @@ class Project:
         return self.engine.run("run", "--rm", "--network=none", f"--entrypoint={program}", image, *words).stdout
 
 
-def find_engine() -> Engine:
-    """The engine to use on this machine. Raises RigError with the reason where there is none."""
+def find_engine(*, bridged: bool = True) -> Engine:
+    """The engine to use on this machine. Raises RigError with the reason where there is none.
+
+    Not bridged: no network interface is made for the trial of podman, which is enough for who builds images alone.
+    """
     docker = shutil.which("docker")
     if docker and subprocess.run([docker, "compose", "ls"], capture_output=True, check=False).returncode == 0:
         return Engine("docker", (docker,), (docker, "compose"), dict(os.environ), stand_ins=False)
@@ -140,10 +145,11 @@ def find_engine() -> Engine:
     if not podman_compose.exists():
         raise RigError("podman-compose is not installed in this virtual environment")
     environment = _podman_environment()
+    _keep_hugetlb_in_v1()
     engine = Engine("podman", ("podman",), (str(podman_compose),), environment, stand_ins=True)
     try:
         _make_stand_ins(engine)
-        engine.run("run", "--rm", PYTHON, "true")
+        engine.run("run", "--rm", *([] if bridged else ["--network=none"]), PYTHON, "true")
     except AssertionError as error:
         reason = " ".join(str(error).splitlines()[-1:])
         raise RigError(f"no Docker engine answers, and podman cannot run a container here: {reason}") from error
@@ -159,6 +165,30 @@ def _lacks_cap_sys_resource() -> bool:
     status = Path("/proc/self/status").read_text()
     effective = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
     return not int(effective, 16) >> CAP_SYS_RESOURCE & 1
+
+
+@cache
+def _keep_hugetlb_in_v1() -> None:
+    """Mount the hugetlb controller of cgroup v1 until this process ends, where the machine has both versions.
+
+    An unmounted controller goes back to version 2 some time later, and crun refuses a machine whose version 2 has any
+    ("cgroups in hybrid mode not supported"). Tests of limits mount and unmount it.
+    """
+    if not Path("/sys/fs/cgroup/unified/cgroup.controllers").exists():
+        return
+    place = Path(tempfile.mkdtemp(prefix="hugetlb-", dir=CACHE))
+    mounted = subprocess.run(
+        ["mount", "-t", "cgroup", "-o", "hugetlb", "cgroup", str(place)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:  # podman says below what it makes of that
+        place.rmdir()
+        return
+
+    def leave() -> None:
+        subprocess.run(["umount", str(place)], capture_output=True, check=False)
+        place.rmdir()
+
+    atexit.register(leave)
 
 
 def _podman_environment() -> dict[str, str]:

@@ -62,7 +62,7 @@ def _has_container_engine() -> bool:
 
 
 WANTS = (
-    Want(frozenset({"containers"}), _has_container_engine, CONTAINER_PACKAGES),
+    Want(frozenset({"images", "containers"}), _has_container_engine, CONTAINER_PACKAGES),
     Want(frozenset({"browser"}), lambda: find_browser() is not None, ("chromium",)),
     Want(frozenset({"browser"}), lambda: Path("/usr/share/fonts/truetype/dejavu").exists(), ("fonts-dejavu-core",)),
     Want(frozenset({"agent"}), _has("rpmbuild"), ("rpm",)),

@@ -72,15 +72,23 @@ PLAYWRIGHT = ("npx", "--no-install", "playwright", "test")
 
 # Where containerd is, tests of the cluster run a node: it takes pages and makes interfaces. Elsewhere they skip.
 RUNS_A_NODE = shutil.which("containerd", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin") is not None
+# Docker makes an interface for each build step; podman, as the tests have it, makes none.
+HAS_DOCKER = shutil.which("docker") is not None
 ON_A_CLUSTER = "tests/artifacts/test_api_server.py"
 
 # Suites start in this order, as soon as what they use is free; it keeps all lanes busy to the end: first what compiles
 # beside everything, then the two that use the network one after the other, and the longest. Tests of the backend, the
 # agent and deploy that take pages hold the lock of the pools (hugeplan_agent.pool_reservation) while they need them.
 SUITES = (
-    # With the least right to the cores: it compiles where other suites wait, and hardly disturbs a test of times.
+    # These two have the least right to the cores: they compile where other suites wait, and count for less than they
+    # would take alone. They hardly disturb a test of times.
     Suite(
-        "cluster", ".", ("true",), 60, "deploy/kubernetes/rig/binaries/build.sh", preflight=("kubernetes",), cores=0.8,
+        "cluster", ".", ("true",), 60, "deploy/kubernetes/rig/binaries/build.sh", preflight=("kubernetes",), cores=0.4,
+        prepares=True,
+    ),
+    Suite(
+        "images", "deploy", ("nice", "-n", "10", "python", "containers/clone_images.py"), 1800,
+        "deploy/containers/clone_images.py", exclusive=frozenset({NETWORK}) if HAS_DOCKER else frozenset(), cores=0.3,
         prepares=True,
     ),
     Suite(
@@ -96,11 +104,11 @@ SUITES = (
     ),
     Suite(
         "containers", "deploy", (*PYTEST, "containers/tests"), 2400,
-        "deploy/containers/tests", exclusive=frozenset({NETWORK}), cores=0.6,
+        "deploy/containers/tests", after=frozenset({"images"}), exclusive=frozenset({NETWORK}), cores=0.6,
     ),
     Suite(
         "deploy", "deploy", PYTEST, 1500,
-        "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"), cores=0.6,
+        "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"), cores=0.5,
     ),
     Suite(
         "tlbbench", ".", ("bash", "agent/tlbbench/tests/run.sh"), 1800,
@@ -108,7 +116,7 @@ SUITES = (
     ),
     Suite(
         "kubernetes", "deploy", (*PYTEST, "kubernetes/tests"), 900, "deploy/kubernetes/tests",
-        after=frozenset({"cluster"}), preflight=("kubernetes",),
+        after=frozenset({"cluster", "images"} if RUNS_A_NODE else {"cluster"}), preflight=("kubernetes",),
         exclusive=SHARED_THINGS if RUNS_A_NODE else frozenset(), cores=0.6,
     ),
     # The backend's files as an API server takes them.
