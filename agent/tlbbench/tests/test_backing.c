@@ -261,13 +261,19 @@ static void workers_that_die_are_told(struct harness *h)
     cpus_list_allowed(&session.cpus, &session.cpus);
     for (unsigned mode = MODE_THREADS; mode <= MODE_PROCESSES; mode++) {
         struct rows_spec spec = {.row_bytes = 128, .workers = 3, .mode = mode, .keys = KEYS_ZIPF, .read = READ_ROW};
-        struct row_measurement measurement = {.rows_per_second = NAN};
+        struct row_measurement measurement = {.verdict.status = STATUS_NOISY};
         struct verdict verdict = {.status = STATUS_OK};
         struct rows_segment segment;
 
         CHECK(rows_segment_open(&segment, &backing, 16 * MIB, 48 * MIB, &session, &verdict) == 0);
         CHECK(segment.verdict.status == STATUS_OK);
-        CHECK(workers_run(&segment, &spec, 0.02, &session, &measurement) == 0);
+        /* Where others have the CPUs, no worker may come to a row in a short time: that is noise, and no rate of zero. */
+        for (double seconds = 0; measurement.verdict.status == STATUS_NOISY && seconds < 2; seconds += seconds + 0.02) {
+            measurement = (struct row_measurement){.rows_per_second = NAN};
+            CHECK(workers_run(&segment, &spec, seconds, &session, &measurement) == 0);
+            CHECK((measurement.verdict.status == STATUS_OK) == (measurement.rows_per_second > 0));
+            CHECK((measurement.verdict.status == STATUS_NOISY) == (isnan(measurement.rows_per_second) != 0));
+        }
         CHECK(measurement.verdict.status == STATUS_OK);
         CHECK(measurement.rows_per_second > 0);
         CHECK(measurement.ns_p50 > 0 && measurement.ns_p50 <= measurement.ns_p99);

@@ -309,7 +309,10 @@ static void collect_figures(const struct worker_group *group, double elapsed_sec
         touch_seconds += counters->first_touch_seconds;
         touch_cpu_seconds += counters->first_touch_cpu_seconds;
     }
-    measurement->rows_per_second = (double)rows / elapsed_seconds;
+    if (rows == 0)
+        verdict_set(&measurement->verdict, STATUS_NOISY, "no worker read a row in %.0f ms: others had the CPUs",
+                    elapsed_seconds * 1e3);
+    measurement->rows_per_second = rows == 0 ? NAN : (double)rows / elapsed_seconds;
     measurement->ns_p50 = rows_quantile_ns(group->control->counters, workers, 0.5);
     measurement->ns_p90 = rows_quantile_ns(group->control->counters, workers, 0.9);
     measurement->ns_p99 = rows_quantile_ns(group->control->counters, workers, 0.99);
