@@ -53,12 +53,16 @@ CONTAINER_PACKAGES = (
 )  # fmt: skip
 
 
-def _has_container_engine() -> bool:
-    """Docker with a daemon that answers, or podman with what its stand-in base images need."""
+def has_docker() -> bool:
+    """Docker with a daemon that answers."""
     docker = shutil.which("docker")
-    if docker and subprocess.run([docker, "info"], capture_output=True, check=False).returncode == 0:
-        return True
-    return all(shutil.which(program) for program in ("podman", "buildah", "crun", "debootstrap", "iptables"))
+    return docker is not None and subprocess.run([docker, "info"], capture_output=True, check=False).returncode == 0
+
+
+def _has_container_engine() -> bool:
+    """Docker, or podman with what its stand-in base images need."""
+    programs = ("podman", "buildah", "crun", "debootstrap", "iptables")
+    return has_docker() or all(shutil.which(program) for program in programs)
 
 
 WANTS = (

@@ -73,7 +73,7 @@ PLAYWRIGHT = ("npx", "--no-install", "playwright", "test")
 # Where containerd is, tests of the cluster run a node: it takes pages and makes interfaces. Elsewhere they skip.
 RUNS_A_NODE = shutil.which("containerd", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin") is not None
 # Docker makes an interface for each build step; podman, as the tests have it, makes none.
-HAS_DOCKER = shutil.which("docker") is not None
+HAS_DOCKER = provision.has_docker()
 ON_A_CLUSTER = "tests/artifacts/test_api_server.py"
 
 # Suites start in this order, as soon as what they use is free; it keeps all lanes busy to the end: first what compiles
