@@ -33,6 +33,18 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
+/** What tests change in a report. */
+export interface RecordedReport {
+  machine_id: string;
+  inventory: { numa_nodes: { id: number }[] };
+  sample: {
+    memory: Record<string, number | null>;
+    numa: { id: number }[];
+    pools: { numa_node: number }[];
+    global_pools: Record<string, number | null>[];
+  };
+}
+
 /** A real server on an embedded PostgreSQL of its own, built by the migrations, that serves the built interface. */
 export class HugeplanServer {
   private session: { name: string; value: string; url: string } | undefined;
@@ -177,10 +189,14 @@ export class HugeplanServer {
     );
   }
 
+  /** A report as it was recorded. */
+  async recorded(name: string): Promise<RecordedReport> {
+    return JSON.parse(await readFile(new URL(`./recorded/${name}.json`, import.meta.url), "utf8"));
+  }
+
   /** Sends a recorded report (with some fields changed), as an agent would, and returns the node's id. */
   async sendReport(name: string, change: Record<string, unknown> = {}): Promise<string> {
-    const recorded = await readFile(new URL(`./recorded/${name}.json`, import.meta.url), "utf8");
-    const report = { ...JSON.parse(recorded), ...change };
+    const report = { ...(await this.recorded(name)), ...change };
     const agent = await this.post(
       "/api/v1/tokens",
       await this.token("admin"),

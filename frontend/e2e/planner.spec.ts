@@ -1,4 +1,4 @@
-import { expect, test } from "./fixtures";
+import { expect, type Fleet, test } from "./fixtures";
 import { measureWhatIf, quantile } from "./what-if";
 
 /** A plan is to be painted within this time of the key, in 95 of 100 keys. The printed line says what was measured. */
@@ -290,6 +290,37 @@ test.describe("the planner", () => {
       await expect(page.getByText(text, { exact: true })).toBeInViewport({ ratio: 1 });
   });
 
+  for (const times of [2, 8])
+    test(`prints the memory of ${2 * times} NUMA nodes on that page, uncut`, async ({
+      signedIn: page,
+      fleet,
+    }) => {
+      const id = await fleet.server.sendReport("two-numa-nodes", await withMoreNumaNodes(fleet, times));
+      try {
+        await page.goto(`${fleet.server.url}/planner?node=${id}`);
+        await expect(page.getByRole("region", { name: "The answer" })).toBeVisible();
+        const pdf = (await page.pdf({ format: "A4", preferCSSPageSize: true })).toString("latin1");
+        expect(pdf.match(/\/Type\s*\/Page\b(?!s)/g)).toHaveLength(1);
+        await page.emulateMedia({ media: "print" });
+        await page.setViewportSize({ width: 703, height: 1032 });
+        const picture = page.locator("article > section", { hasText: "Memory before and after" });
+        // Of each NUMA node what is planned and what is now.
+        await expect(picture.locator("[role=group]")).toHaveCount(2 * 2 * times);
+        const cut = await picture.evaluate((section) => {
+          const paper = section.getBoundingClientRect();
+          return [...section.querySelectorAll("[role=group], li")].filter((drawn) => {
+            const { bottom, right, height } = drawn.getBoundingClientRect();
+            return height < 8 || bottom > paper.bottom + 1 || right > paper.right + 1;
+          }).length;
+        });
+        expect(cut).toBe(0);
+        for (const text of ["Inputs", "Signature"])
+          await expect(page.getByText(text, { exact: true })).toBeInViewport({ ratio: 1 });
+      } finally {
+        await fleet.server.deleteNode(id);
+      }
+    });
+
   test("takes pods from kubectl as workloads", async ({ signedIn: page, fleet }) => {
     await page.goto(`${fleet.server.url}/planner`);
     await page.getByRole("button", { name: "Paste pods" }).click();
@@ -308,6 +339,39 @@ test.describe("the planner", () => {
     await expect(page.getByRole("group", { name: "Tenant api" }).getByLabel("Replicas")).toHaveValue("2");
   });
 });
+
+/** The recorded machine with two NUMA nodes, `times` as large: a machine of its own. */
+async function withMoreNumaNodes(fleet: Fleet, times: number): Promise<Record<string, unknown>> {
+  const { inventory, sample } = await fleet.server.recorded("two-numa-nodes");
+  const all = Array.from({ length: times }, (_, round) => 2 * round);
+  const larger = (amounts: Record<string, number | null>) =>
+    Object.fromEntries(
+      Object.entries(amounts).map(([name, value]) => [
+        name,
+        name === "page_bytes" || value === null ? value : times * value,
+      ]),
+    );
+  return {
+    report_id: crypto.randomUUID(),
+    machine_id: `0123456789abcdef0123456789abc${100 + times}`,
+    node_name: `numa-${2 * times}`,
+    inventory: {
+      ...inventory,
+      numa_nodes: all.flatMap((first) =>
+        inventory.numa_nodes.map((node) => ({ ...node, id: first + node.id })),
+      ),
+    },
+    sample: {
+      ...sample,
+      memory: larger(sample.memory),
+      numa: all.flatMap((first) => sample.numa.map((node) => ({ ...node, id: first + node.id }))),
+      pools: all.flatMap((first) =>
+        sample.pools.map((pool) => ({ ...pool, numa_node: first + pool.numa_node })),
+      ),
+      global_pools: sample.global_pools.map(larger),
+    },
+  };
+}
 
 /** What the server has stored of the scenario that is open. */
 async function savedBuffers(page: import("@playwright/test").Page): Promise<unknown> {

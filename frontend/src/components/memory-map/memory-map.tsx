@@ -26,10 +26,19 @@ interface MemoryMapProps {
   canResize?: (pageBytes: number) => boolean;
   /** How the parts are told apart beneath the bars: as a table, in a line with the table behind it, or in a line alone. */
   legend?: "table" | "line" | "key";
+  /** How many bars stand side by side; they share the width. */
+  columns?: 1 | 2 | 4;
 }
 
-/** The product's picture: all of MemTotal as one bar to scale, a bar a NUMA node, with its figures below. */
-export function MemoryMap({ bars, names, onResize, canResize, legend = "table" }: MemoryMapProps) {
+/** The product's picture: all of MemTotal as one bar to scale, one bar per NUMA node, with its figures below. */
+export function MemoryMap({
+  bars,
+  names,
+  onResize,
+  canResize,
+  legend = "table",
+  columns = 1,
+}: MemoryMapProps) {
   const [active, setActive] = useState<string | null>(null);
   const table = (
     <Suspense fallback={<Skeleton height={200} />}>
@@ -38,7 +47,7 @@ export function MemoryMap({ bars, names, onResize, canResize, legend = "table" }
   );
   return (
     <div className={classes.map}>
-      <div className={classes.bars}>
+      <div className={classes.bars} data-columns={columns}>
         {bars.map((bar) => (
           <div key={bar.key}>
             <div className={classes.barHead}>

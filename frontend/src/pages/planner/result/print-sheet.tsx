@@ -33,7 +33,8 @@ export function PrintSheet({ shown, input, title, version, node }: PrintSheetPro
   const now = useNow();
   const texts = answerTexts(plan);
   const open = plan.findings.filter(({ state }) => state !== "ok");
-  const bars = node && node.name === plan.node ? memoryBars(node.name, node.sample) : undefined;
+  const observed = node && node.name === plan.node ? memoryBars(node.name, node.sample) : undefined;
+  const bars = ledgerBars(plan, observed);
   const databases = plan.instances.map(
     ({ name, demand }) =>
       `${name}: ${demand.engine} ${demand.version ?? ""}, pool ${formatBytes(demand.pool_bytes)}, ${demand.connections ?? "unknown"} connections`,
@@ -78,9 +79,14 @@ export function PrintSheet({ shown, input, title, version, node }: PrintSheetPro
           </tr>
         </tbody>
       </table>
-      <section className={classes.before}>
+      <section className={classes.before} data-beside={barsBeside(bars.length)}>
         <h2>Memory before and after</h2>
-        <MemoryMap bars={ledgerBars(plan, bars)} names={{ ghost: "Planned", real: "Now" }} legend="line" />
+        <MemoryMap
+          bars={bars}
+          names={{ ghost: "Planned", real: "Now" }}
+          legend="line"
+          columns={barsBeside(bars.length)}
+        />
       </section>
       <h2>Open findings: {open.length}</h2>
       <ul>
@@ -107,6 +113,12 @@ export function PrintSheet({ shown, input, title, version, node }: PrintSheetPro
       </footer>
     </article>
   );
+}
+
+/** How many NUMA nodes stand side by side, so that the picture of all of them fits on the page. */
+export function barsBeside(count: number): 1 | 2 | 4 {
+  if (count <= 2) return 1;
+  return count <= 4 ? 2 : 4;
 }
 
 /** By itself, so that the sheet is not drawn again for it. */
