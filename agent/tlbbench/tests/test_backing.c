@@ -267,7 +267,7 @@ static void workers_that_die_are_told(struct harness *h)
 
         CHECK(rows_segment_open(&segment, &backing, 16 * MIB, 48 * MIB, &session, &verdict) == 0);
         CHECK(segment.verdict.status == STATUS_OK);
-        /* Where others have the CPUs, no worker may come to a row in a short time: that is noise, and no rate of zero. */
+        /* Where others have the CPUs, no worker may come to a row in a short time: noise, and no rate of zero. */
         for (double seconds = 0; measurement.verdict.status == STATUS_NOISY && seconds < 2; seconds += seconds + 0.02) {
             measurement = (struct row_measurement){.rows_per_second = NAN};
             CHECK(workers_run(&segment, &spec, seconds, &session, &measurement) == 0);

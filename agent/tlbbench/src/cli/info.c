@@ -51,7 +51,11 @@ static int print_json(struct document *document, const struct known_tlbs *known,
     document->section_count = 1;
     document_begin(document, out, &j);
     known_tlbs_to_json(known, &j);
-    return document_end(&j);
+    int status = document_end(&j);
+
+    document->sections = NULL; /* it ends with this function */
+    document->section_count = 0;
+    return status;
 }
 
 static int print_text(const struct document *document, const struct known_tlbs *known, bool is_dump, FILE *out)
