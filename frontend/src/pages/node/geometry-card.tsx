@@ -51,9 +51,11 @@ export function GeometryCard({ geometry, basePageBytes }: GeometryCardProps) {
         <StateText>The run gave no TLB levels. {geometry.reason}</StateText>
       )}
       {geometry.disagreements.length > 0 && <Disagreements items={geometry.disagreements} />}
-      <Disclosure label={`All ${geometry.levels.length} values with their sources`}>
-        <LevelTable levels={geometry.levels} />
-      </Disclosure>
+      {geometry.levels.length > 0 && (
+        <Disclosure label={`All ${geometry.levels.length} values with their sources`}>
+          <LevelTable levels={geometry.levels} />
+        </Disclosure>
+      )}
     </QuestionCard>
   );
 }

@@ -12,25 +12,8 @@ import { ErrorState, StateText } from "@/components/ui/states";
 import { downloadBytes, downloadText } from "@/lib/download";
 import { zipFiles } from "@/lib/zip";
 import classes from "./apply-card.module.css";
+import { kindTitle, whatItDoes } from "./artifact-texts";
 import { OutOfDate } from "./out-of-date";
-
-const KIND_TITLES: Record<string, string> = {
-  sysctl: "sysctl",
-  kernel_command_line: "Kernel command line",
-  cmdline: "Kernel command line",
-  numa_script: "NUMA script",
-  tmpfiles: "tmpfiles.d",
-  systemd: "systemd",
-  kubernetes: "Kubernetes",
-  pod: "Pod",
-  postgresql: "PostgreSQL",
-  postgresql_conf: "postgresql.conf",
-};
-
-function kindTitle(kind: string): string {
-  const words = kind.replaceAll(/[_-]/g, " ");
-  return KIND_TITLES[kind] ?? words.charAt(0).toUpperCase() + words.slice(1);
-}
 
 /** A kind may have several files, one per pod. */
 function tabOf({ kind, filename }: PlanArtifact): string {
@@ -111,7 +94,7 @@ function Files({ artifacts, fits }: { artifacts: readonly PlanArtifact[]; fits: 
   const others = ordered.filter((artifact) => !isPath(artifact));
   return (
     <QuestionCard
-      title={`Apply it: ${kindTitle(first.kind)} is the recommended way.`}
+      title={applyTitle(ordered.filter(({ recommended }) => recommended))}
       description={
         artifacts.length > 1
           ? "The other files apply the same plan in other ways, or belong to it."
@@ -164,6 +147,15 @@ function Files({ artifacts, fits }: { artifacts: readonly PlanArtifact[]; fits: 
   );
 }
 
+function applyTitle(path: readonly PlanArtifact[]): string {
+  const [first] = path;
+  if (!first) return "How is the plan applied?";
+  const title = kindTitle(first.kind);
+  return path.length > 1
+    ? `Apply it in ${path.length} steps, ${title} first.`
+    : `Apply it: ${title} is the recommended way.`;
+}
+
 /** The recommended path of the node's platform first, in its order; the other ways behind it. */
 function byRecommendation(a: PlanArtifact, b: PlanArtifact): number {
   return Number(b.recommended) - Number(a.recommended) || (a.step ?? 99) - (b.step ?? 99);
@@ -183,12 +175,24 @@ function zipOf(artifacts: readonly PlanArtifact[]): Uint8Array<ArrayBuffer> {
 }
 
 function Artifact({ artifact }: { artifact: PlanArtifact }) {
-  const { filename, media_type: mediaType, content, install, verify, rollback, summary } = artifact;
+  const {
+    filename,
+    media_type: mediaType,
+    content,
+    install,
+    verify,
+    rollback,
+    avoid_when: avoidWhen,
+  } = artifact;
   return (
     <div className={classes.artifact}>
-      <StateText>
-        {summary} {artifact.restart} {artifact.avoid_when}
-      </StateText>
+      <StateText>{whatItDoes(artifact)}</StateText>
+      {avoidWhen && (
+        <div>
+          <div className={classes.label}>When not to use it</div>
+          <StateText>{avoidWhen}</StateText>
+        </div>
+      )}
       <Group justify="space-between" gap="xs">
         <span className="hp-mono hp-anywhere">{filename}</span>
         <Group gap="xs">
