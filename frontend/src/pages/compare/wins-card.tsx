@@ -1,6 +1,7 @@
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { pageSizeWinsQuery } from "@/api/fleet";
 import type { PageSizeWins, Run, SizeWins } from "@/api/types";
+import { SyntheticBadge } from "@/components/ui/badges";
 import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { TableSkeleton } from "@/components/ui/skeletons";
@@ -27,6 +28,9 @@ export function winsTitle({ cases, runs, sizes }: Pick<PageSizeWins, "cases" | "
   if (cases === 0 || !best) return "No point of these runs was measured with two or more page sizes.";
   const over = `of ${formatCount(cases)} cases over ${formatCount(runs)} ${runs === 1 ? "run" : "runs"}`;
   if (best.wins === 0) return `No page size is clearly fastest in any ${over}.`;
+  const ties = sizes.find(({ backing }) => backing === TIE)?.share ?? 0;
+  if (ties > best.share)
+    return `No page size is clearly fastest in ${formatShare(ties)} ${over}; ${best.backing === "THP" ? "THP is" : `${best.backing} pages are`} in ${formatShare(best.share)}.`;
   const mean =
     best.mean_delta_percent === null
       ? ""
@@ -78,13 +82,22 @@ export function RunWinsCard({ runs }: { runs: readonly Run[] }) {
   );
 }
 
-/** The win matrix over the newest run of every node, by machine type. */
+/** The win matrix over the newest run of every node, by machine type. Synthetic nodes count where no real one does. */
 export function FleetWinsCard() {
-  const query = useQuery(pageSizeWinsQuery());
+  const real = useQuery(pageSizeWinsQuery({ synthetic: false }));
+  const synthetic = useQuery(pageSizeWinsQuery({ synthetic: true }));
+  const areSynthetic = real.data?.runs === 0 && (synthetic.data?.runs ?? 0) > 0;
+  const nodes = areSynthetic
+    ? "The newest run of each node; all of them are synthetic."
+    : `The newest run of each node.${synthetic.data?.runs ? " Synthetic nodes are not counted." : ""}`;
   return (
-    <QueryView query={query} skeleton={<TableSkeleton rows={4} />}>
+    <QueryView query={areSynthetic ? synthetic : real} skeleton={<TableSkeleton rows={4} />}>
       {(data) => (
-        <QuestionCard title={winsTitle(data)} description={`The newest run of each node. ${DESCRIPTION}`}>
+        <QuestionCard
+          title={winsTitle(data)}
+          description={`${nodes} ${DESCRIPTION}`}
+          actions={areSynthetic && <SyntheticBadge />}
+        >
           {data.cases > 0 && (
             <Matrix
               rowHeader="Machine type"
