@@ -4,7 +4,13 @@ import { useDebouncedCallback } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
-import { fleetPlanQuery, hasEnded, useCancelFleetPlan, useFleetPlanProgress } from "@/api/fleet";
+import {
+  fleetPlanQuery,
+  fleetSummaryQuery,
+  hasEnded,
+  useCancelFleetPlan,
+  useFleetPlanProgress,
+} from "@/api/fleet";
 import { csvPath } from "@/api/nodes";
 import { useMayPlan } from "@/api/session";
 import type { FleetPlanDetail, FleetPlanSummary } from "@/api/types";
@@ -21,7 +27,7 @@ import { Bytes, When } from "@/components/ui/values";
 import { formatBytes, formatCount, formatDuration, formatShare } from "@/lib/units";
 import { type FleetPlanResultSearch, NAME_CHARACTERS, SEVERITIES } from "@/search";
 import classes from "./fleet-plan.module.css";
-import { progressWords, STATUS } from "./fleet-plan-words";
+import { progressWords, STATUS, syntheticWords } from "./fleet-plan-words";
 import { GroupsCard } from "./groups-card";
 import { PlanNodes } from "./plan-nodes";
 import { fromSelector, selectionWords } from "./selection-words";
@@ -32,6 +38,10 @@ export function FleetPlanPage() {
   const query = useQuery(fleetPlanQuery(jobId));
   const job = query.data;
   useFleetPlanProgress(jobId, job !== undefined && !hasEnded(job.status));
+  const fleet = useQuery({
+    ...fleetSummaryQuery(job ? fromSelector(job.selector) : {}),
+    enabled: job !== undefined,
+  });
   if (!job)
     return query.isError ? (
       <ErrorState error={query.error} onRetry={() => void query.refetch()} />
@@ -48,7 +58,7 @@ export function FleetPlanPage() {
           </TextLink>,
         ]}
         badge={<StateBadge {...STATUS[job.status]} />}
-        headline={job.summary ? headline(job.summary) : undefined}
+        headline={job.summary ? `${headline(job.summary)} ${syntheticWords(fleet.data)}` : undefined}
         actions={
           job.summary && (
             <CsvButton

@@ -1,4 +1,4 @@
-import type { FleetPlanJob } from "@/api/types";
+import type { FleetPlanJob, FleetSummary } from "@/api/types";
 import { formatPages } from "@/lib/page-size";
 import { formatCount } from "@/lib/units";
 
@@ -9,6 +9,14 @@ export function progressWords(job: Pick<FleetPlanJob, "status" | "nodes_done" | 
     share: total > 0 ? done / total : 0,
     text: `${formatCount(done)} of ${formatCount(total)} nodes planned`,
   };
+}
+
+/** How many of the nodes are made up; empty where none is. */
+export function syntheticWords(fleet: Pick<FleetSummary, "nodes" | "nodes_synthetic"> | undefined): string {
+  if (!fleet || fleet.nodes_synthetic === 0) return "";
+  const { nodes, nodes_synthetic: synthetic } = fleet;
+  if (synthetic === nodes) return nodes === 1 ? "It is synthetic." : "All of them are synthetic.";
+  return `${formatCount(synthetic)} of them ${synthetic === 1 ? "is" : "are"} synthetic.`;
 }
 
 /** The pools of a group's nodes, summed over their NUMA nodes, by page size. */

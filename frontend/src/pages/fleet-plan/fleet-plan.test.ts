@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { formatPoolList, progressWords } from "./fleet-plan-words";
+import { formatPoolList, progressWords, syntheticWords } from "./fleet-plan-words";
 import { fromSelector, selectionWords, toSelector, withoutNode } from "./selection-words";
 
 it("says which nodes are meant", () => {
@@ -37,4 +37,11 @@ it("sums a group's pools over its NUMA nodes by page size", () => {
   ];
   expect(formatPoolList(pools).replaceAll("\u00a0", " ")).toBe("4,244 × 2M, 4 × 1G");
   expect(formatPoolList([])).toBe("no huge pages");
+});
+
+it("says which of the nodes are made up", () => {
+  expect(syntheticWords(undefined)).toBe("");
+  expect(syntheticWords({ nodes: 3, nodes_synthetic: 0 })).toBe("");
+  expect(syntheticWords({ nodes: 201, nodes_synthetic: 200 })).toBe("200 of them are synthetic.");
+  expect(syntheticWords({ nodes: 50, nodes_synthetic: 50 })).toBe("All of them are synthetic.");
 });

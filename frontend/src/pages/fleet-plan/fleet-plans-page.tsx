@@ -21,7 +21,7 @@ import { When } from "@/components/ui/values";
 import { formatCount } from "@/lib/units";
 import { NAME_CHARACTERS, nodeSelection } from "@/search";
 import classes from "./fleet-plan.module.css";
-import { progressWords, STATUS } from "./fleet-plan-words";
+import { progressWords, STATUS, syntheticWords } from "./fleet-plan-words";
 import { fromSelector, selectionWords, toSelector, withoutNode } from "./selection-words";
 
 /** One scenario for many nodes: begin a plan, and find the ones that were begun. */
@@ -89,7 +89,7 @@ function StartCard() {
       }
       description={
         <>
-          It plans {selectionWords(selection)}.{" "}
+          It plans {selectionWords(selection)}. {syntheticWords(fleet.data)}{" "}
           <TextLink to="/nodes" search={selection}>
             Choose other nodes
           </TextLink>
