@@ -58,7 +58,11 @@ export function FleetPlanPage() {
           </TextLink>,
         ]}
         badge={<StateBadge {...STATUS[job.status]} />}
-        headline={job.summary ? `${headline(job.summary)} ${syntheticWords(fleet.data)}` : undefined}
+        headline={
+          job.summary
+            ? `${headline(job.summary)} ${syntheticWords(fleet.isPlaceholderData ? undefined : fleet.data)}`
+            : undefined
+        }
         actions={
           job.summary && (
             <CsvButton

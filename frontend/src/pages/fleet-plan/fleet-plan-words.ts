@@ -15,8 +15,8 @@ export function progressWords(job: Pick<FleetPlanJob, "status" | "nodes_done" | 
 export function syntheticWords(fleet: Pick<FleetSummary, "nodes" | "nodes_synthetic"> | undefined): string {
   if (!fleet || fleet.nodes_synthetic === 0) return "";
   const { nodes, nodes_synthetic: synthetic } = fleet;
-  if (synthetic === nodes) return nodes === 1 ? "It is synthetic." : "All of them are synthetic.";
-  return `${formatCount(synthetic)} of them ${synthetic === 1 ? "is" : "are"} synthetic.`;
+  if (synthetic === nodes) return nodes === 1 ? "The node is synthetic." : "All nodes are synthetic.";
+  return `${formatCount(synthetic)} of all ${formatCount(nodes)} nodes ${synthetic === 1 ? "is" : "are"} synthetic.`;
 }
 
 /** The pools of a group's nodes, summed over their NUMA nodes, by page size. */

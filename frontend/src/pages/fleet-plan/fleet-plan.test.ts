@@ -42,6 +42,6 @@ it("sums a group's pools over its NUMA nodes by page size", () => {
 it("says which of the nodes are made up", () => {
   expect(syntheticWords(undefined)).toBe("");
   expect(syntheticWords({ nodes: 3, nodes_synthetic: 0 })).toBe("");
-  expect(syntheticWords({ nodes: 201, nodes_synthetic: 200 })).toBe("200 of them are synthetic.");
-  expect(syntheticWords({ nodes: 50, nodes_synthetic: 50 })).toBe("All of them are synthetic.");
+  expect(syntheticWords({ nodes: 201, nodes_synthetic: 200 })).toBe("200 of all 201 nodes are synthetic.");
+  expect(syntheticWords({ nodes: 50, nodes_synthetic: 50 })).toBe("All nodes are synthetic.");
 });

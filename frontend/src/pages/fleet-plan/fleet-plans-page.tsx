@@ -89,7 +89,8 @@ function StartCard() {
       }
       description={
         <>
-          It plans {selectionWords(selection)}. {syntheticWords(fleet.data)}{" "}
+          It plans {selectionWords(selection)}.{" "}
+          {syntheticWords(fleet.isPlaceholderData ? undefined : fleet.data)}{" "}
           <TextLink to="/nodes" search={selection}>
             Choose other nodes
           </TextLink>

@@ -35,6 +35,7 @@ export function PrintSheet({ shown, input, title, version, node }: PrintSheetPro
   const open = plan.findings.filter(({ state }) => state !== "ok");
   const observed = node && node.name === plan.node ? memoryBars(node.name, node.sample) : undefined;
   const bars = ledgerBars(plan, observed);
+  const beside = barsBeside(bars.length);
   const databases = plan.instances.map(
     ({ name, demand }) =>
       `${name}: ${demand.engine} ${demand.version ?? ""}, pool ${formatBytes(demand.pool_bytes)}, ${demand.connections ?? "unknown"} connections`,
@@ -79,14 +80,9 @@ export function PrintSheet({ shown, input, title, version, node }: PrintSheetPro
           </tr>
         </tbody>
       </table>
-      <section className={classes.before} data-beside={barsBeside(bars.length)}>
+      <section className={classes.before} data-beside={beside}>
         <h2>Memory before and after</h2>
-        <MemoryMap
-          bars={bars}
-          names={{ ghost: "Planned", real: "Now" }}
-          legend="line"
-          columns={barsBeside(bars.length)}
-        />
+        <MemoryMap bars={bars} names={{ ghost: "Planned", real: "Now" }} legend="line" columns={beside} />
       </section>
       <h2>Open findings: {open.length}</h2>
       <ul>
@@ -116,7 +112,7 @@ export function PrintSheet({ shown, input, title, version, node }: PrintSheetPro
 }
 
 /** How many NUMA nodes stand side by side, so that the picture of all of them fits on the page. */
-export function barsBeside(count: number): 1 | 2 | 4 {
+function barsBeside(count: number): 1 | 2 | 4 {
   if (count <= 2) return 1;
   return count <= 4 ? 2 : 4;
 }
