@@ -10,7 +10,6 @@ around crun then removes that request from each bundle.
 
 from __future__ import annotations
 
-import atexit
 import importlib.util
 import json
 import os
@@ -168,27 +167,23 @@ def _lacks_cap_sys_resource() -> bool:
 
 
 @cache
-def _keep_hugetlb_in_v1() -> None:
-    """Mount the hugetlb controller of cgroup v1 until this process ends, where the machine has both versions.
+def _keep_hugetlb_in_v1() -> subprocess.Popen[bytes] | None:
+    """Hold the hugetlb controller of cgroup v1 until this process ends, where the machine has both versions.
 
     An unmounted controller goes back to version 2 some time later, and crun refuses a machine whose version 2 has any
-    ("cgroups in hybrid mode not supported"). Tests of limits mount and unmount it.
+    ("cgroups in hybrid mode not supported"). Tests of limits mount and unmount it. The mount is in a namespace of a
+    child that ends with this process, however that ends: nothing can be left. Where it fails, podman says so.
     """
     if not Path("/sys/fs/cgroup/unified/cgroup.controllers").exists():
-        return
-    place = Path(tempfile.mkdtemp(prefix="hugetlb-", dir=CACHE))
-    mounted = subprocess.run(
-        ["mount", "-t", "cgroup", "-o", "hugetlb", "cgroup", str(place)], capture_output=True, check=False
-    )
-    if mounted.returncode != 0:  # podman says below what it makes of that
-        place.rmdir()
-        return
-
-    def leave() -> None:
-        subprocess.run(["umount", str(place)], capture_output=True, check=False)
-        place.rmdir()
-
-    atexit.register(leave)
+        return None
+    mount_and_wait = 'mount -t cgroup -o hugetlb cgroup "$0"; echo; exec cat'
+    child = subprocess.Popen(
+        ["unshare", "--mount", "sh", "-c", mount_and_wait, str(CACHE)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert child.stdout is not None
+    child.stdout.readline()
+    return child
 
 
 def _podman_environment() -> dict[str, str]:
