@@ -6,7 +6,7 @@ so under one lock and through one journal, ``journal`` in the folder that ``agen
 * The owner holds an exclusive ``flock`` on the file. Others wait, or go on without pages.
 * The previous count is in the file before a pool is written. After ``SIGKILL`` the lock is free and the file is there:
   the next owner, or the next start of tlbbench, gives the pages back first.
-* Pools are put back by difference: what others added meanwhile stays.
+* A pool is put back only while nobody else has set its count since; what somebody set later stays.
 
 The agent itself never calls this. Counts are pages; ``nr_hugepages`` less ``surplus_hugepages`` is what is restored.
 """
@@ -28,7 +28,7 @@ from pathlib import Path
 #: How long to wait for another owner; trials of a server take up to a minute.
 WAIT_SECONDS = float(os.environ.get("HUGEPLAN_HUGE_PAGES_LOCK_SECONDS", "60"))
 _POLL_SECONDS = 0.05
-_LINE = re.compile(r"pool page_bytes=(\d+) node=(-1|\d+) former=(\d+) target=(\d+)\.")
+_LINE = re.compile(r"pool page_bytes=(\d+) node=(-1|\d+) former=(\d+) (target|held)=(\d+)\.")
 
 
 class ReservationError(Exception):
@@ -67,9 +67,19 @@ def _persistent(page_bytes: int, places: Places, node: int) -> int:
     return read_count(page_bytes, "nr_hugepages", places, node) - surplus
 
 
-def restored_count(former: int, held: int, current: int) -> int:
-    """What to write to a pool raised from ``former`` to ``held`` that has ``current`` now (as reserve.h says)."""
-    return former + current - held if current > held else min(former, current)
+@dataclass(frozen=True)
+class Raised:
+    """A pool that was raised: its previous count, and the count that means nobody else has set it since."""
+
+    former: int
+    held: int
+    #: ``held`` is what the kernel made of the target; else the write was still under way.
+    noted: bool
+
+    def restored(self, current: int) -> int:
+        """The count that the pool should have, which has ``current`` now (the rule of ``reserve.h``)."""
+        lowest = self.held if self.noted else self.former
+        return self.former if lowest <= current <= self.held else current
 
 
 @dataclass
@@ -79,18 +89,19 @@ class Reservation:
     places: Places
     path: Path
     descriptor: int
-    _pools: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    _pools: dict[tuple[int, int], Raised] = field(default_factory=dict)
 
     def grow(self, page_bytes: int, more_pages: int) -> int:
         """Raise the machine-wide pool by ``more_pages``; the pages that the kernel found, perhaps fewer."""
         before = _persistent(page_bytes, self.places, -1)
-        former, _ = self._pools.get((page_bytes, -1), (before, before))
+        known = self._pools.get((page_bytes, -1))
+        former = before if known is None else known.former
         target = read_count(page_bytes, "nr_hugepages", self.places) + more_pages
-        self._note(page_bytes, former, target)
+        self._note(page_bytes, Raised(former, target, noted=False))
         self._write(page_bytes, -1, target)
         got = _persistent(page_bytes, self.places, -1)
-        if former <= got != target:
-            self._note(page_bytes, former, got)
+        if got >= former:
+            self._note(page_bytes, Raised(former, got, noted=True))
         return got - before
 
     def give_back(self) -> None:
@@ -104,25 +115,26 @@ class Reservation:
         """Give back what an owner that was killed left in the file, and start it anew."""
         lines = os.pread(self.descriptor, 1 << 16, 0).decode("ascii", "replace").split("\n")
         if lines[0] == _head():
-            for page_bytes, node, former, held in (
-                map(int, found.groups()) for found in map(_LINE.fullmatch, lines) if found
+            for page_bytes, node, former, word, count in (
+                found.groups() for found in map(_LINE.fullmatch, lines) if found
             ):
-                self._pools[page_bytes, node] = (former, held)
+                self._pools[int(page_bytes), int(node)] = Raised(int(former), int(count), noted=word == "held")
             self._restore()
         os.ftruncate(self.descriptor, 0)
         self._append(_head())
 
     def _restore(self) -> None:
-        for (page_bytes, node), (former, held) in reversed(self._pools.items()):
+        for (page_bytes, node), raised in reversed(self._pools.items()):
             current = _persistent(page_bytes, self.places, node)
-            count = restored_count(former, held, current)
+            count = raised.restored(current)
             if count != current:
                 self._write(page_bytes, node, count)
         self._pools.clear()
 
-    def _note(self, page_bytes: int, former: int, held: int) -> None:
-        self._append(f"pool page_bytes={page_bytes} node=-1 former={former} target={held}.")
-        self._pools[page_bytes, -1] = (former, held)
+    def _note(self, page_bytes: int, raised: Raised) -> None:
+        word = "held" if raised.noted else "target"
+        self._append(f"pool page_bytes={page_bytes} node=-1 former={raised.former} {word}={raised.held}.")
+        self._pools[page_bytes, -1] = raised
 
     def _append(self, line: str) -> None:
         os.lseek(self.descriptor, 0, os.SEEK_END)

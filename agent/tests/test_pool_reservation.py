@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hugeplan_agent.pool_reservation import Places, ReservationError, reservation, restored_count
+from hugeplan_agent.pool_reservation import Places, ReservationError, reservation
 
 PAGE = 2 << 20
 
@@ -38,16 +38,17 @@ def test_pages_come_back_and_the_journal_goes(places: Places) -> None:
         assert held.grow(PAGE, 10) == 10
         assert held.grow(PAGE, 3) == 3
         assert count(places) == 18
-        assert journal(places).read_text().endswith("former=5 target=18.\n")
+        assert journal(places).read_text().endswith(" former=5 held=18.\n")
     assert count(places) == 5
     assert not journal(places).parent.exists()
 
 
-def test_what_others_added_stays(places: Places) -> None:
+@pytest.mark.parametrize("later", [17, 9, 3])
+def test_a_count_that_somebody_set_later_stays(places: Places, later: int) -> None:
     with reservation(places) as held:
         held.grow(PAGE, 10)
-        (places.pool(PAGE) / "nr_hugepages").write_text("17\n")
-    assert count(places) == 7
+        (places.pool(PAGE) / "nr_hugepages").write_text(f"{later}\n")
+    assert count(places) == later
 
 
 def test_pages_come_back_when_the_block_fails(places: Places) -> None:
@@ -62,11 +63,33 @@ def test_pages_come_back_when_the_block_fails(places: Places) -> None:
 
 
 @pytest.mark.parametrize(
-    ("former", "held", "current", "restored"),
-    [(10, 50, 50, 10), (10, 50, 30, 10), (10, 50, 60, 20), (10, 50, 4, 4), (0, 0, 0, 0)],
+    ("lines", "current", "restored"),
+    [
+        ([], 5, 5),  # killed before anything was written
+        (["target=50"], 5, 5),  # before the pool was
+        (["target=50"], 30, 5),  # while the kernel looked for pages
+        (["target=50"], 50, 5),  # before that was noted
+        (["target=50"], 51, 51),  # somebody set it since
+        (["target=50", "held=30"], 30, 5),
+        (["target=50", "held=30"], 31, 31),
+        (["target=50", "held=30"], 29, 29),
+        (["target=50", "held=30", "target=80"], 60, 5),  # killed while it took more
+    ],
 )
-def test_the_rule_is_that_of_reserve_h(former: int, held: int, current: int, restored: int) -> None:
-    assert restored_count(former, held, current) == restored
+def test_a_journal_gives_back_after_a_kill_at_each_step(
+    places: Places, lines: list[str], current: int, restored: int
+) -> None:
+    """The same rule and the same lines as in agent/tlbbench/src/memory/reserve.h."""
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    journal(places).parent.mkdir(mode=0o700)
+    journal(places).write_text(
+        f"tlbbench reservation 1, boot {boot_id}\n"
+        + "".join(f"pool page_bytes={PAGE} node=-1 former=5 {line}.\n" for line in lines)
+    )
+    (places.pool(PAGE) / "nr_hugepages").write_text(f"{current}\n")
+    with reservation(places):
+        assert count(places) == restored
+    assert count(places) == restored
 
 
 def test_surplus_is_not_kept(places: Places) -> None:
@@ -113,11 +136,11 @@ def test_a_journal_of_tlbbench_is_obeyed(places: Places) -> None:
     journal(places).write_text(
         f"tlbbench reservation 1, boot {boot}\n"
         f"pool page_bytes={PAGE} node=0 former=1 target=500.\n"
-        f"pool page_bytes={PAGE} node=0 former=1 target=3.\n"
+        f"pool page_bytes={PAGE} node=0 former=1 held=5.\n"
         f"pool page_bytes={PAGE} node=-1 former=2 targ"
     )
     with reservation(places):
-        assert (count(places, 0), count(places)) == (3, 5)
+        assert (count(places, 0), count(places)) == (1, 5)
 
 
 def test_a_journal_of_another_boot_is_dropped(places: Places) -> None:

@@ -2,6 +2,7 @@
 /* Reservation and recovery on a made-up /sys in a temporary folder. */
 #include "base/verdict.h"
 #include "harness.h"
+#include "memory/backing.h"
 #include "memory/reserve.h"
 #include "memory/reserve_journal.h"
 
@@ -94,12 +95,21 @@ static void fake_close(const struct fake *fake)
 
 static void restored_counts(struct harness *h)
 {
-    CHECK_I64(reserve_restored_count(10, 50, 50), 10); /* as we left it */
-    CHECK_I64(reserve_restored_count(10, 50, 30), 10); /* we were killed on the way, or somebody took twenty */
-    CHECK_I64(reserve_restored_count(10, 50, 10), 10);
-    CHECK_I64(reserve_restored_count(10, 50, 60), 20); /* somebody added ten */
-    CHECK_I64(reserve_restored_count(10, 50, 4), 4);   /* somebody took them away already */
-    CHECK_I64(reserve_restored_count(0, 0, 0), 0);
+    struct reserve_pool noted = {.previous = 10, .held = 50, .noted = true};
+    struct reserve_pool under_way = {.previous = 10, .held = 50};
+    struct reserve_pool none = {.previous = 0, .held = 0};
+
+    CHECK_I64(reserve_restored_count(&noted, 50), 10); /* as we left it */
+    CHECK_I64(reserve_restored_count(&noted, 30), 30); /* whatever else it is, somebody set it since */
+    CHECK_I64(reserve_restored_count(&noted, 60), 60);
+    CHECK_I64(reserve_restored_count(&noted, 4), 4);
+    CHECK_I64(reserve_restored_count(&noted, 10), 10);
+    /* Killed before what the kernel made of it was noted: anything on the way may be the kernel's. */
+    CHECK_I64(reserve_restored_count(&under_way, 30), 10);
+    CHECK_I64(reserve_restored_count(&under_way, 50), 10);
+    CHECK_I64(reserve_restored_count(&under_way, 51), 51);
+    CHECK_I64(reserve_restored_count(&under_way, 9), 9);
+    CHECK_I64(reserve_restored_count(&none, 0), 0);
 }
 
 static void journal_lines(struct harness *h)
@@ -114,6 +124,13 @@ static void journal_lines(struct harness *h)
     CHECK_I64(parsed.node, 1);
     CHECK_I64(parsed.previous, 7);
     CHECK_I64(parsed.target, 1007);
+    CHECK(!parsed.noted);
+    pool.noted = true;
+    pool.held = 900;
+    reserve_format_line(&pool, line);
+    CHECK(reserve_parse_line(line, &parsed));
+    CHECK_I64(parsed.held, 900);
+    CHECK(parsed.noted);
     /* Cut anywhere it must not parse: "target=1" would be a wrong count. */
     for (size_t length = strlen(line) - 2; length > 0; length--) {
         line[length] = '\0';
@@ -122,6 +139,7 @@ static void journal_lines(struct harness *h)
     CHECK(!reserve_parse_line("pool page_bytes=2097152 node=0 former=-1 target=3.", &parsed));
     CHECK(!reserve_parse_line("pool page_bytes=2097152 node=0 former=5 target=3.", &parsed));
     CHECK(!reserve_parse_line("pool page_bytes=0 node=0 former=1 target=3.", &parsed));
+    CHECK(!reserve_parse_line("pool page_bytes=2097152 node=0 former=1 other=3.", &parsed));
 }
 
 static void takes_and_gives_back(struct harness *h)
@@ -180,6 +198,28 @@ static void run_and_die(const struct fake *fake, int64_t pages)
     (void)waitpid(child, NULL, 0);
 }
 
+/* A database that starts has pages promised that it has not touched yet: they are not free. */
+static void promised_pages_are_left_alone(struct harness *h)
+{
+    struct fake fake;
+    struct reservation reservation;
+
+    if (!fake_open(&fake, 100, 100)) {
+        harness_skip(h, "no temporary folder");
+        return;
+    }
+    set_count(&fake, "resv_hugepages", 90);
+    CHECK_I64(backing_free_pages(fake.places.sysfs, 2097152, -1), 10);
+    CHECK(reservation_begin(&reservation, &fake.places) == 0);
+    reservation_take(&reservation, 2097152, -1, 30);
+    CHECK_I64(read_count(&fake, "nr_hugepages"), 120);
+    CHECK(reservation_end(&reservation) == 0);
+    CHECK_I64(read_count(&fake, "nr_hugepages"), 100);
+    set_count(&fake, "resv_hugepages", 500);
+    CHECK_I64(backing_free_pages(fake.places.sysfs, 2097152, -1), 0);
+    fake_close(&fake);
+}
+
 /* The lock of a killed run can come free between the look for such runs at the start and the reservation. */
 static void next_reservation_mends_too(struct harness *h)
 {
@@ -224,34 +264,53 @@ static void surplus_is_not_kept(struct harness *h)
     fake_close(&fake);
 }
 
-/* The kernel found fewer pages than were requested, then others added some: theirs stay. */
-static void others_pages_stay(struct harness *h)
+static void write_journal(struct fake *fake, const char *lines)
 {
-    struct fake fake;
+    char boot_id[RESERVE_BOOT_ID_BYTES];
+    char text[512];
 
-    if (!fake_open(&fake, 1, 1)) {
-        harness_skip(h, "no temporary folder");
-        return;
-    }
-    char boot_id[64] = "";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    char text[256];
+    reserve_journal_boot_id(boot_id);
+    (void)snprintf(text, sizeof(text), "tlbbench reservation 1, boot %s\n%s", boot_id, lines);
+    make_folders(fake->journals);
+    write_text(fake->journal, text);
+}
 
-    if (file != NULL) {
-        if (fscanf(file, "%63s", boot_id) != 1)
-            boot_id[0] = '\0';
-        (void)fclose(file);
+/* What a kill leaves at each step, and the count that the next start makes of it: the previous one, 5, unless somebody
+ * set another since. */
+static void killed_at_each_step(struct harness *h)
+{
+#define POOL "pool page_bytes=2097152 node=-1 former=5 "
+    static const struct {
+        const char *lines;
+        int64_t current, restored;
+    } cases[] = {
+        {"", 5, 5},                                                         /* before anything was written */
+        {POOL "target=50.\n", 5, 5},                                        /* before the pool was */
+        {POOL "target=50.\n", 30, 5},                                       /* while the kernel looked for pages */
+        {POOL "target=50.\n", 50, 5},                                       /* before that was noted */
+        {POOL "target=50.\n" POOL "held", 50, 5},                           /* while it was noted */
+        {POOL "target=50.\n", 51, 51},                                      /* somebody set it since */
+        {POOL "target=50.\n" POOL "held=30.\n", 30, 5},                     /* while it measured */
+        {POOL "target=50.\n" POOL "held=30.\n", 320, 320},                  /* somebody set it since */
+        {POOL "target=50.\n" POOL "held=30.\n", 20, 20},                    /* and lower */
+        {POOL "target=50.\n" POOL "held=30.\n" POOL "target=80.\n", 60, 5}, /* while it took more */
+        {POOL "target=50.\n" POOL "target=30.\n", 30, 5},                   /* as the version before wrote it */
+    };
+#undef POOL
+
+    for (size_t index = 0; index < sizeof(cases) / sizeof(cases[0]); index++) {
+        struct fake fake;
+
+        if (!fake_open(&fake, cases[index].current, 0)) {
+            harness_skip(h, "no temporary folder");
+            return;
+        }
+        write_journal(&fake, cases[index].lines);
+        CHECK(reservation_recover(&fake.places) >= 0);
+        CHECK_I64(read_count(&fake, "nr_hugepages"), cases[index].restored);
+        CHECK(access(fake.journal, F_OK) != 0);
+        fake_close(&fake);
     }
-    (void)snprintf(text, sizeof(text),
-                   "tlbbench reservation 1, boot %s\npool page_bytes=2097152 node=-1 former=1 target=500.\n"
-                   "pool page_bytes=2097152 node=-1 former=1 target=300.\n",
-                   boot_id);
-    make_folders(fake.journals);
-    write_text(fake.journal, text);
-    set_count(&fake, "nr_hugepages", 320);
-    CHECK_I64(reservation_recover(&fake.places), 1);
-    CHECK_I64(read_count(&fake, "nr_hugepages"), 21);
-    fake_close(&fake);
 }
 
 static void killed_run_is_recovered(struct harness *h)
@@ -312,11 +371,12 @@ static const struct harness_case CASES[] = {
     {"counts to restore", restored_counts},
     {"journal lines", journal_lines},
     {"takes and gives back", takes_and_gives_back},
+    {"promised pages are left alone", promised_pages_are_left_alone},
     {"a second run is refused", second_run_is_refused},
     {"a killed run is recovered", killed_run_is_recovered},
     {"the next reservation mends too", next_reservation_mends_too},
     {"surplus is not kept", surplus_is_not_kept},
-    {"others' pages stay", others_pages_stay},
+    {"a kill at each step", killed_at_each_step},
     {"a journal of another boot is dropped", journal_of_another_boot_is_dropped},
     {"a planted journal is not obeyed", planted_journal_is_not_obeyed},
 };

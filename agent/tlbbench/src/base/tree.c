@@ -124,6 +124,14 @@ int64_t tree_read_number(const char *root, const char *path)
     return (int64_t)value;
 }
 
+int64_t pool_read(const char *sysfs, int node, uint64_t page_bytes, const char *file)
+{
+    char path[POOL_PATH_BYTES];
+
+    pool_path(sysfs, node, page_bytes, file, path);
+    return tree_read_number("", path);
+}
+
 bool tree_list(const char *root, const char *path, void (*visit)(const char *name, void *context), void *context)
 {
     char joined[TREE_PATH_BYTES];

@@ -32,5 +32,8 @@ void pool_path(const char *sysfs, int node, uint64_t page_bytes, const char *fil
 /* Reads one non-negative decimal number; -1 when it is absent, unreadable, not a number or larger than INT64_MAX. */
 int64_t tree_read_number(const char *root, const char *path);
 
+/* Reads one counter of a pool; -1 when it is unknown. */
+int64_t pool_read(const char *sysfs, int node, uint64_t page_bytes, const char *file);
+
 /* Calls `visit` for every name in the directory, in no order. Returns false when it cannot be opened. */
 bool tree_list(const char *root, const char *path, void (*visit)(const char *name, void *context), void *context);

@@ -31,7 +31,7 @@ uint64_t session_pool_bytes(const struct session *session, const struct backing 
 {
     if (backing->kind != BACKING_HUGETLB)
         return UINT64_MAX;
-    int64_t free_pages = backing_free_pages(backing->page_bytes, session->numa_node);
+    int64_t free_pages = backing_free_pages("/sys", backing->page_bytes, session->numa_node);
 
     if (free_pages > 0)
         return (uint64_t)free_pages * backing->page_bytes;

@@ -171,7 +171,7 @@ static uint64_t measure_huge(struct geometry_work *work, const struct arena *are
 static void measure_backing(struct geometry_work *work, const struct backing *backing, struct effective_page *page)
 {
     uint64_t wanted = backing->page_bytes > AREA_BYTES ? backing->page_bytes : AREA_BYTES;
-    int64_t free_pages = backing->kind == BACKING_HUGETLB ? backing_free_pages(backing->page_bytes, -1) : 1;
+    int64_t free_pages = backing->kind == BACKING_HUGETLB ? backing_free_pages("/sys", backing->page_bytes, -1) : 1;
     struct verdict verdict;
     struct arena arena;
     size_t bytes = (size_t)wanted;
@@ -289,7 +289,7 @@ static bool has_to_wait(const struct geometry_work *work, struct effective_page 
     double left = deadline_remaining_seconds(work->session->deadline) * fmin(1, work->cpu_share);
 
     if (backing->page_bytes <= ZEROED_SOON_BYTES || backing->page_bytes > work->session->memory_bytes ||
-        (backing->kind == BACKING_HUGETLB && backing_free_pages(backing->page_bytes, -1) < 1) ||
+        (backing->kind == BACKING_HUGETLB && backing_free_pages("/sys", backing->page_bytes, -1) < 1) ||
         (work->pages_tried && left >= 2 * zero_seconds))
         return false; /* what is not available says so at once */
     if (work->pages_tried)

@@ -41,12 +41,19 @@ void backing_explain_errno(int error, const char *doing, uint64_t bytes, struct 
                 "%s: %s", doing, strerror(error));
 }
 
-int64_t backing_free_pages(uint64_t page_bytes, int node)
+int64_t backing_free_pages(const char *sysfs, uint64_t page_bytes, int node)
 {
-    char path[POOL_PATH_BYTES];
+    int64_t free_pages = pool_read(sysfs, -1, page_bytes, "free_hugepages");
+    int64_t promised = pool_read(sysfs, -1, page_bytes, "resv_hugepages");
 
-    pool_path("/sys", node, page_bytes, "free_hugepages", path);
-    return tree_read_number("", path);
+    if (free_pages < 0)
+        return -1;
+    free_pages -= promised > free_pages ? free_pages : promised > 0 ? promised : 0;
+    if (node < 0)
+        return free_pages;
+    int64_t on_node = pool_read(sysfs, node, page_bytes, "free_hugepages");
+
+    return on_node < free_pages ? on_node : free_pages;
 }
 
 void backing_explain_pool(uint64_t page_bytes, uint64_t needed, int64_t free_pages, struct verdict *verdict)
@@ -60,7 +67,7 @@ void backing_explain_pool(uint64_t page_bytes, uint64_t needed, int64_t free_pag
 
 static void explain_hugetlb(int error, uint64_t page_bytes, uint64_t bytes, struct verdict *verdict)
 {
-    int64_t free_pages = backing_free_pages(page_bytes, -1);
+    int64_t free_pages = backing_free_pages("/sys", page_bytes, -1);
     uint64_t needed = bytes / page_bytes;
 
     if (error == ENOMEM && free_pages >= 0 && (uint64_t)free_pages < needed) {
@@ -89,7 +96,7 @@ int backing_memfd(uint64_t page_bytes, uint64_t bytes, struct verdict *verdict)
         (void)close(fd);
         return -1;
     }
-    if (page_bytes > 0 && backing_free_pages(page_bytes, -1) == 0) {
+    if (page_bytes > 0 && backing_free_pages("/sys", page_bytes, -1) == 0) {
         explain_hugetlb(ENOMEM, page_bytes, bytes, verdict);
         (void)close(fd);
         return -1;

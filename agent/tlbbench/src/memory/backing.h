@@ -41,8 +41,10 @@ void backing_bind(char *base, size_t bytes, int node);
 /* Addresses only, aligned; pages are mapped over them later. Returns NULL with the reason on failure. */
 char *backing_reserve_range(size_t bytes, uint64_t alignment, struct verdict *verdict);
 
-/* Free pages of this hugetlb size right now; `node` < 0 = all nodes. -1 when unknown. */
-int64_t backing_free_pages(uint64_t page_bytes, int node);
+/* Pages of this hugetlb size that may be taken right now: free, and not promised (`resv_hugepages`) to a mapping that
+ * has not touched them yet. `node` < 0 = all nodes. A promise is not bound to a node, so a node has at most what all
+ * have. `sysfs` is "/sys" but in tests. -1 when unknown. */
+int64_t backing_free_pages(const char *sysfs, uint64_t page_bytes, int node);
 
 /* Says in `verdict` that a pool has too few free pages. */
 void backing_explain_pool(uint64_t page_bytes, uint64_t needed, int64_t free_pages, struct verdict *verdict);

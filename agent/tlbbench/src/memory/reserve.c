@@ -2,6 +2,7 @@
 #include "memory/reserve.h"
 
 #include "base/tree.h"
+#include "memory/backing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,20 +20,12 @@ enum { JOURNAL_BYTES_MAX = 8192, OPEN_TRIES = 8 };
 
 /* --- pools -------------------------------------------------------------------------------------------------------- */
 
-static int64_t read_pool(const struct reserve_paths *places, uint64_t page_bytes, int node, const char *file)
-{
-    char path[POOL_PATH_BYTES];
-
-    pool_path(places->sysfs, node, page_bytes, file, path);
-    return tree_read_number("", path);
-}
-
 /* Pages of the pool without those that the kernel lends beyond its count (surplus), which go by themselves. What is
  * written to nr_hugepages is this count; what is read there has the surplus in it. */
 static int64_t read_persistent(const struct reserve_paths *places, uint64_t page_bytes, int node)
 {
-    int64_t all = read_pool(places, page_bytes, node, "nr_hugepages");
-    int64_t surplus = read_pool(places, page_bytes, node, "surplus_hugepages");
+    int64_t all = pool_read(places->sysfs, node, page_bytes, "nr_hugepages");
+    int64_t surplus = pool_read(places->sysfs, node, page_bytes, "surplus_hugepages");
 
     return all < 0 || surplus < 0 || surplus > all ? all : all - surplus;
 }
@@ -58,17 +51,17 @@ static int write_pool(const struct reserve_paths *places, const struct reserve_p
     return written == length ? 0 : -1;
 }
 
-int64_t reserve_restored_count(int64_t previous, int64_t held, int64_t current)
+int64_t reserve_restored_count(const struct reserve_pool *pool, int64_t current)
 {
-    if (current > held)
-        return previous + (current - held);
-    return current < previous ? current : previous;
+    int64_t lowest = pool->noted ? pool->held : pool->previous;
+
+    return current >= lowest && current <= pool->held ? pool->previous : current;
 }
 
 static int restore_pool(const struct reserve_paths *places, const struct reserve_pool *pool)
 {
     int64_t current = read_persistent(places, pool->page_bytes, pool->node);
-    int64_t count = reserve_restored_count(pool->previous, pool->held, current);
+    int64_t count = reserve_restored_count(pool, current);
 
     if (current < 0)
         return -1;
@@ -245,13 +238,11 @@ static void raise_pool(struct reservation *reservation, struct reserve_pool *poo
                     (unsigned long long)(pool->page_bytes / 1024), strerror(errno));
     }
     pool->got = read_persistent(&reservation->places, pool->page_bytes, pool->node);
-    if (pool->got < pool->previous || pool->got == pool->target)
+    if (pool->got < pool->previous)
         return;
     pool->held = pool->got;
-    struct reserve_pool noted = *pool;
-
-    noted.target = pool->got;
-    reserve_format_line(&noted, line);
+    pool->noted = true;
+    reserve_format_line(pool, line);
     (void)reserve_journal_append(reservation->journal_fd, line); /* without it the target counts, as before the write */
 }
 
@@ -259,8 +250,8 @@ void reservation_take(struct reservation *reservation, uint64_t page_bytes, int 
 {
     const struct reserve_paths *places = &reservation->places;
     int64_t previous = read_persistent(places, page_bytes, node);
-    int64_t all = read_pool(places, page_bytes, node, "nr_hugepages");
-    int64_t free_now = read_pool(places, page_bytes, node, "free_hugepages");
+    int64_t all = pool_read(places->sysfs, node, page_bytes, "nr_hugepages");
+    int64_t free_now = backing_free_pages(places->sysfs, page_bytes, node);
     char line[RESERVE_LINE_BYTES];
 
     if (reservation->journal_fd < 0 || previous < 0 || all < 0 || free_now < 0 || free_now >= free_pages ||

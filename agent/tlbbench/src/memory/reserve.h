@@ -53,6 +53,7 @@ int reservation_recover(const struct reserve_paths *places);
 /* True when a killed run left pools that reservation_recover() would restore. Writes nothing. */
 bool reservation_is_left(const struct reserve_paths *places);
 
-/* Count to write when a pool that was raised from `former` to `held` now has `current`: the previous count, plus what
- * others added. A count that others set below the former stays. */
-int64_t reserve_restored_count(int64_t previous, int64_t held, int64_t current);
+/* The count that a pool raised from pool->previous should have, which has `current` now: the previous one where nobody
+ * else has set it since, and otherwise what they set. Nobody has while it is what was held, or, where a kill came
+ * before that was noted, anything on the way to the target. */
+int64_t reserve_restored_count(const struct reserve_pool *pool, int64_t current);

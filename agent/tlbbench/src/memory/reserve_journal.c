@@ -14,24 +14,34 @@ enum { LOCK_TRIES = 8 };
 
 void reserve_format_line(const struct reserve_pool *pool, char line[RESERVE_LINE_BYTES])
 {
-    (void)snprintf(line, RESERVE_LINE_BYTES, "pool page_bytes=%llu node=%d former=%lld target=%lld.\n",
+    (void)snprintf(line, RESERVE_LINE_BYTES, "pool page_bytes=%llu node=%d former=%lld %s=%lld.\n",
                    (unsigned long long)pool->page_bytes, pool->node, (long long)pool->previous,
-                   (long long)pool->target);
+                   pool->noted ? "held" : "target", (long long)(pool->noted ? pool->held : pool->target));
 }
 
 bool reserve_parse_line(const char *line, struct reserve_pool *pool)
 {
     unsigned long long page_bytes;
-    long long previous, target;
+    long long previous, count;
     int node;
+    char word[8];
     char end = 0;
 
-    if (sscanf(line, "pool page_bytes=%llu node=%d former=%lld target=%lld%c", &page_bytes, &node, &previous, &target,
-               &end) != 5 ||
-        end != '.' || previous < 0 || target < previous || node < -1 || page_bytes == 0)
+    if (sscanf(line, "pool page_bytes=%llu node=%d former=%lld %7[a-z]=%lld%c", &page_bytes, &node, &previous, word,
+               &count, &end) != 6 ||
+        end != '.' || previous < 0 || count < previous || node < -1 || page_bytes == 0)
         return false;
-    *pool = (struct reserve_pool){
-        .page_bytes = page_bytes, .node = node, .previous = previous, .target = target, .got = target, .held = target};
+    bool noted = strcmp(word, "held") == 0;
+
+    if (!noted && strcmp(word, "target") != 0)
+        return false;
+    *pool = (struct reserve_pool){.page_bytes = page_bytes,
+                                  .node = node,
+                                  .previous = previous,
+                                  .target = count,
+                                  .got = count,
+                                  .held = count,
+                                  .noted = noted};
     return true;
 }
 

@@ -25,10 +25,11 @@ struct reserve_pool {
     int64_t target;
     int64_t got;  /* what the kernel made of it; -1 = not readable */
     int64_t held; /* the count that means nobody else has changed the pool since: what was got, else the target */
+    bool noted;   /* `held` is what the kernel made of the target; else the write was still under way */
 };
 
-/* A journal line and its parser; a line that was cut short does not parse. A later line of a pool replaces the earlier
- * one; its target is what was held. */
+/* A journal line and its parser; a line that was cut short does not parse. "target=" is written before the pool is,
+ * "held=" after it; a later line of a pool replaces the earlier one. */
 void reserve_format_line(const struct reserve_pool *pool, char line[RESERVE_LINE_BYTES]);
 bool reserve_parse_line(const char *line, struct reserve_pool *pool);
 

@@ -289,7 +289,7 @@ static int open_region(struct pressure_run *run, struct verdict *verdict)
 
     for (size_t index = 0; index < run->series_count; index++) {
         const struct pressure_series *series = &run->series[index];
-        int64_t free_pages = backing_free_pages(series->backing.page_bytes, node);
+        int64_t free_pages = backing_free_pages("/sys", series->backing.page_bytes, node);
 
         if (series->backing.kind == BACKING_HUGETLB && series->backing.page_bytes == large && free_pages > 0 &&
             (uint64_t)free_pages * large >= series->bytes + run->plan.region_bytes)

@@ -70,7 +70,7 @@ int rows_segment_open(struct rows_segment *segment, const struct backing *backin
     *segment = (struct rows_segment){.backing = *backing, .fd = -1, .bytes = bytes};
     segment->mapped_bytes = (bytes + page - 1) / page * page;
     uint64_t pages = segment->mapped_bytes / page;
-    int64_t free_pages = is_hugetlb ? backing_free_pages(page, session->numa_node) : 0;
+    int64_t free_pages = is_hugetlb ? backing_free_pages("/sys", page, session->numa_node) : 0;
 
     if (is_hugetlb && free_pages < (int64_t)pages) {
         backing_explain_pool(page, pages, free_pages, &segment->verdict);
