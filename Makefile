@@ -133,6 +133,10 @@ validate-matrix: setup agent ## The same for rows of 128 B, 8 KB, 16 KB and 1 to
 chaos: setup ## Kills, forged tokens, clock steps, no database, no connections, a full disk, a large migration, each under load (CHAOS="kills --server-kills 5")
 	@cd backend && ../$(BIN)/python -m tools.chaos $(CHAOS)
 
+.PHONY: attack
+attack: setup ## Attack a service on loopback as each role, with a table of what each attack cost (ATTACK="lint --passes 1")
+	@cd backend && ../$(BIN)/python -m tools.attack $(ATTACK)
+
 .PHONY: fuzz
 fuzz: setup ## Feed damaged and random input to tlbbench's parsers (clang's libFuzzer)
 	@exec bash agent/tlbbench/tests/fuzz.sh

@@ -1,0 +1,1 @@
+"""`make attack`: what one request of each role may cost the service, and everybody else."""

@@ -1,0 +1,186 @@
+"""What an attack cost, and whether that is within the budget.
+
+Processor time and memory are of the service and of the processes it started: the kernel counts them, whatever else the
+machine does. They are taken in passes without the neighbour, the median of which counts. How long the neighbour was
+held up is noisy on a machine with two cores: it is the longest of its requests during a pass, the median of that over
+the passes, against the same of as many equally long quiet times in the same run.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tools.attack import processes
+from tools.attack.rig import Attack, Target, WrongAnswerError
+from tools.chaos.rig import REPOSITORY
+
+MIB = 1024**2
+CPU_SECONDS = 0.3
+MEMORY_BYTES = 64 * MIB
+HELD_UP_SECONDS = 0.1
+SHORTEST_PASS_SECONDS = 0.25
+LONGEST_PASS_SECONDS = 60.0
+SETTLE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request of the neighbour."""
+
+    begun: float
+    seconds: float
+    status: int
+
+
+@dataclass
+class Neighbour:
+    """The other client, while a block runs."""
+
+    asked: list[Ask] = field(default_factory=list)
+
+    def longest(self) -> float:
+        """Seconds of its longest request."""
+        return max((ask.seconds for ask in self.asked), default=0.0)
+
+    def refused(self) -> list[int]:
+        """What it was answered instead of 200."""
+        return [ask.status for ask in self.asked if ask.status != 200]
+
+
+@contextmanager
+def neighbour_of(running: Target) -> Iterator[Neighbour]:
+    """A neighbour that asks while the block runs."""
+    command = [sys.executable, "-m", "tools.attack.neighbour", str(running.server.port), running.neighbour_token]
+    process = subprocess.Popen(
+        command, cwd=REPOSITORY / "backend", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    found = Neighbour()
+    for _ in range(2):  # it is there, and the service knows it
+        process.stdout.readline()
+    try:
+        yield found
+    finally:
+        rest, _ = process.communicate(timeout=LONGEST_PASS_SECONDS + 5)
+        for line in rest.splitlines():
+            begun, seconds, status = line.split()
+            found.asked.append(Ask(float(begun), float(seconds), int(status)))
+
+
+@dataclass
+class Cost:
+    """What one attack cost. ``wrong`` is empty when it is within the budget."""
+
+    name: str
+    answered: str = ""
+    cpu_seconds: float = 0.0
+    database_cpu_seconds: float = 0.0
+    memory_bytes: int = 0
+    seconds: float = 0.0
+    held_up_seconds: float = 0.0
+    quiet_seconds: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+
+
+def measure(running: Target, attack: Attack, passes: int) -> Cost:
+    """Run an attack ``passes`` times for its cost and as often for its neighbour, and judge it."""
+    cost = Cost(attack.name)
+    try:
+        if attack.prepare is not None:
+            attack.prepare(running)
+        _measure_cost(running, attack, passes, cost)
+        _measure_neighbour(running, attack, passes, cost)
+    except Exception as error:
+        cost.wrong.append(f"{type(error).__name__}: {error}"[:300])
+        running.server.kill()  # it may be at work for ever
+    if running.server.process is None or running.server.process.poll() is not None:
+        cost.wrong.append("the service ended")
+        running.server.start()
+        running.server.wait_until_ready()
+    _judge(attack, cost)
+    return cost
+
+
+def _run(running: Target, attack: Attack, cost: Cost) -> None:
+    """Make the attack. A wrong answer is noted, and what it cost is measured all the same."""
+    try:
+        cost.answered = attack.run(running)
+    except WrongAnswerError as wrong:
+        cost.answered = "wrong"
+        if str(wrong) not in cost.wrong:
+            cost.wrong.append(str(wrong))
+
+
+def _measure_cost(running: Target, attack: Attack, passes: int, cost: Cost) -> None:
+    used, of_database, memory, seconds = [], [], [], []
+    for _ in range(passes):
+        processes.wait_until_idle(running.pid, SETTLE_SECONDS)
+        cpu, database = processes.cpu_seconds(running.pid), _database_cpu(running)
+        begun = time.monotonic()
+        with processes.MemoryPeak(running.pid) as peak:
+            _run(running, attack, cost)
+            seconds.append(time.monotonic() - begun)
+            processes.wait_until_idle(running.pid, SETTLE_SECONDS)
+        used.append(processes.cpu_seconds(running.pid) - cpu)
+        of_database.append(_database_cpu(running) - database)
+        memory.append(peak.grown_bytes)
+    cost.cpu_seconds = statistics.median(used)
+    cost.database_cpu_seconds = statistics.median(of_database)
+    # The first pass also pays for what stays, such as caches and a helper's start.
+    cost.memory_bytes = round(statistics.median(memory))
+    cost.seconds = statistics.median(seconds)
+
+
+def _database_cpu(running: Target) -> float:
+    return processes.cpu_seconds(running.postgres.pid) if running.postgres.pid is not None else 0.0
+
+
+def _measure_neighbour(running: Target, attack: Attack, passes: int, cost: Cost) -> None:
+    held_up, quiet = [], []
+    for _ in range(passes):
+        with neighbour_of(running) as beside:
+            begun = time.monotonic()
+            _run(running, attack, cost)
+            took = max(time.monotonic() - begun, SHORTEST_PASS_SECONDS)
+            time.sleep(max(0.0, begun + took - time.monotonic()))  # so that the neighbour asks more than once
+        held_up.append(beside.longest())
+        if beside.refused():
+            raise WrongAnswerError(f"a neighbour was answered {beside.refused()[:5]} meanwhile")
+        with neighbour_of(running) as alone:
+            time.sleep(min(took, LONGEST_PASS_SECONDS))  # as long a time without the attack
+        quiet.append(alone.longest())
+    cost.held_up_seconds, cost.quiet_seconds = statistics.median(held_up), statistics.median(quiet)
+
+
+def _judge(attack: Attack, cost: Cost) -> None:
+    if cost.cpu_seconds > CPU_SECONDS * attack.requests:
+        cost.wrong.append(f"{cost.cpu_seconds:.2f} s of processor time; at most {CPU_SECONDS * attack.requests:.1f} s")
+    if cost.memory_bytes > MEMORY_BYTES * attack.requests:
+        cost.wrong.append(f"{cost.memory_bytes / MIB:.0f} MiB; at most {MEMORY_BYTES * attack.requests / MIB:.0f} MiB")
+    if cost.held_up_seconds - cost.quiet_seconds > HELD_UP_SECONDS:
+        cost.wrong.append(
+            f"held a neighbour up for {cost.held_up_seconds * 1000:.0f} ms (quiet:"
+            f" {cost.quiet_seconds * 1000:.0f} ms); at most {HELD_UP_SECONDS * 1000:.0f} ms"
+        )
+
+
+HEADING = (
+    f"{'attack':<58} {'answer':<26} {'CPU s':>7} {'PostgreSQL':>10} {'MiB':>6} {'seconds':>8}"
+    f" {'held up':>8} {'quiet':>6}"
+)
+
+
+def line_of(cost: Cost) -> str:
+    """A row of the table."""
+    mark = "" if not cost.wrong else "  <-- " + "; ".join(cost.wrong)
+    return (
+        f"{cost.name:<58} {cost.answered[:26]:<26} {cost.cpu_seconds:>7.2f} {cost.database_cpu_seconds:>10.2f}"
+        f" {cost.memory_bytes / MIB:>6.1f} {cost.seconds:>8.2f} {cost.held_up_seconds * 1000:>5.0f} ms"
+        f" {cost.quiet_seconds * 1000:>3.0f} ms{mark}"
+    )

@@ -1,0 +1,89 @@
+"""What a family of processes has used, as the kernel counts it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
+_EVERY_SECONDS = 0.02
+_QUIET_SECONDS = 0.3
+
+
+def family(pid: int) -> list[int]:
+    """A process and all below it."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with suppress(OSError):
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(entry.name))
+    found, waiting = [], [pid]
+    while waiting:
+        one = waiting.pop()
+        found.append(one)
+        waiting += children.get(one, [])
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of a family: of those that live, and of those that ended and were waited for."""
+    total = 0
+    for one in family(pid):
+        with suppress(OSError):
+            fields = (Path("/proc") / str(one) / "stat").read_text().rpartition(")")[2].split()
+            total += sum(int(field) for field in fields[11:15])
+    return total * TICK_SECONDS
+
+
+def memory_bytes(pid: int) -> int:
+    """Proportional share of memory of a family: pages that processes have in common count once."""
+    total = 0
+    for one in family(pid):
+        with suppress(OSError):
+            for line in (Path("/proc") / str(one) / "smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    total += int(line.split()[1]) * 1024
+    return total
+
+
+def wait_until_idle(pid: int, seconds: float) -> None:
+    """Wait until a family does next to nothing: what a request started may outlive its answer."""
+    until = time.monotonic() + seconds
+    before = cpu_seconds(pid)
+    while time.monotonic() < until:
+        time.sleep(_QUIET_SECONDS)
+        now = cpu_seconds(pid)
+        if now - before <= 2 * TICK_SECONDS:
+            return
+        before = now
+
+
+class MemoryPeak(threading.Thread):
+    """The largest memory of a family while a block runs, looked at fifty times per second."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self._pid, self._ending = pid, threading.Event()
+        self.before = self.peak = memory_bytes(pid)
+
+    def run(self) -> None:
+        """Look until the block ends."""
+        while not self._ending.wait(_EVERY_SECONDS):
+            self.peak = max(self.peak, memory_bytes(self._pid))
+
+    def __enter__(self) -> MemoryPeak:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        self.join()
+
+    @property
+    def grown_bytes(self) -> int:
+        """How much more than before the block."""
+        return self.peak - self.before
