@@ -153,6 +153,16 @@ class Settings(BaseSettings):
         Field(description="An enrolment token (32 characters or more) to register at start, for unattended agents."),
     ] = None
 
+    reenrolment_silence_seconds: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=86400,
+            description="How long a machine's agent must have been silent before a replacement is recognised without"
+            " its token. Two intervals of the agents at least: an agent that is heard is never replaced.",
+        ),
+    ] = 150.0
+
     sample_retention_days: Annotated[Days, Field(description="How long memory samples are kept.")] = 30
     document_retention_days: Annotated[Days, Field(description="How long raw reports are kept.")] = 30
     rollup_retention_days: Annotated[Days, Field(description="How long hourly roll-ups of samples are kept.")] = 400

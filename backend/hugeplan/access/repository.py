@@ -187,15 +187,6 @@ async def machines_of_named(session: ReadSession, name: str, role: str) -> Seque
     return [machine_id for machine_id in await session.scalars(statement) if machine_id is not None]
 
 
-async def agent_token_of(session: ReadSession, secret_sha256: bytes, machine_id: str) -> Token | None:
-    """The agent token of this machine with this secret's hash, unless it was revoked. It may have expired."""
-    statement = select(Token).where(
-        Token.secret_sha256 == secret_sha256, Token.machine_id == machine_id, Token.revoked_at.is_(None)
-    )
-    token: Token | None = await session.scalar(statement)
-    return token
-
-
 async def lock_machine(session: WriteSession, machine_id: str) -> None:
     """Let those who speak for one machine for the first time do it one after the other."""
     await session.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:id, 4811252263))"), {"id": machine_id})

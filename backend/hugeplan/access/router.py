@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 
-from hugeplan.access import audit, logins, oidc, service
+from hugeplan.access import audit, enrolments, logins, oidc, service
 from hugeplan.access.admission import client_address
 from hugeplan.access.dependencies import SESSION_COOKIE, Admin, CurrentActor, Enroller
 from hugeplan.access.guarded_route import GuardedRoute
@@ -18,9 +18,11 @@ from hugeplan.access.schemas import (
     BrowserSessionItem,
     EnrolmentApproval,
     EnrolmentApprovalCreate,
+    EnrolmentDecision,
     EnrolmentRequest,
     LoginLink,
     LoginMethods,
+    PendingEnrolment,
     Session,
     SessionCreate,
     Token,
@@ -33,6 +35,7 @@ from hugeplan.api.dependencies import CurrentDatabase, CurrentSettings, Reads, W
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.api.schemas import Moment
+from hugeplan.db.session import Database
 from hugeplan.settings import Settings
 
 router = APIRouter(tags=["access"], route_class=GuardedRoute)
@@ -217,11 +220,40 @@ async def own_token_rotate(request: Request, actor: CurrentActor, session: Write
 
 
 @router.post("/enrolments", status_code=201)
-async def enrolments_create(request: Request, actor: Enroller, session: Writes, body: EnrolmentRequest) -> TokenCreated:
-    """Mint the agent token of one machine. A machine that is known needs its own token, too, or an approval."""
-    made = await service.enrol(session, actor, body)
-    audit.note(request, kind="machine", subject=made.machine_id, token_id=str(made.id))
+async def enrolments_create(
+    request: Request, actor: Enroller, session: Writes, settings: CurrentSettings, body: EnrolmentRequest
+) -> TokenCreated:
+    """Mint the agent token of one machine. A machine that is known must prove or show that it is the known one."""
+    silence = timedelta(seconds=settings.reenrolment_silence_seconds)
+    database: Database = request.app.state.database
+    try:
+        enrolled = await enrolments.enrol(session, actor, body, silence)
+    except enrolments.NotRecognisedError as error:
+        # The request's own transaction ends without a trace; that somebody asked is to stay.
+        async with database.write() as another:
+            await enrolments.keep_asking(another, actor, body, error.asking, client_address(request))
+        raise
+    made = enrolled.token
+    audit.note(request, kind="machine", subject=made.machine_id, token_id=str(made.id), how=enrolled.how)
     return made
+
+
+@router.get("/enrolments/requests")
+async def enrolment_requests_list(
+    _: Admin, session: Reads, limit: Limit = 50, cursor: Cursor = None
+) -> Page[PendingEnrolment]:
+    """Machines that ask to enrol again and were not let in, newest first."""
+    return await enrolments.list_pending(session, limit=limit, cursor=cursor)
+
+
+@router.post("/enrolments/requests/{request_id}/decision")
+async def enrolment_requests_decide(
+    request: Request, actor: Admin, session: Writes, request_id: UUID, body: EnrolmentDecision
+) -> PendingEnrolment:
+    """Approve or refuse one request. The machine asks again by itself; an approval lets exactly that asker in."""
+    decided = await enrolments.decide(session, actor.name, request_id, body)
+    audit.note(request, kind="machine", subject=decided.node_machine_id, decision=body.decision)
+    return decided
 
 
 @router.post("/enrolments/approvals", status_code=201)
@@ -230,7 +262,7 @@ async def enrolment_approvals_create(
 ) -> EnrolmentApproval:
     """Say yes to one new enrolment of a known machine."""
     audit.note(request, kind="machine", subject=body.machine_id)
-    return await service.approve_enrolment(session, actor, body)
+    return await enrolments.approve_machine(session, actor, body)
 
 
 Actor_ = Annotated[str | None, Query(alias="actor", max_length=253, description="Name of who made the change")]

@@ -42,17 +42,31 @@ class Session(ResponseModel):
     expires_at: datetime | None
 
 
+class EnrolmentLimits(RequestModel):
+    """What an enrolment token may do: enrol so many new machines, and only those whose names match the pattern.
+
+    ``name_pattern`` is a shell pattern: ``db-*`` or ``rack[0-9]-*``. Null is no limit.
+    """
+
+    max_enrolments: Annotated[int, Field(ge=1, le=10**6)] | None = None
+    name_pattern: Annotated[str, StringConstraints(min_length=1, max_length=253)] | None = None
+
+
 class TokenCreate(RequestModel):
-    """A new credential. An agent token without ``machine_id`` binds to the first new machine that reports with it."""
+    """A new credential. An agent token without ``machine_id`` binds to the first new machine that reports with it.
+
+    ``limits`` are those of an enrolment token.
+    """
 
     name: Name
     role: Role
     machine_id: MachineId | None = None
     expires_in_seconds: Annotated[int, Field(ge=60, le=10 * 366 * 86400)] | None = None
+    limits: EnrolmentLimits | None = None
 
 
 class Token(ResponseModel):
-    """A credential, without its secret."""
+    """A credential, without its secret. ``enrolments`` counts the new machines that an enrolment token let in."""
 
     id: UUID
     name: str
@@ -63,6 +77,9 @@ class Token(ResponseModel):
     revoked_at: datetime | None
     last_used_at: datetime | None
     replaces: UUID | None
+    enrolments: int
+    max_enrolments: int | None
+    name_pattern: str | None
 
 
 class TokenCreated(Token):
@@ -83,7 +100,8 @@ class CloneHints(RequestModel):
 class EnrolmentRequest(RequestModel):
     """A machine that asks for its own agent token, authenticated by an enrolment token.
 
-    A machine that is known needs ``current_token``, its own agent token, or an approval. ``boot_id`` and
+    A machine that is known needs ``current_token``, its own agent token, or ``claim``, a random text that it kept when
+    it asked for that token, or an approval, or must be recognised by the rest (docs/adr/0029). ``boot_id`` and
     ``clone_hints`` are those of its reports; they tell a clone from the machine whose id it has.
     """
 
@@ -92,6 +110,33 @@ class EnrolmentRequest(RequestModel):
     current_token: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None
     boot_id: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     clone_hints: CloneHints | None = None
+    claim: Annotated[str, StringConstraints(min_length=32, max_length=256)] | None = None
+    cpu_brand: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None
+    mem_total_bytes: Annotated[int, Field(ge=1, le=2**60)] | None = None
+
+
+class PendingEnrolment(ResponseModel):
+    """A machine that asks to enrol again and was not let in. ``reason`` is what differs from what is known of it."""
+
+    id: UUID
+    machine_id: str
+    node_machine_id: str
+    node_name: str
+    reason: str
+    address: str | None
+    token_name: str
+    attempts: int
+    first_asked_at: datetime
+    last_asked_at: datetime
+    decision: Literal["approved", "refused"] | None
+    decided_by: str | None
+    decided_at: datetime | None
+
+
+class EnrolmentDecision(RequestModel):
+    """An administrator's word on one request. An approval lets exactly its asker in, within a day."""
+
+    decision: Literal["approved", "refused"]
 
 
 class EnrolmentApprovalCreate(RequestModel):

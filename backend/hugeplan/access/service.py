@@ -16,9 +16,7 @@ from uuid import UUID
 
 from hugeplan.access import machines, repository
 from hugeplan.access.schemas import (
-    EnrolmentApproval,
-    EnrolmentApprovalCreate,
-    EnrolmentRequest,
+    EnrolmentLimits,
     Role,
     Session,
     Token,
@@ -31,7 +29,6 @@ from hugeplan.db.models import Machine
 from hugeplan.db.models import Token as TokenRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.errors import (
-    ConflictError,
     FieldProblem,
     ForbiddenError,
     NotFoundError,
@@ -148,8 +145,18 @@ async def create_token(session: WriteSession, body: TokenCreate) -> TokenCreated
     if body.machine_id is not None and body.role is not Role.AGENT:
         problem = FieldProblem(field="machine_id", value=body.machine_id, expected="null unless role is agent")
         raise invalid_input([problem])
+    if body.limits is not None and body.role is not Role.ENROLMENT:
+        problem = FieldProblem(field="limits", value=None, expected="null unless role is enrolment")
+        raise invalid_input([problem])
     expires_in = None if body.expires_in_seconds is None else timedelta(seconds=body.expires_in_seconds)
-    return await mint(session, name=body.name, role=body.role, machine_id=body.machine_id, expires_in=expires_in)
+    return await mint(
+        session,
+        name=body.name,
+        role=body.role,
+        machine_id=body.machine_id,
+        expires_in=expires_in,
+        limits=body.limits,
+    )
 
 
 async def mint(
@@ -161,6 +168,8 @@ async def mint(
     expires_in: timedelta | None = None,
     secret: str | None = None,
     replaces: UUID | None = None,
+    claim_sha256: bytes | None = None,
+    limits: EnrolmentLimits | None = None,
 ) -> TokenCreated:
     """Store a credential and return it with its secret, a fresh one unless given."""
     now = datetime.now(UTC)
@@ -174,6 +183,10 @@ async def mint(
         created_at=now,
         expires_at=None if expires_in is None else now + expires_in,
         replaces=replaces,
+        claim_sha256=claim_sha256,
+        enrolments=0,
+        max_enrolments=limits.max_enrolments if limits else None,
+        name_pattern=limits.name_pattern if limits else None,
     )
     await repository.add_token(session, row)
     return TokenCreated(**_token(row).model_dump(), token=chosen)
@@ -216,55 +229,6 @@ async def rotate_token(session: WriteSession, token_id: UUID, overlap_seconds: i
     ends_at = now + timedelta(seconds=overlap_seconds)
     await repository.expire(session, old.id, ends_at if old.expires_at is None else min(ends_at, old.expires_at))
     return made
-
-
-async def enrol(session: WriteSession, actor: Actor, body: EnrolmentRequest) -> TokenCreated:
-    """Mint the agent token of a machine. A known one needs its own old token or an administrator's yes.
-
-    A clone, whose hardware differs from every machine known under the id, is another machine and needs neither.
-    """
-    now = datetime.now(UTC)
-    await repository.lock_machine(session, body.machine_id)
-    was_known = await repository.is_machine_known(session, body.machine_id)
-    hints = machines.Hints(
-        dmi_sha256=body.clone_hints.dmi_sha256 if body.clone_hints else None,
-        mac_sha256=tuple(body.clone_hints.mac_sha256 or ()) if body.clone_hints else None,
-        boot_id=body.boot_id,
-        taken_at=now,
-    )
-    before = {machine.node_machine_id for machine in await repository.machines_with(session, body.machine_id)}
-    machine = await machines.resolve(session, body.machine_id, hints, now)
-    is_new_clone = bool(before) and machine.node_machine_id not in before
-    if was_known and not is_new_clone:
-        await _require_yes(session, actor, body, machine.node_machine_id, now)
-        await repository.revoke_agents_of(session, machine.node_machine_id, now)
-    return await mint(session, name=body.node_name, role=Role.AGENT, machine_id=machine.node_machine_id)
-
-
-async def _require_yes(
-    session: WriteSession, actor: Actor, body: EnrolmentRequest, machine_id: str, now: datetime
-) -> None:
-    if actor.role is Role.ADMIN:
-        return
-    if body.current_token is not None:
-        old = await repository.agent_token_of(session, hash_secret(body.current_token), machine_id)
-        if old is not None:
-            return
-    if await repository.use_approval(session, body.machine_id, now):
-        return
-    raise ConflictError(
-        "This machine has enrolled before. Send its own agent token as current_token, or let an administrator approve"
-        " it (POST /api/v1/enrolments/approvals). A clone of another machine needs a machine id of its own.",
-        [FieldProblem(field="machine_id", value=body.machine_id, expected="a machine that has not enrolled before")],
-    )
-
-
-async def approve_enrolment(session: WriteSession, actor: Actor, body: EnrolmentApprovalCreate) -> EnrolmentApproval:
-    """An administrator's approval of one enrolment of a known machine."""
-    now = datetime.now(UTC)
-    expires_at = now + timedelta(seconds=body.expires_in_seconds)
-    await repository.approve_enrolment(session, body.machine_id, actor.name, now, expires_at)
-    return EnrolmentApproval(machine_id=body.machine_id, approved_by=actor.name, expires_at=expires_at)
 
 
 async def admit_machine(session: WriteSession, token_id: UUID, machine_id: str, hints: machines.Hints) -> Machine:

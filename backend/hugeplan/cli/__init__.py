@@ -53,6 +53,7 @@ COMMANDS: Final = (
     Command("secrets", "the passwords of an installation, made once and kept", "hugeplan.cli.secrets"),
     Command("seed", "a synthetic fleet in the database, labelled as such", "hugeplan.cli.seed"),
     Command("token", "make, list, rotate and revoke credentials", "hugeplan.cli.token"),
+    Command("enrolment", "machines that ask to enrol again: list, approve and refuse", "hugeplan.cli.enrolment"),
     Command("export", "the fleet, scenarios, plans and the audit log as JSON lines", "hugeplan.cli.export"),
     Command("backup", "the whole database in one file", "hugeplan.cli.backup"),
     Command("restore", "a backup into an empty database", "hugeplan.cli.restore"),

@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.access import audit, logins, service
-from hugeplan.access.schemas import Role
+from hugeplan.access.schemas import EnrolmentLimits, Role
 from hugeplan.api.problems import is_unavailable
 from hugeplan.cli import InputError
 from hugeplan.cli.service_settings import load_settings
@@ -33,6 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument("--name", required=True, help="what it is for; shown in the list of tokens")
     create.add_argument("--machine-id", help="the machine an agent token reports for (default: the first that uses it)")
     create.add_argument("--expires-in-days", type=int, metavar="N", help="default: never")
+    create.add_argument("--count", type=int, metavar="N", help="of an enrolment token: most machines (default: any)")
+    create.add_argument("--name-pattern", metavar="PATTERN", help="of an enrolment token: nodes' names, such as 'db-*'")
     actions.add_parser("list", help="usable tokens, without their secrets")
     revoke = actions.add_parser("revoke", help="end a token and the sessions opened with it")
     revoke.add_argument("id", type=_uuid)
@@ -58,6 +60,7 @@ async def _create(session: WriteSession, arguments: argparse.Namespace, _: Setti
         role=Role(arguments.role),
         machine_id=arguments.machine_id,
         expires_in=None if days is None else timedelta(seconds=days * _DAY_SECONDS),
+        limits=EnrolmentLimits(max_enrolments=arguments.count, name_pattern=arguments.name_pattern),
     )
     await _note(session, "tokens_create", created.id)
     return created.token
@@ -146,6 +149,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _check_create(arguments: argparse.Namespace) -> None:
     if arguments.machine_id is not None and arguments.role != Role.AGENT:
         raise InputError(f"--machine-id: {arguments.machine_id!r} is not valid; expected none unless --role is agent")
+    if arguments.role != Role.ENROLMENT:
+        for flag, value in (("--count", arguments.count), ("--name-pattern", arguments.name_pattern)):
+            if value is not None:
+                raise InputError(f"{flag}: {value!r} is not valid; expected none unless --role is enrolment")
+    if arguments.count is not None and not 1 <= arguments.count <= 10**6:
+        raise InputError(f"--count: {arguments.count} is not valid; expected 1 to 1000000")
+    if arguments.name_pattern is not None and not 1 <= len(arguments.name_pattern) <= 253:
+        raise InputError("--name-pattern: expected 1 to 253 characters, such as 'db-*'")
     days = arguments.expires_in_days
     if days is not None and not 1 <= days <= 3660:
         raise InputError(f"--expires-in-days: {days} is not valid; expected 1 to 3660 days")

@@ -175,6 +175,7 @@ def _old_rows(settings: Settings, now: datetime) -> Iterator[tuple[str, dict[str
         yield _DELETE_SILENT_NODES, before(settings.silent_node_retention_days) | {"now": now}
     for table in ("browser_sessions", "login_links", "oidc_logins", "enrolment_approvals"):
         yield _batch(table, "expires_at < :before"), {"before": now}
+    yield _batch("enrolment_requests", "last_asked_at < :before"), before(settings.token_retention_days)
     # The audit log keeps what is to be known of them.
     yield _batch("tokens", "revoked_at < :before OR expires_at < :before"), before(settings.token_retention_days)
 

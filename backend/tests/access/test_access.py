@@ -111,6 +111,8 @@ RIGHTS: dict[tuple[str, str], set[Role]] = {
     ("DELETE", "/api/v1/sessions/{session_id}"): EVERYONE,
     ("POST", "/api/v1/enrolments"): {Role.ENROLMENT, Role.ADMIN},
     ("POST", "/api/v1/enrolments/approvals"): {Role.ADMIN},
+    ("GET", "/api/v1/enrolments/requests"): {Role.ADMIN},
+    ("POST", "/api/v1/enrolments/requests/{request_id}/decision"): {Role.ADMIN},
     ("POST", "/api/v1/lint"): READERS,
     ("GET", "/api/v1/plans/{plan_id}/artifacts-diff"): READERS,
     ("GET", "/api/v1/plans/{plan_id}/artifacts.zip"): READERS,

@@ -25,6 +25,7 @@ ELSEWHERE = {
     "session_delete",
     "sessions_end",
     "enrolment_approvals_create",
+    "enrolment_requests_decide",
     "imports_kubernetes",
     "imports_scenarios",
 }
@@ -161,6 +162,19 @@ class TestRow:
         row = await self.row(admin, "sessions_end")
         # Who ended it, not whose it was.
         assert (row["subject_id"], row["actor_name"]) == (session_id, "test admin")
+
+    async def test_enrolment_requests_decide_is_audited(self, service: Service, admin: httpx.AsyncClient) -> None:
+        enroller = await service.client_as(Role.ENROLMENT)
+        body = {"machine_id": f"{7:032x}", "node_name": "n"}
+        assert (await enroller.post(f"{API}/enrolments", json=body)).status_code == 201
+        assert (await enroller.post(f"{API}/enrolments", json=body)).status_code == 409
+        (asked,) = (await admin.get(f"{API}/enrolments/requests")).json()["items"]
+        word = {"decision": "refused"}
+        assert (await admin.post(f"{API}/enrolments/requests/{asked['id']}/decision", json=word)).status_code == 200
+        row = await self.row(admin, "enrolment_requests_decide")
+        assert row["subject_kind"] == "machine"
+        assert row["subject_id"] == body["machine_id"]
+        assert row["detail"]["decision"] == "refused"
 
     async def test_enrolment_approvals_create_is_audited(self, service: Service, admin: httpx.AsyncClient) -> None:
         enroller = await service.client_as(Role.ENROLMENT)

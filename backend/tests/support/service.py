@@ -14,6 +14,7 @@ from hugeplan.access import service as access
 from hugeplan.access.schemas import Role
 from hugeplan.db.models import (
     EnrolmentApproval,
+    EnrolmentRequestRow,
     EventRow,
     FleetPlanRow,
     Machine,
@@ -65,6 +66,7 @@ class Service:
                 WebhookRow,
                 Machine,
                 EnrolmentApproval,
+                EnrolmentRequestRow,
             ):
                 await session.execute(delete(table))
 

@@ -1543,9 +1543,49 @@ export interface paths {
         put?: never;
         /**
          * Enrolments Create
-         * @description Mint the agent token of one machine. A machine that is known needs its own token, too, or an approval.
+         * @description Mint the agent token of one machine. A machine that is known must prove or show that it is the known one.
          */
         post: operations["enrolments_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/enrolments/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Enrolment Requests List
+         * @description Machines that ask to enrol again and were not let in, newest first.
+         */
+        get: operations["enrolment_requests_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/enrolments/requests/{request_id}/decision": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Enrolment Requests Decide
+         * @description Approve or refuse one request. The machine asks again by itself; an approval lets exactly that asker in.
+         */
+        post: operations["enrolment_requests_decide"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2406,10 +2446,34 @@ export interface components {
             expires_in_seconds: number;
         };
         /**
+         * EnrolmentDecision
+         * @description An administrator's word on one request. An approval lets exactly its asker in, within a day.
+         */
+        EnrolmentDecision: {
+            /**
+             * Decision
+             * @enum {string}
+             */
+            decision: "approved" | "refused";
+        };
+        /**
+         * EnrolmentLimits
+         * @description What an enrolment token may do: enrol so many new machines, and only those whose names match the pattern.
+         *
+         *     ``name_pattern`` is a shell pattern: ``db-*`` or ``rack[0-9]-*``. Null is no limit.
+         */
+        EnrolmentLimits: {
+            /** Max Enrolments */
+            max_enrolments?: number | null;
+            /** Name Pattern */
+            name_pattern?: string | null;
+        };
+        /**
          * EnrolmentRequest
          * @description A machine that asks for its own agent token, authenticated by an enrolment token.
          *
-         *     A machine that is known needs ``current_token``, its own agent token, or an approval. ``boot_id`` and
+         *     A machine that is known needs ``current_token``, its own agent token, or ``claim``, a random text that it kept when
+         *     it asked for that token, or an approval, or must be recognised by the rest (docs/adr/0029). ``boot_id`` and
          *     ``clone_hints`` are those of its reports; they tell a clone from the machine whose id it has.
          */
         EnrolmentRequest: {
@@ -2422,6 +2486,12 @@ export interface components {
             /** Boot Id */
             boot_id?: string | null;
             clone_hints?: components["schemas"]["CloneHints-Input"] | null;
+            /** Claim */
+            claim?: string | null;
+            /** Cpu Brand */
+            cpu_brand?: string | null;
+            /** Mem Total Bytes */
+            mem_total_bytes?: number | null;
         };
         /**
          * Environment
@@ -4318,6 +4388,13 @@ export interface components {
             /** Next Cursor */
             next_cursor: string | null;
         };
+        /** Page[PendingEnrolment] */
+        Page_PendingEnrolment_: {
+            /** Items */
+            items: components["schemas"]["PendingEnrolment"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
         /** Page[PlanSummary] */
         Page_PlanSummary_: {
             /** Items */
@@ -4408,6 +4485,47 @@ export interface components {
             ns_max: number | null;
             /** Cycles */
             cycles: number | null;
+        };
+        /**
+         * PendingEnrolment
+         * @description A machine that asks to enrol again and was not let in. ``reason`` is what differs from what is known of it.
+         */
+        PendingEnrolment: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Machine Id */
+            machine_id: string;
+            /** Node Machine Id */
+            node_machine_id: string;
+            /** Node Name */
+            node_name: string;
+            /** Reason */
+            reason: string;
+            /** Address */
+            address: string | null;
+            /** Token Name */
+            token_name: string;
+            /** Attempts */
+            attempts: number;
+            /**
+             * First Asked At
+             * Format: date-time
+             */
+            first_asked_at: string;
+            /**
+             * Last Asked At
+             * Format: date-time
+             */
+            last_asked_at: string;
+            /** Decision */
+            decision: ("approved" | "refused") | null;
+            /** Decided By */
+            decided_by: string | null;
+            /** Decided At */
+            decided_at: string | null;
         };
         /**
          * Plan
@@ -6103,7 +6221,7 @@ export interface components {
         };
         /**
          * Token
-         * @description A credential, without its secret.
+         * @description A credential, without its secret. ``enrolments`` counts the new machines that an enrolment token let in.
          */
         Token: {
             /**
@@ -6129,10 +6247,18 @@ export interface components {
             last_used_at: string | null;
             /** Replaces */
             replaces: string | null;
+            /** Enrolments */
+            enrolments: number;
+            /** Max Enrolments */
+            max_enrolments: number | null;
+            /** Name Pattern */
+            name_pattern: string | null;
         };
         /**
          * TokenCreate
          * @description A new credential. An agent token without ``machine_id`` binds to the first new machine that reports with it.
+         *
+         *     ``limits`` are those of an enrolment token.
          */
         TokenCreate: {
             /** Name */
@@ -6142,6 +6268,7 @@ export interface components {
             machine_id?: string | null;
             /** Expires In Seconds */
             expires_in_seconds?: number | null;
+            limits?: components["schemas"]["EnrolmentLimits"] | null;
         };
         /**
          * TokenCreated
@@ -6171,6 +6298,12 @@ export interface components {
             last_used_at: string | null;
             /** Replaces */
             replaces: string | null;
+            /** Enrolments */
+            enrolments: number;
+            /** Max Enrolments */
+            max_enrolments: number | null;
+            /** Name Pattern */
+            name_pattern: string | null;
             /** Token */
             token: string;
         };
@@ -11629,6 +11762,75 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TokenCreated"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    enrolment_requests_list: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_PendingEnrolment_"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    enrolment_requests_decide: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                request_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EnrolmentDecision"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PendingEnrolment"];
                 };
             };
             /** @description An error, as problem+json */

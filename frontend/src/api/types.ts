@@ -62,6 +62,7 @@ export type ValidationRun = Schemas["ValidationRun"];
 export type Session = Schemas["Session"];
 export type Role = Schemas["Role"];
 export type BrowserSession = Schemas["BrowserSessionItem"];
+export type PendingEnrolment = Schemas["PendingEnrolment"];
 export type AuditEntry = Schemas["AuditEntry"];
 export type Token = Schemas["Token"];
 export type TokenCreate = Schemas["TokenCreate"];

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, LargeBinary, Text
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, LargeBinary, Text, UniqueConstraint, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -37,6 +37,12 @@ class Token(Base):
     replaces: Mapped[UUID | None]
     # A person of an OpenID provider, as issuer and subject; such a row has a secret that nobody knows.
     oidc_subject: Mapped[str | None] = mapped_column(unique=True)
+    # Of an enrolment token: how many machines it has enrolled, how many it may, and what their names look like.
+    enrolments: Mapped[int] = mapped_column(server_default=text("0"))
+    max_enrolments: Mapped[int | None]
+    name_pattern: Mapped[str | None]
+    # Of an agent token: the hash of what its machine made up before it asked, so that a lost answer can be asked again.
+    claim_sha256: Mapped[bytes | None] = mapped_column(LargeBinary)
 
 
 class BrowserSession(Base):
@@ -86,6 +92,36 @@ class EnrolmentApproval(Base):
     approved_by: Mapped[str]
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
+
+
+class EnrolmentRequestRow(Base):
+    """A machine that asked to enrol again and was not let in. ``decision`` is an administrator's: approved, refused.
+
+    ``claim_sha256`` tells one asker from another: an approval is for the one that holds the claim. Deleted when the
+    machine enrols.
+    """
+
+    __tablename__ = "enrolment_requests"
+    __table_args__ = (
+        CheckConstraint("decision IN ('approved', 'refused')", name="decision"),
+        UniqueConstraint("node_machine_id", "claim_sha256", postgresql_nulls_not_distinct=True),
+        Index(None, "first_asked_at", "id"),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    node_machine_id: Mapped[str]
+    machine_id: Mapped[str]
+    claim_sha256: Mapped[bytes | None] = mapped_column(LargeBinary)
+    node_name: Mapped[str]
+    reason: Mapped[str]
+    address: Mapped[str | None]
+    token_name: Mapped[str]
+    attempts: Mapped[int]
+    first_asked_at: Mapped[datetime]
+    last_asked_at: Mapped[datetime]
+    decision: Mapped[str | None]
+    decided_by: Mapped[str | None]
+    decided_at: Mapped[datetime | None]
 
 
 class Machine(Base):

@@ -27,6 +27,30 @@ export function useEndSession() {
   });
 }
 
+const enrolmentsKey = ["settings", "enrolments"] as const;
+
+/** Machines that ask to enrol again and were not let in. */
+export function enrolmentRequestsQuery() {
+  return queryOptions({
+    queryKey: enrolmentsKey,
+    queryFn: () => unwrap(client.GET("/api/v1/enrolments/requests", { params: { query: { limit: 200 } } })),
+  });
+}
+
+export function useDecideEnrolment() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: ({ id, decision }: { id: string; decision: "approved" | "refused" }) =>
+      unwrap(
+        client.POST("/api/v1/enrolments/requests/{request_id}/decision", {
+          params: { path: { request_id: id } },
+          body: { decision },
+        }),
+      ),
+    onSuccess: () => queries.invalidateQueries({ queryKey: enrolmentsKey }),
+  });
+}
+
 export interface AuditFilter {
   actor?: string;
   action?: string;

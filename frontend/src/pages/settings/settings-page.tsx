@@ -10,6 +10,7 @@ import { When } from "@/components/ui/values";
 import { AboutCard } from "./about-card";
 import { AuditCard } from "./audit-card";
 import { EnrolCard } from "./enrol-card";
+import { EnrolmentsCard } from "./enrolments-card";
 import { SessionsCard } from "./sessions-card";
 import { TokensCard } from "./tokens-card";
 
@@ -22,6 +23,7 @@ export function SettingsPage() {
       <Stack gap="md">
         <ThemeCard />
         <SessionCard />
+        {session?.role === "admin" && <EnrolmentsCard />}
         {session?.role === "admin" && <EnrolCard />}
         {session?.role === "admin" && <TokensCard />}
         <SessionsCard />

@@ -1,0 +1,129 @@
+"""Statements about enrolment tokens, and machines that ask to enrol again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import delete, exists, func, or_, select, tuple_, update
+from sqlalchemy.dialects.postgresql import insert
+
+from hugeplan.access.recognition import Remembered
+from hugeplan.db.models import EnrolmentRequestRow, Machine, NodeRow, Token
+from hugeplan.db.session import ReadSession, WriteSession
+
+MAX_REQUESTS_PER_MACHINE = 20
+"""More than that is no help to an administrator, and a way to fill the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an enrolment token may do. None: no limit."""
+
+    max_enrolments: int | None
+    name_pattern: str | None
+
+
+async def limits_of(session: ReadSession, token_id: UUID) -> Limits:
+    """The limits of a token."""
+    statement = select(Token.max_enrolments, Token.name_pattern).where(Token.id == token_id)
+    row = (await session.execute(statement)).one()
+    return Limits(row[0], row[1])
+
+
+async def count_enrolment(session: WriteSession, token_id: UUID) -> bool:
+    """Use up one enrolment of a token. False when it has none left."""
+    has_left = or_(Token.max_enrolments.is_(None), Token.enrolments < Token.max_enrolments)
+    statement = update(Token).where(Token.id == token_id, has_left).values(enrolments=Token.enrolments + 1)
+    found = await session.scalar(statement.returning(Token.id).execution_options(synchronize_session=False))
+    return found is not None
+
+
+async def is_own(session: ReadSession, secret_sha256: bytes, node_machine_id: str) -> bool:
+    """Whether a secret is the agent token of this machine, or what it said when it got one. Revoked ones are not."""
+    matches = or_(Token.secret_sha256 == secret_sha256, Token.claim_sha256 == secret_sha256)
+    found = exists().where(matches, Token.machine_id == node_machine_id, Token.revoked_at.is_(None))
+    return bool(await session.scalar(select(found)))
+
+
+async def remembered(session: ReadSession, machine: Machine) -> Remembered:
+    """What is known of a machine: from its node where it has reported, else from its token."""
+    newest = await session.scalar(
+        select(Token)
+        .where(Token.machine_id == machine.node_machine_id)
+        .order_by(Token.created_at.desc(), Token.id.desc())
+        .limit(1)
+    )
+    node = await session.scalar(select(NodeRow).where(NodeRow.machine_id == machine.node_machine_id))
+    moments = [newest.created_at] if newest is not None else []
+    if node is not None:
+        moments.append(node.last_report_at)
+    return Remembered(
+        machine=machine,
+        node_name=node.name if node else newest.name if newest else None,
+        cpu_brand=node.cpu_brand if node else None,
+        mem_total_bytes=node.mem_total_bytes if node else None,
+        heard_at=max(moments) if moments else None,
+        has_usable_token=newest is not None and newest.revoked_at is None,
+    )
+
+
+async def earlier(session: ReadSession, node_machine_id: str, claim_sha256: bytes | None) -> EnrolmentRequestRow | None:
+    """What the same asker asked before."""
+    statement = select(EnrolmentRequestRow).where(
+        EnrolmentRequestRow.node_machine_id == node_machine_id,
+        EnrolmentRequestRow.claim_sha256.is_not_distinct_from(claim_sha256),
+    )
+    row: EnrolmentRequestRow | None = await session.scalar(statement)
+    return row
+
+
+async def keep(session: WriteSession, row: EnrolmentRequestRow) -> None:
+    """Keep a request, or note that it was made again."""
+    of_machine = EnrolmentRequestRow.node_machine_id == row.node_machine_id
+    is_known = exists().where(of_machine, EnrolmentRequestRow.claim_sha256.is_not_distinct_from(row.claim_sha256))
+    count = select(func.count()).select_from(EnrolmentRequestRow).where(of_machine)
+    if (await session.scalar(count) or 0) >= MAX_REQUESTS_PER_MACHINE and not await session.scalar(select(is_known)):
+        return
+    names = [column.name for column in EnrolmentRequestRow.__table__.columns]
+    statement = insert(EnrolmentRequestRow).values({name: getattr(row, name) for name in names})
+    newer = {
+        name: statement.excluded[name] for name in ("node_name", "reason", "address", "token_name", "last_asked_at")
+    }
+    await session.execute(
+        statement.on_conflict_do_update(
+            index_elements=["node_machine_id", "claim_sha256"],
+            set_=newer | {"attempts": EnrolmentRequestRow.attempts + 1},
+        )
+    )
+
+
+async def pending(
+    session: ReadSession, *, after: tuple[datetime, UUID] | None, limit: int
+) -> Sequence[EnrolmentRequestRow]:
+    """Requests, newest first."""
+    key = tuple_(EnrolmentRequestRow.first_asked_at, EnrolmentRequestRow.id)
+    statement = select(EnrolmentRequestRow).order_by(
+        EnrolmentRequestRow.first_asked_at.desc(), EnrolmentRequestRow.id.desc()
+    )
+    if after is not None:
+        statement = statement.where(key < after)
+    return (await session.scalars(statement.limit(limit))).all()
+
+
+async def decide(
+    session: WriteSession, request_id: UUID, decision: str, name: str, now: datetime
+) -> EnrolmentRequestRow | None:
+    """Write an administrator's word beside a request. None when there is no such request."""
+    row = await session.get(EnrolmentRequestRow, request_id, with_for_update=True)
+    if row is not None:
+        row.decision, row.decided_by, row.decided_at = decision, name, now
+        await session.flush()
+    return row
+
+
+async def forget(session: WriteSession, node_machine_id: str) -> None:
+    """Remove the requests of a machine that was let in."""
+    await session.execute(delete(EnrolmentRequestRow).where(EnrolmentRequestRow.node_machine_id == node_machine_id))

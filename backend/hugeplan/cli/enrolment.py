@@ -1,0 +1,101 @@
+"""``hugeplan enrolment``: machines that ask to enrol again and were not recognised, directly in the database."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from uuid import UUID
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from hugeplan.access import audit, enrolments
+from hugeplan.access.schemas import EnrolmentDecision, PendingEnrolment
+from hugeplan.api.problems import is_unavailable
+from hugeplan.cli import InputError
+from hugeplan.cli.service_settings import load_settings
+from hugeplan.cli.token import user_name
+from hugeplan.db.engine import create_engine
+from hugeplan.db.session import Database, WriteSession
+from hugeplan.errors import NotFoundError
+from hugeplan.settings import Settings
+
+_DECISIONS = {"approve": enrolments.APPROVED, "refuse": enrolments.REFUSED}
+_PAGE = 500
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``enrolment``."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions.add_parser("list", help="machines that ask, and why they were not let in")
+    approve = actions.add_parser("approve", help="let exactly this asker in; it asks again by itself")
+    refuse = actions.add_parser("refuse", help="turn this asker away until it is approved")
+    for decision in (approve, refuse):
+        decision.add_argument("id", type=_uuid, help="of hugeplan enrolment list")
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not valid; expected an id of hugeplan enrolment list") from error
+
+
+def _line(asked: PendingEnrolment) -> str:
+    state = f"{asked.decision} by {asked.decided_by}" if asked.decision else "waits"
+    where = asked.address or "an unknown address"
+    return (
+        f"{asked.id}  {asked.node_name}  {state}\n    machine {asked.node_machine_id}, asked {asked.attempts} times"
+        f" from {where}, last {asked.last_asked_at:%Y-%m-%d %H:%M:%S}Z\n    {asked.reason}"
+    )
+
+
+async def _list(session: WriteSession) -> str:
+    lines: list[str] = []
+    cursor = None
+    while True:
+        page = await enrolments.list_pending(session, limit=_PAGE, cursor=cursor)
+        lines += [_line(asked) for asked in page.items]
+        cursor = page.next_cursor
+        if cursor is None:
+            return "\n".join(lines) or "No machine waits for a decision."
+
+
+async def _decide(session: WriteSession, request_id: UUID, action: str) -> str:
+    who = f"hugeplan enrolment ({user_name()})"
+    word = EnrolmentDecision.model_validate({"decision": _DECISIONS[action]})
+    decided = await enrolments.decide(session, who, request_id, word)
+    await audit.record(
+        session,
+        actor=None,
+        name=who,
+        address=None,
+        action="enrolment_requests_decide",
+        kind="machine",
+        subject=decided.node_machine_id,
+        detail={"decision": word.decision},
+    )
+    return f"{decided.node_name} is {word.decision}."
+
+
+async def _act(settings: Settings, arguments: argparse.Namespace) -> str:
+    database = Database(create_engine(settings))
+    try:
+        async with database.write() as session:
+            if arguments.action == "list":
+                return await _list(session)
+            return await _decide(session, arguments.id, arguments.action)
+    finally:
+        await database.dispose()
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what was asked and print its result."""
+    try:
+        print(asyncio.run(_act(load_settings(), arguments)))
+    except NotFoundError as error:
+        raise InputError(str(error)) from error
+    except (SQLAlchemyError, OSError) as error:
+        reason = str(getattr(error, "orig", error)).splitlines()[0]
+        hint = "" if is_unavailable(error) else "; run: hugeplan migrate"
+        raise InputError(f"HUGEPLAN_DATABASE_URL: nothing was changed: {reason}{hint}") from error
+    return 0

@@ -1,0 +1,239 @@
+"""A machine that is known and enrols again: what lets it in by itself, what waits for a person, what is turned away."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import text
+from support.reports import MACHINE_ID, report
+from support.service import Service, assert_problem
+
+from hugeplan.access.machines import Hints
+from hugeplan.access.recognition import Asked, Remembered, judge
+from hugeplan.access.schemas import Role
+from hugeplan.db.models import Machine
+
+API = "/api/v1"
+ENROL = f"{API}/enrolments"
+BOOT, OTHER_BOOT = "11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000002"
+NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
+SILENCE = timedelta(seconds=150)
+MAC, OTHER_MAC = "a" * 64, "b" * 64
+
+
+def asking(**changed: Any) -> dict[str, Any]:
+    """What a replacement sends, whose state folder is empty."""
+    body = {
+        "machine_id": MACHINE_ID,
+        "node_name": "db-7",
+        "boot_id": BOOT,
+        "clone_hints": {"dmi_sha256": None, "mac_sha256": [MAC]},
+    }
+    return {name: value for name, value in (body | changed).items() if value is not None}
+
+
+async def silent(service: Service) -> None:
+    """As if the machine's agent had last been heard an hour ago."""
+    async with service.database.write() as session:
+        await session.execute(
+            text("UPDATE tokens SET created_at = created_at - interval '1 hour' WHERE role = 'agent'")
+        )
+        await session.execute(text("UPDATE nodes SET last_report_at = last_report_at - interval '1 hour'"))
+
+
+@pytest.fixture
+async def enroller(service: Service) -> httpx.AsyncClient:
+    """A client with an enrolment token."""
+    return await service.client_as(Role.ENROLMENT)
+
+
+@pytest.fixture
+async def enrolled(service: Service, enroller: httpx.AsyncClient) -> str:
+    """The token of an agent that has enrolled, reported once, and is silent since."""
+    token: str = (await enroller.post(ENROL, json=asking())).json()["token"]
+    made = report(machine_id=MACHINE_ID, node_name="db-7")
+    made["inventory"] |= {"boot_id": BOOT, "clone_hints": {"dmi_sha256": None, "mac_sha256": [MAC]}}
+    assert (await service.client(token).post(f"{API}/reports", json=made)).status_code == 201
+    await silent(service)
+    return token
+
+
+async def requests(admin: httpx.AsyncClient) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await admin.get(f"{ENROL}/requests")).json()["items"]
+    return found
+
+
+class TestAReplacement:
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {},
+            {"clone_hints": None},
+            {"boot_id": OTHER_BOOT},
+            {"boot_id": OTHER_BOOT, "clone_hints": {"dmi_sha256": "c" * 64, "mac_sha256": [MAC, OTHER_MAC]}},
+        ],
+        ids=["same pod", "boot alone", "after a reboot", "as root"],
+    )
+    async def test_of_a_silent_agent_enrols_by_itself(
+        self, service: Service, enroller: httpx.AsyncClient, admin: httpx.AsyncClient, enrolled: str, changed: Any
+    ) -> None:
+        answer = await enroller.post(ENROL, json=asking(**changed))
+        assert answer.status_code == 201, answer.text
+        assert answer.json()["machine_id"] == MACHINE_ID
+        made = report(machine_id=MACHINE_ID, node_name="db-7")
+        assert (await service.client(answer.json()["token"]).post(f"{API}/reports", json=made)).status_code == 201
+        assert (await service.client(enrolled).post(f"{API}/reports", json=made)).status_code == 401
+        events = (await admin.get(f"{API}/audit", params={"action": "enrolments_create"})).json()["items"]
+        assert events[0]["detail"]["how"].startswith("recognised by ")
+        assert await requests(admin) == []
+
+    async def test_of_an_agent_that_is_heard_waits_and_is_told_how_long(
+        self, service: Service, enroller: httpx.AsyncClient, enrolled: str, admin: httpx.AsyncClient
+    ) -> None:
+        made = report(machine_id=MACHINE_ID, node_name="db-7")
+        assert (await service.client(enrolled).post(f"{API}/reports", json=made)).status_code == 201
+        answer = await enroller.post(ENROL, json=asking())
+        assert_problem(answer, 409, "conflict")
+        assert 1 <= int(answer.headers["Retry-After"]) <= 151
+        assert (await service.client(enrolled).post(f"{API}/reports", json=made)).status_code in {200, 201}
+        assert len(await requests(admin)) == 1
+
+    @pytest.mark.usefixtures("enrolled")
+    @pytest.mark.parametrize(
+        ("changed", "word"),
+        [
+            ({"boot_id": OTHER_BOOT, "clone_hints": None}, "boot id"),
+            ({"boot_id": None, "clone_hints": None}, "boot id"),
+            ({"node_name": "db-8"}, "its name is 'db-8'"),
+            ({"mem_total_bytes": 1 << 30}, "its memory"),
+            ({"cpu_brand": "another"}, "its processor"),
+        ],
+    )
+    async def test_that_differs_waits_for_a_person(
+        self, admin: httpx.AsyncClient, enroller: httpx.AsyncClient, changed: Any, word: str
+    ) -> None:
+        assert_problem(await enroller.post(ENROL, json=asking(**changed)), 409, "conflict")
+        (asked,) = await requests(admin)
+        assert word in asked["reason"]
+
+    async def test_with_other_hardware_gets_another_node_and_nothing_of_the_known_one(
+        self, service: Service, enroller: httpx.AsyncClient, enrolled: str
+    ) -> None:
+        clone = asking(boot_id=OTHER_BOOT, clone_hints={"dmi_sha256": None, "mac_sha256": [OTHER_MAC]})
+        answer = await enroller.post(ENROL, json=clone)
+        assert answer.json()["machine_id"].startswith(f"{MACHINE_ID}~")
+        made = report(machine_id=MACHINE_ID, node_name="db-7")
+        assert (await service.client(enrolled).post(f"{API}/reports", json=made)).status_code in {200, 201}
+
+    async def test_after_an_administrator_revoked_its_token_waits_for_a_person(
+        self, enroller: httpx.AsyncClient, admin: httpx.AsyncClient, enrolled: str
+    ) -> None:
+        tokens = (await admin.get(f"{API}/tokens")).json()["items"]
+        (own,) = [token for token in tokens if token["machine_id"] == MACHINE_ID]
+        assert (await admin.delete(f"{API}/tokens/{own['id']}")).status_code == 200
+        assert_problem(await enroller.post(ENROL, json=asking(current_token=enrolled)), 409, "conflict")
+        assert "revoked" in (await requests(admin))[0]["reason"]
+
+
+class TestTheClaim:
+    async def test_gets_the_token_again_when_the_answer_was_lost(
+        self, service: Service, enroller: httpx.AsyncClient
+    ) -> None:
+        body = asking(claim="c" * 43, boot_id=None, clone_hints=None)
+        first, second = [(await enroller.post(ENROL, json=body)).json()["token"] for _ in range(2)]
+        made = report(machine_id=MACHINE_ID)
+        assert (await service.client(first).post(f"{API}/reports", json=made)).status_code == 401
+        assert (await service.client(second).post(f"{API}/reports", json=made)).status_code == 201
+
+    async def test_of_another_machine_is_none(self, enroller: httpx.AsyncClient) -> None:
+        body = asking(claim="c" * 43, boot_id=None, clone_hints=None)
+        await enroller.post(ENROL, json=body)
+        await enroller.post(ENROL, json=body | {"machine_id": "e" * 32, "claim": "d" * 43})
+        assert_problem(await enroller.post(ENROL, json=body | {"claim": "d" * 43}), 409, "conflict")
+
+
+@pytest.mark.usefixtures("enrolled")
+class TestTheAdministratorsWord:
+    async def test_lets_exactly_the_asker_in(self, enroller: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
+        asker = asking(boot_id=None, clone_hints=None, claim="c" * 43)
+        thief = asker | {"claim": "d" * 43}
+        for body in (asker, thief, asker):
+            assert (await enroller.post(ENROL, json=body)).status_code == 409
+        by_attempts = {asked["attempts"]: asked["id"] for asked in await requests(admin)}
+        word = await admin.post(f"{ENROL}/requests/{by_attempts[2]}/decision", json={"decision": "approved"})
+        assert word.json()["decided_by"]
+        assert (await enroller.post(ENROL, json=thief)).status_code == 409
+        assert (await enroller.post(ENROL, json=asker)).status_code == 201
+        assert await requests(admin) == []
+
+    async def test_turns_away(self, enroller: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
+        assert (await enroller.post(ENROL, json=asking(node_name="x"))).status_code == 409
+        (asked,) = await requests(admin)
+        await admin.post(f"{ENROL}/requests/{asked['id']}/decision", json={"decision": "refused"})
+        # Refused stays refused, whatever it says of itself now.
+        problem = assert_problem(await enroller.post(ENROL, json=asking()), 403, "forbidden")
+        assert asked["id"] in problem["detail"]
+
+    async def test_on_no_request_is_404(self, admin: httpx.AsyncClient) -> None:
+        unknown = f"{ENROL}/requests/{'0' * 8}-0000-4000-8000-{'0' * 12}/decision"
+        assert_problem(await admin.post(unknown, json={"decision": "approved"}), 404, "not-found")
+
+    async def test_no_machine_fills_the_table(self, enroller: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
+        for number in range(25):
+            body = asking(node_name="x", claim=f"{number:043}")
+            assert (await enroller.post(ENROL, json=body)).status_code == 409
+        assert len(await requests(admin)) == 20
+
+
+class TestAnEnrolmentToken:
+    async def token(self, service: Service, admin: httpx.AsyncClient, **limits: Any) -> httpx.AsyncClient:
+        body = {"name": "nodes", "role": "enrolment", "limits": limits}
+        made = (await admin.post(f"{API}/tokens", json=body)).json()
+        assert {name: made[name] for name in limits} == limits
+        return service.client(made["token"])
+
+    async def test_enrols_so_many_machines_and_no_more(self, service: Service, admin: httpx.AsyncClient) -> None:
+        client = await self.token(service, admin, max_enrolments=2)
+        for number, status in ((1, 201), (2, 201), (3, 403)):
+            body = asking(machine_id=f"{number:032x}", claim=f"{number:043}")
+            answer = await client.post(ENROL, json=body)
+            assert answer.status_code == status, answer.text
+        assert "all of its 2 machines" in answer.json()["detail"]
+        # Who is known costs nothing.
+        assert (await client.post(ENROL, json=asking(machine_id=f"{1:032x}", claim=f"{1:043}"))).status_code == 201
+
+    async def test_enrols_only_names_like_its_pattern(self, service: Service, admin: httpx.AsyncClient) -> None:
+        client = await self.token(service, admin, name_pattern="db-*")
+        assert (await client.post(ENROL, json=asking(node_name="web-1"))).status_code == 403
+        assert (await client.post(ENROL, json=asking(node_name="db-1"))).status_code == 201
+
+    async def test_alone_has_limits(self, admin: httpx.AsyncClient) -> None:
+        body = {"name": "n", "role": "viewer", "limits": {"max_enrolments": 1}}
+        assert_problem(await admin.post(f"{API}/tokens", json=body), 422, "invalid-input")
+
+
+def known(**changed: Any) -> Remembered:
+    machine = Machine(boot_id=BOOT, mac_sha256=[MAC], boots_interleaved=changed.pop("boots_interleaved", False))
+    facts = {"node_name": "n", "cpu_brand": "c", "mem_total_bytes": 10**9, "heard_at": NOW - timedelta(hours=1)}
+    return Remembered(machine=machine, has_usable_token=True, **(facts | changed))
+
+
+def test_interleaved_boots_are_a_doubt() -> None:
+    asked = Asked("n", Hints(boot_id=BOOT), "c", 10**9)
+    assert judge(asked, known(), NOW, SILENCE).is_recognised
+    assert judge(asked, known(boots_interleaved=True), NOW, SILENCE).doubts
+
+
+@pytest.mark.parametrize(("bytes_", "is_recognised"), [(10**9 + 10**7, True), (9 * 10**8, False), (None, True)])
+def test_another_kernel_may_leave_a_little_more_memory(bytes_: int | None, is_recognised: bool) -> None:
+    judged = judge(Asked("n", Hints(boot_id=BOOT), None, bytes_), known(), NOW, SILENCE)
+    assert judged.is_recognised is is_recognised
+
+
+def test_the_wait_ends_with_the_silence() -> None:
+    asked, heard = Asked("n", Hints(boot_id=BOOT)), known(heard_at=NOW - timedelta(seconds=100))
+    assert judge(asked, heard, NOW, SILENCE).wait_seconds == 50
+    assert judge(asked, heard, NOW + timedelta(seconds=50), SILENCE).is_recognised
