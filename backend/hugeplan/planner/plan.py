@@ -210,6 +210,7 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
             reserved=inputs.reserved,
             page_cache_demands=cache_demands,
             as_planned=tuple(_as_planned(item) for item in chosen),
+            in_use=inputs.in_use,
             pool_uses={d.name: engine_named(d.engine).pool_use(d, inputs.context) for d in request.databases},
             obstacles={
                 c.instance_candidates.instance.name: c.candidate.obstacle for c in chosen if c.candidate.obstacle

@@ -29,6 +29,8 @@ from hugeplan.planner.model import (
     State,
     Term,
 )
+from hugeplan.planner.observation.pools import PoolState
+from hugeplan.planner.observation.start import PagesInUse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,7 @@ class FindingInputs:
     """A finished plan but for its findings, with the request it came from.
 
     ``as_planned`` are the databases with the plan's settings, pool and page size (0: none) written in; ``pool_uses``
-    says how the databases as given take pages.
+    says how the databases as given take pages. ``in_use``: the pools of now, and whose their pages are.
     """
 
     request: PlanRequest
@@ -53,6 +55,7 @@ class FindingInputs:
     obstacles: Mapping[str, str]
     as_planned: tuple[DatabaseInstance, ...]
     pool_uses: Mapping[str, PoolUse]
+    in_use: PagesInUse
 
     @property
     def node(self) -> NodeFacts:
@@ -75,6 +78,10 @@ class FindingInputs:
         if self.sample is None or self.sample.processes is None:
             return None
         return [p for p in self.sample.processes if p.instance == instance] or None
+
+    def state_of(self, pool: PoolPlan) -> PoolState | None:
+        """The planned pool as it is now; None where the node has none of this size there, or it is not known."""
+        return self.in_use.pools.get((pool.numa_node, pool.page_bytes))
 
 
 Check = Callable[[FindingInputs], Iterable[Finding]]

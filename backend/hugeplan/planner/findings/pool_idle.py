@@ -15,6 +15,15 @@ CODE = "pool_idle"
 def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for each pool that others hold, has more pages than planned, or is idle; else one for the node."""
     found = [finding for pool in inputs.pools for finding in _of_pool(inputs, pool)]
+    if inputs.in_use.guessed:
+        who = ", ".join(inputs.in_use.guessed)
+        yield unknown(
+            CODE,
+            inputs.node.name,
+            f"Whether the pages in use are those of {who} is not known",
+            f"What {who} maps could not be read: as many pages in use as its settings come to are taken to be its own.",
+            "Let the agent read its mappings (CAP_SYS_PTRACE); pages of others would then stay beside the plan.",
+        )
     if any(numa.pools is None for numa in inputs.node.numa):
         yield unknown(
             CODE,
@@ -59,7 +68,8 @@ def _of_pool(inputs: FindingInputs, pool: PoolPlan) -> Iterable[Finding]:
 def _held(inputs: FindingInputs, pool: PoolPlan, subject: str) -> Finding:
     """Pages that the plan keeps for others: in use by them, or nobody knows whether they are."""
     label = page_label(pool.page_bytes)
-    if not _use_is_known(inputs, pool):
+    state = inputs.state_of(pool)
+    if state is None or state.in_use is None:
         return unknown(
             CODE,
             subject,
@@ -75,15 +85,4 @@ def _held(inputs: FindingInputs, pool: PoolPlan, subject: str) -> Finding:
         f"{pool.held_pages:,} pages of {label} are mapped or reserved by {who}.",
         "Find out who maps them and add it to the scenario; the plan keeps these pages.",
         evidence=(measured("in use", pool.held_pages),),
-    )
-
-
-def _use_is_known(inputs: FindingInputs, pool: PoolPlan) -> bool:
-    for numa in inputs.node.numa:
-        for own in numa.pools or ():
-            if (numa.id, own.page_bytes) == (pool.numa_node, pool.page_bytes):
-                return own.free_hugepages is not None
-    sample = inputs.sample
-    return any(
-        p.page_bytes == pool.page_bytes and p.free_hugepages is not None for p in (sample and sample.pools) or ()
     )

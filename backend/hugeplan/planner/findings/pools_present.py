@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hugeplan.planner.demand import OnShortage
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, measured, ok, unknown, wrong
-from hugeplan.planner.model import Finding
+from hugeplan.planner.model import Finding, PoolPlan
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
@@ -29,7 +29,16 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             )
             continue
         evidence = (computed("planned", pool.pages), measured("present", pool.present_pages))
-        if pool.present_pages >= pool.pages:
+        state = inputs.state_of(pool)
+        if pool.present_pages >= pool.pages and state is not None and state.in_use is None:
+            yield unknown(
+                CODE,
+                subject,
+                f"{pool.present_pages:,} pages are reserved, whether they are free is not known",
+                f"The plan counts on {pool.pages:,} pages here, and the pool's free count is not known.",
+                "Give the pool's free count, or let the agent report it.",
+            )
+        elif pool.present_pages >= pool.pages:
             yield ok(
                 CODE, subject, "The pool is reserved", f"All {pool.pages:,} pages are reserved.", evidence=evidence
             )
@@ -59,8 +68,9 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
 
 def _consequences(inputs: FindingInputs, page_bytes: int) -> Iterable[str]:
     """What each engine does with the pages that are there, where they cannot hold all its mappings."""
-    present = sum(p.present_pages or 0 for p in inputs.pools if p.page_bytes == page_bytes)
-    idle = f"all {present:,} pages ({format_bytes(present * page_bytes)}) are idle"
+    pools = [p for p in inputs.pools if p.page_bytes == page_bytes]
+    present = sum((p.present_pages or 0) - p.held_pages for p in pools)
+    idle = _idle(inputs, pools)
     for instance, planned in inputs.with_pool:
         demand = planned.demand
         if demand.page_bytes != page_bytes or demand.pages <= present:
@@ -68,10 +78,22 @@ def _consequences(inputs: FindingInputs, page_bytes: int) -> Iterable[str]:
         shortage = inputs.pool_uses[instance.name].on_shortage
         mappings = sum(segment.count for segment in demand.segments)
         if shortage is OnShortage.REFUSE:
-            yield f"{instance.name} will not start, and {idle}."
+            yield f"{instance.name} will not start{idle}."
         elif shortage is OnShortage.PARTIAL:
             yield f"{instance.name} takes what there is and base pages for the rest."
         elif mappings == 1:
-            yield f"{instance.name} falls back to base pages as a whole, and {idle}."
+            yield f"{instance.name} falls back to base pages as a whole{idle}."
         else:
             yield f"{instance.name} falls back mapping by mapping: those that find no pages use base pages."
+
+
+def _idle(inputs: FindingInputs, pools: Sequence[PoolPlan]) -> str:
+    """That pages are idle, of those only that are free and promised to nobody; nothing where that is not known."""
+    counts = [state.idle for pool in pools if (state := inputs.state_of(pool)) is not None]
+    known = [count for count in counts if count is not None]
+    pages = sum(known)
+    if len(known) < len(counts) or not pages:
+        return ""
+    size = format_bytes(pages * pools[0].page_bytes)
+    every = pages == sum(pool.present_pages or 0 for pool in pools)
+    return f", and {'all ' if every else ''}{pages:,} pages ({size}) are idle"

@@ -22,10 +22,8 @@ def net_memory(
     HVO's part is None when it is unknown whether HVO is on, and is then left out of the net.
     """
     locked = sum(pool.pages * pool.page_bytes for pool in pools)
-    own = {plan.page_bytes for plan in instances} | {part.page_bytes for part in smaller}
-    unmanaged = sum(pool.pages * pool.page_bytes for pool in pools if pool.page_bytes not in own)
-    used = sum(plan.demand.segment_bytes for plan in instances if plan.page_bytes) + unmanaged
-    used += sum(part.segment_bytes for part in smaller)
+    used = sum(plan.demand.segment_bytes for plan in instances if plan.page_bytes)
+    used += sum(part.segment_bytes for part in smaller) + sum(pool.held_pages * pool.page_bytes for pool in pools)
     idle = locked - used
     tables = sum(plan.page_tables_base_bytes - plan.page_tables_huge_bytes for plan in instances if plan.page_bytes)
     hvo: int | None = None

@@ -110,17 +110,20 @@ def place_pages(
 def held_pages(in_use: PagesInUse, own_demand: Mapping[int, int]) -> dict[PoolKey, int]:
     """Huge pages in use by what the scenario does not describe, by (NUMA node, page size). No plan gives them away.
 
-    ``own_demand``: pages that the scenario's databases will want, by page size. Where it is not known whose the pages
-    in use are, they are taken to be those databases' as far as their demand goes.
+    Pages in use count as others' unless they are known to be a described database's. ``own_demand``: pages that the
+    scenario's databases will want, by page size; of a pool whose free count is not known they may use what is there.
     """
     held: dict[PoolKey, int] = {}
     for size in sorted({size for _, size in in_use.pools}):
-        kept = {numa_id: state.kept for (numa_id, page), state in in_use.pools.items() if page == size}
-        own = own_demand if in_use.own_pages is None else in_use.own_pages
-        others = max(0, sum(kept.values()) - own.get(size, 0))
-        for numa_id, pages in zip(kept, split_exactly(others, list(kept.values())), strict=True):
-            if pages:
-                held[(numa_id, size)] = pages
+        of_size = {numa_id: state for (numa_id, page), state in in_use.pools.items() if page == size}
+        for kept, own in (
+            ({i: state.in_use for i, state in of_size.items() if state.in_use is not None}, in_use.own_pages),
+            ({i: state.pages for i, state in of_size.items() if state.in_use is None}, own_demand),
+        ):
+            others = max(0, sum(kept.values()) - own.get(size, 0))
+            for numa_id, pages in zip(kept, split_exactly(others, list(kept.values())) if kept else (), strict=True):
+                if pages:
+                    held[(numa_id, size)] = pages
     return held
 
 
@@ -157,9 +160,9 @@ def pool_plans(
         extra = pool_slack_pages(slack[key], page_bytes, policy, uncertain=key in uncertain) if wanted else 0
         if keep_present:
             extra = present.get(key, 0) - others
-        elif in_use.own_pages is None and key in in_use.pools:
-            # Nobody knows whose the pages in use are: the databases' own pages and slack may be among them.
-            others = max(0, in_use.pools[key].kept - wanted - extra)
+        elif key in in_use.pools and in_use.pools[key].in_use is None:
+            # Whether any page is in use is not known: none is released, and the databases may use what is there.
+            others = max(0, in_use.pools[key].pages - wanted - extra)
         plans.append(
             PoolPlan(
                 numa_node=numa_id,

@@ -114,6 +114,25 @@ def pages_of(database: ObservedDatabase, default_page_bytes: int) -> Mapping[int
     return {default_page_bytes: mapped} if mapped else {}
 
 
+def pages_as_set(database: ObservedDatabase, context: DemandContext) -> Mapping[int, int]:
+    """Huge pages that a running server's settings come to, where its mappings could not be read; none where it says no.
+
+    A server whose status is not known may have fallen back to base pages: whoever uses this says that it is a guess.
+    """
+    if database.huge_pages_status == "off":
+        return {}
+    instance = as_instance(database, database.key, context)
+    size = instance.page_bytes or context.default_huge_page_bytes
+    rule = ENGINES.get(instance.engine)
+    if rule is None or rule.ruled_out(instance) is not None:
+        return {}
+    try:
+        demand = demand_of(instance, size, context)
+    except PlannerError:
+        return {}
+    return {size: demand.pages} if demand.wants_pool and demand.pages else {}
+
+
 def as_it_runs(sample: NodeSample, context: DemandContext) -> tuple[DatabaseInstance, ...]:
     """The recognised databases of a sample as instances, ready to plan; engines without rules are left out."""
     found: list[DatabaseInstance] = []

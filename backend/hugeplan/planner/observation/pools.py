@@ -19,10 +19,14 @@ PoolKey = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolState:
-    """Pages of one pool. ``in_use`` is None where the free count is not known: then no page may be released."""
+    """Pages of one pool. ``in_use`` is None where the free count is not known: then no page may be released.
+
+    ``idle``: pages that are free and promised to nobody; None where the free or the reserved count is not known.
+    """
 
     pages: int
     in_use: int | None
+    idle: int | None = None
 
     @property
     def kept(self) -> int:
@@ -39,12 +43,13 @@ def pool_states(node: NodeFacts, sample: NodeSample | None = None) -> dict[PoolK
         by_node = {n.id: pool for n in node.numa for pool in n.pools or () if pool.page_bytes == size}
         if not by_node and any(n.pools is None for n in node.numa) and size in totals:
             by_node = _spread(node, totals[size])
-        reserved = _reserved(by_node, totals.get(size))
+        reserved, known = _reserved(by_node, totals.get(size))
         for numa_id, pool in by_node.items():
             if pool.nr_hugepages:
                 free = pool.free_hugepages
                 used = None if free is None else min(pool.nr_hugepages, pool.nr_hugepages - free + reserved[numa_id])
-                found[(numa_id, size)] = PoolState(pages=pool.nr_hugepages, in_use=used)
+                idle = pool.nr_hugepages - used if known and used is not None else None
+                found[(numa_id, size)] = PoolState(pages=pool.nr_hugepages, in_use=used, idle=idle)
     return found
 
 
@@ -62,12 +67,12 @@ def _spread(node: NodeFacts, total: GlobalPool) -> dict[int, Pool]:
     }
 
 
-def _reserved(by_node: Mapping[int, Pool], total: GlobalPool | None) -> dict[int, int]:
-    """Reserved pages of each NUMA node: as reported, else the node's total spread over free pages."""
+def _reserved(by_node: Mapping[int, Pool], total: GlobalPool | None) -> tuple[dict[int, int], bool]:
+    """Reserved pages of each NUMA node, as reported, else the total over free pages; whether known."""
     own = {numa_id: pool.resv_hugepages for numa_id, pool in by_node.items()}
     if all(count is not None for count in own.values()):
-        return {numa_id: count or 0 for numa_id, count in own.items()}
+        return {numa_id: count or 0 for numa_id, count in own.items()}, True
     everywhere = total.resv_hugepages if total is not None else None
     free = [pool.free_hugepages or 0 for pool in by_node.values()]
     shares = split_exactly(min(everywhere or 0, sum(free)), free) if by_node else ()
-    return dict(zip(by_node, shares, strict=True))
+    return dict(zip(by_node, shares, strict=True)), everywhere is not None

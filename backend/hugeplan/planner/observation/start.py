@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import DatabaseInstance, NodeFacts, NodeSample, ObservedTenant, PlanRequest
-from hugeplan.planner.observation.databases import Match, Matches, match_databases, pages_of
+from hugeplan.planner.observation.databases import Match, Matches, match_databases, pages_as_set, pages_of
 from hugeplan.planner.observation.parts import NodeParts, node_parts
 from hugeplan.planner.observation.pools import PoolKey, PoolState, pool_states
 from hugeplan.planner.observation.workloads import workloads_of
@@ -33,11 +33,16 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesInUse:
-    """Huge pages that must stay: all pools, whose pages they are as far as it is known, and who holds the others."""
+    """Huge pages that must stay: all pools, the matched databases' own pages by size, and who holds the others.
+
+    Pages in use that are not known to be a matched database's are somebody else's: a plan keeps them beside its own.
+    ``guessed``: matched databases whose mappings could not be read; their own pages are what their settings come to.
+    """
 
     pools: Mapping[PoolKey, PoolState]
-    own_pages: Mapping[int, int] | None
+    own_pages: Mapping[int, int]
     holders: Mapping[int, tuple[str, ...]]
+    guessed: tuple[str, ...] = ()
 
 
 def started(request: PlanRequest) -> tuple[PlanRequest, Start | None]:
@@ -107,17 +112,21 @@ def _numa_weights(node: NodeFacts, pools: Mapping[PoolKey, PoolState]) -> tuple[
 
 
 def pages_in_use(request: PlanRequest, start: Start | None) -> PagesInUse:
-    """Whose the huge pages in use are. Without processes of the node nobody is known, and ``own_pages`` is None."""
+    """Whose the huge pages in use are. Without processes of the node nobody is known, and no page is anybody's own."""
     pools = pool_states(request.node, request.sample)
     sample = request.sample
     if sample is None or sample.databases is None:
-        return PagesInUse(pools=pools, own_pages=None, holders={})
+        return PagesInUse(pools=pools, own_pages={}, holders={})
     matched = start.matched if start is not None else _matches(request, sample).matched
     default = request.node.default_huge_page_bytes
-    mapped = [pages_of(match.database, default) for match in matched]
     own: dict[int, int] = {}
-    for pages in mapped:
-        for size, count in (pages or {}).items():
+    guessed = []
+    for match in matched:
+        pages = pages_of(match.database, default)
+        if pages is None:
+            pages = pages_as_set(match.database, DemandContext.of_node(request.node))
+            guessed += [match.instance] if pages else []
+        for size, count in pages.items():
             own[size] = own.get(size, 0) + count
     ours = {match.database.key for match in matched}
     holders: dict[int, list[str]] = {}
@@ -131,6 +140,7 @@ def pages_in_use(request: PlanRequest, start: Start | None) -> PagesInUse:
             holders.setdefault(default, []).append(process.name)
     return PagesInUse(
         pools=pools,
-        own_pages=None if None in mapped else own,
+        own_pages=own,
         holders={size: tuple(names) for size, names in holders.items()},
+        guessed=tuple(guessed),
     )

@@ -25,7 +25,7 @@ from hugeplan.scenario_file import load, to_request
 
 
 def node(pages: int, page_bytes: int = 2 * MIB, **facts: object) -> NodeFacts:
-    pools = (Pool(page_bytes=page_bytes, nr_hugepages=pages),)
+    pools = (Pool(page_bytes=page_bytes, nr_hugepages=pages, free_hugepages=pages, resv_hugepages=0),)
     numa = (NumaNode(id=0, mem_total_bytes=64 * GIB, pools=pools),)
     return replace(NodeFacts(name="db-7", numa=numa, kernel_used_bytes=GIB), **facts)  # type: ignore[arg-type]
 
