@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import (
-    BigInteger,
+    DateTime,
     Row,
     Select,
     Text,
+    TextClause,
     bindparam,
     cast,
     delete,
     func,
     literal_column,
     select,
+    text,
     tuple_,
     update,
 )
@@ -39,8 +41,6 @@ from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.kept import unpack
 from hugeplan.fleet.schemas import NodeSummary
 from hugeplan.fleet.selector import NodeSelector, conditions
-
-_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 SORTS: Mapping[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     "name": NodeRow.name,
@@ -223,31 +223,81 @@ async def report_states(session: ReadSession, node_id: UUID) -> dict[str, int]:
     return {row[0]: row[1] for row in await session.execute(statement)}
 
 
-async def hourly_history(session: ReadSession, node_id: UUID, *, start: datetime) -> Sequence[tuple[datetime, int]]:
-    """AnonPages + Shmem of a node since ``start``: the largest of each hour, oldest first."""
+def is_node(node_id: UUID) -> ColumnElement[bool]:
+    """The condition that selects one node."""
+    return NodeRow.id == node_id
+
+
+def selected(selector: NodeSelector) -> list[ColumnElement[bool]]:
+    """The conditions of a selector."""
+    return conditions(selector)
+
+
+async def stored_nodes(
+    session: ReadSession,
+    which: Sequence[ColumnElement[bool]],
+    *,
+    after: tuple[str, UUID] | None,
+    limit: int,
+) -> list[dict[str, Any]]:
+    """What is stored of nodes, by name: the fields of ``StoredNode`` but its history."""
     statement = (
-        select(SampleHourRow.start_at, SampleHourRow.anon_shmem_bytes_max)
-        .where(
-            SampleHourRow.node_id == node_id,
-            SampleHourRow.start_at >= start,
-            SampleHourRow.anon_shmem_bytes_max.is_not(None),
+        select(
+            NodeRow.id,
+            NodeRow.name,
+            NodeRow.labels,
+            NodeRow.machine_type,
+            NodeRow.mem_total_bytes,
+            cast(NodeStateRow.sample["taken_at"].astext, DateTime(timezone=True)).label("taken_at"),
+            cast(NodeStateRow.inventory, Text).label("inventory"),
+            cast(NodeStateRow.sample, Text).label("sample"),
+            NodeStateRow.processes,
+            NodeStateRow.processes_kept,
+            cast(NodeStateRow.measured, Text).label("measured"),
         )
-        .order_by(SampleHourRow.start_at)
+        .join(NodeStateRow, NodeStateRow.node_id == NodeRow.id)
+        .where(*which)
+        .order_by(NodeRow.name, NodeRow.id)
+        .limit(limit)
     )
-    return [(at, size) for at, size in (await session.execute(statement)).all() if size is not None]
+    if after is not None:
+        statement = statement.where(tuple_(NodeRow.name, NodeRow.id) > after)
+    return [dict(row) for row in (await session.execute(statement)).mappings()]
 
 
-async def sample_history(
-    session: ReadSession, node_id: UUID, *, start: datetime, every: timedelta
-) -> Sequence[tuple[datetime, int]]:
+_WANTED: Final = "unnest(CAST(:ids AS uuid[]), CAST(:starts AS timestamptz[])) AS wanted (node_id, start)"
+_HOURLY_HISTORIES: Final = text(
+    "SELECT h.node_id, array_agg(CAST(extract(epoch FROM h.start_at) AS float8) ORDER BY h.start_at),"  # noqa: S608
+    f" array_agg(h.anon_shmem_bytes_max ORDER BY h.start_at) FROM {_WANTED}"
+    " JOIN sample_hours h ON h.node_id = wanted.node_id AND h.start_at >= wanted.start"
+    " WHERE h.start_at >= :earliest AND h.anon_shmem_bytes_max IS NOT NULL GROUP BY h.node_id"
+)
+_SAMPLE_HISTORIES: Final = text(
+    "SELECT node_id, array_agg(CAST(extract(epoch FROM at) AS float8) ORDER BY at), array_agg(used ORDER BY at) FROM ("  # noqa: S608
+    "SELECT s.node_id, date_bin(:every, s.taken_at, TIMESTAMPTZ '2000-01-01 00:00:00+00') AS at,"
+    " max(CAST(s.memory->>'anon_pages_bytes' AS bigint) + CAST(s.memory->>'shmem_bytes' AS bigint)) AS used"
+    f" FROM {_WANTED} JOIN samples s ON s.node_id = wanted.node_id AND s.taken_at >= wanted.start"
+    " WHERE s.taken_at >= :earliest GROUP BY s.node_id, at) AS steps WHERE used IS NOT NULL GROUP BY node_id"
+)
+
+History = tuple[UUID, Sequence[float], Sequence[int]]
+"""A node, seconds since the epoch, and AnonPages + Shmem in bytes at each, oldest first."""
+
+
+async def hourly_histories(session: ReadSession, starts: Mapping[UUID, datetime]) -> list[History]:
+    """The largest AnonPages + Shmem of each hour since each node's start; hours that do not tell it are left out."""
+    return await _histories(session, _HOURLY_HISTORIES, starts, {})
+
+
+async def sample_histories(session: ReadSession, starts: Mapping[UUID, datetime], *, every: timedelta) -> list[History]:
     """The same from the samples: the largest of each step of ``every``."""
-    anonymous = SampleRow.memory["anon_pages_bytes"].astext.cast(BigInteger)
-    shared = SampleRow.memory["shmem_bytes"].astext.cast(BigInteger)
-    step = func.date_bin(every, SampleRow.taken_at, _EPOCH)
-    statement = (
-        select(step.label("at"), func.max(anonymous + shared))
-        .where(SampleRow.node_id == node_id, SampleRow.taken_at >= start, (anonymous + shared).is_not(None))
-        .group_by("at")
-        .order_by("at")
-    )
-    return [(at, size) for at, size in (await session.execute(statement)).all()]
+    return await _histories(session, _SAMPLE_HISTORIES, starts, {"every": every})
+
+
+async def _histories(
+    session: ReadSession, statement: TextClause, starts: Mapping[UUID, datetime], more: Mapping[str, Any]
+) -> list[History]:
+    if not starts:
+        return []
+    values = {"ids": list(starts), "starts": list(starts.values()), "earliest": min(starts.values()), **more}
+    return [(row[0], row[1], row[2]) for row in await session.execute(statement, values)]

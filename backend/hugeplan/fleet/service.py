@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from time import monotonic
 from typing import Any, Final, Literal
 from uuid import UUID
@@ -25,7 +25,6 @@ from hugeplan.errors import FieldProblem, NotFoundError, invalid_input
 from hugeplan.fleet import repository
 from hugeplan.fleet.facts import IncompleteReportError, node_facts
 from hugeplan.fleet.hardware_state import MeasuredState, chosen_parts, packed, rebuilt, unpacked
-from hugeplan.fleet.observation import node_sample
 from hugeplan.fleet.processes import kept_processes
 from hugeplan.fleet.schemas import (
     BootPool,
@@ -39,17 +38,12 @@ from hugeplan.fleet.schemas import (
     SampleRow,
 )
 from hugeplan.fleet.selector import STALE_AFTER, NodeSelector
+from hugeplan.fleet.stored import as_observed, read_histories, read_node
 from hugeplan.planner.memory.kernel_parameters import boot_pools
-from hugeplan.planner.model import MemoryHistory, NodeFacts, NodeSample
+from hugeplan.planner.model import NodeFacts, NodeSample
 from hugeplan.planner.pages import usual_default_size
 from hugeplan.proof import Observation
 
-HISTORY = timedelta(days=7)
-"""How far back a plan looks for what the workloads use."""
-YOUNG = timedelta(hours=2)
-"""How long a node has too few full hours, so that its samples themselves are read."""
-HISTORY_STEP = timedelta(minutes=5)
-"""Samples of a young node that are closer together count as one, their maximum."""
 HISTORY_FRESH_SECONDS = 2.0
 """How long a node's history need not be read again: it grows with reports, each with a state of its own, and hour by
 hour with the roll-ups."""
@@ -201,7 +195,7 @@ async def get_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts, Nod
         known = _KnownFacts(version, *await _parsed_facts(session, node_id))
     now = monotonic()
     if now - known.history_read_at > HISTORY_FRESH_SECONDS:
-        history = await _ordinary_history(session, node_id, known.until)
+        history = (await read_histories(session, {node_id: known.until})).get(node_id)
         if history != known.sample.ordinary_history:
             known = replace(known, sample=replace(known.sample, ordinary_history=history))
         known = replace(known, history_read_at=now)
@@ -232,14 +226,13 @@ _KNOWN_FACTS_MAX: Final = 64
 
 
 async def _parsed_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts, NodeSample, datetime]:
-    row, state = await _with_state(session, node_id)
+    stored = await read_node(session, node_id)
+    if stored is None:
+        raise unknown_node(node_id)
     try:
-        facts = facts_of(row.name, state)
+        return (*as_observed(stored), stored.taken_at)
     except IncompleteReportError as error:
         raise invalid_input([FieldProblem(field="node_id", value=str(node_id), expected=str(error))]) from error
-    processes = [convert(ProcessMemory, process) for process in kept_processes(state.processes, state.processes_kept)]
-    sample = convert(Sample, state.sample)
-    return facts, node_sample(convert(Inventory, state.inventory), sample, processes), sample.taken_at
 
 
 #: Providers by the label that only their nodes carry; an agent may also say it in the label ``provider``.
@@ -258,25 +251,6 @@ async def get_cluster(session: ReadSession, node_id: UUID) -> tuple[bool, str | 
     own = (provider for label, provider in _PROVIDER_LABELS.items() if label in row.labels)
     provider = named if named in _PROVIDERS else next(own, None)
     return provider is not None or convert(Sample, state.sample).kubelet is not None, provider
-
-
-async def _ordinary_history(session: ReadSession, node_id: UUID, until: datetime) -> MemoryHistory | None:
-    """AnonPages + Shmem of the node over the last HISTORY, by hour; None with fewer than two values that tell it.
-
-    A node that has not reported for two hours yet is taken from its few samples.
-    """
-    rows = await repository.hourly_history(session, node_id, start=until - HISTORY)
-    values_are = "hourly maxima"
-    if len(rows) < 2:
-        values_are = f"maxima of {HISTORY_STEP // timedelta(minutes=1)} minutes each"
-        rows = await repository.sample_history(session, node_id, start=until - YOUNG, every=HISTORY_STEP)
-    if len(rows) < 2:
-        return None
-    return MemoryHistory(
-        times_seconds=tuple(at.timestamp() for at, _ in rows),
-        used_bytes=tuple(size for _, size in rows),
-        values_are=values_are,
-    )
 
 
 async def get_observation(session: ReadSession, node_id: UUID) -> tuple[datetime, Observation]:

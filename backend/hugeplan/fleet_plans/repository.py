@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select, tuple_, update
+from sqlalchemy import insert, select, tuple_, update
 
 from hugeplan.db.models import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
 from hugeplan.db.session import ReadSession, WriteSession
@@ -43,22 +44,75 @@ async def request_cancel(session: WriteSession, job_id: UUID, now: datetime) -> 
         await session.execute(change.execution_options(synchronize_session=False))
 
 
+async def begin_job(session: WriteSession, job_id: UUID, now: datetime) -> FleetPlanRow | None:
+    """Take a job. None when it is not there to be taken: cancelled before its turn."""
+    statement = (
+        update(FleetPlanRow)
+        .where(FleetPlanRow.id == job_id, FleetPlanRow.status == "queued")
+        .values(status="running", started_at=now, heartbeat_at=now)
+        .returning(FleetPlanRow)
+    )
+    row: FleetPlanRow | None = await session.scalar(statement)
+    return row
+
+
+async def say_progress(
+    session: WriteSession, job_id: UUID, now: datetime, *, nodes_done: int, plans_computed: int
+) -> bool:
+    """Store how far a job is. False when it is to end: somebody asked for that, or it was given up."""
+    statement = (
+        update(FleetPlanRow)
+        .where(FleetPlanRow.id == job_id, FleetPlanRow.status == "running")
+        .values(nodes_done=nodes_done, plans_computed=plans_computed, heartbeat_at=now)
+        .returning(FleetPlanRow.cancel_requested)
+    )
+    return await session.scalar(statement) is False
+
+
+async def wait_on(session: WriteSession, job_ids: Sequence[UUID], now: datetime) -> None:
+    """Store that somebody still waits to run these jobs."""
+    statement = update(FleetPlanRow).where(FleetPlanRow.id.in_(job_ids), FleetPlanRow.status == "queued")
+    await session.execute(statement.values(heartbeat_at=now).execution_options(synchronize_session=False))
+
+
+async def add_results(
+    session: WriteSession,
+    job_id: UUID,
+    groups: Sequence[Mapping[str, Any]],
+    nodes: Sequence[Mapping[str, Any]],
+) -> None:
+    """Store the groups of a job, and the lines of its nodes in their order."""
+    if groups:
+        await session.execute(insert(FleetPlanGroupRow), [{"fleet_plan_id": job_id, **group} for group in groups])
+    rows = [{"fleet_plan_id": job_id, "position": position, **node} for position, node in enumerate(nodes)]
+    if rows:
+        await session.execute(insert(FleetPlanNodeRow), rows)
+
+
+async def end_job(
+    session: WriteSession,
+    job_id: UUID,
+    now: datetime,
+    *,
+    status: str,
+    error: str | None = None,
+    summary: Mapping[str, Any] | None = None,
+) -> None:
+    """End a job unless it has ended. With a ``summary`` all its nodes are done."""
+    values: dict[str, Any] = {"status": status, "finished_at": now, "error": error}
+    if summary is not None:
+        done = {"nodes_done": summary["nodes"], "plans_computed": summary["plans_computed"]}
+        values |= {"summary": summary, "nodes_total": summary["nodes"], **done}
+    statement = update(FleetPlanRow).where(FleetPlanRow.id == job_id, FleetPlanRow.status.in_(["queued", "running"]))
+    await session.execute(statement.values(**values).execution_options(synchronize_session=False))
+
+
 async def end_abandoned(session: WriteSession, before: datetime, now: datetime) -> None:
-    """Mark jobs whose process has not been heard of since ``before`` as failed."""
+    """Mark jobs as failed of which nobody has been heard since ``before``: those who run or wait for them say so."""
     statement = (
         update(FleetPlanRow)
         .where(FleetPlanRow.status.in_(["queued", "running"]), FleetPlanRow.heartbeat_at < before)
         .values(status="failed", finished_at=now, error="The process that planned it has ended. Start it again.")
-    )
-    await session.execute(statement.execution_options(synchronize_session=False))
-
-
-async def fail_job(session: WriteSession, job_id: UUID, error: str, now: datetime) -> None:
-    """Mark a job as failed unless it has ended."""
-    statement = (
-        update(FleetPlanRow)
-        .where(FleetPlanRow.id == job_id, FleetPlanRow.status.in_(["queued", "running"]))
-        .values(status="failed", finished_at=now, error=error)
     )
     await session.execute(statement.execution_options(synchronize_session=False))
 

@@ -18,7 +18,7 @@ from hugeplan.settings import Settings
 
 JOBS_AT_A_TIME: Final = 1
 ABANDONED_AFTER: Final = timedelta(minutes=15)
-"""A job that runs says so several times per second; one that waits for its turn does not wait this long."""
+"""A job that runs says so several times per second; for one that waits its service says so at each look."""
 LOOK_SECONDS: Final = 60.0
 
 _logger = logging.getLogger(__name__)
@@ -34,9 +34,11 @@ class FleetPlanRunner:
         self._ready: asyncio.subprocess.Process | None = None
         self._preparing = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: set[UUID] = set()
 
     async def start(self, job_id: UUID) -> None:
         """Run a stored job when it is its turn."""
+        self._waiting.add(job_id)
         task = asyncio.create_task(self._run(job_id), name=f"fleet plan {job_id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -54,6 +56,7 @@ class FleetPlanRunner:
             now = datetime.now(UTC)
             try:
                 async with self._database.write() as session:
+                    await repository.wait_on(session, sorted(self._waiting), now)
                     await repository.end_abandoned(session, now - ABANDONED_AFTER, now)
             except (SQLAlchemyError, OSError) as error:
                 _logger.warning("fleet plans cannot be looked after", extra={"error": str(error).splitlines()[0]})
@@ -94,15 +97,20 @@ class FleetPlanRunner:
         return process if process is not None and process.returncode is None else await self._process()
 
     async def _run(self, job_id: UUID) -> None:
-        async with self._turn:
-            process = await self._take()
-            try:
-                _, errors = await process.communicate(f"{job_id}\n".encode())
-            except asyncio.CancelledError:
-                process.terminate()
-                await process.communicate()
-                await self._fail(job_id, "The service was stopped before it was done. Start it again.")
-                raise
+        try:
+            async with self._turn:
+                self._waiting.discard(job_id)
+                process = await self._take()
+                try:
+                    _, errors = await process.communicate(f"{job_id}\n".encode())
+                except asyncio.CancelledError:
+                    process.terminate()
+                    await process.communicate()
+                    raise
+        except asyncio.CancelledError:
+            self._waiting.discard(job_id)
+            await self._fail(job_id, "The service was stopped before it was done. Start it again.")
+            raise
         if process.returncode != 0:
             _logger.error("a fleet plan failed", extra={"error": errors.decode(errors="replace")[-2000:]})
             await self._fail(
@@ -111,4 +119,4 @@ class FleetPlanRunner:
 
     async def _fail(self, job_id: UUID, reason: str) -> None:
         async with self._database.write() as session:
-            await repository.fail_job(session, job_id, reason, datetime.now(UTC))
+            await repository.end_job(session, job_id, datetime.now(UTC), status="failed", error=reason)

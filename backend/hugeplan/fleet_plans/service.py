@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 from uuid import UUID
 
+import anyio.to_thread
 from pydantic import TypeAdapter
 
 from hugeplan import __version__
@@ -28,7 +29,9 @@ from hugeplan.fleet_plans.schemas import (
     FleetPlanNode,
     FleetPlanRequest,
 )
-from hugeplan.planner.model import Plan
+from hugeplan.planner.model import GIB, MIB, NodeFacts, NumaNode, Plan
+from hugeplan.planner.plan import plan
+from hugeplan.scenario_file import ScenarioDocument, to_request
 
 FINISHED: Final = frozenset({"done", "failed", "cancelled"})
 SEVERITIES: Final[tuple[Literal["fine", "attention", "wrong"], ...]] = ("fine", "attention", "wrong")
@@ -43,6 +46,7 @@ async def create_job(
     if body.scenario.node is not None:
         expected = "no node: the facts come from the selected nodes"
         raise invalid_input([FieldProblem(field="scenario.node", value="a node", expected=expected)])
+    await anyio.to_thread.run_sync(_check, body.scenario)
     now = datetime.now(UTC)
     row = FleetPlanRow(
         id=uuid.uuid4(),
@@ -63,6 +67,22 @@ async def create_job(
         raise invalid_input([FieldProblem(field="selector", value=None, expected="at least one node")])
     await repository.add_job(session, row)
     return _job(row)
+
+
+def _check(scenario: ScenarioDocument) -> None:
+    """Refuse a scenario that no node can be planned for, before a job looks at the first: PlannerError.
+
+    It is planned for a node that has room for everything, the page sizes and the NUMA nodes that it names.
+    """
+    wanted = [*(tenant.numa_node for tenant in scenario.tenants), *(one.numa_node for one in scenario.databases)]
+    ids = {0, *(numa_id for numa_id in wanted if numa_id is not None)}
+    sizes = {2 * MIB, GIB, *(database.page_size or 2 * MIB for database in scenario.databases)}
+    facts = NodeFacts(
+        name="any node",
+        huge_page_sizes_bytes=tuple(sorted(sizes | set(scenario.policy.page_sizes or ()))),
+        numa=tuple(NumaNode(id=numa_id, mem_total_bytes=1 << 46) for numa_id in sorted(ids)),
+    )
+    plan(to_request(scenario, facts))
 
 
 def _job(row: FleetPlanRow) -> FleetPlanJob:

@@ -1,0 +1,118 @@
+"""A node as it is stored, and as the planner takes it: the one road from the database to a plan's request.
+
+Reading needs the database and is done for many nodes at once; making facts of what was read needs nothing else, so
+that another process can do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from hugeplan.db.session import ReadSession
+from hugeplan.documents.decoding import convert, decode
+from hugeplan.documents.report import Inventory, ProcessMemory, Sample
+from hugeplan.fleet import repository
+from hugeplan.fleet.facts import hardware_facts, node_facts
+from hugeplan.fleet.hardware_state import MeasuredState, unpacked
+from hugeplan.fleet.observation import node_sample
+from hugeplan.fleet.processes import kept_processes
+from hugeplan.fleet.selector import NodeSelector
+from hugeplan.planner.model import HardwareFacts, MemoryHistory, NodeFacts, NodeSample
+
+HISTORY: Final = timedelta(days=7)
+"""How far back a plan looks for what the workloads use."""
+YOUNG: Final = timedelta(hours=2)
+"""How long a node has too few full hours, so that its samples themselves are read."""
+HISTORY_STEP: Final = timedelta(minutes=5)
+"""Samples of a young node that are closer together count as one, their maximum."""
+
+HardwareReader = Callable[[Inventory, HardwareFacts | None], HardwareFacts]
+MeasuredReader = Callable[[str], MeasuredState]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredNode:
+    """What the database holds of a node. Documents are JSON as PostgreSQL spells it."""
+
+    id: UUID
+    name: str
+    labels: Mapping[str, str]
+    machine_type: str | None
+    mem_total_bytes: int
+    taken_at: datetime
+    inventory: str
+    sample: str
+    processes: list[dict[str, Any]]
+    processes_kept: bytes | None
+    measured: str | None
+    history: MemoryHistory | None = None
+
+
+async def read_node(session: ReadSession, node_id: UUID) -> StoredNode | None:
+    """One node without its history."""
+    found = await repository.stored_nodes(session, [repository.is_node(node_id)], after=None, limit=1)
+    return StoredNode(**found[0]) if found else None
+
+
+async def read_nodes(
+    session: ReadSession, selector: NodeSelector, *, after: tuple[str, UUID] | None, limit: int
+) -> list[StoredNode]:
+    """The next nodes of a selector by name, with their histories; ``after`` is name and id of the last one before."""
+    found = await repository.stored_nodes(session, repository.selected(selector), after=after, limit=limit)
+    nodes = [StoredNode(**row) for row in found]
+    histories = await read_histories(session, {node.id: node.taken_at for node in nodes})
+    return [replace(node, history=histories.get(node.id)) for node in nodes]
+
+
+async def read_histories(session: ReadSession, until: Mapping[UUID, datetime]) -> dict[UUID, MemoryHistory]:
+    """AnonPages + Shmem of nodes over the last HISTORY, by hour; none of a node with fewer than two values.
+
+    ``until``: when each node's sample was taken. A node that has not reported for two hours yet is taken from its few
+    samples.
+    """
+    starts = {node_id: taken_at - HISTORY for node_id, taken_at in until.items()}
+    found = _histories(await repository.hourly_histories(session, starts), "hourly maxima")
+    young = {node_id: taken_at - YOUNG for node_id, taken_at in until.items() if node_id not in found}
+    if young:
+        rows = await repository.sample_histories(session, young, every=HISTORY_STEP)
+        found |= _histories(rows, f"maxima of {HISTORY_STEP // timedelta(minutes=1)} minutes each")
+    return found
+
+
+def _histories(
+    rows: Sequence[tuple[UUID, Sequence[float], Sequence[int]]], values_are: str
+) -> dict[UUID, MemoryHistory]:
+    return {
+        node_id: MemoryHistory(times_seconds=tuple(times), used_bytes=tuple(sizes), values_are=values_are)
+        for node_id, times, sizes in rows
+        if len(times) > 1
+    }
+
+
+def read_measured(text: str) -> MeasuredState:
+    """What runs measured on a node, from its JSON."""
+    return unpacked(msgspec.json.decode(text, type=MeasuredState))
+
+
+def as_observed(
+    stored: StoredNode,
+    *,
+    measured: MeasuredReader = read_measured,
+    hardware: HardwareReader = hardware_facts,
+) -> tuple[NodeFacts, NodeSample]:
+    """The node as the planner takes it. IncompleteReportError when the report lacks what the planner needs.
+
+    ``measured`` and ``hardware`` may remember: nodes of which the same is known then share objects.
+    """
+    inventory = decode(Inventory, stored.inventory.encode())
+    sample = decode(Sample, stored.sample.encode())
+    known = None if stored.measured is None else measured(stored.measured).hardware
+    facts = node_facts(stored.name, inventory, sample, measured=known, hardware=hardware)
+    processes = [convert(ProcessMemory, one) for one in kept_processes(stored.processes, stored.processes_kept)]
+    return facts, node_sample(inventory, sample, processes, stored.history)

@@ -1,0 +1,168 @@
+"""The lines of a fleet plan: what a job says of each node, from what is stored of it. No database, so that several
+processes work on the lines of one job.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from hugeplan.fleet.facts import IncompleteReportError, SharedHardware
+from hugeplan.fleet.hardware_state import MeasuredState
+from hugeplan.fleet.stored import StoredNode, as_observed, read_measured
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.fleet import NodePlan, plan_node
+from hugeplan.planner.model import Plan, State
+from hugeplan.planner.units import format_bytes
+from hugeplan.scenario_file import ScenarioDocument, to_request
+
+FINE, ATTENTION, WRONG = 0, 1, 2
+MOST_EXCEPTIONS: Final = 20
+_SEVERITY: Final = {State.WRONG: WRONG, State.ATTENTION: ATTENTION}
+#: Findings that the line says with figures of its own.
+_IN_THE_LINE: Final = frozenset({"pool_short", "memory_fit"})
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """The plan that stands for a group so far: that of its node with the least memory, by name among equals."""
+
+    order: tuple[int, str]
+    machine_type: str | None
+    headline: str
+    pools: list[dict[str, int]]
+    plan: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Rows of some nodes with the group of each, and a plan for each of these groups."""
+
+    rows: list[dict[str, Any]]
+    groups: list[Hashable]
+    plans: dict[Hashable, GroupPlan]
+
+
+class LinePlanner:
+    """Plans stored nodes for one scenario. Nodes that were measured alike share the hardware's facts."""
+
+    def __init__(self, scenario: ScenarioDocument) -> None:
+        self._scenario = scenario
+        self._hardware = SharedHardware()
+        self._measured: dict[str, MeasuredState] = {}
+
+    def lines(self, nodes: Sequence[StoredNode]) -> Lines:
+        """The lines of some nodes. A node that cannot be planned has a line that says why."""
+        found = Lines([], [], {})
+        for node in nodes:
+            try:
+                row, group = self._add(node, found.plans)
+            except (IncompleteReportError, PlannerError) as error:
+                row, group = _odd_row(node, str(error)), None
+            except Exception:  # whatever is odd about one node, the others get their plans
+                _logger.exception("a node of a fleet plan could not be planned", extra={"node": node.name})
+                row, group = _odd_row(node, "Internal error: the service's log says more."), None
+            found.rows.append(row)
+            found.groups.append(group)
+        return found
+
+    def _add(self, node: StoredNode, plans: dict[Hashable, GroupPlan]) -> tuple[dict[str, Any], Hashable]:
+        """The line and the group of a node, whose plan stands for the group where it has the least memory so far."""
+        facts, sample = as_observed(node, measured=self._read_measured, hardware=self._hardware)
+        answer = plan_node(to_request(self._scenario, facts, sample=sample))
+        if answer.plan is None:
+            return _odd_row(node, answer.why_not or ""), None
+        order = (node.mem_total_bytes, node.name)
+        if answer.group not in plans or order < plans[answer.group].order:
+            plans[answer.group] = _group_plan(order, node, answer.plan, answer.pools)
+        return _planned_row(node, answer, answer.plan), answer.group
+
+    def _read_measured(self, text: str) -> MeasuredState:
+        found = self._measured.get(text)
+        if found is None:
+            found = self._measured[text] = read_measured(text)
+        return found
+
+
+def _row(node: StoredNode) -> dict[str, Any]:
+    """A line that knows nothing but its node."""
+    return {
+        "node_id": node.id,
+        "name": node.name,
+        "severity": FINE,
+        "exceptions": [],
+        "group_number": None,
+        "mem_total_bytes": node.mem_total_bytes,
+        "locked_bytes": None,
+        "free_bytes": None,
+        "fits": None,
+        "missing_pages": None,
+        "idle_pages": None,
+    }
+
+
+def _odd_row(node: StoredNode, why: str) -> dict[str, Any]:
+    """The line of a node that cannot be planned."""
+    return _row(node) | {"severity": WRONG, "exceptions": [f"{node.name}: {why}"]}
+
+
+def _planned_row(node: StoredNode, answer: NodePlan, plan: Plan) -> dict[str, Any]:
+    exceptions: list[str] = []
+    severity = FINE
+    if plan.shortfall is not None:
+        missing = format_bytes(plan.shortfall.shortfall_bytes)
+        exceptions.append(f"The plan does not fit, {missing} are missing: {plan.shortfall.reason}")
+        severity = WRONG
+    for finding in plan.findings:
+        if finding.state in _SEVERITY and finding.code not in _IN_THE_LINE:
+            exceptions.append(f"{finding.subject}: {finding.title}")
+            severity = max(severity, _SEVERITY[finding.state])
+    if answer.missing_pages:
+        exceptions.append(f"{answer.missing_pages} pages of the plan are not there.")
+        severity = max(severity, ATTENTION)
+    return _row(node) | {
+        "severity": severity,
+        "exceptions": exceptions[:MOST_EXCEPTIONS],
+        "locked_bytes": plan.net_memory.locked_bytes,
+        "free_bytes": answer.free_bytes,
+        "fits": answer.fits,
+        "missing_pages": answer.missing_pages,
+        "idle_pages": answer.idle_pages,
+    }
+
+
+def _group_plan(
+    order: tuple[int, str], node: StoredNode, plan: Plan, pools: Sequence[tuple[int, int, int]]
+) -> GroupPlan:
+    return GroupPlan(
+        order=order,
+        machine_type=node.machine_type,
+        headline=plan.headline,
+        pools=[{"numa_node": numa, "page_bytes": page_bytes, "pages": pages} for numa, page_bytes, pages in pools],
+        plan=msgspec.json.decode(msgspec.json.encode(plan)),
+    )
+
+
+def summary_of(rows: Sequence[dict[str, Any]], groups: int, seconds: float) -> dict[str, Any]:
+    """All lines in numbers."""
+    planned = sum(row["fits"] is not None for row in rows)
+    return {
+        "nodes": len(rows),
+        "groups": groups,
+        "plans_computed": planned,
+        "nodes_wrong": sum(row["severity"] == WRONG for row in rows),
+        "nodes_attention": sum(row["severity"] == ATTENTION for row in rows),
+        "nodes_without_facts": len(rows) - planned,
+        "nodes_not_fitting": sum(row["fits"] is False for row in rows),
+        "nodes_missing_pages": sum(bool(row["missing_pages"]) for row in rows),
+        "nodes_idle_pages": sum(bool(row["idle_pages"]) for row in rows),
+        "mem_total_bytes": sum(row["mem_total_bytes"] for row in rows),
+        "locked_bytes": sum(row["locked_bytes"] or 0 for row in rows),
+        "seconds": round(seconds, 3),
+    }
